@@ -1,0 +1,146 @@
+interface ErrorEntry {
+  readonly status: number;
+  readonly title: string;
+  /** Process exit code of the CLI. 1 is left to what no table entry explains. */
+  readonly exit: number;
+}
+
+const entry = (status: number, title: string, exit: number): ErrorEntry => ({ status, title, exit });
+
+/**
+ * Every error of the service: code → HTTP status, title, CLI exit code.
+ * Exit codes: 2 bad input, 3 credential or authority, 4 not found, 5 conflict, 6 limit, 7 provider or tool, 8 unavailable, 9 not in this build.
+ */
+export const errorTable = {
+  'validation-failed': entry(400, 'The request is not valid', 2),
+  'malformed-json': entry(400, 'The body is not valid JSON', 2),
+  'definition-invalid': entry(400, 'The agent definition is not valid', 2),
+  'name-mismatch': entry(400, 'The names in path and body differ', 2),
+  'message-required': entry(400, 'A message is required', 2),
+  'stream-not-possible': entry(400, 'This request cannot be streamed', 2),
+  'parameter-invalid': entry(400, 'A parameter is not valid', 2),
+  'attachment-not-found': entry(400, 'An attachment was not found', 2),
+  'approval-unknown': entry(400, 'An approval request is not known', 2),
+  'tool-call-unknown': entry(400, 'A tool call is not known', 2),
+  'not-for-queued-runs': entry(400, 'Not allowed in a queued run', 2),
+  'client-tools-need-a-client': entry(400, 'Client-side tools need a connected client', 2),
+  'agent-not-compilable': entry(400, 'The agent does not compile', 2),
+  'context-window-exceeded': entry(400, 'The prompt is larger than the context window', 6),
+  'idempotency-key-invalid': entry(400, 'The idempotency key is not valid', 2),
+  'ambiguous-credentials': entry(400, 'Two credentials in one request', 3),
+  'invalid-tenant': entry(400, 'The tenant is not valid', 2),
+  unauthenticated: entry(401, 'A valid credential is required', 3),
+  'insufficient-role': entry(403, 'The role is too low', 3),
+  'insufficient-scope': entry(403, 'A scope is missing', 3),
+  'remote-access-denied': entry(403, 'Remote access is off', 3),
+  'origin-denied': entry(403, 'The origin or host is not allowed', 3),
+  'tenant-mismatch': entry(403, 'The credential belongs to another tenant', 3),
+  'tenant-rejected': entry(403, 'The tenant is not allowed', 3),
+  'authority-not-held': entry(403, 'The caller cannot give authority it lacks', 3),
+  'run-not-allowed': entry(403, 'The run is not allowed', 3),
+  'not-found': entry(404, 'Not found', 4),
+  'agent-not-found': entry(404, 'The agent was not found', 4),
+  'run-not-found': entry(404, 'The run was not found', 4),
+  'version-not-found': entry(404, 'The version was not found', 4),
+  'method-not-allowed': entry(405, 'The method is not allowed here', 2),
+  'not-acceptable': entry(406, 'No acceptable media type', 2),
+  'agent-name-taken': entry(409, 'The agent name is in use', 5),
+  'agent-code-defined': entry(409, 'The agent is defined in code', 5),
+  'version-conflict': entry(409, 'The version has changed', 5),
+  'session-agent-mismatch': entry(409, 'The session belongs to another agent', 5),
+  'session-busy': entry(409, 'The session has a run in progress', 5),
+  'session-queue-full': entry(409, 'Too many runs wait for the session', 5),
+  'session-conflict': entry(409, 'The session was changed meanwhile', 5),
+  'run-not-on-this-instance': entry(409, 'The run does not execute on this instance', 5),
+  'run-finished': entry(409, 'The run is closed', 5),
+  'run-canceled': entry(409, 'The run was canceled', 5),
+  'idempotency-in-progress': entry(409, 'The first request is still in progress', 5),
+  'payload-too-large': entry(413, 'The body is too large', 2),
+  'unsupported-media-type': entry(415, 'The media type is not supported', 2),
+  'content-blocked': entry(422, 'Content was blocked', 6),
+  'content-filtered': entry(422, 'The provider filtered the content', 6),
+  'run-budget-exceeded': entry(422, 'The budget of the run tree is used up', 6),
+  'idempotency-key-reused': entry(422, 'The idempotency key belongs to another request', 2),
+  'rate-limited': entry(429, 'Too many requests', 6),
+  internal: entry(500, 'Internal error', 1),
+  'idempotency-disabled': entry(501, 'Idempotency keys are switched off', 9),
+  'async-runs-disabled': entry(501, 'Queued runs are switched off', 9),
+  'run-recording-disabled': entry(501, 'Run recording is switched off', 9),
+  'feature-not-available': entry(501, 'Not available in this build', 9),
+  'provider-error': entry(502, 'The model provider failed', 7),
+  'provider-unavailable': entry(502, 'The model provider is not available', 7),
+  'provider-rate-limited': entry(502, 'The model provider limits the rate', 7),
+  'provider-timeout': entry(502, 'The model provider did not answer in time', 7),
+  'tool-failed': entry(502, 'A tool failed', 7),
+  'tool-timeout': entry(502, 'A tool did not answer in time', 7),
+  draining: entry(503, 'The service is stopping', 8),
+  'store-unavailable': entry(503, 'The store is not available', 8),
+  migrating: entry(503, 'The store is not migrated', 8),
+  'cannot-connect': entry(503, 'The service cannot be reached', 8),
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+export interface FieldError {
+  /** Member path, `model.provider` or `toolNames[2]`; empty for the whole body. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** Extension members of the problem that say more than the code. */
+export interface ErrorDetails {
+  readonly errors?: readonly FieldError[];
+  readonly errorType?: string;
+  readonly retryAfterMs?: number;
+  readonly missingVersion?: number;
+  readonly estimatedTokens?: number;
+  readonly allowedTokens?: number;
+  readonly requiredRole?: string;
+  readonly requiredScope?: string;
+  /** Run the problem belongs to; sent as `X-Run-Id`. */
+  readonly runId?: string;
+}
+
+/** The one error that crosses layers: the message is public, the cause only goes to the log. */
+export class AcpError extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: ErrorDetails } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'AcpError';
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+
+  get status(): number {
+    return errorTable[this.code].status;
+  }
+}
+
+/** Problem details (RFC 9457) with the service's extensions. */
+export interface Problem extends ErrorDetails {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly instance: string;
+  readonly code: string;
+  readonly requestId: string;
+}
+
+export const toProblem = (error: AcpError, instance: string, requestId: string): Problem => {
+  const { runId: _runId, ...extensions } = error.details;
+  return {
+    type: `urn:acp:problem:${error.code}`,
+    title: errorTable[error.code].title,
+    status: error.status,
+    detail: error.message,
+    instance,
+    code: error.code,
+    requestId,
+    ...extensions,
+  };
+};
+
+export const isErrorCode = (value: unknown): value is ErrorCode => typeof value === 'string' && Object.hasOwn(errorTable, value);

@@ -1,0 +1,92 @@
+import type { Static, TObject, TSchema } from 'typebox';
+import type { ApiKeyScope, Role } from './authority.ts';
+import type { ErrorCode } from './errors.ts';
+
+/** One operation of the service, as data. Routes, client, CLI, OpenAPI and permission checks come from it. */
+export interface Operation {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Path below the mount prefix, parameters in braces. */
+  readonly path: string;
+  readonly tag: string;
+  readonly summary: string;
+  /** Both null: no credential is asked for. */
+  readonly role: Role | null;
+  readonly scope: ApiKeyScope | null;
+  readonly params?: TObject;
+  readonly query?: TObject;
+  readonly headers?: TObject;
+  readonly body?: TSchema;
+  /** Success answers by status; null: no body. The first one is the usual one. */
+  readonly responses: Readonly<Record<number, TSchema | null>>;
+  /** What the operation itself may answer beyond the errors that every operation shares. */
+  readonly errors: readonly ErrorCode[];
+  /** Members of the event frames when the answer may be a server-sent event stream. */
+  readonly stream?: TSchema;
+  /** Largest body in bytes; default 1 MiB. */
+  readonly maxBodyBytes?: number;
+  /** Name of the audit entry that a successful call writes. */
+  readonly audit?: string;
+  readonly cli?: CliShape;
+}
+
+/** How the generated command differs from `acp <feature> <verb>`. */
+export interface CliShape {
+  /** Words of the command, such as `agents delete`. */
+  readonly command?: string;
+  /** Columns of the human table, as member paths of a row. */
+  readonly columns?: readonly string[];
+  /** True where a hand-written command covers the operation. */
+  readonly handWritten?: boolean;
+}
+
+export type OperationTable = Readonly<Record<string, Operation>>;
+/** feature → verb → operation. The operation id is `feature.verb`. */
+export type ApiTable = Readonly<Record<string, OperationTable>>;
+
+/** Keeps the literal types of a feature's operations. */
+export const defineOperations = <const T extends Record<string, Operation>>(operations: T): T => operations;
+
+type StaticOr<T, Otherwise> = T extends TSchema ? Static<T> : Otherwise;
+
+/** What a handler receives, checked and with numbers and booleans of path and query already parsed. */
+export interface OperationInput<O extends Operation> {
+  readonly params: StaticOr<O['params'], Record<never, never>>;
+  readonly query: StaticOr<O['query'], Record<never, never>>;
+  readonly headers: StaticOr<O['headers'], Record<never, never>>;
+  readonly body: StaticOr<O['body'], undefined>;
+}
+
+type Replies<R> = {
+  [S in keyof R & number]: { readonly status: S; readonly headers?: Readonly<Record<string, string>> } & (R[S] extends TSchema
+    ? { readonly body: Static<R[S]> }
+    : { readonly body?: undefined });
+}[keyof R & number];
+
+/** An event of a server-sent stream. `id` is the sequence in the run's log; the `error` frame has none. */
+export interface Frame {
+  readonly id?: number;
+  readonly event: string;
+  /** JSON text on one line. */
+  readonly data: string;
+}
+
+/** Frames arrive in order; iteration ends after the terminal frame. Breaking off releases the subscription. */
+export interface StreamReply {
+  readonly status: 200;
+  readonly stream: FrameSource;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * A pushed source of frames: `subscribe` calls `onFrames` with batches, then `onEnd` once.
+ * It returns the function that ends the subscription. Pushing saves a promise per frame on the hot path.
+ */
+export interface FrameSource {
+  subscribe(onFrames: (frames: readonly Frame[]) => void, onEnd: () => void): () => void;
+}
+
+export type OperationReply<O extends Operation> = Replies<O['responses']> | (O['stream'] extends TSchema ? StreamReply : never);
+
+export const ok = <T>(body: T, headers?: Readonly<Record<string, string>>) =>
+  headers === undefined ? ({ status: 200, body } as const) : ({ status: 200, body, headers } as const);
+export const noContent = () => ({ status: 204 }) as const;

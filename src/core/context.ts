@@ -1,0 +1,39 @@
+import type { ApiKeyScope, Role } from '../contract/authority.ts';
+import type { ApiTable, OperationInput, OperationReply, OperationTable } from '../contract/operation.ts';
+
+/** Who calls and with what authority; made in one place, from the credential. */
+export interface Principal {
+  readonly kind: 'Anonymous' | 'Token' | 'ApiKey' | 'Host';
+  /** Null: authenticated without a role, refused wherever one is needed. */
+  readonly role: Role | null;
+  /** Null: every scope, the role alone limits. */
+  readonly scopes: ReadonlySet<ApiKeyScope> | null;
+  /** Name in `createdBy`, `updatedBy`, `canceledBy`; null for callers without identity. */
+  readonly actor: string | null;
+  /** Subject of a person; null for keys, tokens and anonymous callers. */
+  readonly userId: string | null;
+  readonly apiKey: { readonly id: string; readonly name: string } | null;
+  /** Permissions that tools may require; null: all (shared token). */
+  readonly permissions: ReadonlySet<string> | null;
+}
+
+/** Everything a handler may know about a call. */
+export interface CallContext {
+  readonly requestId: string;
+  readonly tenantId: string;
+  readonly principal: Principal;
+  /** Aborted when the caller goes away. */
+  readonly signal: AbortSignal;
+  /** Body bytes as received, for fingerprints; null in process. */
+  readonly rawBody: Uint8Array | null;
+  readonly method: string;
+  /** Path below the prefix, as called. */
+  readonly path: string;
+}
+
+/** The handlers of a feature: one method per operation, same names. A missing or wrong one does not compile. */
+export type Handlers<T extends OperationTable> = {
+  readonly [K in keyof T]: (context: CallContext, input: OperationInput<T[K]>) => Promise<OperationReply<T[K]>>;
+};
+
+export type ApiHandlers<T extends ApiTable> = { readonly [F in keyof T]: Handlers<T[F]> };

@@ -1,0 +1,124 @@
+import { type ApiKeyScope, type Role, roleAtLeast } from '../contract/authority.ts';
+import { AcpError, type FieldError } from '../contract/errors.ts';
+import type { ApiTable, Operation, StreamReply } from '../contract/operation.ts';
+import type { CallContext, Principal } from './context.ts';
+import { type Checker, compileChecker } from './validate.ts';
+
+/** A call as a transport hands it over: path and query values may still be text. */
+export interface DispatchRequest {
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export type Dispatched = Reply | StreamReply;
+
+/** The caller after authentication: what the credential and tenant rules gave. */
+export interface Caller {
+  readonly principal: Principal;
+  readonly tenantId: string;
+}
+
+/** An operation with its id, handler and lazily compiled checkers. */
+export interface OperationEntry {
+  readonly id: string;
+  readonly feature: string;
+  readonly verb: string;
+  readonly operation: Operation;
+}
+
+type AnyHandler = (context: CallContext, input: unknown) => Promise<Dispatched>;
+type HandlerTable = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+export interface Dispatch {
+  readonly entries: readonly OperationEntry[];
+  /**
+   * One pipeline for every caller: credential and tenant (by `authenticate`), role and scope, validation, handler.
+   * Throws AcpError; anything else is a bug and becomes `internal` at the transport.
+   */
+  call(
+    entry: OperationEntry,
+    request: DispatchRequest,
+    authenticate: () => Caller | Promise<Caller>,
+    context: Omit<CallContext, 'principal' | 'tenantId'>,
+  ): Promise<Dispatched>;
+}
+
+/** Flattens the table of tables, in its order. */
+export const operationEntries = (table: ApiTable): OperationEntry[] =>
+  Object.entries(table).flatMap(([feature, operations]) =>
+    Object.entries(operations).map(([verb, operation]) => ({ id: `${feature}.${verb}`, feature, verb, operation })),
+  );
+
+const requireAuthority = (principal: Principal, role: Role, scope: ApiKeyScope | null): void => {
+  if (principal.role === null || !roleAtLeast(principal.role, role))
+    throw new AcpError('insufficient-role', `This operation needs the role ${role}.`, { details: { requiredRole: role } });
+  if (scope !== null && principal.scopes !== null && !principal.scopes.has(scope))
+    throw new AcpError('insufficient-scope', `This operation needs the scope ${scope}.`, { details: { requiredScope: scope } });
+};
+
+type Part = 'params' | 'query' | 'headers' | 'body';
+type Checkers = Partial<Record<Part, Checker>>;
+
+const parts = ['params', 'query', 'headers', 'body'] as const;
+
+const compileCheckers = (operation: Operation): Checkers => {
+  const checkers: Checkers = {};
+  for (const part of parts) {
+    const schema = operation[part];
+    if (schema !== undefined) checkers[part] = compileChecker(schema, part !== 'body');
+  }
+  return checkers;
+};
+
+const checkPart = (part: Part, checker: Checker, value: unknown): unknown => {
+  const normalized = checker.normalize(value);
+  if (checker.check(normalized)) return normalized;
+  const errors: readonly FieldError[] = checker.errors(normalized);
+  const where = part === 'body' ? 'body' : part === 'params' ? 'path' : part === 'query' ? 'query' : 'headers';
+  const first = errors[0];
+  const detail = first === undefined || first.path === '' ? `The ${where} is not valid.` : `${first.path} ${first.message}.`;
+  throw new AcpError('validation-failed', detail, { details: { errors } });
+};
+
+/** Fails when an operation lacks a handler, or has only one of role and scope. */
+export const createDispatch = (table: ApiTable, handlers: HandlerTable): Dispatch => {
+  const entries = operationEntries(table);
+  const resolved = new Map<OperationEntry, AnyHandler>();
+  const checkers = new Map<OperationEntry, Checkers>();
+  for (const entry of entries) {
+    const handler = handlers[entry.feature]?.[entry.verb];
+    if (typeof handler !== 'function') throw new Error(`Operation ${entry.id} has no handler.`);
+    if ((entry.operation.role === null) !== (entry.operation.scope === null))
+      throw new Error(`Operation ${entry.id} must declare a role and a scope, or neither.`);
+    resolved.set(entry, handler as AnyHandler);
+  }
+  return {
+    entries,
+    async call(entry, request, authenticate, context) {
+      const { operation } = entry;
+      const caller = await authenticate();
+      if (operation.role !== null) requireAuthority(caller.principal, operation.role, operation.scope);
+      let compiled = checkers.get(entry);
+      if (compiled === undefined) {
+        compiled = compileCheckers(operation);
+        checkers.set(entry, compiled);
+      }
+      const input: Record<Part, unknown> = { params: {}, query: {}, headers: {}, body: undefined };
+      for (const part of parts) {
+        const checker = compiled[part];
+        if (checker !== undefined) input[part] = checkPart(part, checker, request[part]);
+      }
+      const handler = resolved.get(entry);
+      if (handler === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
+      return handler({ ...context, ...caller }, input);
+    },
+  };
+};

@@ -1,0 +1,115 @@
+import type { TSchema } from 'typebox';
+import { Compile } from 'typebox/compile';
+import type { FieldError } from '../contract/errors.ts';
+
+/** A compiled schema: brings a value into canonical form and reports what does not fit. */
+export interface Checker {
+  /** Enumeration words in the schema's spelling; for text sources, numbers and booleans parsed. Mutates nothing. */
+  normalize(value: unknown): unknown;
+  check(value: unknown): boolean;
+  errors(value: unknown): readonly FieldError[];
+}
+
+interface SchemaShape {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly properties?: Record<string, SchemaShape>;
+  readonly items?: SchemaShape;
+  readonly additionalProperties?: SchemaShape | boolean;
+}
+
+type Normalize = (value: unknown) => unknown;
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const allows = (schema: SchemaShape, type: string): boolean =>
+  schema.type === type || (Array.isArray(schema.type) && schema.type.includes(type));
+
+const normalizeEnum = (words: readonly unknown[]): Normalize => {
+  const byLower = new Map(words.filter((word) => typeof word === 'string').map((word) => [word.toLowerCase(), word]));
+  return (value) => (typeof value === 'string' ? (byLower.get(value.toLowerCase()) ?? value) : value);
+};
+
+const normalizeMembers = (members: ReadonlyMap<string, Normalize>): Normalize => (value) => {
+  if (!isRecord(value)) return value;
+  let copy: Record<string, unknown> | undefined;
+  for (const [name, normalize] of members) {
+    if (!Object.hasOwn(value, name)) continue;
+    const next = normalize(value[name]);
+    if (next !== value[name]) copy = { ...(copy ?? value), [name]: next };
+  }
+  return copy ?? value;
+};
+
+/** Null when nothing below the schema needs normalizing, so that most values are passed through untouched. */
+const normalizer = (schema: SchemaShape, fromText: boolean): Normalize | null => {
+  if (schema.enum !== undefined) return normalizeEnum(schema.enum);
+  if (fromText && (allows(schema, 'integer') || allows(schema, 'number')))
+    return (value) => (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value);
+  if (fromText && allows(schema, 'boolean'))
+    return (value) => (value === 'true' ? true : value === 'false' ? false : value);
+  if (schema.properties !== undefined) {
+    const members = new Map<string, Normalize>();
+    for (const [name, member] of Object.entries(schema.properties)) {
+      const normalize = normalizer(member, fromText);
+      if (normalize !== null) members.set(name, normalize);
+    }
+    return members.size === 0 ? null : normalizeMembers(members);
+  }
+  if (schema.items !== undefined) {
+    const item = normalizer(schema.items, fromText);
+    return item === null ? null : (value) => (Array.isArray(value) ? value.map(item) : value);
+  }
+  return null;
+};
+
+/** JSON pointer to the path form of problems: `/toolNames/2` → `toolNames[2]`. */
+export const memberPath = (pointer: string): string =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : path === '' ? part : `${path}.${part}`), '');
+
+interface RawError {
+  readonly keyword: string;
+  readonly schemaPath: string;
+  readonly instancePath: string;
+  readonly message: string;
+  readonly params: Record<string, unknown>;
+}
+
+const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
+
+const fieldErrors = (error: RawError): FieldError[] => {
+  const path = memberPath(error.instancePath);
+  const { params } = error;
+  if (error.keyword === 'additionalProperties' && Array.isArray(params['additionalProperties']))
+    return params['additionalProperties'].map((name) => ({ path: join(path, String(name)), message: 'is not a known field' }));
+  if (error.keyword === 'required' && Array.isArray(params['requiredProperties']))
+    return params['requiredProperties'].map((name) => ({ path: join(path, String(name)), message: 'is required' }));
+  if (error.keyword === 'enum' && Array.isArray(params['allowedValues']))
+    return [{ path, message: `must be one of ${params['allowedValues'].map(String).join(', ')}` }];
+  if (error.keyword === 'boolean') return [];
+  return [{ path, message: error.message }];
+};
+
+/**
+ * Compiles a schema once. `fromText`: the values come from a path, query or header, where numbers are text.
+ * At most eight errors are listed: enough to mend a request, bounded for a hostile one.
+ */
+export const compileChecker = (schema: TSchema, fromText = false): Checker => {
+  const compiled = Compile(schema);
+  const normalize = normalizer(schema as SchemaShape, fromText) ?? ((value: unknown) => value);
+  return {
+    normalize,
+    check: (value) => compiled.Check(value),
+    errors: (value) => {
+      const seen = new Map<string, FieldError>();
+      for (const error of compiled.Errors(value) as unknown as RawError[])
+        for (const field of fieldErrors(error)) if (!seen.has(field.path)) seen.set(field.path, field);
+      return seen.size > 0 ? [...seen.values()] : [{ path: '', message: 'does not have the expected shape' }];
+    },
+  };
+};

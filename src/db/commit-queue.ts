@@ -1,0 +1,90 @@
+import type { SqlDialect } from './dialect.ts';
+import type { Statement } from './statement.ts';
+
+/** Collects its writes only when the group is about to be committed, so that a burst becomes one unit. */
+export interface LazyUnit {
+  /** Statements of one all-or-nothing unit; empty: nothing to write. */
+  collect(): readonly Statement[];
+  committed(): void;
+  failed(error: unknown): void;
+}
+
+/**
+ * Group commit: everything enqueued in one turn of the event loop goes into one transaction.
+ * The order of enqueueing is the order of writing and of the callbacks.
+ */
+export class CommitQueue {
+  readonly #dialect: SqlDialect;
+  #pending: LazyUnit[] = [];
+  #running: Promise<void> | null = null;
+  #scheduled = false;
+  #closed = false;
+
+  constructor(dialect: SqlDialect) {
+    this.#dialect = dialect;
+  }
+
+  enqueue(unit: LazyUnit): void {
+    if (this.#closed) {
+      unit.failed(new Error('The store is closed.'));
+      return;
+    }
+    this.#pending.push(unit);
+    if (this.#scheduled || this.#running !== null) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#start());
+  }
+
+  /** Resolves when the unit is committed; rejects when it was not written. */
+  write(statements: readonly Statement[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.enqueue({ collect: () => statements, committed: resolve, failed: reject });
+    });
+  }
+
+  /** Writes what is pending and refuses everything after it. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    while (this.#pending.length > 0 || this.#running !== null) {
+      this.#start();
+      await this.#running;
+    }
+  }
+
+  #start(): void {
+    this.#scheduled = false;
+    if (this.#running !== null || this.#pending.length === 0) return;
+    this.#running = this.#flush().finally(() => {
+      this.#running = null;
+      if (this.#pending.length > 0 && !this.#scheduled) {
+        this.#scheduled = true;
+        setImmediate(() => this.#start());
+      }
+    });
+  }
+
+  async #flush(): Promise<void> {
+    const units = this.#pending;
+    this.#pending = [];
+    const collected: { unit: LazyUnit; statements: readonly Statement[] }[] = [];
+    for (const unit of units) {
+      try {
+        collected.push({ unit, statements: unit.collect() });
+      } catch (error) {
+        unit.failed(error);
+      }
+    }
+    const writing = collected.filter((entry) => entry.statements.length > 0);
+    try {
+      const results = writing.length === 0 ? [] : await this.#dialect.commitUnits(writing.map((entry) => entry.statements));
+      let index = 0;
+      for (const { unit, statements } of collected) {
+        const result = statements.length === 0 ? undefined : results[index++];
+        if (result === undefined || result.ok) unit.committed();
+        else unit.failed(result.error);
+      }
+    } catch (error) {
+      for (const { unit } of collected) unit.failed(error);
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import type { Dialect, Kysely, KyselyPlugin } from 'kysely';
+import type { Statement } from './statement.ts';
+import type { Tables } from './tables.ts';
+
+export type UnitResult = { readonly ok: true } | { readonly ok: false; readonly error: unknown };
+
+export type StoreFailure = 'unique-violation' | 'full' | 'read-only' | 'busy' | 'corrupt' | 'unavailable' | null;
+
+export interface StoreSize {
+  readonly totalBytes: number;
+  readonly walBytes: number;
+}
+
+/** The only place that knows a database. Members are named by capability. */
+export interface SqlDialect {
+  readonly name: 'sqlite' | 'postgres';
+  readonly kysely: Dialect;
+  /** Adds the table prefix or the schema to every table name. */
+  readonly plugins: readonly KyselyPlugin[];
+  /** Full name of a table or index as it stands in SQL. */
+  qualifiedName(name: string): string;
+  /** Appended to a `create table` whose primary key is its only access path. */
+  readonly clusteredTableSuffix: string;
+  /**
+   * Runs the units in one transaction, each all or nothing: a failed unit leaves no trace and does not stop the others.
+   * Rejects only when the transaction itself fails; then no unit was written.
+   */
+  commitUnits(units: readonly (readonly Statement[])[]): Promise<readonly UnitResult[]>;
+  /** What a driver error means; null: not the store's doing. By code, never by message text. */
+  classify(error: unknown): StoreFailure;
+  /** Serialises migrations over processes. */
+  withMigrationLock<T>(work: () => Promise<T>): Promise<T>;
+  /** Schema as text, for the golden comparison. */
+  describeSchema(db: Kysely<Tables>): Promise<string>;
+  /** Deletes at most `limit` rows that match, oldest key first; returns how many. */
+  deleteChunk(table: keyof Tables, keyColumn: string, condition: { column: string; below: number | string }, limit: number): Promise<number>;
+  /** Consistent copy of the whole store while it is in use. */
+  backup(path: string): Promise<void>;
+  /** Integrity findings; empty when sound. */
+  check(): Promise<readonly string[]>;
+  /** Keeps the write-ahead log bounded; returns its size afterwards. */
+  checkpoint(): Promise<StoreSize>;
+  size(): Promise<StoreSize>;
+  close(): Promise<void>;
+}

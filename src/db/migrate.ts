@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto';
+import { type Kysely, sql } from 'kysely';
+import { AcpError } from '../contract/errors.ts';
+import type { SqlDialect } from './dialect.ts';
+import type { Storage } from './storage.ts';
+import type { Tables } from './tables.ts';
+
+export interface MigrationContext {
+  readonly db: Kysely<Tables>;
+  readonly dialect: SqlDialect;
+}
+
+/** One step up; there is no way down. Released ones are never edited: their names and order are checked at every start. */
+export interface Migration {
+  readonly name: string;
+  readonly up: (context: MigrationContext) => Promise<void>;
+}
+
+export interface MigrationStatus {
+  readonly applied: readonly string[];
+  readonly pending: readonly string[];
+}
+
+const checksum = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 16);
+
+const ensureTable = async (storage: Storage): Promise<void> => {
+  await storage.db.schema
+    .createTable('schema_migrations')
+    .ifNotExists()
+    .addColumn('name', 'text', (column) => column.primaryKey())
+    .addColumn('checksum', 'text', (column) => column.notNull())
+    .addColumn('applied_at', 'integer', (column) => column.notNull())
+    .execute();
+};
+
+const hasTable = async (storage: Storage): Promise<boolean> => {
+  const tables = await storage.db.introspection.getTables();
+  return tables.some((table) => table.name === storage.dialect.qualifiedName('schema_migrations'));
+};
+
+/** Reads only. A store written by a newer version, or with other migrations, is refused rather than guessed at. */
+export const migrationStatus = async (storage: Storage, migrations: readonly Migration[]): Promise<MigrationStatus> => {
+  const names = migrations.map((migration) => migration.name);
+  if (!(await hasTable(storage))) return { applied: [], pending: names };
+  const rows = await storage.db.selectFrom('schema_migrations').selectAll().orderBy('name').execute();
+  const applied = rows.map((row) => row.name);
+  const unknown = applied.filter((name, position) => names[position] !== name);
+  if (unknown.length > 0 || rows.some((row) => row.checksum !== checksum(row.name)))
+    throw new AcpError(
+      'store-unavailable',
+      `The store was migrated by another version of acp (${unknown.join(', ') || 'changed migrations'}); start that version, or a newer one.`,
+    );
+  return { applied, pending: names.slice(applied.length) };
+};
+
+/** Applies what is pending, one transaction each, so that a crash leaves whole steps; returns their names. */
+export const migrate = (storage: Storage, migrations: readonly Migration[], now: () => number): Promise<readonly string[]> =>
+  storage.dialect.withMigrationLock(async () => {
+    await ensureTable(storage);
+    const { pending } = await migrationStatus(storage, migrations);
+    for (const migration of migrations.filter(({ name }) => pending.includes(name))) {
+      await storage.transaction(async (db) => {
+        await migration.up({ db, dialect: storage.dialect });
+        await db
+          .insertInto('schema_migrations')
+          .values({ name: migration.name, checksum: checksum(migration.name), applied_at: now() })
+          .execute();
+      });
+    }
+    // The planner needs table statistics once there is data; this costs nothing on an empty store.
+    if (pending.length > 0 && storage.dialect.name === 'sqlite') await sql`pragma optimize`.execute(storage.db);
+    return pending;
+  });

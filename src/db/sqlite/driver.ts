@@ -1,0 +1,111 @@
+import type BetterSqlite3 from 'better-sqlite3';
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely';
+
+/** Serialises who may use the one connection across awaits. */
+export class Mutex {
+  #tail: Promise<void> = Promise.resolve();
+  #holders = 0;
+
+  get free(): boolean {
+    return this.#holders === 0;
+  }
+
+  /** Resolves with the release function when it is the caller's turn. */
+  async acquire(): Promise<() => void> {
+    this.#holders += 1;
+    const before = this.#tail;
+    let release: () => void = () => undefined;
+    this.#tail = new Promise((resolve) => {
+      release = resolve;
+    });
+    await before;
+    return () => {
+      this.#holders -= 1;
+      release();
+    };
+  }
+}
+
+// More statements than any store has; a bound only against SQL text that varies with list lengths.
+const maxCachedStatements = 500;
+
+/** Prepared statements by SQL text: preparing costs more than most executions. */
+export class StatementCache {
+  readonly #db: BetterSqlite3.Database;
+  readonly #statements = new Map<string, BetterSqlite3.Statement>();
+
+  constructor(db: BetterSqlite3.Database) {
+    this.#db = db;
+  }
+
+  get(sql: string): BetterSqlite3.Statement {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#db.prepare(sql);
+      if (this.#statements.size >= maxCachedStatements) this.#statements.clear();
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+class SqliteConnection implements DatabaseConnection {
+  readonly #cache: StatementCache;
+
+  constructor(cache: StatementCache) {
+    this.#cache = cache;
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const statement = this.#cache.get(query.sql);
+    if (statement.reader) return { rows: statement.all(...query.parameters) as R[] };
+    const { changes, lastInsertRowid } = statement.run(...query.parameters);
+    return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+  }
+
+  // An open cursor would hold a read snapshot and keep the write-ahead log from being checkpointed.
+  async *streamQuery<R>(query: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
+    yield await this.executeQuery<R>(query);
+  }
+}
+
+/** Kysely on one shared connection: plain queries run at once, a transaction holds the mutex. */
+export const sqliteKyselyDialect = (cache: StatementCache, mutex: Mutex): Dialect => {
+  const releases = new WeakMap<DatabaseConnection, () => void>();
+  const run = (connection: DatabaseConnection, sql: string) => connection.executeQuery(CompiledQuery.raw(sql));
+  const driver: Driver = {
+    init: async () => undefined,
+    acquireConnection: async () => {
+      const release = await mutex.acquire();
+      const connection = new SqliteConnection(cache);
+      releases.set(connection, release);
+      return connection;
+    },
+    releaseConnection: async (connection) => releases.get(connection)?.(),
+    beginTransaction: async (connection) => {
+      await run(connection, 'begin immediate');
+    },
+    commitTransaction: async (connection) => {
+      await run(connection, 'commit');
+    },
+    rollbackTransaction: async (connection) => {
+      await run(connection, 'rollback');
+    },
+    destroy: async () => undefined,
+  };
+  return {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => driver,
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  };
+};

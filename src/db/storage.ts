@@ -1,0 +1,80 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Kysely, type Transaction } from 'kysely';
+import { AcpError } from '../contract/errors.ts';
+import { CommitQueue, type LazyUnit } from './commit-queue.ts';
+import type { SqlDialect } from './dialect.ts';
+import type { Statement } from './statement.ts';
+import type { Tables } from './tables.ts';
+
+/** The only way to the database. Stores are built on it; nothing else holds a handle. */
+export interface Storage {
+  readonly dialect: SqlDialect;
+  /** Reads and single writes. Throws inside a transaction: use the handle that the transaction gives. */
+  readonly db: Kysely<Tables>;
+  /** True when what is written survives the process. */
+  readonly persistent: boolean;
+  /** One all-or-nothing unit, grouped with the others of the same moment; rejects with what failed. */
+  write(statements: readonly Statement[]): Promise<void>;
+  /** As `write`, for a unit that is collected at the last moment. */
+  enqueue(unit: LazyUnit): void;
+  /** An interactive transaction. Only the store inside; a network call in it is a bug. */
+  transaction<T>(work: (transaction: Kysely<Tables>) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+const inTransaction = new AsyncLocalStorage<true>();
+
+const refuseInTransaction = (): void => {
+  if (inTransaction.getStore() === true)
+    throw new Error('The root store handle was used inside a transaction; use the handle of the transaction.');
+};
+
+/** Driver errors become errors of the service once, here. */
+export const translateStoreError = (dialect: SqlDialect, error: unknown): unknown => {
+  const failure = dialect.classify(error);
+  if (failure === null || failure === 'unique-violation') return error;
+  const reasons = {
+    full: 'The disk of the store is full.',
+    'read-only': 'The store is read-only.',
+    busy: 'The store is locked by another process.',
+    corrupt: 'The store file is damaged; run `acp db check`.',
+    unavailable: 'The store cannot be reached.',
+  } as const;
+  return new AcpError('store-unavailable', reasons[failure], { cause: error, details: { retryAfterMs: 5000 } });
+};
+
+export const createStorage = (dialect: SqlDialect, persistent: boolean): Storage => {
+  const root = new Kysely<Tables>({ dialect: dialect.kysely, plugins: [...dialect.plugins] });
+  const queue = new CommitQueue(dialect);
+  return {
+    dialect,
+    get db() {
+      refuseInTransaction();
+      return root;
+    },
+    persistent,
+    write(statements) {
+      refuseInTransaction();
+      return queue.write(statements).catch((error: unknown) => {
+        throw translateStoreError(dialect, error);
+      });
+    },
+    enqueue(unit) {
+      refuseInTransaction();
+      queue.enqueue(unit);
+    },
+    async transaction(work) {
+      refuseInTransaction();
+      try {
+        return await root.transaction().execute((trx: Transaction<Tables>) => inTransaction.run(true, () => work(trx)));
+      } catch (error) {
+        throw translateStoreError(dialect, error);
+      }
+    },
+    async close() {
+      await queue.close();
+      await root.destroy();
+      await dialect.close();
+    },
+  };
+};

@@ -1,0 +1,203 @@
+/**
+ * Rows as they are stored, the same on every database: ids are text, times epoch milliseconds,
+ * booleans 0 or 1, money integer micro-units, JSON text that the stores decode.
+ */
+export interface AgentRow {
+  tenant_id: string;
+  name: string;
+  current_version: number;
+}
+
+export interface AgentVersionRow {
+  tenant_id: string;
+  name: string;
+  version: number;
+  content: string;
+  updated_at: number;
+  updated_by: string | null;
+  restored_from: number | null;
+}
+
+export interface ApiKeyRow {
+  id: string;
+  tenant_id: string;
+  name: string;
+  key_hash: string;
+  key_prefix: string;
+  role: string;
+  scopes: string;
+  expires_at: number | null;
+  revoked_at: number | null;
+  last_used_at: number | null;
+  created_by: string | null;
+  created_at: number;
+}
+
+export interface RunRow {
+  id: string;
+  tenant_id: string;
+  agent_name: string;
+  kind: string;
+  status: string;
+  created_at: number;
+  started_at: number | null;
+  completed_at: number | null;
+  agent_version: number | null;
+  model_provider: string | null;
+  model_id: string | null;
+  is_streaming: number;
+  job_id: string | null;
+  session_id: string | null;
+  user_id: string | null;
+  labels: string | null;
+  parent_run_id: string | null;
+  root_run_id: string | null;
+  depth: number;
+  child_run_count: number;
+  replay_of_run_id: string | null;
+  continued_from_run_id: string | null;
+  input_tokens: number | null;
+  output_tokens: number | null;
+  total_tokens: number | null;
+  cached_input_tokens: number | null;
+  reasoning_tokens: number | null;
+  audio_input_tokens: number | null;
+  audio_output_tokens: number | null;
+  /** RunCost as JSON, amounts in micro-units; null while the run is open. */
+  cost: string | null;
+  total_cost_micros: number | null;
+  error_type: string | null;
+  error_class: string | null;
+  error_message: string | null;
+  error_fingerprint: string | null;
+  event_count: number;
+}
+
+export interface RunEventRow {
+  run_id: string;
+  first_sequence: number;
+  last_sequence: number;
+  /** A pack of consecutive events; see engine/event-pack. */
+  events: string;
+}
+
+export interface RunInputRow {
+  run_id: string;
+  messages: string;
+}
+
+export interface ToolInvocationRow {
+  id: string;
+  tenant_id: string;
+  run_id: string;
+  tool_call_id: string;
+  tool_name: string;
+  source: string | null;
+  effect: string;
+  idempotency_key: string;
+  /** Pending until the outcome is known; a Pending row of a closed run is a call whose fate is unknown. */
+  state: string;
+  arguments: string | null;
+  result: string | null;
+  truncated: number;
+  error: string | null;
+  succeeded: number;
+  authorization_denied: number;
+  timed_out: number;
+  duration_ms: number | null;
+  usage: string | null;
+  created_at: number;
+  settled_at: number | null;
+  /** Order of settling within the run, from 0. */
+  settled_order: number | null;
+}
+
+export interface SessionRow {
+  tenant_id: string;
+  id: string;
+  agent_name: string;
+  owner_id: string | null;
+  conversation_id: string;
+  /** 0 until the first turn is saved. */
+  version: number;
+  message_count: number;
+  active_run_id: string | null;
+  lock_until: number | null;
+  last_run_id: string | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export interface SessionMessageRow {
+  conversation_id: string;
+  sequence: number;
+  message: string;
+}
+
+export interface JobRow {
+  id: string;
+  tenant_id: string;
+  handler_key: string;
+  lane: string;
+  target_name: string;
+  status: string;
+  payload: string | null;
+  attempt: number;
+  max_attempts: number;
+  lease_owner: string | null;
+  lease_until: number | null;
+  scheduled_for: number;
+  started_at: number | null;
+  completed_at: number | null;
+  error_code: string | null;
+  error_message: string | null;
+  created_at: number;
+}
+
+export interface IdempotencyKeyRow {
+  tenant_id: string;
+  key: string;
+  fingerprint: string;
+  /** Null while the first request is in progress. */
+  status: number | null;
+  headers: string | null;
+  body: string | null;
+  locked_until: number;
+  created_at: number;
+}
+
+export interface SchemaMigrationRow {
+  name: string;
+  checksum: string;
+  applied_at: number;
+}
+
+export interface Tables {
+  agents: AgentRow;
+  agent_versions: AgentVersionRow;
+  api_keys: ApiKeyRow;
+  runs: RunRow;
+  run_events: RunEventRow;
+  run_inputs: RunInputRow;
+  tool_invocations: ToolInvocationRow;
+  sessions: SessionRow;
+  session_messages: SessionMessageRow;
+  jobs: JobRow;
+  idempotency_keys: IdempotencyKeyRow;
+  schema_migrations: SchemaMigrationRow;
+}
+
+export const tableNames = [
+  'agents',
+  'agent_versions',
+  'api_keys',
+  'runs',
+  'run_events',
+  'run_inputs',
+  'tool_invocations',
+  'sessions',
+  'session_messages',
+  'jobs',
+  'idempotency_keys',
+  'schema_migrations',
+] as const satisfies readonly (keyof Tables)[];

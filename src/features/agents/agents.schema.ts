@@ -1,0 +1,168 @@
+import Type, { type Static } from 'typebox';
+import { closed, Int32, type Json, JsonValue, namePattern, nullable, oneOf, Time } from '../../contract/schema.ts';
+
+// Limits that have their own finding (`too-long`, `value-out-of-range`, …) are checked by the agent rules, so that
+// every finding is reported together; the schema only says what makes a body unreadable: wrong JSON types.
+const text = () => Type.Optional(nullable(Type.String()));
+const names = () => Type.Optional(Type.Array(Type.String()));
+
+export const ModelReference = closed({ provider: Type.String(), model: Type.String() });
+
+export const responseFormatKinds = ['Text', 'Json', 'JsonSchema'] as const;
+export const AgentResponseFormat = Type.Object({
+  kind: oneOf(responseFormatKinds),
+  schema: Type.Optional(nullable(JsonValue)),
+  schemaName: text(),
+  schemaDescription: text(),
+});
+export type AgentResponseFormat = Static<typeof AgentResponseFormat>;
+
+export const ModelBinding = Type.Object({
+  provider: Type.String({ minLength: 1, maxLength: 128 }),
+  model: Type.String({ minLength: 1, maxLength: 128, description: 'A deployment name for the deployment-based provider' }),
+  temperature: Type.Optional(nullable(Type.Number({ description: '0..2' }))),
+  topP: Type.Optional(nullable(Type.Number({ description: '0..1' }))),
+  maxOutputTokens: Type.Optional(nullable(Type.Integer({ description: 'At least 1' }))),
+  reasoningEffort: text(),
+  providerSettings: Type.Optional(
+    Type.Unsafe<Record<string, Json>>({ type: 'object', description: 'Entries `{provider}.{setting}`' }),
+  ),
+  responseFormat: Type.Optional(nullable(AgentResponseFormat)),
+  fallbacks: Type.Optional(Type.Array(ModelReference, { description: 'At most 5, tried in order' })),
+  responseCache: Type.Optional(nullable(Type.Object({ enabled: Type.Boolean(), lifetimeMs: Type.Optional(Type.Integer()) }))),
+  allowConcurrentToolCalls: Type.Optional(Type.Boolean()),
+});
+export type ModelBinding = Static<typeof ModelBinding>;
+
+export const parameterKinds = ['Text', 'Number', 'Boolean'] as const;
+export const AgentParameter = Type.Object({
+  name: Type.String(),
+  kind: oneOf(parameterKinds),
+  required: Type.Optional(Type.Boolean()),
+  defaultValue: text(),
+  description: text(),
+});
+export type AgentParameter = Static<typeof AgentParameter>;
+
+export const SubAgentSettings = Type.Object({
+  childDeadlineMs: Type.Optional(nullable(Type.Integer())),
+  waitTimeoutMs: Type.Optional(nullable(Type.Integer())),
+});
+export type SubAgentSettings = Static<typeof SubAgentSettings>;
+
+const settings = () => Type.Optional(nullable(Type.Unsafe<Record<string, Json>>({ type: 'object' })));
+
+/** Body of create, update and validate. Unknown members are findings of the agent rules, never dropped. */
+export const AgentDefinitionRequest = Type.Object(
+  {
+    name: Type.String({ description: 'Immutable; `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`' }),
+    model: ModelBinding,
+    expectedVersion: Type.Optional(nullable(Int32({ description: 'Update only: refused with 409 when it is not the current version' }))),
+    displayName: text(),
+    description: text(),
+    instructions: text(),
+    instructionsByCulture: Type.Optional(nullable(Type.Record(Type.String(), Type.String()))),
+    sharedInstructionsName: text(),
+    parameters: Type.Optional(Type.Array(AgentParameter)),
+    toolNames: names(),
+    skillNames: names(),
+    callableAgentNames: names(),
+    subAgents: Type.Optional(nullable(SubAgentSettings)),
+    mcpResourceUris: names(),
+    harness: settings(),
+    compaction: settings(),
+    memory: settings(),
+    metadata: Type.Optional(Type.Unsafe<Record<string, Json>>({ type: 'object', description: 'At most 16384 bytes as JSON' })),
+  },
+  { title: 'AgentDefinitionRequest' },
+);
+export type AgentDefinitionRequest = Static<typeof AgentDefinitionRequest>;
+
+/** A stored version: a full snapshot with every field present. */
+export const AgentDefinition = Type.Object(
+  {
+    name: Type.String(),
+    model: ModelBinding,
+    displayName: nullable(Type.String()),
+    description: nullable(Type.String()),
+    instructions: nullable(Type.String()),
+    instructionsByCulture: nullable(Type.Record(Type.String(), Type.String())),
+    sharedInstructionsName: nullable(Type.String()),
+    parameters: Type.Array(AgentParameter),
+    toolNames: Type.Array(Type.String()),
+    skillNames: Type.Array(Type.String()),
+    callableAgentNames: Type.Array(Type.String()),
+    subAgents: nullable(SubAgentSettings),
+    mcpResourceUris: Type.Array(Type.String()),
+    harness: nullable(Type.Unsafe<Record<string, Json>>({ type: 'object' })),
+    compaction: nullable(Type.Unsafe<Record<string, Json>>({ type: 'object' })),
+    memory: nullable(Type.Unsafe<Record<string, Json>>({ type: 'object' })),
+    metadata: Type.Unsafe<Record<string, Json>>({ type: 'object' }),
+    origin: oneOf(['database']),
+    version: Int32(),
+    tenantId: Type.String(),
+    updatedAt: Time,
+    updatedBy: nullable(Type.String()),
+    restoredFrom: nullable(Type.Integer()),
+  },
+  { title: 'AgentDefinition' },
+);
+export type AgentDefinition = Static<typeof AgentDefinition>;
+
+export const agentOrigins = ['code', 'database'] as const;
+export const AgentDescriptor = Type.Object(
+  {
+    name: Type.String(),
+    displayName: nullable(Type.String()),
+    description: nullable(Type.String()),
+    origin: oneOf(agentOrigins),
+    version: Int32(),
+    model: nullable(ModelReference),
+    toolNames: Type.Array(Type.String()),
+    skillNames: Type.Array(Type.String()),
+    callableAgentNames: Type.Array(Type.String()),
+    usesHarness: Type.Boolean(),
+    updatedAt: nullable(Time),
+  },
+  { title: 'AgentDescriptor' },
+);
+export type AgentDescriptor = Static<typeof AgentDescriptor>;
+
+export const AgentDetailResponse = Type.Object(
+  { descriptor: AgentDescriptor, definition: nullable(AgentDefinition), isEditable: Type.Boolean() },
+  { title: 'AgentDetailResponse' },
+);
+export const AgentRollbackRequest = closed(
+  { version: Int32(), expectedVersion: Type.Optional(nullable(Int32())) },
+  { title: 'AgentRollbackRequest' },
+);
+export const AgentVersionDiffResponse = Type.Object(
+  { left: AgentDefinition, right: AgentDefinition },
+  { title: 'AgentVersionDiffResponse' },
+);
+
+export const ValidationMessage = Type.Object({
+  severity: oneOf(['Error', 'Warning']),
+  code: Type.String(),
+  message: Type.String(),
+  path: nullable(Type.String()),
+});
+export type ValidationMessage = Static<typeof ValidationMessage>;
+export const AgentValidationReport = Type.Object(
+  { valid: Type.Boolean(), inconclusive: Type.Boolean(), messages: Type.Array(ValidationMessage) },
+  { title: 'AgentValidationReport' },
+);
+export type AgentValidationReport = Static<typeof AgentValidationReport>;
+
+export const ContextWindowEstimate = Type.Object(
+  {
+    promptTokens: Type.Integer(),
+    contextWindowTokens: nullable(Type.Integer()),
+    allowedPromptTokens: nullable(Type.Integer()),
+    wouldBeRejected: Type.Boolean(),
+  },
+  { title: 'ContextWindowEstimate' },
+);
+export type ContextWindowEstimate = Static<typeof ContextWindowEstimate>;
+
+export const AgentName = Type.Object({ name: Type.String({ pattern: namePattern }) });

@@ -1,0 +1,16 @@
+import { defineOperations } from '../../contract/operation.ts';
+import { MetaResponse } from './meta.schema.ts';
+
+export const metaOperations = defineOperations({
+  get: {
+    tag: 'Platform',
+    role: null,
+    scope: null,
+    method: 'GET',
+    path: '/api/meta',
+    summary: 'Version, authentication, stores and what the caller may do',
+    responses: { 200: MetaResponse },
+    errors: [],
+    cli: { command: 'meta' },
+  },
+});

@@ -1,0 +1,36 @@
+import Type, { type Static } from 'typebox';
+import { closed, JsonValue, nullable, oneOf, sessionIdPattern, Uuid } from '../../contract/schema.ts';
+
+export const concurrencyPolicies = ['Reject', 'Enqueue', 'Interrupt', 'Rollback'] as const;
+export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number];
+
+const maxDocumentBytes = 262_144;
+
+/** Body of run and estimate; at most 4 MiB. */
+export const AgentRunRequest = closed(
+  {
+    message: Type.Optional(nullable(Type.String({ description: 'The next user message' }))),
+    sessionId: Type.Optional(nullable(Type.String({ pattern: sessionIdPattern, description: 'Absent: a run without history' }))),
+    stream: Type.Optional(nullable(Type.Boolean({ description: 'False: one JSON answer instead of an event stream' }))),
+    concurrency: Type.Optional(
+      oneOf(concurrencyPolicies, { description: 'When the session has a run in progress; default Reject' }),
+    ),
+    culture: Type.Optional(nullable(Type.String({ maxLength: 64, description: 'BCP 47 tag' }))),
+    parameters: Type.Optional(nullable(Type.Record(Type.String(), Type.String()))),
+    attachmentIds: Type.Optional(Type.Array(Uuid, { maxItems: 32 })),
+    documents: Type.Optional(
+      Type.Array(
+        closed({
+          name: Type.String({ minLength: 1, maxLength: 128 }),
+          content: Type.String({ description: `At most ${maxDocumentBytes} bytes` }),
+        }),
+        { maxItems: 32, description: 'Reference text, sent apart from the instructions' },
+      ),
+    ),
+    approvals: Type.Optional(Type.Array(JsonValue)),
+    toolResults: Type.Optional(Type.Array(JsonValue)),
+    lane: Type.Optional(nullable(Type.String({ pattern: '^[a-z0-9][a-z0-9._-]{0,63}$', description: 'Queued runs only' }))),
+  },
+  { title: 'AgentRunRequest' },
+);
+export type AgentRunRequest = Static<typeof AgentRunRequest>;

@@ -1,0 +1,179 @@
+import Type, { type Static } from 'typebox';
+import { Int32, type Json, JsonValue, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+
+export const runStatuses = ['Queued', 'Running', 'Completed', 'Failed', 'Canceled', 'AwaitingInput', 'AwaitingApproval'] as const;
+export type RunStatus = (typeof runStatuses)[number];
+export const runKinds = ['Agent', 'Workflow', 'Eval'] as const;
+export const runErrorClasses = [
+  'Unknown',
+  'ProviderError',
+  'ProviderUnavailable',
+  'RateLimited',
+  'QuotaExceeded',
+  'ContentFiltered',
+  'ContentBlocked',
+  'ToolError',
+  'ToolTimeout',
+  'Timeout',
+  'CompilationFailed',
+  'Canceled',
+  'StructuredResponseInvalid',
+  'Infrastructure',
+] as const;
+export type RunErrorClass = (typeof runErrorClasses)[number];
+export const finishReasons = ['Stop', 'Length', 'ToolCalls', 'ContentFilter', 'Iterations'] as const;
+export type FinishReason = (typeof finishReasons)[number];
+
+const count = () => nullable(Type.Integer());
+const amount = () => nullable(Type.Number());
+
+export const RunUsage = Type.Object(
+  {
+    inputTokens: count(),
+    outputTokens: count(),
+    totalTokens: count(),
+    cachedInputTokens: count(),
+    reasoningTokens: count(),
+    audioInputTokens: count(),
+    audioOutputTokens: count(),
+  },
+  { title: 'RunUsage', description: 'Token counts; null: the provider did not report it' },
+);
+export type RunUsage = Static<typeof RunUsage>;
+
+export const RunCost = Type.Object(
+  {
+    inputCost: amount(),
+    inputPricePerMillionTokens: amount(),
+    outputCost: amount(),
+    outputPricePerMillionTokens: amount(),
+    cachedInputCost: amount(),
+    cachedInputPricePerMillionTokens: amount(),
+    totalCost: amount(),
+    currency: nullable(Type.String()),
+    source: oneOf(['Catalog', 'Configuration', 'Unknown']),
+  },
+  { title: 'RunCost', description: 'Cost in the configured currency at the prices of the moment the run ended' },
+);
+export type RunCost = Static<typeof RunCost>;
+
+export const RunTreeCost = Type.Object(
+  {
+    inputCost: amount(),
+    outputCost: amount(),
+    cachedInputCost: amount(),
+    totalCost: amount(),
+    currency: nullable(Type.String()),
+    runsWithUnknownPricing: Type.Integer(),
+  },
+  { title: 'RunTreeCost' },
+);
+export type RunTreeCost = Static<typeof RunTreeCost>;
+
+export const RunError = Type.Object(
+  { type: Type.String(), message: Type.String(), class: oneOf(runErrorClasses), fingerprint: nullable(Type.String()) },
+  { title: 'RunError' },
+);
+export type RunError = Static<typeof RunError>;
+
+export const RunRecord = Type.Object(
+  {
+    id: Uuid,
+    tenantId: Type.String(),
+    agentName: Type.String(),
+    kind: oneOf(runKinds),
+    workflowName: nullable(Type.String()),
+    status: oneOf(runStatuses),
+    createdAt: Time,
+    startedAt: nullable(Time),
+    completedAt: nullable(Time),
+    durationMs: nullable(Type.Integer()),
+    agentVersion: nullable(Type.Integer()),
+    modelProvider: nullable(Type.String()),
+    modelId: nullable(Type.String()),
+    isStreaming: Type.Boolean(),
+    jobId: nullable(Uuid),
+    sessionId: nullable(Type.String()),
+    userId: nullable(Type.String()),
+    labels: nullable(Type.Record(Type.String(), Type.String())),
+    parentRunId: nullable(Uuid),
+    rootRunId: nullable(Uuid),
+    depth: Type.Integer(),
+    childRunCount: Type.Integer(),
+    replayOfRunId: nullable(Uuid),
+    continuedFromRunId: nullable(Uuid),
+    experimentId: nullable(Uuid),
+    variant: nullable(Type.String()),
+    usage: nullable(RunUsage),
+    treeUsage: nullable(RunUsage),
+    cost: nullable(RunCost),
+    treeCost: nullable(RunTreeCost),
+    error: nullable(RunError),
+    eventCount: Type.Integer(),
+  },
+  { title: 'RunRecord', description: 'Summary of a run; carries no message, output or tool payload' },
+);
+export type RunRecord = Static<typeof RunRecord>;
+
+export const AgentRunResponse = Type.Object(
+  {
+    runId: Uuid,
+    status: oneOf(['Completed', 'AwaitingApproval', 'AwaitingInput']),
+    agentName: Type.String(),
+    agentVersion: nullable(Int32()),
+    sessionId: nullable(Type.String()),
+    modelProvider: nullable(Type.String()),
+    modelId: nullable(Type.String()),
+    output: nullable(Type.String()),
+    structuredOutput: nullable(JsonValue),
+    finishReason: nullable(oneOf(finishReasons)),
+    approvals: Type.Array(JsonValue),
+    clientToolCalls: Type.Array(JsonValue),
+    usage: nullable(RunUsage),
+    cost: nullable(RunCost),
+    durationMs: Type.Integer(),
+  },
+  { title: 'AgentRunResponse' },
+);
+export type AgentRunResponse = Static<typeof AgentRunResponse>;
+
+export const AcceptedRunResponse = Type.Object(
+  { runId: Uuid, jobId: Uuid, location: Type.String(), eventsLocation: Type.String() },
+  { title: 'AcceptedRunResponse' },
+);
+
+export const RunEvent = Type.Object(
+  { runId: Uuid, sequence: Type.Integer({ minimum: 0 }), type: Type.String(), timestamp: Time },
+  { title: 'RunEvent', description: 'One event of the log; further members depend on its type', additionalProperties: true },
+);
+export type RunEvent = Static<typeof RunEvent> & { readonly [member: string]: Json };
+
+export const ToolCallUsage = Type.Object({
+  unit: Type.String(),
+  quantity: Type.Number(),
+  cost: amount(),
+  currency: nullable(Type.String()),
+  isEstimated: Type.Boolean(),
+});
+
+export const ToolInvocationRecord = Type.Object(
+  {
+    id: Uuid,
+    runId: Uuid,
+    toolName: Type.String(),
+    toolCallId: nullable(Type.String()),
+    source: nullable(Type.String()),
+    arguments: nullable(Type.String()),
+    result: nullable(Type.String()),
+    truncated: Type.Boolean(),
+    error: nullable(Type.String()),
+    succeeded: Type.Boolean(),
+    authorizationDenied: Type.Boolean(),
+    timedOut: Type.Boolean(),
+    durationMs: nullable(Type.Integer()),
+    usage: nullable(ToolCallUsage),
+    createdAt: Time,
+  },
+  { title: 'ToolInvocationRecord' },
+);
+export type ToolInvocationRecord = Static<typeof ToolInvocationRecord>;

@@ -1,0 +1,38 @@
+import Type, { type Static } from 'typebox';
+import { apiKeyScopes, roles } from '../../contract/authority.ts';
+import { closed, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+
+export const ApiKeyCreateRequest = closed(
+  {
+    name: Type.String({ minLength: 1, maxLength: 128, pattern: '\\S' }),
+    scopes: Type.Array(oneOf(apiKeyScopes), { minItems: 1 }),
+    role: Type.Optional(nullable(oneOf(roles, { description: 'Default: the lowest role that the scopes can use' }))),
+    expiresAt: Type.Optional(nullable(Type.String({ format: 'date-time', description: 'In the future; null: never' }))),
+  },
+  { title: 'ApiKeyCreateRequest' },
+);
+export type ApiKeyCreateRequest = Static<typeof ApiKeyCreateRequest>;
+
+export const ApiKeyRecord = Type.Object(
+  {
+    id: Uuid,
+    tenantId: Type.String(),
+    name: Type.String(),
+    keyPrefix: Type.String({ description: 'The first 12 characters' }),
+    role: oneOf(roles),
+    scopes: Type.Array(oneOf(apiKeyScopes)),
+    expiresAt: nullable(Time),
+    revokedAt: nullable(Time),
+    lastUsedAt: nullable(Time),
+    createdBy: nullable(Type.String()),
+    createdAt: Time,
+    isActive: Type.Boolean(),
+  },
+  { title: 'ApiKeyRecord' },
+);
+export type ApiKeyRecord = Static<typeof ApiKeyRecord>;
+
+export const ApiKeyCreationResult = Type.Object(
+  { record: ApiKeyRecord, plaintextKey: Type.String({ description: 'Shown here and never again' }) },
+  { title: 'ApiKeyCreationResult' },
+);

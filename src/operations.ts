@@ -1,0 +1,16 @@
+import { agentOperations } from './features/agents/agents.operations.ts';
+import { modelOperations } from './features/models/models.operations.ts';
+import { metaOperations } from './features/platform/meta.operations.ts';
+import { runOperations } from './features/runs/runs.operations.ts';
+import { keyOperations } from './features/security/keys.operations.ts';
+import { toolOperations } from './features/tools/tools.operations.ts';
+
+/** The whole API at a glance: feature → operations. */
+export const operations = {
+  agents: agentOperations,
+  runs: runOperations,
+  tools: toolOperations,
+  models: modelOperations,
+  keys: keyOperations,
+  meta: metaOperations,
+} as const;

@@ -1,0 +1,116 @@
+import type { ModelCall, ModelJson } from './model-provider.ts';
+import type { WireFailure, WireHeaders, WireRequest } from './transport/wire-exchange.ts';
+
+export type StopReason = 'canceled' | 'timeout' | 'closed';
+
+export interface ScopeOptions {
+  readonly provider: string;
+  /** Milliseconds for the whole call, or while streaming for each wait; null: no limit of our own. */
+  readonly timeoutMs: number | null;
+  readonly maxRetries: number;
+}
+
+/**
+ * What is known about one call while it runs. The vendor libraries pass our abort signal through to
+ * `fetch` untouched, so the signal is the key by which the transport finds the call it works for.
+ */
+export class CallScope {
+  static readonly #bySignal = new WeakMap<AbortSignal, CallScope>();
+
+  static of(signal: AbortSignal | null | undefined): CallScope {
+    const scope = signal ? CallScope.#bySignal.get(signal) : undefined;
+    if (scope === undefined) {
+      throw new Error('A provider library made a request outside a model call');
+    }
+    return scope;
+  }
+
+  readonly provider: string;
+  readonly requestId: string;
+  readonly maxRetries: number;
+  readonly timeoutMs: number | null;
+  /** Members merged into the JSON body before it is sent. */
+  patch: Readonly<Record<string, ModelJson>> | null = null;
+  /** True: the request is kept in `captured` instead of being sent. */
+  capturing = false;
+  captured: WireRequest | null = null;
+  sent = false;
+  status: number | null = null;
+  headers: WireHeaders | null = null;
+  wireFailure: WireFailure | null = null;
+  stopped: StopReason | null = null;
+  /** Set by whoever holds the connection; called once when the call is stopped. */
+  onStop: (() => void) | null = null;
+
+  readonly #controller = new AbortController();
+  readonly #caller: AbortSignal;
+  readonly #cancel = (): void => this.stop('canceled');
+  #timer: NodeJS.Timeout | null = null;
+  #waitingSince = 0;
+  #waiting = false;
+
+  constructor(call: ModelCall, options: ScopeOptions) {
+    this.provider = options.provider;
+    this.requestId = call.requestId;
+    this.maxRetries = options.maxRetries;
+    this.timeoutMs = options.timeoutMs;
+    this.#caller = call.signal;
+    CallScope.#bySignal.set(this.#controller.signal, this);
+    if (call.signal.aborted) {
+      this.stop('canceled');
+    } else {
+      call.signal.addEventListener('abort', this.#cancel);
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Ends the call early; the first reason stays. */
+  stop(reason: StopReason): void {
+    if (this.stopped === null) {
+      this.stopped = reason;
+      this.release();
+      this.#controller.abort();
+      this.onStop?.();
+    }
+  }
+
+  /** Lets go of the timer and the caller's signal. To be called when the call has ended in any way. */
+  release(): void {
+    this.#caller.removeEventListener('abort', this.#cancel);
+    if (this.#timer !== null) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+  }
+
+  /** The provider owes us something from now on. Called again for each part, it starts the wait anew. */
+  waiting(): void {
+    if (this.timeoutMs !== null) {
+      this.#waiting = true;
+      this.#waitingSince = performance.now();
+      if (this.#timer === null && this.stopped === null) {
+        this.#arm(this.timeoutMs, this.timeoutMs);
+      }
+    }
+  }
+
+  /** We are the ones who are slow (the reader has not come back), so no time runs. */
+  idle(): void {
+    this.#waiting = false;
+  }
+
+  // One timer for the call: when it fires early it is set again for the rest, not once for each part.
+  #arm(delayMs: number, limitMs: number): void {
+    this.#timer = setTimeout(() => {
+      const left = this.#waiting ? limitMs - (performance.now() - this.#waitingSince) : limitMs;
+      if (left <= 0) {
+        this.stop('timeout');
+      } else {
+        this.#arm(Math.ceil(left), limitMs);
+      }
+    }, delayMs);
+  }
+}

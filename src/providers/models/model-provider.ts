@@ -1,0 +1,118 @@
+import type {
+  JSONValue,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Prompt,
+  SharedV4ProviderMetadata,
+} from '@ai-sdk/provider';
+
+/** The engine speaks to every model through this interface; the AI SDK stays behind it. */
+export type ModelPrompt = LanguageModelV4Prompt;
+export type ModelTool = Pick<LanguageModelV4FunctionTool, 'name' | 'description' | 'inputSchema'>;
+export type ModelJson = JSONValue;
+
+/** One call of a model: everything but the credential, which the provider resolves. */
+export interface ModelCall {
+  readonly model: string;
+  readonly prompt: ModelPrompt;
+  readonly tools: readonly ModelTool[];
+  /** `none`: tools are listed but must not be called (last turn after the iteration cap). */
+  readonly toolChoice: 'auto' | 'none';
+  readonly temperature: number | null;
+  readonly topP: number | null;
+  readonly maxOutputTokens: number | null;
+  readonly reasoningEffort: string | null;
+  readonly responseFormat: ModelResponseFormat | null;
+  /** The binding's `{provider}.{setting}` entries of this provider, prefix removed. */
+  readonly settings: Readonly<Record<string, ModelJson>>;
+  /** False asks the provider for one tool call per turn where it has such a switch. */
+  readonly parallelToolCalls: boolean;
+  readonly signal: AbortSignal;
+  /** Number of this call within the run, from 1; the scripted provider matches on it. */
+  readonly callNumber: number;
+  /** For the log line that keeps a foreign error's text. */
+  readonly requestId: string;
+}
+
+export interface ModelResponseFormat {
+  readonly kind: 'Text' | 'Json' | 'JsonSchema';
+  readonly schema?: ModelJson;
+  readonly name?: string;
+  readonly description?: string;
+}
+
+/** Token counts as the provider reported them; null means not reported, never 0. */
+export interface ModelUsage {
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+  readonly totalTokens: number | null;
+  readonly cachedInputTokens: number | null;
+  readonly reasoningTokens: number | null;
+  readonly audioInputTokens: number | null;
+  readonly audioOutputTokens: number | null;
+}
+
+export type ModelFinishReason = 'Stop' | 'Length' | 'ToolCalls' | 'ContentFilter';
+
+/** Parts of a streamed answer. Exactly one `finish`, last; a failure throws ModelCallError instead. */
+export type ModelPart =
+  | { readonly type: 'text-delta'; readonly text: string }
+  | { readonly type: 'reasoning-delta'; readonly text: string }
+  /** End of one reasoning block; its metadata (signatures) must be sent back in the next turn. */
+  | { readonly type: 'reasoning-end'; readonly providerMetadata?: SharedV4ProviderMetadata }
+  | ModelToolCall
+  | ModelFinish;
+
+export interface ModelToolCall {
+  readonly type: 'tool-call';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  /** Raw JSON text as the model wrote it; may be invalid. */
+  readonly input: string;
+  readonly providerMetadata?: SharedV4ProviderMetadata;
+}
+
+export interface ModelFinish {
+  readonly type: 'finish';
+  readonly finishReason: ModelFinishReason;
+  readonly usage: ModelUsage;
+  /** The model id the provider says has answered, when it says so. */
+  readonly responseModel: string | null;
+}
+
+/** One model entry of a provider's configured catalog (`Models`). Prices are decimals per million tokens. */
+export interface ModelCatalogEntry {
+  readonly name: string;
+  readonly displayName: string | null;
+  readonly contextWindowTokens: number | null;
+  readonly maxOutputTokens: number | null;
+  readonly supportsStreaming: boolean;
+  readonly supportsTools: boolean;
+  readonly supportsReasoning: boolean;
+  readonly supportsStructuredOutput: boolean | null;
+  readonly inputCostPerMillionTokens: number | null;
+  readonly outputCostPerMillionTokens: number | null;
+  readonly cachedInputCostPerMillionTokens: number | null;
+}
+
+export type ModelProviderKind = 'openai' | 'openai-responses' | 'compatible' | 'anthropic' | 'google' | 'azure' | 'scripted';
+
+export interface ModelProvider {
+  /** The name in model bindings and price keys. */
+  readonly name: string;
+  readonly kind: ModelProviderKind;
+  readonly displayName: string | null;
+  readonly defaultModel: string | null;
+  readonly catalog: readonly ModelCatalogEntry[];
+  /** A streamed call. Lazy: nothing is sent before the first read. Throws ModelCallError only. */
+  stream(call: ModelCall): AsyncIterable<ModelPart>;
+  /** The same call answered at once; parts in the same order and with the same rules. */
+  generate(call: ModelCall): Promise<readonly ModelPart[]>;
+}
+
+export interface ModelProviders {
+  /** Ordered by name. */
+  list(): readonly ModelProvider[];
+  get(name: string): ModelProvider | undefined;
+  /** Closes pooled connections. */
+  close(): Promise<void>;
+}

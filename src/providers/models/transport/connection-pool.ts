@@ -1,0 +1,32 @@
+import type { Agent } from 'undici';
+
+// Long enough to spare a chat user the TLS handshake between turns; a server's shorter Keep-Alive hint wins.
+const IDLE_CONNECTION_MS = 30_000;
+
+export interface ConnectionPool {
+  agent(): Promise<Agent>;
+  close(): Promise<void>;
+}
+
+/** Keep-alive connections shared by all providers; undici is loaded on first use. It uses no proxy and follows no redirect. */
+export function createConnectionPool(): ConnectionPool {
+  let opening: Promise<Agent> | null = null;
+
+  async function open(): Promise<Agent> {
+    const { Agent: UndiciAgent } = await import('undici');
+    // HTTP/2 multiplexes every stream over one socket, so that one slow reader would stall the others.
+    return new UndiciAgent({ allowH2: false, pipelining: 1, keepAliveTimeout: IDLE_CONNECTION_MS });
+  }
+
+  return {
+    agent() {
+      opening ??= open();
+      return opening;
+    },
+    async close() {
+      const closing = opening;
+      opening = null;
+      await (await closing)?.destroy();
+    },
+  };
+}

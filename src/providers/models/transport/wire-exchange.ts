@@ -1,0 +1,160 @@
+import type { Agent, Dispatcher } from 'undici';
+
+/** One POST of a model call, already encoded. */
+export interface WireRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON text. */
+  readonly body: string;
+}
+
+/** Header names in lower case; of a repeated header the first value. */
+export type WireHeaders = ReadonlyMap<string, string>;
+
+export interface WireFailure {
+  /** `unreachable`: no answer began. `cut`: it began and broke off. `timeout`: the HTTP client's own limit. */
+  readonly kind: 'unreachable' | 'cut' | 'timeout' | 'invalid';
+  readonly cause: unknown;
+}
+
+/** Receives one answer: head, any number of data, then exactly one of end and fail. Fail may come alone. */
+export interface WireSink {
+  head(status: number, headers: WireHeaders): void;
+  data(chunk: Buffer): void;
+  end(): void;
+  fail(failure: WireFailure): void;
+}
+
+export interface WireExchange {
+  pause(): void;
+  resume(): void;
+  /** Closes the connection; the sink hears nothing more. */
+  abort(): void;
+}
+
+const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
+const REQUEST_CODES = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED']);
+
+function failureKind(error: unknown, answered: boolean): WireFailure['kind'] {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (TIMEOUT_CODES.has(code)) {
+    return 'timeout';
+  }
+  if (REQUEST_CODES.has(code)) {
+    return 'invalid';
+  }
+  return answered ? 'cut' : 'unreachable';
+}
+
+function wireHeaders(headers: Record<string, string | string[] | undefined>): WireHeaders {
+  const map = new Map<string, string>();
+  for (const name in headers) {
+    const value = headers[name];
+    const first = typeof value === 'string' ? value : value?.[0];
+    if (first !== undefined) {
+      map.set(name.toLowerCase(), first);
+    }
+  }
+  return map;
+}
+
+const ABORTED = new Error('The model call was stopped');
+
+class Exchange implements WireExchange, Dispatcher.DispatchHandler {
+  readonly #sink: WireSink;
+  #controller: Dispatcher.DispatchController | null = null;
+  #answered = false;
+  #closed = false;
+
+  constructor(sink: WireSink) {
+    this.#sink = sink;
+  }
+
+  pause(): void {
+    this.#controller?.pause();
+  }
+
+  resume(): void {
+    if (!this.#closed) {
+      this.#controller?.resume();
+    }
+  }
+
+  abort(): void {
+    if (!this.#closed) {
+      this.#closed = true;
+      this.#controller?.abort(ABORTED);
+    }
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // An abort while the connection was still being made could not reach the client yet.
+    if (this.#closed) {
+      controller.abort(ABORTED);
+    }
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    // 1xx answers precede the real one.
+    if (!this.#closed && status >= 200) {
+      this.#answered = true;
+      this.#sink.head(status, wireHeaders(headers));
+    }
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.#closed) {
+      this.#sink.data(chunk);
+    }
+  }
+
+  onResponseEnd(): void {
+    if (!this.#closed) {
+      this.#closed = true;
+      this.#sink.end();
+    }
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.failed(error);
+  }
+
+  failed(error: unknown): void {
+    if (!this.#closed) {
+      this.#closed = true;
+      this.#sink.fail({ kind: failureKind(error, this.#answered), cause: error });
+    }
+  }
+}
+
+/**
+ * Sends a request over a pooled connection and hands the answer to the sink as it comes.
+ * With `ownTimeout` the client's limits (300 s for the head and between chunks) are off.
+ */
+export function startExchange(agent: Agent, request: WireRequest, sink: WireSink, ownTimeout: boolean): WireExchange {
+  const exchange = new Exchange(sink);
+  try {
+    const url = new URL(request.url);
+    agent.dispatch(
+      {
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method: 'POST',
+        headers: request.headers,
+        body: request.body,
+        ...(ownTimeout ? NO_CLIENT_TIMEOUT : undefined),
+      },
+      exchange,
+    );
+  } catch (error) {
+    exchange.failed(error);
+  }
+  return exchange;
+}
+
+const NO_CLIENT_TIMEOUT = { headersTimeout: 0, bodyTimeout: 0 } as const;
