@@ -12,6 +12,7 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   writeSync,
@@ -120,18 +121,23 @@ const isAlive = (pid) => {
 const releaseStale = (file) => {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (stats === undefined) return;
-  const owner = Number(readFileSync(file, 'utf8'));
+  const owner = readFileSync(file, 'utf8');
   // An owner writes its id at once: a file that stays empty was left by a crash in between.
-  const abandoned = owner > 0 ? !isAlive(owner) : Date.now() - stats.mtimeMs > 5000;
-  if (abandoned) rmSync(file, { force: true });
+  const abandoned = owner === '' ? Date.now() - stats.mtimeMs > 5000 : !isAlive(Number(owner));
+  if (!abandoned) return;
+  // Moved before it is judged again: another waiter may have cleared it and taken the lock in between.
+  const aside = `${file}.${process.pid}`;
+  renameSync(file, aside);
+  if (readFileSync(aside, 'utf8') === owner) rmSync(aside);
+  else renameSync(aside, file);
 };
 
 /** Runs `work` while no other set-up of this clone does; `done` is asked again after each wait. */
 const exclusively = async (done, work) => {
-  mkdirSync(join(root, 'dist'), { recursive: true });
   const file = join(root, 'dist', '.setup.lock');
   for (let told = false; ; ) {
     try {
+      mkdirSync(dirname(file), { recursive: true });
       const handle = openSync(file, 'wx');
       writeSync(handle, String(process.pid));
       closeSync(handle);
@@ -166,7 +172,7 @@ const runQuietly = (command, args, options = {}) => {
 };
 
 const npmInstall = () => {
-  const args = ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const args = ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--loglevel=error'];
   // Inside an npm script the running npm is known, and needs no shell on any platform.
   const script = process.env.npm_execpath;
   if (script?.endsWith('.js')) runQuietly(process.execPath, [script, ...args]);
