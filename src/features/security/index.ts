@@ -1,0 +1,31 @@
+import type { Logger } from '../../core/logger.ts';
+import type { Storage } from '../../db/storage.ts';
+import { createIdentity, type IdentityOptions } from './identity.service.ts';
+import { keyLookup } from './key-lookup.service.ts';
+import { keyService } from './keys.service.ts';
+import { keyStore } from './keys.store.ts';
+import { remoteAccessProblem } from './remote-access.rules.ts';
+
+export interface SecurityDeps {
+  readonly storage: Storage;
+  readonly options: IdentityOptions;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+}
+
+/** Who may call: identity for the transports, the API keys, and what the start has to check. */
+export const securityFeature = ({ storage, options, log, now }: SecurityDeps) => {
+  const store = keyStore(storage);
+  const lookup = keyLookup({ store, now, log });
+  return {
+    identity: createIdentity({ options, keys: lookup }),
+    keys: keyService({ store, lookup, now }),
+    hasActiveKey: (): Promise<boolean> => store.hasActive(now()),
+    /** Sentence that forbids the start, or null. */
+    remoteAccessProblem: (): Promise<string | null> => remoteAccessProblem(options, store, now()),
+  };
+};
+
+export { anonymousIsPossible, type Identity, type IdentityOptions } from './identity.service.ts';
+export type { TenancyOptions } from './tenant.rules.ts';

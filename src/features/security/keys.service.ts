@@ -1,0 +1,103 @@
+import { type ApiKeyScope, type Role, roleAtLeast, roles } from '../../contract/authority.ts';
+import { AcpError } from '../../contract/errors.ts';
+import { noContent, ok } from '../../contract/operation.ts';
+import type { CallContext, Handlers, Principal } from '../../core/context.ts';
+import { newId } from '../../core/ids.ts';
+import { apiKeyHash, apiKeyPrefix, newApiKey } from './key-format.rules.ts';
+import type { KeyLookup } from './key-lookup.service.ts';
+import type { keyOperations } from './keys.operations.ts';
+import type { ApiKeyCreateRequest, ApiKeyRecord } from './keys.schema.ts';
+import type { KeyStore, StoredKey } from './keys.store.ts';
+
+export interface KeyServiceDeps {
+  readonly store: KeyStore;
+  readonly lookup: Pick<KeyLookup, 'forget'>;
+  readonly now: () => number;
+}
+
+const isoOrNull = (time: number | null): string | null => (time === null ? null : new Date(time).toISOString());
+
+const toRecord = (key: StoredKey, now: number): ApiKeyRecord => ({
+  id: key.id,
+  tenantId: key.tenantId,
+  name: key.name,
+  keyPrefix: key.keyPrefix,
+  role: key.role,
+  scopes: [...key.scopes],
+  expiresAt: isoOrNull(key.expiresAt),
+  revokedAt: isoOrNull(key.revokedAt),
+  lastUsedAt: isoOrNull(key.lastUsedAt),
+  createdBy: key.createdBy,
+  createdAt: new Date(key.createdAt).toISOString(),
+  isActive: key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now),
+});
+
+/** The lowest role that can use all of the scopes. */
+export const defaultRole = (scopes: readonly ApiKeyScope[]): Role => {
+  if (scopes.some((scope) => scope.endsWith('Admin'))) return 'Admin';
+  return scopes.includes('RunsWrite') || scopes.includes('ExternalInvoke') ? 'Operator' : 'Reader';
+};
+
+const authorityNotHeld = (what: string): AcpError =>
+  new AcpError('authority-not-held', `The caller cannot give a key the ${what}, which it lacks itself.`);
+
+/** A caller hands out at most what it holds: otherwise a narrow key could make itself a wide one. */
+const grantedRole = (principal: Principal, body: ApiKeyCreateRequest, scopes: readonly ApiKeyScope[]): Role => {
+  const missing = principal.scopes === null ? undefined : scopes.find((scope) => principal.scopes?.has(scope) !== true);
+  if (missing !== undefined) throw authorityNotHeld(`scope ${missing}`);
+  const own = principal.role ?? roles[0];
+  const asked = body.role ?? null;
+  if (asked !== null && !roleAtLeast(own, asked)) throw authorityNotHeld(`role ${asked}`);
+  if (asked !== null) return asked;
+  const usual = defaultRole(scopes);
+  return roleAtLeast(own, usual) ? usual : own;
+};
+
+const expiryOf = (body: ApiKeyCreateRequest, now: number): number | null => {
+  if (body.expiresAt === undefined || body.expiresAt === null) return null;
+  const time = Date.parse(body.expiresAt);
+  if (time > now) return time;
+  const message = 'must be a time in the future';
+  throw new AcpError('validation-failed', `expiresAt ${message}.`, {
+    details: { errors: [{ path: 'expiresAt', message }] },
+  });
+};
+
+export const keyService = ({ store, lookup, now }: KeyServiceDeps): Handlers<typeof keyOperations> => ({
+  async list({ tenantId }) {
+    const keys = await store.list(tenantId);
+    const at = now();
+    return ok(keys.map((key) => toRecord(key, at)));
+  },
+
+  async create({ tenantId, principal }: CallContext, { body }) {
+    const at = now();
+    const scopes = [...new Set(body.scopes)];
+    const role = grantedRole(principal, body, scopes);
+    const expiresAt = expiryOf(body, at);
+    const plaintextKey = newApiKey(tenantId);
+    const key: StoredKey = {
+      id: newId(),
+      tenantId,
+      name: body.name,
+      keyHash: apiKeyHash(plaintextKey),
+      keyPrefix: apiKeyPrefix(plaintextKey),
+      role,
+      scopes,
+      expiresAt,
+      revokedAt: null,
+      lastUsedAt: null,
+      createdBy: principal.actor,
+      createdAt: at,
+    };
+    await store.insert(key);
+    return ok({ record: toRecord(key, at), plaintextKey }, { 'cache-control': 'no-store' });
+  },
+
+  async remove({ tenantId }, { params }) {
+    const revoked = await store.revoke(tenantId, params.id.toLowerCase(), now());
+    if (!revoked) throw new AcpError('not-found', 'There is no active API key with this id.');
+    lookup.forget();
+    return noContent();
+  },
+});
