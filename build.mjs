@@ -21,7 +21,7 @@ import { createRequire } from 'node:module';
 import { basename, join, relative, sep } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
-import { bundleFile, ensureInstalled, nodePackage, pinnedNode, root } from './bin/setup.mjs';
+import { bundleFile, ensureInstalled, executableFile, nodePackage, pinnedNode, root } from './bin/setup.mjs';
 
 const dist = join(root, 'dist');
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -109,7 +109,7 @@ const bundle = async () => {
     publish(result.outputFiles[0].contents, file, started);
   }
   rmSync(join(dist, '.compile-cache'), { recursive: true, force: true });
-  return { workers: workers.map(({ file }) => file), inputs: [...inputs] };
+  return { workers: workers.map(({ file }) => file), inputs: [...inputs], started };
 };
 
 /** The notices that the licences of the bundled packages, and of Node itself, ask to be handed on. */
@@ -172,7 +172,7 @@ const buildId = (assets) => {
   return hash.digest('hex').slice(0, 16);
 };
 
-const executable = async (name, output, workers) => {
+const executable = async (name, output, { workers, started }) => {
   const require = createRequire(import.meta.url);
   const { default: sea } = require('@yao-pkg/pkg/lib-es5/sea.js');
   const modules = packagesFor(name);
@@ -199,6 +199,7 @@ const executable = async (name, output, workers) => {
     },
   });
   rmSync(idFile);
+  utimesSync(draft, started, started);
   // A rename, since the file of a running program cannot be written to.
   renameSync(draft, output);
   console.log(`${relative(root, output)}  ${(statSync(output).size / 1e6).toFixed(0)} MB`);
@@ -217,13 +218,13 @@ const main = async () => {
     allowPositionals: true,
     options: { target: { type: 'string', multiple: true, default: [] } },
   });
-  const { workers, inputs } = await bundle();
+  const built = await bundle();
   if (positionals[0] === 'bundle') return;
-  writeNotices(inputs);
+  writeNotices(built.inputs);
   const host = hostTarget();
   const chosen = wantedTargets(values.target);
-  if (chosen.length === 0) chosen.push([host, join(dist, process.platform === 'win32' ? 'acp.exe' : 'acp')]);
-  for (const [name, output] of chosen) await executable(name, output, workers);
+  if (chosen.length === 0) chosen.push([host, executableFile]);
+  for (const [name, output] of chosen) await executable(name, output, built);
 };
 
 await ensureInstalled();

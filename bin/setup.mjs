@@ -24,6 +24,7 @@ import { fileURLToPath } from 'node:url';
 
 export const root = dirname(dirname(realpathSync(fileURLToPath(import.meta.url))));
 export const bundleFile = join(root, 'dist', 'acp.mjs');
+export const executableFile = join(root, 'dist', process.platform === 'win32' ? 'acp.exe' : 'acp');
 
 const lockFile = join(root, 'package-lock.json');
 const installStamp = join(root, 'node_modules', '.acp-lock');
@@ -71,9 +72,12 @@ const installedMatchesLock = () => {
   if (wanted === undefined || installed === undefined || !existsSync(pinnedNode())) return false;
   return Object.entries(wanted).every(([path, entry]) => {
     if (path === '' || !matches(entry.os, process.platform) || !matches(entry.cpu, process.arch)) return true;
-    // npm picks by the C library only where it knows it, so such a package may be missing on purpose.
-    if (entry.libc !== undefined) return true;
-    return installed[path]?.version === entry.version && installed[path]?.integrity === entry.integrity;
+    const found = installed[path];
+    // What only another platform's package needs is left out, and so is one for another C library.
+    const dispensable = entry.optional === true && (entry.os === undefined || entry.libc !== undefined);
+    if (found === undefined) return dispensable;
+    const intact = entry.integrity === undefined || found.integrity === entry.integrity;
+    return found.version === entry.version && intact;
   });
 };
 
@@ -104,10 +108,13 @@ const newestChange = (path) => {
   return readdirSync(path).reduce((newest, name) => Math.max(newest, newestChange(join(path, name))), stats.mtimeMs);
 };
 
-const isBundled = () => {
-  const bundle = statSync(bundleFile, { throwIfNoEntry: false });
-  return bundle !== undefined && bundleInputs.every((input) => newestChange(join(root, input)) <= bundle.mtimeMs);
+const isCurrent = (file) => {
+  const built = statSync(file, { throwIfNoEntry: false });
+  return built !== undefined && bundleInputs.every((input) => newestChange(join(root, input)) <= built.mtimeMs);
 };
+
+const isBundled = () => isCurrent(bundleFile);
+const isExecutableBuilt = () => isCurrent(executableFile);
 
 const isAlive = (pid) => {
   try {
@@ -200,6 +207,15 @@ export const ensureBundled = async () => {
   await exclusively(isBundled, () => {
     say('building');
     runQuietly(pinnedNode(), [join(root, 'build.mjs'), 'bundle']);
+  });
+};
+
+/** Builds the single executable for this platform, unless it is newer than all that it is made of. */
+export const ensureExecutable = async () => {
+  if (isExecutableBuilt()) return;
+  await exclusively(isExecutableBuilt, () => {
+    say('building the executable');
+    runQuietly(pinnedNode(), [join(root, 'build.mjs')]);
   });
 };
 

@@ -1,0 +1,159 @@
+/**
+ * The dependency rule of docs/architecture.md. `test/architecture` proves that every rule sees the code: it counts the
+ * cruised modules and cruises a fixture that breaks each rule once.
+ */
+const packages = (...names) => names.map((name) => `node_modules/${name}/`);
+const layer = (...names) => names.map((name) => `^src/${name}(/|\\.ts$)`);
+
+const transports = ['http', 'client', 'cli', 'tui', 'module'];
+const feature = '^src/features/';
+const declarations = '\\.(schema|operations)\\.ts$';
+const typeOnly = ['type-only', 'type-import'];
+
+/** Each layer, and what lies above it. */
+const layers = [
+  {
+    name: 'core',
+    above: ['db', 'providers', 'scheduler', 'engine', 'features', 'operations', 'app', ...transports, 'main'],
+  },
+  { name: 'db', above: ['providers', 'scheduler', 'engine', 'features', 'operations', 'app', ...transports, 'main'] },
+  { name: 'providers', above: ['db', 'scheduler', 'engine', 'features', 'operations', 'app', ...transports, 'main'] },
+  { name: 'scheduler', above: ['db', 'providers', 'engine', 'features', 'operations', 'app', ...transports, 'main'] },
+  { name: 'engine', above: ['features', 'operations', 'app', ...transports, 'main'] },
+  { name: 'features', above: ['operations', 'app', ...transports, 'main'] },
+  { name: 'app', above: [...transports, 'main'] },
+  { name: 'http', above: ['client', 'cli', 'tui', 'module', 'main'] },
+  { name: 'module', above: ['client', 'cli', 'tui', 'main'] },
+  { name: 'client', above: ['cli', 'tui', 'main'] },
+  { name: 'cli', above: ['main', 'module'] },
+  { name: 'tui', above: ['cli', 'main', 'module'] },
+];
+
+const layerRules = layers.map(({ name, above }) => ({
+  name: `layer-${name}`,
+  comment: `${name} is below ${above.join(', ')}.`,
+  severity: 'error',
+  from: { path: layer(name) },
+  to: { path: layer(...above) },
+}));
+
+export default {
+  forbidden: [
+    {
+      name: 'no-cycles',
+      comment: 'Values and types alike: a cycle means that two files are one.',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: 'no-feature-folder-cycles',
+      comment: 'Two features that need each other want a third, or a port.',
+      severity: 'error',
+      scope: 'folder',
+      from: { path: feature },
+      to: { circular: true, path: feature },
+    },
+    {
+      name: 'no-feature-internals',
+      comment: 'A feature is used through its index.ts.',
+      severity: 'error',
+      from: { path: '^src/features/([^/]+)/', pathNot: declarations },
+      to: { path: feature, pathNot: ['^src/features/$1/', '^src/features/[^/]+/index\\.ts$'] },
+    },
+    {
+      name: 'no-feature-internals-from-outside',
+      comment: 'What composes or transports features takes their index.ts or their declarations.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: feature },
+      to: { path: feature, pathNot: ['^src/features/[^/]+/index\\.ts$', declarations] },
+    },
+    {
+      name: 'contract-is-a-leaf',
+      comment: 'What a caller may see is made of typebox alone.',
+      severity: 'error',
+      from: { path: ['^src/contract/', declarations], pathNot: '^(test|bench)/' },
+      to: { path: '.', pathNot: ['^src/contract/', '\\.schema\\.ts$', ...packages('typebox')] },
+    },
+    {
+      name: 'operations-table-is-data',
+      comment: 'The table of tables holds operations and nothing that runs.',
+      severity: 'error',
+      from: { path: '^src/operations\\.ts$' },
+      to: { path: '.', pathNot: ['^src/contract/', '\\.operations\\.ts$'] },
+    },
+    {
+      name: 'features-know-no-transport',
+      comment: 'Rules and agents run the same behind every transport.',
+      severity: 'error',
+      from: { path: layer('features', 'engine') },
+      to: { path: [...layer(...transports), ...packages('fastify', 'commander', 'ink')] },
+    },
+    {
+      name: 'sql-only-in-stores',
+      comment: 'Queries live in *.store.ts; types of the builder may be named anywhere.',
+      severity: 'error',
+      from: { path: '^(src|migrations)/', pathNot: ['^src/db/', '\\.store\\.ts$', '^migrations/'] },
+      to: { path: packages('kysely'), dependencyTypesNot: typeOnly },
+    },
+    {
+      name: 'drivers-only-in-open',
+      comment: 'One file a dialect knows the driver; its types may be named beside it.',
+      severity: 'error',
+      from: { path: '^(src|migrations)/', pathNot: '^src/db/[^/]+/open\\.ts$' },
+      to: { path: packages('better-sqlite3', 'pg', 'sqlite-vec'), dependencyTypesNot: typeOnly },
+    },
+    {
+      name: 'client-is-light',
+      comment: 'The client is carried by programs that have no server in them.',
+      severity: 'error',
+      from: { path: layer('client', 'operations') },
+      to: {
+        path: [
+          ...layer('core', 'db', 'providers', 'scheduler', 'engine', 'http', 'app'),
+          ...packages('fastify', 'kysely'),
+        ],
+        reachable: true,
+      },
+    },
+    {
+      name: 'server-by-dynamic-import',
+      comment: '`acp --help` loads no server: serve, migrate and local mode import it when they run.',
+      severity: 'error',
+      from: { path: layer('main', 'cli', 'tui') },
+      to: {
+        path: [
+          ...layer('app', 'db', 'providers', 'scheduler', 'engine', 'http', 'module'),
+          '^src/features/[^/]+/(?![^/]*\\.(schema|operations)\\.ts$)',
+          ...packages('fastify', 'kysely', 'better-sqlite3', '@ai-sdk/[^/]+', 'ink', 'react'),
+        ],
+        pathNot: '^src/tui/',
+        dynamic: false,
+        dependencyTypesNot: typeOnly,
+      },
+    },
+    {
+      name: 'product-imports-no-tests',
+      comment: 'What is shipped does not depend on what proves it.',
+      severity: 'error',
+      from: { path: '^(src|migrations)/' },
+      to: { path: '^(test|bench)/' },
+    },
+    {
+      name: 'only-declared-packages',
+      comment: 'The product imports what package.json lists as a dependency, and only files that exist.',
+      severity: 'error',
+      from: { path: '^(src|migrations)/' },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown', 'unknown', 'undetermined'] },
+    },
+    ...layerRules,
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    // JSON modules count as modules of their own; only code is held to the rules.
+    exclude: { path: '\\.json$' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
+  },
+};
