@@ -1,0 +1,61 @@
+import { memberName } from './canonical.ts';
+import { configSchema } from './schema.ts';
+import type { ConfigNode, Group } from './schema-nodes.ts';
+
+/** How values that lie in the shape of the schema are walked. */
+export interface Tree<V> {
+  names(value: V): readonly string[];
+  child(value: V, name: string): V | undefined;
+}
+
+interface Found<V> {
+  readonly node: ConfigNode;
+  /** Undefined: the key exists, but nothing is given for it. */
+  readonly value: V | undefined;
+}
+
+/** The schema's node for a key such as `Service:Pricing:openai:m:Input`, with its value. Undefined: no such key. */
+export function findKey<V>(tree: Tree<V>, root: V, key: string): Found<V> | undefined {
+  return find(tree, { node: configSchema, value: root }, key);
+}
+
+/** Names in maps may hold colons, so the longest one that fits is taken. */
+function find<V>(tree: Tree<V>, from: Found<V>, rest: string): Found<V> | undefined {
+  const { node, value } = from;
+  if (node.node === 'section') {
+    return find(tree, { node: node.group, value }, rest);
+  }
+  if (rest === '') {
+    return from;
+  }
+  if (node.node === 'group') {
+    return findMember(tree, node, value, rest);
+  }
+  if (node.node !== 'map' && node.node !== 'secrets') {
+    return undefined;
+  }
+  const names = value === undefined ? [] : tree.names(value);
+  const fits = names.filter((name) => `${rest.toLowerCase()}:`.startsWith(`${name.toLowerCase()}:`));
+  const name = fits.sort((a, b) => b.length - a.length)[0];
+  if (node.node === 'secrets') {
+    return { node, value: name?.length === rest.length ? childOf(tree, value, name) : undefined };
+  }
+  return name === undefined
+    ? undefined
+    : find(tree, { node: node.entry, value: childOf(tree, value, name) }, rest.slice(name.length + 1));
+}
+
+function findMember<V>(tree: Tree<V>, group: Group, value: V | undefined, rest: string): Found<V> | undefined {
+  const [first = '', ...others] = rest.split(':');
+  const name = memberName(group, first);
+  const member = name === undefined ? undefined : group.members[name];
+  if (name !== undefined && member !== undefined) {
+    return find(tree, { node: member, value: childOf(tree, value, name) }, others.join(':'));
+  }
+  const [open] = Object.entries(group.rest);
+  return open && find(tree, { node: open[1], value: childOf(tree, value, open[0]) }, rest);
+}
+
+function childOf<V>(tree: Tree<V>, value: V | undefined, name: string): V | undefined {
+  return value === undefined ? undefined : tree.child(value, name);
+}

@@ -1,0 +1,130 @@
+import { formatDuration, LONGEST_TIMER_MS, parseDuration } from './duration.ts';
+import { scalarKind, type ValueKind } from './value-kind.ts';
+
+interface Range {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+const within = (value: number, { min = -Infinity, max = Infinity }: Range): boolean => value >= min && value <= max;
+
+function rangeLabel({ min, max }: Range): string {
+  if (min !== undefined && max !== undefined) {
+    return ` ${min}..${max}`;
+  }
+  return min === undefined ? (max === undefined ? '' : ` ≤ ${max}`) : ` ≥ ${min}`;
+}
+
+function rangeText({ min, max }: Range): string {
+  if (min !== undefined && max !== undefined) {
+    return ` from ${min} to ${max}`;
+  }
+  return min === undefined ? (max === undefined ? '' : ` of at most ${max}`) : ` of at least ${min}`;
+}
+
+function toNumber(value: string | number | boolean, typed: boolean, pattern: RegExp): number | undefined {
+  if (typed) {
+    return typeof value === 'number' ? value : undefined;
+  }
+  return typeof value === 'string' && pattern.test(value.trim()) ? Number(value) : undefined;
+}
+
+const INTEGER = /^[+-]?\d+$/;
+const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+
+export function int(range: Range = {}): ValueKind<number> {
+  return scalarKind({
+    label: `int${rangeLabel(range)}`,
+    expected: `a whole number${rangeText(range)}`,
+    read(value, typed) {
+      const number = toNumber(value, typed, INTEGER);
+      return number !== undefined && Number.isSafeInteger(number) && within(number, range) ? number : undefined;
+    },
+  });
+}
+
+/** Whole bytes, without a unit. */
+export function bytes(range: Range = { min: 0 }): ValueKind<number> {
+  const whole = int(range);
+  return {
+    ...whole,
+    label: range.max === undefined ? 'bytes' : `bytes${rangeLabel(range)}`,
+    expected: `${whole.expected} (bytes, no unit)`,
+    parse: (raw, scope) =>
+      whole.parse(raw, {
+        ...scope,
+        reject: (part, expected, suffix) => scope.reject(part, `${expected} (bytes, no unit)`, suffix),
+      }),
+  };
+}
+
+export function decimal(range: Range = {}): ValueKind<number> {
+  return scalarKind({
+    label: `decimal${rangeLabel(range)}`,
+    expected: `a number${rangeText(range)}`,
+    read(value, typed) {
+      const number = toNumber(value, typed, DECIMAL);
+      return number !== undefined && Number.isFinite(number) && within(number, range) ? number : undefined;
+    },
+  });
+}
+
+/** A share from 0 to 1. */
+export function ratio(options: { readonly belowOne?: boolean } = {}): ValueKind<number> {
+  const open = options.belowOne === true;
+  return scalarKind({
+    label: open ? 'ratio below 1' : 'ratio',
+    expected: open ? 'a number from 0 to below 1' : 'a number from 0 to 1',
+    read(value, typed) {
+      const number = toNumber(value, typed, DECIMAL);
+      return number !== undefined && within(number, { min: 0, max: 1 }) && !(open && number === 1) ? number : undefined;
+    },
+  });
+}
+
+export function bool(): ValueKind<boolean> {
+  return scalarKind({
+    label: 'bool',
+    expected: 'true or false',
+    read(value) {
+      if (typeof value === 'boolean') {
+        return value;
+      }
+      const text = typeof value === 'string' ? value.trim().toLowerCase() : '';
+      return text === 'true' ? true : text === 'false' ? false : undefined;
+    },
+  });
+}
+
+interface DurationLimits {
+  /** Shortest value in milliseconds; without it any positive one. */
+  readonly min?: number;
+  readonly zero?: boolean;
+  readonly max?: number;
+}
+
+function durationKind(limits: DurationLimits): ValueKind<number> {
+  const lowest = limits.min ?? (limits.zero === true ? 0 : 1);
+  const floor = limits.min === undefined ? '' : ` of at least ${formatDuration(limits.min)}`;
+  const ceiling = limits.max === undefined ? '' : ', at most 24 days';
+  const zero = limits.zero === true ? ', 0s allowed' : '';
+  return scalarKind({
+    label: `duration${limits.min === undefined ? '' : ` ≥ ${formatDuration(limits.min)}`}${zero}`,
+    expected: `a duration${floor} such as 250ms, 30s, 1h30m, 2d, PT30S or 00:00:30${zero}${ceiling}`,
+    read(value) {
+      const ms = typeof value === 'string' ? parseDuration(value) : undefined;
+      return ms !== undefined && within(ms, { min: lowest, max: limits.max ?? Infinity }) ? ms : undefined;
+    },
+    show: formatDuration,
+  });
+}
+
+/** Milliseconds that a timer waits. */
+export function duration(limits: Omit<DurationLimits, 'max'> = {}): ValueKind<number> {
+  return durationKind({ ...limits, max: LONGEST_TIMER_MS });
+}
+
+/** Milliseconds that are compared with stored times and never waited for, so weeks and months are fine. */
+export function age(): ValueKind<number> {
+  return durationKind({});
+}

@@ -1,0 +1,116 @@
+import { SECOND } from '../duration.ts';
+import { age, bool, decimal, duration, int } from '../number-kinds.ts';
+import { group, mapOf, planned, requiredSecret, setting } from '../schema-nodes.ts';
+import { encryptionKey, tenantSlug, text } from '../text-kinds.ts';
+import { nullable, oneOf } from '../value-kind.ts';
+
+/** What the features of a run share: tenant, limits of run trees, tools, ownership, encryption. */
+export const coreSettings = {
+  DefaultTenantId: setting(tenantSlug(), 'default', 'Tenant of a caller for whom nothing else decides one.'),
+  Validation: group('Checks of agent definitions.', {
+    McpTimeout: planned(
+      'mcp',
+      setting(duration(), 5 * SECOND, 'How long the validation of an agent waits for one MCP server.'),
+    ),
+  }),
+  UtilityModel: planned(
+    'utility-model',
+    group('Model of calls that the service makes for itself, such as summaries. Without it: the model of the agent.', {
+      Provider: setting(nullable(text()), null, 'Name of a configured provider.'),
+      Model: setting(nullable(text()), null, 'Model of that provider; null: its default model.'),
+    }),
+  ),
+  AgentGraph: group('Limits of a run and the runs below it, counted together.', {
+    MaxDepth: setting(
+      int({ min: 0 }),
+      3,
+      'Deepest level of a child run, the root being 0. With 0 no agent can call another.',
+    ),
+    MaxTotalTokens: setting(int(), 200_000, 'Tokens of all runs of the tree. 0 or less: unlimited.'),
+    MaxTotalRuns: setting(int(), 25, 'Child runs of the tree, without the root. 0 or less: unlimited.'),
+    MaxTotalCost: setting(
+      nullable(decimal({ min: 0 })),
+      null,
+      'Cost of the tree in the configured currency. Null: unlimited.',
+    ),
+    MaxDuration: setting(
+      nullable(duration()),
+      null,
+      'Time from the start of the root to the end of the last run. Null: unlimited.',
+    ),
+    ChildDeadline: setting(nullable(duration()), null, 'Time a child run gets when its agent sets none.'),
+    WaitTimeout: setting(
+      nullable(duration()),
+      null,
+      'Time a parent waits for a child when its agent sets none. Must be longer than ChildDeadline.',
+    ),
+  }),
+  Agents: group('Agent definitions.', {
+    MaxParameterValueLength: setting(int({ min: 1 }), 4096, 'Largest value of one agent parameter, in bytes.'),
+  }),
+  Tools: group('Tool calls of agents.', {
+    DefaultTimeout: setting(duration(), 30 * SECOND, 'Time one call may take when the tool sets none.'),
+    DefaultMaxOutputBytes: setting(
+      nullable(int({ min: 57 })),
+      null,
+      'Bytes of a result that the model gets to see when the tool sets no limit. Null: the whole result.',
+    ),
+    MaxConsecutiveErrors: setting(int({ min: 0, max: 100 }), 3, 'Failed calls in a row that end the run.'),
+    MaxIterations: setting(int({ min: 1, max: 1000 }), 40, 'Model calls of one run.'),
+  }),
+  StructuredResponse: planned(
+    'structured-responses',
+    group('Answers of agents whose response format is JSON.', {
+      Enabled: setting(bool(), false, 'Answers are checked against their format.'),
+      MaxRepairAttempts: setting(int({ min: 0, max: 5 }), 0, 'Extra model calls that may correct a bad answer.'),
+    }),
+  ),
+  SessionOwnership: planned(
+    'session-ownership',
+    group('Who may use a session.', {
+      Enabled: setting(bool(), false, 'A session is for the person who opened it.'),
+      RequireAuthenticatedOwner: setting(bool(), true, 'Only callers with an identity may open one.'),
+      RefuseUnownedSessions: setting(bool(), false, 'Sessions that nobody owns cannot be used.'),
+      ManagementRole: setting(
+        oneOf(['Reader', 'Operator', 'Admin']),
+        'Admin',
+        'Role from which on a caller sees the sessions of everybody.',
+      ),
+    }),
+  ),
+  AtRest: planned(
+    'encryption-at-rest',
+    group('Encryption of stored content.', {
+      ActiveKeyId: setting(
+        nullable(text({ pattern: /^[a-z0-9-]{1,32}$/, expected: 'the id of a key: 1 to 32 of a-z 0-9 -' })),
+        null,
+        'Key for what is written from now on. Null: nothing is encrypted.',
+      ),
+      Keys: mapOf(
+        '{id}',
+        requiredSecret(encryptionKey(), 'Keys to read with, the active one among them.'),
+        'Keys to read with, the active one among them.',
+        { pattern: /^[a-z0-9-]{1,32}$/, expected: '1 to 32 of a-z 0-9 -' },
+      ),
+    }),
+  ),
+  Audit: planned(
+    'audit',
+    group('The audit log.', {
+      ActorClaimType: setting(
+        nullable(text()),
+        null,
+        'Claim that names the actor. Null: the usual claims are tried in turn.',
+      ),
+    }),
+  ),
+  Approvals: planned(
+    'approvals',
+    group('Decisions of people about tool calls.', {
+      DefaultExpiration: setting(age(), 24 * 3600 * SECOND, 'Age at which an open request lapses.'),
+      ExpirationEnabled: setting(bool(), true, 'Whether open requests lapse at all.'),
+      ScanInterval: setting(duration(), 60 * SECOND, 'Pause between two searches for lapsed requests.'),
+      MaxPerScan: setting(int({ min: 1 }), 100, 'Requests one search handles.'),
+    }),
+  ),
+};

@@ -1,0 +1,158 @@
+import { HOUR, MINUTE, SECOND } from '../duration.ts';
+import { age, bool, bytes, duration, int } from '../number-kinds.ts';
+import { group, planned, required, secret, section, setting } from '../schema-nodes.ts';
+import {
+  addressRange,
+  credential,
+  headerName,
+  mountPrefix,
+  origin,
+  path,
+  routePath,
+  tenantSlug,
+  text,
+  url,
+} from '../text-kinds.ts';
+import { codeOnly, listOf, nullable, oneOf } from '../value-kind.ts';
+
+const exposedBudget = group('Limits of a run that another system started, and the runs below it.', {
+  MaxDepth: setting(int(), 1, 'Deepest level of a child run.'),
+  MaxTotalRuns: setting(int(), 25, 'Child runs of the tree.'),
+  MaxTotalTokens: setting(int(), 200_000, 'Tokens of all runs of the tree.'),
+});
+
+const files = (doc: string) => setting(listOf(path({ label: 'folder or file' })), [], doc);
+
+const exposure = {
+  OpenAi: planned(
+    'openai-compat',
+    group('The OpenAI-compatible API.', {
+      Enabled: setting(bool(), true, 'The routes below /v1 exist.'),
+      Conversations: setting(bool(), true, 'Its conversations exist.'),
+    }),
+  ),
+  McpServer: planned(
+    'mcp-server',
+    group('Agents as tools of an MCP server.', {
+      Agents: setting(listOf(text(), { unique: true }), [], 'Agents that are offered. Empty: there is no such server.'),
+      Path: setting(routePath(), '/mcp', 'Path below the prefix.'),
+      ToolNamePrefix: setting(
+        text({ empty: true, pattern: /^[A-Za-z0-9_.-]{0,64}$/, expected: 'at most 64 of A-Z a-z 0-9 _ . -' }),
+        '',
+        'Stands before the name of each agent.',
+      ),
+      Budget: exposedBudget,
+      Tasks: group('Long calls that are answered later.', {
+        Enabled: setting(bool(), true, 'Callers may use tasks.'),
+        InlineWait: setting(
+          duration({ zero: true }),
+          5 * SECOND,
+          'Time after which a call becomes a task. 0s: at once.',
+        ),
+        TimeToLive: setting(age(), 24 * HOUR, 'How long a task is known.'),
+        PollInterval: setting(duration(), 2 * SECOND, 'Pause that callers are asked to make.'),
+      }),
+    }),
+  ),
+  A2A: planned(
+    'a2a',
+    group('Agents for other agents (A2A).', {
+      Agents: setting(listOf(text(), { unique: true }), [], 'Agents that are offered. Empty: there is no such route.'),
+      Path: setting(routePath(), '/a2a', 'Path below the prefix.'),
+      PublicBaseUrl: setting(nullable(url()), null, 'Address in agent cards; needed behind a proxy.'),
+      PublicCards: setting(bool(), false, 'Cards can be read without a credential.'),
+      LegacyCompat: setting(bool(), true, 'Version 0.3 of the protocol is served too.'),
+      Provider: section(
+        group('Who offers the agents, as cards say it.', {
+          Organization: required(text(), 'Name of the organization.'),
+          Url: required(url(), 'Its address.'),
+        }),
+      ),
+      MaxWait: setting(duration(), 5 * MINUTE, 'Longest wait of a call that blocks.'),
+      MaxRequestBytes: setting(bytes(), 10_485_760, 'Size of a call.'),
+      Budget: exposedBudget,
+    }),
+  ),
+  Voice: planned(
+    'voice',
+    group('Speech routes.', {
+      Conversation: group('Spoken conversations.', {
+        Register: setting(bool(), false, 'The voice WebSocket exists.'),
+      }),
+    }),
+  ),
+};
+
+const identity = {
+  AuthToken: secret(
+    nullable(credential()),
+    null,
+    'Shared token with all rights. Give it as a variable or a reference, not in the file.',
+  ),
+  AuthorizationPolicy: setting(
+    codeOnly(),
+    null,
+    'Only for programs that mount the service; a module brings its own authorization handler.',
+  ),
+  RequireRolePolicies: planned(
+    'role-policies',
+    setting(bool(), false, 'Roles are decided by the policies Reader, Operator and Admin.'),
+  ),
+  Oidc: planned(
+    'oidc',
+    group('Tokens of an identity provider. Issuer and Audience belong together.', {
+      Issuer: setting(nullable(url({ https: true })), null, 'Issuer of the tokens.'),
+      Audience: setting(nullable(text()), null, 'Audience that the tokens must be made for.'),
+      RoleClaim: setting(text(), 'roles', 'Claim with the role.'),
+      TenantClaim: setting(nullable(text()), null, 'Claim with the tenant.'),
+    }),
+  ),
+  Tenancy: group('Several tenants in one service.', {
+    Enabled: setting(bool(), false, 'Each request is for one tenant. Off: all are for the default one.'),
+    ClaimType: planned('oidc', setting(nullable(text()), null, 'Claim with the tenant. Null: no claim is read.')),
+    AllowHeaderResolution: setting(bool(), false, 'The header below may name the tenant.'),
+    HeaderName: setting(headerName(), 'X-Service-Tenant', 'Name of the header that may choose the tenant.'),
+    AllowedTenants: setting(listOf(tenantSlug(), { unique: true }), [], 'Tenants that are served. Empty: all.'),
+  }),
+};
+
+/** How the service is mounted and what code it loads. Never settable through the API. */
+export const hostSettings = {
+  Prefix: setting(mountPrefix(), '', 'Path in front of every operation.'),
+  Url: setting(origin({ label: 'http(s) URL' }), 'http://127.0.0.1:7070', 'Address to listen on.'),
+  AllowRemoteAccess: setting(
+    bool(),
+    false,
+    'Callers from other machines are served. Needs a token, an API key or a policy.',
+  ),
+  ...identity,
+  EnableDiagnosticsEndpoint: planned('diagnostics', setting(bool(), false, 'GET /api/diagnostics exists.')),
+  RunEventPollInterval: setting(duration(), 250, 'Pause between looks for events of a run in another process.'),
+  AllowedOrigins: planned(
+    'cors',
+    setting(listOf(origin(), { unique: true }), [], 'Web origins that may call. Empty: no CORS headers.'),
+  ),
+  TrustedProxies: planned(
+    'trusted-proxies',
+    setting(listOf(addressRange(), { unique: true }), [], 'Proxies that may name the address of a caller.'),
+  ),
+  SkillScripts: planned(
+    'skills',
+    group('The runner of skill scripts.', {
+      Register: setting(bool(), false, 'The runner exists and scripts are enabled; see Service:Skills:Scripts.'),
+    }),
+  ),
+  Agents: files('Agents from YAML files that the API cannot change.'),
+  Tools: files('HTTP tools from YAML files.'),
+  Modules: files('Code to load: tools, guards, judges, agents and more.'),
+  ...exposure,
+  Health: group('Routes for probes, outside the prefix and without a credential.', {
+    LivePath: setting(nullable(routePath()), '/health/live', 'Whether the process lives. Null: no route.'),
+    ReadyPath: setting(nullable(routePath()), '/health/ready', 'Whether it can serve. Null: no route.'),
+  }),
+  LogLevel: setting(
+    oneOf(['trace', 'debug', 'info', 'warn', 'error']),
+    'info',
+    'Least severe messages that are written.',
+  ),
+};

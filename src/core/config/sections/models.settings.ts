@@ -1,0 +1,91 @@
+import { SECOND } from '../duration.ts';
+import { bool, decimal, duration, int, ratio } from '../number-kinds.ts';
+import { group, mapOf, openGroup, planned, secretSection, setting } from '../schema-nodes.ts';
+import { keyPrefix, text } from '../text-kinds.ts';
+import { nullable } from '../value-kind.ts';
+
+const price = (doc: string) => setting(nullable(decimal({ min: 0 })), null, doc);
+
+const tokenPrice = group('Prices of one model, in the currency above. Input, Output or both are needed.', {
+  Input: price('A million input tokens.'),
+  Output: price('A million output tokens; reasoning counts as output.'),
+  CachedInput: price('A million input tokens that the provider had cached. Null: as Input.'),
+});
+
+const voicePrice = group('Prices of one speech or audio model.', {
+  PerMillionCharacters: price('A million characters of speech.'),
+  PerMinute: price('A minute of audio.'),
+});
+
+const imagePrice = group('Price of one image model.', {
+  PerImage: price('One image.'),
+});
+
+/** How model calls are protected, checked and priced. */
+export const modelSettings = {
+  CircuitBreaker: planned(
+    'circuit-breaker',
+    group('Calls to a provider that keeps failing are refused at once.', {
+      Enabled: setting(bool(), true, 'Whether calls are ever refused.'),
+      FailureThreshold: setting(int({ min: 1 }), 5, 'Failures in a row from which on calls are refused.'),
+      BreakDuration: setting(duration(), 30 * SECOND, 'Time after which one call may try again.'),
+    }),
+  ),
+  Health: planned(
+    'model-health',
+    group('Health of model providers.', {
+      CacheTtl: setting(duration(), 60 * SECOND, 'Age up to which a result is used again.'),
+      BackgroundInterval: setting(
+        nullable(duration({ min: 5 * SECOND })),
+        null,
+        'Pause between checks that nobody asked for. Null: none.',
+      ),
+    }),
+  ),
+  Preflight: group('Check of the context window before a run starts.', {
+    Enabled: setting(bool(), false, 'A prompt that cannot fit is refused before the model is called.'),
+    ReserveRatio: setting(ratio({ belowOne: true }), 0.2, 'Share of the window that is left to the answer.'),
+  }),
+  ModelConcurrency: planned(
+    'model-concurrency',
+    group('Model calls side by side.', {
+      MaxConcurrentCallsPerProvider: setting(
+        nullable(int({ min: 1 })),
+        null,
+        'Calls in progress for each provider; others wait. Null: unlimited.',
+      ),
+    }),
+  ),
+  Pricing: openGroup(
+    "What models cost. The price of a model in a provider's Models list comes first; there are no built-in prices.",
+    {
+      Currency: setting(nullable(text()), null, 'Label of every cost, such as USD. Nothing is converted.'),
+      Voice: planned(
+        'voice',
+        mapOf(
+          '{provider}',
+          mapOf('{model}', voicePrice, 'Models of a provider.'),
+          'Speech and audio prices by provider.',
+        ),
+      ),
+      Images: planned(
+        'images',
+        mapOf('{provider}', mapOf('{model}', imagePrice, 'Models of a provider.'), 'Image prices by provider.'),
+      ),
+    },
+    {
+      Models: mapOf('{provider}', mapOf('{model}', tokenPrice, 'Models of a provider.'), 'Token prices by provider.'),
+    },
+  ),
+  ProviderKeys: secretSection(1, 'Credentials that tenants bind to providers.'),
+  TenantProviders: planned(
+    'tenant-providers',
+    group('Provider credentials of tenants.', {
+      AllowedConfigurationPrefix: setting(
+        keyPrefix(),
+        'Service:ProviderKeys:',
+        'Where the key that a tenant names must lie.',
+      ),
+    }),
+  ),
+};

@@ -1,0 +1,54 @@
+import { HOUR, MINUTE, SECOND } from '../duration.ts';
+import { age, bool, bytes, duration, int } from '../number-kinds.ts';
+import { group, planned, secretSection, setting } from '../schema-nodes.ts';
+import { keyPrefix } from '../text-kinds.ts';
+import { listOf } from '../value-kind.ts';
+
+/** What goes out of the service and what comes in beside the API. */
+export const networkSettings = {
+  Egress: group('Connections to addresses that callers name.', {
+    AllowPrivateNetworkTargets: setting(bool(), false, 'They may lead into private networks.'),
+  }),
+  Webhooks: planned(
+    'webhooks',
+    group('Events that are sent to subscribers.', {
+      Enabled: setting(bool(), true, 'Events are made and sent.'),
+      AllowPrivateNetworkTargets: setting(bool(), false, 'Subscribers may be in private networks.'),
+      AllowInsecureHttp: setting(bool(), false, 'Subscribers may use http.'),
+      AllowedConfigurationPrefix: setting(
+        keyPrefix(),
+        'Service:WebhookSecrets:',
+        'Where the key that a subscription names must lie.',
+      ),
+      MaxExtraHeaders: setting(int({ min: 0 }), 20, 'Headers that a subscription may add.'),
+      Timeout: setting(duration(), 10 * SECOND, 'Time one attempt may take.'),
+      MaxResponseBytes: setting(bytes(), 8192, 'How much of an answer is read.'),
+      DisableAfterConsecutiveFailures: setting(
+        int({ min: 1 }),
+        20,
+        'Failures in a row that switch a subscription off.',
+      ),
+      RetryDelays: setting(
+        listOf(age()),
+        [MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 6 * HOUR],
+        'Pauses before each further attempt. Empty: one attempt.',
+      ),
+      SignatureTolerance: setting(age(), 5 * MINUTE, 'How far the time of a signature may be off; for triggers too.'),
+    }),
+  ),
+  WebhookSecrets: secretSection(3, 'Secrets that sign webhooks.'),
+  Triggers: planned(
+    'triggers',
+    group('Calls from outside that start an agent.', {
+      AllowedConfigurationPrefix: setting(
+        keyPrefix(),
+        'Service:TriggerSecrets:',
+        'Where the key that a trigger names must lie.',
+      ),
+      MaxBodyBytes: setting(bytes(), 262_144, 'Size of a call.'),
+      PermitLimit: setting(int({ min: 1 }), 60, 'Calls of one trigger in a window, in this process.'),
+      Window: setting(duration(), MINUTE, 'Length of that window.'),
+    }),
+  ),
+  TriggerSecrets: secretSection(3, 'Secrets that sign calls of triggers.'),
+};

@@ -1,0 +1,53 @@
+import { bool, int } from '../number-kinds.ts';
+import { group, planned, reserving, secret, setting } from '../schema-nodes.ts';
+import { sqliteLocation, sqlName, text } from '../text-kinds.ts';
+import { nullable, oneOf } from '../value-kind.ts';
+
+const common = {
+  AutoApplyMigrations: setting(
+    bool(),
+    true,
+    'Migrations run at the start. Without it the service waits for "acp db migrate" (503).',
+  ),
+  CommandTimeoutSeconds: setting(int({ min: 1 }), 30, 'Seconds one statement may take.'),
+};
+
+export const persistenceSettings = {
+  Persistence: group('Where data is kept.', {
+    Provider: reserving(
+      { Postgres: 'postgres' },
+      setting(
+        oneOf(['Sqlite', 'Postgres', 'Memory']),
+        'Sqlite',
+        'Kind of store. Memory keeps nothing and serves one process.',
+      ),
+    ),
+    Sqlite: group('An embedded database file.', {
+      ConnectionString: setting(
+        nullable(sqliteLocation()),
+        null,
+        'The file; its folder is made when missing. Null: ./data/acp.db below the working directory.',
+      ),
+      TablePrefix: setting(sqlName(32), 'service_', 'Start of every table name.'),
+      Synchronous: setting(
+        oneOf(['Normal', 'Full']),
+        'Normal',
+        'With Full no commit is lost when the power fails; slower.',
+      ),
+      ...common,
+    }),
+    Postgres: planned(
+      'postgres',
+      group('A PostgreSQL database.', {
+        ConnectionString: secret(
+          nullable(text()),
+          null,
+          'Server, database and credentials; needed for this kind of store.',
+        ),
+        SchemaName: setting(sqlName(63), 'service', 'Schema of the tables; made when missing.'),
+        MaxConnections: setting(int({ min: 2 }), 20, 'Connections of this process.'),
+        ...common,
+      }),
+    ),
+  }),
+};

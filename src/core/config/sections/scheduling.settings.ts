@@ -1,0 +1,88 @@
+import { MINUTE, SECOND } from '../duration.ts';
+import { age, bool, duration, int } from '../number-kinds.ts';
+import { group, mapOf, planned, required, setting } from '../schema-nodes.ts';
+import { lane, text } from '../text-kinds.ts';
+import { listOf, nullable } from '../value-kind.ts';
+
+const laneName = { pattern: /^[a-z0-9][a-z0-9._-]{0,63}$/, expected: 'a lane name (1 to 64 of a-z 0-9 . _ -)' };
+
+/** Jobs, leases, runs that lost their process, and the orderly stop. */
+export const schedulingSettings = {
+  Scheduling: group('The job queue and its worker.', {
+    Enabled: setting(bool(), true, 'Jobs can be queued and planned.'),
+    RunWorker: setting(bool(), true, 'This process works on jobs. Without it, it only queues them.'),
+    MaxConcurrentJobs: setting(int({ min: 1 }), 2, 'Jobs this process works on side by side.'),
+    PollInterval: setting(duration(), 10 * SECOND, 'Pause between looks for work that another process queued.'),
+    LeaseDuration: setting(
+      duration({ min: 10 * SECOND }),
+      5 * MINUTE,
+      'Time a job stays reserved without a sign of life; renewed at half of it.',
+    ),
+    MaxAttempts: setting(int({ min: 1 }), 3, 'Attempts before a job counts as failed.'),
+    MaxItemsPerJob: planned(
+      'evals',
+      setting(int({ min: 1 }), 1000, 'Items of a batch job and cases of an evaluation.'),
+    ),
+    Lanes: setting(listOf(lane(), { unique: true }), [], 'Lanes this process serves. Empty: all of them.'),
+    MaxConcurrentJobsPerLane: mapOf(
+      '{lane}',
+      required(int({ min: 1 }), 'Jobs of the lane that this process works on side by side.'),
+      'Limits of single lanes.',
+      laneName,
+    ),
+    LaneByHandlerKey: mapOf(
+      '{handlerKey}',
+      required(lane(), 'Lane of such jobs when none is named.'),
+      'Lanes of kinds of jobs.',
+    ),
+    SchedulableHandlerKeys: planned(
+      'schedules',
+      setting(
+        nullable(listOf(text(), { unique: true })),
+        null,
+        'Kinds of jobs that schedules may start. Null: all that are not internal.',
+      ),
+    ),
+  }),
+  AsyncRun: group('Runs that are queued and answered later.', {
+    Enabled: setting(bool(), true, 'Runs can be queued.'),
+    MaxAttempts: setting(int({ min: 1 }), 1, 'Attempts of a queued run.'),
+  }),
+  SingletonExecution: planned(
+    'singleton-execution',
+    group('Background work that only one of several processes does.', {
+      Enabled: setting(bool(), false, 'Processes agree on who does it.'),
+      LeaseDuration: setting(
+        duration({ min: 3 * SECOND }),
+        60 * SECOND,
+        'Time until another process may take over; renewed at a third of it.',
+      ),
+      OwnerId: setting(nullable(text({ max: 128 })), null, 'Name of this process. Null: made up at the start.'),
+    }),
+  ),
+  RunReconciliation: planned(
+    'run-reconciliation',
+    group('Runs whose process died, where several processes share a store.', {
+      Enabled: setting(bool(), false, 'Such runs are found and closed.'),
+      HeartbeatInterval: setting(duration(), 30 * SECOND, 'How often a running run gives a sign of life.'),
+      OrphanThreshold: setting(
+        age(),
+        5 * MINUTE,
+        'Silence after which a run counts as lost. Must be more than two heartbeats.',
+      ),
+      ScanInterval: setting(duration(), MINUTE, 'Pause between searches.'),
+      MaxRunsPerScan: setting(int({ min: 1 }), 100, 'Runs one search closes.'),
+    }),
+  ),
+  RunContinuation: planned(
+    'run-continuation',
+    group('Going on with runs that were lost.', {
+      Enabled: setting(bool(), false, 'A lost run is continued by a new one. Needs RunReconciliation.'),
+      MaxAttempts: setting(int({ min: 1 }), 1, 'Continuations of one lost run.'),
+    }),
+  ),
+  Drain: group('The orderly stop.', {
+    Enabled: setting(bool(), true, 'Work in progress may finish before the process ends.'),
+    Timeout: setting(duration({ zero: true }), 30 * SECOND, 'How long it may take to.'),
+  }),
+};
