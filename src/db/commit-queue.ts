@@ -76,7 +76,8 @@ export class CommitQueue {
     }
     const writing = collected.filter((entry) => entry.statements.length > 0);
     try {
-      const results = writing.length === 0 ? [] : await this.#dialect.commitUnits(writing.map((entry) => entry.statements));
+      const results =
+        writing.length === 0 ? [] : await this.#dialect.commitUnits(writing.map((entry) => entry.statements));
       let index = 0;
       for (const { unit, statements } of collected) {
         const result = statements.length === 0 ? undefined : results[index++];

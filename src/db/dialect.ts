@@ -1,4 +1,4 @@
-import type { Dialect, Kysely, KyselyPlugin } from 'kysely';
+import type { Dialect, Kysely, KyselyPlugin, RawBuilder } from 'kysely';
 import type { Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -26,6 +26,8 @@ export interface SqlDialect {
    * Rejects only when the transaction itself fails; then no unit was written.
    */
   commitUnits(units: readonly (readonly Statement[])[]): Promise<readonly UnitResult[]>;
+  /** Text of one member of a JSON object column; null when it is absent. */
+  jsonMember(column: string, key: string): RawBuilder<string | null>;
   /** What a driver error means; null: not the store's doing. By code, never by message text. */
   classify(error: unknown): StoreFailure;
   /** Serialises migrations over processes. */
@@ -33,13 +35,20 @@ export interface SqlDialect {
   /** Schema as text, for the golden comparison. */
   describeSchema(db: Kysely<Tables>): Promise<string>;
   /** Deletes at most `limit` rows that match, oldest key first; returns how many. */
-  deleteChunk(table: keyof Tables, keyColumn: string, condition: { column: string; below: number | string }, limit: number): Promise<number>;
+  deleteChunk(
+    table: keyof Tables,
+    keyColumn: string,
+    condition: { column: string; below: number | string },
+    limit: number,
+  ): Promise<number>;
   /** Consistent copy of the whole store while it is in use. */
   backup(path: string): Promise<void>;
   /** Integrity findings; empty when sound. */
   check(): Promise<readonly string[]>;
-  /** Keeps the write-ahead log bounded; returns its size afterwards. */
-  checkpoint(): Promise<StoreSize>;
+  /** Bytes of the write-ahead log that the store file lacks; 0 where the database looks after that by itself. */
+  walBacklogBytes(): Promise<number>;
+  /** Moves the log into the store file without waiting for readers; `Shrink` gives its disk space back, too. */
+  checkpoint(effort: 'Passive' | 'Shrink'): Promise<StoreSize>;
   size(): Promise<StoreSize>;
   close(): Promise<void>;
 }

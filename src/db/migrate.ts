@@ -54,7 +54,11 @@ export const migrationStatus = async (storage: Storage, migrations: readonly Mig
 };
 
 /** Applies what is pending, one transaction each, so that a crash leaves whole steps; returns their names. */
-export const migrate = (storage: Storage, migrations: readonly Migration[], now: () => number): Promise<readonly string[]> =>
+export const migrate = (
+  storage: Storage,
+  migrations: readonly Migration[],
+  now: () => number,
+): Promise<readonly string[]> =>
   storage.dialect.withMigrationLock(async () => {
     await ensureTable(storage);
     const { pending } = await migrationStatus(storage, migrations);

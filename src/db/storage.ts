@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Kysely, type Transaction } from 'kysely';
-import { AcpError } from '../contract/errors.ts';
 import { CommitQueue, type LazyUnit } from './commit-queue.ts';
 import type { SqlDialect } from './dialect.ts';
 import type { Statement } from './statement.ts';
+import { translateStoreError } from './store-failure.ts';
 import type { Tables } from './tables.ts';
 
 /** The only way to the database. Stores are built on it; nothing else holds a handle. */
@@ -29,20 +29,6 @@ const refuseInTransaction = (): void => {
     throw new Error('The root store handle was used inside a transaction; use the handle of the transaction.');
 };
 
-/** Driver errors become errors of the service once, here. */
-export const translateStoreError = (dialect: SqlDialect, error: unknown): unknown => {
-  const failure = dialect.classify(error);
-  if (failure === null || failure === 'unique-violation') return error;
-  const reasons = {
-    full: 'The disk of the store is full.',
-    'read-only': 'The store is read-only.',
-    busy: 'The store is locked by another process.',
-    corrupt: 'The store file is damaged; run `acp db check`.',
-    unavailable: 'The store cannot be reached.',
-  } as const;
-  return new AcpError('store-unavailable', reasons[failure], { cause: error, details: { retryAfterMs: 5000 } });
-};
-
 export const createStorage = (dialect: SqlDialect, persistent: boolean): Storage => {
   const root = new Kysely<Tables>({ dialect: dialect.kysely, plugins: [...dialect.plugins] });
   const queue = new CommitQueue(dialect);
@@ -56,7 +42,7 @@ export const createStorage = (dialect: SqlDialect, persistent: boolean): Storage
     write(statements) {
       refuseInTransaction();
       return queue.write(statements).catch((error: unknown) => {
-        throw translateStoreError(dialect, error);
+        throw translateStoreError(dialect.classify, error);
       });
     },
     enqueue(unit) {
@@ -68,7 +54,7 @@ export const createStorage = (dialect: SqlDialect, persistent: boolean): Storage
       try {
         return await root.transaction().execute((trx: Transaction<Tables>) => inTransaction.run(true, () => work(trx)));
       } catch (error) {
-        throw translateStoreError(dialect, error);
+        throw translateStoreError(dialect.classify, error);
       }
     },
     async close() {

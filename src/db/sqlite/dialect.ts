@@ -1,36 +1,22 @@
 import { statSync } from 'node:fs';
 import type BetterSqlite3 from 'better-sqlite3';
 import { sql } from 'kysely';
-import type { SqlDialect, StoreFailure, StoreSize, UnitResult } from '../dialect.ts';
+import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
+import { translateStoreError } from '../store-failure.ts';
 import { tableNames } from '../tables.ts';
 import { Mutex, StatementCache, sqliteKyselyDialect } from './driver.ts';
+import { classifySqlite } from './failure.ts';
 import { openSqlite, type SqliteOptions } from './open.ts';
 import { tablePrefixPlugin } from './table-prefix.ts';
 
-const failures: Readonly<Record<string, StoreFailure>> = {
-  SQLITE_CONSTRAINT_PRIMARYKEY: 'unique-violation',
-  SQLITE_CONSTRAINT_UNIQUE: 'unique-violation',
-  SQLITE_FULL: 'full',
-  SQLITE_READONLY: 'read-only',
-  SQLITE_CANTOPEN: 'unavailable',
-  SQLITE_BUSY: 'busy',
-  SQLITE_LOCKED: 'busy',
-  SQLITE_CORRUPT: 'corrupt',
-  SQLITE_NOTADB: 'corrupt',
-};
-
-const codeOf = (error: unknown): string =>
-  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : '';
-
-/** Extended codes (`SQLITE_IOERR_WRITE`) fall back to their family. */
-const classify = (error: unknown): StoreFailure => {
-  const code = codeOf(error);
-  if (!code.startsWith('SQLITE_')) return null;
-  return failures[code] ?? failures[code.split('_').slice(0, 2).join('_')] ?? (code.startsWith('SQLITE_IOERR') ? 'unavailable' : null);
-};
-
 const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
+/** Frames of the write-ahead log, and how many of them are in the store file already. */
+interface WalState {
+  readonly log: number;
+  readonly checkpointed: number;
+}
 
 /** SQLite through better-sqlite3: one connection, one writer, statements cached. */
 export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { readonly raw: BetterSqlite3.Database } => {
@@ -83,6 +69,20 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
     }
   };
 
+  /** Never waits for a reader: what one still needs is left for the next time. */
+  const walCheckpoint = async (mode: 'NOOP' | 'PASSIVE' | 'TRUNCATE'): Promise<WalState> => {
+    // The connection refuses a checkpoint while a transaction is open on it.
+    const release = await mutex.acquire();
+    try {
+      raw.pragma('busy_timeout = 0');
+      const [state] = raw.pragma(`wal_checkpoint(${mode})`) as WalState[];
+      return state ?? { log: 0, checkpointed: 0 };
+    } finally {
+      raw.pragma(`busy_timeout = ${options.busyTimeoutMs}`);
+      release();
+    }
+  };
+
   const size = async (): Promise<StoreSize> => ({
     totalBytes: Number(raw.pragma('page_count', { simple: true })) * Number(raw.pragma('page_size', { simple: true })),
     walBytes: options.path === null ? 0 : fileSize(`${options.path}-wal`),
@@ -91,7 +91,7 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
   return {
     name: 'sqlite',
     raw,
-    kysely: sqliteKyselyDialect(cache, mutex),
+    kysely: sqliteKyselyDialect(cache, mutex, (error) => translateStoreError(classifySqlite, error)),
     plugins: [tablePrefixPlugin(prefix, tableNames)],
     qualifiedName: (name) => prefix + name,
     clusteredTableSuffix: 'without rowid',
@@ -104,7 +104,8 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
         release();
       }
     },
-    classify,
+    jsonMember: (column, key) => sql<string | null>`json_extract(${sql.ref(column)}, ${`$.${JSON.stringify(key)}`})`,
+    classify: classifySqlite,
     // The owner lock already keeps a second process out; within the process migrations run once, before anything else.
     withMigrationLock: (work) => work(),
     async describeSchema(db) {
@@ -120,15 +121,28 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       return statement.run(condition.below, limit).changes;
     },
     async backup(path) {
-      await raw.backup(path);
+      // A writer in another process makes the copy start over after each step, so there all pages go in one step.
+      // In the serving process, whose own writes reach the copy, small steps keep the event loop free.
+      const pagesPerStep = options.readonly === true ? 0x7fff_ffff : 256;
+      await raw.backup(path, { progress: () => pagesPerStep });
     },
     async check() {
-      const integrity = (raw.pragma('integrity_check') as { integrity_check: string }[]).map((row) => row.integrity_check);
+      const integrity = (raw.pragma('integrity_check') as { integrity_check: string }[]).map(
+        (row) => row.integrity_check,
+      );
       const foreign = raw.pragma('foreign_key_check') as { table: string }[];
-      return [...integrity.filter((line) => line !== 'ok'), ...foreign.map((row) => `broken reference in ${row.table}`)];
+      return [
+        ...integrity.filter((line) => line !== 'ok'),
+        ...foreign.map((row) => `broken reference in ${row.table}`),
+      ];
     },
-    async checkpoint() {
-      raw.pragma('wal_checkpoint(TRUNCATE)');
+    async walBacklogBytes() {
+      if (options.path === null) return 0;
+      const { log, checkpointed } = await walCheckpoint('NOOP');
+      return Math.max(log - checkpointed, 0) * Number(raw.pragma('page_size', { simple: true }));
+    },
+    async checkpoint(effort) {
+      await walCheckpoint(effort === 'Shrink' ? 'TRUNCATE' : 'PASSIVE');
       return size();
     },
     size,

@@ -47,6 +47,10 @@ export class StatementCache {
     this.#db = db;
   }
 
+  get inTransaction(): boolean {
+    return this.#db.inTransaction;
+  }
+
   get(sql: string): BetterSqlite3.Statement {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
@@ -60,16 +64,22 @@ export class StatementCache {
 
 class SqliteConnection implements DatabaseConnection {
   readonly #cache: StatementCache;
+  readonly #translate: (error: unknown) => unknown;
 
-  constructor(cache: StatementCache) {
+  constructor(cache: StatementCache, translate: (error: unknown) => unknown) {
     this.#cache = cache;
+    this.#translate = translate;
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const statement = this.#cache.get(query.sql);
-    if (statement.reader) return { rows: statement.all(...query.parameters) as R[] };
-    const { changes, lastInsertRowid } = statement.run(...query.parameters);
-    return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+    try {
+      const statement = this.#cache.get(query.sql);
+      if (statement.reader) return { rows: statement.all(...query.parameters) as R[] };
+      const { changes, lastInsertRowid } = statement.run(...query.parameters);
+      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+    } catch (error) {
+      throw this.#translate(error);
+    }
   }
 
   // An open cursor would hold a read snapshot and keep the write-ahead log from being checkpointed.
@@ -78,15 +88,22 @@ class SqliteConnection implements DatabaseConnection {
   }
 }
 
-/** Kysely on one shared connection: plain queries run at once, a transaction holds the mutex. */
-export const sqliteKyselyDialect = (cache: StatementCache, mutex: Mutex): Dialect => {
+/**
+ * Kysely on one shared connection: plain queries run at once, a transaction holds the mutex.
+ * `translate` turns a driver's error into one of the service.
+ */
+export const sqliteKyselyDialect = (
+  cache: StatementCache,
+  mutex: Mutex,
+  translate: (error: unknown) => unknown,
+): Dialect => {
   const releases = new WeakMap<DatabaseConnection, () => void>();
   const run = (connection: DatabaseConnection, sql: string) => connection.executeQuery(CompiledQuery.raw(sql));
   const driver: Driver = {
     init: async () => undefined,
     acquireConnection: async () => {
       const release = await mutex.acquire();
-      const connection = new SqliteConnection(cache);
+      const connection = new SqliteConnection(cache, translate);
       releases.set(connection, release);
       return connection;
     },
@@ -98,7 +115,8 @@ export const sqliteKyselyDialect = (cache: StatementCache, mutex: Mutex): Dialec
       await run(connection, 'commit');
     },
     rollbackTransaction: async (connection) => {
-      await run(connection, 'rollback');
+      // A full disk has rolled back already, and the failure of a second time would hide the first.
+      if (cache.inTransaction) await run(connection, 'rollback');
     },
     destroy: async () => undefined,
   };

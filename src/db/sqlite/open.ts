@@ -2,9 +2,10 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { assetPath } from '../../core/assets.ts';
+import { classifySqlite } from './failure.ts';
 
 export interface SqliteOptions {
-  /** Path of the file, or a shared in-memory URI; null: a private in-memory database. */
+  /** Path of the file; null: a private in-memory database. */
   readonly path: string | null;
   readonly tablePrefix: string;
   readonly synchronous: 'Normal' | 'Full';
@@ -27,6 +28,8 @@ export const openSqlite = (options: SqliteOptions): BetterSqlite3.Database => {
     timeout: options.busyTimeoutMs,
   });
   try {
+    // The first read: a file that is something else is refused here.
+    db.pragma('schema_version');
     if (options.readonly !== true && options.path !== null) {
       // Only takes effect on an empty file; it lets retention give pages back without a full vacuum.
       db.pragma('auto_vacuum = INCREMENTAL');
@@ -37,12 +40,62 @@ export const openSqlite = (options: SqliteOptions): BetterSqlite3.Database => {
     db.pragma('foreign_keys = ON');
     db.pragma('temp_store = MEMORY');
     db.pragma(`cache_size = -${cacheKiB}`);
-    // Checkpoints are the watchdog's, off the request path; this is only the safety net behind it.
-    db.pragma('wal_autocheckpoint = 4000');
+    // Checkpoints are the watchdog's, which sees the log long before it has 64 MiB; this is only the net below it.
+    db.pragma('wal_autocheckpoint = 16384');
     return db;
   } catch (error) {
     db.close();
     throw error;
+  }
+};
+
+/** A file whose only content is a lock that the operating system frees when its holder ends, however it ends. */
+export interface LockDatabase {
+  /** False: another process, or another handle of this one, holds it. Throws when the file cannot be written. */
+  tryLock(): boolean;
+  /** Frees the lock and closes the file. */
+  close(): void;
+}
+
+const lockFormat = 1;
+
+/**
+ * The lock is SQLite's reserved lock of a rollback-journal database: readers pass, a second writer does not.
+ * SQLite does the locking on every platform and knows the traps of POSIX locks within one process.
+ */
+export const openLockDatabase = (path: string): LockDatabase => {
+  const db = new BetterSqlite3(path, { nativeBinding: assetPath('better_sqlite3.node'), timeout: 0 });
+  return {
+    tryLock() {
+      try {
+        db.exec('begin immediate');
+        if (Number(db.pragma('user_version', { simple: true })) !== lockFormat) {
+          // A lock on an empty file would leave a journal behind when its holder is killed. The write also fails on
+          // a file that this user cannot write to, on which SQLite would grant a mere read lock.
+          db.pragma(`user_version = ${lockFormat}`);
+          db.exec('commit; begin immediate');
+        }
+        return true;
+      } catch (error) {
+        if (db.inTransaction) db.exec('rollback');
+        if (classifySqlite(error) === 'busy') return false;
+        throw error;
+      }
+    },
+    close() {
+      if (db.inTransaction) db.exec('rollback');
+      db.close();
+    },
+  };
+};
+
+/** Makes a copy one file that can be read from anywhere, a read-only folder included: without a write-ahead log. */
+export const makeStandalone = (path: string): void => {
+  const db = new BetterSqlite3(path, { nativeBinding: assetPath('better_sqlite3.node'), fileMustExist: true });
+  try {
+    db.pragma('journal_mode = DELETE');
+  } finally {
+    db.close();
   }
 };
 

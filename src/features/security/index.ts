@@ -4,7 +4,6 @@ import { createIdentity, type IdentityOptions } from './identity.service.ts';
 import { keyLookup } from './key-lookup.service.ts';
 import { keyService } from './keys.service.ts';
 import { keyStore } from './keys.store.ts';
-import { remoteAccessProblem } from './remote-access.rules.ts';
 
 export interface SecurityDeps {
   readonly storage: Storage;
@@ -14,7 +13,7 @@ export interface SecurityDeps {
   readonly now: () => number;
 }
 
-/** Who may call: identity for the transports, the API keys, and what the start has to check. */
+/** Who may call: identity for the transports and the API keys. */
 export const securityFeature = ({ storage, options, log, now }: SecurityDeps) => {
   const store = keyStore(storage);
   const lookup = keyLookup({ store, now, log });
@@ -22,8 +21,6 @@ export const securityFeature = ({ storage, options, log, now }: SecurityDeps) =>
     identity: createIdentity({ options, keys: lookup }),
     keys: keyService({ store, lookup, now }),
     hasActiveKey: (): Promise<boolean> => store.hasActive(now()),
-    /** Sentence that forbids the start, or null. */
-    remoteAccessProblem: (): Promise<string | null> => remoteAccessProblem(options, store, now()),
   };
 };
 

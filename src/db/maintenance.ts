@@ -1,0 +1,198 @@
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { type Kysely, sql } from 'kysely';
+import { migrations as allMigrations } from '../../migrations/index.ts';
+import { AcpError } from '../contract/errors.ts';
+import { type Migration, migrationStatus } from './migrate.ts';
+import { type OpenOptions, openForReading, openStorage, pathOfStore, type StoreOptions } from './open-storage.ts';
+import { readOwner, type StoreOwner } from './owner-lock.ts';
+import { makeStandalone } from './sqlite/open.ts';
+import type { Storage } from './storage.ts';
+import { openFailure, prepareStoreFile, realStorePath } from './store-location.ts';
+import { type Tables, tableNames } from './tables.ts';
+
+export interface StoreStatus {
+  readonly provider: StoreOptions['provider'];
+  readonly path: string;
+  /** False: the file is made at the first start; everything else is then empty. */
+  readonly exists: boolean;
+  readonly totalBytes: number;
+  readonly walBytes: number;
+  readonly applied: readonly string[];
+  readonly pending: readonly string[];
+  /** Process that serves the store now. */
+  readonly owner: StoreOwner | null;
+  /** Rows of each table that exists. */
+  readonly rows: Readonly<Record<string, number>>;
+}
+
+export interface CheckReport {
+  readonly path: string;
+  /** One sentence each; empty when the store is sound. */
+  readonly findings: readonly string[];
+}
+
+export interface BackupReport {
+  readonly path: string;
+  readonly totalBytes: number;
+}
+
+// A damaged store has the same finding many times over.
+const maxFindings = 100;
+
+const fileOf = (options: StoreOptions): string => {
+  const path = pathOfStore(options);
+  if (path === null) throw new AcpError('feature-not-available', 'A store in memory is not kept anywhere.');
+  return realStorePath(path);
+};
+
+const reading = async <T>(options: StoreOptions, work: (storage: Storage, path: string) => Promise<T>): Promise<T> => {
+  const { storage, path } = await openForReading(options);
+  try {
+    return await work(storage, path);
+  } finally {
+    await storage.close();
+  }
+};
+
+const countRows = async (storage: Storage): Promise<Record<string, number>> => {
+  const existing = new Set((await storage.db.introspection.getTables()).map((table) => table.name));
+  const rows: Record<string, number> = {};
+  for (const name of tableNames.filter((table) => existing.has(storage.dialect.qualifiedName(table)))) {
+    const { count } = await storage.db
+      .selectFrom(name)
+      .select(sql<number>`count(*)`.as('count'))
+      .executeTakeFirstOrThrow();
+    rows[name] = Number(count);
+  }
+  return rows;
+};
+
+/** Reads only, also while a server runs. */
+export const storeStatus = async (
+  options: StoreOptions,
+  migrations: readonly Migration[] = allMigrations,
+): Promise<StoreStatus> => {
+  const path = fileOf(options);
+  if (!existsSync(path)) {
+    const pending = migrations.map((migration) => migration.name);
+    const empty = { exists: false, totalBytes: 0, walBytes: 0, applied: [], pending, owner: null, rows: {} };
+    return { provider: options.provider, path, ...empty };
+  }
+  return reading(options, async (storage) => ({
+    provider: options.provider,
+    path,
+    exists: true,
+    ...(await storage.dialect.size()),
+    ...(await migrationStatus(storage, migrations)),
+    owner: await readOwner(path),
+    rows: await countRows(storage),
+  }));
+};
+
+/** Applies what is pending and returns the names. Needs the store for itself: a running server is named and kept. */
+export const migrateStore = async (options: OpenOptions): Promise<readonly string[]> => {
+  const before = (await storeStatus(options, options.migrations)).pending;
+  const opened = await openStorage({ ...options, autoApplyMigrations: true });
+  await opened.close();
+  return before;
+};
+
+/** Packs of each run follow one another without gap or overlap, from sequence 0. */
+const brokenLogs = async (db: Kysely<Tables>): Promise<string[]> => {
+  const packs = db
+    .selectFrom('run_events')
+    .select(['run_id', 'first_sequence', 'last_sequence'])
+    .select(
+      sql<number>`lag(last_sequence, 1, -1) over (partition by run_id order by first_sequence)`.as('previous_sequence'),
+    );
+  const broken = await db
+    .selectFrom(packs.as('pack'))
+    .select(['run_id', 'first_sequence', 'previous_sequence'])
+    .where((eb) =>
+      eb.or([
+        eb('first_sequence', '!=', sql<number>`previous_sequence + 1`),
+        eb('last_sequence', '<', eb.ref('first_sequence')),
+      ]),
+    )
+    .limit(maxFindings)
+    .execute();
+  return broken.map(
+    (pack) => `The log of run ${pack.run_id} has ${pack.first_sequence} after ${pack.previous_sequence}.`,
+  );
+};
+
+/** A closed run was closed together with its last event, so that its count is what the log holds. */
+const unfinishedLogs = async (db: Kysely<Tables>): Promise<string[]> => {
+  const stored = sql<number>`coalesce(max(${sql.ref('run_events.last_sequence')}) + 1, 0)`;
+  const rows = await db
+    .selectFrom('runs')
+    .leftJoin('run_events', 'run_events.run_id', 'runs.id')
+    .select(['runs.id as id', 'runs.event_count as expected', stored.as('found')])
+    .where('runs.status', 'not in', ['Queued', 'Running'])
+    .groupBy(['runs.id', 'runs.event_count'])
+    .having((eb) => eb(stored, '!=', eb.ref('runs.event_count')))
+    .limit(maxFindings)
+    .execute();
+  return rows.map((run) => `The closed run ${run.id} should have ${run.expected} events and has ${run.found}.`);
+};
+
+/** Integrity of file and indexes, references, and the logs of all runs. Also while a server runs. */
+export const checkStore = (
+  options: StoreOptions,
+  migrations: readonly Migration[] = allMigrations,
+): Promise<CheckReport> =>
+  reading(options, async (storage, path) => {
+    const damage = await storage.dialect.check();
+    // Queries on a damaged file answer anything, or nothing.
+    if (damage.length > 0) return { path, findings: damage.slice(0, maxFindings) };
+    const { pending } = await migrationStatus(storage, migrations);
+    if (pending.length > 0) return { path, findings: [] };
+    const findings = [...(await brokenLogs(storage.db)), ...(await unfinishedLogs(storage.db))];
+    return { path, findings: findings.slice(0, maxFindings) };
+  });
+
+const leftovers = (path: string): string[] => [`${path}-wal`, `${path}-shm`, `${path}-journal`];
+
+const refuseTarget = async (target: string, source: string, force: boolean): Promise<void> => {
+  if (target === source)
+    throw new AcpError('validation-failed', 'The backup cannot have the path of the store itself.');
+  if (!existsSync(target)) return;
+  if (!force) throw new AcpError('validation-failed', `${target} exists already; use --force to replace it.`);
+  const owner = await readOwner(target);
+  if (owner !== null) throw new AcpError('validation-failed', `${target} is a store that is being served.`);
+};
+
+const verifyCopy = (copy: StoreOptions): Promise<void> =>
+  reading(copy, async ({ dialect }) => {
+    const [damage] = await dialect.check();
+    if (damage !== undefined) throw new AcpError('store-unavailable', `The copy is not sound: ${damage}.`);
+  });
+
+/**
+ * Copies the store to `to` while it may be in use. The copy is checked before it gets its name, is one file that needs
+ * no other, and has everything that was committed when the copy began.
+ */
+export const backupStore = (
+  options: StoreOptions,
+  to: string,
+  { force = false }: { force?: boolean } = {},
+): Promise<BackupReport> =>
+  reading(options, async (storage, source) => {
+    prepareStoreFile(to);
+    const target = realStorePath(to);
+    await refuseTarget(target, source, force);
+    const draft = `${target}.${process.pid}.partial`;
+    try {
+      await storage.dialect.backup(draft);
+      makeStandalone(draft);
+      await verifyCopy({ ...options, location: draft });
+      // A log that an older file of this name left behind would be applied to the new one.
+      for (const file of leftovers(target)) rmSync(file, { force: true });
+      renameSync(draft, target);
+    } catch (error) {
+      throw error instanceof AcpError ? error : openFailure(target, error, 'backup', storage.dialect.classify(error));
+    } finally {
+      for (const file of [draft, ...leftovers(draft)]) rmSync(file, { force: true });
+    }
+    return { path: target, totalBytes: statSync(target).size };
+  });

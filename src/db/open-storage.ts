@@ -1,0 +1,125 @@
+import { existsSync } from 'node:fs';
+import { migrations as allMigrations } from '../../migrations/index.ts';
+import { AcpError } from '../contract/errors.ts';
+import type { Logger } from '../core/logger.ts';
+import type { SqlDialect } from './dialect.ts';
+import { type Migration, migrate, migrationStatus } from './migrate.ts';
+import { acquireOwnership, type OwnerLock } from './owner-lock.ts';
+import { createSqliteDialect } from './sqlite/dialect.ts';
+import { classifySqlite } from './sqlite/failure.ts';
+import { createStorage, type Storage } from './storage.ts';
+import { openFailure, prepareStoreFile, realStorePath, storePath } from './store-location.ts';
+import { startWatchdog } from './watchdog.ts';
+
+export interface StoreOptions {
+  readonly provider: 'Sqlite' | 'Memory';
+  /** Path of the file or a `file:` URI, absolute; not used by Memory. */
+  readonly location: string;
+  readonly tablePrefix: string;
+  readonly synchronous: 'Normal' | 'Full';
+  readonly autoApplyMigrations: boolean;
+  readonly commandTimeoutMs: number;
+}
+
+export interface OpenOptions extends StoreOptions {
+  readonly now: () => number;
+  readonly log: Pick<Logger, 'warn'>;
+  /** How long to wait for an owner that is about to end; default 0. */
+  readonly waitMs?: number;
+  /** Default: those of this build. */
+  readonly migrations?: readonly Migration[];
+}
+
+export interface OpenedStorage {
+  readonly storage: Storage;
+  /** Null where there is no file to own. */
+  readonly ownership: OwnerLock | null;
+  /** Migrations that are not applied, because that is left to `acp db migrate`: until then nothing can be served. */
+  readonly pending: readonly string[];
+  /** Path of the file; null in memory. */
+  readonly path: string | null;
+  /** Writes what is pending, closes the store and gives it up. */
+  close(): Promise<void>;
+}
+
+// The driver waits for a lock inside a call that stops the event loop. Only a foreign program can hold one for long.
+const longestBusyMs = 5000;
+
+const createDialect = (options: StoreOptions, path: string | null, readonly: boolean): SqlDialect => {
+  try {
+    return createSqliteDialect({
+      path,
+      tablePrefix: options.tablePrefix,
+      synchronous: options.synchronous,
+      busyTimeoutMs: Math.min(options.commandTimeoutMs, longestBusyMs),
+      readonly,
+    });
+  } catch (error) {
+    throw openFailure(path ?? ':memory:', error, 'store', classifySqlite(error));
+  }
+};
+
+/** Path of the file; null when the store is in memory. */
+export const pathOfStore = (options: StoreOptions): string | null =>
+  options.provider === 'Memory' ? null : storePath(options.location);
+
+const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
+  const storage = createStorage(createDialect(options, null, false), false);
+  // Whoever left migrations to somebody else cannot mean a store that is new each time.
+  await migrate(storage, options.migrations ?? allMigrations, options.now);
+  return { storage, ownership: null, pending: [], path: null, close: () => storage.close() };
+};
+
+const prepareSchema = async (storage: Storage, options: OpenOptions): Promise<readonly string[]> => {
+  const migrations = options.migrations ?? allMigrations;
+  if (options.autoApplyMigrations) {
+    await migrate(storage, migrations, options.now);
+    return [];
+  }
+  return (await migrationStatus(storage, migrations)).pending;
+};
+
+/**
+ * Opens the store for the one process that writes it: makes the folder, takes ownership, applies migrations and keeps
+ * the write-ahead log bounded until `close`. Throws `store-unavailable` with the path and the reason.
+ */
+export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> => {
+  const named = pathOfStore(options);
+  if (named === null) return openInMemory(options);
+  prepareStoreFile(named);
+  const path = realStorePath(named);
+  const ownership = await acquireOwnership(path, { waitMs: options.waitMs ?? 0 });
+  let storage: Storage | null = null;
+  try {
+    const opened = createStorage(createDialect(options, path, false), true);
+    storage = opened;
+    const pending = await prepareSchema(opened, options);
+    const watchdog = startWatchdog(opened.dialect, { log: options.log });
+    return {
+      storage: opened,
+      ownership,
+      pending,
+      path,
+      async close() {
+        await watchdog.stop();
+        await opened.close();
+        // Last, so that the next owner finds a store that is closed.
+        ownership.release();
+      },
+    };
+  } catch (error) {
+    await storage?.close();
+    ownership.release();
+    const failure = classifySqlite(error);
+    throw failure === null ? error : openFailure(path, error, 'store', failure);
+  }
+};
+
+/** Opens an existing store file for reading, whoever owns it. Throws `store-unavailable` when there is none. */
+export const openForReading = async (options: StoreOptions): Promise<{ storage: Storage; path: string }> => {
+  const named = pathOfStore(options);
+  if (named === null) throw new AcpError('feature-not-available', 'A store in memory is not kept anywhere.');
+  const path = realStorePath(named);
+  if (!existsSync(path)) throw new AcpError('store-unavailable', `There is no store at ${path}.`);
+  return { storage: createStorage(createDialect(options, path, true), true), path };
+};

@@ -1,0 +1,23 @@
+import { AcpError } from '../contract/errors.ts';
+import type { StoreFailure } from './dialect.ts';
+
+const reasons = {
+  full: 'The disk of the store is full.',
+  'read-only': 'The store is read-only.',
+  busy: 'The store is locked by another process.',
+  corrupt: 'The store file is damaged; run `acp db check`.',
+  unavailable: 'The store cannot be reached.',
+} as const;
+
+// A full disk or a lock of another program passes within seconds or needs a person; asking sooner helps neither.
+const retryAfterMs = 5000;
+
+/**
+ * A driver's error as one of the service; a unique violation and what is not the store's doing stay what they are,
+ * for the code that knows what they mean.
+ */
+export const translateStoreError = (classify: (error: unknown) => StoreFailure, error: unknown): unknown => {
+  const failure = classify(error);
+  if (failure === null || failure === 'unique-violation') return error;
+  return new AcpError('store-unavailable', reasons[failure], { cause: error, details: { retryAfterMs } });
+};
