@@ -94,7 +94,14 @@ export interface ModelCatalogEntry {
   readonly cachedInputCostPerMillionTokens: number | null;
 }
 
-export type ModelProviderKind = 'openai' | 'openai-responses' | 'compatible' | 'anthropic' | 'google' | 'azure' | 'scripted';
+export type ModelProviderKind =
+  | 'openai'
+  | 'openai-responses'
+  | 'compatible'
+  | 'anthropic'
+  | 'google'
+  | 'azure'
+  | 'scripted';
 
 export interface ModelProvider {
   /** The name in model bindings and price keys. */

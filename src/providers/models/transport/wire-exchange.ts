@@ -58,6 +58,7 @@ function wireHeaders(headers: Record<string, string | string[] | undefined>): Wi
   return map;
 }
 
+const NO_CLIENT_TIMEOUT = { headersTimeout: 0, bodyTimeout: 0 } as const;
 const ABORTED = new Error('The model call was stopped');
 
 class Exchange implements WireExchange, Dispatcher.DispatchHandler {
@@ -65,17 +66,22 @@ class Exchange implements WireExchange, Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
   #answered = false;
   #closed = false;
+  #paused = false;
 
   constructor(sink: WireSink) {
     this.#sink = sink;
   }
 
   pause(): void {
-    this.#controller?.pause();
+    if (!this.#closed && !this.#paused) {
+      this.#paused = true;
+      this.#controller?.pause();
+    }
   }
 
   resume(): void {
-    if (!this.#closed) {
+    if (this.#paused && !this.#closed) {
+      this.#paused = false;
       this.#controller?.resume();
     }
   }
@@ -156,5 +162,3 @@ export function startExchange(agent: Agent, request: WireRequest, sink: WireSink
   }
   return exchange;
 }
-
-const NO_CLIENT_TIMEOUT = { headersTimeout: 0, bodyTimeout: 0 } as const;

@@ -1,6 +1,12 @@
 import type { Agent } from 'undici';
 import type { CallScope } from '../call-scope.ts';
-import { startExchange, type WireExchange, type WireFailure, type WireHeaders, type WireRequest } from './wire-exchange.ts';
+import {
+  startExchange,
+  type WireExchange,
+  type WireFailure,
+  type WireHeaders,
+  type WireRequest,
+} from './wire-exchange.ts';
 
 /** The part of `Response` that the vendor libraries read; a real one costs several times as much for each call. */
 export interface WireResponse {
@@ -30,7 +36,9 @@ function byteLimit(status: number, headers: WireHeaders): number {
   if (status >= 400) {
     return MAX_ERROR_BYTES;
   }
-  return headers.get('content-type')?.startsWith('text/event-stream') === true ? Number.POSITIVE_INFINITY : MAX_JSON_BYTES;
+  return headers.get('content-type')?.startsWith('text/event-stream') === true
+    ? Number.POSITIVE_INFINITY
+    : MAX_JSON_BYTES;
 }
 
 class ResponseBody {
@@ -95,6 +103,14 @@ function stoppedError(): Error {
 export function openResponse(agent: Agent, request: WireRequest, scope: CallScope): Promise<WireResponse> {
   return new Promise((resolve, reject) => {
     let body: ResponseBody | null = null;
+    if (scope.stopped !== null) {
+      reject(stoppedError());
+      return;
+    }
+    scope.status = null;
+    scope.headers = null;
+    scope.wireFailure = null;
+    scope.sent = true;
     const exchange: WireExchange = startExchange(
       agent,
       request,

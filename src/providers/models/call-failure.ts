@@ -1,0 +1,218 @@
+import type { CallScope } from './call-scope.ts';
+import { ModelCallError, type ModelErrorType } from './model-error.ts';
+import { retryAfterMs } from './retry-after.ts';
+import type { WireFailure } from './transport/wire-exchange.ts';
+import { WireError } from './transport/wire-response.ts';
+import {
+  impliedStatus,
+  readVendorError,
+  readVendorErrorText,
+  specialRefusal,
+  type VendorError,
+} from './vendor-error.ts';
+
+/** A provider's own words, cut to a length fit for a log line. They never leave the log. */
+export class ForeignError extends Error {
+  readonly status: number | null;
+
+  constructor(text: string, status: number | null) {
+    super(text.slice(0, 2000));
+    this.name = 'ForeignError';
+    this.status = status;
+  }
+}
+
+/** The answer is not what the API promises: no JSON, no known event, or no end. */
+export class MalformedAnswerError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'MalformedAnswerError';
+  }
+}
+
+/** No token could be had for the call. */
+export class CredentialError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'CredentialError';
+  }
+}
+
+export function credentialMissing(provider: string, cause?: unknown): ModelCallError {
+  return new ModelCallError('provider_credential_unresolved', `Provider "${provider}" has no usable credential.`, {
+    provider,
+    cause,
+  });
+}
+
+export function canceled(provider: string): ModelCallError {
+  return new ModelCallError('canceled', `The call of provider "${provider}" was canceled.`, { provider });
+}
+
+export function contentFiltered(
+  provider: string,
+  details: { httpStatus?: number; cause?: unknown } = {},
+): ModelCallError {
+  return new ModelCallError('content_filtered', `Provider "${provider}" refused the content.`, {
+    provider,
+    ...details,
+  });
+}
+
+/** The answer stopped before the provider said that it was complete. It counts as a lost connection: a proxy in between
+ *  ends a stream in good order when the provider behind it has died. */
+export function unfinished(provider: string): ModelCallError {
+  return new ModelCallError('provider_unavailable', `Provider "${provider}" broke off its answer.`, {
+    provider,
+    cause: new ForeignError('The stream ended without a finish reason', null),
+  });
+}
+
+function statusType(status: number): ModelErrorType {
+  return status === 429 ? 'provider_rate_limited' : 'provider_error';
+}
+
+const refusals: Partial<Record<ModelErrorType, (provider: string) => string>> = {
+  context_overflow: (provider) => `Provider "${provider}" refused the prompt as too long.`,
+  content_filtered: (provider) => `Provider "${provider}" refused the content.`,
+};
+
+function refused(scope: CallScope, error: VendorError, status: number, message: string): ModelCallError {
+  const type = specialRefusal(error, status) ?? statusType(status);
+  return new ModelCallError(type, refusals[type]?.(scope.provider) ?? message, {
+    provider: scope.provider,
+    httpStatus: status,
+    retryAfterMs: retryAfterMs(scope.headers, Date.now()) ?? error.retryAfterMs ?? undefined,
+    cause: new ForeignError(error.text, status),
+  });
+}
+
+/** An HTTP answer other than 2xx. */
+export function httpFailure(scope: CallScope, status: number, body: string): ModelCallError {
+  return refused(
+    scope,
+    readVendorErrorText(body),
+    status,
+    `Provider "${scope.provider}" answered with HTTP ${status}.`,
+  );
+}
+
+/** An error event inside a 200 answer; it counts as the HTTP status that the vendor documents for its type. */
+export function eventFailure(scope: CallScope, frame: unknown): ModelCallError {
+  const error = readVendorError(frame);
+  const status = impliedStatus(error);
+  return refused(
+    scope,
+    error,
+    status,
+    `Provider "${scope.provider}" reported an error in its answer (HTTP ${status}).`,
+  );
+}
+
+const wireMessages: Record<WireFailure['kind'], (provider: string) => string> = {
+  unreachable: (provider) => `Provider "${provider}" could not be reached.`,
+  cut: (provider) => `The connection to provider "${provider}" was lost.`,
+  timeout: (provider) => `Provider "${provider}" did not answer in time.`,
+  invalid: (provider) => `The request to provider "${provider}" could not be sent.`,
+};
+
+const wireTypes: Record<WireFailure['kind'], ModelErrorType> = {
+  unreachable: 'provider_unavailable',
+  cut: 'provider_unavailable',
+  timeout: 'provider_timeout',
+  invalid: 'provider_error',
+};
+
+export function wireFailure(provider: string, failure: WireFailure): ModelCallError {
+  return new ModelCallError(wireTypes[failure.kind], wireMessages[failure.kind](provider), {
+    provider,
+    cause: failure.cause,
+  });
+}
+
+interface VendorLibraryError {
+  readonly statusCode?: unknown;
+  readonly responseBody?: unknown;
+  readonly data?: unknown;
+}
+
+function causeOfType<T extends Error>(error: unknown, type: abstract new (...parameters: never[]) => T): T | null {
+  let current = error;
+  for (let depth = 0; depth < 8 && current instanceof Error; depth += 1) {
+    if (current instanceof type) {
+      return current;
+    }
+    current = current.cause;
+  }
+  return null;
+}
+
+/** Before anything was sent only our own request can be at fault; afterwards the answer is. */
+function unreadable(scope: CallScope, error: unknown): ModelCallError {
+  const message = scope.sent
+    ? `Provider "${scope.provider}" sent an answer that could not be read.`
+    : `The request cannot be expressed for provider "${scope.provider}".`;
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return new ModelCallError('provider_error', message, {
+    provider: scope.provider,
+    httpStatus: scope.sent ? (scope.status ?? undefined) : undefined,
+    cause: new ForeignError(text, scope.status),
+  });
+}
+
+function fieldsOf(value: unknown): object | null {
+  return typeof value === 'object' && value !== null ? value : null;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Not an event then.
+    return null;
+  }
+}
+
+/** The event inside what the vendor library made of it; null when the error is not about an event. */
+function reportedEvent(error: unknown): object | null {
+  const known = fieldsOf(error) as VendorLibraryError | null;
+  if (!(error instanceof Error)) {
+    return fieldsOf(known?.data) ?? known;
+  }
+  // Before the first output an event is thrown as if it had been the HTTP answer, with a status that nobody sent.
+  if (error.name !== 'AI_APICallError' || typeof known?.statusCode !== 'number' || known.statusCode < 400) {
+    return null;
+  }
+  return fieldsOf(known.data) ?? fieldsOf(parsed(responseBody(error)));
+}
+
+function responseBody(error: unknown): string {
+  const body = (fieldsOf(error) as VendorLibraryError | null)?.responseBody;
+  return typeof body === 'string' ? body : '';
+}
+
+/** Translates whatever ended a call, once. What we saw on the wire counts before what a library made of it. */
+export function callFailure(scope: CallScope, error: unknown): ModelCallError {
+  if (scope.stopped === 'timeout') {
+    return wireFailure(scope.provider, { kind: 'timeout', cause: undefined });
+  }
+  if (scope.stopped === 'canceled') {
+    return canceled(scope.provider);
+  }
+  if (error instanceof ModelCallError) {
+    return error;
+  }
+  const credential = causeOfType(error, CredentialError);
+  if (credential !== null) {
+    return credentialMissing(scope.provider, credential);
+  }
+  if (scope.status !== null && (scope.status < 200 || scope.status > 299)) {
+    return httpFailure(scope, scope.status, responseBody(error));
+  }
+  const failure = scope.wireFailure ?? causeOfType(error, WireError)?.failure ?? null;
+  if (failure !== null) {
+    return wireFailure(scope.provider, failure);
+  }
+  const event = reportedEvent(error);
+  return event === null ? unreadable(scope, error) : eventFailure(scope, event);
+}

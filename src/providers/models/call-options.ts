@@ -1,0 +1,73 @@
+import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool } from '@ai-sdk/provider';
+import type { ModelCall, ModelPrompt, ModelResponseFormat, ModelTool } from './model-provider.ts';
+import type { CallExtras } from './surfaces/surface.ts';
+
+// An agent's tool list is one array for many calls, so it is converted once.
+const converted = new WeakMap<readonly ModelTool[], LanguageModelV4FunctionTool[]>();
+
+function functionTools(tools: readonly ModelTool[]): LanguageModelV4FunctionTool[] {
+  let list = converted.get(tools);
+  if (list === undefined) {
+    list = tools.map((tool) => ({ type: 'function', ...tool }));
+    converted.set(tools, list);
+  }
+  return list;
+}
+
+function responseFormat(format: ModelResponseFormat): NonNullable<LanguageModelV4CallOptions['responseFormat']> {
+  if (format.kind === 'Text') {
+    return { type: 'text' };
+  }
+  const schema = format.kind === 'JsonSchema' ? format.schema : undefined;
+  return {
+    type: 'json',
+    // Any JSON is accepted as a schema here; the provider judges it.
+    ...(schema !== undefined && { schema: schema as JsonSchema }),
+    ...(format.name !== undefined && { name: format.name }),
+    ...(format.description !== undefined && { description: format.description }),
+  };
+}
+
+type JsonSchema = LanguageModelV4FunctionTool['inputSchema'];
+
+function withInstruction(prompt: ModelPrompt, instruction: string | undefined): ModelPrompt {
+  if (instruction === undefined) {
+    return prompt;
+  }
+  // System messages come first in every API, after those that are there.
+  const firstOther = prompt.findIndex((message) => message.role !== 'system');
+  const at = firstOther === -1 ? prompt.length : firstOther;
+  return prompt.toSpliced(at, 0, { role: 'system', content: instruction });
+}
+
+/** The call as the vendor libraries take it; fields that are null are left out, so the provider's default applies. */
+export function callOptions(call: ModelCall, extras: CallExtras, signal: AbortSignal): LanguageModelV4CallOptions {
+  const options: LanguageModelV4CallOptions = {
+    prompt: withInstruction(call.prompt, extras.instruction),
+    abortSignal: signal,
+  };
+  if (call.tools.length > 0) {
+    options.tools = functionTools(call.tools);
+    options.toolChoice = { type: call.toolChoice };
+  }
+  if (call.temperature !== null) {
+    options.temperature = call.temperature;
+  }
+  if (call.topP !== null) {
+    options.topP = call.topP;
+  }
+  const maxOutputTokens = call.maxOutputTokens ?? extras.maxOutputTokens;
+  if (maxOutputTokens !== undefined) {
+    options.maxOutputTokens = maxOutputTokens;
+  }
+  if (call.responseFormat !== null) {
+    options.responseFormat = responseFormat(call.responseFormat);
+  }
+  if (extras.reasoning !== undefined) {
+    options.reasoning = extras.reasoning;
+  }
+  if (extras.providerOptions !== undefined) {
+    options.providerOptions = extras.providerOptions;
+  }
+  return options;
+}

@@ -1,0 +1,90 @@
+import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import { unfinished } from './call-failure.ts';
+import type { CallScope } from './call-scope.ts';
+import { LibraryParts } from './library-parts.ts';
+import type { ModelCall, ModelPart } from './model-provider.ts';
+import type { ProviderCalls } from './provider-calls.ts';
+
+type PartReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
+
+// The framing after the last part; a server that never sends it loses its connection.
+const TRAILER_MS = 1_000;
+
+/** Reads to the end in the background, so that the connection can be used again. */
+async function drain(reader: PartReader, scope: CallScope): Promise<void> {
+  const limit = setTimeout(() => scope.stop('closed'), TRAILER_MS).unref();
+  try {
+    while (!(await reader.read()).done) {
+      // Nothing that comes after the finish belongs to the answer.
+    }
+  } catch {
+    // The answer was complete before; how its connection ended is nobody's concern.
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
+/** A streamed call that the vendor library makes and decodes. */
+export async function* libraryStream(
+  calls: ProviderCalls,
+  call: ModelCall,
+): AsyncGenerator<ModelPart, void, undefined> {
+  const scope = calls.open(call);
+  let reader: PartReader | null = null;
+  let finished = false;
+  try {
+    const model = await calls.model(call.model);
+    // Loading the library is our time, not the provider's.
+    scope.waiting();
+    const { stream } = await model.doStream(calls.options(call, scope));
+    reader = stream.getReader();
+    const parts = new LibraryParts(scope.provider, calls.surface.usage);
+    while (!finished) {
+      scope.waiting();
+      const { done, value } = await reader.read();
+      scope.idle();
+      // Parts may still be on their way through the library's streams when the call is stopped.
+      if (done || scope.stopped !== null) {
+        throw unfinished(scope.provider);
+      }
+      const part = parts.read(value);
+      if (part !== null) {
+        finished = part.type === 'finish';
+        if (finished) {
+          scope.release();
+        }
+        yield part;
+      }
+    }
+  } catch (error) {
+    throw calls.failed(scope, error);
+  } finally {
+    scope.release();
+    if (finished && reader !== null) {
+      void drain(reader, scope);
+    } else {
+      scope.stop('closed');
+    }
+  }
+}
+
+/** The same call answered at once. */
+export async function libraryAnswer(calls: ProviderCalls, call: ModelCall): Promise<readonly ModelPart[]> {
+  const { surface } = calls;
+  const scope = calls.open(call);
+  try {
+    const model = await calls.model(call.model);
+    scope.waiting();
+    const result = await model.doGenerate(calls.options(call, scope));
+    return new LibraryParts(scope.provider, surface.usage).readAnswer(result.content, {
+      reason: result.finishReason,
+      usage: result.usage,
+      raw: surface.usageOfBody(result.response?.body) ?? result.usage.raw,
+      model: result.response?.modelId,
+    });
+  } catch (error) {
+    throw calls.failed(scope, error);
+  } finally {
+    scope.release();
+  }
+}

@@ -1,0 +1,188 @@
+import type {
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+  SharedV4ProviderMetadata,
+} from '@ai-sdk/provider';
+import { contentFiltered, MalformedAnswerError, unfinished } from './call-failure.ts';
+import type { ModelFinish, ModelFinishReason, ModelPart, ModelToolCall, ModelUsage } from './model-provider.ts';
+
+export interface FinishFacts {
+  readonly provider: string;
+  readonly reason: ModelFinishReason;
+  readonly usage: ModelUsage;
+  readonly responseModel: string | null;
+  readonly hasToolCalls: boolean;
+  /** Whether any text or tool call came. */
+  readonly hasOutput: boolean;
+}
+
+/** The last part. A filter that left nothing has refused the call; one that cut an answer short is how it finished. */
+export function finishPart(facts: FinishFacts): ModelFinish {
+  if (facts.reason === 'ContentFilter' && !facts.hasOutput) {
+    throw contentFiltered(facts.provider);
+  }
+  // Some servers say "stop" after tool calls.
+  const finishReason = facts.reason === 'Stop' && facts.hasToolCalls ? 'ToolCalls' : facts.reason;
+  return { type: 'finish', finishReason, usage: facts.usage, responseModel: facts.responseModel };
+}
+
+function finishReason(provider: string, reason: LanguageModelV4FinishReason): ModelFinishReason {
+  switch (reason.unified) {
+    case 'length':
+      return 'Length';
+    case 'tool-calls':
+      return 'ToolCalls';
+    case 'content-filter':
+      return 'ContentFilter';
+    case 'interrupted':
+      throw unfinished(provider);
+    case 'error':
+      throw new MalformedAnswerError(`The answer finished with an error: ${reason.raw ?? 'unknown'}`);
+    case 'other':
+      // A reason that the library does not know is still one; none at all means that the end is missing.
+      if (reason.raw === undefined) {
+        throw unfinished(provider);
+      }
+      return 'Stop';
+    case 'stop':
+      return 'Stop';
+  }
+}
+
+function toolCall(part: {
+  toolCallId: string;
+  toolName: string;
+  input: string;
+  providerMetadata?: SharedV4ProviderMetadata | undefined;
+}): ModelToolCall {
+  const { toolCallId, toolName, input, providerMetadata } = part;
+  return {
+    type: 'tool-call',
+    toolCallId,
+    toolName,
+    input,
+    ...(providerMetadata !== undefined && { providerMetadata }),
+  };
+}
+
+function mergeMetadata(
+  present: SharedV4ProviderMetadata | undefined,
+  added: SharedV4ProviderMetadata | undefined,
+): SharedV4ProviderMetadata | undefined {
+  if (present === undefined || added === undefined) {
+    return added ?? present;
+  }
+  const merged = { ...present };
+  for (const [vendor, values] of Object.entries(added)) {
+    merged[vendor] = { ...merged[vendor], ...values };
+  }
+  return merged;
+}
+
+function reasoningEnd(metadata: SharedV4ProviderMetadata | undefined): ModelPart {
+  return { type: 'reasoning-end', ...(metadata !== undefined && { providerMetadata: metadata }) };
+}
+
+export type UsageReader = (raw: unknown, counted: LanguageModelV4Usage | null) => ModelUsage;
+
+/** Turns the vendor library's parts into ours, one at a time. */
+export class LibraryParts {
+  readonly #provider: string;
+  readonly #usage: UsageReader;
+  #responseModel: string | null = null;
+  #hasToolCalls = false;
+  #hasText = false;
+  /** Signatures come with the start, a delta or the end of a reasoning block, by vendor. */
+  readonly #reasoning = new Map<string, SharedV4ProviderMetadata | undefined>();
+
+  constructor(provider: string, usage: UsageReader) {
+    this.#provider = provider;
+    this.#usage = usage;
+  }
+
+  /** Null for parts that have no counterpart. Throws what an error part holds. */
+  read(part: LanguageModelV4StreamPart): ModelPart | null {
+    switch (part.type) {
+      case 'text-delta':
+        return this.#text(part.delta);
+      case 'reasoning-start':
+      case 'reasoning-delta':
+      case 'reasoning-end':
+        return this.#reason(part);
+      case 'tool-call':
+        return part.providerExecuted === true ? null : this.#call(part);
+      case 'response-metadata':
+        this.#responseModel = part.modelId ?? this.#responseModel;
+        return null;
+      case 'finish':
+        return this.#finish(part.finishReason, part.usage, part.usage.raw);
+      case 'error':
+        throw part.error;
+      default:
+        return null;
+    }
+  }
+
+  #text(text: string): ModelPart | null {
+    if (text === '') {
+      return null;
+    }
+    this.#hasText = true;
+    return { type: 'text-delta', text };
+  }
+
+  #reason(part: Extract<LanguageModelV4StreamPart, { type: `reasoning-${string}`; id: string }>): ModelPart | null {
+    const metadata = mergeMetadata(this.#reasoning.get(part.id), part.providerMetadata);
+    if (part.type === 'reasoning-end') {
+      this.#reasoning.delete(part.id);
+      return reasoningEnd(metadata);
+    }
+    this.#reasoning.set(part.id, metadata);
+    return part.type === 'reasoning-delta' && part.delta !== '' ? { type: 'reasoning-delta', text: part.delta } : null;
+  }
+
+  #call(part: Parameters<typeof toolCall>[0]): ModelPart {
+    this.#hasToolCalls = true;
+    return toolCall(part);
+  }
+
+  #finish(reason: LanguageModelV4FinishReason, counted: LanguageModelV4Usage | null, raw: unknown): ModelFinish {
+    return finishPart({
+      provider: this.#provider,
+      reason: finishReason(this.#provider, reason),
+      usage: this.#usage(raw, counted),
+      responseModel: this.#responseModel,
+      hasToolCalls: this.#hasToolCalls,
+      hasOutput: this.#hasText || this.#hasToolCalls,
+    });
+  }
+
+  /** The same for an answer that came at once. */
+  readAnswer(
+    content: readonly LanguageModelV4Content[],
+    finish: {
+      reason: LanguageModelV4FinishReason;
+      usage: LanguageModelV4Usage;
+      raw: unknown;
+      model: string | undefined;
+    },
+  ): ModelPart[] {
+    const parts: ModelPart[] = [];
+    for (const item of content) {
+      if (item.type === 'text') {
+        const text = this.#text(item.text);
+        text !== null && parts.push(text);
+      } else if (item.type === 'reasoning') {
+        item.text !== '' && parts.push({ type: 'reasoning-delta', text: item.text });
+        parts.push(reasoningEnd(item.providerMetadata));
+      } else if (item.type === 'tool-call' && item.providerExecuted !== true) {
+        parts.push(this.#call(item));
+      }
+    }
+    this.#responseModel = finish.model ?? null;
+    parts.push(this.#finish(finish.reason, finish.usage, finish.raw));
+    return parts;
+  }
+}

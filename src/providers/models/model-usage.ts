@@ -1,0 +1,117 @@
+import type { LanguageModelV4Usage } from '@ai-sdk/provider';
+import type { ModelUsage } from './model-provider.ts';
+
+export const unreportedUsage: ModelUsage = {
+  inputTokens: null,
+  outputTokens: null,
+  totalTokens: null,
+  cachedInputTokens: null,
+  reasoningTokens: null,
+  audioInputTokens: null,
+  audioOutputTokens: null,
+};
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function fields(value: unknown): Fields | null {
+  return typeof value === 'object' && value !== null ? (value as Fields) : null;
+}
+
+function count(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null;
+}
+
+function sum(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? null : a + b;
+}
+
+/** `usage` of chat completions: `prompt_tokens`, `completion_tokens` and their details. */
+export function chatUsage(raw: unknown): ModelUsage {
+  const usage = fields(raw);
+  if (usage === null) {
+    return unreportedUsage;
+  }
+  const input = count(usage['prompt_tokens']);
+  const output = count(usage['completion_tokens']);
+  const inputDetails = fields(usage['prompt_tokens_details']);
+  const outputDetails = fields(usage['completion_tokens_details']);
+  return {
+    inputTokens: input,
+    outputTokens: output,
+    totalTokens: count(usage['total_tokens']) ?? sum(input, output),
+    cachedInputTokens: count(inputDetails?.['cached_tokens']),
+    reasoningTokens: count(outputDetails?.['reasoning_tokens']),
+    audioInputTokens: count(inputDetails?.['audio_tokens']),
+    audioOutputTokens: count(outputDetails?.['audio_tokens']),
+  };
+}
+
+/** `usage` of the Responses API. */
+export function responsesUsage(raw: unknown): ModelUsage {
+  const usage = fields(raw);
+  if (usage === null) {
+    return unreportedUsage;
+  }
+  const input = count(usage['input_tokens']);
+  const output = count(usage['output_tokens']);
+  return {
+    inputTokens: input,
+    outputTokens: output,
+    totalTokens: count(usage['total_tokens']) ?? sum(input, output),
+    cachedInputTokens: count(fields(usage['input_tokens_details'])?.['cached_tokens']),
+    reasoningTokens: count(fields(usage['output_tokens_details'])?.['reasoning_tokens']),
+    audioInputTokens: null,
+    audioOutputTokens: null,
+  };
+}
+
+/** `usage` of Anthropic messages. Its `input_tokens` leaves the cached ones out, which the others count in. */
+export function anthropicUsage(raw: unknown, counted: LanguageModelV4Usage | null): ModelUsage {
+  const usage = fields(raw);
+  if (usage === null) {
+    return unreportedUsage;
+  }
+  const input = count(usage['input_tokens']) === null ? null : count(counted?.inputTokens.total);
+  const output = count(usage['output_tokens']) === null ? null : count(counted?.outputTokens.total);
+  return {
+    inputTokens: input,
+    outputTokens: output,
+    totalTokens: sum(input, output),
+    cachedInputTokens: count(usage['cache_read_input_tokens']),
+    reasoningTokens: count(fields(usage['output_tokens_details'])?.['thinking_tokens']),
+    audioInputTokens: null,
+    audioOutputTokens: null,
+  };
+}
+
+function audioTokens(details: unknown): number | null {
+  const audio = Array.isArray(details) ? details.find((detail) => fields(detail)?.['modality'] === 'AUDIO') : undefined;
+  return count(fields(audio)?.['tokenCount']);
+}
+
+/** Gemini's `usageMetadata`. Thoughts are billed as output and reported beside it, so they are added. */
+export function googleUsage(raw: unknown): ModelUsage {
+  const usage = fields(raw);
+  if (usage === null) {
+    return unreportedUsage;
+  }
+  const prompt = count(usage['promptTokenCount']);
+  const input = prompt === null ? null : prompt + (count(usage['toolUsePromptTokenCount']) ?? 0);
+  const reasoning = count(usage['thoughtsTokenCount']);
+  const candidates = count(usage['candidatesTokenCount']);
+  const output = candidates === null && reasoning === null ? null : (candidates ?? 0) + (reasoning ?? 0);
+  return {
+    inputTokens: input,
+    outputTokens: output,
+    totalTokens: count(usage['totalTokenCount']) ?? sum(input, output),
+    cachedInputTokens: count(usage['cachedContentTokenCount']),
+    reasoningTokens: reasoning,
+    audioInputTokens: audioTokens(usage['promptTokensDetails']),
+    audioOutputTokens: audioTokens(usage['candidatesTokensDetails']),
+  };
+}
+
+/** `usage` or another member of an answer's body. */
+export function memberOf(body: unknown, name: string): unknown {
+  return fields(body)?.[name];
+}

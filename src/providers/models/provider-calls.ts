@@ -1,0 +1,114 @@
+import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import { callFailure, canceled, credentialMissing, ForeignError } from './call-failure.ts';
+import { callOptions } from './call-options.ts';
+import { CallScope } from './call-scope.ts';
+import { ModelCallError } from './model-error.ts';
+import type { ModelCall } from './model-provider.ts';
+import type { ModelFactory, Surface } from './surfaces/surface.ts';
+import type { ConnectionPool } from './transport/connection-pool.ts';
+import { createScopedFetch } from './transport/scoped-fetch.ts';
+import type { WireRequest } from './transport/wire-exchange.ts';
+
+/** Where the text of a foreign error goes; nothing else ever sees it. */
+export type ForeignErrorLog = (entry: { requestId: string; provider: string; error: unknown }) => void;
+
+export interface NetworkDeps {
+  readonly pool: ConnectionPool;
+  readonly log: ForeignErrorLog;
+}
+
+// Model names come from agent definitions; this only bounds what a flood of them could hold in memory.
+const CACHED_MODELS = 500;
+
+// A name that is part of the path must not lead to another one.
+const PATH_SAFE = /^(?!.*(?:^|\/)\.{1,2}(?:\/|$))[\w.:@/-]+$/;
+
+/** What every call of one provider needs: the vendor library's models, the scope of the call, its failures. */
+export class ProviderCalls {
+  readonly surface: Surface;
+  readonly pool: ConnectionPool;
+  readonly #log: ForeignErrorLog;
+  readonly #fetch: typeof globalThis.fetch;
+  readonly #models = new Map<string, LanguageModelV4>();
+  #library: Promise<ModelFactory> | null = null;
+
+  constructor(surface: Surface, deps: NetworkDeps) {
+    this.surface = surface;
+    this.pool = deps.pool;
+    this.#log = deps.log;
+    this.#fetch = createScopedFetch({ pool: deps.pool, anonymous: surface.anonymous });
+  }
+
+  /** Throws when the call need not even be tried. */
+  open(call: ModelCall): CallScope {
+    const { name, hasCredential, modelInPath, timeoutMs, maxRetries } = this.surface;
+    if (call.signal.aborted) {
+      throw canceled(name);
+    }
+    if (!hasCredential) {
+      throw credentialMissing(name);
+    }
+    if (modelInPath && !PATH_SAFE.test(call.model)) {
+      throw new ModelCallError('provider_error', `Provider "${name}" cannot have a model of this name.`, {
+        provider: name,
+      });
+    }
+    return new CallScope(call, { provider: name, timeoutMs, maxRetries });
+  }
+
+  /** The vendor library's model; the library is loaded at the first call. */
+  async model(name: string): Promise<LanguageModelV4> {
+    const cached = this.#models.get(name);
+    if (cached !== undefined) {
+      return cached;
+    }
+    this.#library ??= this.surface.load(this.#fetch);
+    const model = (await this.#library)(name);
+    if (this.#models.size >= CACHED_MODELS) {
+      this.#models.clear();
+    }
+    this.#models.set(name, model);
+    return model;
+  }
+
+  options(call: ModelCall, scope: CallScope): LanguageModelV4CallOptions {
+    const extras = this.surface.extras(call);
+    scope.patch = extras.patch ?? null;
+    return callOptions(call, extras, scope.signal);
+  }
+
+  /** The request of a streamed call as the vendor library would send it. */
+  async encode(call: ModelCall, scope: CallScope): Promise<WireRequest> {
+    const model = await this.model(call.model);
+    scope.capturing = true;
+    try {
+      await model.doStream(this.options(call, scope));
+    } catch (error) {
+      if (scope.captured === null) {
+        throw error;
+      }
+    }
+    if (scope.captured === null) {
+      throw new Error('The provider library made no request');
+    }
+    return scope.captured;
+  }
+
+  /** The failure of a call, translated and logged; the call is over with it. */
+  failed(scope: CallScope, error: unknown): ModelCallError {
+    const failure = callFailure(scope, error);
+    scope.release();
+    if (failure.cause !== undefined) {
+      this.#log({ requestId: scope.requestId, provider: scope.provider, error: this.#redacted(failure.cause) });
+    }
+    return failure;
+  }
+
+  // Some providers quote the key they refuse.
+  #redacted(error: unknown): unknown {
+    const key = this.surface.apiKey ?? '';
+    return error instanceof ForeignError && key !== '' && error.message.includes(key)
+      ? new ForeignError(error.message.replaceAll(key, '***'), error.status)
+      : error;
+  }
+}

@@ -1,0 +1,34 @@
+import type { ModelJson } from './model-provider.ts';
+
+type JsonObject = Readonly<Record<string, ModelJson | undefined>>;
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function mergeInto(target: Record<string, ModelJson | undefined>, patch: JsonObject): void {
+  for (const [name, value] of Object.entries(patch)) {
+    const present = Object.hasOwn(target, name) ? target[name] : undefined;
+    // `__proto__` as a setting's name must become a member, not a prototype; no API has such a member, so it is dropped.
+    if (value === undefined || name === '__proto__') {
+      continue;
+    }
+    if (isObject(present) && isObject(value)) {
+      const merged = { ...present };
+      mergeInto(merged, value);
+      target[name] = merged as ModelJson;
+    } else {
+      target[name] = value;
+    }
+  }
+}
+
+/** The body with the patch's members added: objects are merged member by member, anything else is replaced. */
+export function patchJson(body: ModelJson, patch: JsonObject): ModelJson {
+  if (!isObject(body)) {
+    return body;
+  }
+  const merged = { ...body };
+  mergeInto(merged, patch);
+  return merged as ModelJson;
+}

@@ -1,0 +1,21 @@
+import type { WireHeaders } from './transport/wire-exchange.ts';
+
+// A far date is a mistake of the other side, not a wait anybody meant.
+const LONGEST_MS = 24 * 60 * 60 * 1000;
+
+function bounded(ms: number): number | null {
+  return Number.isFinite(ms) ? Math.min(Math.max(Math.ceil(ms), 0), LONGEST_MS) : null;
+}
+
+/** `Retry-After` in seconds or as an HTTP date (RFC 9110), and the vendors' `retry-after-ms`; milliseconds or null. */
+export function retryAfterMs(headers: WireHeaders | null, now: number): number | null {
+  const exact = headers?.get('retry-after-ms') ?? headers?.get('x-ms-retry-after-ms');
+  if (exact !== undefined && /^\d+(\.\d+)?$/.test(exact)) {
+    return bounded(Number(exact));
+  }
+  const value = headers?.get('retry-after');
+  if (value === undefined) {
+    return null;
+  }
+  return /^\d+(\.\d+)?$/.test(value) ? bounded(Number(value) * 1000) : bounded(Date.parse(value) - now);
+}

@@ -1,0 +1,82 @@
+import { modelCatalog, takesReasoning } from '../model-catalog.ts';
+import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.ts';
+import type { AnthropicSettings } from '../model-settings.ts';
+import { anthropicUsage, memberOf } from '../model-usage.ts';
+import { splitSettings } from '../owned-settings.ts';
+import { type CallExtras, knownEffort, type Surface, trimmedUrl } from './surface.ts';
+
+const ENDPOINT = 'https://api.anthropic.com';
+const API_VERSION = 'v1';
+const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
+/** What the vendor's own client library does when it is not told otherwise. */
+const LIBRARY_RETRIES = 2;
+
+const LIBRARY_OPTIONS: ReadonlySet<string> = new Set([
+  'cacheControl',
+  'contextManagement',
+  'disableParallelToolUse',
+  'effort',
+  'sendReasoning',
+  'serviceTier',
+  'taskBudget',
+  'toolStreaming',
+]);
+
+// The API has no switch for "some JSON object"; a schema has one, and a plain request for JSON needs words.
+const JSON_INSTRUCTION = 'Answer with one JSON object and nothing else.';
+
+/** The path may or may not hold the version: the vendor's own client leaves it out, other libraries do not. */
+export function anthropicBaseUrl(endpoint: string | null | undefined): string {
+  const url = trimmedUrl(endpoint ?? ENDPOINT);
+  return new URL(url).pathname === '/' ? `${url}/${API_VERSION}` : url;
+}
+
+function extras(call: ModelCall, catalog: readonly ModelCatalogEntry[], defaultMaxOutputTokens: number): CallExtras {
+  const { options, patch } = splitSettings(call.settings, LIBRARY_OPTIONS);
+  const effort = takesReasoning(catalog, call.model) === false ? null : call.reasoningEffort;
+  const reasoning = effort === null ? null : knownEffort(effort);
+  if (effort !== null && reasoning === null) {
+    patch['output_config'] = { effort } satisfies ModelJson;
+  }
+  if (!call.parallelToolCalls && call.tools.length > 0) {
+    options['disableParallelToolUse'] ??= true;
+  }
+  const format = call.responseFormat;
+  const plainJson = format?.kind === 'Json' || (format?.kind === 'JsonSchema' && format.schema === undefined);
+  return {
+    ...(Object.keys(options).length > 0 && { providerOptions: { anthropic: options } }),
+    ...(Object.keys(patch).length > 0 && { patch }),
+    ...(reasoning !== null && { reasoning }),
+    ...(plainJson && { instruction: JSON_INSTRUCTION }),
+    maxOutputTokens: call.maxOutputTokens ?? defaultMaxOutputTokens,
+  };
+}
+
+/** Anthropic messages. */
+export function anthropicSurface(settings: AnthropicSettings): Surface {
+  const apiKey = settings.ApiKey ?? null;
+  const catalog = modelCatalog(settings);
+  const maxOutputTokens = settings.DefaultMaxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS;
+  return {
+    name: 'anthropic',
+    kind: 'anthropic',
+    displayName: settings.DisplayName ?? null,
+    defaultModel: settings.DefaultModel ?? null,
+    catalog,
+    timeoutMs: settings.Timeout ?? null,
+    maxRetries: settings.MaxRetries ?? LIBRARY_RETRIES,
+    apiKey,
+    hasCredential: apiKey !== null,
+    anonymous: false,
+    stream: 'library',
+    modelInPath: false,
+    async load(fetch) {
+      const { createAnthropic } = await import('@ai-sdk/anthropic');
+      const library = createAnthropic({ baseURL: anthropicBaseUrl(settings.Endpoint), apiKey: apiKey ?? '', fetch });
+      return (model) => library.messages(model);
+    },
+    extras: (call) => extras(call, catalog, maxOutputTokens),
+    usage: anthropicUsage,
+    usageOfBody: (body) => memberOf(body, 'usage'),
+  };
+}

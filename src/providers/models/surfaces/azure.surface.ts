@@ -1,0 +1,71 @@
+import { CredentialError } from '../call-failure.ts';
+import { modelCatalog } from '../model-catalog.ts';
+import type { AzureOpenAISettings } from '../model-settings.ts';
+import { chatUsage, memberOf } from '../model-usage.ts';
+import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
+import { type Surface, trimmedUrl } from './surface.ts';
+
+/** Gives a bearer token for an audience (null: the vendor's default); used instead of an API key. */
+export type DeploymentCredential = (audience: string | null) => Promise<string>;
+
+interface AzureAddress {
+  readonly baseURL: string;
+  /** Null: the v1 API, which has no dated versions and takes the deployment as the model. */
+  readonly apiVersion: string | null;
+}
+
+/**
+ * `https://name.openai.azure.com` speaks the v1 API at `/openai/v1/chat/completions`. An `api-version` in the
+ * endpoint's query asks for the dated API at `/openai/deployments/{deployment}/chat/completions` instead.
+ */
+export function azureAddress(endpoint: string): AzureAddress {
+  const url = new URL(endpoint);
+  const apiVersion = url.searchParams.get('api-version');
+  const path = trimmedUrl(url.pathname).replace(/\/openai(\/v1)?$/i, '');
+  return { baseURL: `${url.origin}${path}/openai${apiVersion === null ? '/v1' : ''}`, apiVersion };
+}
+
+/** Deployments of the vendor's models in a customer's own account; a binding's model is a deployment name. */
+export function azureSurface(settings: AzureOpenAISettings, credential: DeploymentCredential | null): Surface {
+  const apiKey = credential === null ? (settings.ApiKey ?? null) : null;
+  const catalog = modelCatalog(settings);
+  const dialect: OpenAIDialect = { namespace: 'openai', responses: false, catalog, parallelSwitch: true };
+  return {
+    name: 'azure-openai',
+    kind: 'azure',
+    displayName: settings.DisplayName ?? null,
+    defaultModel: settings.DefaultDeployment ?? null,
+    catalog,
+    timeoutMs: settings.Timeout ?? null,
+    maxRetries: 0,
+    apiKey,
+    hasCredential: apiKey !== null || credential !== null,
+    anonymous: false,
+    stream: 'chat-completions',
+    modelInPath: true,
+    async load(fetch) {
+      const { createAzure } = await import('@ai-sdk/azure');
+      const { baseURL, apiVersion } = azureAddress(settings.Endpoint ?? '');
+      const library = createAzure({
+        baseURL,
+        fetch,
+        ...(apiVersion !== null && { apiVersion, useDeploymentBasedUrls: true }),
+        ...(credential === null ? { apiKey: apiKey ?? '' } : { tokenProvider: tokenFrom(credential, settings) }),
+      });
+      return (deployment) => library.chat(deployment);
+    },
+    extras: (call) => openAIExtras(call, dialect),
+    usage: chatUsage,
+    usageOfBody: (body) => memberOf(body, 'usage'),
+  };
+}
+
+function tokenFrom(credential: DeploymentCredential, settings: AzureOpenAISettings): () => Promise<string> {
+  return async () => {
+    try {
+      return await credential(settings.Audience ?? null);
+    } catch (error) {
+      throw new CredentialError('The credential function failed', { cause: error });
+    }
+  };
+}

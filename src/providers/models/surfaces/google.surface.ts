@@ -1,0 +1,86 @@
+import { modelCatalog, takesReasoning } from '../model-catalog.ts';
+import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.ts';
+import type { GoogleSettings } from '../model-settings.ts';
+import { googleUsage, memberOf } from '../model-usage.ts';
+import { splitSettings } from '../owned-settings.ts';
+import { type CallExtras, knownEffort, type Surface, trimmedUrl } from './surface.ts';
+
+const ENDPOINT = 'https://generativelanguage.googleapis.com';
+const API_VERSION = 'v1beta';
+
+// This API's own names are camelCase, so only those that the library moves to another place are left to it.
+const LIBRARY_OPTIONS: ReadonlySet<string> = new Set([
+  'audioTimestamp',
+  'imageConfig',
+  'mediaResolution',
+  'responseModalities',
+  'thinkingConfig',
+  'threshold',
+]);
+
+/** The version is a path segment; an endpoint that ends in one is taken as it is. */
+export function googleBaseUrl(endpoint: string | null | undefined, apiVersion: string | null | undefined): string {
+  const url = trimmedUrl(endpoint ?? ENDPOINT);
+  const versioned = /\/v\d+[a-z0-9]*$/i.test(url);
+  if (versioned && (apiVersion ?? null) === null) {
+    return url;
+  }
+  return `${versioned ? url.slice(0, url.lastIndexOf('/')) : url}/${apiVersion ?? API_VERSION}`;
+}
+
+function extras(call: ModelCall, catalog: readonly ModelCatalogEntry[]): CallExtras {
+  const { options, patch } = splitSettings(call.settings, LIBRARY_OPTIONS);
+  const effort = takesReasoning(catalog, call.model) === false ? null : call.reasoningEffort;
+  const generation: Record<string, ModelJson> = {};
+  const reasoning = effort === null ? null : knownEffort(effort);
+  if (effort !== null && reasoning === null) {
+    generation['thinkingConfig'] = { thinkingLevel: effort };
+  }
+  if (call.responseFormat?.kind === 'Text') {
+    generation['responseMimeType'] = 'text/plain';
+  }
+  if (Object.keys(generation).length > 0) {
+    const given = patch['generationConfig'];
+    patch['generationConfig'] = {
+      ...(typeof given === 'object' && !Array.isArray(given) ? given : null),
+      ...generation,
+    };
+  }
+  return {
+    ...(Object.keys(options).length > 0 && { providerOptions: { google: options } }),
+    ...(Object.keys(patch).length > 0 && { patch }),
+    ...(reasoning !== null && { reasoning }),
+  };
+}
+
+/** Gemini's generateContent. */
+export function googleSurface(settings: GoogleSettings): Surface {
+  const apiKey = settings.ApiKey ?? null;
+  const catalog = modelCatalog(settings);
+  return {
+    name: 'google',
+    kind: 'google',
+    displayName: settings.DisplayName ?? null,
+    defaultModel: settings.DefaultModel ?? null,
+    catalog,
+    timeoutMs: settings.Timeout ?? null,
+    maxRetries: 0,
+    apiKey,
+    hasCredential: apiKey !== null,
+    anonymous: false,
+    stream: 'library',
+    modelInPath: true,
+    async load(fetch) {
+      const { createGoogle } = await import('@ai-sdk/google');
+      const library = createGoogle({
+        baseURL: googleBaseUrl(settings.Endpoint, settings.ApiVersion),
+        apiKey: apiKey ?? '',
+        fetch,
+      });
+      return (model) => library.languageModel(model);
+    },
+    extras: (call) => extras(call, catalog),
+    usage: googleUsage,
+    usageOfBody: (body) => memberOf(body, 'usageMetadata'),
+  };
+}

@@ -1,0 +1,131 @@
+import { modelCatalog } from '../model-catalog.ts';
+import type { CompatibleSettings, OpenAISettings } from '../model-settings.ts';
+import { chatUsage, memberOf, responsesUsage } from '../model-usage.ts';
+import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
+import { type Surface, trimmedUrl } from './surface.ts';
+
+export const OPENAI_ENDPOINT = 'https://api.openai.com/v1';
+
+interface OpenAIConnection {
+  readonly baseURL: string;
+  readonly organization: string | null;
+}
+
+function connection(settings: OpenAISettings): OpenAIConnection {
+  return { baseURL: trimmedUrl(settings.Endpoint ?? OPENAI_ENDPOINT), organization: settings.Organization ?? null };
+}
+
+function base(name: string, settings: OpenAISettings) {
+  const apiKey = settings.ApiKey ?? null;
+  return {
+    name,
+    displayName: settings.DisplayName ?? null,
+    defaultModel: settings.DefaultModel ?? null,
+    catalog: modelCatalog(settings),
+    timeoutMs: settings.Timeout ?? null,
+    maxRetries: 0,
+    apiKey,
+    hasCredential: apiKey !== null,
+    anonymous: false,
+    modelInPath: false,
+  };
+}
+
+// Every value is given, because the library would otherwise look for it in the environment of the process.
+async function openLibrary(fetch: typeof globalThis.fetch, settings: OpenAISettings, apiKey: string) {
+  const { createOpenAI } = await import('@ai-sdk/openai');
+  const { baseURL, organization } = connection(settings);
+  return createOpenAI({ baseURL, apiKey, fetch, ...(organization !== null && { organization }) });
+}
+
+/** Chat completions of the vendor. */
+export function openAIChatSurface(settings: OpenAISettings): Surface {
+  const shared = base('openai', settings);
+  const dialect: OpenAIDialect = {
+    namespace: 'openai',
+    responses: false,
+    catalog: shared.catalog,
+    parallelSwitch: true,
+  };
+  return {
+    ...shared,
+    kind: 'openai',
+    stream: 'chat-completions',
+    async load(fetch) {
+      const library = await openLibrary(fetch, settings, shared.apiKey ?? '');
+      return (model) => library.chat(model);
+    },
+    extras: (call) => openAIExtras(call, dialect),
+    usage: chatUsage,
+    usageOfBody: (body) => memberOf(body, 'usage'),
+  };
+}
+
+/** The Responses API, without the state that it could keep (`store: false`): the whole conversation is sent each time. */
+export function responsesSurface(
+  name: string,
+  settings: CompatibleSettings,
+  kind: 'openai-responses' | 'compatible',
+): Surface {
+  const shared = base(name, settings);
+  const dialect: OpenAIDialect = {
+    namespace: 'openai',
+    responses: true,
+    catalog: shared.catalog,
+    parallelSwitch: kind === 'openai-responses',
+  };
+  const keyless = kind === 'compatible' && shared.apiKey === null;
+  return {
+    ...shared,
+    kind,
+    hasCredential: shared.hasCredential || keyless,
+    anonymous: keyless,
+    stream: 'library',
+    async load(fetch) {
+      // The library insists on some key; an anonymous request drops the header again.
+      const library = await openLibrary(fetch, settings, shared.apiKey ?? 'none');
+      return (model) => library.responses(model);
+    },
+    extras: (call) => openAIExtras(call, dialect),
+    usage: responsesUsage,
+    usageOfBody: (body) => memberOf(body, 'usage'),
+  };
+}
+
+/** Chat completions of any server that speaks them; without a key no Authorization header is sent. */
+export function compatibleSurface(name: string, settings: CompatibleSettings): Surface {
+  const shared = base(name, settings);
+  const dialect: OpenAIDialect = {
+    namespace: 'compatible',
+    responses: false,
+    catalog: shared.catalog,
+    parallelSwitch: false,
+  };
+  return {
+    ...shared,
+    kind: 'compatible',
+    hasCredential: true,
+    anonymous: shared.apiKey === null,
+    stream: 'chat-completions',
+    async load(fetch) {
+      const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+      const { baseURL, organization } = connection(settings);
+      const library = createOpenAICompatible({
+        name: COMPATIBLE_NAMESPACE,
+        baseURL,
+        fetch,
+        includeUsage: true,
+        supportsStructuredOutputs: true,
+        ...(shared.apiKey !== null && { apiKey: shared.apiKey }),
+        ...(organization !== null && { headers: { 'OpenAI-Organization': organization } }),
+      });
+      return (model) => library.chatModel(model);
+    },
+    extras: (call) => openAIExtras(call, dialect),
+    usage: chatUsage,
+    usageOfBody: (body) => memberOf(body, 'usage'),
+  };
+}
+
+/** One metadata key for all compatible endpoints, so that a part from one can be sent back to another. */
+export const COMPATIBLE_NAMESPACE = 'compatible';

@@ -1,0 +1,55 @@
+import type { LanguageModelV4, LanguageModelV4Usage, SharedV4ProviderOptions } from '@ai-sdk/provider';
+import type { ModelCall, ModelCatalogEntry, ModelJson, ModelProviderKind, ModelUsage } from '../model-provider.ts';
+
+export type ModelFactory = (model: string) => LanguageModelV4;
+
+/** What a surface adds to the options that all of them share. */
+export interface CallExtras {
+  readonly providerOptions?: SharedV4ProviderOptions;
+  /** Members merged into the JSON body. */
+  readonly patch?: Readonly<Record<string, ModelJson>>;
+  /** Appended as a last system message. */
+  readonly instruction?: string;
+  readonly maxOutputTokens?: number;
+  readonly reasoning?: KnownEffort;
+}
+
+/** One wire API of one configured provider. */
+export interface Surface {
+  readonly name: string;
+  readonly kind: ModelProviderKind;
+  readonly displayName: string | null;
+  readonly defaultModel: string | null;
+  readonly catalog: readonly ModelCatalogEntry[];
+  readonly timeoutMs: number | null;
+  readonly maxRetries: number;
+  /** Never to appear in a log line. */
+  readonly apiKey: string | null;
+  /** False: calls fail before anything is sent. */
+  readonly hasCredential: boolean;
+  /** True: requests carry no Authorization header. */
+  readonly anonymous: boolean;
+  /** `chat-completions`: streamed answers have the format that our own decoder reads. */
+  readonly stream: 'chat-completions' | 'library';
+  /** True: the model's name becomes part of the request's path. */
+  readonly modelInPath: boolean;
+  load(fetch: typeof globalThis.fetch): Promise<ModelFactory>;
+  extras(call: ModelCall): CallExtras;
+  /** Counts as the provider reported them; `raw` is its usage object. */
+  usage(raw: unknown, counted: LanguageModelV4Usage | null): ModelUsage;
+  /** The usage object inside an answer that was not streamed. */
+  usageOfBody(body: unknown): unknown;
+}
+
+/** An endpoint without its final slashes. */
+export function trimmedUrl(url: string): string {
+  return url.replace(/\/+$/, '');
+}
+
+/** The binding's efforts that every vendor library knows by name; any other is sent as written. */
+const KNOWN_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+export type KnownEffort = (typeof KNOWN_EFFORTS)[number];
+
+export function knownEffort(effort: string): KnownEffort | null {
+  return KNOWN_EFFORTS.find((known) => known === effort) ?? null;
+}

@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CallScope } from '../call-scope.ts';
+import type { ModelJson } from '../model-provider.ts';
+import { patchJson } from '../request-patch.ts';
+import { retryAfterMs } from '../retry-after.ts';
+import type { ConnectionPool } from './connection-pool.ts';
+import type { WireRequest } from './wire-exchange.ts';
+import { openResponse, WireError, type WireResponse } from './wire-response.ts';
+
+/** Rejection of a captured request: it was encoded, and is sent by the caller instead of the vendor library. */
+export const CAPTURED = new Error('The request was captured');
+
+export interface ScopedFetchOptions {
+  readonly pool: ConnectionPool;
+  /** True: no Authorization header leaves, whatever the vendor library puts in. */
+  readonly anonymous: boolean;
+}
+
+// The vendor's own client library retries this way: 0.5 s doubled each time up to 8 s, less a quarter at random.
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 8_000;
+/** A wait longer than this that the provider asks for is not spent inside the call. */
+const LONGEST_ASKED_MS = 60_000;
+
+function isRetryable(response: WireResponse): boolean {
+  const wish = response.headers.get('x-should-retry');
+  if (wish === 'true' || wish === 'false') {
+    return wish === 'true';
+  }
+  return response.status === 408 || response.status === 409 || response.status === 429 || response.status >= 500;
+}
+
+function retryDelayMs(response: WireResponse | null, attempt: number): number {
+  const asked = retryAfterMs(response?.headers ?? null, Date.now());
+  if (asked !== null && asked <= LONGEST_ASKED_MS) {
+    return asked;
+  }
+  return Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS) * (1 - Math.random() * 0.25);
+}
+
+function wireRequest(url: string, init: RequestInit, patch: CallScope['patch'], anonymous: boolean): WireRequest {
+  const headers = { ...(init.headers as Record<string, string>) };
+  if (anonymous) {
+    delete headers['authorization'];
+    delete headers['Authorization'];
+  }
+  const body = init.body as string;
+  return {
+    url,
+    headers,
+    body: patch === null ? body : JSON.stringify(patchJson(JSON.parse(body) as ModelJson, patch)),
+  };
+}
+
+async function openWithRetries(pool: ConnectionPool, request: WireRequest, scope: CallScope): Promise<WireResponse> {
+  const agent = await pool.agent();
+  for (let attempt = 0; ; attempt += 1) {
+    let response: WireResponse | null = null;
+    try {
+      response = await openResponse(agent, request, scope);
+    } catch (error) {
+      const lost = error instanceof WireError && error.failure.kind === 'unreachable';
+      if (!lost || attempt >= scope.maxRetries || scope.stopped !== null) {
+        throw error;
+      }
+    }
+    if (response !== null) {
+      if (response.ok || attempt >= scope.maxRetries || !isRetryable(response)) {
+        return response;
+      }
+      await response.body.cancel();
+    }
+    await sleep(retryDelayMs(response, attempt), undefined, { signal: scope.signal });
+  }
+}
+
+/**
+ * The `fetch` given to the vendor libraries. They call it with a string URL, plain headers, a JSON text and
+ * our abort signal, and read no more of the answer than `WireResponse` has.
+ */
+export function createScopedFetch(options: ScopedFetchOptions): typeof globalThis.fetch {
+  const send = async (input: string | URL | Request, init: RequestInit = {}): Promise<WireResponse> => {
+    const scope = CallScope.of(init.signal);
+    const request = wireRequest(String(input), init, scope.patch, options.anonymous);
+    if (scope.capturing) {
+      scope.captured = request;
+      throw CAPTURED;
+    }
+    return openWithRetries(options.pool, request, scope);
+  };
+  return send as unknown as typeof globalThis.fetch;
+}

@@ -1,0 +1,142 @@
+import type { ModelErrorType } from './model-error.ts';
+
+/** What a provider said about a failure, in whatever shape its API has. */
+export interface VendorError {
+  /** Codes, types and status names in lower case, most specific first. */
+  readonly codes: readonly string[];
+  /** HTTP status that the error itself names; null when it names none. */
+  readonly httpStatus: number | null;
+  /** The provider's text: for the log, and for recognition where an API has no code. */
+  readonly text: string;
+  readonly retryAfterMs: number | null;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function fields(value: unknown): Fields | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null;
+}
+
+/** `{error: …}`, `{response: {error: …}}`, a list with one of these (Gemini), or the error itself. */
+function errorObject(frame: unknown): Fields | null {
+  const outer = fields(Array.isArray(frame) ? frame[0] : frame);
+  return fields(outer?.['error']) ?? fields(fields(outer?.['response'])?.['error']) ?? outer;
+}
+
+function httpStatusOf(value: unknown): number | null {
+  const status = typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : value;
+  return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599 ? status : null;
+}
+
+/** Gemini's RetryInfo detail: `{"retryDelay": "17s"}`. */
+function retryDelay(details: unknown): number | null {
+  for (const detail of Array.isArray(details) ? details : []) {
+    const match = /^(\d+(?:\.\d+)?)s$/.exec(String(fields(detail)?.['retryDelay'] ?? ''));
+    if (match !== null) {
+      return Math.ceil(Number(match[1]) * 1000);
+    }
+  }
+  return null;
+}
+
+function messageOf(error: Fields | null, frame: unknown): string {
+  const message = error?.['message'] ?? (fields(frame)?.['error'] as unknown);
+  return typeof message === 'string' ? message : (JSON.stringify(frame) ?? '');
+}
+
+/** Reads an error document or an error event of any of the known APIs. */
+export function readVendorError(frame: unknown): VendorError {
+  const error = errorObject(frame);
+  const inner = fields(error?.['innererror']);
+  const named = [
+    inner?.['code'],
+    error?.['code'],
+    fields(error?.['details'])?.['error_code'],
+    error?.['type'],
+    error?.['status'],
+  ];
+  return {
+    codes: named.filter((code) => typeof code === 'string').map((code) => code.toLowerCase()),
+    httpStatus: httpStatusOf(error?.['code']) ?? httpStatusOf(error?.['status']) ?? httpStatusOf(error?.['statusCode']),
+    text: messageOf(error, frame),
+    retryAfterMs: retryDelay(error?.['details']),
+  };
+}
+
+/** The same for the body of an HTTP error, which may be anything. */
+export function readVendorErrorText(body: string): VendorError {
+  try {
+    return readVendorError(JSON.parse(body));
+  } catch {
+    // Gateways in front of a provider answer with HTML or plain text; the HTTP status tells enough then.
+    return { codes: [], httpStatus: null, text: body, retryAfterMs: null };
+  }
+}
+
+const CONTEXT_CODES = new Set([
+  'context_length_exceeded',
+  'context_window_exceeded',
+  'exceed_context_size_error',
+  'model_context_window_exceeded',
+  'request_too_large',
+  'tokens_limit_reached',
+]);
+const FILTER_CODES = new Set([
+  'content_filter',
+  'content_policy_violation',
+  'invalid_prompt',
+  'prohibited_content',
+  'responsibleaipolicyviolation',
+]);
+
+/** Codes that say no more than "bad request": only under these the text decides about a prompt that is too long. */
+const VAGUE_CODES = new Set([
+  'invalid_request_error',
+  'invalid_argument',
+  'badrequesterror',
+  'bad_request',
+  'badrequest',
+  '400',
+]);
+const TOO_LONG =
+  /prompt is too long|maximum context length|input token count.{0,40}exceeds|exceeds? the (?:available )?(?:context|model'?s? context)/i;
+
+/** A refusal with a meaning of its own; null when only the HTTP status counts. */
+export function specialRefusal(error: VendorError, status: number): ModelErrorType | null {
+  if (status === 429 || status >= 500) {
+    return null;
+  }
+  if (error.codes.some((code) => CONTEXT_CODES.has(code))) {
+    return 'context_overflow';
+  }
+  if (error.codes.some((code) => FILTER_CODES.has(code))) {
+    return 'content_filtered';
+  }
+  return error.codes.every((code) => VAGUE_CODES.has(code)) && TOO_LONG.test(error.text) ? 'context_overflow' : null;
+}
+
+/** HTTP status that the vendors document for each error type, for errors that come inside a 200 stream. */
+const STATUS_OF_CODE: readonly (readonly [RegExp, number])[] = [
+  [/rate_limit|resource_exhausted|insufficient_quota/, 429],
+  [/overloaded/, 529],
+  [/context_length|too_large|invalid|bad_request|content_filter|content_policy|prohibited_content/, 400],
+  [/authentication|unauthenticated/, 401],
+  [/permission|billing/, 403],
+  [/not_found/, 404],
+  [/unavailable/, 503],
+  [/timeout|deadline/, 504],
+];
+
+/** The status such an error would have had as an answer of its own; 500 when it does not say. */
+export function impliedStatus(error: VendorError): number {
+  if (error.httpStatus !== null) {
+    return error.httpStatus;
+  }
+  for (const code of error.codes) {
+    const known = STATUS_OF_CODE.find(([pattern]) => pattern.test(code));
+    if (known !== undefined) {
+      return known[1];
+    }
+  }
+  return 500;
+}

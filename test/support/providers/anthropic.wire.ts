@@ -1,0 +1,133 @@
+import {
+  eventFrame,
+  pieces,
+  type SimulatedAnswer,
+  type SimulatedRequest,
+  type SimulatedUsage,
+  type VendorFault,
+  type Wire,
+} from './scenario.ts';
+
+const errors: Record<VendorFault, { type: string; message: string }> = {
+  server: { type: 'api_error', message: 'Internal server error' },
+  overloaded: { type: 'overloaded_error', message: 'Overloaded' },
+  'rate-limit': { type: 'rate_limit_error', message: 'This request would exceed your rate limit' },
+  'bad-key': { type: 'authentication_error', message: 'invalid x-api-key' },
+  'bad-request': { type: 'invalid_request_error', message: 'top_p: Input should be less than or equal to 1' },
+  // The API has no code for this one.
+  context: { type: 'invalid_request_error', message: 'prompt is too long: 210000 tokens > 200000 maximum' },
+  filter: { type: 'invalid_request_error', message: 'Output blocked by content filtering policy' },
+};
+
+const stopReasons = { stop: 'end_turn', length: 'max_tokens', filter: 'refusal' } as const;
+
+/** Cached tokens stand beside the input here, not in it. */
+function usageObject(usage: SimulatedUsage) {
+  return {
+    input_tokens: usage.input - (usage.cached ?? 0),
+    cache_creation_input_tokens: 0,
+    ...(usage.cached !== undefined && { cache_read_input_tokens: usage.cached }),
+    output_tokens: usage.output,
+    ...(usage.reasoning !== undefined && { output_tokens_details: { thinking_tokens: usage.reasoning } }),
+    service_tier: 'standard',
+  };
+}
+
+function stopReason(answer: SimulatedAnswer): string {
+  return answer.toolCalls?.length ? 'tool_use' : stopReasons[answer.finish ?? 'stop'];
+}
+
+function contentBlocks(answer: SimulatedAnswer): object[] {
+  return [
+    ...(answer.reasoning
+      ? [{ type: 'thinking', thinking: answer.reasoning.join(''), signature: 'EqQBCgIYAhIM-signature' }]
+      : []),
+    ...(answer.text ? [{ type: 'text', text: answer.text.join('') }] : []),
+    ...(answer.toolCalls ?? []).map((call) => ({
+      type: 'tool_use',
+      id: call.id,
+      name: call.name,
+      input: JSON.parse(call.arguments),
+    })),
+  ];
+}
+
+function message(answer: SimulatedAnswer, request: SimulatedRequest) {
+  return {
+    id: 'msg_01XFDUDYJgAACzvnptvVoYEL',
+    type: 'message',
+    role: 'assistant',
+    model: `${request.model}-20250929`,
+    content: contentBlocks(answer),
+    stop_reason: stopReason(answer),
+    stop_sequence: null,
+    usage: usageObject(answer.usage ?? { input: 0, output: 0 }),
+  };
+}
+
+function block(index: number, start: object, deltas: readonly object[]): string[] {
+  return [
+    eventFrame('content_block_start', { index, content_block: start }),
+    ...deltas.map((delta) => eventFrame('content_block_delta', { index, delta })),
+    eventFrame('content_block_stop', { index }),
+  ];
+}
+
+function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
+  const usage = usageObject(answer.usage ?? { input: 0, output: 0 });
+  const start = {
+    ...message(answer, request),
+    content: [],
+    stop_reason: null,
+    usage: { ...usage, output_tokens: 1, output_tokens_details: undefined },
+  };
+  const blocks: string[][] = [];
+  if (answer.reasoning) {
+    blocks.push(
+      block(blocks.length, { type: 'thinking', thinking: '', signature: '' }, [
+        ...answer.reasoning.map((thinking) => ({ type: 'thinking_delta', thinking })),
+        { type: 'signature_delta', signature: 'EqQBCgIYAhIM-signature' },
+      ]),
+    );
+  }
+  if (answer.text) {
+    blocks.push(
+      block(
+        blocks.length,
+        { type: 'text', text: '' },
+        answer.text.map((text) => ({ type: 'text_delta', text })),
+      ),
+    );
+  }
+  for (const call of answer.toolCalls ?? []) {
+    const deltas = ['', ...pieces(call.arguments, 4)].map((piece) => ({
+      type: 'input_json_delta',
+      partial_json: piece,
+    }));
+    blocks.push(block(blocks.length, { type: 'tool_use', id: call.id, name: call.name, input: {} }, deltas));
+  }
+  return [
+    eventFrame('message_start', { message: start }),
+    eventFrame('ping', {}),
+    ...blocks.flat(),
+    eventFrame('message_delta', {
+      delta: { stop_reason: stopReason(answer), stop_sequence: null },
+      usage: { output_tokens: usage.output_tokens, output_tokens_details: usage.output_tokens_details },
+    }),
+    eventFrame('message_stop', {}),
+  ];
+}
+
+/** Anthropic messages. */
+export const anthropicWire: Wire = {
+  frames,
+  document: message,
+  error: (fault) => ({ type: 'error', error: errors[fault], request_id: 'req_011CSHoEeqs5C35K2UUqR7Fy' }),
+  errorFrame: (fault) => eventFrame('error', { error: errors[fault] }),
+  objection(request) {
+    if (request.headers['anthropic-version'] === undefined) {
+      return 'anthropic-version: header is required';
+    }
+    return typeof request.body['max_tokens'] === 'number' ? null : 'max_tokens: Field required';
+  },
+};

@@ -1,0 +1,84 @@
+import {
+  dataFrame,
+  type SimulatedAnswer,
+  type SimulatedRequest,
+  type SimulatedUsage,
+  type VendorFault,
+  type Wire,
+} from './scenario.ts';
+
+const errors: Record<VendorFault, { code: number; status: string; message: string; details?: object[] }> = {
+  server: { code: 500, status: 'INTERNAL', message: 'An internal error has occurred' },
+  overloaded: { code: 503, status: 'UNAVAILABLE', message: 'The model is overloaded. Please try again later.' },
+  'rate-limit': {
+    code: 429,
+    status: 'RESOURCE_EXHAUSTED',
+    message: 'You exceeded your current quota',
+    details: [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '17s' }],
+  },
+  'bad-key': {
+    code: 400,
+    status: 'INVALID_ARGUMENT',
+    message: 'API key not valid. Please pass a valid API key.',
+    details: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID' }],
+  },
+  'bad-request': { code: 400, status: 'INVALID_ARGUMENT', message: 'Invalid JSON payload received' },
+  // The API has no code for this one.
+  context: {
+    code: 400,
+    status: 'INVALID_ARGUMENT',
+    message: 'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).',
+  },
+  filter: { code: 400, status: 'PROHIBITED_CONTENT', message: 'The prompt was blocked' },
+};
+
+const finishReasons = { stop: 'STOP', length: 'MAX_TOKENS', filter: 'SAFETY' } as const;
+
+/** Thoughts stand beside the candidates here, not in them. */
+function usageObject(usage: SimulatedUsage) {
+  return {
+    promptTokenCount: usage.input,
+    candidatesTokenCount: usage.output - (usage.reasoning ?? 0),
+    totalTokenCount: usage.input + usage.output,
+    ...(usage.cached !== undefined && { cachedContentTokenCount: usage.cached }),
+    ...(usage.reasoning !== undefined && { thoughtsTokenCount: usage.reasoning }),
+    promptTokensDetails: [{ modality: 'TEXT', tokenCount: usage.input }],
+  };
+}
+
+/** The arguments of a call are never split; several calls come in several chunks. */
+function parts(answer: SimulatedAnswer): object[] {
+  return [
+    ...(answer.reasoning ?? []).map((text) => ({ text, thought: true })),
+    ...(answer.text ?? []).map((text) => ({ text })),
+    ...(answer.toolCalls ?? []).map((call, index) => ({
+      functionCall: { id: call.id, name: call.name, args: JSON.parse(call.arguments) },
+      // Only the first of parallel calls is signed.
+      ...(index === 0 && { thoughtSignature: 'CiQB-thought-signature' }),
+    })),
+  ];
+}
+
+function chunk(answer: SimulatedAnswer, request: SimulatedRequest, content: object[], last: boolean) {
+  const finish = last ? { finishReason: finishReasons[answer.finish ?? 'stop'] } : {};
+  return {
+    candidates: [{ content: { parts: content, role: 'model' }, index: 0, ...finish }],
+    ...(answer.usage && { usageMetadata: usageObject(answer.usage) }),
+    modelVersion: request.model,
+    responseId: 'mAitaLmkHPPlz7IPvtfUqQ4',
+  };
+}
+
+/** Gemini's generateContent and streamGenerateContent. */
+export const geminiWire: Wire = {
+  frames(answer, request) {
+    const all = parts(answer);
+    const chunks = all.map((part) => chunk(answer, request, [part], false));
+    // The last chunk of the real API has an empty text and the finish reason.
+    return [...chunks, chunk(answer, request, [{ text: '' }], true)].map(dataFrame);
+  },
+  document: (answer, request) => chunk(answer, request, parts(answer), true),
+  error: (fault) => ({ error: errors[fault] }),
+  errorFrame: (fault) => dataFrame({ error: errors[fault] }),
+  objection: (request) => (Array.isArray(request.body['contents']) ? null : 'contents is not specified'),
+};

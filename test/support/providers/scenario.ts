@@ -1,0 +1,96 @@
+/** What a simulated provider answers, apart from any API's format. */
+export interface SimulatedAnswer {
+  /** Chunks of text, in order. */
+  readonly text?: readonly string[];
+  /** Chunks of thought, before the text. */
+  readonly reasoning?: readonly string[];
+  readonly toolCalls?: readonly SimulatedToolCall[];
+  /** Null: the provider reports no usage. */
+  readonly usage?: SimulatedUsage | null;
+  readonly finish?: 'stop' | 'length' | 'filter';
+}
+
+export interface SimulatedToolCall {
+  readonly id: string;
+  readonly name: string;
+  /** JSON text; streamed in pieces where the API does that. */
+  readonly arguments: string;
+}
+
+/** Counts in the sense of the service: input includes cached, output includes reasoning. */
+export interface SimulatedUsage {
+  readonly input: number;
+  readonly output: number;
+  readonly cached?: number;
+  readonly reasoning?: number;
+}
+
+/** Errors that the APIs report with a code or type of their own. */
+export type VendorFault = 'server' | 'overloaded' | 'rate-limit' | 'bad-key' | 'bad-request' | 'context' | 'filter';
+
+/** `after`: number of frames that are sent before it happens; those of a streamed answer's preamble count. */
+export type SimulatedFault =
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly vendor?: VendorFault;
+      readonly headers?: Readonly<Record<string, string>>;
+      /** Instead of the API's error document. */
+      readonly body?: string;
+    }
+  | { readonly kind: 'stall'; readonly after: number }
+  | { readonly kind: 'cut'; readonly after: number }
+  | { readonly kind: 'end'; readonly after: number }
+  | { readonly kind: 'malformed'; readonly after: number; readonly frame?: string }
+  | { readonly kind: 'event'; readonly after: number; readonly vendor: VendorFault };
+
+export interface Scenario {
+  readonly answer?: SimulatedAnswer;
+  readonly fault?: SimulatedFault;
+}
+
+export type WireName = 'chat' | 'azure' | 'responses' | 'anthropic' | 'gemini';
+
+/** A request as the simulator received it. */
+export interface SimulatedRequest {
+  readonly wire: WireName;
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  // The shape is the vendor's; tests look at single members.
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly streaming: boolean;
+  readonly model: string;
+  /** Resolves when the connection was closed before the answer was complete. */
+  readonly aborted: Promise<void>;
+}
+
+export interface Wire {
+  /** SSE frames of a streamed answer, each with its blank line. */
+  frames(answer: SimulatedAnswer, request: SimulatedRequest): string[];
+  /** The JSON of an answer that is not streamed. */
+  document(answer: SimulatedAnswer, request: SimulatedRequest): unknown;
+  /** The JSON of an HTTP error. */
+  error(fault: VendorFault, status: number): unknown;
+  /** An error inside a stream. */
+  errorFrame(fault: VendorFault): string;
+  /** Why the real API would refuse the request; null when it would not. */
+  objection(request: SimulatedRequest): string | null;
+}
+
+/** Text cut into `count` pieces of about the same length. */
+export function pieces(text: string, count: number): string[] {
+  const size = Math.max(1, Math.ceil(text.length / count));
+  return Array.from({ length: Math.ceil(text.length / size) }, (_, index) =>
+    text.slice(index * size, (index + 1) * size),
+  );
+}
+
+export function dataFrame(data: unknown): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+
+export function eventFrame(event: string, data: object): string {
+  return `event: ${event}\ndata: ${JSON.stringify({ type: event, ...data })}\n\n`;
+}
