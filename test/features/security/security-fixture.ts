@@ -1,0 +1,136 @@
+import type { TestContext } from 'node:test';
+import type { CallerRequest } from '../../../src/core/caller-request.ts';
+import { type Caller, createDispatch, type Reply } from '../../../src/core/dispatch.ts';
+import { silentLogger } from '../../../src/core/logger.ts';
+import type { Storage } from '../../../src/db/storage.ts';
+import { platformFeature } from '../../../src/features/platform/index.ts';
+import { metaOperations } from '../../../src/features/platform/meta.operations.ts';
+import { anonymousIsPossible, type IdentityOptions, securityFeature } from '../../../src/features/security/index.ts';
+import { keyOperations } from '../../../src/features/security/keys.operations.ts';
+import { openTestStore } from '../../support/opened-store.ts';
+
+export type Headers = Readonly<Record<string, string | readonly string[]>>;
+
+/** A request as a transport shows it; from loopback to loopback unless told otherwise. */
+export const request = (headers: Headers = {}, peerAddress = '127.0.0.1'): CallerRequest => {
+  const all = new Map(
+    Object.entries({ host: '127.0.0.1:7070', ...headers }).map(([name, value]) => [name, [value].flat()]),
+  );
+  return {
+    peerAddress,
+    method: 'GET',
+    path: '/api/agents',
+    header: (name) => all.get(name)?.join(', '),
+    headerCount: (name) => all.get(name)?.length ?? 0,
+  };
+};
+
+export const localOptions: IdentityOptions = {
+  allowRemoteAccess: false,
+  authToken: null,
+  defaultTenantId: 'default',
+  tenancy: { enabled: false, allowHeaderResolution: false, headerName: 'X-Service-Tenant', allowedTenants: [] },
+};
+
+export const withTenancy = (tenancy: Partial<IdentityOptions['tenancy']>, rest: Partial<IdentityOptions> = {}) => ({
+  ...localOptions,
+  ...rest,
+  tenancy: { ...localOptions.tenancy, enabled: true, ...tenancy },
+});
+
+/** An event loop turn in which queued writes are committed. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Identity, keys and meta on a real store, called through the dispatch, with a clock that the test turns. */
+export const createHouse = async (
+  t: TestContext,
+  options: Partial<IdentityOptions> = {},
+  shared: Storage | null = null,
+) => {
+  const storage = shared ?? (await openTestStore(t)).storage;
+  const clock = { now: Date.parse('2030-01-01T00:00:00Z') };
+  const all = { ...localOptions, ...options };
+  const security = securityFeature({ storage, options: all, log: silentLogger, now: () => clock.now });
+  const platform = platformFeature({
+    prefix: '',
+    allowRemoteAccess: all.allowRemoteAccess,
+    hasAuthToken: all.authToken !== null,
+    hasActiveKey: security.hasActiveKey,
+    anonymousIsPossible: anonymousIsPossible(all),
+    storage: { provider: 'Memory', persistent: storage.persistent },
+    jobWorkerEnabled: () => true,
+  });
+  const dispatch = createDispatch({ keys: keyOperations, meta: metaOperations }, { keys: security.keys, ...platform });
+  const { identity } = security;
+
+  const call = async (
+    id: 'keys.list' | 'keys.create' | 'keys.remove' | 'meta.get',
+    from: CallerRequest | Caller,
+    input: { body?: unknown; params?: Record<string, string> } = {},
+  ): Promise<Reply> => {
+    const entry = dispatch.entries.find((candidate) => candidate.id === id);
+    if (entry === undefined) throw new Error(`no operation ${id}`);
+    const authenticate = (): Caller | Promise<Caller> => {
+      if ('principal' in from) return from;
+      return entry.operation.role === null ? identity.metaCaller(from) : identity.authenticate(from);
+    };
+    const context = {
+      requestId: 'r',
+      signal: new AbortController().signal,
+      rawBody: null,
+      method: entry.operation.method,
+      path: entry.operation.path,
+    };
+    const reply = await dispatch.call(
+      entry,
+      { params: input.params ?? {}, query: {}, headers: {}, body: input.body },
+      authenticate,
+      context,
+    );
+    if ('stream' in reply) throw new Error('not a stream');
+    return reply;
+  };
+
+  const createKey = async (
+    body: Record<string, unknown>,
+    from: CallerRequest | Caller = admin(all.defaultTenantId),
+  ) => {
+    const reply = await call('keys.create', from, { body });
+    return reply.body as { record: KeyRecord; plaintextKey: string };
+  };
+  const listKeys = async (from: CallerRequest | Caller = admin(all.defaultTenantId)) =>
+    (await call('keys.list', from)).body as KeyRecord[];
+
+  return { storage, clock, security, identity, call, createKey, listKeys };
+};
+
+export interface KeyRecord {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly name: string;
+  readonly keyPrefix: string;
+  readonly role: string;
+  readonly scopes: readonly string[];
+  readonly expiresAt: string | null;
+  readonly revokedAt: string | null;
+  readonly lastUsedAt: string | null;
+  readonly createdBy: string | null;
+  readonly createdAt: string;
+  readonly isActive: boolean;
+}
+
+/** A caller with full authority in a tenant. */
+export const admin = (tenantId: string): Caller => ({
+  tenantId,
+  principal: {
+    kind: 'Token',
+    role: 'Admin',
+    scopes: null,
+    actor: 'token',
+    userId: null,
+    apiKey: null,
+    permissions: null,
+  },
+});
+
+export const bearer = (credential: string): Headers => ({ authorization: `Bearer ${credential}` });
