@@ -115,10 +115,14 @@ const bundle = async () => {
 /** The notices that the licences of the bundled packages, and of Node itself, ask to be handed on. */
 const writeNotices = (inputs) => {
   const folders = inputs.map((input) => input.match(/^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//)?.[1]).filter(Boolean);
-  const packages = ['better-sqlite3', 'sqlite-vec', nodePackage()].map((name) => `node_modules/${name}`);
+  const packages = ['better-sqlite3', 'sqlite-vec', 'swagger-ui-dist', nodePackage()].map(
+    (name) => `node_modules/${name}`,
+  );
   const notices = [...new Set([...folders, ...packages])].sort().map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
-    const texts = readdirSync(join(root, folder)).filter((file) => /^(licen[sc]e|notice)/i.test(file));
+    const texts = readdirSync(join(root, folder)).filter((file) =>
+      /^(licen[sc]e|notice|swagger-ui-bundle\.js\.licen[sc]e)/i.test(file),
+    );
     const body = texts.map((file) => readFileSync(join(root, folder, file), 'utf8').trim()).join('\n\n');
     return `${'='.repeat(80)}\n${name} ${version} (${license})\n\n${body || 'Its package carries no licence text.'}\n`;
   });
@@ -158,6 +162,8 @@ const assetsFor = (name, modules, workers) => {
   const files = {
     'better_sqlite3.node': join(modules, 'better-sqlite3', 'prebuilds', `${platform}-${arch}.node`),
     [basename(vector)]: join(modules, vector),
+    'docs-renderer.js': join(root, 'node_modules', 'swagger-ui-dist', 'swagger-ui-bundle.js'),
+    'docs-renderer.css': join(root, 'node_modules', 'swagger-ui-dist', 'swagger-ui.css'),
   };
   for (const worker of workers) files[basename(worker)] = worker;
   for (const file of filesBelow('assets')) files[relative(join(root, 'assets'), file).split(sep).join('/')] = file;

@@ -13,6 +13,7 @@ const entry = (status: number, title: string, exit: number): ErrorEntry => ({ st
  */
 export const errorTable = {
   'validation-failed': entry(400, 'The request is not valid', 2),
+  'request-malformed': entry(400, 'The request is not valid HTTP', 2),
   'malformed-json': entry(400, 'The body is not valid JSON', 2),
   'definition-invalid': entry(400, 'The agent definition is not valid', 2),
   'name-mismatch': entry(400, 'The names in path and body differ', 2),
@@ -44,6 +45,7 @@ export const errorTable = {
   'version-not-found': entry(404, 'The version was not found', 4),
   'method-not-allowed': entry(405, 'The method is not allowed here', 2),
   'not-acceptable': entry(406, 'No acceptable media type', 2),
+  'request-timeout': entry(408, 'The request did not arrive in time', 2),
   'agent-name-taken': entry(409, 'The agent name is in use', 5),
   'agent-code-defined': entry(409, 'The agent is defined in code', 5),
   'version-conflict': entry(409, 'The version has changed', 5),
@@ -62,6 +64,7 @@ export const errorTable = {
   'run-budget-exceeded': entry(422, 'The budget of the run tree is used up', 6),
   'idempotency-key-reused': entry(422, 'The idempotency key belongs to another request', 2),
   'rate-limited': entry(429, 'Too many requests', 6),
+  'headers-too-large': entry(431, 'The headers are too large', 2),
   internal: entry(500, 'Internal error', 1),
   'idempotency-disabled': entry(501, 'Idempotency keys are switched off', 9),
   'async-runs-disabled': entry(501, 'Queued runs are switched off', 9),

@@ -82,7 +82,15 @@ export interface StreamReply {
  * It returns the function that ends the subscription. Pushing saves a promise per frame on the hot path.
  */
 export interface FrameSource {
-  subscribe(onFrames: (frames: readonly Frame[]) => void, onEnd: () => void): () => void;
+  /**
+   * `drained` tells a source that replays stored frames when to go on: undefined while the reader keeps up, else a
+   * promise to await before the next page. Live frames never wait for it; a reader too far behind is cut off.
+   */
+  subscribe(
+    onFrames: (frames: readonly Frame[]) => void,
+    onEnd: () => void,
+    drained?: () => Promise<void> | undefined,
+  ): () => void;
 }
 
 export type OperationReply<O extends Operation> = Replies<O['responses']> | (O['stream'] extends TSchema ? StreamReply : never);

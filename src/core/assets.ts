@@ -11,6 +11,12 @@ const vectorLibraries: Readonly<Record<string, string>> = { darwin: 'vec0.dylib'
 /** SQLite derives an extension's entry point from its file name, so the library keeps the one it was built with. */
 const vectorLibrary = vectorLibraries[process.platform] ?? 'vec0.so';
 
+/** The renderer of the API reference page, under the names that the executable carries it by. */
+const rendererFiles: Readonly<Record<string, string>> = {
+  'docs-renderer.js': 'swagger-ui-dist/swagger-ui-bundle.js',
+  'docs-renderer.css': 'swagger-ui-dist/swagger-ui.css',
+};
+
 /** True in the single executable, false in a clone. */
 export const isPackaged = (): boolean => isSea();
 
@@ -30,7 +36,8 @@ const clonePath = (name: string): string => {
     const platform = process.platform === 'win32' ? 'windows' : process.platform;
     return resolve(`sqlite-vec-${platform}-${process.arch}/${vectorLibrary}`);
   }
-  return join(cloneRoot(), 'assets', name);
+  const renderer = rendererFiles[name];
+  return renderer === undefined ? join(cloneRoot(), 'assets', name) : resolve(renderer);
 };
 
 // The executable's own memory, not a copy: it is never written to.

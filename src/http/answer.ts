@@ -1,0 +1,105 @@
+import type { ServerResponse } from 'node:http';
+import { AcpError, toProblem } from '../contract/errors.ts';
+import type { Logger } from '../core/logger.ts';
+
+/** One request and the response it gets. Answers are written to Node's response directly: one path for all of them. */
+export interface Exchange {
+  readonly raw: ServerResponse;
+  readonly requestId: string;
+  readonly method: string;
+  /** Path as called, with the prefix and without the query. */
+  readonly path: string;
+  /** Headers that every answer of this request carries, such as those of CORS. */
+  readonly headers: Readonly<Record<string, string>> | null;
+}
+
+export type HeaderFields = Readonly<Record<string, string>>;
+
+const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
+/** Visible ASCII, space and tab: neither a line break nor a byte whose meaning depends on the reader. */
+const headerValue = /^[\t\x20-\x7e]*$/;
+const DEFAULT_RETRY_AFTER_SECONDS = 1;
+
+/** All header fields of an answer, by lower-case name. Throws for a field that could not be sent as one field. */
+export const answerHeaders = (exchange: Exchange, fields: HeaderFields | undefined): Record<string, string> => {
+  const headers: Record<string, string> = {
+    'x-request-id': exchange.requestId,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    ...exchange.headers,
+  };
+  if (fields === undefined) return headers;
+  for (const [name, value] of Object.entries(fields)) {
+    if (!headerName.test(name) || !headerValue.test(value))
+      throw new Error(`The header ${JSON.stringify(name)} cannot be sent.`);
+    headers[name.toLowerCase()] = value;
+  }
+  return headers;
+};
+
+const isGone = (raw: ServerResponse): boolean => raw.destroyed || raw.headersSent;
+
+/** Writes a whole answer. Nothing is written to a caller that has gone. */
+export const sendBytes = (
+  exchange: Exchange,
+  status: number,
+  fields: HeaderFields | undefined,
+  body: string | Uint8Array,
+): void => {
+  const headers = answerHeaders(exchange, fields);
+  if (isGone(exchange.raw)) return;
+  headers['content-length'] = String(typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength);
+  exchange.raw.writeHead(status, headers);
+  exchange.raw.end(body);
+};
+
+export const sendEmpty = (exchange: Exchange, status: number, fields?: HeaderFields): void => {
+  if (status !== 204 && status !== 304) {
+    sendBytes(exchange, status, fields, '');
+    return;
+  }
+  const headers = answerHeaders(exchange, fields);
+  if (isGone(exchange.raw)) return;
+  exchange.raw.writeHead(status, headers);
+  exchange.raw.end();
+};
+
+export const sendJson = (exchange: Exchange, status: number, fields: HeaderFields | undefined, body: unknown): void => {
+  sendBytes(exchange, status, { 'content-type': 'application/json', ...fields }, JSON.stringify(body));
+};
+
+const problemHeaders = (error: AcpError): Record<string, string> => {
+  const headers: Record<string, string> = { 'content-type': 'application/problem+json' };
+  const { retryAfterMs, runId } = error.details;
+  if (retryAfterMs !== undefined) headers['retry-after'] = String(Math.max(0, Math.ceil(retryAfterMs / 1000)));
+  else if (error.status === 503 || error.status === 429) headers['retry-after'] = String(DEFAULT_RETRY_AFTER_SECONDS);
+  if (runId !== undefined) headers['x-run-id'] = runId;
+  if (error.status === 401) headers['www-authenticate'] = 'Bearer';
+  return headers;
+};
+
+const logProblem = (exchange: Exchange, error: AcpError, cause: unknown, log: Logger): void => {
+  const fields = {
+    requestId: exchange.requestId,
+    method: exchange.method,
+    path: exchange.path,
+    code: error.code,
+    error: cause,
+  };
+  if (error.status >= 500) log.error(fields, 'The request failed');
+  else log.warn(fields, 'The request was refused because of another failure');
+};
+
+/**
+ * Answers with problem details. An error that is not an `AcpError` is a bug: the caller learns the request id, the log
+ * the rest. Causes go to the log only.
+ */
+export const sendProblem = (exchange: Exchange, error: unknown, log: Logger, fields?: HeaderFields): void => {
+  const known =
+    error instanceof AcpError
+      ? error
+      : new AcpError('internal', 'The service failed. The request id is in its log.', { cause: error });
+  if (known.cause !== undefined || known.code === 'internal') logProblem(exchange, known, known.cause ?? known, log);
+  const problem = toProblem(known, exchange.path, exchange.requestId);
+  sendBytes(exchange, known.status, { ...problemHeaders(known), ...fields }, JSON.stringify(problem));
+};

@@ -1,0 +1,72 @@
+import type { TSchema } from 'typebox';
+
+export type JsonObject = { [key: string]: unknown };
+
+/** Collects schemas that have a name, their `title`, as components, and gives references in their place. */
+export interface SchemaComponents {
+  /** The schema as it stands in the document: named parts, itself included, replaced by references. */
+  place(schema: TSchema): JsonObject;
+  /** All named schemas, by name. Complete once everything has been placed. */
+  all(): Record<string, JsonObject>;
+}
+
+const componentName = /^[A-Z][A-Za-z0-9]*$/;
+const refTo = (name: string): string => `#/components/schemas/${name}`;
+/** Members whose values are data, not schemas. */
+const dataMembers: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'example', 'examples', 'required']);
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** `type: [x, 'null']` without its null; undefined where there is none. */
+const withoutNull = (schema: JsonObject): JsonObject | undefined => {
+  const { type } = schema;
+  if (!Array.isArray(type) || !type.includes('null')) return undefined;
+  const rest = type.filter((word) => word !== 'null');
+  return { ...schema, type: rest.length === 1 ? rest[0] : rest };
+};
+
+export const createSchemaComponents = (): SchemaComponents => {
+  const components = new Map<string, { readonly schema: JsonObject; readonly identity: string }>();
+
+  const members = (schema: JsonObject): JsonObject => {
+    const result: JsonObject = {};
+    for (const [key, value] of Object.entries(schema)) {
+      if (dataMembers.has(key)) result[key] = value;
+      else if ((key === 'properties' || key === 'patternProperties' || key === '$defs') && isObject(value))
+        result[key] = Object.fromEntries(
+          Object.entries(value).map(([name, member]) => [name, isObject(member) ? convert(member) : member]),
+        );
+      else if (Array.isArray(value)) result[key] = value.map((item) => (isObject(item) ? convert(item) : item));
+      else result[key] = isObject(value) ? convert(value) : value;
+    }
+    return result;
+  };
+
+  const hoist = (name: string, schema: JsonObject): JsonObject => {
+    const { description, ...rest } = members(schema);
+    const identity = JSON.stringify(rest);
+    const known = components.get(name);
+    if (known === undefined)
+      components.set(name, { schema: description === undefined ? rest : { ...rest, description }, identity });
+    else if (known.identity !== identity) throw new Error(`Two different schemas are titled ${name}.`);
+    const own = components.get(name)?.schema['description'];
+    return { $ref: refTo(name), ...(description === undefined || description === own ? {} : { description }) };
+  };
+
+  const convert = (schema: JsonObject): JsonObject => {
+    const { title } = schema;
+    if (typeof title !== 'string' || !componentName.test(title)) return members(schema);
+    const present = withoutNull(schema);
+    return present === undefined ? hoist(title, schema) : { anyOf: [hoist(title, present), { type: 'null' }] };
+  };
+
+  return {
+    // Through JSON, as a client would see it: marks that the schema library keeps beside the schema are gone.
+    place: (schema) => convert(JSON.parse(JSON.stringify(schema)) as JsonObject),
+    all: () =>
+      Object.fromEntries(
+        [...components].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, { schema }]) => [name, schema]),
+      ),
+  };
+};

@@ -1,0 +1,147 @@
+import { STATUS_CODES } from 'node:http';
+import type { TObject, TSchema } from 'typebox';
+import type { Operation } from '../contract/operation.ts';
+import type { OperationEntry } from '../core/dispatch.ts';
+import { problemResponses, problemSchema } from './openapi-problems.ts';
+import { createSchemaComponents, type JsonObject, type SchemaComponents } from './openapi-schemas.ts';
+
+export interface OpenApiOptions {
+  readonly version: string;
+  /** Mount point, such as `/acp`; empty for the root. */
+  readonly prefix: string;
+  readonly title?: string;
+}
+
+const description = `Version v1 of the HTTP interface.
+
+Bodies are JSON, event streams are \`text/event-stream\`, and every error is a problem document (RFC 9457) whose \`code\` is
+stable. Send a credential as \`Authorization: Bearer <token>\` or an API key as \`X-Api-Key: <key>\`. Each operation names
+the role that it needs (\`x-acp-role\`) and the scope that an API key must have (\`x-acp-scope\`). Enumeration words may be
+sent in any case. What belongs to another tenant is answered as if it were not there.`;
+
+const headers = {
+  'X-Request-Id': {
+    description: 'Id of this request, also in the log of the service',
+    schema: { type: 'string', format: 'uuid' },
+  },
+  'Retry-After': { description: 'Seconds to wait before another try', schema: { type: 'integer', minimum: 0 } },
+  'WWW-Authenticate': { description: 'Always `Bearer`', schema: { type: 'string' } },
+};
+
+const securitySchemes = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The shared token of the host, an API key, or a JWT where OIDC is set up',
+  },
+  apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'An API key' },
+};
+
+const parametersIn = (
+  place: 'path' | 'query' | 'header',
+  schema: TObject | undefined,
+  components: SchemaComponents,
+): JsonObject[] => {
+  if (schema === undefined) return [];
+  const required = new Set<string>(schema.required ?? []);
+  return Object.entries<TSchema>(schema.properties).map(([name, member]) => {
+    const { description: about, ...rest } = components.place(member);
+    return {
+      name,
+      in: place,
+      required: place === 'path' || required.has(name),
+      ...(about === undefined ? {} : { description: about }),
+      schema: rest,
+    };
+  });
+};
+
+/** One frame as an object, which is as far as OpenAPI 3.1 can describe an event stream. */
+const frameSchema = (event: JsonObject): JsonObject => ({
+  type: 'object',
+  description:
+    'One frame of the stream. The `error` frame, which is no part of the log, has no id. Lines that begin with a colon only keep the stream alive.',
+  required: ['event', 'data'],
+  properties: {
+    id: {
+      type: 'integer',
+      minimum: 0,
+      description: 'Sequence in the log; send it as `Last-Event-ID` to go on after it',
+    },
+    event: { type: 'string', description: 'Type of the event' },
+    data: event,
+  },
+});
+
+const successResponses = (operation: Operation, components: SchemaComponents): Record<string, JsonObject> => {
+  const responses: Record<string, JsonObject> = {};
+  for (const [status, schema] of Object.entries(operation.responses))
+    responses[status] = {
+      description: STATUS_CODES[status] ?? 'Success',
+      headers: { 'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' } },
+      ...(schema === null ? {} : { content: { 'application/json': { schema: components.place(schema) } } }),
+    };
+  if (operation.stream === undefined) return responses;
+  const streamed = { 'text/event-stream': { schema: frameSchema(components.place(operation.stream)) } };
+  const usual = responses['200'] ?? {
+    description: 'OK',
+    headers: { 'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' } },
+  };
+  responses['200'] = { ...usual, content: { ...streamed, ...(usual['content'] as JsonObject | undefined) } };
+  return responses;
+};
+
+const operationObject = ({ id, operation }: OperationEntry, components: SchemaComponents): JsonObject => {
+  const parameters = [
+    ...parametersIn('path', operation.params, components),
+    ...parametersIn('query', operation.query, components),
+    ...parametersIn('header', operation.headers, components),
+  ];
+  const { body } = operation;
+  return {
+    operationId: id,
+    tags: [operation.tag],
+    summary: operation.summary,
+    ...(operation.role === null ? { security: [] } : { 'x-acp-role': operation.role, 'x-acp-scope': operation.scope }),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: !Object.hasOwn(body, '~optional'),
+            content: { 'application/json': { schema: components.place(body) } },
+          },
+        }),
+    responses: { ...successResponses(operation, components), ...problemResponses(operation) },
+  };
+};
+
+/**
+ * The OpenAPI 3.1 document of a table of operations: pure data, the same for every process of a version. Schemas with a
+ * title become components. Throws when two different schemas have one title.
+ */
+export const buildOpenApi = (
+  entries: readonly OperationEntry[],
+  { version, prefix, title }: OpenApiOptions,
+): JsonObject => {
+  const components = createSchemaComponents();
+  const paths: Record<string, Record<string, JsonObject>> = {};
+  for (const entry of entries) {
+    const { path, method } = entry.operation;
+    paths[path] = { ...paths[path], [method.toLowerCase()]: operationObject(entry, components) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: title ?? 'Agent Control Plane',
+      version,
+      description,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: prefix === '' ? '/' : prefix }],
+    security: [{ bearer: [] }, { apiKey: [] }],
+    tags: [...new Set(entries.map(({ operation }) => operation.tag))].map((name) => ({ name })),
+    paths,
+    components: { schemas: { Problem: problemSchema, ...components.all() }, headers, securitySchemes },
+  };
+};

@@ -1,0 +1,101 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { roleAtLeast } from '../contract/authority.ts';
+import { AcpError } from '../contract/errors.ts';
+import { readAsset } from '../core/assets.ts';
+import { type Exchange, type HeaderFields, sendBytes, sendProblem } from './answer.ts';
+import { discardRest } from './body.ts';
+import { buildOpenApi } from './openapi.ts';
+import { callerRequest, exchangeOf, type RouteOptions } from './routes.ts';
+
+export interface ReferenceOptions extends RouteOptions {
+  readonly version: string;
+  readonly title: string;
+}
+
+interface PageFile {
+  /** Path below the prefix. */
+  readonly path: string;
+  readonly asset: string;
+  readonly type: string;
+}
+
+const documentPath = '/openapi.json';
+/** The page is a shell: what it shows it fetches from the document's route, with the reader's own credential. */
+const pageFiles: readonly PageFile[] = [
+  { path: '/docs', asset: 'docs/page.html', type: 'text/html; charset=utf-8' },
+  { path: '/docs/page.css', asset: 'docs/page.css', type: 'text/css; charset=utf-8' },
+  { path: '/docs/page.js', asset: 'docs/page.js', type: 'text/javascript; charset=utf-8' },
+  { path: '/docs/renderer.css', asset: 'docs-renderer.css', type: 'text/css; charset=utf-8' },
+  { path: '/docs/renderer.js', asset: 'docs-renderer.js', type: 'text/javascript; charset=utf-8' },
+];
+
+export const referencePaths = (prefix: string): string[] =>
+  [documentPath, ...pageFiles.map(({ path }) => path)].map((path) => prefix + path);
+
+/** The page reaches this service and nothing else: no inline script or style, no other host, no frame around it. */
+const pageFields: HeaderFields = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  // Asked for again at each visit: a new version of the service must not meet an old page.
+  'cache-control': 'no-cache',
+};
+
+const isCredentialProblem = (error: unknown): boolean =>
+  error instanceof AcpError && (error.code === 'unauthenticated' || error.code === 'ambiguous-credentials');
+
+/** `GET /openapi.json` for readers, and the page `/docs` that shows it, which holds no data of its own. */
+export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptions): void => {
+  const { dispatch, prefix, version, title, log, cors } = options;
+  let document: Buffer | undefined;
+  const files = new Map<string, Buffer>();
+
+  const caller = async (request: FastifyRequest, exchange: Exchange) =>
+    options.authenticate(callerRequest(request.raw, exchange.path.slice(prefix.length)));
+
+  const sendDocument = async (request: FastifyRequest, exchange: Exchange): Promise<void> => {
+    const { principal } = await caller(request, exchange);
+    if (principal.role === null || !roleAtLeast(principal.role, 'Reader'))
+      throw new AcpError('insufficient-role', 'The description needs the role Reader.', {
+        details: { requiredRole: 'Reader' },
+      });
+    document ??= Buffer.from(JSON.stringify(buildOpenApi(dispatch.entries, { version, prefix, title })));
+    sendBytes(exchange, 200, { 'content-type': 'application/json', 'cache-control': 'no-cache' }, document);
+  };
+
+  const sendFile = async ({ asset, type }: PageFile, request: FastifyRequest, exchange: Exchange): Promise<void> => {
+    // The rules about remote callers and origins hold for the page too; a credential is not asked for.
+    await caller(request, exchange).catch((error: unknown) => {
+      if (!isCredentialProblem(error)) throw error;
+    });
+    let bytes = files.get(asset);
+    if (bytes === undefined) {
+      bytes = readAsset(asset);
+      files.set(asset, bytes);
+    }
+    sendBytes(exchange, 200, { 'content-type': type, ...pageFields }, bytes);
+  };
+
+  const add = (path: string, send: (request: FastifyRequest, exchange: Exchange) => Promise<void>): void => {
+    app.get(prefix + path, async (request: FastifyRequest, reply: FastifyReply) => {
+      reply.hijack();
+      const exchange = exchangeOf(request, reply, cors);
+      await send(request, exchange).catch((error: unknown) => {
+        sendProblem(exchange, error, log);
+        discardRest(request.raw);
+      });
+    });
+  };
+
+  add(documentPath, sendDocument);
+  for (const file of pageFiles) add(file.path, (request, exchange) => sendFile(file, request, exchange));
+};

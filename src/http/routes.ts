@@ -1,0 +1,201 @@
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { AcpError } from '../contract/errors.ts';
+import type { Operation } from '../contract/operation.ts';
+import type { CallerRequest } from '../core/caller-request.ts';
+import type { Caller, Dispatch, Dispatched, DispatchRequest, OperationEntry } from '../core/dispatch.ts';
+import type { Logger } from '../core/logger.ts';
+import { type Exchange, sendEmpty, sendJson, sendProblem } from './answer.ts';
+import {
+  DEFAULT_MAX_BODY_BYTES,
+  discardRest,
+  parseJsonBody,
+  RequestAbortedError,
+  readBody,
+  requireJsonType,
+} from './body.ts';
+import { type Cors, isPreflight } from './cors.ts';
+import type { StreamHub } from './streams.ts';
+import { parseQuery, targetPath } from './target.ts';
+
+export interface RouteOptions {
+  readonly dispatch: Dispatch;
+  /** Mount point without a final slash; empty for the root. */
+  readonly prefix: string;
+  /** The operation decides how strict this is: one without a role never refuses a caller. */
+  readonly authenticate: (request: CallerRequest, operation?: Operation) => Caller | Promise<Caller>;
+  readonly log: Logger;
+  readonly cors: Cors | null;
+  readonly streams: StreamHub;
+}
+
+/** What is known of an operation before any request. */
+interface Route {
+  readonly entry: OperationEntry;
+  readonly maxBodyBytes: number;
+  readonly bodyRequired: boolean;
+  readonly queryLists: ReadonlySet<string>;
+  readonly headerNames: readonly string[];
+}
+
+const routeOf = (entry: OperationEntry): Route => {
+  const { operation } = entry;
+  const lists = Object.entries(operation.query?.properties ?? {}).filter(([, schema]) => 'items' in schema);
+  return {
+    entry,
+    maxBodyBytes: operation.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
+    bodyRequired: operation.body !== undefined && !Object.hasOwn(operation.body, '~optional'),
+    queryLists: new Set(lists.map(([name]) => name)),
+    headerNames: Object.keys(operation.headers?.properties ?? {}),
+  };
+};
+
+/** Adapts a request for authentication. `path` is the one below the prefix. */
+export const callerRequest = (raw: IncomingMessage, path: string): CallerRequest => ({
+  peerAddress: raw.socket.remoteAddress ?? '',
+  method: raw.method ?? '',
+  path,
+  header(name) {
+    const value = raw.headers[name];
+    return Array.isArray(value) ? value.join(', ') : value;
+  },
+  headerCount(name) {
+    let count = 0;
+    const fields = raw.rawHeaders;
+    for (let at = 0; at < fields.length; at += 2) {
+      const field = fields[at];
+      if (field?.length === name.length && field.toLowerCase() === name) count += 1;
+    }
+    return count;
+  },
+});
+
+const headerParts = (raw: IncomingMessage, names: readonly string[]): Record<string, unknown> => {
+  const headers: Record<string, unknown> = {};
+  for (const name of names) {
+    const value = raw.headers[name.toLowerCase()];
+    if (value !== undefined) headers[name] = value;
+  }
+  return headers;
+};
+
+/** The parsed body, for dispatch to ask for once authority is established. */
+const bodyOf = (route: Route, raw: IncomingMessage, bytes: Uint8Array): unknown => {
+  if (bytes.byteLength > 0) {
+    requireJsonType(raw.headers['content-type']);
+    return parseJsonBody(bytes);
+  }
+  if (!route.bodyRequired) return undefined;
+  throw new AcpError('validation-failed', 'A JSON body is required.', {
+    details: { errors: [{ path: '', message: 'is required' }] },
+  });
+};
+
+/** A body that nothing would read is refused: the caller believes it says something. `{}` is what many clients send for none. */
+const refuseStrayBody = (bytes: Uint8Array): void => {
+  if (bytes.byteLength > 0 && !/^\s*\{\s*\}\s*$/.test(Buffer.from(bytes).toString('latin1')))
+    throw new AcpError('validation-failed', 'This operation takes no body.');
+};
+
+const sendReply = (exchange: Exchange, reply: Dispatched, streams: StreamHub): void => {
+  if ('stream' in reply) streams.open(exchange, reply);
+  else if (reply.body === undefined) sendEmpty(exchange, reply.status, reply.headers);
+  else sendJson(exchange, reply.status, reply.headers, reply.body);
+};
+
+export const exchangeOf = (request: FastifyRequest, reply: FastifyReply, cors: Cors | null): Exchange => ({
+  raw: reply.raw,
+  requestId: request.id,
+  method: request.raw.method ?? '',
+  path: targetPath(request.raw.url ?? '/'),
+  headers: cors === null ? null : cors.fieldsFor(request.raw),
+});
+
+const serve = async (
+  options: RouteOptions,
+  route: Route,
+  request: FastifyRequest,
+  exchange: Exchange,
+): Promise<void> => {
+  const { raw } = request;
+  const gone = new AbortController();
+  exchange.raw.once('close', () => {
+    if (!exchange.raw.writableFinished) gone.abort();
+  });
+  try {
+    const path = exchange.path.slice(options.prefix.length);
+    const caller = await options.authenticate(callerRequest(raw, path), route.entry.operation);
+    const rawBody = await readBody(raw, route.maxBodyBytes);
+    if (route.entry.operation.body === undefined) refuseStrayBody(rawBody);
+    const call: DispatchRequest = {
+      params: request.params as Record<string, unknown>,
+      query: parseQuery(raw.url ?? '', route.queryLists),
+      headers: headerParts(raw, route.headerNames),
+      get body() {
+        return bodyOf(route, raw, rawBody);
+      },
+    };
+    const context = { requestId: exchange.requestId, signal: gone.signal, rawBody, method: exchange.method, path };
+    const reply = await options.dispatch.call(route.entry, call, () => caller, context);
+    sendReply(exchange, reply, options.streams);
+  } catch (error) {
+    if (error instanceof RequestAbortedError) return;
+    sendProblem(exchange, error, options.log);
+    discardRest(raw);
+  }
+};
+
+const patternOf = (path: string): RegExp =>
+  new RegExp(
+    `^${path
+      .split(/\{[^}]+\}/)
+      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+      .join('[^/]+')}$`,
+  );
+
+/** The methods that the table has for a path as called, for `Allow`. */
+export const methodsFor = (entries: readonly OperationEntry[]): ((path: string) => readonly string[]) => {
+  const patterns = entries.map(({ operation }) => ({ pattern: patternOf(operation.path), method: operation.method }));
+  return (path) =>
+    [...new Set(patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort();
+};
+
+/** One route for each operation of the table. */
+export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions): void => {
+  for (const entry of options.dispatch.entries) {
+    const route = routeOf(entry);
+    app.route({
+      method: entry.operation.method,
+      url: options.prefix + entry.operation.path.replace(/\{([^}]+)\}/g, ':$1'),
+      handler: (request, reply) => {
+        reply.hijack();
+        void serve(options, route, request, exchangeOf(request, reply, options.cors));
+      },
+    });
+  }
+};
+
+/** Everything without a route: preflights, wrong methods (405 with `Allow`) and unknown paths (404). */
+export const addFallback = (
+  app: FastifyInstance,
+  options: RouteOptions,
+  pageMethods: (path: string) => readonly string[],
+): void => {
+  const operationMethods = methodsFor(options.dispatch.entries);
+  app.setNotFoundHandler((request, reply) => {
+    reply.hijack();
+    const exchange = exchangeOf(request, reply, options.cors);
+    const methods = exchange.path.startsWith(options.prefix)
+      ? [...operationMethods(exchange.path.slice(options.prefix.length)), ...pageMethods(exchange.path)]
+      : pageMethods(exchange.path);
+    if (methods.length === 0)
+      sendProblem(exchange, new AcpError('not-found', 'There is nothing at this path.'), options.log);
+    else if (options.cors !== null && exchange.headers !== null && isPreflight(request.raw))
+      sendEmpty(exchange, 204, options.cors.preflightFields(methods));
+    else {
+      const error = new AcpError('method-not-allowed', `This path takes ${methods.join(', ')}.`);
+      sendProblem(exchange, error, options.log, { allow: methods.join(', ') });
+    }
+    discardRest(request.raw);
+  });
+};

@@ -1,0 +1,114 @@
+import { type FastifyError, type FastifyInstance, fastify } from 'fastify';
+import { AcpError } from '../contract/errors.ts';
+import type { Operation } from '../contract/operation.ts';
+import type { CallerRequest } from '../core/caller-request.ts';
+import type { Caller, Dispatch } from '../core/dispatch.ts';
+import { newId } from '../core/ids.ts';
+import type { Logger } from '../core/logger.ts';
+import { sendProblem } from './answer.ts';
+import { discardRest } from './body.ts';
+import { answerClientError } from './client-errors.ts';
+import { createCors } from './cors.ts';
+import { addHealthRoutes, type HealthState } from './health.ts';
+import { type ConnectionLimits, createNodeServer, defaultConnectionLimits, type NodeServer } from './node-server.ts';
+import { addReferenceRoutes, referencePaths } from './reference.ts';
+import { addFallback, addOperationRoutes, exchangeOf, type RouteOptions } from './routes.ts';
+import { createStreamHub, defaultStreamLimits, type StreamLimits } from './streams.ts';
+
+export interface HttpServerOptions {
+  readonly dispatch: Dispatch;
+  /** Mount point, such as `/acp`; empty for the root. */
+  readonly prefix: string;
+  readonly version: string;
+  readonly title: string;
+  /** The operation decides how strict this is: one without a role never refuses a caller. */
+  readonly authenticate: (request: CallerRequest, operation?: Operation) => Caller | Promise<Caller>;
+  readonly health: () => Promise<HealthState>;
+  /** Null: no such route. Both are outside the prefix. */
+  readonly livePath: string | null;
+  readonly readyPath: string | null;
+  readonly log: Logger;
+  /** Exact origins that browsers may call from; none by default. */
+  readonly allowedOrigins?: readonly string[];
+  readonly limits?: Partial<ConnectionLimits & StreamLimits>;
+}
+
+export interface HttpServer {
+  /** Port 0 takes a free one. Rejects with `ListenError`. */
+  listen(address: { readonly host: string; readonly port: number }): Promise<{ readonly url: string }>;
+  /** Takes no new connection, ends idle ones at once, and cuts the others once `graceMs` (default 0) are over. */
+  close(graceMs?: number): Promise<void>;
+}
+
+const noQuery = Object.freeze({});
+
+/** What the framework refuses before a route is reached. */
+const fromFramework = (error: FastifyError): unknown => {
+  if (error.statusCode === 415) return new AcpError('unsupported-media-type', 'The Content-Type header is not valid.');
+  if (error.statusCode !== undefined && error.statusCode < 500)
+    return new AcpError('request-malformed', 'The request is not valid.');
+  return error;
+};
+
+const createApp = (limits: ConnectionLimits, log: Logger): { app: FastifyInstance; node: NodeServer } => {
+  let node: NodeServer | undefined;
+  const app = fastify({
+    serverFactory: (handler) => {
+      node = createNodeServer(limits, (request, response) => handler(request, response));
+      return node.server;
+    },
+    logger: false,
+    genReqId: () => newId(),
+    exposeHeadRoutes: false,
+    clientErrorHandler: answerClientError,
+    frameworkErrors: (_error, request, reply) => {
+      reply.hijack();
+      const error = new AcpError('validation-failed', 'The path is not correctly percent-encoded.');
+      sendProblem(exchangeOf(request, reply, null), error, log);
+      discardRest(request.raw);
+    },
+    // Parameters may be as long as the request line, since their schemas say what is too long; the query is parsed
+    // with the route's own rules.
+    routerOptions: { maxParamLength: limits.maxHeaderBytes, querystringParser: () => noQuery },
+  });
+  if (node === undefined) throw new Error('The framework made no server.');
+  // Bodies are read after authentication, by the operation's own limit; the framework leaves them alone.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null));
+  app.setErrorHandler<FastifyError>((error, request, reply) => {
+    reply.hijack();
+    sendProblem(exchangeOf(request, reply, null), fromFramework(error), log);
+    discardRest(request.raw);
+  });
+  return { app, node };
+};
+
+/** The HTTP face of a dispatch: operations, event streams, health, the API description and its reference page. */
+export const createHttpServer = (options: HttpServerOptions): HttpServer => {
+  const limits = { ...defaultConnectionLimits, ...defaultStreamLimits, ...options.limits };
+  const prefix = options.prefix.replace(/\/+$/, '');
+  const { app, node } = createApp(limits, options.log);
+  const routes: RouteOptions = {
+    dispatch: options.dispatch,
+    prefix,
+    authenticate: options.authenticate,
+    log: options.log,
+    cors: createCors(options.allowedOrigins ?? []),
+    streams: createStreamHub(limits, options.log),
+  };
+  addOperationRoutes(app, routes);
+  addReferenceRoutes(app, { ...routes, version: options.version, title: options.title });
+  addHealthRoutes(app, options);
+  const pages = new Set<string | null>([...referencePaths(prefix), options.livePath, options.readyPath]);
+  addFallback(app, routes, (path) => (pages.has(path) ? ['GET'] : []));
+  return {
+    async listen({ host, port }) {
+      await app.ready();
+      return node.listen(host, port);
+    },
+    async close(graceMs = 0) {
+      await node.close(graceMs);
+      await app.close();
+    },
+  };
+};

@@ -1,0 +1,124 @@
+import type { ServerResponse } from 'node:http';
+import type { Frame, StreamReply } from '../contract/operation.ts';
+import type { Logger } from '../core/logger.ts';
+import { answerHeaders, type Exchange } from './answer.ts';
+
+export interface StreamLimits {
+  /** A comment keeps a stream alive after this long without a frame. */
+  readonly pingMs: number;
+  /** A reader with more than this unread is cut off; it resumes from the log. */
+  readonly maxBehindBytes: number;
+}
+
+export const defaultStreamLimits: StreamLimits = { pingMs: 15_000, maxBehindBytes: 1_048_576 };
+
+export interface StreamHub {
+  /** Answers with an event stream until the source ends or the caller goes away. Throws only before anything is written. */
+  open(exchange: Exchange, reply: StreamReply): void;
+}
+
+interface OpenStream {
+  readonly raw: ServerResponse;
+  idleTicks: number;
+}
+
+/** Ticks between two pings: the comment comes at most one tick, a fifteenth of the time, late. */
+const TICKS_PER_PING = 15;
+
+const streamFields = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+};
+
+const frameText = (frame: Frame): string =>
+  frame.id === undefined
+    ? `event: ${frame.event}\ndata: ${frame.data}\n\n`
+    : `id: ${frame.id}\nevent: ${frame.event}\ndata: ${frame.data}\n\n`;
+
+const batchText = (frames: readonly Frame[]): string => {
+  let text = '';
+  for (const frame of frames) text += frameText(frame);
+  return text;
+};
+
+const untilDrained = (raw: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      raw.off('drain', done).off('close', done);
+      resolve();
+    };
+    raw.on('drain', done).on('close', done);
+  });
+
+/** Writes frames as server-sent events. All open streams share one timer for their keep-alive comments. */
+export const createStreamHub = ({ pingMs, maxBehindBytes }: StreamLimits, log: Logger): StreamHub => {
+  const streams = new Set<OpenStream>();
+  let ticker: NodeJS.Timeout | undefined;
+
+  const tick = (): void => {
+    for (const stream of streams) {
+      stream.idleTicks += 1;
+      if (stream.idleTicks < TICKS_PER_PING) continue;
+      stream.idleTicks = 0;
+      stream.raw.write(':\n\n');
+    }
+  };
+  const add = (stream: OpenStream): void => {
+    streams.add(stream);
+    if (ticker !== undefined) return;
+    ticker = setInterval(tick, Math.max(1, pingMs / TICKS_PER_PING));
+    ticker.unref();
+  };
+  const remove = (stream: OpenStream): void => {
+    streams.delete(stream);
+    if (streams.size > 0) return;
+    clearInterval(ticker);
+    ticker = undefined;
+  };
+
+  return {
+    open(exchange, reply) {
+      const { raw } = exchange;
+      const headers = answerHeaders(exchange, { ...streamFields, ...reply.headers });
+      const stream: OpenStream = { raw, idleTicks: 0 };
+      let ended = raw.destroyed;
+      const finish = (): void => {
+        ended = true;
+        remove(stream);
+      };
+      const unsubscribe = reply.stream.subscribe(
+        (frames) => {
+          if (ended) return;
+          stream.idleTicks = 0;
+          // The first batch takes the status line with it, in one packet.
+          if (!raw.headersSent) raw.writeHead(reply.status, headers);
+          raw.write(batchText(frames));
+          if (raw.writableLength <= maxBehindBytes) return;
+          log.info({ requestId: exchange.requestId, path: exchange.path }, 'A slow reader was cut off');
+          raw.destroy();
+        },
+        () => {
+          if (ended) return;
+          finish();
+          if (!raw.headersSent) raw.writeHead(reply.status, headers);
+          raw.end();
+        },
+        () => (raw.writableNeedDrain && !raw.destroyed ? untilDrained(raw) : undefined),
+      );
+      if (ended || raw.destroyed) {
+        unsubscribe();
+        return;
+      }
+      add(stream);
+      raw.once('close', () => {
+        if (ended) return;
+        finish();
+        unsubscribe();
+      });
+      if (raw.headersSent) return;
+      raw.writeHead(reply.status, headers);
+      raw.flushHeaders();
+    },
+  };
+};
