@@ -1,0 +1,235 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { parseDefinitionDocuments } from './client/definition-documents.ts';
+import { AcpError } from './contract/errors.ts';
+import { ConfigError, type LoadedConfig, remoteAccessProblem } from './core/config/index.ts';
+import type { Principal } from './core/context.ts';
+import { type Caller, createDispatch, type Dispatch } from './core/dispatch.ts';
+import { newId } from './core/ids.ts';
+import { loadModule } from './core/load-module.ts';
+import { createLogger, type Logger } from './core/logger.ts';
+import { version } from './core/version.ts';
+import { type OpenedStorage, openStorage } from './db/open-storage.ts';
+import { storeOptions } from './db/store-options.ts';
+import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
+import { createJobStore } from './features/jobs/index.ts';
+import { modelsFeature } from './features/models/index.ts';
+import { platformFeature } from './features/platform/index.ts';
+import { runsFeature } from './features/runs/index.ts';
+import { preflightCheck } from './features/runs/preflight.ts';
+import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
+import { createSessionStore, createSessionTurns, sessionTexts } from './features/sessions/index.ts';
+import { loadHostTools, toolsFeature } from './features/tools/index.ts';
+import { createHttpServer, type HttpServer } from './http/server.ts';
+import { operations } from './operations.ts';
+import { createModelProviders } from './providers/models/index.ts';
+import { createJobWorker } from './scheduler/job-worker.ts';
+
+export interface AppOptions {
+  readonly config: LoadedConfig;
+  readonly log?: Logger;
+  /** `local` serves one command in process: no worker, no listener. */
+  readonly mode: 'serve' | 'local';
+  readonly cwd?: string;
+}
+
+export interface App {
+  readonly dispatch: Dispatch;
+  /** The caller of commands in process: who can open the store has full authority in the default tenant. */
+  readonly localCaller: Caller;
+  listen(): Promise<{ readonly url: string }>;
+  /** Starts no more runs and waits for those in progress, at most `Drain:Timeout`; the rest ends as `shutdown`. */
+  drain(): Promise<void>;
+  close(): Promise<void>;
+  describe(): AppDescription;
+}
+
+/** What `acp doctor` tells of the parts that the configuration brought. */
+export interface AppDescription {
+  readonly storePath: string | null;
+  readonly pendingMigrations: readonly string[];
+  readonly providers: readonly { readonly name: string; readonly kind: string }[];
+  readonly tools: readonly string[];
+  readonly modules: readonly string[];
+  readonly codeAgents: readonly string[];
+}
+
+const localPrincipal: Principal = {
+  kind: 'Host',
+  role: 'Admin',
+  scopes: null,
+  actor: null,
+  userId: null,
+  apiKey: null,
+  permissions: null,
+};
+
+const listenAddress = (url: string): { host: string; port: number } => {
+  const { hostname: host, port, protocol } = new URL(url);
+  if (protocol !== 'http:')
+    throw new AcpError('validation-failed', 'Host:Url must be an http address: TLS is left to a proxy in front of the service.');
+  return { host: host.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : Number(port) };
+};
+
+/** The composition root: configuration → store → features → dispatch. Throws before anything listens. */
+export const createApp = async ({ config, mode, ...options }: AppOptions): Promise<App> => {
+  const { Service, Host } = config.values;
+  const log = options.log ?? createLogger(Host.LogLevel);
+  const cwd = options.cwd ?? process.cwd();
+  const now = Date.now;
+  const lifecycle = { draining: false };
+
+  const providers = createModelProviders(Service.Providers, {
+    log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
+  });
+  const hostTools = await loadHostTools(config, { loadModule });
+  const references = agentReferences(providers, hostTools.registry, Service);
+  const codeAgents = await loadCodeAgents(Host.Agents, { ...references, parse: parseDefinitionDocuments });
+  for (const warning of codeAgents.warnings) log.warn({ ...warning }, 'An agent of the host has a warning');
+
+  const opened: OpenedStorage = await openStorage({ ...storeOptions(config.values, cwd), now, log, waitMs: mode === 'local' ? 5000 : 1000 });
+  const { storage } = opened;
+  try {
+    const sessionStore = createSessionStore(storage);
+    const sessions = createSessionTurns({ storage, store: sessionStore, now, newId });
+    const jobs = createJobStore(storage);
+    const agents = agentsFeature({
+      storage,
+      ownsStore: true,
+      references,
+      codeAgents,
+      history: (tenantId, sessionId) => sessionTexts(sessionStore, tenantId, sessionId),
+      reserveRatio: Service.Preflight.ReserveRatio,
+      prefix: Host.Prefix,
+      now,
+    });
+    const runs = runsFeature({
+      config: config.values,
+      storage,
+      agents: agents.source,
+      sessionStore,
+      sessions,
+      jobs,
+      authorizer: hostTools.authorizer,
+      preflight: Service.Preflight.Enabled
+        ? preflightCheck(Service.Preflight.ReserveRatio, (tenantId, sessionId) => sessionTexts(sessionStore, tenantId, sessionId))
+        : null,
+      lifecycle,
+      log,
+      wake: () => worker.wake(),
+      now,
+      newId,
+    });
+    const worker = createJobWorker(
+      { queue: jobs, handlers: runs.jobHandlers, now, log },
+      {
+        owner: `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`,
+        maxConcurrentJobs: Service.Scheduling.MaxConcurrentJobs,
+        pollIntervalMs: Service.Scheduling.PollInterval,
+        leaseDurationMs: Service.Scheduling.LeaseDuration,
+        lanes: Service.Scheduling.Lanes,
+        maxConcurrentJobsPerLane: Service.Scheduling.MaxConcurrentJobsPerLane,
+      },
+    );
+    const works = mode === 'serve' && Service.Scheduling.Enabled && Service.Scheduling.RunWorker;
+    const access = {
+      allowRemoteAccess: Host.AllowRemoteAccess,
+      authToken: Host.AuthToken,
+      defaultTenantId: Service.DefaultTenantId,
+      tenancy: {
+        enabled: Host.Tenancy.Enabled,
+        allowHeaderResolution: Host.Tenancy.AllowHeaderResolution,
+        headerName: Host.Tenancy.HeaderName,
+        allowedTenants: Host.Tenancy.AllowedTenants,
+      },
+    };
+    const security = securityFeature({ storage, options: access, log, now });
+    const platform = platformFeature({
+      prefix: Host.Prefix,
+      allowRemoteAccess: Host.AllowRemoteAccess,
+      hasAuthToken: Host.AuthToken !== null,
+      hasActiveKey: security.hasActiveKey,
+      anonymousIsPossible: anonymousIsPossible(access),
+      storage: { provider: opened.path === null ? 'Memory' : 'Sqlite', persistent: storage.persistent },
+      jobWorkerEnabled: () => works,
+    });
+    const dispatch = createDispatch(operations, {
+      agents: agents.handlers,
+      runs: runs.handlers,
+      tools: toolsFeature({ tools: hostTools.registry }).handlers,
+      models: modelsFeature({ providers }).handlers,
+      keys: security.keys,
+      meta: platform.meta,
+    });
+
+    // With pending migrations the tables may be missing: nothing is recovered and nothing served but health.
+    const ready = opened.pending.length === 0;
+    if (ready) {
+      const problem = remoteAccessProblem(config, { hasActiveApiKey: await security.hasActiveKey(), hasAuthorizationHandler: false });
+      if (mode === 'serve' && problem !== null) throw new ConfigError([problem]);
+      const report = await runs.recover();
+      if (report.orphanedRuns > 0 || report.requeuedRuns > 0)
+        log.warn({ ...report }, 'The last owner of the store ended without closing its runs');
+    }
+
+    let server: HttpServer | null = null;
+    const drain = async (): Promise<void> => {
+      lifecycle.draining = true;
+      worker.stop();
+      if (Service.Drain.Enabled) {
+        let timer: NodeJS.Timeout | undefined;
+        const timeUp = new Promise<void>((resolve) => {
+          timer = setTimeout(resolve, Service.Drain.Timeout);
+        });
+        await Promise.race([runs.engine.idle(), timeUp]);
+        clearTimeout(timer);
+      }
+      await runs.engine.shutdown();
+      await worker.idle();
+    };
+
+    return {
+      dispatch,
+      localCaller: { principal: localPrincipal, tenantId: Service.DefaultTenantId },
+      async listen() {
+        server = createHttpServer({
+          dispatch,
+          prefix: Host.Prefix,
+          version,
+          title: 'acp',
+          authenticate: (request, operation) =>
+            operation?.role === null ? security.identity.metaCaller(request) : security.identity.authenticate(request),
+          health: async () => ({ status: ready ? 'Healthy' : 'Unhealthy', draining: lifecycle.draining }),
+          livePath: Host.Health.LivePath,
+          readyPath: Host.Health.ReadyPath,
+          log,
+        });
+        const { url } = await server.listen(listenAddress(Host.Url));
+        opened.ownership?.announce(url);
+        if (works && ready) worker.start();
+        return { url };
+      },
+      drain,
+      async close() {
+        await drain();
+        await server?.close();
+        sessions.close();
+        runs.close();
+        await providers.close();
+        await hostTools.close();
+        await opened.close();
+      },
+      describe: () => ({
+        storePath: opened.path,
+        pendingMigrations: opened.pending,
+        providers: providers.list().map(({ name, kind }) => ({ name, kind })),
+        tools: hostTools.registry.list().map(({ descriptor }) => descriptor.name),
+        modules: hostTools.modules,
+        codeAgents: [...codeAgents.contents.keys()],
+      }),
+    };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+};

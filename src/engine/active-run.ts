@@ -1,0 +1,131 @@
+import type { Principal } from '../core/context.ts';
+import type { ModelUsage } from '../providers/models/model-provider.ts';
+import type { ChatMessage } from './chat-message.ts';
+import type { CompiledAgent, CompiledTarget } from './compiled-agent.ts';
+import { addCosts, type CostMicros } from './pricing.ts';
+import type { RunFailure, StoredRunError } from './run-failure.ts';
+import type { SessionTurn } from './run-journal.ts';
+import type { RunLog } from './run-log.ts';
+import type { TreeBudget } from './tree-budget.ts';
+import { addUsage, noUsage } from './usage.ts';
+
+export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'RolledBack' | 'ParentCanceled';
+
+/** Everything about a run that is fixed before it starts. */
+export interface RunPlan {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly requestId: string;
+  readonly agent: CompiledAgent;
+  readonly message: string | null;
+  readonly documents: readonly { readonly name: string; readonly content: string }[];
+  readonly culture: string | null;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly sessionId: string | null;
+  readonly session: SessionTurn | null;
+  /** Whether the model is asked for a streamed answer. */
+  readonly isStreaming: boolean;
+  readonly principal: Principal;
+  readonly userId: string | null;
+  readonly labels: Readonly<Record<string, string>> | null;
+  readonly jobId: string | null;
+  readonly attempt: number;
+  readonly createdAt: number;
+  /** 0 for a new run; after `run.queued` the row and its log exist already. */
+  readonly nextSequence: number;
+  readonly parent: ActiveRun | null;
+  /** Set when the run has to wait for its session: it is Queued until the promise gives it. */
+  readonly waiting: { readonly position: number; session(signal: AbortSignal): Promise<SessionTurn> } | null;
+}
+
+export type StopReason =
+  | { readonly kind: 'cancel'; readonly cause: CancelCause; readonly by: string | null }
+  | { readonly kind: 'fail'; readonly failure: RunFailure };
+
+export type FinishReason = 'Stop' | 'Length' | 'ToolCalls' | 'ContentFilter' | 'Iterations';
+
+/** How a run ended, as its caller gets it. */
+export interface RunOutcome {
+  readonly status: 'Completed' | 'Failed' | 'Canceled';
+  readonly output: string | null;
+  readonly finishReason: FinishReason | null;
+  readonly usage: ModelUsage | null;
+  readonly cost: CostMicros | null;
+  readonly error: StoredRunError | null;
+  readonly failure: RunFailure | null;
+  readonly durationMs: number;
+  readonly modelProvider: string;
+  readonly modelId: string;
+}
+
+/** A run that executes in this process. */
+export class ActiveRun {
+  readonly plan: RunPlan;
+  readonly log: RunLog;
+  readonly budget: TreeBudget;
+  startedAt: number;
+  readonly children = new Set<ActiveRun>();
+  /** Messages of this turn: the user's first, then what was produced. */
+  readonly messages: ChatMessage[] = [];
+  /** Text of the answer that is being streamed, kept when the run is cut off. */
+  partialText = '';
+  usage: ModelUsage = noUsage;
+  cost: CostMicros | null = null;
+  target: CompiledTarget;
+  session: SessionTurn | null;
+  modelCalls = 0;
+  settledTools = 0;
+  done: Promise<RunOutcome>;
+  finish: (outcome: RunOutcome) => void = () => undefined;
+  readonly #controller = new AbortController();
+  #stopReason: StopReason | null = null;
+
+  constructor(plan: RunPlan, log: RunLog, budget: TreeBudget, now: number) {
+    this.plan = plan;
+    this.log = log;
+    this.budget = budget;
+    this.startedAt = now;
+    this.target = plan.agent.model;
+    this.session = plan.session;
+    this.done = new Promise((resolve) => {
+      this.finish = resolve;
+    });
+  }
+
+  get id(): string {
+    return this.plan.id;
+  }
+
+  get depth(): number {
+    return this.plan.parent === null ? 0 : this.plan.parent.depth + 1;
+  }
+
+  get rootId(): string {
+    return this.plan.parent === null ? this.plan.id : this.plan.parent.rootId;
+  }
+
+  /** Aborted when the run has to stop; model calls and tools follow it. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get stopReason(): StopReason | null {
+    return this.#stopReason;
+  }
+
+  /** Asks the run and its descendants to stop; the first reason stands. */
+  stop(reason: StopReason): void {
+    if (this.#stopReason !== null) return;
+    this.#stopReason = reason;
+    this.#controller.abort();
+    const forChildren: StopReason =
+      reason.kind === 'cancel' ? { kind: 'cancel', cause: 'ParentCanceled', by: reason.by } : reason;
+    for (const child of this.children) child.stop(forChildren);
+  }
+
+  /** Adds what a model call used. */
+  addUsage(usage: ModelUsage, cost: CostMicros): void {
+    this.usage = addUsage(this.usage, usage);
+    this.cost = this.cost === null ? cost : addCosts(this.cost, cost);
+  }
+}

@@ -1,0 +1,45 @@
+import type { LazyUnit } from '../db/commit-queue.ts';
+import type { AgentSource } from './compiled-agent.ts';
+import type { PayloadSettings } from './payload.ts';
+import type { PriceList } from './pricing.ts';
+import type { RunJournal } from './run-journal.ts';
+import type { ToolCallDeps } from './tools/tool-call.ts';
+import type { TreeLimits } from './tree-budget.ts';
+
+export interface EngineLog {
+  info(fields: Readonly<Record<string, unknown>>, message: string): void;
+  warn(fields: Readonly<Record<string, unknown>>, message: string): void;
+  error(fields: Readonly<Record<string, unknown>>, message: string): void;
+}
+
+export interface RecordingSettings extends PayloadSettings {
+  /** False: no row, no log, no ledger; runs still work and stream. */
+  readonly enabled: boolean;
+  readonly recordMessageDeltas: boolean;
+  readonly recordReasoningDeltas: boolean;
+  readonly recordRunInput: boolean;
+}
+
+export interface EngineSettings {
+  readonly recording: RecordingSettings;
+  readonly tree: TreeLimits;
+  /** Rounds of model and tools before the model is asked once more without tools. */
+  readonly maxIterations: number;
+  /** Tool errors in a row that are tolerated. */
+  readonly maxConsecutiveToolErrors: number;
+  readonly childDeadlineMs: number | null;
+  readonly waitTimeoutMs: number | null;
+}
+
+/** Everything the engine needs of the outside. */
+export interface EnginePorts {
+  readonly agents: AgentSource;
+  readonly journal: RunJournal;
+  readonly prices: PriceList;
+  readonly tools: ToolCallDeps;
+  readonly settings: EngineSettings;
+  readonly log: EngineLog;
+  enqueue(unit: LazyUnit): void;
+  now(): number;
+  newId(): string;
+}

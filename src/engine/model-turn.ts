@@ -1,0 +1,186 @@
+import { ModelCallError } from '../providers/models/model-error.ts';
+import type { ModelCall, ModelFinish, ModelPart, ModelPrompt, ModelToolCall } from '../providers/models/model-provider.ts';
+import type { ActiveRun } from './active-run.ts';
+import type { ContentPart, ProviderMetadata } from './chat-message.ts';
+import type { CompiledTarget } from './compiled-agent.ts';
+import type { EnginePorts } from './engine-ports.ts';
+import { costOf, publicCost } from './pricing.ts';
+import { reportedUsage } from './usage.ts';
+
+/** What the model answered in one turn. */
+export interface ModelTurn {
+  readonly messageId: string;
+  readonly text: string;
+  readonly contents: readonly ContentPart[];
+  readonly toolCalls: readonly ModelToolCall[];
+  readonly finish: ModelFinish;
+}
+
+interface Collected {
+  text: string;
+  readonly contents: ContentPart[];
+  readonly toolCalls: ModelToolCall[];
+  finish: ModelFinish | null;
+}
+
+const callFor = (run: ActiveRun, target: CompiledTarget, prompt: ModelPrompt, withTools: boolean): ModelCall => {
+  const binding = run.plan.agent.model;
+  return {
+    model: target.model,
+    prompt,
+    tools: run.plan.agent.modelTools,
+    toolChoice: withTools ? 'auto' : 'none',
+    temperature: binding.temperature,
+    topP: binding.topP,
+    maxOutputTokens: binding.maxOutputTokens,
+    reasoningEffort: binding.reasoningEffort,
+    responseFormat: binding.responseFormat,
+    settings: target.settings,
+    parallelToolCalls: binding.allowConcurrentToolCalls,
+    signal: run.signal,
+    callNumber: run.modelCalls,
+    requestId: run.plan.requestId,
+  };
+};
+
+const parseArguments = (text: string) => {
+  try {
+    return JSON.parse(text === '' ? '{}' : text);
+  } catch {
+    // The model is told by the tool's validation; its history keeps what it wrote.
+    return text;
+  }
+};
+
+/** Applies one part; the text so far also stays on the run, for the case that it is cut off. */
+const take = (run: ActiveRun, messageId: string, part: ModelPart, into: Collected, live: boolean, reasoning: { text: string }): void => {
+  switch (part.type) {
+    case 'text-delta':
+      into.text += part.text;
+      run.partialText = into.text;
+      if (live) run.log.delta('message.delta', messageId, part.text);
+      return;
+    case 'reasoning-delta':
+      reasoning.text += part.text;
+      if (live) run.log.delta('reasoning.delta', messageId, part.text);
+      return;
+    case 'reasoning-end': {
+      const metadata = part.providerMetadata as ProviderMetadata | undefined;
+      // Reasoning goes back to a provider only where it wants it back, which it shows by signing it.
+      if (metadata !== undefined) into.contents.push({ type: 'Reasoning', text: reasoning.text, providerMetadata: metadata });
+      reasoning.text = '';
+      return;
+    }
+    case 'tool-call':
+      into.toolCalls.push(part);
+      return;
+    case 'finish':
+      into.finish = part;
+      return;
+  }
+};
+
+const callTarget = async (
+  run: ActiveRun,
+  target: CompiledTarget,
+  prompt: ModelPrompt,
+  withTools: boolean,
+  messageId: string,
+  into: Collected,
+): Promise<void> => {
+  const call = callFor(run, target, prompt, withTools);
+  const reasoning = { text: '' };
+  const streams = run.plan.isStreaming && (target.catalog?.supportsStreaming ?? true);
+  if (streams) {
+    for await (const part of target.provider.stream(call)) take(run, messageId, part, into, true, reasoning);
+  } else {
+    for (const part of await target.provider.generate(call)) take(run, messageId, part, into, run.plan.isStreaming, reasoning);
+  }
+};
+
+/** The first error stands for the call; its message names every provider that was tried. */
+const allFailed = (errors: readonly ModelCallError[]): ModelCallError => {
+  const [first] = errors;
+  if (first === undefined) throw new Error('No model target was tried.');
+  if (errors.length === 1) return first;
+  const tried = [...new Set(errors.map((error) => `"${error.provider}"`))].join(', ');
+  return new ModelCallError(first.type, `${first.message} Providers tried: ${tried}.`, {
+    provider: first.provider,
+    httpStatus: first.httpStatus ?? undefined,
+    retryAfterMs: first.retryAfterMs ?? undefined,
+    cause: first,
+  });
+};
+
+/** Calls the binding's model, then its fallbacks while nothing has reached the client. */
+const callWithFallbacks = async (
+  run: ActiveRun,
+  prompt: ModelPrompt,
+  withTools: boolean,
+  messageId: string,
+): Promise<{ target: CompiledTarget; collected: Collected }> => {
+  const targets: readonly CompiledTarget[] = [run.plan.agent.model, ...run.plan.agent.model.fallbacks];
+  const errors: ModelCallError[] = [];
+  for (const [index, target] of targets.entries()) {
+    const collected: Collected = { text: '', contents: [], toolCalls: [], finish: null };
+    const before = run.log.nextSequence;
+    try {
+      await callTarget(run, target, prompt, withTools, messageId, collected);
+      return { target, collected };
+    } catch (error) {
+      if (!(error instanceof ModelCallError) || run.signal.aborted) throw error;
+      errors.push(error);
+      const next = targets[index + 1];
+      const delivered = run.log.nextSequence !== before;
+      if (!error.mayFallBack || delivered || next === undefined) throw allFailed(errors);
+      run.log.append('model.fallback-used', {
+        fromProvider: target.provider.name,
+        fromModel: target.model,
+        toProvider: next.provider.name,
+        toModel: next.model,
+        errorClass: error.errorClass,
+      });
+    }
+  }
+  throw allFailed(errors);
+};
+
+/** One model call: budget first, then deltas as they come, then the whole message and its usage. */
+export const modelTurn = async (run: ActiveRun, ports: EnginePorts, prompt: ModelPrompt, withTools: boolean): Promise<ModelTurn> => {
+  run.budget.check();
+  run.modelCalls += 1;
+  run.partialText = '';
+  const messageId = ports.newId();
+  const { target, collected } = await callWithFallbacks(run, prompt, withTools, messageId);
+  const { finish } = collected;
+  if (finish === null) throw new Error('A model provider ended a stream without a finish part.');
+  run.target = target;
+  const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
+  const cost = costOf(finish.usage, prices);
+  run.addUsage(finish.usage, cost);
+  run.budget.settle(finish.usage, cost);
+  // A call after the last allowed round may still name tools; they are not executed and not kept.
+  const toolCalls = withTools ? collected.toolCalls : [];
+  run.log.append('message.completed', {
+    messageId,
+    text: collected.text,
+    finishReason: toolCalls.length > 0 ? 'ToolCalls' : withTools ? finish.finishReason : 'Iterations',
+  });
+  run.log.append('usage.updated', {
+    usage: reportedUsage(run.usage),
+    cost: run.cost === null ? null : publicCost(run.cost, ports.prices.currency),
+    treeUsage: reportedUsage(run.budget.usage),
+  });
+  run.partialText = '';
+  const contents: ContentPart[] = [...collected.contents];
+  if (collected.text !== '') contents.push({ type: 'Text', text: collected.text });
+  for (const call of toolCalls)
+    contents.push({
+      type: 'ToolCall',
+      toolCallId: call.toolCallId,
+      toolName: call.toolName,
+      arguments: parseArguments(call.input),
+      ...(call.providerMetadata === undefined ? {} : { providerMetadata: call.providerMetadata as ProviderMetadata }),
+    });
+  return { messageId, text: collected.text, contents, toolCalls, finish };
+};

@@ -1,0 +1,292 @@
+import { ConditionFailedError } from '../db/statement.ts';
+import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan, type StopReason } from './active-run.ts';
+import { agentLoop, type LoopResult, userMessage } from './agent-loop.ts';
+import type { ChildCaller } from './agent-tool.ts';
+import type { ChatMessage } from './chat-message.ts';
+import { createChildCaller } from './child-runs.ts';
+import type { EnginePorts } from './engine-ports.ts';
+import { isoTime } from './event-pack.ts';
+import { publicCost } from './pricing.ts';
+import { RunFailure, storedError, toRunFailure } from './run-failure.ts';
+import type { OpenedRun, SessionTurn } from './run-journal.ts';
+import { RunLog } from './run-log.ts';
+import { TreeBudget } from './tree-budget.ts';
+import { reportedUsage } from './usage.ts';
+
+/** Runs that execute in this process. */
+export interface RunEngine {
+  /** Starts at once; the row and the first events are committed before the first model call. */
+  start(plan: RunPlan): ActiveRun;
+  active(runId: string): ActiveRun | undefined;
+  list(): readonly ActiveRun[];
+  cancel(run: ActiveRun, cause: CancelCause, by: string | null): void;
+  /** Resolves when no run executes any more. */
+  idle(): Promise<void>;
+  /** Ends every run as Failed with type `shutdown`. */
+  shutdown(): Promise<void>;
+}
+
+const opened = (run: ActiveRun, ports: EnginePorts, status: OpenedRun['status'], input: readonly ChatMessage[] | null): OpenedRun => {
+  const { plan } = run;
+  return {
+    id: run.id,
+    tenantId: plan.tenantId,
+    agentName: plan.agent.name,
+    agentVersion: plan.agent.version,
+    status,
+    modelProvider: run.target.provider.name,
+    modelId: run.target.model,
+    isStreaming: plan.isStreaming,
+    jobId: plan.jobId,
+    sessionId: run.session?.sessionId ?? plan.sessionId,
+    userId: plan.userId,
+    labels: plan.labels,
+    parentRunId: plan.parent?.id ?? null,
+    rootRunId: plan.parent === null ? null : run.rootId,
+    depth: run.depth,
+    createdAt: plan.createdAt,
+    startedAt: status === 'Queued' ? null : run.startedAt,
+    input: ports.settings.recording.recordRunInput ? input : null,
+  };
+};
+
+const appendStart = (run: ActiveRun): void => {
+  const { plan } = run;
+  run.log.append('run.started', {
+    agentName: plan.agent.name,
+    agentVersion: plan.agent.version,
+    kind: 'Agent',
+    attempt: plan.attempt,
+    sessionId: run.session?.sessionId ?? plan.sessionId,
+    modelProvider: run.target.provider.name,
+    modelId: run.target.model,
+    isStreaming: plan.isStreaming,
+    parentRunId: plan.parent?.id ?? null,
+    continuedFromRunId: null,
+    replayOfRunId: null,
+  });
+  for (const document of plan.documents)
+    run.log.append('document.attached', { name: document.name, bytes: Buffer.byteLength(document.content) });
+};
+
+type Ending =
+  | { readonly status: 'Completed'; readonly result: LoopResult }
+  | { readonly status: 'Failed'; readonly failure: RunFailure }
+  | { readonly status: 'Canceled'; readonly cause: CancelCause; readonly by: string | null; readonly failure: RunFailure };
+
+const canceledEnding = (reason: Extract<StopReason, { kind: 'cancel' }>): Ending => ({
+  status: 'Canceled',
+  cause: reason.cause,
+  by: reason.by,
+  failure: new RunFailure('Canceled', 'canceled', 'The run was canceled.'),
+});
+
+/** A reason to stop stands before whatever error the stopping produced. */
+const endingOf = (run: ActiveRun, error: unknown): Ending => {
+  const reason = run.stopReason;
+  if (reason?.kind === 'cancel') return canceledEnding(reason);
+  return { status: 'Failed', failure: reason === null ? toRunFailure(error) : reason.failure };
+};
+
+/** What the session keeps of a canceled turn: the partial answer, marked. */
+const interruptedMessages = (run: ActiveRun, ports: EnginePorts): ChatMessage[] => {
+  const messages = [...run.messages];
+  if (run.partialText !== '')
+    messages.push({
+      messageId: ports.newId(),
+      role: 'Assistant',
+      runId: run.id,
+      createdAt: isoTime(ports.now()),
+      interrupted: true,
+      contents: [{ type: 'Text', text: run.partialText }],
+    });
+  else {
+    const last = messages.findLastIndex((message) => message.role === 'Assistant');
+    const message = messages[last];
+    if (message !== undefined) messages[last] = { ...message, interrupted: true };
+  }
+  return messages;
+};
+
+const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending, session: SessionTurn | null) => {
+  if (session === null) return [];
+  if (ending.status === 'Completed') return session.save(run.messages, ports.now());
+  if (ending.status === 'Canceled' && ending.cause !== 'RolledBack') return session.save(interruptedMessages(run, ports), ports.now());
+  return session.release();
+};
+
+/** The answer as JSON where the agent's format asks for it; unchecked, null when it does not parse. */
+export const structuredOutput = (run: ActiveRun, output: string): unknown => {
+  const kind = run.plan.agent.model.responseFormat?.kind;
+  if (kind !== 'Json' && kind !== 'JsonSchema') return null;
+  try {
+    return JSON.parse(output);
+  } catch {
+    // Unchecked structured answers may be anything; null says that it did not parse.
+    return null;
+  }
+};
+
+const terminalEvent = (run: ActiveRun, ports: EnginePorts, ending: Ending, durationMs: number): [string, Record<string, unknown>] => {
+  const usage = reportedUsage(run.usage);
+  const cost = run.cost === null ? null : publicCost(run.cost, ports.prices.currency);
+  if (ending.status === 'Completed')
+    return [
+      'run.completed',
+      {
+        output: ending.result.output,
+        structuredOutput: structuredOutput(run, ending.result.output),
+        finishReason: ending.result.finishReason,
+        usage,
+        cost,
+        durationMs,
+      },
+    ];
+  if (ending.status === 'Canceled')
+    return ['run.canceled', { cause: ending.cause, canceledBy: ending.by, usage, cost, durationMs }];
+  return ['run.failed', { error: storedError(ending.failure), usage, cost, durationMs }];
+};
+
+const logFailure = (run: ActiveRun, ports: EnginePorts, failure: RunFailure): void => {
+  const fields = { runId: run.id, requestId: run.plan.requestId, tenantId: run.plan.tenantId, type: failure.type, error: failure.cause };
+  if (failure.errorClass === 'Unknown') ports.log.error(fields, 'A run failed because of an internal error');
+  else ports.log.info(fields, 'A run failed');
+};
+
+/** Writes the end of a run: session, row and terminal event in one unit. */
+const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending, session = run.session): Promise<RunOutcome> => {
+  const now = ports.now();
+  const durationMs = now - run.startedAt;
+  const usage = reportedUsage(run.usage);
+  const [type, members] = terminalEvent(run, ports, ending, durationMs);
+  const failure = ending.status === 'Completed' ? null : ending.failure;
+  if (ending.status === 'Failed') logFailure(run, ports, ending.failure);
+  const error = failure === null ? null : storedError(failure);
+  if (ending.status === 'Failed' && error !== null)
+    run.log.announce({
+      event: 'error',
+      data: JSON.stringify({ code: error.type.replaceAll('_', '-'), errorType: error.type, message: error.message }),
+    });
+  const closed = ports.journal.closed({
+    id: run.id,
+    tenantId: run.plan.tenantId,
+    status: ending.status,
+    completedAt: now,
+    agentVersion: run.plan.agent.version,
+    modelProvider: run.target.provider.name,
+    modelId: run.target.model,
+    usage,
+    cost: run.cost,
+    error,
+    eventCount: run.log.nextSequence + 1,
+  });
+  const result = await run.log.close(type, members, [...sessionStatements(run, ports, ending, session), ...closed]);
+  if (result === 'conflict') {
+    const conflict = new RunFailure('Infrastructure', 'session_conflict', 'The session was changed by another turn meanwhile.');
+    return closeRun(run, ports, { status: 'Failed', failure: conflict }, null);
+  }
+  return {
+    status: ending.status,
+    output: ending.status === 'Completed' ? ending.result.output : null,
+    finishReason: ending.status === 'Completed' ? ending.result.finishReason : null,
+    usage,
+    cost: run.cost,
+    error,
+    failure,
+    durationMs,
+    modelProvider: run.target.provider.name,
+    modelId: run.target.model,
+  };
+};
+
+/** Opens the row, runs the loop, closes the row. Never rejects. */
+const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller): Promise<RunOutcome> => {
+  let exists = run.plan.nextSequence > 0;
+  const { remainingMs } = run.budget;
+  // Only the root watches the clock: its stop reaches every descendant.
+  const timer =
+    remainingMs === null || run.plan.parent !== null
+      ? null
+      : setTimeout(() => {
+          const failure = new RunFailure('QuotaExceeded', 'budget_exceeded', 'The run tree has used its time.');
+          run.stop({ kind: 'fail', failure });
+        }, remainingMs);
+  try {
+    if (run.plan.waiting !== null) {
+      run.log.append('run.queued', { sessionId: run.plan.sessionId, position: run.plan.waiting.position });
+      run.log.write(ports.journal.opened(opened(run, ports, 'Queued', null))).catch(() => undefined);
+      exists = true;
+      run.session = await run.plan.waiting.session(run.signal);
+      run.startedAt = ports.now();
+    }
+    const user = userMessage(run.plan, ports.newId(), run.startedAt);
+    run.messages.push(user);
+    const row = opened(run, ports, 'Running', [user]);
+    appendStart(run);
+    // A lost record never blocks an answer: the failure is logged by the log itself.
+    await run.log.write(exists ? ports.journal.begun(row) : ports.journal.opened(row)).catch((error: unknown) => {
+      // The queued row was closed by a cancel in the moment before.
+      if (error instanceof ConditionFailedError) run.stop({ kind: 'cancel', cause: 'Requested', by: null });
+    });
+    run.signal.throwIfAborted();
+    return await closeRun(run, ports, { status: 'Completed', result: await agentLoop(run, ports, children) });
+  } catch (error) {
+    return closeRun(run, ports, endingOf(run, error));
+  } finally {
+    if (timer !== null) clearTimeout(timer);
+  }
+};
+
+export const createRunEngine = (ports: EnginePorts): RunEngine => {
+  const runs = new Map<string, ActiveRun>();
+  const { recording } = ports.settings;
+  const idleWaiters: (() => void)[] = [];
+
+  const logFor = (plan: RunPlan): RunLog =>
+    new RunLog(
+      {
+        enqueue: (unit) => ports.enqueue(unit),
+        packStatement: (runId, first, last, events) => ports.journal.packed(runId, first, last, events),
+        now: ports.now,
+        recordingFailed: (runId, stage, error) =>
+          ports.log.error({ runId, stage, error }, 'Recording of a run failed and has ended'),
+      },
+      {
+        runId: plan.id,
+        nextSequence: plan.nextSequence,
+        recording: recording.enabled,
+        recordMessageDeltas: recording.recordMessageDeltas,
+        recordReasoningDeltas: recording.recordReasoningDeltas,
+      },
+    );
+
+  const start = (plan: RunPlan): ActiveRun => {
+    const budget = plan.parent === null ? new TreeBudget(ports.settings.tree, ports.now) : plan.parent.budget;
+    const run = new ActiveRun(plan, logFor(plan), budget, ports.now());
+    runs.set(run.id, run);
+    void execute(run, ports, children).then((outcome) => {
+      runs.delete(run.id);
+      run.session?.ended();
+      run.finish(outcome);
+      if (runs.size === 0) for (const resolve of idleWaiters.splice(0)) resolve();
+    });
+    return run;
+  };
+  const children = createChildCaller(ports, start);
+
+  const idle = (): Promise<void> =>
+    runs.size === 0 ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve));
+
+  return {
+    start,
+    active: (runId) => runs.get(runId),
+    list: () => [...runs.values()],
+    cancel: (run, cause, by) => run.stop({ kind: 'cancel', cause, by }),
+    idle,
+    async shutdown() {
+      const failure = new RunFailure('Infrastructure', 'shutdown', 'The service stopped before the run had finished.', { retryAfterMs: 5000 });
+      for (const run of runs.values()) run.stop({ kind: 'fail', failure });
+      await idle();
+    },
+  };
+};

@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto';
+import type { ErrorCode } from '../contract/errors.ts';
+import { ModelCallError } from '../providers/models/model-error.ts';
+
+export type RunErrorClass =
+  | 'Unknown'
+  | 'ProviderError'
+  | 'ProviderUnavailable'
+  | 'RateLimited'
+  | 'QuotaExceeded'
+  | 'ContentFiltered'
+  | 'ContentBlocked'
+  | 'ToolError'
+  | 'ToolTimeout'
+  | 'Timeout'
+  | 'CompilationFailed'
+  | 'Canceled'
+  | 'StructuredResponseInvalid'
+  | 'Infrastructure';
+
+/** Why a run did not complete, in the service's own words. The cause goes to the log only. */
+export class RunFailure extends Error {
+  readonly errorClass: RunErrorClass;
+  readonly type: string;
+  readonly retryAfterMs: number | null;
+  readonly findings: readonly { readonly path: string; readonly message: string }[] | null;
+
+  constructor(
+    errorClass: RunErrorClass,
+    type: string,
+    message: string,
+    options: {
+      cause?: unknown;
+      retryAfterMs?: number | null;
+      findings?: readonly { readonly path: string; readonly message: string }[];
+    } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.name = 'RunFailure';
+    this.errorClass = errorClass;
+    this.type = type;
+    this.retryAfterMs = options.retryAfterMs ?? null;
+    this.findings = options.findings ?? null;
+  }
+}
+
+export interface StoredRunError {
+  readonly type: string;
+  readonly message: string;
+  readonly class: RunErrorClass;
+  readonly fingerprint: string;
+}
+
+// What differs between two occurrences of one fault: quoted names, ids and numbers.
+const variable = /"[^"]*"|'[^']*'|[0-9a-f]{8}-[0-9a-f-]{27,}|\d+(\.\d+)?/gi;
+
+/** 16 hex digits that are equal for occurrences of one fault. */
+export const fingerprint = (errorClass: string, type: string, message: string): string =>
+  createHash('sha256')
+    .update(`${errorClass}\n${type}\n${message.replace(variable, '')}`)
+    .digest('hex')
+    .slice(0, 16);
+
+export const toRunFailure = (error: unknown): RunFailure => {
+  if (error instanceof RunFailure) return error;
+  if (error instanceof ModelCallError)
+    return new RunFailure(error.errorClass, error.type, error.message, { cause: error, retryAfterMs: error.retryAfterMs });
+  return new RunFailure('Unknown', 'internal', 'The run failed because of an internal error.', { cause: error });
+};
+
+export const storedError = (failure: RunFailure): StoredRunError => ({
+  type: failure.type,
+  message: failure.message,
+  class: failure.errorClass,
+  fingerprint: fingerprint(failure.errorClass, failure.type, failure.message),
+});
+
+const codesByType: Readonly<Record<string, ErrorCode>> = {
+  context_overflow: 'context-window-exceeded',
+  session_conflict: 'session-conflict',
+  shutdown: 'draining',
+};
+
+const codesByClass: Readonly<Record<RunErrorClass, ErrorCode>> = {
+  ContentBlocked: 'content-blocked',
+  ContentFiltered: 'content-filtered',
+  QuotaExceeded: 'run-budget-exceeded',
+  ProviderError: 'provider-error',
+  ProviderUnavailable: 'provider-unavailable',
+  RateLimited: 'provider-rate-limited',
+  Timeout: 'provider-timeout',
+  ToolError: 'tool-failed',
+  ToolTimeout: 'tool-timeout',
+  StructuredResponseInvalid: 'provider-error',
+  CompilationFailed: 'agent-not-compilable',
+  Canceled: 'run-canceled',
+  Infrastructure: 'internal',
+  Unknown: 'internal',
+};
+
+/** The problem code with which a failed run answers a JSON caller. */
+export const problemCode = (errorClass: RunErrorClass, type: string): ErrorCode => codesByType[type] ?? codesByClass[errorClass];

@@ -1,0 +1,96 @@
+import type { Statement } from '../db/statement.ts';
+import type { ModelUsage } from '../providers/models/model-provider.ts';
+import type { ChatMessage } from './chat-message.ts';
+import type { CostMicros } from './pricing.ts';
+import type { StoredRunError } from './run-failure.ts';
+
+/** A run as it is first stored. Times are epoch milliseconds. */
+export interface OpenedRun {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly agentName: string;
+  readonly agentVersion: number | null;
+  readonly status: 'Queued' | 'Running';
+  readonly modelProvider: string | null;
+  readonly modelId: string | null;
+  readonly isStreaming: boolean;
+  readonly jobId: string | null;
+  readonly sessionId: string | null;
+  readonly userId: string | null;
+  readonly labels: Readonly<Record<string, string>> | null;
+  readonly parentRunId: string | null;
+  readonly rootRunId: string | null;
+  readonly depth: number;
+  readonly createdAt: number;
+  readonly startedAt: number | null;
+  /** Null: the input is not recorded. */
+  readonly input: readonly ChatMessage[] | null;
+}
+
+export interface ClosedRun {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly status: 'Completed' | 'Failed' | 'Canceled';
+  readonly completedAt: number;
+  readonly agentVersion: number | null;
+  readonly modelProvider: string | null;
+  readonly modelId: string | null;
+  readonly usage: ModelUsage | null;
+  readonly cost: CostMicros | null;
+  readonly error: StoredRunError | null;
+  readonly eventCount: number;
+}
+
+export interface ToolCallEntry {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly runId: string;
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly source: string | null;
+  readonly effect: string;
+  readonly idempotencyKey: string;
+  readonly arguments: string | null;
+  readonly argumentsTruncated: boolean;
+  readonly createdAt: number;
+}
+
+export interface ToolCallSettlement {
+  readonly result: string | null;
+  readonly truncated: boolean;
+  readonly error: string | null;
+  readonly succeeded: boolean;
+  readonly authorizationDenied: boolean;
+  readonly timedOut: boolean;
+  readonly durationMs: number | null;
+  readonly usage: unknown;
+  readonly settledAt: number;
+  /** Order of settling within the run, from 0. */
+  readonly order: number;
+}
+
+/** How a run is kept: every member compiles writes, the log commits them together with its events. */
+export interface RunJournal {
+  opened(run: OpenedRun): readonly Statement[];
+  /** A queued row that starts: fails its unit when the row is not Queued any more. */
+  begun(run: OpenedRun): readonly Statement[];
+  closed(run: ClosedRun): readonly Statement[];
+  packed(runId: string, firstSequence: number, lastSequence: number, events: string): Statement;
+  /** The ledger entry that stands before the call is made. */
+  toolPending(entry: ToolCallEntry): readonly Statement[];
+  toolSettled(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
+  /** A call that ended before it was made: one row, settled from the start. */
+  toolRefused(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
+}
+
+/** The session side of one turn, made by the sessions feature when it takes the lock. */
+export interface SessionTurn {
+  readonly sessionId: string;
+  readonly history: readonly ChatMessage[];
+  /** Appends the turn, conditional on the version that was read, and frees the session. */
+  save(messages: readonly ChatMessage[], now: number): readonly Statement[];
+  /** Frees the session and stores nothing. */
+  release(): readonly Statement[];
+  /** Called once the run has closed. */
+  ended(): void;
+}

@@ -1,0 +1,307 @@
+import type { Frame, FrameSource } from '../contract/operation.ts';
+import type { LazyUnit } from '../db/commit-queue.ts';
+import { ConditionFailedError, type Statement } from '../db/statement.ts';
+import { encodePack, type LoggedEvent, toFrame } from './event-pack.ts';
+
+/** What a run's log needs of the outside: a group-committing writer, a clock, and the row that keeps a pack. */
+export interface RunLogPorts {
+  enqueue(unit: LazyUnit): void;
+  packStatement(runId: string, firstSequence: number, lastSequence: number, events: string): Statement;
+  now(): number;
+  /** First store failure of the run; recording ends with it. */
+  recordingFailed(runId: string, stage: string, error: unknown): void;
+}
+
+export interface RunLogOptions {
+  readonly runId: string;
+  readonly nextSequence: number;
+  /** False: nothing is stored and frames are only delivered. */
+  readonly recording: boolean;
+  readonly recordMessageDeltas: boolean;
+  readonly recordReasoningDeltas: boolean;
+}
+
+export type DeltaType = 'message.delta' | 'reasoning.delta';
+export type CloseResult = 'closed' | 'conflict';
+
+// A provider that sends a token every few milliseconds would make a frame of each. Text that follows the previous delta
+// sooner than this is held until the interval is over, so that a reader sees at most 50 frames a second per run.
+const deltaIntervalMs = 20;
+
+type Listener = (frames: readonly Frame[]) => unknown;
+
+interface HeldDelta {
+  readonly type: DeltaType;
+  readonly messageId: string;
+  text: string;
+}
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What one unit carries while the store commits it. */
+interface Flight {
+  readonly events: LoggedEvent[];
+  readonly statements: Statement[];
+  readonly waiters: Waiter[];
+  readonly closing: Closing | null;
+}
+
+interface Closing {
+  readonly statements: readonly Statement[];
+  readonly resolve: (result: CloseResult) => void;
+}
+
+/**
+ * The append-only log of one executing run. Events get gapless sequences, are committed in groups, and reach
+ * subscribers only after their commit. `write` and `close` put further statements into the same unit.
+ */
+export class RunLog implements LazyUnit {
+  readonly runId: string;
+  readonly #ports: RunLogPorts;
+  readonly #options: RunLogOptions;
+  #next: number;
+  #committedNext: number;
+  /** First sequence that the store does not have; differs from `#committedNext` once recording has ended. */
+  #storedNext: number;
+  #events: LoggedEvent[] = [];
+  #statements: Statement[] = [];
+  #waiters: Waiter[] = [];
+  #flight: Flight | null = null;
+  #scheduled = false;
+  #recording: boolean;
+  #closing: Closing | null = null;
+  #ended = false;
+  #held: HeldDelta | null = null;
+  #lastDeltaAt = 0;
+  #lastDeltaMessage = '';
+  #timer: NodeJS.Timeout | null = null;
+  readonly #listeners = new Map<Listener, () => void>();
+
+  constructor(ports: RunLogPorts, options: RunLogOptions) {
+    this.#ports = ports;
+    this.#options = options;
+    this.runId = options.runId;
+    this.#next = options.nextSequence;
+    this.#committedNext = options.nextSequence;
+    this.#storedNext = options.nextSequence;
+    this.#recording = options.recording;
+  }
+
+  /** Sequence that the next event gets. */
+  get nextSequence(): number {
+    return this.#next;
+  }
+
+  /** Everything below it is committed and may be read from the store. */
+  get committedNext(): number {
+    return this.#committedNext;
+  }
+
+  get storedNext(): number {
+    return this.#storedNext;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get recording(): boolean {
+    return this.#recording;
+  }
+
+  append(type: string, members: Readonly<Record<string, unknown>>): void {
+    this.#releaseHeld();
+    const text = JSON.stringify(members);
+    this.#push(type, text, text);
+  }
+
+  /** Streamed text. The first delta of a message goes out at once, the following ones at most every 20 ms. */
+  delta(type: DeltaType, messageId: string, text: string): void {
+    const held = this.#held;
+    if (held !== null) {
+      if (held.type === type && held.messageId === messageId) {
+        held.text += text;
+        return;
+      }
+      this.#releaseHeld();
+    }
+    const now = this.#ports.now();
+    if (this.#lastDeltaMessage !== type + messageId || now - this.#lastDeltaAt >= deltaIntervalMs) {
+      this.#pushDelta(type, messageId, text, now);
+      return;
+    }
+    this.#held = { type, messageId, text };
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null;
+      this.#releaseHeld();
+    }, deltaIntervalMs);
+  }
+
+  /**
+   * Statements that are committed together with the events appended so far; rejects when they were not written.
+   * Resolves at once where nothing is recorded by configuration.
+   */
+  write(statements: readonly Statement[]): Promise<void> {
+    if (!this.#options.recording) return Promise.resolve();
+    if (!this.#recording) return Promise.reject(new Error('The recording of this run has ended.'));
+    return new Promise((resolve, reject) => {
+      this.#statements.push(...statements);
+      this.#waiters.push({ resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /**
+   * The terminal event and what is stored with it, in one unit. `conflict`: a conditional statement did not hold,
+   * nothing of the unit was written, and the log waits for another `close`.
+   */
+  close(type: string, members: Readonly<Record<string, unknown>>, statements: readonly Statement[]): Promise<CloseResult> {
+    this.append(type, members);
+    return new Promise((resolve) => {
+      this.#closing = { statements, resolve };
+      this.#schedule();
+    });
+  }
+
+  collect(): readonly Statement[] {
+    this.#scheduled = false;
+    const events = this.#events;
+    const statements = this.#statements;
+    const closing = this.#closing;
+    this.#flight = { events, statements, waiters: this.#waiters, closing };
+    this.#events = [];
+    this.#statements = [];
+    this.#waiters = [];
+    this.#closing = null;
+    if (!this.#recording) return closing === null ? [] : this.#lastWords(closing, events);
+    const unit = [...statements, ...(closing?.statements ?? [])];
+    const first = events[0];
+    const last = events.at(-1);
+    if (first !== undefined && last !== undefined)
+      unit.push(this.#ports.packStatement(this.runId, first.sequence, last.sequence, encodePack(events)));
+    return unit;
+  }
+
+  committed(): void {
+    const flight = this.#flight;
+    this.#flight = null;
+    if (flight === null) return;
+    for (const waiter of flight.waiters) waiter.resolve();
+    if (this.#recording) this.#storedNext += flight.events.length;
+    this.#deliver(flight.events);
+    if (flight.closing !== null) this.#end(flight.closing);
+  }
+
+  failed(error: unknown): void {
+    const flight = this.#flight;
+    this.#flight = null;
+    if (flight === null) return;
+    if (flight.closing !== null && error instanceof ConditionFailedError) {
+      // Everything but the terminal event is logged again by the close that follows.
+      this.#next -= 1;
+      this.#events = [...flight.events.slice(0, -1), ...this.#events];
+      this.#statements = [...flight.statements, ...this.#statements];
+      this.#waiters = [...flight.waiters, ...this.#waiters];
+      flight.closing.resolve('conflict');
+      return;
+    }
+    if (this.#recording) this.#ports.recordingFailed(this.runId, this.#storedNext === 0 ? 'start' : 'event', error);
+    this.#recording = false;
+    for (const waiter of flight.waiters) waiter.reject(error);
+    this.#deliver(flight.events);
+    if (flight.closing !== null) this.#end(flight.closing);
+  }
+
+  /** Frames from now on, after their commit. The returned function ends the subscription. */
+  subscribe(onFrames: Listener, onEnd: () => void): () => void {
+    if (this.#ended) {
+      onEnd();
+      return () => undefined;
+    }
+    this.#listeners.set(onFrames, onEnd);
+    return () => this.#listeners.delete(onFrames);
+  }
+
+  /** The frames from now on as an answer; what comes before the reader subscribes is kept for it. */
+  source(): FrameSource {
+    const early: Frame[] = [];
+    let ended = false;
+    const stop = this.subscribe(
+      (frames) => early.push(...frames),
+      () => {
+        ended = true;
+      },
+    );
+    return {
+      subscribe: (onFrames, onEnd) => {
+        stop();
+        if (early.length > 0) onFrames(early);
+        if (ended) onEnd();
+        return ended ? () => undefined : this.subscribe(onFrames, onEnd);
+      },
+    };
+  }
+
+  /** A frame outside the log, such as `error`, to the present subscribers. */
+  announce(frame: Frame): void {
+    for (const listener of this.#listeners.keys()) listener([frame]);
+  }
+
+  // After a store failure the terminal state is tried once more, so that the next reader finds a closed run.
+  #lastWords(closing: Closing, events: readonly LoggedEvent[]): readonly Statement[] {
+    const terminal = events.at(-1);
+    if (!this.#options.recording || terminal === undefined) return [];
+    const pack = encodePack([terminal]);
+    return [...closing.statements, this.#ports.packStatement(this.runId, this.#storedNext, this.#storedNext, pack)];
+  }
+
+  #end(closing: Closing): void {
+    this.#ended = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    const ends = [...this.#listeners.values()];
+    this.#listeners.clear();
+    for (const end of ends) end();
+    closing.resolve('closed');
+  }
+
+  #deliver(events: readonly LoggedEvent[]): void {
+    this.#committedNext += events.length;
+    if (this.#listeners.size === 0 || events.length === 0) return;
+    const frames = events.map((event) => toFrame(this.runId, event));
+    for (const listener of this.#listeners.keys()) listener(frames);
+  }
+
+  #pushDelta(type: DeltaType, messageId: string, text: string, now: number): void {
+    this.#lastDeltaAt = now;
+    this.#lastDeltaMessage = type + messageId;
+    const stores = type === 'message.delta' ? this.#options.recordMessageDeltas : this.#options.recordReasoningDeltas;
+    const members = JSON.stringify({ messageId, text });
+    this.#push(type, members, stores ? members : JSON.stringify({ messageId, text: null }));
+  }
+
+  #releaseHeld(): void {
+    const held = this.#held;
+    if (held === null) return;
+    this.#held = null;
+    if (this.#timer !== null) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+    this.#pushDelta(held.type, held.messageId, held.text, this.#ports.now());
+  }
+
+  #push(type: string, members: string, stored: string): void {
+    this.#events.push({ sequence: this.#next, type, timestamp: this.#ports.now(), members, stored });
+    this.#next += 1;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#ports.enqueue(this);
+  }
+}

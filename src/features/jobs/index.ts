@@ -1,0 +1,1 @@
+export { createJobStore, type JobStore } from './jobs.store.ts';

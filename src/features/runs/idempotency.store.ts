@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import { AcpError } from '../../contract/errors.ts';
+import type { Storage } from '../../db/storage.ts';
+
+/** The answer that every repeat of a request gets again. */
+export interface StoredAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+
+export type IdempotencyClaim =
+  | { readonly kind: 'first'; complete(answer: StoredAnswer): Promise<void>; abandon(): Promise<void> }
+  | { readonly kind: 'replay'; readonly answer: StoredAnswer };
+
+export interface IdempotencyKeys {
+  claim(tenantId: string, key: string, fingerprint: string): Promise<IdempotencyClaim>;
+  /** Frees what a dead owner left in progress. */
+  freeAll(): Promise<void>;
+  close(): void;
+}
+
+// A mark that its instance stopped renewing lapses after this.
+const markMs = 60_000;
+const renewEveryMs = 20_000;
+const keptMs = 86_400_000;
+
+/** Tenant, method, path and raw body: the same key with another request is refused. */
+export const requestFingerprint = (tenantId: string, method: string, path: string, body: Uint8Array | string): string =>
+  createHash('sha256').update(`${tenantId}\n${method}\n${path}\n`).update(body).digest('hex');
+
+export const createIdempotencyKeys = (storage: Storage, now: () => number): IdempotencyKeys => {
+  const held = new Map<string, { tenantId: string; key: string }>();
+  const table = () => storage.db;
+  const renewal = setInterval(() => {
+    for (const { tenantId, key } of held.values())
+      void table()
+        .updateTable('idempotency_keys')
+        .set({ locked_until: now() + markMs })
+        .where('tenant_id', '=', tenantId)
+        .where('key', '=', key)
+        .execute()
+        // The next round tries again before the mark lapses.
+        .catch(() => undefined);
+  }, renewEveryMs);
+  renewal.unref();
+
+  const remove = (tenantId: string, key: string) =>
+    table().deleteFrom('idempotency_keys').where('tenant_id', '=', tenantId).where('key', '=', key).execute();
+
+  const first = (tenantId: string, key: string): IdempotencyClaim => {
+    const name = `${tenantId}\n${key}`;
+    held.set(name, { tenantId, key });
+    return {
+      kind: 'first',
+      async complete(answer) {
+        held.delete(name);
+        await table()
+          .updateTable('idempotency_keys')
+          .set({ status: answer.status, headers: JSON.stringify(answer.headers), body: JSON.stringify(answer.body) })
+          .where('tenant_id', '=', tenantId)
+          .where('key', '=', key)
+          .execute();
+      },
+      async abandon() {
+        held.delete(name);
+        await remove(tenantId, key);
+      },
+    };
+  };
+
+  return {
+    async claim(tenantId, key, fingerprint) {
+      const decide = async (): Promise<IdempotencyClaim | null> => {
+        const row = await table()
+          .selectFrom('idempotency_keys')
+          .selectAll()
+          .where('tenant_id', '=', tenantId)
+          .where('key', '=', key)
+          .executeTakeFirst();
+        if (row === undefined) return null;
+        const lapsed = row.status === null ? row.locked_until <= now() : row.created_at + keptMs <= now();
+        if (lapsed) {
+          await remove(tenantId, key);
+          return null;
+        }
+        if (row.fingerprint !== fingerprint)
+          throw new AcpError('idempotency-key-reused', 'This idempotency key was used with another request.');
+        if (row.status === null)
+          throw new AcpError('idempotency-in-progress', 'The first request with this idempotency key has not finished.', {
+            details: { retryAfterMs: 1000 },
+          });
+        return {
+          kind: 'replay',
+          answer: {
+            status: row.status,
+            headers: JSON.parse(row.headers ?? '{}') as Record<string, string>,
+            body: JSON.parse(row.body ?? 'null') as unknown,
+          },
+        };
+      };
+      const known = await decide();
+      if (known !== null) return known;
+      try {
+        await table()
+          .insertInto('idempotency_keys')
+          .values({
+            tenant_id: tenantId,
+            key,
+            fingerprint,
+            status: null,
+            headers: null,
+            body: null,
+            locked_until: now() + markMs,
+            created_at: now(),
+          })
+          .execute();
+      } catch (error) {
+        if (storage.dialect.classify(error) !== 'unique-violation') throw error;
+        // Two requests came at once; the other one was first.
+        const other = await decide();
+        if (other !== null) return other;
+        throw new AcpError('idempotency-in-progress', 'The first request with this idempotency key has not finished.', {
+          details: { retryAfterMs: 1000 },
+        });
+      }
+      return first(tenantId, key);
+    },
+    async freeAll() {
+      await table().deleteFrom('idempotency_keys').where('status', 'is', null).execute();
+    },
+    close: () => clearInterval(renewal),
+  };
+};

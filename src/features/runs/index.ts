@@ -1,0 +1,143 @@
+import type { Config } from '../../core/config/schema.ts';
+import type { Handlers } from '../../core/context.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { AgentSource } from '../../engine/compiled-agent.ts';
+import type { EngineSettings } from '../../engine/engine-ports.ts';
+import { createPriceList } from '../../engine/pricing.ts';
+import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
+import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
+import type { JobHandler } from '../../scheduler/job-queue.ts';
+import type { JobStore } from '../jobs/index.ts';
+import type { SessionStore, SessionTurns } from '../sessions/index.ts';
+import { createIdempotencyKeys } from './idempotency.store.ts';
+import { createDetachedRuns } from './run-detached.ts';
+import { createRunJournal } from './run-journal.store.ts';
+import { agentRunKey, createRunQueue } from './run-queue.ts';
+import { type RecoveryReport, recoverRuns } from './run-recovery.ts';
+import { createRunStart, type RunStartDeps } from './run-start.service.ts';
+import type { runOperations } from './runs.operations.ts';
+import { runService } from './runs.service.ts';
+import { createRunStore } from './runs.store.ts';
+
+export interface RunsDeps {
+  readonly config: Config;
+  readonly storage: Storage;
+  readonly agents: AgentSource;
+  readonly sessionStore: SessionStore;
+  readonly sessions: SessionTurns;
+  readonly jobs: JobStore;
+  readonly authorizer: ToolAuthorizer | null;
+  readonly preflight: RunStartDeps['preflight'];
+  readonly lifecycle: { readonly draining: boolean };
+  readonly log: Logger;
+  /** Called when a job was queued in this process. */
+  readonly wake: () => void;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+export interface RunsFeature {
+  readonly handlers: Handlers<typeof runOperations>;
+  readonly engine: RunEngine;
+  readonly jobHandlers: Readonly<Record<string, JobHandler>>;
+  /** Closes what a dead owner of the store left open; before the first request. */
+  recover(): Promise<RecoveryReport>;
+  close(): void;
+}
+
+const engineSettings = ({ Service }: Config): EngineSettings => {
+  const { RunRecording: recording, AgentGraph: graph, Tools: tools } = Service;
+  return {
+    recording: {
+      enabled: recording.Enabled,
+      recordMessageDeltas: recording.RecordMessageDeltas,
+      recordReasoningDeltas: recording.RecordReasoningDeltas,
+      recordToolPayloads: recording.RecordToolPayloads,
+      recordRunInput: recording.RecordRunInput,
+      maxPayloadLength: recording.MaxPayloadLength,
+    },
+    tree: {
+      maxDepth: graph.MaxDepth,
+      maxTotalTokens: graph.MaxTotalTokens,
+      maxTotalRuns: graph.MaxTotalRuns,
+      maxTotalCostMicros: graph.MaxTotalCost === null ? null : Math.round(graph.MaxTotalCost * 1_000_000),
+      maxDurationMs: graph.MaxDuration,
+    },
+    maxIterations: tools.MaxIterations,
+    maxConsecutiveToolErrors: tools.MaxConsecutiveErrors,
+    childDeadlineMs: graph.ChildDeadline,
+    waitTimeoutMs: graph.WaitTimeout,
+  };
+};
+
+export const runsFeature = (deps: RunsDeps): RunsFeature => {
+  const { config, storage, agents, sessions, jobs, log, now, newId } = deps;
+  const { Service, Host } = config;
+  const settings = engineSettings(config);
+  const prices = createPriceList(Service.Pricing.Currency, Service.Pricing.Models);
+  const journal = createRunJournal(storage.db, prices.currency);
+  const store = createRunStore(storage);
+  const recordingEnabled = settings.recording.enabled;
+  const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, now });
+  const keys = createIdempotencyKeys(storage, now);
+  const engine = createRunEngine({
+    agents,
+    journal,
+    prices,
+    settings,
+    tools: {
+      authorizer: deps.authorizer,
+      defaultTimeoutMs: Service.Tools.DefaultTimeout,
+      defaultMaxOutputBytes: Service.Tools.DefaultMaxOutputBytes,
+      log,
+    },
+    log,
+    enqueue: (unit) => storage.enqueue(unit),
+    now,
+    newId,
+  });
+  const queue = createRunQueue({
+    storage,
+    journal,
+    store,
+    jobs,
+    engine,
+    agents,
+    sessions,
+    detached,
+    settings: {
+      enabled: Service.AsyncRun.Enabled && Service.Scheduling.Enabled,
+      maxAttempts: Service.AsyncRun.MaxAttempts,
+      laneByHandlerKey: Service.Scheduling.LaneByHandlerKey,
+    },
+    wake: deps.wake,
+    now,
+    newId,
+  });
+  const start = createRunStart({
+    agents,
+    engine,
+    sessions,
+    queue,
+    detached,
+    keys,
+    prices,
+    prefix: Host.Prefix,
+    settings: {
+      recordingEnabled,
+      idempotency: { enabled: Service.Idempotency.Enabled, maxKeyLength: Service.Idempotency.MaxKeyLength },
+    },
+    lifecycle: deps.lifecycle,
+    preflight: deps.preflight,
+    now,
+    newId,
+  });
+  return {
+    handlers: runService({ start, store, engine, detached, jobs, pollIntervalMs: Host.RunEventPollInterval, now }),
+    engine,
+    jobHandlers: { [agentRunKey]: queue.handler },
+    recover: () => recoverRuns({ runs: store, detached, jobs, sessions: deps.sessionStore, keys, now }),
+    close: () => keys.close(),
+  };
+};

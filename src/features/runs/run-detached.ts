@@ -1,0 +1,121 @@
+import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { RunRow } from '../../db/tables.ts';
+import { encodePack } from '../../engine/event-pack.ts';
+import { type RunFailure, storedError } from '../../engine/run-failure.ts';
+import type { RunJournal } from '../../engine/run-journal.ts';
+import type { RunStore } from './runs.store.ts';
+
+export interface FailedStart {
+  readonly runId: string;
+  readonly tenantId: string;
+  readonly agentName: string;
+  readonly agentVersion: number;
+  readonly isStreaming: boolean;
+  readonly attribution: { readonly userId: string | null; readonly labels: Readonly<Record<string, string>> | null };
+  readonly failure: RunFailure;
+}
+
+type Closing =
+  | { readonly status: 'Failed'; readonly failure: RunFailure }
+  | { readonly status: 'Canceled'; readonly failure: RunFailure; readonly canceledBy: string | null };
+
+/** Rows and logs of runs that no engine executes: refused at their start, still queued, or left by a dead process. */
+export interface DetachedRuns {
+  /** A run whose agent does not compile: opened and closed at once. */
+  recordFailed(start: FailedStart): Promise<void>;
+  /** Closes an open run; false when its row has another status meanwhile. `extra` is written in the same unit. */
+  close(row: RunRow, closing: Closing, extra?: readonly Statement[]): Promise<boolean>;
+}
+
+interface DetachedDeps {
+  readonly storage: Storage;
+  readonly store: RunStore;
+  readonly journal: RunJournal;
+  readonly recordingEnabled: boolean;
+  readonly now: () => number;
+}
+
+export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, now }: DetachedDeps): DetachedRuns => {
+  const pack = (runId: string, first: number, events: readonly (readonly [string, Record<string, unknown>])[]): Statement => {
+    const logged = events.map(([type, members], index) => {
+      const text = JSON.stringify(members);
+      return { sequence: first + index, type, timestamp: now(), members: text, stored: text };
+    });
+    return journal.packed(runId, first, first + events.length - 1, encodePack(logged));
+  };
+
+  return {
+    async recordFailed(start) {
+      if (!recordingEnabled) return;
+      const at = now();
+      const error = storedError(start.failure);
+      const run = {
+        id: start.runId,
+        tenantId: start.tenantId,
+        agentName: start.agentName,
+        agentVersion: start.agentVersion,
+        status: 'Running' as const,
+        modelProvider: null,
+        modelId: null,
+        isStreaming: start.isStreaming,
+        jobId: null,
+        sessionId: null,
+        ...start.attribution,
+        parentRunId: null,
+        rootRunId: null,
+        depth: 0,
+        createdAt: at,
+        startedAt: at,
+        input: null,
+      };
+      const started = {
+        agentName: start.agentName,
+        agentVersion: start.agentVersion,
+        kind: 'Agent',
+        attempt: 1,
+        sessionId: null,
+        modelProvider: null,
+        modelId: null,
+        isStreaming: start.isStreaming,
+        parentRunId: null,
+        continuedFromRunId: null,
+        replayOfRunId: null,
+      };
+      await storage.write([
+        ...journal.opened(run),
+        pack(start.runId, 0, [
+          ['run.started', started],
+          ['run.failed', { error, usage: null, cost: null, durationMs: 0 }],
+        ]),
+        ...journal.closed({ ...run, status: 'Failed', completedAt: at, usage: null, cost: null, error, eventCount: 2 }),
+      ]);
+    },
+    async close(row, closing, extra = []) {
+      const at = now();
+      const error = storedError(closing.failure);
+      const sequence = (await store.lastSequence(row.id)) + 1;
+      const durationMs = row.started_at === null ? 0 : at - row.started_at;
+      const terminal =
+        closing.status === 'Failed'
+          ? (['run.failed', { error, usage: null, cost: null, durationMs }] as const)
+          : (['run.canceled', { cause: 'Requested', canceledBy: closing.canceledBy, usage: null, cost: null, durationMs }] as const);
+      const update = store.closeFrom(row, row.status, {
+        status: closing.status,
+        completed_at: at,
+        error_type: error.type,
+        error_class: error.class,
+        error_message: error.message,
+        error_fingerprint: error.fingerprint,
+        event_count: sequence + 1,
+      });
+      try {
+        await storage.write([update, pack(row.id, sequence, [terminal]), ...extra]);
+        return true;
+      } catch (failure) {
+        if (failure instanceof ConditionFailedError) return false;
+        throw failure;
+      }
+    },
+  };
+};

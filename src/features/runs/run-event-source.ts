@@ -1,0 +1,127 @@
+import type { Frame, FrameSource } from '../../contract/operation.ts';
+import { decodePack, terminalEvents } from '../../engine/event-pack.ts';
+import type { RunEngine } from '../../engine/run-engine.ts';
+import type { RunLog } from '../../engine/run-log.ts';
+import type { RunStore } from './runs.store.ts';
+
+interface EventSourceDeps {
+  readonly store: RunStore;
+  readonly engine: RunEngine;
+  /** How often the store is asked for a run that does not execute here. */
+  readonly pollIntervalMs: number;
+}
+
+// Rows read at once: a long log is sent in pieces, so that neither side holds all of it.
+const packsPerRead = 64;
+
+type Emit = (frames: readonly Frame[]) => void | Promise<void>;
+
+/** One reader of one run: the stored part first, then the live part, without a gap between them. */
+class EventReader {
+  readonly #deps: EventSourceDeps;
+  readonly #tenantId: string;
+  readonly #runId: string;
+  readonly #emit: Emit;
+  readonly #end: () => void;
+  #next: number;
+  #stopped = false;
+  #unsubscribe: () => void = () => undefined;
+  #timer: NodeJS.Timeout | null = null;
+  #wakeUp: () => void = () => undefined;
+
+  constructor(deps: EventSourceDeps, tenantId: string, runId: string, from: number, emit: Emit, end: () => void) {
+    this.#deps = deps;
+    this.#tenantId = tenantId;
+    this.#runId = runId;
+    this.#next = from;
+    this.#emit = emit;
+    this.#end = end;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#unsubscribe();
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#wakeUp();
+  }
+
+  async read(): Promise<void> {
+    try {
+      while (!this.#stopped) {
+        const active = this.#deps.engine.active(this.#runId);
+        if (active !== undefined && !active.log.ended) {
+          if (await this.#follow(active.log)) break;
+          continue;
+        }
+        if (await this.#drainStore(Number.POSITIVE_INFINITY)) break;
+        const row = await this.#deps.store.get(this.#tenantId, this.#runId);
+        const open = row?.status === 'Queued' || row?.status === 'Running';
+        // Read once more after the row was seen closed: its terminal event was committed with it.
+        if (!open) {
+          await this.#drainStore(Number.POSITIVE_INFINITY);
+          break;
+        }
+        await this.#pause();
+      }
+    } finally {
+      if (!this.#stopped) this.#end();
+    }
+  }
+
+  /** The stored events below `until`; true when the terminal one was among them. */
+  async #drainStore(until: number): Promise<boolean> {
+    while (!this.#stopped && this.#next < until) {
+      const packs = await this.#deps.store.packs(this.#runId, this.#next, packsPerRead);
+      if (packs.length === 0) return false;
+      for (const pack of packs) {
+        const frames = decodePack(this.#runId, pack.firstSequence, pack.events, this.#next);
+        if (frames.length === 0) continue;
+        this.#next = pack.lastSequence + 1;
+        await this.#emit(frames);
+        if (this.#stopped) return true;
+        if (frames.some((frame) => terminalEvents.has(frame.event))) return true;
+      }
+      if (packs.length < packsPerRead) return false;
+    }
+    return false;
+  }
+
+  /** Attaches to a run of this process; true when it ended. */
+  async #follow(log: RunLog): Promise<boolean> {
+    const early: Frame[] = [];
+    let live = false;
+    const send = (frames: readonly Frame[]): void => {
+      const fresh = frames.filter((frame) => frame.id === undefined || frame.id >= this.#next);
+      const last = fresh.findLast((frame) => frame.id !== undefined);
+      if (last?.id !== undefined) this.#next = last.id + 1;
+      if (fresh.length > 0) void this.#emit(fresh);
+    };
+    const ended = new Promise<void>((resolve) => {
+      this.#wakeUp = resolve;
+      this.#unsubscribe = log.subscribe((frames) => (live ? send(frames) : early.push(...frames)), resolve);
+    });
+    await this.#drainStore(log.committedNext);
+    live = true;
+    send(early);
+    await ended;
+    this.#unsubscribe();
+    return true;
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wakeUp = resolve;
+      this.#timer = setTimeout(resolve, this.#deps.pollIntervalMs);
+    });
+  }
+}
+
+/** The log of a run from a sequence on, live or finished, as an answer. */
+export const runEventSource = (deps: EventSourceDeps, tenantId: string, runId: string, from: number): FrameSource => ({
+  subscribe(onFrames, onEnd) {
+    const reader = new EventReader(deps, tenantId, runId, from, onFrames, onEnd);
+    // A store that fails ends the stream; the client resumes where it was.
+    reader.read().catch(() => undefined);
+    return () => reader.stop();
+  },
+});

@@ -1,0 +1,244 @@
+import type { Kysely } from 'kysely';
+import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
+import type { Tables } from '../../db/tables.ts';
+import type { CostMicros } from '../../engine/pricing.ts';
+import type { OpenedRun, RunJournal, ToolCallEntry, ToolCallSettlement } from '../../engine/run-journal.ts';
+
+const openColumns = [
+  'id',
+  'tenant_id',
+  'agent_name',
+  'kind',
+  'status',
+  'created_at',
+  'started_at',
+  'agent_version',
+  'model_provider',
+  'model_id',
+  'is_streaming',
+  'job_id',
+  'session_id',
+  'user_id',
+  'labels',
+  'parent_run_id',
+  'root_run_id',
+  'depth',
+] as const;
+
+const closeColumns = [
+  'status',
+  'completed_at',
+  'agent_version',
+  'model_provider',
+  'model_id',
+  'input_tokens',
+  'output_tokens',
+  'total_tokens',
+  'cached_input_tokens',
+  'reasoning_tokens',
+  'audio_input_tokens',
+  'audio_output_tokens',
+  'cost',
+  'total_cost_micros',
+  'error_type',
+  'error_class',
+  'error_message',
+  'error_fingerprint',
+  'event_count',
+] as const;
+
+const settleColumns = [
+  'state',
+  'result',
+  'truncated',
+  'error',
+  'succeeded',
+  'authorization_denied',
+  'timed_out',
+  'duration_ms',
+  'usage',
+  'settled_at',
+  'settled_order',
+] as const;
+
+const entryColumns = [
+  'id',
+  'tenant_id',
+  'run_id',
+  'tool_call_id',
+  'tool_name',
+  'source',
+  'effect',
+  'idempotency_key',
+  'state',
+  'arguments',
+  'truncated',
+  'created_at',
+] as const;
+
+const flag = (value: boolean): number => (value ? 1 : 0);
+
+/** What is stored of a cost: micro-units, with the unit prices of the moment. */
+export interface StoredCost {
+  readonly i: number | null;
+  readonly o: number | null;
+  readonly c: number | null;
+  readonly t: number | null;
+  readonly pi: number | null;
+  readonly po: number | null;
+  readonly pc: number | null;
+  readonly s: CostMicros['prices']['source'];
+  /** Currency. */
+  readonly u: string | null;
+}
+
+const encodeCost = (cost: CostMicros | null, currency: string | null): string | null => {
+  if (cost === null) return null;
+  const { prices } = cost;
+  const stored: StoredCost = {
+    i: cost.input,
+    o: cost.output,
+    c: cost.cachedInput,
+    t: cost.total,
+    pi: prices.input,
+    po: prices.output,
+    pc: prices.cachedInput,
+    s: prices.source,
+    u: currency,
+  };
+  return JSON.stringify(stored);
+};
+
+const settlementRow = (settlement: ToolCallSettlement) => ({
+  state: 'Settled',
+  result: settlement.result,
+  error: settlement.error,
+  succeeded: flag(settlement.succeeded),
+  authorization_denied: flag(settlement.authorizationDenied),
+  timed_out: flag(settlement.timedOut),
+  duration_ms: settlement.durationMs,
+  usage: settlement.usage === null ? null : JSON.stringify(settlement.usage),
+  settled_at: settlement.settledAt,
+  settled_order: settlement.order,
+});
+
+const entryRow = (entry: ToolCallEntry, state: string) => ({
+  id: entry.id,
+  tenant_id: entry.tenantId,
+  run_id: entry.runId,
+  tool_call_id: entry.toolCallId,
+  tool_name: entry.toolName,
+  source: entry.source,
+  effect: entry.effect,
+  idempotency_key: entry.idempotencyKey,
+  state,
+  arguments: entry.arguments,
+  truncated: flag(entry.argumentsTruncated),
+  created_at: entry.createdAt,
+});
+
+const openRow = (run: OpenedRun) => ({
+  id: run.id,
+  tenant_id: run.tenantId,
+  agent_name: run.agentName,
+  kind: 'Agent',
+  status: run.status,
+  created_at: run.createdAt,
+  started_at: run.startedAt,
+  agent_version: run.agentVersion,
+  model_provider: run.modelProvider,
+  model_id: run.modelId,
+  is_streaming: flag(run.isStreaming),
+  job_id: run.jobId,
+  session_id: run.sessionId,
+  user_id: run.userId,
+  labels: run.labels === null ? null : JSON.stringify(run.labels),
+  parent_run_id: run.parentRunId,
+  root_run_id: run.rootRunId,
+  depth: run.depth,
+});
+
+/** The writes of an executing run, compiled once per process. */
+export const createRunJournal = (db: Kysely<Tables>, currency: string | null): RunJournal => {
+  const insertRun = insertStatement(db, 'runs', openColumns);
+  const insertInput = insertStatement(db, 'run_inputs', ['run_id', 'messages']);
+  const insertPack = insertStatement(db, 'run_events', ['run_id', 'first_sequence', 'last_sequence', 'events']);
+  const insertEntry = insertStatement(db, 'tool_invocations', entryColumns);
+  const insertSettled = insertStatement(db, 'tool_invocations', [...entryColumns.filter((c) => c !== 'truncated' && c !== 'state'), ...settleColumns] as const);
+  const settle = updateStatement(db, 'tool_invocations', settleColumns, ['run_id', 'id']);
+  const close = updateStatement(db, 'runs', closeColumns, ['tenant_id', 'id']);
+  const begin = updateStatement(
+    db,
+    'runs',
+    ['started_at', 'agent_version', 'model_provider', 'model_id', 'is_streaming'],
+    ['tenant_id', 'id', 'status'],
+    { mustChange: true },
+  );
+  const setRunning = updateStatement(db, 'runs', ['status'], ['tenant_id', 'id', 'status'], { mustChange: true });
+  const { sql: countChildSql } = db
+    .updateTable('runs')
+    .set((eb) => ({ child_run_count: eb('child_run_count', '+', 1) }))
+    .where('tenant_id', '=', '')
+    .where('id', '=', '')
+    .compile();
+
+  const withInput = (run: OpenedRun, statement: Statement): Statement[] =>
+    run.input === null ? [statement] : [statement, insertInput({ run_id: run.id, messages: JSON.stringify(run.input) })];
+
+  return {
+    opened(run) {
+      const statements = withInput(run, insertRun(openRow(run)));
+      if (run.parentRunId !== null) statements.push({ sql: countChildSql, parameters: [1, run.tenantId, run.parentRunId] });
+      return statements;
+    },
+    begun(run) {
+      const key = { tenant_id: run.tenantId, id: run.id, status: 'Queued' };
+      return [begin(openRow(run), key), ...withInput(run, setRunning({ status: 'Running' }, key))];
+    },
+    closed(run) {
+      const { usage, error } = run;
+      return [
+        close(
+          {
+            status: run.status,
+            completed_at: run.completedAt,
+            agent_version: run.agentVersion,
+            model_provider: run.modelProvider,
+            model_id: run.modelId,
+            input_tokens: usage?.inputTokens ?? null,
+            output_tokens: usage?.outputTokens ?? null,
+            total_tokens: usage?.totalTokens ?? null,
+            cached_input_tokens: usage?.cachedInputTokens ?? null,
+            reasoning_tokens: usage?.reasoningTokens ?? null,
+            audio_input_tokens: usage?.audioInputTokens ?? null,
+            audio_output_tokens: usage?.audioOutputTokens ?? null,
+            cost: encodeCost(run.cost, currency),
+            total_cost_micros: run.cost?.total ?? null,
+            error_type: error?.type ?? null,
+            error_class: error?.class ?? null,
+            error_message: error?.message ?? null,
+            error_fingerprint: error?.fingerprint ?? null,
+            event_count: run.eventCount,
+          },
+          { tenant_id: run.tenantId, id: run.id },
+        ),
+      ];
+    },
+    packed: (runId, first, last, events) =>
+      insertPack({ run_id: runId, first_sequence: first, last_sequence: last, events }),
+    toolPending: (entry) => [insertEntry(entryRow(entry, 'Pending'))],
+    toolSettled: (entry, settlement) => [
+      settle(
+        { ...settlementRow(settlement), truncated: flag(entry.argumentsTruncated || settlement.truncated) },
+        { run_id: entry.runId, id: entry.id },
+      ),
+    ],
+    toolRefused: (entry, settlement) => [
+      insertSettled({
+        ...entryRow(entry, 'Settled'),
+        ...settlementRow(settlement),
+        truncated: flag(entry.argumentsTruncated || settlement.truncated),
+      }),
+    ],
+  };
+};

@@ -1,0 +1,128 @@
+import type { RunRow } from '../../db/tables.ts';
+import { isoTime } from '../../engine/event-pack.ts';
+import { decimal } from '../../engine/pricing.ts';
+import type { StoredCost } from './run-journal.store.ts';
+import type { RunCost, RunRecord, RunTreeCost, RunUsage } from './runs.schema.ts';
+
+const time = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
+
+export type UsageRow = Pick<
+  RunRow,
+  | 'input_tokens'
+  | 'output_tokens'
+  | 'total_tokens'
+  | 'cached_input_tokens'
+  | 'reasoning_tokens'
+  | 'audio_input_tokens'
+  | 'audio_output_tokens'
+>;
+
+/** Null when the provider reported nothing. */
+export const usageOf = (row: UsageRow): RunUsage | null => {
+  const usage = {
+    inputTokens: row.input_tokens,
+    outputTokens: row.output_tokens,
+    totalTokens: row.total_tokens,
+    cachedInputTokens: row.cached_input_tokens,
+    reasoningTokens: row.reasoning_tokens,
+    audioInputTokens: row.audio_input_tokens,
+    audioOutputTokens: row.audio_output_tokens,
+  };
+  return Object.values(usage).every((count) => count === null) ? null : usage;
+};
+
+const decodeCost = (text: string | null): StoredCost | null => (text === null ? null : (JSON.parse(text) as StoredCost));
+
+const costOf = (stored: StoredCost | null): RunCost | null =>
+  stored === null
+    ? null
+    : {
+        inputCost: decimal(stored.i),
+        inputPricePerMillionTokens: decimal(stored.pi),
+        outputCost: decimal(stored.o),
+        outputPricePerMillionTokens: decimal(stored.po),
+        cachedInputCost: decimal(stored.c),
+        cachedInputPricePerMillionTokens: decimal(stored.pc),
+        totalCost: decimal(stored.t),
+        currency: stored.u,
+        source: stored.s,
+      };
+
+const plus = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : a + b);
+
+const sumUsage = (a: RunUsage | null, b: RunUsage | null): RunUsage | null => {
+  if (a === null || b === null) return a ?? b;
+  return {
+    inputTokens: plus(a.inputTokens, b.inputTokens),
+    outputTokens: plus(a.outputTokens, b.outputTokens),
+    totalTokens: plus(a.totalTokens, b.totalTokens),
+    cachedInputTokens: plus(a.cachedInputTokens, b.cachedInputTokens),
+    reasoningTokens: plus(a.reasoningTokens, b.reasoningTokens),
+    audioInputTokens: plus(a.audioInputTokens, b.audioInputTokens),
+    audioOutputTokens: plus(a.audioOutputTokens, b.audioOutputTokens),
+  };
+};
+
+/** Closed runs only: a run in progress has no cost yet and is not unknown. */
+const treeCostOf = (rows: readonly RunRow[]): RunTreeCost | null => {
+  const closed = rows.filter((row) => row.completed_at !== null).map((row) => decodeCost(row.cost));
+  if (closed.length === 0) return null;
+  const known = closed.filter((cost) => cost?.t !== null && cost !== null);
+  const total = (pick: (cost: StoredCost) => number | null): number | null =>
+    known.length === 0 ? null : decimal(known.reduce((sum, cost) => sum + ((cost && pick(cost)) ?? 0), 0));
+  return {
+    inputCost: total((cost) => cost.i),
+    outputCost: total((cost) => cost.o),
+    cachedInputCost: total((cost) => cost.c),
+    totalCost: total((cost) => cost.t),
+    currency: known[0]?.u ?? null,
+    runsWithUnknownPricing: closed.length - known.length,
+  };
+};
+
+/** The record of a run; `descendants` are the runs below it, at any depth. */
+export const toRunRecord = (row: RunRow, descendants: readonly RunRow[]): RunRecord => {
+  const tree = [row, ...descendants];
+  return {
+    id: row.id,
+    tenantId: row.tenant_id,
+    agentName: row.agent_name,
+    kind: row.kind as RunRecord['kind'],
+    workflowName: null,
+    status: row.status as RunRecord['status'],
+    createdAt: isoTime(row.created_at),
+    startedAt: time(row.started_at),
+    completedAt: time(row.completed_at),
+    durationMs: row.completed_at === null || row.started_at === null ? null : row.completed_at - row.started_at,
+    agentVersion: row.agent_version,
+    modelProvider: row.model_provider,
+    modelId: row.model_id,
+    isStreaming: row.is_streaming === 1,
+    jobId: row.job_id,
+    sessionId: row.session_id,
+    userId: row.user_id,
+    labels: row.labels === null ? null : (JSON.parse(row.labels) as Record<string, string>),
+    parentRunId: row.parent_run_id,
+    rootRunId: row.root_run_id,
+    depth: row.depth,
+    childRunCount: row.child_run_count,
+    replayOfRunId: row.replay_of_run_id,
+    continuedFromRunId: row.continued_from_run_id,
+    experimentId: null,
+    variant: null,
+    usage: usageOf(row),
+    treeUsage: tree.map(usageOf).reduce(sumUsage, null),
+    cost: costOf(decodeCost(row.cost)),
+    treeCost: treeCostOf(tree),
+    error:
+      row.error_type === null
+        ? null
+        : {
+            type: row.error_type,
+            message: row.error_message ?? '',
+            class: (row.error_class ?? 'Unknown') as NonNullable<RunRecord['error']>['class'],
+            fingerprint: row.error_fingerprint,
+          },
+    eventCount: row.event_count,
+  };
+};

@@ -1,0 +1,55 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { AgentRunRequest } from './run-request.schema.ts';
+
+export type RunMode = 'stream' | 'json' | 'queued';
+
+const maxDocumentBytes = 262_144;
+
+const invalid = (path: string, message: string): AcpError =>
+  new AcpError('validation-failed', `${path} ${message}.`, { details: { errors: [{ path, message }] } });
+
+/** `respond-async` in a `Prefer` list (RFC 7240); other preferences are ignored. */
+const prefersAsync = (prefer: string | undefined): boolean =>
+  (prefer ?? '').split(',').some((preference) => preference.split(';')[0]?.trim().toLowerCase() === 'respond-async');
+
+/** First match: queued, then one JSON answer, then the stream. */
+export const runMode = (body: AgentRunRequest, headers: { readonly prefer?: string; readonly 'idempotency-key'?: string }): RunMode => {
+  const queued = prefersAsync(headers.prefer);
+  const keyed = headers['idempotency-key'] !== undefined;
+  if (body.stream === true && (queued || keyed))
+    throw new AcpError('stream-not-possible', 'A queued run or one with an idempotency key cannot be streamed.', {
+      details: { errors: [{ path: 'stream', message: 'must not be true with `Prefer: respond-async` or `Idempotency-Key`' }] },
+    });
+  if (queued) return 'queued';
+  return keyed || body.stream === false ? 'json' : 'stream';
+};
+
+const refuseUnavailable = (body: AgentRunRequest): void => {
+  const given = (['approvals', 'toolResults', 'attachmentIds'] as const).find((name) => (body[name]?.length ?? 0) > 0);
+  if (given !== undefined)
+    throw new AcpError('feature-not-available', `"${given}" is not available in this version.`, {
+      details: { errors: [{ path: given, message: 'is not available in this version' }] },
+    });
+};
+
+/** What the schema cannot say of a run request. */
+export const checkRunRequest = (body: AgentRunRequest, mode: RunMode): void => {
+  body.documents?.forEach((document, index) => {
+    if (Buffer.byteLength(document.content) > maxDocumentBytes)
+      throw invalid(`documents[${index}].content`, `must not be larger than ${maxDocumentBytes} bytes`);
+  });
+  if (mode === 'queued' && ((body.approvals?.length ?? 0) > 0 || (body.toolResults?.length ?? 0) > 0))
+    throw new AcpError('not-for-queued-runs', 'Decisions and tool results cannot be queued.');
+  refuseUnavailable(body);
+  if (body.lane !== undefined && body.lane !== null && mode !== 'queued')
+    throw invalid('lane', 'is for queued runs only');
+  if ((body.message ?? '').trim() === '')
+    throw new AcpError('message-required', 'The run needs a message.', { details: { errors: [{ path: 'message', message: 'is required' }] } });
+};
+
+/** Keys are compared as bytes, so only their length is ruled. */
+export const checkIdempotencyKey = (key: string, settings: { readonly enabled: boolean; readonly maxKeyLength: number }): void => {
+  if (!settings.enabled) throw new AcpError('idempotency-disabled', 'Idempotency keys are switched off on this service.');
+  if (key.length === 0 || key.length > settings.maxKeyLength)
+    throw new AcpError('idempotency-key-invalid', `The idempotency key must have 1 to ${settings.maxKeyLength} characters.`);
+};

@@ -1,0 +1,278 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { OperationInput, OperationReply, StreamReply } from '../../contract/operation.ts';
+import type { CallContext } from '../../core/context.ts';
+import type { ActiveRun, RunOutcome, RunPlan } from '../../engine/active-run.ts';
+import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import { type PriceList, publicCost } from '../../engine/pricing.ts';
+import { type RunEngine, structuredOutput } from '../../engine/run-engine.ts';
+import { problemCode, RunFailure } from '../../engine/run-failure.ts';
+import type { SessionTurn } from '../../engine/run-journal.ts';
+import type { SessionTurns } from '../sessions/index.ts';
+import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
+import { attributionOf } from './run-attribution.ts';
+import type { DetachedRuns } from './run-detached.ts';
+import type { RunQueue } from './run-queue.ts';
+import { checkIdempotencyKey, checkRunRequest, type RunMode, runMode } from './run-request.rules.ts';
+import type { AgentRunRequest } from './run-request.schema.ts';
+import type { runOperations } from './runs.operations.ts';
+import type { AgentRunResponse } from './runs.schema.ts';
+
+type StartOperation = (typeof runOperations)['start'];
+type StartInput = OperationInput<StartOperation>;
+type StartReply = OperationReply<StartOperation>;
+type PlainReply = Exclude<StartReply, StreamReply>;
+
+export interface RunStartDeps {
+  readonly agents: AgentSource;
+  readonly engine: RunEngine;
+  readonly sessions: SessionTurns;
+  readonly queue: RunQueue;
+  readonly detached: DetachedRuns;
+  readonly keys: IdempotencyKeys;
+  readonly prices: PriceList;
+  readonly prefix: string;
+  readonly settings: {
+    readonly recordingEnabled: boolean;
+    readonly idempotency: { readonly enabled: boolean; readonly maxKeyLength: number };
+  };
+  readonly lifecycle: { readonly draining: boolean };
+  /** The pre-flight check; throws `context-window-exceeded`. Null: switched off. */
+  readonly preflight: ((agent: CompiledAgent, tenantId: string, body: AgentRunRequest) => Promise<void>) | null;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+// How long Interrupt and Rollback wait for the run that they cancel.
+const stopWaitMs = 10_000;
+
+/** The compiled agent, or why it does not compile; an unknown one is thrown at once. */
+const compile = async (deps: RunStartDeps, tenantId: string, name: string): Promise<CompiledAgent | CompileError> => {
+  try {
+    return await deps.agents.compile(tenantId, name);
+  } catch (error) {
+    if (error instanceof CompileError) return error;
+    throw error;
+  }
+};
+
+const stopHolder = async (deps: RunStartDeps, context: CallContext, sessionId: string, policy: 'Interrupt' | 'Rollback'): Promise<void> => {
+  const runId = deps.sessions.holder(context.tenantId, sessionId);
+  const run = runId === null ? undefined : deps.engine.active(runId);
+  if (run === undefined) return;
+  deps.engine.cancel(run, policy === 'Interrupt' ? 'Interrupted' : 'RolledBack', context.principal.actor);
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new AcpError('session-busy', 'The run in progress has not stopped.', { details: { retryAfterMs: 1000 } })), stopWaitMs);
+  });
+  try {
+    await Promise.race([run.done, tooLong]);
+  } finally {
+    clearTimeout(timer);
+  }
+};
+
+const waitForTurn = async (signal: AbortSignal, turn: Promise<void>): Promise<void> => {
+  signal.throwIfAborted();
+  let onAbort: () => void = () => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    await Promise.race([turn, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+};
+
+/** What the plan needs of the session: taken now, or waited for in line. */
+const sessionPart = async (
+  deps: RunStartDeps,
+  context: CallContext,
+  body: AgentRunRequest,
+  agentName: string,
+  runId: string,
+): Promise<Pick<RunPlan, 'sessionId' | 'session' | 'waiting'>> => {
+  const sessionId = body.sessionId ?? null;
+  if (sessionId === null) return { sessionId, session: null, waiting: null };
+  const { tenantId } = context;
+  const policy = body.concurrency ?? 'Reject';
+  const take = (): Promise<SessionTurn> => deps.sessions.take(tenantId, sessionId, agentName, runId);
+  if (policy === 'Enqueue' && deps.sessions.busy(tenantId, sessionId)) {
+    // The signal is only known once the run exists; the place in line is taken now.
+    const controller = new AbortController();
+    const { position, turn } = deps.sessions.wait(tenantId, sessionId, controller.signal);
+    const session = async (signal: AbortSignal): Promise<SessionTurn> => {
+      signal.addEventListener('abort', () => controller.abort(), { once: true });
+      await waitForTurn(signal, turn);
+      return take();
+    };
+    return { sessionId, session: null, waiting: { position, session } };
+  }
+  if (policy === 'Interrupt' || policy === 'Rollback') await stopHolder(deps, context, sessionId, policy);
+  return { sessionId, session: await take(), waiting: null };
+};
+
+const runHeaders = (deps: RunStartDeps, runId: string): Record<string, string> => ({
+  'X-Run-Id': runId,
+  'Content-Location': `${deps.prefix}/api/runs/${runId}/events`,
+});
+
+/** The problem with which a run that did not complete answers a JSON caller. */
+export const failureError = (failure: RunFailure, runId: string): AcpError =>
+  new AcpError(problemCode(failure.errorClass, failure.type), failure.message, {
+    cause: failure.cause,
+    details: {
+      runId,
+      errorType: failure.type,
+      ...(failure.retryAfterMs === null ? {} : { retryAfterMs: failure.retryAfterMs }),
+      ...(failure.findings === null ? {} : { errors: failure.findings }),
+    },
+  });
+
+const jsonBody = (deps: RunStartDeps, run: ActiveRun, outcome: RunOutcome): AgentRunResponse => ({
+  runId: run.id,
+  status: 'Completed',
+  agentName: run.plan.agent.name,
+  agentVersion: run.plan.agent.version,
+  sessionId: run.plan.sessionId,
+  modelProvider: outcome.modelProvider,
+  modelId: outcome.modelId,
+  output: outcome.output,
+  structuredOutput: (outcome.output === null ? null : structuredOutput(run, outcome.output)) as AgentRunResponse['structuredOutput'],
+  finishReason: outcome.finishReason,
+  approvals: [],
+  clientToolCalls: [],
+  usage: outcome.usage,
+  cost: outcome.cost === null ? null : publicCost(outcome.cost, deps.prices.currency),
+  durationMs: outcome.durationMs,
+});
+
+const cancelOnDisconnect = (deps: RunStartDeps, context: CallContext, run: ActiveRun): void => {
+  const cancel = () => deps.engine.cancel(run, 'Disconnected', context.principal.actor);
+  context.signal.addEventListener('abort', cancel, { once: true });
+  void run.done.then(() => context.signal.removeEventListener('abort', cancel));
+  if (context.signal.aborted) cancel();
+};
+
+/** Checks in the order of the first refusal, then starts, queues or streams. */
+export const createRunStart = (deps: RunStartDeps) => {
+  const compileFailed = async (context: CallContext, name: string, error: CompileError, isStreaming: boolean): Promise<never> => {
+    const failure = new RunFailure('CompilationFailed', 'compilation_failed', error.message, { findings: error.findings });
+    const runId = deps.newId();
+    await deps.detached.recordFailed({
+      runId,
+      tenantId: context.tenantId,
+      agentName: name,
+      agentVersion: error.version,
+      isStreaming,
+      attribution: attributionOf(context.principal),
+      failure,
+    });
+    throw failureError(failure, runId);
+  };
+
+  const plan = async (context: CallContext, name: string, body: AgentRunRequest, mode: RunMode): Promise<RunPlan> => {
+    const { tenantId } = context;
+    const compiled = await compile(deps, tenantId, name);
+    const sessionId = body.sessionId ?? null;
+    const owner = sessionId === null ? null : await deps.sessions.agentOf(tenantId, sessionId);
+    if (owner !== null && owner !== name)
+      throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${owner}".`);
+    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, mode !== 'json');
+    const parameters = compiled.resolveParameters(body.parameters ?? null);
+    if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body);
+    const id = deps.newId();
+    const session = await sessionPart(deps, context, body, name, id);
+    return {
+      id,
+      tenantId,
+      requestId: context.requestId,
+      agent: compiled,
+      message: body.message ?? null,
+      documents: body.documents ?? [],
+      culture: body.culture ?? null,
+      parameters,
+      ...session,
+      isStreaming: mode !== 'json',
+      principal: context.principal,
+      ...attributionOf(context.principal),
+      jobId: null,
+      attempt: 1,
+      createdAt: deps.now(),
+      nextSequence: 0,
+      parent: null,
+    };
+  };
+
+  const runToEnd = async (context: CallContext, input: StartInput): Promise<PlainReply> => {
+    const run = deps.engine.start(await plan(context, input.params.name, input.body, 'json'));
+    if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
+    const outcome = await run.done;
+    if (outcome.failure !== null) throw failureError(outcome.failure, run.id);
+    return { status: 200, body: jsonBody(deps, run, outcome), headers: { 'X-Run-Id': run.id } };
+  };
+
+  const accept = async (context: CallContext, input: StartInput): Promise<PlainReply> => {
+    if (!deps.settings.recordingEnabled)
+      throw new AcpError('run-recording-disabled', 'Queued runs need run recording, which is switched off.');
+    const { tenantId } = context;
+    const { name } = input.params;
+    const compiled = await compile(deps, tenantId, name);
+    const sessionId = input.body.sessionId ?? null;
+    const owner = sessionId === null ? null : await deps.sessions.agentOf(tenantId, sessionId);
+    if (owner !== null && owner !== name)
+      throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${owner}".`);
+    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, true);
+    compiled.resolveParameters(input.body.parameters ?? null);
+    if (sessionId !== null && (input.body.concurrency ?? 'Reject') === 'Reject' && deps.sessions.busy(tenantId, sessionId))
+      throw new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });
+    if (deps.preflight !== null) await deps.preflight(compiled, tenantId, input.body);
+    const runId = await deps.queue.accept(context, name, input.body);
+    const location = `${deps.prefix}/api/runs/${runId}`;
+    return {
+      status: 202,
+      body: { runId, jobId: runId, location, eventsLocation: `${location}/events` },
+      headers: { Location: location, 'Preference-Applied': 'respond-async', 'X-Run-Id': runId },
+    };
+  };
+
+  const answer = (context: CallContext, input: StartInput, mode: RunMode): Promise<PlainReply> => {
+    if (deps.lifecycle.draining)
+      throw new AcpError('draining', 'The service is stopping and starts no more runs.', { details: { retryAfterMs: 5000 } });
+    return mode === 'queued' ? accept(context, input) : runToEnd(context, input);
+  };
+
+  const answerOnce = async (context: CallContext, input: StartInput, mode: RunMode, key: string): Promise<PlainReply> => {
+    checkIdempotencyKey(key, deps.settings.idempotency);
+    const raw = context.rawBody ?? JSON.stringify(input.body);
+    const claim = await deps.keys.claim(context.tenantId, key, requestFingerprint(context.tenantId, context.method, context.path, raw));
+    if (claim.kind === 'replay')
+      return {
+        status: claim.answer.status,
+        body: claim.answer.body,
+        headers: { ...claim.answer.headers, 'Idempotency-Replayed': 'true' },
+      } as PlainReply;
+    const reply = await answer(context, input, mode).catch(async (error: unknown) => {
+      await claim.abandon();
+      throw error;
+    });
+    // Not freed when this fails: the run was made, and a repeat must not make a second one.
+    const stored: StoredAnswer = { status: reply.status, headers: reply.headers ?? {}, body: reply.body };
+    await claim.complete(stored);
+    return reply;
+  };
+
+  return async (context: CallContext, input: StartInput): Promise<StartReply> => {
+    const mode = runMode(input.body, input.headers);
+    checkRunRequest(input.body, mode);
+    const key = input.headers['idempotency-key'];
+    if (key !== undefined) return answerOnce(context, input, mode, key);
+    if (mode !== 'stream') return answer(context, input, mode);
+    if (deps.lifecycle.draining)
+      throw new AcpError('draining', 'The service is stopping and starts no more runs.', { details: { retryAfterMs: 5000 } });
+    const run = deps.engine.start(await plan(context, input.params.name, input.body, mode));
+    if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
+    return { status: 200, stream: run.log.source(), headers: runHeaders(deps, run.id) };
+  };
+};

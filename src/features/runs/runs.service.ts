@@ -1,0 +1,141 @@
+import { AcpError } from '../../contract/errors.ts';
+import { ok } from '../../contract/operation.ts';
+import { clampPaging } from '../../contract/schema.ts';
+import type { Handlers } from '../../core/context.ts';
+import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
+import { isoTime } from '../../engine/event-pack.ts';
+import type { RunEngine } from '../../engine/run-engine.ts';
+import { RunFailure } from '../../engine/run-failure.ts';
+import type { JobStore } from '../jobs/index.ts';
+import type { DetachedRuns } from './run-detached.ts';
+import { runEventSource } from './run-event-source.ts';
+import { toRunRecord } from './run-record.ts';
+import type { createRunStart } from './run-start.service.ts';
+import type { runOperations } from './runs.operations.ts';
+import type { RunRecord, ToolInvocationRecord } from './runs.schema.ts';
+import type { RunStore } from './runs.store.ts';
+
+const maxToolRecords = 1000;
+
+export interface RunServiceDeps {
+  readonly start: ReturnType<typeof createRunStart>;
+  readonly store: RunStore;
+  readonly engine: RunEngine;
+  readonly detached: DetachedRuns;
+  readonly jobs: JobStore;
+  readonly pollIntervalMs: number;
+  readonly now: () => number;
+}
+
+/** Runs below `row` among the rows of its tree. */
+const descendantsOf = (row: RunRow, tree: readonly RunRow[]): RunRow[] => {
+  const below: RunRow[] = [];
+  const parents = new Set([row.id]);
+  // Parents start before their children, so one pass in id order finds every generation.
+  for (const candidate of [...tree].sort((a, b) => (a.id < b.id ? -1 : 1)))
+    if (candidate.parent_run_id !== null && parents.has(candidate.parent_run_id)) {
+      parents.add(candidate.id);
+      below.push(candidate);
+    }
+  return below;
+};
+
+const toInvocationRecord = (row: ToolInvocationRow): ToolInvocationRecord => ({
+  id: row.id,
+  runId: row.run_id,
+  toolName: row.tool_name,
+  toolCallId: row.tool_call_id,
+  source: row.source,
+  arguments: row.arguments,
+  result: row.result,
+  truncated: row.truncated === 1,
+  error: row.error,
+  succeeded: row.succeeded === 1,
+  authorizationDenied: row.authorization_denied === 1,
+  timedOut: row.timed_out === 1,
+  durationMs: row.duration_ms,
+  usage: row.usage === null ? null : (JSON.parse(row.usage) as ToolInvocationRecord['usage']),
+  createdAt: isoTime(row.settled_at ?? row.created_at),
+});
+
+export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations> => {
+  const { store, engine } = deps;
+
+  const find = async (tenantId: string, runId: string): Promise<RunRow> => {
+    const row = await store.get(tenantId, runId.toLowerCase());
+    if (row === undefined) throw new AcpError('run-not-found', `Run ${runId} was not found.`);
+    return row;
+  };
+
+  const records = async (tenantId: string, rows: readonly RunRow[]): Promise<RunRecord[]> => {
+    const roots = [...new Set(rows.filter((row) => row.child_run_count > 0).map((row) => row.root_run_id ?? row.id))];
+    const members = await store.descendants(tenantId, roots);
+    return rows.map((row) => toRunRecord(row, row.child_run_count === 0 ? [] : descendantsOf(row, members)));
+  };
+
+  const record = async (tenantId: string, row: RunRow): Promise<RunRecord> => {
+    const [only] = await records(tenantId, [row]);
+    if (only === undefined) throw new Error('A run has exactly one record.');
+    return only;
+  };
+
+  /** A queued run without an engine: closed at once, with its job. False when a worker took it meanwhile. */
+  const cancelQueued = async (row: RunRow, actor: string | null): Promise<boolean> => {
+    const failure = new RunFailure('Canceled', 'canceled', 'The run was canceled.');
+    const job = row.job_id === null ? [] : [deps.jobs.canceledPending(row.job_id, deps.now())];
+    return deps.detached.close(row, { status: 'Canceled', failure, canceledBy: actor }, job);
+  };
+
+  return {
+    start: deps.start,
+    async list({ tenantId }, { query }) {
+      const { startedAfter, includeChildren, skip, take, ...exact } = query;
+      const filter = {
+        ...exact,
+        ...clampPaging(query),
+        includeChildren: includeChildren ?? false,
+        ...(startedAfter === undefined ? {} : { startedAfterMs: Date.parse(startedAfter) }),
+      };
+      return ok(await records(tenantId, await store.list(tenantId, filter)));
+    },
+    async get({ tenantId }, { params }) {
+      return ok(await record(tenantId, await find(tenantId, params.runId)));
+    },
+    async tree({ tenantId }, { params }) {
+      const row = await find(tenantId, params.runId);
+      return ok(await records(tenantId, await store.tree(tenantId, row.root_run_id ?? row.id)));
+    },
+    async events({ tenantId }, { params, headers }) {
+      const row = await find(tenantId, params.runId);
+      const last = headers['last-event-id'];
+      const from = last === undefined || last === null ? 0 : Number(last) + 1;
+      return { status: 200, stream: runEventSource(deps, tenantId, row.id, from), headers: { 'X-Run-Id': row.id } };
+    },
+    async cancel({ tenantId, principal }, { params }) {
+      const row = await find(tenantId, params.runId);
+      const headers = { 'X-Run-Id': row.id };
+      const active = engine.active(row.id);
+      if (active !== undefined) {
+        engine.cancel(active, 'Requested', principal.actor);
+        return { status: 202, body: await record(tenantId, await find(tenantId, row.id)), headers };
+      }
+      if (row.status === 'Queued' && (await cancelQueued(row, principal.actor)))
+        return { status: 202, body: await record(tenantId, await find(tenantId, row.id)), headers };
+      const now = await find(tenantId, row.id);
+      const started = engine.active(row.id);
+      if (started !== undefined) {
+        engine.cancel(started, 'Requested', principal.actor);
+        return { status: 202, body: await record(tenantId, now), headers };
+      }
+      if (now.status === 'Running' || now.status === 'Queued')
+        throw new AcpError('run-not-on-this-instance', `Run ${row.id} does not execute on this instance.`, {
+          details: { runId: row.id },
+        });
+      throw new AcpError('run-finished', `Run ${row.id} is closed with status ${now.status}.`, { details: { runId: row.id } });
+    },
+    async tools({ tenantId }, { params }) {
+      const row = await find(tenantId, params.runId);
+      return ok((await store.toolInvocations(tenantId, row.id, maxToolRecords)).map(toInvocationRecord));
+    },
+  };
+};
