@@ -2,4 +2,5 @@ import { type ToolServiceDeps, toolService } from './tools.service.ts';
 
 export const toolsFeature = (deps: ToolServiceDeps) => ({ handlers: toolService(deps) });
 
+export type { HostModule, HostModuleExport } from './host-modules.ts';
 export { type HostTools, loadHostTools } from './load-host-tools.ts';

@@ -1,0 +1,61 @@
+import type { Json } from '../../contract/schema.ts';
+import { type ToolCallUsage, type ToolContext, ToolError } from './tool.ts';
+import type { ToolCallHooks, ToolCallRequest } from './tool-call.ts';
+
+const CUSTOM_TYPE = /^[a-z0-9._-]{1,128}$/;
+const RESERVED_PREFIX = 'acp.';
+const USAGE_UNIT = /^[a-z0-9-]{1,32}$/;
+
+/** What one call lends to its authorizer and its body, until it is closed. */
+export interface CallScope {
+  readonly context: Omit<ToolContext, 'signal'>;
+  /** The last report; null when there was none. */
+  usage(): ToolCallUsage | null;
+  /** From now on events and reports of a body that is still running are dropped. */
+  close(): void;
+}
+
+const isAmount = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value) && value >= 0;
+
+const checkedUsage = (usage: ToolCallUsage): ToolCallUsage => {
+  const { unit, quantity, cost, currency, isEstimated } = usage;
+  if (!USAGE_UNIT.test(unit)) throw new TypeError('The unit of usage must be 1 to 32 of a-z 0-9 -');
+  if (!isAmount(quantity)) throw new TypeError('The quantity of usage must be a number from 0 up');
+  if (cost !== null && !isAmount(cost)) throw new TypeError('The cost of usage must be a number from 0 up, or null');
+  if (currency !== null && typeof currency !== 'string') throw new TypeError('The currency must be text or null');
+  if (typeof isEstimated !== 'boolean') throw new TypeError('isEstimated must be true or false');
+  return { unit, quantity, cost, currency, isEstimated };
+};
+
+const checkCustomType = (customType: string): void => {
+  if (!CUSTOM_TYPE.test(customType)) throw new TypeError('The type of an event must be 1 to 128 of a-z 0-9 . _ -');
+  if (customType.startsWith(RESERVED_PREFIX))
+    throw new TypeError(`The type of an event must not start with ${RESERVED_PREFIX}`);
+};
+
+export const openCallScope = (request: ToolCallRequest, hooks: ToolCallHooks): CallScope => {
+  let open = true;
+  let reported: ToolCallUsage | null = null;
+  return {
+    context: {
+      ...request.run,
+      toolCallId: request.toolCallId,
+      idempotencyKey: request.idempotencyKey,
+      emit(customType: string, payload: Json) {
+        checkCustomType(customType);
+        if (open) hooks.emit(customType, payload);
+      },
+      async saveAttachment() {
+        throw new ToolError('This tool saves attachments, which are not available in this version.');
+      },
+      reportUsage(usage) {
+        const checked = checkedUsage(usage);
+        if (open) reported = checked;
+      },
+    },
+    usage: () => reported,
+    close() {
+      open = false;
+    },
+  };
+};

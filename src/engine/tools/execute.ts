@@ -1,0 +1,131 @@
+import type { Json } from '../../contract/schema.ts';
+import { canonicalJson } from '../../core/canonical-json.ts';
+import { parseArguments } from './arguments.ts';
+import { authorizeCall } from './authorize.ts';
+import { openCallScope } from './call-scope.ts';
+import { type DeadlineEnd, withDeadline } from './deadline.ts';
+import type { RegisteredTool } from './registry.ts';
+import { cutText, isToolError, MAX_TOOL_ERROR_LENGTH } from './tool.ts';
+import type { ToolCallDeps, ToolCallHooks, ToolCallRequest, ToolOutcome } from './tool-call.ts';
+import { canonicalText, truncateOutput } from './tool-output.ts';
+
+type End = Pick<ToolOutcome, 'status' | 'text'> & Partial<ToolOutcome>;
+
+const canceled: End = { status: 'canceled', text: 'The call was canceled with its run.' };
+
+const invalid = (text: string): End => ({ status: 'invalid', text: cutText(text, MAX_TOOL_ERROR_LENGTH) });
+
+/** A class name is foreign text too: only what looks like one is passed on. */
+const errorClassOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return 'Error';
+  const name: unknown = error.name === 'Error' ? error.constructor.name : error.name;
+  return typeof name === 'string' && /^[A-Za-z_$][\w$]{0,63}$/.test(name) ? name : 'Error';
+};
+
+const thrown = (error: unknown, request: ToolCallRequest, deps: ToolCallDeps): End => {
+  const errorClass = errorClassOf(error);
+  const fields = { requestId: request.requestId, runId: request.run.runId, tool: request.toolName };
+  if (isToolError(error)) {
+    if (error.cause !== undefined) deps.log.warn({ ...fields, err: error.cause }, 'A tool reported an error');
+    const text = cutText(String(error.message), MAX_TOOL_ERROR_LENGTH).toWellFormed();
+    return { status: 'failed', text, errorClass };
+  }
+  deps.log.warn({ ...fields, err: error }, 'A tool threw an error');
+  return { status: 'failed', text: `Tool failed with ${errorClass}.`, errorClass };
+};
+
+/** What is wrong with the arguments; null when the body may have them. Throws what the tool's own check throws. */
+const argumentsMistake = (tool: RegisteredTool, args: Json): string | null => {
+  if (typeof args !== 'object' || args === null || Array.isArray(args)) return 'The arguments must be a JSON object.';
+  const misfits = tool.checkArguments(args);
+  const messages = misfits.length > 0 ? misfits : (tool.definition.validate?.(args) ?? []);
+  return messages.length === 0 ? null : `The arguments do not fit: ${messages.map(String).join('; ')}.`;
+};
+
+const canonicalArguments = (args: Json | undefined): string | null => {
+  if (args === undefined) return null;
+  try {
+    return canonicalJson(args);
+  } catch {
+    // Nested beyond what may be walked; the model is told so.
+    return null;
+  }
+};
+
+const bodyEnd = (
+  end: DeadlineEnd<Json | null | undefined>,
+  tool: RegisteredTool,
+  request: ToolCallRequest,
+  deps: ToolCallDeps,
+): End => {
+  if (end.kind === 'canceled') return canceled;
+  if (end.kind === 'timedOut')
+    return {
+      status: 'timed_out',
+      text: `The tool did not answer within ${end.timeoutMs} ms.`,
+      errorClass: 'ToolTimeout',
+    };
+  if (end.kind === 'threw') return thrown(end.error, request, deps);
+  try {
+    const limit = tool.descriptor.maxOutputBytes ?? deps.defaultMaxOutputBytes;
+    return { status: 'succeeded', ...truncateOutput(canonicalText(end.value), limit) };
+  } catch (error) {
+    // A result that JSON cannot hold is the body's fault, like an error that it throws.
+    return thrown(error, request, deps);
+  }
+};
+
+/**
+ * One call from the model's text to the text that goes back: authorization, validation, timeout, body, canonical text
+ * and truncation, in this order. A later step never runs when an earlier one ended the call. Nothing that a tool or a
+ * model does rejects it; only a failing `beforeBody` passes through.
+ */
+export const executeTool = async (
+  request: ToolCallRequest,
+  hooks: ToolCallHooks,
+  deps: ToolCallDeps,
+): Promise<ToolOutcome> => {
+  let startedAt = performance.now();
+  const { tool, signal } = request;
+  const args = parseArguments(request.argumentsText);
+  const canonical = canonicalArguments(args);
+  const scope = openCallScope(request, hooks);
+  const done = (end: End): ToolOutcome => {
+    scope.close();
+    return {
+      error: end.status === 'succeeded' ? null : end.text,
+      arguments: canonical ?? request.argumentsText,
+      durationMs: performance.now() - startedAt,
+      usage: scope.usage(),
+      truncation: null,
+      errorClass: null,
+      ...end,
+    };
+  };
+
+  if (tool === undefined)
+    return done(invalid(`There is no tool with the name ${JSON.stringify(cutText(request.toolName, 64))}.`));
+
+  const denial = await authorizeCall(tool.descriptor, args ?? null, scope.context, request, deps);
+  if (signal.aborted) return done(canceled);
+  if (denial !== null) return done({ status: 'denied', text: denial });
+
+  if (args === undefined) return done(invalid('The arguments are not valid JSON.'));
+  if (canonical === null) return done(invalid('The arguments are nested too deeply.'));
+  try {
+    const mistake = argumentsMistake(tool, args);
+    if (mistake !== null) return done(invalid(mistake));
+  } catch (error) {
+    return done(thrown(error, request, deps));
+  }
+
+  await hooks.beforeBody(args, canonical);
+  startedAt = performance.now();
+  const timeoutMs = tool.ownsTimeout ? null : (tool.descriptor.timeoutMs ?? deps.defaultTimeoutMs);
+  const end = await withDeadline<Json | null | undefined>(
+    async (bodySignal) => tool.definition.execute?.(args, { ...scope.context, signal: bodySignal }),
+    timeoutMs,
+    signal,
+  );
+  return done(bodyEnd(end, tool, request, deps));
+};

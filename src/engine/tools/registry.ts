@@ -1,0 +1,118 @@
+import type { Json } from '../../contract/schema.ts';
+import { type ArgumentsChecker, argumentsChecker } from './arguments.ts';
+import { definitionProblems } from './definition.ts';
+import type { ToolDefinition, ToolDescriptor } from './tool.ts';
+import {
+  type FieldPath,
+  type FieldProblem,
+  formatPath,
+  type ToolPlace,
+  type ToolProblem,
+  ToolProblemsError,
+} from './tool-problem.ts';
+
+/** A definition with the place it comes from. */
+export interface ToolRegistration {
+  readonly definition: ToolDefinition;
+  /** Where a member of the declaration stands, for the report. */
+  place(path: FieldPath): ToolPlace;
+}
+
+/** A tool that can be called. */
+export interface RegisteredTool {
+  readonly descriptor: ToolDescriptor;
+  readonly definition: ToolDefinition;
+  readonly checkArguments: ArgumentsChecker;
+  /** True: the body ends its own wait, as a call of another agent does, and no timer is set for it. */
+  readonly ownsTimeout: boolean;
+}
+
+/** Tools of code, fixed until restart. */
+export interface ToolRegistry {
+  /** Ordered by name. */
+  list(): readonly RegisteredTool[];
+  /** By exact name. */
+  get(name: string): RegisteredTool | undefined;
+}
+
+/** Makes a definition callable without the checks of the registry: for tools that the service itself makes. */
+export const registeredTool = (
+  definition: ToolDefinition,
+  options: { readonly kind?: ToolDescriptor['kind']; readonly ownsTimeout?: boolean } = {},
+): RegisteredTool => ({
+  descriptor: {
+    name: definition.name,
+    description: definition.description,
+    jsonSchema: definition.inputSchema,
+    kind: options.kind ?? 'Code',
+    source: null,
+    effect: definition.effect ?? 'Read',
+    requiresApproval: definition.requiresApproval ?? false,
+    runsOnClient: definition.runsOnClient ?? false,
+    requiredPermission: definition.requiredPermission ?? null,
+    timeoutMs: definition.timeoutMs ?? null,
+    maxOutputBytes: definition.maxOutputBytes ?? null,
+    safeToRepeat: definition.safeToRepeat ?? false,
+  },
+  definition,
+  checkArguments: argumentsChecker(definition.inputSchema),
+  ownsTimeout: options.ownsTimeout ?? false,
+});
+
+/** A copy that later changes of the module's object do not reach; a schema library's own members fall away. */
+const frozenCopy = (definition: ToolDefinition): ToolDefinition => {
+  const inputSchema = JSON.parse(JSON.stringify(definition.inputSchema)) as Json;
+  const { validate, execute } = definition;
+  return Object.freeze({
+    ...definition,
+    inputSchema,
+    // Bound, so that a definition may be an object whose methods use `this`.
+    ...(validate === undefined ? {} : { validate: validate.bind(definition) }),
+    ...(execute === undefined ? {} : { execute: execute.bind(definition) }),
+  });
+};
+
+/** The name as it was given; null when a module gave none, or no object at all. */
+const givenName = (definition: unknown): string | null => {
+  if (typeof definition !== 'object' || definition === null || !('name' in definition)) return null;
+  return typeof definition.name === 'string' ? definition.name : null;
+};
+
+const located = (registration: ToolRegistration, { path, message }: FieldProblem): ToolProblem => ({
+  ...registration.place(path),
+  tool: givenName(registration.definition),
+  field: formatPath(path),
+  message,
+});
+
+const describePlace = ({ file, line }: ToolPlace): string => (line === null ? file : `${file}:${line}`);
+
+/**
+ * Checks every definition and keeps those that may be called. `earlier` are problems found while loading, so that one
+ * report has them all. Throws ToolProblemsError when there is any.
+ */
+export const createToolRegistry = (
+  registrations: readonly ToolRegistration[],
+  earlier: readonly ToolProblem[] = [],
+): ToolRegistry => {
+  const problems: ToolProblem[] = [...earlier];
+  const tools = new Map<string, RegisteredTool>();
+  const firstPlaces = new Map<string, ToolPlace>();
+  for (const registration of registrations) {
+    const found = definitionProblems(registration.definition);
+    problems.push(...found.map((problem) => located(registration, problem)));
+    const name = givenName(registration.definition);
+    if (name === null) continue;
+    const first = firstPlaces.get(name);
+    if (first !== undefined) {
+      const message = `is taken: ${describePlace(first)} registers a tool of this name`;
+      problems.push(located(registration, { path: ['name'], message }));
+      continue;
+    }
+    firstPlaces.set(name, registration.place(['name']));
+    if (found.length === 0) tools.set(name, registeredTool(frozenCopy(registration.definition)));
+  }
+  if (problems.length > 0) throw new ToolProblemsError(problems);
+  const sorted = [...tools.values()].sort((a, b) => (a.descriptor.name < b.descriptor.name ? -1 : 1));
+  return { list: () => sorted, get: (name) => tools.get(name) };
+};

@@ -1,0 +1,64 @@
+import type { Json } from '../../contract/schema.ts';
+
+export interface Truncation {
+  readonly originalBytes: number;
+  readonly omittedBytes: number;
+}
+
+const OPEN = '{"truncated":true,"omittedBytes":';
+const MIDDLE = ',"content":"';
+const CLOSE = '"}';
+const ENVELOPE_BYTES = OPEN.length + MIDDLE.length + CLOSE.length;
+
+/** Smallest limit that holds an envelope without content, for outputs of up to ten digits of bytes. */
+export const MIN_OUTPUT_BYTES = ENVELOPE_BYTES + 10;
+
+/**
+ * The text that the model gets for a result: a string as it is, nothing as `null`, everything else as JSON.
+ * Half surrogate pairs are replaced, because UTF-8 cannot hold them. Throws TypeError for what JSON cannot hold.
+ */
+export const canonicalText = (value: Json | undefined): string => {
+  if (typeof value === 'string') return value.toWellFormed();
+  return JSON.stringify(value ?? null) ?? 'null';
+};
+
+/** Bytes of a code point as JSON text writes it. */
+const jsonBytes = (code: number): number => {
+  if (code === 0x22 || code === 0x5c) return 2;
+  if (code < 0x20) return code === 8 || code === 9 || code === 10 || code === 12 || code === 13 ? 2 : 6;
+  return utf8Bytes(code);
+};
+
+const utf8Bytes = (code: number): number => (code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4);
+
+/**
+ * A text over `maxBytes` of UTF-8 becomes `{"truncated":true,"omittedBytes":N,"content":"…"}`, whole within the limit
+ * and cut between characters. `maxBytes` is at least MIN_OUTPUT_BYTES; null is no limit.
+ */
+export const truncateOutput = (
+  text: string,
+  maxBytes: number | null,
+): { readonly text: string; readonly truncation: Truncation | null } => {
+  // A UTF-16 unit is at most three bytes, so most texts need no count.
+  if (maxBytes === null || text.length * 3 <= maxBytes) return { text, truncation: null };
+  const originalBytes = Buffer.byteLength(text);
+  if (originalBytes <= maxBytes) return { text, truncation: null };
+  // Digits of the whole size: what is left out is never longer, so the envelope stays within the limit.
+  const budget = maxBytes - ENVELOPE_BYTES - String(originalBytes).length;
+  let spent = 0;
+  let keptBytes = 0;
+  let end = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    spent += jsonBytes(code);
+    if (spent > budget) break;
+    keptBytes += utf8Bytes(code);
+    end += character.length;
+  }
+  const omittedBytes = originalBytes - keptBytes;
+  const content = JSON.stringify(text.slice(0, end)).slice(1, -1);
+  return {
+    text: `${OPEN}${omittedBytes}${MIDDLE}${content}${CLOSE}`,
+    truncation: { originalBytes, omittedBytes },
+  };
+};

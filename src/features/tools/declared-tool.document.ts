@@ -1,0 +1,96 @@
+import type { Json } from '../../contract/schema.ts';
+import { parseDuration } from '../../core/config/duration.ts';
+import { MAX_TOOL_TIMEOUT_MS } from '../../engine/tools/definition.ts';
+import { type ToolDefinition, type ToolEffect, toolEffects } from '../../engine/tools/tool.ts';
+import type { FieldPath, FieldProblem } from '../../engine/tools/tool-problem.ts';
+import { isMembers, type Members, type Report, reportUnknown } from './declared-tool.fields.ts';
+import { type PlanScope, readPlan } from './declared-tool.plan.ts';
+import { callDeclaredTool, type RequestDeps } from './declared-tool.request.ts';
+
+const FIELDS = [
+  'name',
+  'description',
+  'inputSchema',
+  'effect',
+  'safeToRepeat',
+  'requiresApproval',
+  'requiredPermission',
+  'timeout',
+  'maxOutputBytes',
+  'request',
+];
+
+/** Members that a definition of code has by the same name; the registry checks them for both. */
+const SHARED = [
+  'name',
+  'description',
+  'inputSchema',
+  'safeToRepeat',
+  'requiresApproval',
+  'requiredPermission',
+  'maxOutputBytes',
+] as const;
+
+export interface DocumentDeps extends RequestDeps {
+  readonly allowPrivate: boolean;
+  scalarText(path: FieldPath): string | null;
+}
+
+const readEffect = (document: Members, report: Report): ToolEffect | undefined => {
+  const given = document['effect'] ?? undefined;
+  if (given === undefined) return undefined;
+  const effect = toolEffects.find((name) => typeof given === 'string' && name.toLowerCase() === given.toLowerCase());
+  if (effect === undefined) report(['effect'], `must be one of ${toolEffects.join(', ')}`);
+  return effect;
+};
+
+const readTimeout = (document: Members, report: Report): number | undefined => {
+  const given = document['timeout'];
+  if (given === undefined || given === null) return undefined;
+  const ms = typeof given === 'string' ? parseDuration(given) : undefined;
+  if (ms !== undefined && ms >= 1 && ms <= MAX_TOOL_TIMEOUT_MS) return ms;
+  report(['timeout'], 'must be a duration such as 500ms, 10s or 2m, at most 1d');
+  return undefined;
+};
+
+const optional = <K extends string, V>(name: K, value: V | undefined): { readonly [P in K]?: V } =>
+  value === undefined ? {} : ({ [name]: value } as { readonly [P in K]?: V });
+
+export interface ReadDocument {
+  /** Null when the document cannot become a tool at all; otherwise the registry checks the shared members too. */
+  readonly definition: ToolDefinition | null;
+  readonly problems: readonly FieldProblem[];
+}
+
+/** One document of a declared tool. Problems have paths from its root. */
+export const readDeclaredTool = (document: unknown, deps: DocumentDeps): ReadDocument => {
+  const problems: FieldProblem[] = [];
+  const report: Report = (path, message) => problems.push({ path, message });
+  if (!isMembers(document)) return { definition: null, problems: [{ path: [], message: 'must be a mapping' }] };
+  reportUnknown(document, FIELDS, [], report);
+  const effect = readEffect(document, report);
+  const timeoutMs = readTimeout(document, report);
+  const scope: PlanScope = {
+    inputSchema: document['inputSchema'],
+    sendsIdempotencyKey: effect !== undefined && effect !== 'Read',
+    allowPrivate: deps.allowPrivate,
+    resolveReference: deps.resolveReference,
+    scalarText: deps.scalarText,
+    report,
+  };
+  const plan = readPlan(document['request'], ['request'], scope);
+  const shared = Object.fromEntries(
+    SHARED.filter((name) => (document[name] ?? null) !== null).map((name) => [name, document[name]]),
+  );
+  const definition = {
+    // The registry reports what is missing here, with the place of the document.
+    ...(shared as unknown as Pick<ToolDefinition, 'name' | 'description' | 'inputSchema'>),
+    ...optional('effect', effect),
+    ...optional('timeoutMs', timeoutMs),
+    execute: async (args: Json, context: Parameters<NonNullable<ToolDefinition['execute']>>[1]) => {
+      if (plan === null) throw new Error('The request of this tool was not readable.');
+      return callDeclaredTool(plan, args, context, deps);
+    },
+  };
+  return { definition, problems };
+};

@@ -1,0 +1,79 @@
+import { lookup as systemLookup } from 'node:dns/promises';
+import { isIP, type LookupFunction } from 'node:net';
+import { Agent } from 'undici';
+import { isPublicAddress } from './address.ts';
+import { OutboundError } from './outbound-error.ts';
+
+export interface ResolvedAddress {
+  readonly address: string;
+  readonly family: number;
+}
+
+/** Every address of a host name, in the order to try them. */
+export type HostResolver = (hostname: string) => Promise<readonly ResolvedAddress[]>;
+
+export interface EgressOptions {
+  /** `Service:Egress:AllowPrivateNetworkTargets`. */
+  readonly allowPrivate: boolean;
+  /** Default: the operating system's resolver, hosts file included. */
+  readonly resolve?: HostResolver;
+}
+
+const resolveBySystem: HostResolver = (hostname) => systemLookup(hostname, { all: true });
+
+const isLocalName = (host: string): boolean => host === 'localhost' || host.endsWith('.localhost');
+
+/**
+ * Checks what a URL tells without a lookup: the scheme, and a host that is an IP literal in any notation or a name of
+ * this host. `scheme`: neither http nor https. `private`: not on the public internet. Null: no objection; a host name
+ * is checked once more when it is resolved.
+ */
+export const checkUrlTarget = (url: URL): 'scheme' | 'private' | null => {
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'scheme';
+  // The parser has already turned 0x7f.1, 2130706433 and full-width digits into dotted form.
+  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
+  if (isLocalName(host.toLowerCase())) return 'private';
+  return isIP(host) !== 0 && !isPublicAddress(host) ? 'private' : null;
+};
+
+/** Node's lookup for a socket: the addresses that it connects to are the ones that were checked. */
+const checkedLookup =
+  (resolve: HostResolver, allowPrivate: boolean): LookupFunction =>
+  (hostname, options, callback) => {
+    const fail = (error: OutboundError): void => callback(error, options.all === true ? [] : '', 0);
+    resolve(hostname).then(
+      (addresses) => {
+        const wanted = options.family === 4 || options.family === 6 ? options.family : null;
+        const usable = addresses.filter(({ family }) => wanted === null || family === wanted);
+        // One private address among public ones is refused too: which one a socket takes is chance.
+        if (!allowPrivate && addresses.some(({ address }) => !isPublicAddress(address)))
+          fail(new OutboundError('target-not-allowed'));
+        else if (usable[0] === undefined) fail(new OutboundError('unresolved'));
+        else if (options.all === true)
+          callback(
+            null,
+            usable.map(({ address, family }) => ({ address, family })),
+          );
+        else callback(null, usable[0].address, usable[0].family);
+      },
+      (cause: unknown) => fail(new OutboundError('unresolved', cause)),
+    );
+  };
+
+/** Connections of one origin that are kept for the next request; more are opened when needed and closed after. */
+const KEPT_OPEN_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/**
+ * A dispatcher whose every connection goes to a checked address. It follows no redirect and knows no proxy. A literal
+ * address never reaches the lookup, so callers check the URL with `checkUrlTarget` first.
+ */
+export const createEgressAgent = (options: EgressOptions): Agent =>
+  new Agent({
+    allowH2: false,
+    keepAliveTimeout: KEPT_OPEN_MS,
+    connect: {
+      timeout: CONNECT_TIMEOUT_MS,
+      lookup: checkedLookup(options.resolve ?? resolveBySystem, options.allowPrivate),
+    },
+  });
