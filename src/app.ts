@@ -1,26 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { parseDefinitionDocuments } from './client/definition-documents.ts';
-import { AcpError } from './contract/errors.ts';
+import type { Operation } from './contract/operation.ts';
+import type { CallerRequest } from './core/caller-request.ts';
 import { ConfigError, type LoadedConfig, remoteAccessProblem } from './core/config/index.ts';
 import type { Principal } from './core/context.ts';
+import { parseDefinitionDocuments } from './core/definition-documents.ts';
 import { type Caller, createDispatch, type Dispatch } from './core/dispatch.ts';
 import { newId } from './core/ids.ts';
 import { loadModule } from './core/load-module.ts';
 import { createLogger, type Logger } from './core/logger.ts';
-import { version } from './core/version.ts';
 import { type OpenedStorage, openStorage } from './db/open-storage.ts';
 import { storeOptions } from './db/store-options.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
 import { createJobStore } from './features/jobs/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { platformFeature } from './features/platform/index.ts';
-import { runsFeature } from './features/runs/index.ts';
-import { preflightCheck } from './features/runs/preflight.ts';
+import { preflightCheck, runsFeature } from './features/runs/index.ts';
+
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
 import { createSessionStore, createSessionTurns, sessionTexts } from './features/sessions/index.ts';
 import { loadHostTools, toolsFeature } from './features/tools/index.ts';
-import { createHttpServer, type HttpServer } from './http/server.ts';
 import { operations } from './operations.ts';
 import { createModelProviders } from './providers/models/index.ts';
 import { createJobWorker } from './scheduler/job-worker.ts';
@@ -37,7 +36,13 @@ export interface App {
   readonly dispatch: Dispatch;
   /** The caller of commands in process: who can open the store has full authority in the default tenant. */
   readonly localCaller: Caller;
-  listen(): Promise<{ readonly url: string }>;
+  readonly config: LoadedConfig;
+  readonly log: Logger;
+  /** The caller of a transport's request; an operation without a role never refuses one. */
+  authenticate(request: CallerRequest, operation?: Operation): Caller | Promise<Caller>;
+  health(): Promise<{ readonly status: 'Healthy' | 'Degraded' | 'Unhealthy'; readonly draining: boolean }>;
+  /** Called once the service listens: tells other processes where, and lets the worker take jobs. */
+  started(url: string): void;
   /** Starts no more runs and waits for those in progress, at most `Drain:Timeout`; the rest ends as `shutdown`. */
   drain(): Promise<void>;
   close(): Promise<void>;
@@ -64,13 +69,6 @@ const localPrincipal: Principal = {
   permissions: null,
 };
 
-const listenAddress = (url: string): { host: string; port: number } => {
-  const { hostname: host, port, protocol } = new URL(url);
-  if (protocol !== 'http:')
-    throw new AcpError('validation-failed', 'Host:Url must be an http address: TLS is left to a proxy in front of the service.');
-  return { host: host.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : Number(port) };
-};
-
 /** The composition root: configuration → store → features → dispatch. Throws before anything listens. */
 export const createApp = async ({ config, mode, ...options }: AppOptions): Promise<App> => {
   const { Service, Host } = config.values;
@@ -87,7 +85,12 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const codeAgents = await loadCodeAgents(Host.Agents, { ...references, parse: parseDefinitionDocuments });
   for (const warning of codeAgents.warnings) log.warn({ ...warning }, 'An agent of the host has a warning');
 
-  const opened: OpenedStorage = await openStorage({ ...storeOptions(config.values, cwd), now, log, waitMs: mode === 'local' ? 5000 : 1000 });
+  const opened: OpenedStorage = await openStorage({
+    ...storeOptions(config.values, cwd),
+    now,
+    log,
+    waitMs: mode === 'local' ? 5000 : 1000,
+  });
   const { storage } = opened;
   try {
     const sessionStore = createSessionStore(storage);
@@ -112,7 +115,9 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       jobs,
       authorizer: hostTools.authorizer,
       preflight: Service.Preflight.Enabled
-        ? preflightCheck(Service.Preflight.ReserveRatio, (tenantId, sessionId) => sessionTexts(sessionStore, tenantId, sessionId))
+        ? preflightCheck(Service.Preflight.ReserveRatio, (tenantId, sessionId) =>
+            sessionTexts(sessionStore, tenantId, sessionId),
+          )
         : null,
       lifecycle,
       log,
@@ -165,14 +170,16 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     // With pending migrations the tables may be missing: nothing is recovered and nothing served but health.
     const ready = opened.pending.length === 0;
     if (ready) {
-      const problem = remoteAccessProblem(config, { hasActiveApiKey: await security.hasActiveKey(), hasAuthorizationHandler: false });
+      const problem = remoteAccessProblem(config, {
+        hasActiveApiKey: await security.hasActiveKey(),
+        hasAuthorizationHandler: false,
+      });
       if (mode === 'serve' && problem !== null) throw new ConfigError([problem]);
       const report = await runs.recover();
       if (report.orphanedRuns > 0 || report.requeuedRuns > 0)
         log.warn({ ...report }, 'The last owner of the store ended without closing its runs');
     }
 
-    let server: HttpServer | null = null;
     const drain = async (): Promise<void> => {
       lifecycle.draining = true;
       worker.stop();
@@ -191,28 +198,18 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     return {
       dispatch,
       localCaller: { principal: localPrincipal, tenantId: Service.DefaultTenantId },
-      async listen() {
-        server = createHttpServer({
-          dispatch,
-          prefix: Host.Prefix,
-          version,
-          title: 'acp',
-          authenticate: (request, operation) =>
-            operation?.role === null ? security.identity.metaCaller(request) : security.identity.authenticate(request),
-          health: async () => ({ status: ready ? 'Healthy' : 'Unhealthy', draining: lifecycle.draining }),
-          livePath: Host.Health.LivePath,
-          readyPath: Host.Health.ReadyPath,
-          log,
-        });
-        const { url } = await server.listen(listenAddress(Host.Url));
+      config,
+      log,
+      authenticate: (request, operation) =>
+        operation?.role === null ? security.identity.metaCaller(request) : security.identity.authenticate(request),
+      health: async () => ({ status: ready ? 'Healthy' : 'Unhealthy', draining: lifecycle.draining }),
+      started(url) {
         opened.ownership?.announce(url);
         if (works && ready) worker.start();
-        return { url };
       },
       drain,
       async close() {
         await drain();
-        await server?.close();
         sessions.close();
         runs.close();
         await providers.close();

@@ -146,4 +146,5 @@ export const toProblem = (error: AcpError, instance: string, requestId: string):
   };
 };
 
-export const isErrorCode = (value: unknown): value is ErrorCode => typeof value === 'string' && Object.hasOwn(errorTable, value);
+export const isErrorCode = (value: unknown): value is ErrorCode =>
+  typeof value === 'string' && Object.hasOwn(errorTable, value);

@@ -57,9 +57,10 @@ export interface OperationInput<O extends Operation> {
 }
 
 type Replies<R> = {
-  [S in keyof R & number]: { readonly status: S; readonly headers?: Readonly<Record<string, string>> } & (R[S] extends TSchema
-    ? { readonly body: Static<R[S]> }
-    : { readonly body?: undefined });
+  [S in keyof R & number]: {
+    readonly status: S;
+    readonly headers?: Readonly<Record<string, string>>;
+  } & (R[S] extends TSchema ? { readonly body: Static<R[S]> } : { readonly body?: undefined });
 }[keyof R & number];
 
 /** An event of a server-sent stream. `id` is the sequence in the run's log; the `error` frame has none. */
@@ -93,7 +94,9 @@ export interface FrameSource {
   ): () => void;
 }
 
-export type OperationReply<O extends Operation> = Replies<O['responses']> | (O['stream'] extends TSchema ? StreamReply : never);
+export type OperationReply<O extends Operation> =
+  | Replies<O['responses']>
+  | (O['stream'] extends TSchema ? StreamReply : never);
 
 export const ok = <T>(body: T, headers?: Readonly<Record<string, string>>) =>
   headers === undefined ? ({ status: 200, body } as const) : ({ status: 200, body, headers } as const);

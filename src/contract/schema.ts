@@ -8,7 +8,8 @@ export const closed = <const P extends TProperties>(properties: P, options: Reco
 export const nullable = <T extends TSchema>(schema: T, options: Record<string, unknown> = {}) => {
   const plain = schema as unknown as Record<string, unknown>;
   const type = plain['type'];
-  if (Array.isArray(plain['enum'])) return Type.Unsafe<Static<T> | null>({ ...plain, enum: [...plain['enum'], null], ...options });
+  if (Array.isArray(plain['enum']))
+    return Type.Unsafe<Static<T> | null>({ ...plain, enum: [...plain['enum'], null], ...options });
   if (typeof type === 'string') return Type.Unsafe<Static<T> | null>({ ...plain, type: [type, 'null'], ...options });
   return Type.Unsafe<Static<T> | null>({ anyOf: [schema, { type: 'null' }], ...options });
 };
@@ -21,7 +22,8 @@ export const Uuid = Type.String({ format: 'uuid', description: 'UUID; ids made b
 export const Time = Type.String({ format: 'date-time', description: 'RFC 3339, UTC, milliseconds' });
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 export const JsonValue = Type.Unsafe<Json>({ description: 'Any JSON value' });
-export const Int32 = (options: Record<string, unknown> = {}) => Type.Integer({ minimum: 1, maximum: 2_147_483_647, ...options });
+export const Int32 = (options: Record<string, unknown> = {}) =>
+  Type.Integer({ minimum: 1, maximum: 2_147_483_647, ...options });
 
 export const namePattern = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
 export const sessionIdPattern = '^[A-Za-z0-9._:-]{1,128}$';
@@ -33,7 +35,13 @@ export const pagingQuery = {
   take: Type.Optional(Type.Integer({ description: 'Rows to return, default 50, clamped to 1..200' })),
 };
 
-export const clampPaging = (query: { readonly skip?: number; readonly take?: number }): { skip: number; take: number } => ({
+export const clampPaging = (query: {
+  readonly skip?: number;
+  readonly take?: number;
+}): { skip: number; take: number } => ({
   skip: Math.min(Math.max(query.skip ?? 0, 0), Number.MAX_SAFE_INTEGER),
   take: Math.min(Math.max(query.take ?? 50, 1), 200),
 });
+
+/** Path parameter of operations on one agent. */
+export const AgentName = Type.Object({ name: Type.String({ pattern: namePattern }) });

@@ -59,9 +59,13 @@ export const operationEntries = (table: ApiTable): OperationEntry[] =>
 
 const requireAuthority = (principal: Principal, role: Role, scope: ApiKeyScope | null): void => {
   if (principal.role === null || !roleAtLeast(principal.role, role))
-    throw new AcpError('insufficient-role', `This operation needs the role ${role}.`, { details: { requiredRole: role } });
+    throw new AcpError('insufficient-role', `This operation needs the role ${role}.`, {
+      details: { requiredRole: role },
+    });
   if (scope !== null && principal.scopes !== null && !principal.scopes.has(scope))
-    throw new AcpError('insufficient-scope', `This operation needs the scope ${scope}.`, { details: { requiredScope: scope } });
+    throw new AcpError('insufficient-scope', `This operation needs the scope ${scope}.`, {
+      details: { requiredScope: scope },
+    });
 };
 
 type Part = 'params' | 'query' | 'headers' | 'body';
@@ -84,7 +88,8 @@ const checkPart = (part: Part, checker: Checker, value: unknown): unknown => {
   const errors: readonly FieldError[] = checker.errors(normalized);
   const where = part === 'body' ? 'body' : part === 'params' ? 'path' : part === 'query' ? 'query' : 'headers';
   const first = errors[0];
-  const detail = first === undefined || first.path === '' ? `The ${where} is not valid.` : `${first.path} ${first.message}.`;
+  const detail =
+    first === undefined || first.path === '' ? `The ${where} is not valid.` : `${first.path} ${first.message}.`;
   throw new AcpError('validation-failed', detail, { details: { errors } });
 };
 

@@ -35,8 +35,25 @@ export const newId = (now: number = Date.now()): string => {
   const ms = lastMs;
   const high = Math.floor(ms / 0x1_0000);
   return (
-    byte(high >>> 24) + byte(high >>> 16) + byte(high >>> 8) + byte(high) + '-' + byte(ms >>> 8) + byte(ms) + '-' +
-    byte(0x70 | (counter >>> 8)) + byte(counter) + '-' + byte(0x80 | (random() & 0x3f)) + byte(random()) + '-' +
-    byte(random()) + byte(random()) + byte(random()) + byte(random()) + byte(random()) + byte(random())
+    byte(high >>> 24) +
+    byte(high >>> 16) +
+    byte(high >>> 8) +
+    byte(high) +
+    '-' +
+    byte(ms >>> 8) +
+    byte(ms) +
+    '-' +
+    byte(0x70 | (counter >>> 8)) +
+    byte(counter) +
+    '-' +
+    byte(0x80 | (random() & 0x3f)) +
+    byte(random()) +
+    '-' +
+    byte(random()) +
+    byte(random()) +
+    byte(random()) +
+    byte(random()) +
+    byte(random()) +
+    byte(random())
   );
 };

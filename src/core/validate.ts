@@ -31,16 +31,18 @@ const normalizeEnum = (words: readonly unknown[]): Normalize => {
   return (value) => (typeof value === 'string' ? (byLower.get(value.toLowerCase()) ?? value) : value);
 };
 
-const normalizeMembers = (members: ReadonlyMap<string, Normalize>): Normalize => (value) => {
-  if (!isRecord(value)) return value;
-  let copy: Record<string, unknown> | undefined;
-  for (const [name, normalize] of members) {
-    if (!Object.hasOwn(value, name)) continue;
-    const next = normalize(value[name]);
-    if (next !== value[name]) copy = { ...(copy ?? value), [name]: next };
-  }
-  return copy ?? value;
-};
+const normalizeMembers =
+  (members: ReadonlyMap<string, Normalize>): Normalize =>
+  (value) => {
+    if (!isRecord(value)) return value;
+    let copy: Record<string, unknown> | undefined;
+    for (const [name, normalize] of members) {
+      if (!Object.hasOwn(value, name)) continue;
+      const next = normalize(value[name]);
+      if (next !== value[name]) copy = { ...(copy ?? value), [name]: next };
+    }
+    return copy ?? value;
+  };
 
 /** Null when nothing below the schema needs normalizing, so that most values are passed through untouched. */
 const normalizer = (schema: SchemaShape, fromText: boolean): Normalize | null => {
@@ -86,7 +88,10 @@ const fieldErrors = (error: RawError): FieldError[] => {
   const path = memberPath(error.instancePath);
   const { params } = error;
   if (error.keyword === 'additionalProperties' && Array.isArray(params['additionalProperties']))
-    return params['additionalProperties'].map((name) => ({ path: join(path, String(name)), message: 'is not a known field' }));
+    return params['additionalProperties'].map((name) => ({
+      path: join(path, String(name)),
+      message: 'is not a known field',
+    }));
   if (error.keyword === 'required' && Array.isArray(params['requiredProperties']))
     return params['requiredProperties'].map((name) => ({ path: join(path, String(name)), message: 'is required' }));
   if (error.keyword === 'enum' && Array.isArray(params['allowedValues']))

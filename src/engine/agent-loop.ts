@@ -13,14 +13,20 @@ export interface LoopResult {
 }
 
 /** The user's message of this turn: its documents first, apart from the text. */
-export const userMessage = (run: Pick<ActiveRun['plan'], 'id' | 'message' | 'documents'>, messageId: string, now: number): ChatMessage => ({
+export const userMessage = (
+  run: Pick<ActiveRun['plan'], 'id' | 'message' | 'documents'>,
+  messageId: string,
+  now: number,
+): ChatMessage => ({
   messageId,
   role: 'User',
   runId: run.id,
   createdAt: isoTime(now),
   interrupted: false,
   contents: [
-    ...run.documents.map((document): ContentPart => ({ type: 'Document', name: document.name, text: document.content })),
+    ...run.documents.map(
+      (document): ContentPart => ({ type: 'Document', name: document.name, text: document.content }),
+    ),
     { type: 'Text', text: run.message ?? '' },
   ],
 });
@@ -46,7 +52,11 @@ export const agentLoop = async (run: ActiveRun, ports: EnginePorts, children: Ch
     run.messages.push(assistantMessage(run, turn, ports.now()));
     if (turn.toolCalls.length === 0) {
       if (turn.finish.finishReason === 'ContentFilter')
-        throw new RunFailure('ContentFiltered', 'content_filtered', `Provider "${run.target.provider.name}" filtered the content.`);
+        throw new RunFailure(
+          'ContentFiltered',
+          'content_filtered',
+          `Provider "${run.target.provider.name}" filtered the content.`,
+        );
       return { output: turn.text, finishReason: withTools ? turn.finish.finishReason : 'Iterations' };
     }
     const parts = await toolTurn(run, ports, turn.toolCalls, children, streak);

@@ -1,7 +1,7 @@
 import { AcpError } from '../contract/errors.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from './active-run.ts';
 import type { ChildCaller } from './agent-tool.ts';
-import { CompileError, type CompiledAgent } from './compiled-agent.ts';
+import { type CompiledAgent, CompileError } from './compiled-agent.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { RunFailure } from './run-failure.ts';
 import { ToolError } from './tools/tool.ts';
@@ -52,7 +52,12 @@ const answerOf = (agentName: string, outcome: RunOutcome): string => {
 };
 
 /** Waits for the child within the caller's two limits: when it is asked to stop, and when the caller goes on without it. */
-const waitFor = async (ports: EnginePorts, parent: ActiveRun, child: ActiveRun, agentName: string): Promise<RunOutcome> => {
+const waitFor = async (
+  ports: EnginePorts,
+  parent: ActiveRun,
+  child: ActiveRun,
+  agentName: string,
+): Promise<RunOutcome> => {
   const own = parent.plan.agent.subAgents;
   const deadlineMs = own.childDeadlineMs ?? ports.settings.childDeadlineMs;
   const waitMs = own.waitTimeoutMs ?? ports.settings.waitTimeoutMs;
@@ -64,7 +69,11 @@ const waitFor = async (ports: EnginePorts, parent: ActiveRun, child: ActiveRun, 
       timers.push(
         setTimeout(() => {
           timedOut('Deadline', deadlineMs);
-          const failure = new RunFailure('Timeout', 'child_deadline', `The run did not finish within ${deadlineMs} ms.`);
+          const failure = new RunFailure(
+            'Timeout',
+            'child_deadline',
+            `The run did not finish within ${deadlineMs} ms.`,
+          );
           child.stop({ kind: 'fail', failure });
         }, deadlineMs),
       );
@@ -91,7 +100,9 @@ export const createChildCaller = (ports: EnginePorts, start: (plan: RunPlan) => 
     try {
       plan = childPlan(ports, parent, agent, message);
     } catch (error) {
-      throw new ToolError(`Agent "${agentName}" needs parameters and cannot be called by another agent.`, { cause: error });
+      throw new ToolError(`Agent "${agentName}" needs parameters and cannot be called by another agent.`, {
+        cause: error,
+      });
     }
     const refusal = parent.budget.admitChild(parent.depth + 1);
     if (refusal !== null) throw new ToolError(refusal);

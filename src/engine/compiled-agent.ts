@@ -1,4 +1,10 @@
-import type { ModelCatalogEntry, ModelJson, ModelProvider, ModelResponseFormat, ModelTool } from '../providers/models/model-provider.ts';
+import type {
+  ModelCatalogEntry,
+  ModelJson,
+  ModelProvider,
+  ModelResponseFormat,
+  ModelTool,
+} from '../providers/models/model-provider.ts';
 import type { RegisteredTool } from './tools/registry.ts';
 
 /** What the engine needs of an agent: references resolved, defaults applied, nothing left to look up. Immutable and cached. */
@@ -55,7 +61,11 @@ export class CompileError extends Error {
   readonly version: number;
   readonly findings: readonly { readonly path: string; readonly message: string }[];
 
-  constructor(agentName: string, version: number, findings: readonly { readonly path: string; readonly message: string }[]) {
+  constructor(
+    agentName: string,
+    version: number,
+    findings: readonly { readonly path: string; readonly message: string }[],
+  ) {
     super(`Agent "${agentName}" does not compile: ${findings.map((finding) => finding.message).join(' ')}`);
     this.name = 'CompileError';
     this.version = version;

@@ -1,5 +1,11 @@
 import { ModelCallError } from '../providers/models/model-error.ts';
-import type { ModelCall, ModelFinish, ModelPart, ModelPrompt, ModelToolCall } from '../providers/models/model-provider.ts';
+import type {
+  ModelCall,
+  ModelFinish,
+  ModelPart,
+  ModelPrompt,
+  ModelToolCall,
+} from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { ContentPart, ProviderMetadata } from './chat-message.ts';
 import type { CompiledTarget } from './compiled-agent.ts';
@@ -53,7 +59,14 @@ const parseArguments = (text: string) => {
 };
 
 /** Applies one part; the text so far also stays on the run, for the case that it is cut off. */
-const take = (run: ActiveRun, messageId: string, part: ModelPart, into: Collected, live: boolean, reasoning: { text: string }): void => {
+const take = (
+  run: ActiveRun,
+  messageId: string,
+  part: ModelPart,
+  into: Collected,
+  live: boolean,
+  reasoning: { text: string },
+): void => {
   switch (part.type) {
     case 'text-delta':
       into.text += part.text;
@@ -67,7 +80,8 @@ const take = (run: ActiveRun, messageId: string, part: ModelPart, into: Collecte
     case 'reasoning-end': {
       const metadata = part.providerMetadata as ProviderMetadata | undefined;
       // Reasoning goes back to a provider only where it wants it back, which it shows by signing it.
-      if (metadata !== undefined) into.contents.push({ type: 'Reasoning', text: reasoning.text, providerMetadata: metadata });
+      if (metadata !== undefined)
+        into.contents.push({ type: 'Reasoning', text: reasoning.text, providerMetadata: metadata });
       reasoning.text = '';
       return;
     }
@@ -94,7 +108,8 @@ const callTarget = async (
   if (streams) {
     for await (const part of target.provider.stream(call)) take(run, messageId, part, into, true, reasoning);
   } else {
-    for (const part of await target.provider.generate(call)) take(run, messageId, part, into, run.plan.isStreaming, reasoning);
+    for (const part of await target.provider.generate(call))
+      take(run, messageId, part, into, run.plan.isStreaming, reasoning);
   }
 };
 
@@ -146,7 +161,12 @@ const callWithFallbacks = async (
 };
 
 /** One model call: budget first, then deltas as they come, then the whole message and its usage. */
-export const modelTurn = async (run: ActiveRun, ports: EnginePorts, prompt: ModelPrompt, withTools: boolean): Promise<ModelTurn> => {
+export const modelTurn = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  prompt: ModelPrompt,
+  withTools: boolean,
+): Promise<ModelTurn> => {
   run.budget.check();
   run.modelCalls += 1;
   run.partialText = '';

@@ -76,7 +76,8 @@ const sum = (terms: readonly (number | null)[]): number | null =>
 export const costOf = (usage: ModelUsage, prices: UnitPrices): CostMicros => {
   const cached = usage.cachedInputTokens ?? 0;
   const splits = prices.cachedInput !== null && usage.cachedInputTokens !== null;
-  const fullInput = usage.inputTokens === null ? null : splits ? Math.max(usage.inputTokens - cached, 0) : usage.inputTokens;
+  const fullInput =
+    usage.inputTokens === null ? null : splits ? Math.max(usage.inputTokens - cached, 0) : usage.inputTokens;
   const input = term(fullInput, prices.input);
   const output = term(usage.outputTokens, prices.output);
   const cachedInput = splits ? term(cached, prices.cachedInput) : null;

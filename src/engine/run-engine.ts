@@ -26,7 +26,12 @@ export interface RunEngine {
   shutdown(): Promise<void>;
 }
 
-const opened = (run: ActiveRun, ports: EnginePorts, status: OpenedRun['status'], input: readonly ChatMessage[] | null): OpenedRun => {
+const opened = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  status: OpenedRun['status'],
+  input: readonly ChatMessage[] | null,
+): OpenedRun => {
   const { plan } = run;
   return {
     id: run.id,
@@ -72,7 +77,12 @@ const appendStart = (run: ActiveRun): void => {
 type Ending =
   | { readonly status: 'Completed'; readonly result: LoopResult }
   | { readonly status: 'Failed'; readonly failure: RunFailure }
-  | { readonly status: 'Canceled'; readonly cause: CancelCause; readonly by: string | null; readonly failure: RunFailure };
+  | {
+      readonly status: 'Canceled';
+      readonly cause: CancelCause;
+      readonly by: string | null;
+      readonly failure: RunFailure;
+    };
 
 const canceledEnding = (reason: Extract<StopReason, { kind: 'cancel' }>): Ending => ({
   status: 'Canceled',
@@ -111,7 +121,8 @@ const interruptedMessages = (run: ActiveRun, ports: EnginePorts): ChatMessage[] 
 const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending, session: SessionTurn | null) => {
   if (session === null) return [];
   if (ending.status === 'Completed') return session.save(run.messages, ports.now());
-  if (ending.status === 'Canceled' && ending.cause !== 'RolledBack') return session.save(interruptedMessages(run, ports), ports.now());
+  if (ending.status === 'Canceled' && ending.cause !== 'RolledBack')
+    return session.save(interruptedMessages(run, ports), ports.now());
   return session.release();
 };
 
@@ -127,7 +138,12 @@ export const structuredOutput = (run: ActiveRun, output: string): unknown => {
   }
 };
 
-const terminalEvent = (run: ActiveRun, ports: EnginePorts, ending: Ending, durationMs: number): [string, Record<string, unknown>] => {
+const terminalEvent = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  ending: Ending,
+  durationMs: number,
+): [string, Record<string, unknown>] => {
   const usage = reportedUsage(run.usage);
   const cost = run.cost === null ? null : publicCost(run.cost, ports.prices.currency);
   if (ending.status === 'Completed')
@@ -148,13 +164,24 @@ const terminalEvent = (run: ActiveRun, ports: EnginePorts, ending: Ending, durat
 };
 
 const logFailure = (run: ActiveRun, ports: EnginePorts, failure: RunFailure): void => {
-  const fields = { runId: run.id, requestId: run.plan.requestId, tenantId: run.plan.tenantId, type: failure.type, error: failure.cause };
+  const fields = {
+    runId: run.id,
+    requestId: run.plan.requestId,
+    tenantId: run.plan.tenantId,
+    type: failure.type,
+    error: failure.cause,
+  };
   if (failure.errorClass === 'Unknown') ports.log.error(fields, 'A run failed because of an internal error');
   else ports.log.info(fields, 'A run failed');
 };
 
 /** Writes the end of a run: session, row and terminal event in one unit. */
-const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending, session = run.session): Promise<RunOutcome> => {
+const closeRun = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  ending: Ending,
+  session = run.session,
+): Promise<RunOutcome> => {
   const now = ports.now();
   const durationMs = now - run.startedAt;
   const usage = reportedUsage(run.usage);
@@ -182,7 +209,11 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending, sess
   });
   const result = await run.log.close(type, members, [...sessionStatements(run, ports, ending, session), ...closed]);
   if (result === 'conflict') {
-    const conflict = new RunFailure('Infrastructure', 'session_conflict', 'The session was changed by another turn meanwhile.');
+    const conflict = new RunFailure(
+      'Infrastructure',
+      'session_conflict',
+      'The session was changed by another turn meanwhile.',
+    );
     return closeRun(run, ports, { status: 'Failed', failure: conflict }, null);
   }
   return {
@@ -284,7 +315,9 @@ export const createRunEngine = (ports: EnginePorts): RunEngine => {
     cancel: (run, cause, by) => run.stop({ kind: 'cancel', cause, by }),
     idle,
     async shutdown() {
-      const failure = new RunFailure('Infrastructure', 'shutdown', 'The service stopped before the run had finished.', { retryAfterMs: 5000 });
+      const failure = new RunFailure('Infrastructure', 'shutdown', 'The service stopped before the run had finished.', {
+        retryAfterMs: 5000,
+      });
       for (const run of runs.values()) run.stop({ kind: 'fail', failure });
       await idle();
     },

@@ -64,7 +64,10 @@ export const fingerprint = (errorClass: string, type: string, message: string): 
 export const toRunFailure = (error: unknown): RunFailure => {
   if (error instanceof RunFailure) return error;
   if (error instanceof ModelCallError)
-    return new RunFailure(error.errorClass, error.type, error.message, { cause: error, retryAfterMs: error.retryAfterMs });
+    return new RunFailure(error.errorClass, error.type, error.message, {
+      cause: error,
+      retryAfterMs: error.retryAfterMs,
+    });
   return new RunFailure('Unknown', 'internal', 'The run failed because of an internal error.', { cause: error });
 };
 
@@ -99,4 +102,5 @@ const codesByClass: Readonly<Record<RunErrorClass, ErrorCode>> = {
 };
 
 /** The problem code with which a failed run answers a JSON caller. */
-export const problemCode = (errorClass: RunErrorClass, type: string): ErrorCode => codesByType[type] ?? codesByClass[errorClass];
+export const problemCode = (errorClass: RunErrorClass, type: string): ErrorCode =>
+  codesByType[type] ?? codesByClass[errorClass];

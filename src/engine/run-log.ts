@@ -158,7 +158,11 @@ export class RunLog implements LazyUnit {
    * The terminal event and what is stored with it, in one unit. `conflict`: a conditional statement did not hold,
    * nothing of the unit was written, and the log waits for another `close`.
    */
-  close(type: string, members: Readonly<Record<string, unknown>>, statements: readonly Statement[]): Promise<CloseResult> {
+  close(
+    type: string,
+    members: Readonly<Record<string, unknown>>,
+    statements: readonly Statement[],
+  ): Promise<CloseResult> {
     this.append(type, members);
     return new Promise((resolve) => {
       this.#closing = { statements, resolve };

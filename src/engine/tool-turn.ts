@@ -38,7 +38,9 @@ const idempotencyKey = (run: ActiveRun, call: ModelToolCall, seen: Map<string, n
 const resolveTool = (run: ActiveRun, call: ModelToolCall, children: ChildCaller): RegisteredTool | undefined => {
   const compiled = run.plan.agent.tools.get(call.toolName);
   if (compiled === undefined) return undefined;
-  return compiled.kind === 'tool' ? compiled.tool : agentTool(call.toolName, compiled.agentName, run, call.toolCallId, children);
+  return compiled.kind === 'tool'
+    ? compiled.tool
+    : agentTool(call.toolName, compiled.agentName, run, call.toolCallId, children);
 };
 
 const settlementOf = (run: ActiveRun, ports: EnginePorts, outcome: ToolOutcome): ToolCallSettlement => {
@@ -195,7 +197,10 @@ const runCall = async (
   });
   announceSettled(run, ports, call, outcome);
   const settlement = settlementOf(run, ports, outcome);
-  const statements = entry === null ? journal.toolRefused(entryFor(outcome.arguments), settlement) : journal.toolSettled(entry, settlement);
+  const statements =
+    entry === null
+      ? journal.toolRefused(entryFor(outcome.arguments), settlement)
+      : journal.toolSettled(entry, settlement);
   // Not awaited: it is committed with the frames above, before any of them is delivered.
   run.log.write(statements).catch((error: unknown) => writeFailed(run, ports, error));
   const succeeded = outcome.status === 'succeeded';
@@ -217,8 +222,16 @@ const countStreak = (streak: ErrorStreak, outcome: ToolOutcome, call: ModelToolC
   streak.count += 1;
   if (streak.count <= ports.settings.maxConsecutiveToolErrors) return;
   if (outcome.status === 'timed_out')
-    throw new RunFailure('ToolTimeout', 'tool_timeout', `Tool "${call.toolName}" timed out, as the last of ${streak.count} failed calls in a row.`);
-  throw new RunFailure('ToolError', 'tool_error', `Tool "${call.toolName}" failed, as the last of ${streak.count} failed calls in a row.`);
+    throw new RunFailure(
+      'ToolTimeout',
+      'tool_timeout',
+      `Tool "${call.toolName}" timed out, as the last of ${streak.count} failed calls in a row.`,
+    );
+  throw new RunFailure(
+    'ToolError',
+    'tool_error',
+    `Tool "${call.toolName}" failed, as the last of ${streak.count} failed calls in a row.`,
+  );
 };
 
 /** The calls of one model turn, one after another or side by side; results come back in the model's order. */

@@ -60,10 +60,12 @@ export class TreeBudget {
   admitChild(depth: number): string | null {
     const { maxDepth, maxTotalRuns } = this.#limits;
     if (depth > maxDepth) return `The call is too deep: agents may call each other ${maxDepth} levels deep.`;
-    if (maxTotalRuns > 0 && this.#children >= maxTotalRuns) return `The run tree has used its ${maxTotalRuns} agent calls.`;
+    if (maxTotalRuns > 0 && this.#children >= maxTotalRuns)
+      return `The run tree has used its ${maxTotalRuns} agent calls.`;
     this.#children += 1;
     return null;
   }
 }
 
-export const budgetExceeded = (message: string): RunFailure => new RunFailure('QuotaExceeded', 'budget_exceeded', message);
+export const budgetExceeded = (message: string): RunFailure =>
+  new RunFailure('QuotaExceeded', 'budget_exceeded', message);

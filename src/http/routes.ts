@@ -160,6 +160,14 @@ export const methodsFor = (entries: readonly OperationEntry[]): ((path: string) 
     [...new Set(patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort();
 };
 
+const refuseUnknown = ({ raw }: FastifyRequest, exchange: Exchange, log: Logger): void => {
+  sendProblem(exchange, new AcpError('not-found', 'There is nothing at this path.'), log);
+  discardRest(raw);
+};
+
+/** `/items/` is not the item without a name, though the router sees it so. */
+const hasEmptyParameter = ({ params }: FastifyRequest): boolean => Object.values(params as object).includes('');
+
 /** One route for each operation of the table. */
 export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions): void => {
   for (const entry of options.dispatch.entries) {
@@ -169,7 +177,9 @@ export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions):
       url: options.prefix + entry.operation.path.replace(/\{([^}]+)\}/g, ':$1'),
       handler: (request, reply) => {
         reply.hijack();
-        void serve(options, route, request, exchangeOf(request, reply, options.cors));
+        const exchange = exchangeOf(request, reply, options.cors);
+        if (hasEmptyParameter(request)) refuseUnknown(request, exchange, options.log);
+        else void serve(options, route, request, exchange);
       },
     });
   }
@@ -188,9 +198,11 @@ export const addFallback = (
     const methods = exchange.path.startsWith(options.prefix)
       ? [...operationMethods(exchange.path.slice(options.prefix.length)), ...pageMethods(exchange.path)]
       : pageMethods(exchange.path);
-    if (methods.length === 0)
-      sendProblem(exchange, new AcpError('not-found', 'There is nothing at this path.'), options.log);
-    else if (options.cors !== null && exchange.headers !== null && isPreflight(request.raw))
+    if (methods.length === 0) {
+      refuseUnknown(request, exchange, options.log);
+      return;
+    }
+    if (options.cors !== null && exchange.headers !== null && isPreflight(request.raw))
       sendEmpty(exchange, 204, options.cors.preflightFields(methods));
     else {
       const error = new AcpError('method-not-allowed', `This path takes ${methods.join(', ')}.`);

@@ -19,7 +19,13 @@ export interface LaneChoice {
 /** What a worker needs of the store. Times are epoch milliseconds; writes of a lost lease change nothing. */
 export interface JobQueue {
   /** Takes due jobs atomically, oldest first. */
-  claim(owner: string, now: number, leaseUntil: number, limit: number, lanes: LaneChoice): Promise<readonly QueuedJob[]>;
+  claim(
+    owner: string,
+    now: number,
+    leaseUntil: number,
+    limit: number,
+    lanes: LaneChoice,
+  ): Promise<readonly QueuedJob[]>;
   /** Extends the leases and returns the jobs that are still held. */
   renew(owner: string, ids: readonly string[], leaseUntil: number): Promise<readonly string[]>;
   begin(owner: string, id: string): Promise<void>;

@@ -118,7 +118,13 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       const statement = cache.get(
         `delete from "${name}" where "${keyColumn}" in (select "${keyColumn}" from "${name}" where "${condition.column}" < ? order by "${keyColumn}" limit ?)`,
       );
-      return statement.run(condition.below, limit).changes;
+      // Outside the mutex it would become a part of whatever transaction is open on the connection.
+      const release = await mutex.acquire();
+      try {
+        return statement.run(condition.below, limit).changes;
+      } finally {
+        release();
+      }
     },
     async backup(path) {
       // A writer in another process makes the copy start over after each step, so there all pages go in one step.

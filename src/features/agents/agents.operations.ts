@@ -1,13 +1,12 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
-import { Int32, namePattern } from '../../contract/schema.ts';
-import { AgentRunRequest } from '../runs/run-request.schema.ts';
+import { AgentRunRequest } from '../../contract/run-request.ts';
+import { AgentName, Int32, namePattern } from '../../contract/schema.ts';
 import {
   AgentDefinition,
   AgentDefinitionRequest,
   AgentDescriptor,
   AgentDetailResponse,
-  AgentName,
   AgentRollbackRequest,
   AgentValidationReport,
   AgentVersionDiffResponse,
@@ -122,6 +121,12 @@ export const agentOperations = defineOperations({
     body: AgentRunRequest,
     maxBodyBytes: 4_194_304,
     responses: { 200: ContextWindowEstimate },
-    errors: ['agent-not-found', 'parameter-invalid', 'message-required'],
+    errors: [
+      'agent-not-found',
+      'agent-not-compilable',
+      'parameter-invalid',
+      'message-required',
+      'feature-not-available',
+    ],
   },
 });

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, Int32, type Json, JsonValue, namePattern, nullable, oneOf, Time } from '../../contract/schema.ts';
+import { closed, Int32, type Json, JsonValue, nullable, oneOf, Time } from '../../contract/schema.ts';
 
 // Limits that have their own finding (`too-long`, `value-out-of-range`, …) are checked by the agent rules, so that
 // every finding is reported together; the schema only says what makes a body unreadable: wrong JSON types.
@@ -7,41 +7,59 @@ const text = () => Type.Optional(nullable(Type.String()));
 const names = () => Type.Optional(Type.Array(Type.String()));
 
 export const ModelReference = closed({ provider: Type.String(), model: Type.String() });
+const OpenModelReference = Type.Object({ provider: Type.String(), model: Type.String() });
+
+/** A word that a request may get wrong without being unreadable: the agent rules report it. */
+const openWord = <const V extends readonly string[]>(values: V) =>
+  Type.Unsafe<V[number]>({ type: 'string', description: `One of ${values.join(', ')}`, examples: values });
+type WordSchema = <const V extends readonly string[]>(values: V) => ReturnType<typeof openWord<V>>;
 
 export const responseFormatKinds = ['Text', 'Json', 'JsonSchema'] as const;
-export const AgentResponseFormat = Type.Object({
-  kind: oneOf(responseFormatKinds),
-  schema: Type.Optional(nullable(JsonValue)),
-  schemaName: text(),
-  schemaDescription: text(),
-});
-export type AgentResponseFormat = Static<typeof AgentResponseFormat>;
+const responseFormat = (word: WordSchema) =>
+  Type.Object({
+    kind: word(responseFormatKinds),
+    schema: Type.Optional(nullable(JsonValue)),
+    schemaName: text(),
+    schemaDescription: text(),
+  });
+export type AgentResponseFormat = Static<ReturnType<typeof responseFormat>>;
 
-export const ModelBinding = Type.Object({
-  provider: Type.String({ minLength: 1, maxLength: 128 }),
-  model: Type.String({ minLength: 1, maxLength: 128, description: 'A deployment name for the deployment-based provider' }),
-  temperature: Type.Optional(nullable(Type.Number({ description: '0..2' }))),
-  topP: Type.Optional(nullable(Type.Number({ description: '0..1' }))),
-  maxOutputTokens: Type.Optional(nullable(Type.Integer({ description: 'At least 1' }))),
-  reasoningEffort: text(),
-  providerSettings: Type.Optional(
-    Type.Unsafe<Record<string, Json>>({ type: 'object', description: 'Entries `{provider}.{setting}`' }),
-  ),
-  responseFormat: Type.Optional(nullable(AgentResponseFormat)),
-  fallbacks: Type.Optional(Type.Array(ModelReference, { description: 'At most 5, tried in order' })),
-  responseCache: Type.Optional(nullable(Type.Object({ enabled: Type.Boolean(), lifetimeMs: Type.Optional(Type.Integer()) }))),
-  allowConcurrentToolCalls: Type.Optional(Type.Boolean()),
-});
+const modelBinding = (word: WordSchema, reference: typeof OpenModelReference) =>
+  Type.Object({
+    provider: Type.String({ minLength: 1, description: 'At most 128 characters' }),
+    model: Type.String({
+      minLength: 1,
+      description: 'At most 128 characters; a deployment name for the deployment-based provider',
+    }),
+    temperature: Type.Optional(nullable(Type.Number({ description: '0..2' }))),
+    topP: Type.Optional(nullable(Type.Number({ description: '0..1' }))),
+    maxOutputTokens: Type.Optional(nullable(Type.Integer({ description: 'At least 1' }))),
+    reasoningEffort: text(),
+    providerSettings: Type.Optional(
+      Type.Unsafe<Record<string, Json>>({ type: 'object', description: 'Entries `{provider}.{setting}`' }),
+    ),
+    responseFormat: Type.Optional(nullable(responseFormat(word))),
+    fallbacks: Type.Optional(Type.Array(reference, { description: 'At most 5, tried in order' })),
+    responseCache: Type.Optional(
+      nullable(Type.Object({ enabled: Type.Boolean(), lifetimeMs: Type.Optional(Type.Integer()) })),
+    ),
+    allowConcurrentToolCalls: Type.Optional(Type.Boolean()),
+  });
+const ModelBindingRequest = modelBinding(openWord, OpenModelReference);
+export const ModelBinding = modelBinding(oneOf, ModelReference);
 export type ModelBinding = Static<typeof ModelBinding>;
 
 export const parameterKinds = ['Text', 'Number', 'Boolean'] as const;
-export const AgentParameter = Type.Object({
-  name: Type.String(),
-  kind: oneOf(parameterKinds),
-  required: Type.Optional(Type.Boolean()),
-  defaultValue: text(),
-  description: text(),
-});
+const agentParameter = (word: WordSchema) =>
+  Type.Object({
+    name: Type.String(),
+    kind: word(parameterKinds),
+    required: Type.Optional(Type.Boolean()),
+    defaultValue: text(),
+    description: text(),
+  });
+const AgentParameterRequest = agentParameter(openWord);
+export const AgentParameter = agentParameter(oneOf);
 export type AgentParameter = Static<typeof AgentParameter>;
 
 export const SubAgentSettings = Type.Object({
@@ -56,14 +74,16 @@ const settings = () => Type.Optional(nullable(Type.Unsafe<Record<string, Json>>(
 export const AgentDefinitionRequest = Type.Object(
   {
     name: Type.String({ description: 'Immutable; `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`' }),
-    model: ModelBinding,
-    expectedVersion: Type.Optional(nullable(Int32({ description: 'Update only: refused with 409 when it is not the current version' }))),
+    model: ModelBindingRequest,
+    expectedVersion: Type.Optional(
+      nullable(Int32({ description: 'Update only: refused with 409 when it is not the current version' })),
+    ),
     displayName: text(),
     description: text(),
     instructions: text(),
     instructionsByCulture: Type.Optional(nullable(Type.Record(Type.String(), Type.String()))),
     sharedInstructionsName: text(),
-    parameters: Type.Optional(Type.Array(AgentParameter)),
+    parameters: Type.Optional(Type.Array(AgentParameterRequest)),
     toolNames: names(),
     skillNames: names(),
     callableAgentNames: names(),
@@ -72,7 +92,9 @@ export const AgentDefinitionRequest = Type.Object(
     harness: settings(),
     compaction: settings(),
     memory: settings(),
-    metadata: Type.Optional(Type.Unsafe<Record<string, Json>>({ type: 'object', description: 'At most 16384 bytes as JSON' })),
+    metadata: Type.Optional(
+      Type.Unsafe<Record<string, Json>>({ type: 'object', description: 'At most 16384 bytes as JSON' }),
+    ),
   },
   { title: 'AgentDefinitionRequest' },
 );
@@ -164,5 +186,3 @@ export const ContextWindowEstimate = Type.Object(
   { title: 'ContextWindowEstimate' },
 );
 export type ContextWindowEstimate = Static<typeof ContextWindowEstimate>;
-
-export const AgentName = Type.Object({ name: Type.String({ pattern: namePattern }) });

@@ -118,17 +118,33 @@ export const createJobStore = (storage: Storage): JobStore => {
         .where('id', 'in', ids)
         .where('lease_owner', '=', owner)
         .execute();
-      const rows = await storage.db.selectFrom('jobs').select('id').where('id', 'in', ids).where('lease_owner', '=', owner).execute();
+      const rows = await storage.db
+        .selectFrom('jobs')
+        .select('id')
+        .where('id', 'in', ids)
+        .where('lease_owner', '=', owner)
+        .execute();
       return rows.map((row) => row.id);
     },
     async begin(owner, id) {
-      await storage.db.updateTable('jobs').set({ status: 'Running' }).where('id', '=', id).where('lease_owner', '=', owner).execute();
+      await storage.db
+        .updateTable('jobs')
+        .set({ status: 'Running' })
+        .where('id', '=', id)
+        .where('lease_owner', '=', owner)
+        .execute();
     },
     async complete(owner, id, now) {
       await end(id, owner, { status: 'Completed', completed_at: now, payload: null });
     },
     async fail(owner, id, now, code, message) {
-      await end(id, owner, { status: 'Failed', completed_at: now, error_code: code, error_message: message, payload: null });
+      await end(id, owner, {
+        status: 'Failed',
+        completed_at: now,
+        error_code: code,
+        error_message: message,
+        payload: null,
+      });
     },
     async cancel(owner, id, now) {
       await end(id, owner, { status: 'Canceled', completed_at: now, payload: null });

@@ -87,9 +87,13 @@ export const createIdempotencyKeys = (storage: Storage, now: () => number): Idem
         if (row.fingerprint !== fingerprint)
           throw new AcpError('idempotency-key-reused', 'This idempotency key was used with another request.');
         if (row.status === null)
-          throw new AcpError('idempotency-in-progress', 'The first request with this idempotency key has not finished.', {
-            details: { retryAfterMs: 1000 },
-          });
+          throw new AcpError(
+            'idempotency-in-progress',
+            'The first request with this idempotency key has not finished.',
+            {
+              details: { retryAfterMs: 1000 },
+            },
+          );
         return {
           kind: 'replay',
           answer: {

@@ -141,3 +141,5 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     close: () => keys.close(),
   };
 };
+
+export { preflightCheck } from './preflight.ts';

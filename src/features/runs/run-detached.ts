@@ -37,7 +37,11 @@ interface DetachedDeps {
 }
 
 export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, now }: DetachedDeps): DetachedRuns => {
-  const pack = (runId: string, first: number, events: readonly (readonly [string, Record<string, unknown>])[]): Statement => {
+  const pack = (
+    runId: string,
+    first: number,
+    events: readonly (readonly [string, Record<string, unknown>])[],
+  ): Statement => {
     const logged = events.map(([type, members], index) => {
       const text = JSON.stringify(members);
       return { sequence: first + index, type, timestamp: now(), members: text, stored: text };
@@ -99,7 +103,10 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
       const terminal =
         closing.status === 'Failed'
           ? (['run.failed', { error, usage: null, cost: null, durationMs }] as const)
-          : (['run.canceled', { cause: 'Requested', canceledBy: closing.canceledBy, usage: null, cost: null, durationMs }] as const);
+          : ([
+              'run.canceled',
+              { cause: 'Requested', canceledBy: closing.canceledBy, usage: null, cost: null, durationMs },
+            ] as const);
       const update = store.closeFrom(row, row.status, {
         status: closing.status,
         completed_at: at,

@@ -164,7 +164,10 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
   const insertInput = insertStatement(db, 'run_inputs', ['run_id', 'messages']);
   const insertPack = insertStatement(db, 'run_events', ['run_id', 'first_sequence', 'last_sequence', 'events']);
   const insertEntry = insertStatement(db, 'tool_invocations', entryColumns);
-  const insertSettled = insertStatement(db, 'tool_invocations', [...entryColumns.filter((c) => c !== 'truncated' && c !== 'state'), ...settleColumns] as const);
+  const insertSettled = insertStatement(db, 'tool_invocations', [
+    ...entryColumns.filter((c) => c !== 'truncated' && c !== 'state'),
+    ...settleColumns,
+  ] as const);
   const settle = updateStatement(db, 'tool_invocations', settleColumns, ['run_id', 'id']);
   const close = updateStatement(db, 'runs', closeColumns, ['tenant_id', 'id']);
   const begin = updateStatement(
@@ -183,12 +186,15 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
     .compile();
 
   const withInput = (run: OpenedRun, statement: Statement): Statement[] =>
-    run.input === null ? [statement] : [statement, insertInput({ run_id: run.id, messages: JSON.stringify(run.input) })];
+    run.input === null
+      ? [statement]
+      : [statement, insertInput({ run_id: run.id, messages: JSON.stringify(run.input) })];
 
   return {
     opened(run) {
       const statements = withInput(run, insertRun(openRow(run)));
-      if (run.parentRunId !== null) statements.push({ sql: countChildSql, parameters: [1, run.tenantId, run.parentRunId] });
+      if (run.parentRunId !== null)
+        statements.push({ sql: countChildSql, parameters: [1, run.tenantId, run.parentRunId] });
       return statements;
     },
     begun(run) {

@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { CallContext, Principal } from '../../core/context.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
@@ -12,7 +13,6 @@ import type { JobStore } from '../jobs/index.ts';
 import type { SessionTurns } from '../sessions/index.ts';
 import { attributionOf } from './run-attribution.ts';
 import type { DetachedRuns } from './run-detached.ts';
-import type { AgentRunRequest } from './run-request.schema.ts';
 import type { RunStore } from './runs.store.ts';
 
 export const agentRunKey = 'acp.agent-run';
@@ -119,6 +119,23 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     return { ...plan, session: await deps.sessions.take(plan.tenantId, plan.sessionId, agentName, plan.id) };
   };
 
+  /** What keeps a run from starting that was fine when it was accepted is the run's failure. */
+  const planWithSession = async (
+    job: QueuedJob,
+    payload: QueuedRunPayload,
+    agent: CompiledAgent,
+    signal: AbortSignal,
+  ): Promise<RunPlan | RunFailure> => {
+    try {
+      return await withSession(planOf(job, payload, agent), job.targetName, signal);
+    } catch (error) {
+      if (!(error instanceof AcpError)) throw error;
+      return error.code === 'parameter-invalid'
+        ? new RunFailure('CompilationFailed', 'compilation_failed', error.message, { cause: error })
+        : new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
+    }
+  };
+
   const closeUnstarted = async (job: QueuedJob, failure: RunFailure): Promise<JobResult> => {
     const row = await deps.store.get(job.tenantId, job.id);
     if (row !== undefined) await deps.detached.close(row, { status: 'Failed', failure });
@@ -160,7 +177,12 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
           startedAt: null,
           input: null,
         }),
-        deps.journal.packed(runId, 0, 0, encodePack([{ sequence: 0, type: 'run.queued', timestamp: now, members, stored: members }])),
+        deps.journal.packed(
+          runId,
+          0,
+          0,
+          encodePack([{ sequence: 0, type: 'run.queued', timestamp: now, members, stored: members }]),
+        ),
         deps.jobs.queued({
           id: runId,
           tenantId: context.tenantId,
@@ -182,15 +204,8 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       if (row === undefined || row.status === 'Canceled') return { status: 'Canceled' };
       const agent = await compile(job.tenantId, job.targetName);
       if (agent instanceof RunFailure) return closeUnstarted(job, agent);
-      let plan: RunPlan;
-      try {
-        plan = await withSession(planOf(job, payload, agent), job.targetName, signal);
-      } catch (error) {
-        if (!(error instanceof AcpError)) throw error;
-        const type = error.code === 'parameter-invalid' ? 'compilation_failed' : 'session_conflict';
-        const errorClass = type === 'compilation_failed' ? 'CompilationFailed' : 'Infrastructure';
-        return closeUnstarted(job, new RunFailure(errorClass, type, error.message, { cause: error }));
-      }
+      const plan = await planWithSession(job, payload, agent, signal);
+      if (plan instanceof RunFailure) return closeUnstarted(job, plan);
       const run = deps.engine.start(plan);
       const onAbort = () => deps.engine.cancel(run, 'Requested', null);
       signal.addEventListener('abort', onAbort, { once: true });

@@ -31,7 +31,8 @@ export const usageOf = (row: UsageRow): RunUsage | null => {
   return Object.values(usage).every((count) => count === null) ? null : usage;
 };
 
-const decodeCost = (text: string | null): StoredCost | null => (text === null ? null : (JSON.parse(text) as StoredCost));
+const decodeCost = (text: string | null): StoredCost | null =>
+  text === null ? null : (JSON.parse(text) as StoredCost);
 
 const costOf = (stored: StoredCost | null): RunCost | null =>
   stored === null

@@ -22,13 +22,21 @@ interface RecoveryDeps {
   readonly now: () => number;
 }
 
-const orphaned = () => new RunFailure('Infrastructure', 'orphaned', 'The process that executed the run ended before the run did.');
+const orphaned = () =>
+  new RunFailure('Infrastructure', 'orphaned', 'The process that executed the run ended before the run did.');
 
 /**
  * What the new owner of a store does before it serves: nobody else can be executing, so whatever is open was left by a
  * process that died. Safe to repeat when it is interrupted itself.
  */
-export const recoverRuns = async ({ runs, detached, jobs, sessions, keys, now }: RecoveryDeps): Promise<RecoveryReport> => {
+export const recoverRuns = async ({
+  runs,
+  detached,
+  jobs,
+  sessions,
+  keys,
+  now,
+}: RecoveryDeps): Promise<RecoveryReport> => {
   const open = await runs.open();
   const byId = new Map<string, RunRow>(open.map((row) => [row.id, row]));
   let orphanedRuns = 0;
@@ -43,7 +51,14 @@ export const recoverRuns = async ({ runs, detached, jobs, sessions, keys, now }:
   for (const job of await jobs.leased()) {
     const run = byId.get(job.id);
     if (run?.status === 'Queued') await jobs.release(job.id);
-    else await jobs.fail(job.lease_owner ?? '', job.id, now(), 'lease-expired', 'The process that worked on the job ended before the job did.');
+    else
+      await jobs.fail(
+        job.lease_owner ?? '',
+        job.id,
+        now(),
+        'lease-expired',
+        'The process that worked on the job ended before the job did.',
+      );
   }
   await sessions.freeAll();
   await keys.freeAll();

@@ -1,5 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
-import type { AgentRunRequest } from './run-request.schema.ts';
+import type { AgentRunRequest } from '../../contract/run-request.ts';
 
 export type RunMode = 'stream' | 'json' | 'queued';
 
@@ -13,12 +13,17 @@ const prefersAsync = (prefer: string | undefined): boolean =>
   (prefer ?? '').split(',').some((preference) => preference.split(';')[0]?.trim().toLowerCase() === 'respond-async');
 
 /** First match: queued, then one JSON answer, then the stream. */
-export const runMode = (body: AgentRunRequest, headers: { readonly prefer?: string; readonly 'idempotency-key'?: string }): RunMode => {
+export const runMode = (
+  body: AgentRunRequest,
+  headers: { readonly prefer?: string; readonly 'idempotency-key'?: string },
+): RunMode => {
   const queued = prefersAsync(headers.prefer);
   const keyed = headers['idempotency-key'] !== undefined;
   if (body.stream === true && (queued || keyed))
     throw new AcpError('stream-not-possible', 'A queued run or one with an idempotency key cannot be streamed.', {
-      details: { errors: [{ path: 'stream', message: 'must not be true with `Prefer: respond-async` or `Idempotency-Key`' }] },
+      details: {
+        errors: [{ path: 'stream', message: 'must not be true with `Prefer: respond-async` or `Idempotency-Key`' }],
+      },
     });
   if (queued) return 'queued';
   return keyed || body.stream === false ? 'json' : 'stream';
@@ -44,12 +49,21 @@ export const checkRunRequest = (body: AgentRunRequest, mode: RunMode): void => {
   if (body.lane !== undefined && body.lane !== null && mode !== 'queued')
     throw invalid('lane', 'is for queued runs only');
   if ((body.message ?? '').trim() === '')
-    throw new AcpError('message-required', 'The run needs a message.', { details: { errors: [{ path: 'message', message: 'is required' }] } });
+    throw new AcpError('message-required', 'The run needs a message.', {
+      details: { errors: [{ path: 'message', message: 'is required' }] },
+    });
 };
 
 /** Keys are compared as bytes, so only their length is ruled. */
-export const checkIdempotencyKey = (key: string, settings: { readonly enabled: boolean; readonly maxKeyLength: number }): void => {
-  if (!settings.enabled) throw new AcpError('idempotency-disabled', 'Idempotency keys are switched off on this service.');
+export const checkIdempotencyKey = (
+  key: string,
+  settings: { readonly enabled: boolean; readonly maxKeyLength: number },
+): void => {
+  if (!settings.enabled)
+    throw new AcpError('idempotency-disabled', 'Idempotency keys are switched off on this service.');
   if (key.length === 0 || key.length > settings.maxKeyLength)
-    throw new AcpError('idempotency-key-invalid', `The idempotency key must have 1 to ${settings.maxKeyLength} characters.`);
+    throw new AcpError(
+      'idempotency-key-invalid',
+      `The idempotency key must have 1 to ${settings.maxKeyLength} characters.`,
+    );
 };

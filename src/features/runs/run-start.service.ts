@@ -1,5 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { OperationInput, OperationReply, StreamReply } from '../../contract/operation.ts';
+import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
@@ -13,7 +14,6 @@ import { attributionOf } from './run-attribution.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import type { RunQueue } from './run-queue.ts';
 import { checkIdempotencyKey, checkRunRequest, type RunMode, runMode } from './run-request.rules.ts';
-import type { AgentRunRequest } from './run-request.schema.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { AgentRunResponse } from './runs.schema.ts';
 
@@ -55,14 +55,25 @@ const compile = async (deps: RunStartDeps, tenantId: string, name: string): Prom
   }
 };
 
-const stopHolder = async (deps: RunStartDeps, context: CallContext, sessionId: string, policy: 'Interrupt' | 'Rollback'): Promise<void> => {
+const stopHolder = async (
+  deps: RunStartDeps,
+  context: CallContext,
+  sessionId: string,
+  policy: 'Interrupt' | 'Rollback',
+): Promise<void> => {
   const runId = deps.sessions.holder(context.tenantId, sessionId);
   const run = runId === null ? undefined : deps.engine.active(runId);
   if (run === undefined) return;
   deps.engine.cancel(run, policy === 'Interrupt' ? 'Interrupted' : 'RolledBack', context.principal.actor);
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new AcpError('session-busy', 'The run in progress has not stopped.', { details: { retryAfterMs: 1000 } })), stopWaitMs);
+    timer = setTimeout(
+      () =>
+        reject(
+          new AcpError('session-busy', 'The run in progress has not stopped.', { details: { retryAfterMs: 1000 } }),
+        ),
+      stopWaitMs,
+    );
   });
   try {
     await Promise.race([run.done, tooLong]);
@@ -139,7 +150,9 @@ const jsonBody = (deps: RunStartDeps, run: ActiveRun, outcome: RunOutcome): Agen
   modelProvider: outcome.modelProvider,
   modelId: outcome.modelId,
   output: outcome.output,
-  structuredOutput: (outcome.output === null ? null : structuredOutput(run, outcome.output)) as AgentRunResponse['structuredOutput'],
+  structuredOutput: (outcome.output === null
+    ? null
+    : structuredOutput(run, outcome.output)) as AgentRunResponse['structuredOutput'],
   finishReason: outcome.finishReason,
   approvals: [],
   clientToolCalls: [],
@@ -157,8 +170,15 @@ const cancelOnDisconnect = (deps: RunStartDeps, context: CallContext, run: Activ
 
 /** Checks in the order of the first refusal, then starts, queues or streams. */
 export const createRunStart = (deps: RunStartDeps) => {
-  const compileFailed = async (context: CallContext, name: string, error: CompileError, isStreaming: boolean): Promise<never> => {
-    const failure = new RunFailure('CompilationFailed', 'compilation_failed', error.message, { findings: error.findings });
+  const compileFailed = async (
+    context: CallContext,
+    name: string,
+    error: CompileError,
+    isStreaming: boolean,
+  ): Promise<never> => {
+    const failure = new RunFailure('CompilationFailed', 'compilation_failed', error.message, {
+      findings: error.findings,
+    });
     const runId = deps.newId();
     await deps.detached.recordFailed({
       runId,
@@ -225,8 +245,14 @@ export const createRunStart = (deps: RunStartDeps) => {
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${owner}".`);
     if (compiled instanceof CompileError) return compileFailed(context, name, compiled, true);
     compiled.resolveParameters(input.body.parameters ?? null);
-    if (sessionId !== null && (input.body.concurrency ?? 'Reject') === 'Reject' && deps.sessions.busy(tenantId, sessionId))
-      throw new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });
+    if (
+      sessionId !== null &&
+      (input.body.concurrency ?? 'Reject') === 'Reject' &&
+      deps.sessions.busy(tenantId, sessionId)
+    )
+      throw new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, {
+        details: { retryAfterMs: 1000 },
+      });
     if (deps.preflight !== null) await deps.preflight(compiled, tenantId, input.body);
     const runId = await deps.queue.accept(context, name, input.body);
     const location = `${deps.prefix}/api/runs/${runId}`;
@@ -239,14 +265,25 @@ export const createRunStart = (deps: RunStartDeps) => {
 
   const answer = (context: CallContext, input: StartInput, mode: RunMode): Promise<PlainReply> => {
     if (deps.lifecycle.draining)
-      throw new AcpError('draining', 'The service is stopping and starts no more runs.', { details: { retryAfterMs: 5000 } });
+      throw new AcpError('draining', 'The service is stopping and starts no more runs.', {
+        details: { retryAfterMs: 5000 },
+      });
     return mode === 'queued' ? accept(context, input) : runToEnd(context, input);
   };
 
-  const answerOnce = async (context: CallContext, input: StartInput, mode: RunMode, key: string): Promise<PlainReply> => {
+  const answerOnce = async (
+    context: CallContext,
+    input: StartInput,
+    mode: RunMode,
+    key: string,
+  ): Promise<PlainReply> => {
     checkIdempotencyKey(key, deps.settings.idempotency);
     const raw = context.rawBody ?? JSON.stringify(input.body);
-    const claim = await deps.keys.claim(context.tenantId, key, requestFingerprint(context.tenantId, context.method, context.path, raw));
+    const claim = await deps.keys.claim(
+      context.tenantId,
+      key,
+      requestFingerprint(context.tenantId, context.method, context.path, raw),
+    );
     if (claim.kind === 'replay')
       return {
         status: claim.answer.status,
@@ -270,7 +307,9 @@ export const createRunStart = (deps: RunStartDeps) => {
     if (key !== undefined) return answerOnce(context, input, mode, key);
     if (mode !== 'stream') return answer(context, input, mode);
     if (deps.lifecycle.draining)
-      throw new AcpError('draining', 'The service is stopping and starts no more runs.', { details: { retryAfterMs: 5000 } });
+      throw new AcpError('draining', 'The service is stopping and starts no more runs.', {
+        details: { retryAfterMs: 5000 },
+      });
     const run = deps.engine.start(await plan(context, input.params.name, input.body, mode));
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
     return { status: 200, stream: run.log.source(), headers: runHeaders(deps, run.id) };

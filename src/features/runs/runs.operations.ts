@@ -1,8 +1,7 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
-import { nullable, oneOf, pagingQuery, Uuid } from '../../contract/schema.ts';
-import { AgentName } from '../agents/agents.schema.ts';
-import { AgentRunRequest } from './run-request.schema.ts';
+import { AgentRunRequest } from '../../contract/run-request.ts';
+import { AgentName, nullable, oneOf, pagingQuery, Uuid } from '../../contract/schema.ts';
 import {
   AcceptedRunResponse,
   AgentRunResponse,
@@ -90,7 +89,18 @@ export const runOperations = defineOperations({
     }),
     responses: { 200: Type.Array(RunRecord) },
     errors: ['run-not-allowed'],
-    cli: { columns: ['id', 'agentName', 'status', 'startedAt', 'durationMs', 'usage.totalTokens', 'cost.totalCost', 'error.type'] },
+    cli: {
+      columns: [
+        'id',
+        'agentName',
+        'status',
+        'startedAt',
+        'durationMs',
+        'usage.totalTokens',
+        'cost.totalCost',
+        'error.type',
+      ],
+    },
   },
   get: {
     ...read,
@@ -119,7 +129,12 @@ export const runOperations = defineOperations({
     params: RunId,
     headers: Type.Object({
       'last-event-id': Type.Optional(
-        nullable(Type.String({ pattern: '^\\d{1,15}$', description: 'Sequence of the last event received; the stream goes on after it' })),
+        nullable(
+          Type.String({
+            pattern: '^\\d{1,15}$',
+            description: 'Sequence of the last event received; the stream goes on after it',
+          }),
+        ),
       ),
     }),
     responses: {},

@@ -1,7 +1,15 @@
 import Type, { type Static } from 'typebox';
 import { Int32, type Json, JsonValue, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
 
-export const runStatuses = ['Queued', 'Running', 'Completed', 'Failed', 'Canceled', 'AwaitingInput', 'AwaitingApproval'] as const;
+export const runStatuses = [
+  'Queued',
+  'Running',
+  'Completed',
+  'Failed',
+  'Canceled',
+  'AwaitingInput',
+  'AwaitingApproval',
+] as const;
 export type RunStatus = (typeof runStatuses)[number];
 export const runKinds = ['Agent', 'Workflow', 'Eval'] as const;
 export const runErrorClasses = [
@@ -144,7 +152,11 @@ export const AcceptedRunResponse = Type.Object(
 
 export const RunEvent = Type.Object(
   { runId: Uuid, sequence: Type.Integer({ minimum: 0 }), type: Type.String(), timestamp: Time },
-  { title: 'RunEvent', description: 'One event of the log; further members depend on its type', additionalProperties: true },
+  {
+    title: 'RunEvent',
+    description: 'One event of the log; further members depend on its type',
+    additionalProperties: true,
+  },
 );
 export type RunEvent = Static<typeof RunEvent> & { readonly [member: string]: Json };
 

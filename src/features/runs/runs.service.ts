@@ -131,7 +131,9 @@ export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations>
         throw new AcpError('run-not-on-this-instance', `Run ${row.id} does not execute on this instance.`, {
           details: { runId: row.id },
         });
-      throw new AcpError('run-finished', `Run ${row.id} is closed with status ${now.status}.`, { details: { runId: row.id } });
+      throw new AcpError('run-finished', `Run ${row.id} is closed with status ${now.status}.`, {
+        details: { runId: row.id },
+      });
     },
     async tools({ tenantId }, { params }) {
       const row = await find(tenantId, params.runId);

@@ -29,7 +29,11 @@ export interface RunStore {
   /** A whole tree by depth, then start; at most 200 rows. */
   tree(tenantId: string, rootId: string): Promise<readonly RunRow[]>;
   /** Packs that hold events from the sequence `from` on, in order, at most `limit`. */
-  packs(runId: string, from: number, limit: number): Promise<readonly { firstSequence: number; lastSequence: number; events: string }[]>;
+  packs(
+    runId: string,
+    from: number,
+    limit: number,
+  ): Promise<readonly { firstSequence: number; lastSequence: number; events: string }[]>;
   toolInvocations(tenantId: string, runId: string, limit: number): Promise<readonly ToolInvocationRow[]>;
   /** Every run that is Queued or Running, of every tenant. */
   open(): Promise<readonly RunRow[]>;
@@ -65,7 +69,12 @@ const listQuery = ({ db, dialect }: Storage, tenantId: string, filter: RunFilter
 export const createRunStore = (storage: Storage): RunStore => ({
   list: (tenantId, filter) => listQuery(storage, tenantId, filter).execute(),
   get: (tenantId, runId) =>
-    storage.db.selectFrom('runs').selectAll().where('tenant_id', '=', tenantId).where('id', '=', runId).executeTakeFirst(),
+    storage.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('id', '=', runId)
+      .executeTakeFirst(),
   async descendants(tenantId, rootIds) {
     if (rootIds.length === 0) return [];
     return storage.db
@@ -96,7 +105,11 @@ export const createRunStore = (storage: Storage): RunStore => ({
       .orderBy('first_sequence')
       .limit(limit)
       .execute();
-    return rows.map((row) => ({ firstSequence: row.first_sequence, lastSequence: row.last_sequence, events: row.events }));
+    return rows.map((row) => ({
+      firstSequence: row.first_sequence,
+      lastSequence: row.last_sequence,
+      events: row.events,
+    }));
   },
   toolInvocations: (tenantId, runId, limit) =>
     storage.db

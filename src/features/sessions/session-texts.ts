@@ -2,7 +2,11 @@ import { documentText } from '../../engine/chat-message.ts';
 import type { SessionStore } from './sessions.store.ts';
 
 /** The texts of a session's history as a run would send them; empty for a session that does not exist. */
-export const sessionTexts = async (store: SessionStore, tenantId: string, sessionId: string): Promise<readonly string[]> => {
+export const sessionTexts = async (
+  store: SessionStore,
+  tenantId: string,
+  sessionId: string,
+): Promise<readonly string[]> => {
   const row = await store.get(tenantId, sessionId);
   if (row === undefined) return [];
   const messages = await store.messages(row.conversation_id);

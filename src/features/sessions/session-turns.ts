@@ -19,7 +19,11 @@ export interface SessionTurns {
   /** Takes the session for a run, reading its history. Throws `session-busy` when another run holds it. */
   take(tenantId: string, sessionId: string, agentName: string, runId: string): Promise<SessionTurn>;
   /** Resolves when it is this run's turn to take the session; throws `session-queue-full`. */
-  wait(tenantId: string, sessionId: string, signal: AbortSignal): { readonly position: number; readonly turn: Promise<void> };
+  wait(
+    tenantId: string,
+    sessionId: string,
+    signal: AbortSignal,
+  ): { readonly position: number; readonly turn: Promise<void> };
   /** Runs that hold or wait for the session in this process. */
   busy(tenantId: string, sessionId: string): boolean;
   close(): void;

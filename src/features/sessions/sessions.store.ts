@@ -68,7 +68,12 @@ export const createSessionStore = (storage: Storage): SessionStore => {
 
   return {
     get: (tenantId, id) =>
-      storage.db.selectFrom('sessions').selectAll().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst(),
+      storage.db
+        .selectFrom('sessions')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .executeTakeFirst(),
     async messages(conversationId) {
       const rows = await storage.db
         .selectFrom('session_messages')
@@ -123,7 +128,11 @@ export const createSessionStore = (storage: Storage): SessionStore => {
     ],
     async renew(runIds, lockUntil) {
       if (runIds.length === 0) return;
-      await storage.db.updateTable('sessions').set({ lock_until: lockUntil }).where('active_run_id', 'in', runIds).execute();
+      await storage.db
+        .updateTable('sessions')
+        .set({ lock_until: lockUntil })
+        .where('active_run_id', 'in', runIds)
+        .execute();
     },
     async freeAll() {
       await storage.db.deleteFrom('sessions').where('version', '=', 0).execute();

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, JsonValue, nullable, oneOf, sessionIdPattern, Uuid } from '../../contract/schema.ts';
+import { closed, JsonValue, nullable, oneOf, sessionIdPattern, Uuid } from './schema.ts';
 
 export const concurrencyPolicies = ['Reject', 'Enqueue', 'Interrupt', 'Rollback'] as const;
 export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number];
@@ -10,7 +10,9 @@ const maxDocumentBytes = 262_144;
 export const AgentRunRequest = closed(
   {
     message: Type.Optional(nullable(Type.String({ description: 'The next user message' }))),
-    sessionId: Type.Optional(nullable(Type.String({ pattern: sessionIdPattern, description: 'Absent: a run without history' }))),
+    sessionId: Type.Optional(
+      nullable(Type.String({ pattern: sessionIdPattern, description: 'Absent: a run without history' })),
+    ),
     stream: Type.Optional(nullable(Type.Boolean({ description: 'False: one JSON answer instead of an event stream' }))),
     concurrency: Type.Optional(
       oneOf(concurrencyPolicies, { description: 'When the session has a run in progress; default Reject' }),
@@ -29,7 +31,9 @@ export const AgentRunRequest = closed(
     ),
     approvals: Type.Optional(Type.Array(JsonValue)),
     toolResults: Type.Optional(Type.Array(JsonValue)),
-    lane: Type.Optional(nullable(Type.String({ pattern: '^[a-z0-9][a-z0-9._-]{0,63}$', description: 'Queued runs only' }))),
+    lane: Type.Optional(
+      nullable(Type.String({ pattern: '^[a-z0-9][a-z0-9._-]{0,63}$', description: 'Queued runs only' })),
+    ),
   },
   { title: 'AgentRunRequest' },
 );

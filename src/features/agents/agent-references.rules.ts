@@ -1,0 +1,84 @@
+import type { ToolRegistry } from '../../engine/tools/registry.ts';
+import { instructionTexts } from './agent-instructions.ts';
+import { maxListed } from './agent-limits.rules.ts';
+import type { AgentContent } from './agents.content.ts';
+import { error, type Finding, quoted, warning } from './agents.findings.ts';
+import { followCalls } from './call-graph.ts';
+
+/** Definitions that one definition can reach, by name; a name that is missing resolves to nothing. */
+export type ReachableAgents = ReadonlyMap<string, AgentContent>;
+
+/** Name of the tool through which an agent is called. */
+export const callToolName = (agentName: string): string => `call_${agentName.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`;
+
+// Beyond the limits, which have their own finding, entries are not looked at: the list may have any length.
+const listedTools = ({ toolNames }: AgentContent) => toolNames.slice(0, maxListed.tools);
+export const listedCallables = ({ callableAgentNames }: AgentContent): readonly string[] =>
+  callableAgentNames.slice(0, maxListed.callableAgents);
+
+const toolFindings = (content: AgentContent, tools: Pick<ToolRegistry, 'get'>): Finding[] =>
+  listedTools(content).flatMap((name, index) =>
+    tools.get(name) === undefined
+      ? [error('tool-not-found', `toolNames[${index}]`, `There is no tool ${quoted(name)}.`)]
+      : [],
+  );
+
+const calleeFindings = (content: AgentContent, agents: ReachableAgents, tools: Pick<ToolRegistry, 'get'>): Finding[] =>
+  listedCallables(content).flatMap((name, index) => {
+    const path = `callableAgentNames[${index}]`;
+    if (name === content.name) return [];
+    const callee = agents.get(name);
+    if (callee === undefined) return [error('agent-not-found', path, `There is no agent ${quoted(name)}.`)];
+    const asking = callee.toolNames.find((tool) => tools.get(tool)?.descriptor.requiresApproval === true);
+    if (asking === undefined) return [];
+    const message = `The agent ${quoted(name)} has the tool ${quoted(asking)}, which requires approval; a called agent cannot ask for it.`;
+    return [warning('child-needs-approval', path, message)];
+  });
+
+const collisionFindings = (content: AgentContent): Finding[] => {
+  const taken = new Map<string, string>(listedTools(content).map((name) => [name, `the tool ${quoted(name)}`]));
+  return [...new Set(listedCallables(content))].flatMap((name) => {
+    const toolName = callToolName(name);
+    const other = taken.get(toolName);
+    taken.set(toolName, `the agent ${quoted(name)}`);
+    if (other === undefined) return [];
+    const path = `callableAgentNames[${content.callableAgentNames.indexOf(name)}]`;
+    const message = `The agent ${quoted(name)} and ${other} would both be the tool ${toolName} of the model.`;
+    return [error('tool-name-collision', path, message)];
+  });
+};
+
+const graphFindings = (content: AgentContent, agents: ReachableAgents, maxDepth: number): Finding[] => {
+  if (content.callableAgentNames.length === 0) return [];
+  const callees = new Map([...agents].map(([name, agent]) => [name, listedCallables(agent)]));
+  const { cycle, depth } = followCalls(callees.set(content.name, listedCallables(content)), content.name);
+  const path = 'callableAgentNames';
+  if (cycle !== null) return [error('call-cycle', path, `The agents call in a circle: ${cycle.join(' → ')}.`)];
+  if (depth <= maxDepth) return [];
+  return [warning('graph-too-deep', path, `The longest path of calls has ${depth}; runs go at most ${maxDepth} deep.`)];
+};
+
+const sharedFindings = (content: AgentContent, agents: ReachableAgents): Finding[] => {
+  const name = content.sharedInstructionsName;
+  if (name === null) return [];
+  const refuse = (message: string) => [error('shared-instructions-not-found', 'sharedInstructionsName', message)];
+  if (name === content.name) return refuse('An agent cannot share instructions with itself.');
+  const shared = agents.get(name);
+  if (shared === undefined) return refuse(`There is no agent ${quoted(name)} to share instructions with.`);
+  const readable = instructionTexts(shared).some(({ text }) => text !== '');
+  return readable ? [] : refuse(`The agent ${quoted(name)} has no instructions to share.`);
+};
+
+/** Everything that a definition names: tools, agents and shared instructions, and the graph that its calls make. */
+export const referenceFindings = (
+  content: AgentContent,
+  agents: ReachableAgents,
+  tools: Pick<ToolRegistry, 'get'>,
+  maxDepth: number,
+): Finding[] => [
+  ...toolFindings(content, tools),
+  ...calleeFindings(content, agents, tools),
+  ...collisionFindings(content),
+  ...graphFindings(content, agents, maxDepth),
+  ...sharedFindings(content, agents),
+];

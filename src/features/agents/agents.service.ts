@@ -1,0 +1,146 @@
+import { AcpError } from '../../contract/errors.ts';
+import { noContent, ok } from '../../contract/operation.ts';
+import type { Handlers } from '../../core/context.ts';
+import type { AgentCatalog } from './agents.catalog.ts';
+import { agentContent } from './agents.content.ts';
+import { type Finding, fieldErrors, isError } from './agents.findings.ts';
+import type { agentOperations } from './agents.operations.ts';
+import { type AgentReferences, bodyFindings } from './agents.rules.ts';
+import type { AgentDefinitionRequest } from './agents.schema.ts';
+import { type AgentStore, missingVersion } from './agents.store.ts';
+import { toDefinition, toDescriptor } from './agents.view.ts';
+import type { CurrentVersions } from './current-versions.ts';
+import type { EstimateHandler } from './estimate.service.ts';
+
+export interface AgentServiceDeps {
+  readonly store: AgentStore;
+  readonly catalog: AgentCatalog;
+  readonly versions: CurrentVersions;
+  readonly references: AgentReferences;
+  readonly estimate: EstimateHandler;
+  /** Path in front of every operation, for `Location`. */
+  readonly prefix: string;
+  readonly now: () => number;
+}
+
+const notFound = (name: string): AcpError => new AcpError('agent-not-found', `There is no agent "${name}".`);
+
+const refuseErrors = (findings: readonly Finding[]): void => {
+  const errors = fieldErrors(findings);
+  const [first] = errors;
+  if (first === undefined) return;
+  const detail = errors.length === 1 ? first.message : `The definition has ${errors.length} errors. ${first.message}`;
+  throw new AcpError('definition-invalid', detail, { details: { errors } });
+};
+
+const found = <T>(value: T | null, otherwise: () => AcpError): T => {
+  if (value === null) throw otherwise();
+  return value;
+};
+
+export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOperations> => {
+  const { store, catalog, versions, references, estimate, prefix, now } = deps;
+
+  const check = async (tenantId: string, body: AgentDefinitionRequest): Promise<readonly Finding[]> => {
+    const { agents } = await catalog.reach(tenantId, agentContent(body));
+    return bodyFindings(body, agents, references);
+  };
+  const refuseCode = (name: string): void => {
+    if (catalog.isCode(name))
+      throw new AcpError('agent-code-defined', `The agent "${name}" is defined in code and cannot be changed here.`);
+  };
+  /** Versions of a stored agent that no code agent hides; 404 otherwise. */
+  const refuseUnstored = async (tenantId: string, name: string): Promise<void> => {
+    const [version] = catalog.isCode(name) ? [0] : await store.currentVersions(tenantId, [name]);
+    if (version === undefined || version === 0) throw notFound(name);
+  };
+
+  return {
+    async list({ tenantId }) {
+      return ok((await catalog.list(tenantId)).map(toDescriptor));
+    },
+
+    async create({ tenantId, principal }, { body }) {
+      refuseErrors(await check(tenantId, body));
+      const { name } = body;
+      const taken = () => new AcpError('agent-name-taken', `An agent "${name}" exists already.`);
+      if (catalog.isCode(name)) throw taken();
+      const change = {
+        content: agentContent(body),
+        expectedVersion: null,
+        updatedAt: now(),
+        updatedBy: principal.actor,
+      };
+      const agent = found(await store.create(tenantId, change), taken);
+      versions.changed(tenantId, name);
+      return { status: 201, body: toDefinition(agent), headers: { location: `${prefix}/api/agents/${name}` } };
+    },
+
+    async get({ tenantId }, { params }) {
+      const agent = found(await catalog.find(tenantId, params.name), () => notFound(params.name));
+      const definition = agent.origin === 'code' ? null : toDefinition(agent);
+      return ok({ descriptor: toDescriptor(agent), definition, isEditable: definition !== null });
+    },
+
+    async save({ tenantId, principal }, { params, body }) {
+      const { name } = params;
+      if (body.name !== name)
+        throw new AcpError('name-mismatch', `The path names "${name}"; the body names another agent.`, {
+          details: { errors: [{ path: 'name', message: `must be ${name}: an agent keeps its name` }] },
+        });
+      refuseCode(name);
+      await refuseUnstored(tenantId, name);
+      refuseErrors(await check(tenantId, body));
+      const agent = await store.append(tenantId, {
+        content: agentContent(body),
+        expectedVersion: body.expectedVersion ?? null,
+        updatedAt: now(),
+        updatedBy: principal.actor,
+      });
+      versions.changed(tenantId, name);
+      return ok(toDefinition(agent));
+    },
+
+    async remove({ tenantId }, { params }) {
+      refuseCode(params.name);
+      if (!(await store.remove(tenantId, params.name))) throw notFound(params.name);
+      versions.changed(tenantId, params.name);
+      return noContent();
+    },
+
+    async validate({ tenantId }, { body }) {
+      const messages = [...(await check(tenantId, body))];
+      // No check of this version waits for another system, so that each one comes to an end.
+      return ok({ valid: !messages.some(isError), inconclusive: false, messages });
+    },
+
+    async versions({ tenantId }, { params }) {
+      const { name } = params;
+      const stored = catalog.isCode(name) ? [] : await store.versions(tenantId, name);
+      if (stored.length === 0) throw notFound(name);
+      return ok(stored.map(toDefinition));
+    },
+
+    async rollback({ tenantId, principal }, { params, body }) {
+      const { name } = params;
+      refuseCode(name);
+      const agent = await store.restore(tenantId, name, body.version, {
+        expectedVersion: body.expectedVersion ?? null,
+        updatedAt: now(),
+        updatedBy: principal.actor,
+      });
+      versions.changed(tenantId, name);
+      return ok(toDefinition(agent));
+    },
+
+    async diff({ tenantId }, { params }) {
+      const { name, a, b } = params;
+      await refuseUnstored(tenantId, name);
+      const left = found(await store.findVersion(tenantId, name, a), () => missingVersion(name, a));
+      const right = found(await store.findVersion(tenantId, name, b), () => missingVersion(name, b));
+      return ok({ left: toDefinition(left), right: toDefinition(right) });
+    },
+
+    estimate,
+  };
+};

@@ -1,0 +1,70 @@
+import { AcpError } from '../../contract/errors.ts';
+import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import type { AgentCatalog } from './agents.catalog.ts';
+import { type Compilation, compileAgent } from './agents.compile.ts';
+import { fieldErrors } from './agents.findings.ts';
+import type { AgentReferences } from './agents.rules.ts';
+import type { CurrentVersions } from './current-versions.ts';
+
+/** A compilation and the versions that it was made of; it holds while they are current. */
+interface CacheEntry {
+  readonly compilation: Compilation;
+  /** The agent itself first, then every stored name that it reaches. */
+  readonly names: readonly string[];
+  readonly versions: readonly number[];
+}
+
+// An agent may carry several MiB of instructions, so the cache is bounded by count; the oldest goes first.
+const maxCached = 1000;
+
+const isCurrent = (entry: CacheEntry, versions: readonly number[]): boolean =>
+  versions.every((version, index) => version === entry.versions[index]);
+
+const compiled = (name: string, { compilation, versions }: CacheEntry): CompiledAgent => {
+  if (compilation.agent !== null) return compilation.agent;
+  throw new CompileError(name, versions[0] ?? 0, fieldErrors(compilation.findings));
+};
+
+export interface AgentSourceDeps {
+  readonly catalog: AgentCatalog;
+  readonly versions: CurrentVersions;
+  readonly references: AgentReferences;
+  /** Compiled at start; they never change. */
+  readonly codeAgents: ReadonlyMap<string, CompiledAgent>;
+}
+
+/**
+ * Compiled agents by tenant and name. A cached one is used while its own version and those of all agents that it calls
+ * or shares instructions with are current: then a compile is a few map lookups.
+ */
+export const createAgentSource = ({ catalog, versions, references, codeAgents }: AgentSourceDeps): AgentSource => {
+  const cache = new Map<string, CacheEntry>();
+  const compileNow = async (tenantId: string, name: string): Promise<CacheEntry | null> => {
+    const known = await catalog.find(tenantId, name);
+    if (known === null) return null;
+    const reached = await catalog.reach(tenantId, known.content);
+    return {
+      compilation: compileAgent(known, reached.agents, references),
+      names: [name, ...reached.versions.keys()],
+      versions: [known.version, ...reached.versions.values()],
+    };
+  };
+  return {
+    async compile(tenantId, name) {
+      const code = codeAgents.get(name);
+      if (code !== undefined) return code;
+      // No tenant slug has a slash.
+      const key = `${tenantId}/${name}`;
+      const cached = cache.get(key);
+      if (cached !== undefined && isCurrent(cached, await versions.current(tenantId, cached.names)))
+        return compiled(name, cached);
+      const entry = await compileNow(tenantId, name);
+      cache.delete(key);
+      if (entry === null) throw new AcpError('agent-not-found', `There is no agent "${name}".`);
+      const oldest = cache.keys().next();
+      if (cache.size >= maxCached && oldest.done !== true) cache.delete(oldest.value);
+      cache.set(key, entry);
+      return compiled(name, entry);
+    },
+  };
+};

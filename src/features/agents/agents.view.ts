@@ -1,0 +1,34 @@
+import type { KnownAgent } from './agents.catalog.ts';
+import type { AgentDefinition, AgentDescriptor } from './agents.schema.ts';
+import type { StoredAgent } from './agents.store.ts';
+
+const time = (epochMs: number): string => new Date(epochMs).toISOString();
+
+/** A stored version as callers see it. */
+export const toDefinition = (agent: StoredAgent): AgentDefinition => ({
+  ...agent.content,
+  origin: 'database',
+  version: agent.version,
+  tenantId: agent.tenantId,
+  updatedAt: time(agent.updatedAt),
+  updatedBy: agent.updatedBy,
+  restoredFrom: agent.restoredFrom,
+});
+
+/** The entry of the catalog. */
+export const toDescriptor = (agent: KnownAgent): AgentDescriptor => {
+  const { content } = agent;
+  return {
+    name: content.name,
+    displayName: content.displayName,
+    description: content.description,
+    origin: agent.origin,
+    version: agent.version,
+    model: { provider: content.model.provider, model: content.model.model },
+    toolNames: content.toolNames,
+    skillNames: content.skillNames,
+    callableAgentNames: content.callableAgentNames,
+    usesHarness: content.harness !== null,
+    updatedAt: agent.origin === 'code' ? null : time(agent.updatedAt),
+  };
+};

@@ -1,0 +1,40 @@
+import { AcpError } from '../../contract/errors.ts';
+import { ok } from '../../contract/operation.ts';
+import type { Handlers } from '../../core/context.ts';
+import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';
+import type { agentOperations } from './agents.operations.ts';
+import { estimatePrompt } from './prompt-estimate.ts';
+import { checkRunBody } from './run-body.rules.ts';
+
+export type EstimateHandler = Handlers<typeof agentOperations>['estimate'];
+
+export interface EstimateDeps {
+  readonly source: AgentSource;
+  /** Texts of a session's history as a run would send them; empty for a session that does not exist. */
+  readonly history: (tenantId: string, sessionId: string) => Promise<readonly string[]>;
+  readonly reserveRatio: number;
+}
+
+const notCompilable = (error: unknown): unknown =>
+  error instanceof CompileError
+    ? new AcpError('agent-not-compilable', error.message, { cause: error, details: { errors: error.findings } })
+    : error;
+
+export const estimateService =
+  ({ source, history, reserveRatio }: EstimateDeps): EstimateHandler =>
+  async ({ tenantId }, { params, body }) => {
+    checkRunBody(body);
+    const agent = await source.compile(tenantId, params.name).catch((error: unknown) => {
+      throw notCompilable(error);
+    });
+    const sessionId = body.sessionId ?? null;
+    const parts = {
+      agent,
+      culture: body.culture ?? null,
+      parameters: agent.resolveParameters(body.parameters ?? null),
+      message: body.message ?? null,
+      documents: body.documents ?? [],
+      history: sessionId === null ? [] : await history(tenantId, sessionId),
+    };
+    return ok(await estimatePrompt(parts, reserveRatio));
+  };

@@ -1,0 +1,30 @@
+import type { AgentContent } from './agents.content.ts';
+import { error, type Finding } from './agents.findings.ts';
+
+interface LaterFeature {
+  readonly feature: string;
+  readonly field: string;
+  readonly isUsed: (content: AgentContent) => boolean;
+}
+
+/** Fields whose features this version does not have. A definition that uses one is refused, never half obeyed. */
+const laterFeatures: readonly LaterFeature[] = [
+  { feature: 'skills', field: 'skillNames', isUsed: (content) => content.skillNames.length > 0 },
+  { feature: 'mcp-resources', field: 'mcpResourceUris', isUsed: (content) => content.mcpResourceUris.length > 0 },
+  { feature: 'harness', field: 'harness', isUsed: (content) => content.harness !== null },
+  { feature: 'loop', field: 'harness.loop', isUsed: ({ harness }) => (harness?.['loop'] ?? null) !== null },
+  { feature: 'compaction', field: 'compaction', isUsed: (content) => content.compaction !== null },
+  { feature: 'memory', field: 'memory', isUsed: (content) => content.memory !== null },
+  {
+    feature: 'response-cache',
+    field: 'model.responseCache',
+    isUsed: (content) => content.model.responseCache !== null,
+  },
+];
+
+export const featureFindings = (content: AgentContent): Finding[] =>
+  laterFeatures
+    .filter(({ isUsed }) => isUsed(content))
+    .map(({ feature, field }) =>
+      error('feature-not-available', field, `${field} needs the feature "${feature}", which this build does not have.`),
+    );

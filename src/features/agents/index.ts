@@ -1,0 +1,71 @@
+import type { Config } from '../../core/config/schema.ts';
+import type { Handlers } from '../../core/context.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { AgentSource } from '../../engine/compiled-agent.ts';
+import type { ToolRegistry } from '../../engine/tools/registry.ts';
+import type { ModelProviders } from '../../providers/models/model-provider.ts';
+import { createAgentCatalog } from './agents.catalog.ts';
+import type { agentOperations } from './agents.operations.ts';
+import type { AgentReferences } from './agents.rules.ts';
+import { agentService } from './agents.service.ts';
+import { createAgentSource } from './agents.source.ts';
+import { createAgentStore } from './agents.store.ts';
+import type { CodeAgents } from './code-agents.ts';
+import { ownedVersions, sharedVersions } from './current-versions.ts';
+import { type EstimateDeps, estimateService } from './estimate.service.ts';
+
+export type { AgentReferences } from './agents.rules.ts';
+export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from './code-agents.ts';
+export { estimatePrompt, type PromptParts } from './prompt-estimate.ts';
+export { checkRunBody } from './run-body.rules.ts';
+export { estimateTokens } from './token-count.ts';
+
+export type AgentSettings = Pick<Config['Service'], 'Agents' | 'AgentGraph'>;
+
+/** What definitions are checked against; made once, for code agents and the feature alike. */
+export const agentReferences = (
+  providers: Pick<ModelProviders, 'get'>,
+  tools: Pick<ToolRegistry, 'get'>,
+  settings: AgentSettings,
+): AgentReferences => ({
+  providers,
+  tools,
+  limits: {
+    maxDepth: settings.AgentGraph.MaxDepth,
+    childDeadlineMs: settings.AgentGraph.ChildDeadline,
+    waitTimeoutMs: settings.AgentGraph.WaitTimeout,
+    maxParameterValueLength: settings.Agents.MaxParameterValueLength,
+  },
+});
+
+export interface AgentsDeps {
+  readonly storage: Storage;
+  /** True when no other process writes the store while this one runs. */
+  readonly ownsStore: boolean;
+  readonly references: AgentReferences;
+  readonly codeAgents: CodeAgents;
+  readonly history: EstimateDeps['history'];
+  /** `Preflight:ReserveRatio`. */
+  readonly reserveRatio: number;
+  readonly prefix: string;
+  readonly now: () => number;
+}
+
+export interface AgentsFeature {
+  readonly handlers: Handlers<typeof agentOperations>;
+  /** Where the engine gets compiled agents from. */
+  readonly source: AgentSource;
+}
+
+export const agentsFeature = (deps: AgentsDeps): AgentsFeature => {
+  const { references, codeAgents } = deps;
+  const store = createAgentStore(deps.storage);
+  const catalog = createAgentCatalog(store, codeAgents.contents);
+  const versions = deps.ownsStore ? ownedVersions(store) : sharedVersions(store);
+  const source = createAgentSource({ catalog, versions, references, codeAgents: codeAgents.compiled });
+  const estimate = estimateService({ source, history: deps.history, reserveRatio: deps.reserveRatio });
+  return {
+    handlers: agentService({ store, catalog, versions, references, estimate, prefix: deps.prefix, now: deps.now }),
+    source,
+  };
+};

@@ -1,0 +1,51 @@
+import { documentText } from '../../engine/chat-message.ts';
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { ContextWindowEstimate } from './agents.schema.ts';
+import { estimateTokens } from './token-count.ts';
+
+/** What the first model call of a run carries. */
+export interface PromptParts {
+  readonly agent: CompiledAgent;
+  readonly culture: string | null;
+  /** As `CompiledAgent.resolveParameters` gives them. */
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly message: string | null;
+  readonly documents: readonly { readonly name: string; readonly content: string }[];
+  /** Texts of the session's history as it would be sent. */
+  readonly history: readonly string[];
+}
+
+/** The texts of a prompt in the order in which they are sent. */
+export const promptTexts = (parts: PromptParts): string[] => [
+  parts.agent.instructions(parts.culture, parts.parameters) ?? '',
+  ...parts.agent.modelTools.map((tool) => JSON.stringify(tool)),
+  ...parts.history,
+  ...parts.documents.map(({ name, content }) => documentText(name, content)),
+  parts.message ?? '',
+];
+
+/**
+ * The prompt against the window that the catalog gives the model. Without a known window nothing is ever rejected.
+ * `reserveRatio` is the share of the window that is left to the answer.
+ */
+export const compareWithWindow = (
+  promptTokens: number,
+  contextWindowTokens: number | null,
+  reserveRatio: number,
+): ContextWindowEstimate => {
+  if (contextWindowTokens === null)
+    return { promptTokens, contextWindowTokens, allowedPromptTokens: null, wouldBeRejected: false };
+  const allowedPromptTokens = Math.floor(contextWindowTokens * (1 - reserveRatio));
+  return {
+    promptTokens,
+    contextWindowTokens,
+    allowedPromptTokens,
+    wouldBeRejected: promptTokens > allowedPromptTokens,
+  };
+};
+
+/** The numbers of the pre-flight check. Calls no provider. */
+export const estimatePrompt = async (parts: PromptParts, reserveRatio: number): Promise<ContextWindowEstimate> => {
+  const window = parts.agent.model.catalog?.contextWindowTokens ?? null;
+  return compareWithWindow(await estimateTokens(promptTexts(parts)), window, reserveRatio);
+};

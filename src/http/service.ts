@@ -1,0 +1,53 @@
+import { type App, type AppOptions, createApp } from '../app.ts';
+import { AcpError } from '../contract/errors.ts';
+import { version } from '../core/version.ts';
+import { createHttpServer } from './server.ts';
+
+/** The application behind an HTTP listener. */
+export interface Service extends App {
+  /** Rejects with `ListenError` when the address cannot be taken. */
+  listen(): Promise<{ readonly url: string }>;
+}
+
+// Answers that are being written when the service ends get this long to reach their readers.
+const closeGraceMs = 2000;
+
+const listenAddress = (url: string): { host: string; port: number } => {
+  const { hostname, port, protocol } = new URL(url);
+  if (protocol !== 'http:')
+    throw new AcpError(
+      'validation-failed',
+      'Host:Url must be an http address: TLS is left to a proxy in front of the service.',
+    );
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : Number(port) };
+};
+
+export const createService = async (options: Omit<AppOptions, 'mode'>): Promise<Service> => {
+  const { Host } = options.config.values;
+  const address = listenAddress(Host.Url);
+  const app = await createApp({ ...options, mode: 'serve' });
+  const server = createHttpServer({
+    dispatch: app.dispatch,
+    prefix: Host.Prefix,
+    version,
+    title: 'Agent Control Plane',
+    authenticate: app.authenticate,
+    health: app.health,
+    livePath: Host.Health.LivePath,
+    readyPath: Host.Health.ReadyPath,
+    log: app.log,
+  });
+  return {
+    ...app,
+    async listen() {
+      const { url } = await server.listen(address);
+      app.started(url);
+      return { url };
+    },
+    async close() {
+      await app.drain();
+      await server.close(closeGraceMs);
+      await app.close();
+    },
+  };
+};
