@@ -235,7 +235,13 @@ const main = async () => {
 
 await ensureInstalled();
 if (process.version.split('.')[0] === `v${readFileSync(join(root, '.nvmrc'), 'utf8').split('.')[0]}`) {
-  await main();
+  try {
+    await main();
+  } catch (error) {
+    // esbuild has printed its findings by now, with their places in the source.
+    console.error(Array.isArray(error.errors) ? 'The bundle could not be built.' : error);
+    process.exitCode = 1;
+  }
 } else {
   const { status } = spawnSync(pinnedNode(), process.argv.slice(1), { stdio: 'inherit' });
   process.exitCode = status ?? 1;
