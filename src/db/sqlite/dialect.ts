@@ -133,14 +133,16 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       await raw.backup(path, { progress: () => pagesPerStep });
     },
     async check() {
-      const integrity = (raw.pragma('integrity_check') as { integrity_check: string }[]).map(
-        (row) => row.integrity_check,
-      );
-      const foreign = raw.pragma('foreign_key_check') as { table: string }[];
-      return [
-        ...integrity.filter((line) => line !== 'ok'),
-        ...foreign.map((row) => `broken reference in ${row.table}`),
-      ];
+      try {
+        const integrity = raw.pragma('integrity_check') as { integrity_check: string }[];
+        const damage = integrity.map((row) => row.integrity_check).filter((line) => line !== 'ok');
+        if (damage.length > 0) return damage;
+        const foreign = raw.pragma('foreign_key_check') as { table: string }[];
+        return foreign.map((row) => `broken reference in ${row.table}`);
+      } catch (error) {
+        if (classifySqlite(error) !== 'corrupt') throw error;
+        return ['the file is damaged so far that its pages cannot be followed'];
+      }
     },
     async walBacklogBytes() {
       if (options.path === null) return 0;

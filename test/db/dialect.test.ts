@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { migrations } from '../../migrations/index.ts';
+import type { SqlDialect } from '../../src/db/dialect.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { ConditionFailedError, type Statement, updateStatement } from '../../src/db/statement.ts';
+import { createStorage, type Storage } from '../../src/db/storage.ts';
+import { temporaryFolder } from '../support/opened-store.ts';
+import { forEachDialect, openTestStorage } from '../support/store.ts';
+import { agentNames, insertAgent } from './rows.ts';
+
+forEachDialect('a failed unit leaves no trace and the others go through', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const insert = (name: string) => insertAgent(storage.db, name);
+  const results = await storage.dialect.commitUnits([
+    [insert('a')],
+    [insert('b'), insert('a'), insert('c')],
+    [insert('a')],
+    [],
+    [insert('d'), insert('e')],
+  ]);
+  assert.deepEqual(
+    results.map((result) => result.ok),
+    [true, false, false, true, true],
+  );
+  for (const result of results)
+    if (!result.ok) assert.equal(storage.dialect.classify(result.error), 'unique-violation');
+  assert.deepEqual(await agentNames(storage.db), ['a', 'd', 'e']);
+});
+
+forEachDialect('a conditional write that finds no row fails its unit and nothing else', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const setVersion = updateStatement(storage.db, 'agents', ['current_version'], ['name', 'current_version'], {
+    mustChange: true,
+  });
+  await storage.write([insertAgent(storage.db, 'a')]);
+  const results = await storage.dialect.commitUnits([
+    [insertAgent(storage.db, 'b'), setVersion({ current_version: 3 }, { name: 'a', current_version: 2 })],
+    [setVersion({ current_version: 3 }, { name: 'a', current_version: 2 })],
+    [setVersion({ current_version: 2 }, { name: 'a', current_version: 1 }), insertAgent(storage.db, 'c')],
+  ]);
+  assert.deepEqual(
+    results.map((result) => result.ok || result.error instanceof ConditionFailedError),
+    [true, true, true],
+  );
+  assert.deepEqual(
+    results.map((result) => result.ok),
+    [false, false, true],
+  );
+  assert.deepEqual(await agentNames(storage.db), ['a', 'c']);
+  const row = await storage.db.selectFrom('agents').selectAll().where('name', '=', 'a').executeTakeFirstOrThrow();
+  assert.equal(row.current_version, 2);
+});
+
+forEachDialect('an unknown table is an error of its unit only, and of no known kind', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const nonsense: Statement = { sql: 'insert into nothing_here values (1)', parameters: [] };
+  const [bad, good] = await storage.dialect.commitUnits([[nonsense], [insertAgent(storage.db, 'a')]]);
+  assert.ok(bad !== undefined && !bad.ok);
+  assert.equal(storage.dialect.classify(bad.error), null);
+  assert.ok(good?.ok);
+});
+
+/** A storage whose commits are counted. */
+const counted = (dialect: SqlDialect): { storage: Storage; commits: number[] } => {
+  const commits: number[] = [];
+  const storage = createStorage(
+    {
+      ...dialect,
+      commitUnits: (units) => {
+        commits.push(units.length);
+        return dialect.commitUnits(units);
+      },
+    },
+    true,
+  );
+  return { storage, commits };
+};
+
+forEachDialect('what is enqueued in one turn is one commit, in order of enqueueing', async (t, dialect) => {
+  const { storage, commits } = counted((await openTestStorage(t, dialect)).dialect);
+  const order: string[] = [];
+  const settled: Promise<void>[] = [];
+  const put = (name: string, statements: () => readonly Statement[]) =>
+    settled.push(
+      new Promise((resolve) => {
+        const done = (word: string) => () => {
+          order.push(`${name} ${word}`);
+          resolve();
+        };
+        storage.enqueue({
+          collect: () => {
+            order.push(`${name} collected`);
+            return statements();
+          },
+          committed: done('committed'),
+          failed: done('failed'),
+        });
+      }),
+    );
+  put('a', () => [insertAgent(storage.db, 'a')]);
+  put('again', () => [insertAgent(storage.db, 'a')]);
+  put('empty', () => []);
+  put('broken', () => {
+    throw new Error('cannot be collected');
+  });
+  put('b', () => [insertAgent(storage.db, 'b')]);
+  assert.equal(order.length, 0);
+  await Promise.all(settled);
+  assert.deepEqual(commits, [3]);
+  assert.deepEqual(
+    order.filter((line) => line.endsWith('collected')),
+    ['a', 'again', 'empty', 'broken', 'b'].map((name) => `${name} collected`),
+  );
+  assert.deepEqual(
+    order.filter((line) => /committed|again failed|b failed/.test(line)),
+    ['a committed', 'again failed', 'empty committed', 'b committed'],
+  );
+  assert.ok(order.includes('broken failed'));
+});
+
+forEachDialect('units that arrive during a commit are the next one', async (t, dialect) => {
+  const { storage, commits } = counted((await openTestStorage(t, dialect)).dialect);
+  const later: Promise<void>[] = [];
+  const first = new Promise<void>((resolve, reject) => {
+    storage.enqueue({
+      collect: () => {
+        later.push(storage.write([insertAgent(storage.db, 'b')]), storage.write([insertAgent(storage.db, 'c')]));
+        return [insertAgent(storage.db, 'a')];
+      },
+      committed: resolve,
+      failed: reject,
+    });
+  });
+  await first;
+  await Promise.all(later);
+  assert.deepEqual(commits, [1, 2]);
+});
+
+forEachDialect('closing writes what is pending and refuses what comes after', async (t, dialect) => {
+  const folder = temporaryFolder(t);
+  const first = createStorage(dialect.open(folder), true);
+  await migrate(first, migrations, () => 0);
+  const [early, late] = [insertAgent(first.db, 'early'), insertAgent(first.db, 'late')];
+  const pending = first.write([early]);
+  const closing = first.close();
+  await assert.rejects(first.write([late]), /closed/);
+  await Promise.all([pending, closing]);
+  const second = createStorage(dialect.open(folder), true);
+  t.after(() => second.close());
+  assert.deepEqual(await agentNames(second.db), ['early']);
+});
+
+forEachDialect('the root handle inside a transaction is an immediate error', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const statement = insertAgent(storage.db, 'x');
+  const unit = { collect: () => [statement], committed: () => undefined, failed: () => undefined };
+  const misuses: (() => unknown)[] = [
+    () => storage.db,
+    () => storage.write([statement]),
+    () => storage.enqueue(unit),
+    () => storage.transaction(async () => undefined),
+  ];
+  for (const misuse of misuses) {
+    const attempt = storage.transaction(async (trx) => {
+      await trx.insertInto('agents').values({ tenant_id: 't', name: 'gone', current_version: 1 }).execute();
+      await misuse();
+    });
+    await assert.rejects(attempt, /root store handle was used inside a transaction/);
+  }
+  assert.deepEqual(await agentNames(storage.db), []);
+});
+
+forEachDialect('a transaction that throws leaves nothing, and others wait for its end', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const boom = new Error('boom');
+  const seen: string[] = [];
+  const failing = storage.transaction(async (trx) => {
+    await trx.insertInto('agents').values({ tenant_id: 't', name: 'a', current_version: 1 }).execute();
+    seen.push(...(await agentNames(trx)));
+    throw boom;
+  });
+  const waiting = storage.write([insertAgent(storage.db, 'b')]);
+  await assert.rejects(failing, boom);
+  await waiting;
+  assert.deepEqual(seen, ['a']);
+  assert.deepEqual(await agentNames(storage.db), ['b']);
+});
+
+forEachDialect('times and amounts beyond 32 bits, and any text, come back as they were', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const texts = ['', 'ü€😀', "o'hara; drop table agents;--", 'line\nbreak\ttab', '\u0001', 'x'.repeat(100_000)];
+  for (const [index, content] of texts.entries())
+    await storage.db
+      .insertInto('agent_versions')
+      .values({
+        tenant_id: 't',
+        name: 'a',
+        version: index + 1,
+        content,
+        updated_at: Number.MAX_SAFE_INTEGER - index,
+        updated_by: null,
+        restored_from: null,
+      })
+      .execute();
+  const rows = await storage.db.selectFrom('agent_versions').selectAll().orderBy('version').execute();
+  assert.deepEqual(
+    rows.map((row) => [row.content, row.updated_at, row.updated_by]),
+    texts.map((content, index) => [content, Number.MAX_SAFE_INTEGER - index, null]),
+  );
+});
+
+forEachDialect('rows are deleted in chunks, the oldest first', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const names = Array.from({ length: 25 }, (_, index) => `job-${String(index).padStart(2, '0')}`);
+  await storage.write(
+    names.map((id, index) => ({
+      ...storage.db
+        .insertInto('jobs')
+        .values({
+          id,
+          tenant_id: 't',
+          handler_key: 'h',
+          lane: 'l',
+          target_name: 'n',
+          status: 'Completed',
+          max_attempts: 1,
+          scheduled_for: index,
+          created_at: index,
+        } as never)
+        .compile(),
+    })),
+  );
+  const deleted: number[] = [];
+  for (let count = -1; count !== 0; ) {
+    count = await storage.dialect.deleteChunk('jobs', 'id', { column: 'created_at', below: 20 }, 8);
+    deleted.push(count);
+    if (deleted.length === 1) {
+      const oldest = await storage.db.selectFrom('jobs').select('id').orderBy('id').executeTakeFirstOrThrow();
+      assert.equal(oldest.id, 'job-08');
+    }
+  }
+  assert.deepEqual(deleted, [8, 8, 4, 0]);
+  const left = await storage.db.selectFrom('jobs').select('id').orderBy('id').execute();
+  assert.deepEqual(
+    left.map((row) => row.id),
+    names.slice(20),
+  );
+});

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { migrations } from '../../migrations/index.ts';
+import { AcpError } from '../../src/contract/errors.ts';
+import { type Migration, migrate, migrationStatus } from '../../src/db/migrate.ts';
+import { openStorage } from '../../src/db/open-storage.ts';
+import { createStorage } from '../../src/db/storage.ts';
+import { tableNames } from '../../src/db/tables.ts';
+import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
+import { forEachDialect, openTestStorage } from '../support/store.ts';
+import { halfway, later } from './migration-steps.ts';
+import { agentNames } from './rows.ts';
+
+const isRefused = (error: unknown): boolean => error instanceof AcpError && error.code === 'store-unavailable';
+
+forEachDialect('the schema is the one that was reviewed (ACP_UPDATE_GOLDEN=1 writes it)', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const golden = join(import.meta.dirname, '..', 'golden', `schema-${dialect.name}.sql`);
+  const schema = await storage.dialect.describeSchema(storage.db);
+  if (process.env['ACP_UPDATE_GOLDEN'] === '1') {
+    mkdirSync(dirname(golden), { recursive: true });
+    writeFileSync(golden, schema);
+  }
+  assert.equal(schema, readFileSync(golden, 'utf8'));
+});
+
+forEachDialect('every table has the prefix and is in the list of tables', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const tables = await storage.db.introspection.getTables();
+  assert.deepEqual(
+    tables.map((table) => table.name).sort(),
+    tableNames.map((name) => storage.dialect.qualifiedName(name)).sort(),
+  );
+});
+
+forEachDialect('migrating twice changes nothing', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const before = await storage.db.selectFrom('schema_migrations').selectAll().execute();
+  assert.deepEqual(await migrate(storage, migrations, () => 99), []);
+  assert.deepEqual(await storage.db.selectFrom('schema_migrations').selectAll().execute(), before);
+  assert.deepEqual(await migrationStatus(storage, migrations), {
+    applied: migrations.map((migration) => migration.name),
+    pending: [],
+  });
+});
+
+forEachDialect('a step that fails leaves what was before, and the next start completes', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const failing: Migration = {
+    name: '9000-failing',
+    up: async (context) => {
+      await later.up(context);
+      throw new Error('power cut');
+    },
+  };
+  await assert.rejects(
+    migrate(storage, [...migrations, failing], () => 1),
+    /power cut/,
+  );
+  assert.deepEqual(await agentNames(storage.db), []);
+  assert.deepEqual((await migrationStatus(storage, migrations)).pending, []);
+  assert.deepEqual(await migrate(storage, [...migrations, later], () => 1), [later.name]);
+  assert.deepEqual(await agentNames(storage.db), ['later']);
+});
+
+forEachDialect('a store of a newer version is refused and not touched', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  await migrate(storage, [...migrations, later], () => 1);
+  await assert.rejects(
+    migrate(storage, migrations, () => 2),
+    (error: unknown) => {
+      assert.ok(isRefused(error));
+      assert.match(String(error), /another version of acp \(9001-later\)/);
+      return true;
+    },
+  );
+  assert.deepEqual(await agentNames(storage.db), ['later']);
+});
+
+forEachDialect('a released migration that was changed or put elsewhere is refused', async (t, dialect) => {
+  const storage = await openTestStorage(t, dialect);
+  const [first] = migrations;
+  assert.ok(first !== undefined);
+  await assert.rejects(
+    migrate(storage, [{ ...first, name: '0001-renamed' }], () => 2),
+    isRefused,
+  );
+  await assert.rejects(
+    migrate(storage, [later, ...migrations], () => 2),
+    isRefused,
+  );
+});
+
+forEachDialect('an empty store has everything pending, and looking does not change it', async (t, dialect) => {
+  const storage = createStorage(dialect.open(temporaryFolder(t)), true);
+  t.after(() => storage.close());
+  const { applied, pending } = await migrationStatus(storage, migrations);
+  assert.deepEqual([applied, pending], [[], migrations.map((migration) => migration.name)]);
+  assert.deepEqual(await storage.db.introspection.getTables(), []);
+});
+
+test('kill -9 during a migration: the next start completes it', async (t) => {
+  const file = join(temporaryFolder(t), 'acp.db');
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'migrating-process.ts'), file], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(child.stdout, 'data');
+  child.kill('SIGKILL');
+  await once(child, 'close');
+  const { storage, pending } = await openTestStore(t, file, {
+    migrations: [...migrations, halfway(() => Promise.resolve()), later],
+  });
+  assert.deepEqual(pending, []);
+  assert.deepEqual(await agentNames(storage.db), ['first-half', 'later', 'second-half']);
+  assert.deepEqual(await storage.dialect.check(), []);
+});
+
+test('two processes that start on one new file: one migrates, the other is told who owns it', async (t) => {
+  const file = join(temporaryFolder(t), 'acp.db');
+  const starts = await Promise.allSettled([openStorage(storeOptions(file)), openStorage(storeOptions(file))]);
+  const opened = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
+  assert.equal(opened.length, 1);
+  for (const store of opened) await store.close();
+});
