@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { CallContext } from '../../../src/core/context.ts';
+import { modelsFeature } from '../../../src/features/models/index.ts';
+import { toolsFeature } from '../../../src/features/tools/index.ts';
+import { providers, tools } from '../agents/agent-world.ts';
+
+const context = { tenantId: 'default' } as CallContext;
+const nothing = { params: {}, query: {}, headers: {}, body: undefined };
+
+test('AGENT-54, MODEL-1 providers by name, each with its catalog in configured order', async () => {
+  const { body } = await modelsFeature({ providers }).handlers.list(context, nothing);
+  assert.deepEqual(
+    body.map(({ name, status, allowed, models }) => [name, status, allowed, models.map((model) => model.name)]),
+    [
+      ['demo', 'Unknown', true, ['demo-1', 'demo-plain']],
+      ['open', 'Unknown', true, []],
+    ],
+  );
+});
+
+test('MODEL-5 the catalog has no member beyond its schema', async () => {
+  const { body } = await modelsFeature({ providers }).handlers.list(context, nothing);
+  assert.deepEqual(Object.keys(body[0] ?? {}), ['name', 'displayName', 'status', 'allowed', 'models']);
+});
+
+test('MODEL-1 no provider gives an empty list', async () => {
+  assert.deepEqual((await modelsFeature({ providers: { list: () => [] } }).handlers.list(context, nothing)).body, []);
+});
+
+test('AGENT-53 tools by name, with their schemas', async () => {
+  const { body } = await toolsFeature({ tools }).handlers.list(context, nothing);
+  assert.deepEqual(
+    body.map(({ name, kind, effect }) => [name, kind, effect]),
+    [
+      ['clock_now', 'Code', 'Read'],
+      ['weather', 'Code', 'Read'],
+    ],
+  );
+  assert.deepEqual(body[0]?.jsonSchema, { type: 'object', properties: { city: { type: 'string' } } });
+});
