@@ -11,8 +11,6 @@ import {
 } from 'yaml';
 import type { DefinitionDocument, DefinitionDocuments, DefinitionProblem } from '../contract/definition-document.ts';
 
-export type { DefinitionDocument, DefinitionProblem };
-
 // Aliases multiply what a small file says.
 const maxAliases = 100;
 

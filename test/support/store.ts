@@ -15,7 +15,7 @@ export interface TestDialect {
 }
 
 /** Every database that the build supports; a new dialect is one entry more. */
-export const testDialects: readonly TestDialect[] = [
+const testDialects: readonly TestDialect[] = [
   {
     name: 'sqlite',
     open: (folder) =>

@@ -53,7 +53,7 @@ export const rangeLimit = (path: string, value: number | null, least: number, mo
       ];
 
 /** A finding for each entry that an earlier one equals. */
-export const duplicateFindings = (path: string, keys: readonly string[], what: string): Finding[] => {
+const duplicateFindings = (path: string, keys: readonly string[], what: string): Finding[] => {
   const seen = new Set<string>();
   return keys.flatMap((key, index) => {
     if (seen.has(key))

@@ -6,7 +6,7 @@ import { closed, Int32, type Json, JsonValue, nullable, oneOf, Time } from '../.
 const text = () => Type.Optional(nullable(Type.String()));
 const names = () => Type.Optional(Type.Array(Type.String()));
 
-export const ModelReference = closed({ provider: Type.String(), model: Type.String() });
+const ModelReference = closed({ provider: Type.String(), model: Type.String() });
 const OpenModelReference = Type.Object({ provider: Type.String(), model: Type.String() });
 
 /** A word that a request may get wrong without being unreadable: the agent rules report it. */
@@ -22,7 +22,6 @@ const responseFormat = (word: WordSchema) =>
     schemaName: text(),
     schemaDescription: text(),
   });
-export type AgentResponseFormat = Static<ReturnType<typeof responseFormat>>;
 
 const modelBinding = (word: WordSchema, reference: typeof OpenModelReference) =>
   Type.Object({
@@ -46,7 +45,7 @@ const modelBinding = (word: WordSchema, reference: typeof OpenModelReference) =>
     allowConcurrentToolCalls: Type.Optional(Type.Boolean()),
   });
 const ModelBindingRequest = modelBinding(openWord, OpenModelReference);
-export const ModelBinding = modelBinding(oneOf, ModelReference);
+const ModelBinding = modelBinding(oneOf, ModelReference);
 export type ModelBinding = Static<typeof ModelBinding>;
 
 export const parameterKinds = ['Text', 'Number', 'Boolean'] as const;
@@ -59,7 +58,7 @@ const agentParameter = (word: WordSchema) =>
     description: text(),
   });
 const AgentParameterRequest = agentParameter(openWord);
-export const AgentParameter = agentParameter(oneOf);
+const AgentParameter = agentParameter(oneOf);
 export type AgentParameter = Static<typeof AgentParameter>;
 
 export const SubAgentSettings = Type.Object({
@@ -131,7 +130,7 @@ export const AgentDefinition = Type.Object(
 );
 export type AgentDefinition = Static<typeof AgentDefinition>;
 
-export const agentOrigins = ['code', 'database'] as const;
+const agentOrigins = ['code', 'database'] as const;
 export const AgentDescriptor = Type.Object(
   {
     name: Type.String(),

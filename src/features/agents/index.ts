@@ -16,8 +16,7 @@ import { type EstimateDeps, estimateService } from './estimate.service.ts';
 
 export type { AgentReferences } from './agents.rules.ts';
 export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from './code-agents.ts';
-export { estimatePrompt, type PromptParts } from './prompt-estimate.ts';
-export { checkRunBody } from './run-body.rules.ts';
+export { estimatePrompt } from './prompt-estimate.ts';
 export { estimateTokens } from './token-count.ts';
 
 export type AgentSettings = Pick<Config['Service'], 'Agents' | 'AgentGraph'>;

@@ -16,7 +16,7 @@ export interface PromptParts {
 }
 
 /** The texts of a prompt in the order in which they are sent. */
-export const promptTexts = (parts: PromptParts): string[] => [
+const promptTexts = (parts: PromptParts): string[] => [
   parts.agent.instructions(parts.culture, parts.parameters) ?? '',
   ...parts.agent.modelTools.map((tool) => JSON.stringify(tool)),
   ...parts.history,
@@ -28,7 +28,7 @@ export const promptTexts = (parts: PromptParts): string[] => [
  * The prompt against the window that the catalog gives the model. Without a known window nothing is ever rejected.
  * `reserveRatio` is the share of the window that is left to the answer.
  */
-export const compareWithWindow = (
+const compareWithWindow = (
   promptTokens: number,
   contextWindowTokens: number | null,
   reserveRatio: number,

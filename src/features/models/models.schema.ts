@@ -3,7 +3,7 @@ import { nullable, oneOf } from '../../contract/schema.ts';
 
 const amount = () => nullable(Type.Number());
 
-export const ModelDescriptor = Type.Object(
+const ModelDescriptor = Type.Object(
   {
     name: Type.String(),
     displayName: nullable(Type.String()),

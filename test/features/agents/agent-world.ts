@@ -79,7 +79,7 @@ export const tools: ToolRegistry = {
   get: (name) => (name === 'pay' ? asking : registry.get(name)),
 };
 
-export const settings: AgentSettings = {
+const settings: AgentSettings = {
   Agents: { MaxParameterValueLength: 16 },
   AgentGraph: {
     MaxDepth: 3,
