@@ -40,7 +40,9 @@ export const createService = async (options: Omit<AppOptions, 'mode'>): Promise<
   return {
     ...app,
     async listen() {
-      const { url } = await server.listen(address);
+      const listening = await server.listen(address);
+      // With the prefix: whoever finds this address in the owner file calls operations below it.
+      const url = `${listening.url}${Host.Prefix}`;
       app.started(url);
       return { url };
     },

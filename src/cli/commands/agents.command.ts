@@ -1,0 +1,132 @@
+import type { Command } from 'commander';
+import { type DefinitionDocument, describeDefinitionProblem } from '../../contract/definition-document.ts';
+import { AcpError, errorTable } from '../../contract/errors.ts';
+import type { AgentDefinitionRequest, AgentValidationReport } from '../../features/agents/agents.schema.ts';
+import { type CommandHost, collect, commandGroup, covers, type Invocation } from '../command-host.ts';
+import { readDefinitions } from '../definition-sources.ts';
+import { groupDescriptions } from '../groups.ts';
+import { printReply } from '../output/print-reply.ts';
+import { safeLine, safeText } from '../output/text-width.ts';
+import { unifiedDiff } from '../output/unified-diff.ts';
+import type { Session } from '../session.ts';
+import { registerAgentsApply } from './agents-apply.command.ts';
+
+const version = (text: string, name: string): number => {
+  if (/^[1-9]\d{0,9}$/.test(text)) return Number(text);
+  throw new AcpError('validation-failed', `${name} is the number of a version, from 1, not "${text}".`);
+};
+
+const get = async ({ terminal, globals, connected }: Session, { args, options }: Invocation): Promise<undefined> => {
+  const [name] = args as [string];
+  const { body } = await connected(({ client }) => client.agents.get({ params: { name } }));
+  if (options['yaml'] !== true) return printReply(terminal, body, { json: globals.json });
+  if (body.definition === null)
+    throw new AcpError('agent-code-defined', `${name} is defined in code; its definition is in the file of the host.`);
+  const { definitionYaml } = await import('../../client/definition-yaml.ts');
+  await terminal.write(definitionYaml(body.definition));
+  return undefined;
+};
+
+const diff = async ({ terminal, globals, connected }: Session, { args }: Invocation): Promise<undefined> => {
+  const [name, left, right] = args as [string, string, string];
+  const params = { name, a: version(left, 'The first argument'), b: version(right, 'The second argument') };
+  const { body } = await connected(({ client }) => client.agents.diff({ params }));
+  if (globals.json) return printReply(terminal, body, { json: true });
+  const { definitionYaml } = await import('../../client/definition-yaml.ts');
+  const texts = [definitionYaml(body.left), definitionYaml(body.right)] as const;
+  const lines = unifiedDiff(...texts, `${name} version ${params.a}`, `${name} version ${params.b}`);
+  const { bold, cyan, green, red } = terminal.style;
+  const styled = (line: string): string => {
+    if (line.startsWith('---') || line.startsWith('+++')) return bold(line);
+    if (line.startsWith('@@')) return cyan(line);
+    return line.startsWith('+') ? green(line) : line.startsWith('-') ? red(line) : line;
+  };
+  for (const line of lines) await terminal.write(`${styled(safeText(line))}\n`);
+  if (lines.length === 0) terminal.note('Both versions say the same.');
+  return undefined;
+};
+
+const rollback = async (
+  { terminal, globals, connected }: Session,
+  { args, options }: Invocation,
+): Promise<undefined> => {
+  const [name, target] = args as [string, string];
+  const expected = options['expectedVersion'] as string | undefined;
+  const body = {
+    version: version(target, 'The second argument'),
+    ...(expected === undefined ? {} : { expectedVersion: version(expected, '--expected-version') }),
+  };
+  const { body: restored } = await connected(({ client }) => client.agents.rollback({ params: { name }, body }));
+  if (globals.json) return printReply(terminal, restored, { json: true });
+  await terminal.write(
+    `${safeLine(name)} is now version ${restored.version}, with the content of version ${body.version}.\n`,
+  );
+  return undefined;
+};
+
+const printReport = async (
+  { terminal }: Session,
+  document: DefinitionDocument,
+  report: AgentValidationReport,
+): Promise<void> => {
+  const { noteStyle, style } = terminal;
+  for (const { severity, path, message, code } of report.messages) {
+    const mark = severity === 'Error' ? noteStyle.red('error:') : noteStyle.yellow('warning:');
+    const field = path === null || path === '' ? '' : `${path}: `;
+    terminal.note(`${mark} ${document.file}:${document.lineOf(path ?? '')}: ${safeLine(field + message)} (${code})`);
+  }
+  const result = report.valid ? style.green('valid  ') : style.red('invalid');
+  await terminal.write(`${result}  ${safeLine(String(document.value['name'] ?? '-'))}\n`);
+};
+
+/** Prints what the service finds in definitions, with file and line; nothing is saved. */
+const validate = async (session: Session, { options }: Invocation): Promise<number> => {
+  const { terminal, globals } = session;
+  const { documents, problems } = await readDefinitions((options['file'] as string[] | undefined) ?? [], terminal);
+  for (const problem of problems)
+    terminal.note(`${terminal.noteStyle.red('error:')} ${describeDefinitionProblem(problem)}`);
+  const reports: AgentValidationReport[] = [];
+  await session.connected(async ({ client }) => {
+    for (const document of documents) {
+      const { body } = await client.agents.validate({ body: document.value as unknown as AgentDefinitionRequest });
+      reports.push(body);
+      if (!globals.json) await printReport(session, document, body);
+    }
+  });
+  // One document gives the service's report as it is, several give a list of them.
+  if (globals.json) await printReply(terminal, reports.length === 1 ? reports[0] : reports, { json: true });
+  const isValid = problems.length === 0 && reports.every(({ valid }) => valid);
+  return isValid ? 0 : errorTable['definition-invalid'].exit;
+};
+
+/** The commands of `acp agents` that are more than one call. */
+export const registerAgents = (host: CommandHost): Command => {
+  const agents = commandGroup(host.program, 'agents', groupDescriptions['agents'] ?? '');
+  registerAgentsApply(agents, host);
+  const show = agents
+    .command('get')
+    .description('show one agent')
+    .argument('<name>')
+    .option('--yaml', 'the definition as YAML that can be applied again');
+  covers(show, 'agents.get').action(host.act(get));
+  const check = agents
+    .command('validate')
+    .description('compile definitions without saving them and report every finding')
+    .option('-f, --file <path>', 'file, folder, or - for the standard input (repeatable)', collect);
+  covers(check, 'agents.validate').action(host.act(validate));
+  const back = agents
+    .command('rollback')
+    .description('append the content of an earlier version as a new one')
+    .argument('<name>')
+    .argument('<version>')
+    .option('--expected-version <n>', 'refuse when another version is current');
+  covers(back, 'agents.rollback').action(host.act(rollback));
+  const compare = agents
+    .command('diff')
+    .description('show what changed between two versions, as a unified diff of their YAML')
+    .argument('<name>')
+    .argument('<a>', 'a version')
+    .argument('<b>', 'another version');
+  covers(compare, 'agents.diff').action(host.act(diff));
+  return agents;
+};

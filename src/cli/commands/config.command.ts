@@ -1,0 +1,25 @@
+import type { CommandHost } from '../command-host.ts';
+import { readConfig } from '../read-config.ts';
+
+/** `acp config`: the effective settings with their sources. */
+export const registerConfig = (host: CommandHost): void => {
+  host.program
+    .command('config')
+    .description('show every setting, its value and where it comes from; secrets as ***')
+    .option('--example', 'print a commented service.yaml with every setting at its default instead')
+    .action(
+      host.act(async (session, { options }) => {
+        const { terminal, globals } = session;
+        const config = await import('../../core/config/index.ts');
+        if (options['example'] === true) {
+          await terminal.write(config.renderExampleYaml());
+          return undefined;
+        }
+        const loaded = await readConfig(session);
+        await terminal.write(config.renderEffective(loaded, { json: globals.json }));
+        if (loaded.warnings.length > 0 && !globals.json)
+          terminal.note(`${terminal.noteStyle.yellow('Warnings:')}\n${config.describeProblems(loaded.warnings)}`);
+        return undefined;
+      }),
+    );
+};

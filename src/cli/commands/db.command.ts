@@ -1,0 +1,71 @@
+import type { Command } from 'commander';
+import { type CommandHost, commandGroup } from '../command-host.ts';
+import { groupDescriptions } from '../groups.ts';
+import { jsonText, printReply } from '../output/print-reply.ts';
+import { readConfig } from '../read-config.ts';
+import type { Session } from '../session.ts';
+
+const FINDINGS_EXIT_CODE = 1;
+
+const openMaintenance = async (session: Session) => {
+  const [maintenance, { storeOptions }, config] = await Promise.all([
+    import('../../db/maintenance.ts'),
+    import('../../db/store-options.ts'),
+    readConfig(session),
+  ]);
+  return { maintenance, options: storeOptions(config.values, session.cwd) };
+};
+
+const migrate = async (session: Session): Promise<undefined> => {
+  const { terminal, globals } = session;
+  const { maintenance, options } = await openMaintenance(session);
+  const log = { warn: (_fields: unknown, message: string): void => terminal.note(message) };
+  const applied = await maintenance.migrateStore({ ...options, now: Date.now, log });
+  if (globals.json) return printReply(terminal, { applied }, { json: true });
+  await terminal.write(
+    applied.length === 0 ? 'The store is up to date.\n' : applied.map((name) => `applied  ${name}\n`).join(''),
+  );
+  return undefined;
+};
+
+const status = async (session: Session): Promise<undefined> => {
+  const { maintenance, options } = await openMaintenance(session);
+  return printReply(session.terminal, await maintenance.storeStatus(options), { json: session.globals.json });
+};
+
+const backup = async (session: Session, to: string, force: boolean): Promise<undefined> => {
+  const { terminal, globals } = session;
+  const { maintenance, options } = await openMaintenance(session);
+  const report = await maintenance.backupStore(options, to, { force });
+  if (globals.json) return printReply(terminal, report, { json: true });
+  await terminal.write(`${report.path}  ${report.totalBytes} bytes\n`);
+  return undefined;
+};
+
+const check = async (session: Session): Promise<number> => {
+  const { terminal, globals } = session;
+  const { maintenance, options } = await openMaintenance(session);
+  const report = await maintenance.checkStore(options);
+  if (globals.json) await terminal.write(jsonText(report));
+  else if (report.findings.length === 0) await terminal.write(`${report.path} is sound.\n`);
+  else await terminal.write(report.findings.map((finding) => `${terminal.style.red('✗')} ${finding}\n`).join(''));
+  return report.findings.length === 0 ? 0 : FINDINGS_EXIT_CODE;
+};
+
+/** `acp db`: the store's file, worked on directly. */
+export const registerDb = (host: CommandHost): Command => {
+  const db = commandGroup(host.program, 'db', groupDescriptions['db'] ?? '');
+  db.command('migrate')
+    .description('apply the migrations that are pending; no server may be running')
+    .action(host.act(migrate));
+  db.command('status').description('show the store, its migrations and who serves it').action(host.act(status));
+  db.command('backup')
+    .description('copy the store to a file, also while it is served')
+    .argument('<file>')
+    .option('--force', 'replace the file when it exists')
+    .action(host.act((session, { args, options }) => backup(session, args[0] as string, options['force'] === true)));
+  db.command('check')
+    .description('check the store and the logs of all runs; exit code 1 when something is wrong')
+    .action(host.act(check));
+  return db;
+};

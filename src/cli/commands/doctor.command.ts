@@ -1,0 +1,32 @@
+import type { CommandHost } from '../command-host.ts';
+import { type Finding, type FindingStatus, runDiagnosis } from '../diagnosis.ts';
+import { jsonText } from '../output/print-reply.ts';
+import type { StyleName } from '../output/style.ts';
+import { padText, safeText } from '../output/text-width.ts';
+
+const FAILED_EXIT_CODE = 1;
+
+const marks: Readonly<Record<FindingStatus, StyleName>> = { ok: 'green', warn: 'yellow', fail: 'red' };
+
+/** `acp doctor`: everything that a service here depends on, looked at without changing anything. */
+export const registerDoctor = (host: CommandHost): void => {
+  host.program
+    .command('doctor')
+    .description('check configuration, store, providers, tools and disk; exit code 1 when something fails')
+    .action(
+      host.act(async (session) => {
+        const { terminal, globals } = session;
+        const findings: Finding[] = [];
+        for await (const finding of runDiagnosis(session)) {
+          findings.push(finding);
+          if (globals.json) continue;
+          const mark = terminal.style[marks[finding.status]](finding.status.padEnd(4));
+          const [first = '', ...rest] = safeText(finding.message).split('\n');
+          await terminal.write(`${mark}  ${padText(finding.check, 10)}  ${first}\n`);
+          for (const line of rest) await terminal.write(`${' '.repeat(18)}${line.trimStart()}\n`);
+        }
+        if (globals.json) await terminal.write(jsonText(findings));
+        return findings.some(({ status }) => status === 'fail') ? FAILED_EXIT_CODE : 0;
+      }),
+    );
+};

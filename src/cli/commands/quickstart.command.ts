@@ -1,0 +1,123 @@
+import { mkdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join, relative, resolve } from 'node:path';
+import { createClient } from '../../client/client.ts';
+import { httpTransport } from '../../client/http-transport.ts';
+import { AcpError } from '../../contract/errors.ts';
+import { version } from '../../core/version.ts';
+import { applyDefinition } from '../apply-definition.ts';
+import type { CommandHost, Invocation } from '../command-host.ts';
+import { safeLine } from '../output/text-width.ts';
+import { readConfig } from '../read-config.ts';
+import { type Serving, serveUntilStopped } from '../serving.ts';
+import type { Session } from '../session.ts';
+import { runStreaming } from '../stream-run.ts';
+
+const USUAL_PORT = 7070;
+const QUESTION = 'What time is it in Vienna?';
+
+/** True when nothing listens on the port of the loopback address; 0 finds one. */
+const freePort = (port: number): Promise<number | null> =>
+  new Promise((done) => {
+    const probe = createServer();
+    probe.once('error', () => done(null));
+    probe.listen(port, '127.0.0.1', () => {
+      const address = probe.address();
+      probe.close(() => done(typeof address === 'object' && address !== null ? address.port : null));
+    });
+  });
+
+/** The port that was asked for, whatever it holds; else the usual one, else any. */
+const choosePort = async (asked: string | undefined): Promise<number> => {
+  if (asked === undefined) return (await freePort(USUAL_PORT)) ?? (await freePort(0)) ?? USUAL_PORT;
+  if (/^\d{1,5}$/.test(asked) && Number(asked) > 0 && Number(asked) < 65_536) return Number(asked);
+  throw new AcpError('validation-failed', `--port takes a port from 1 to 65535, not "${asked}".`);
+};
+
+/** The settings of the samples, on top of those of this call. Without --config no service.yaml is read. */
+const quickstartConfig = async (session: Session, dataFolder: string, port: number) => {
+  const { assetPath } = await import('../../core/assets.ts');
+  const set = [
+    `Host:Url=http://127.0.0.1:${port}`,
+    `Host:LogLevel=warn`,
+    `Host:Modules=${JSON.stringify([assetPath('samples/clock.mjs')])}`,
+    `Service:Persistence:Sqlite:ConnectionString=${join(dataFolder, 'acp.db')}`,
+    `Service:Providers:Scripted:demo:File=${assetPath('samples/scripted-demo.yaml')}`,
+  ];
+  // What was set by hand counts more than the samples do.
+  const globals = { ...session.globals, set: [...set, ...session.globals.set] };
+  return readConfig({ ...session, globals, cwd: dataFolder });
+};
+
+/** Applies the sample agent and asks it something, over HTTP like any other client. */
+const demonstrate = async (session: Session, { url, config }: Serving): Promise<number> => {
+  const { terminal } = session;
+  const [{ parseDefinitionDocuments }, { readAssetText }] = await Promise.all([
+    import('../../core/definition-documents.ts'),
+    import('../../core/assets.ts'),
+  ]);
+  const transport = httpTransport({
+    url,
+    token: config.values.Host.AuthToken ?? undefined,
+    userAgent: `acp/${version}`,
+  });
+  try {
+    const client = createClient(transport);
+    const [document] = parseDefinitionDocuments(readAssetText('samples/hello.yaml'), 'hello.yaml').documents;
+    if (document === undefined) throw new AcpError('internal', 'The sample agent is missing from this build.');
+    const name = String(document.value['name']);
+    const applied = await applyDefinition(client, document, name);
+    terminal.note(terminal.noteStyle.dim(`agent ${safeLine(name)}: ${applied.action}, version ${applied.version}`));
+    await terminal.write(`\n${terminal.style.bold(`> ${QUESTION}`)}\n`);
+    return await runStreaming(session, { client, transport, local: false }, name, { message: QUESTION }, 'stdout');
+  } finally {
+    await transport.close();
+  }
+};
+
+const nextSteps = async ({ terminal }: Session, url: string): Promise<void> => {
+  const { isPackaged } = await import('../../core/assets.ts');
+  const { bold } = terminal.style;
+  const acp = isPackaged() ? 'acp' : 'bin/acp';
+  const steps = [
+    `Put a real key:    ${bold(`${acp} init`)}, then a provider and its key in service.yaml, then ${bold(`${acp} serve`)}`,
+    `Apply your agent:  ${bold(`${acp} agents apply -f my-agent.yaml`)}, then ${bold(`${acp} run my-agent "Hello"`)}`,
+    `Open the docs:     ${bold(`${url}/docs`)}`,
+  ];
+  await terminal.write(`\n${steps.map((step) => `${step}\n`).join('')}`);
+};
+
+const quickstart = async (session: Session, { options }: Invocation): Promise<number> => {
+  const dataFolder = resolve(session.cwd, String(options['data']));
+  await mkdir(dataFolder, { recursive: true }).catch((cause: NodeJS.ErrnoException) => {
+    throw new AcpError(
+      'store-unavailable',
+      `The folder ${dataFolder} cannot be made (${cause.code ?? 'unknown error'}).`,
+      { cause },
+    );
+  });
+  const port = await choosePort(options['port'] as string | undefined);
+  const config = await quickstartConfig(session, dataFolder, port);
+  return serveUntilStopped(session, config, async (serving) => {
+    const { terminal } = session;
+    const shown = relative(session.cwd, dataFolder) || dataFolder;
+    terminal.note(terminal.noteStyle.dim(`acp ${version} serves ${serving.url}, data in ${shown}`));
+    const exitCode = await demonstrate(session, serving);
+    if (exitCode !== 0) return exitCode;
+    await nextSteps(session, serving.url);
+    if (options['once'] === true) return 0;
+    terminal.note(terminal.noteStyle.dim('\nServing until Ctrl-C.'));
+    return undefined;
+  });
+};
+
+/** `acp quickstart`: a service with a sample agent, asked once. */
+export const registerQuickstart = (host: CommandHost): void => {
+  host.program
+    .command('quickstart')
+    .description('start a service with a sample agent and watch it answer; no key, no network')
+    .option('--once', 'end after the answer')
+    .option('--port <port>', 'port on the loopback address; default 7070, or a free one')
+    .option('--data <folder>', 'where the store is kept', 'data')
+    .action(host.act(quickstart));
+};

@@ -1,0 +1,167 @@
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { AcpError } from '../../contract/errors.ts';
+import type { AgentRunRequest } from '../../contract/run-request.ts';
+import type { AgentRunResponse } from '../../features/runs/runs.schema.ts';
+import { type CommandHost, collect, covers, type Invocation } from '../command-host.ts';
+import { interruptedExitCode, onInterrupt } from '../interrupt.ts';
+import { runSummary } from '../output/event-line.ts';
+import { jsonText } from '../output/print-reply.ts';
+import type { Terminal } from '../output/terminal.ts';
+import type { Connection, Session } from '../session.ts';
+import { answerText, runStreaming, streamRun } from '../stream-run.ts';
+
+interface RunOptions {
+  readonly session?: string;
+  readonly param?: readonly string[];
+  readonly document?: readonly string[];
+  readonly culture?: string;
+  readonly concurrency?: NonNullable<AgentRunRequest['concurrency']>;
+  readonly lane?: string;
+  readonly queued?: boolean;
+  readonly follow?: boolean;
+  /** Undefined unless `--stream` or `--no-stream` was given. */
+  readonly stream?: boolean;
+  readonly idempotencyKey?: string;
+}
+
+const parameterPairs = (pairs: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf('=');
+      if (at < 1) throw new AcpError('validation-failed', `--param takes name=value, not "${pair}".`);
+      return [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+
+const readDocuments = (files: readonly string[]): Promise<{ name: string; content: string }[]> =>
+  Promise.all(
+    files.map(async (file) => {
+      try {
+        const content = new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
+        return { name: basename(file), content };
+      } catch (cause) {
+        throw new AcpError('validation-failed', `The document ${file} cannot be read as UTF-8 text.`, { cause });
+      }
+    }),
+  );
+
+const requestOf = async (
+  words: readonly string[],
+  options: RunOptions,
+  terminal: Terminal,
+): Promise<AgentRunRequest> => {
+  const isInput = words.length === 1 && words[0] === '-';
+  const message = isInput ? await terminal.readInput() : words.join(' ');
+  return {
+    ...(message === '' ? {} : { message }),
+    ...(options.session === undefined ? {} : { sessionId: options.session }),
+    ...(options.param === undefined ? {} : { parameters: parameterPairs(options.param) }),
+    ...(options.document === undefined ? {} : { documents: await readDocuments(options.document) }),
+    ...(options.culture === undefined ? {} : { culture: options.culture }),
+    ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
+    ...(options.lane === undefined ? {} : { lane: options.lane }),
+  };
+};
+
+const printAnswer = async (session: Session, answer: AgentRunResponse): Promise<void> => {
+  const { terminal, globals } = session;
+  if (globals.json) return terminal.write(jsonText(answer));
+  if (answer.output !== null && answer.output !== '') await terminal.write(`${answerText(session, answer.output)}\n`);
+  const parts = [answer.status.toLowerCase(), runSummary({ ...answer }), `run ${answer.runId}`];
+  terminal.note(terminal.noteStyle.dim(parts.filter((part) => part !== '').join(' · ')));
+};
+
+const startQueued = async (
+  session: Session,
+  connection: Connection,
+  name: string,
+  body: AgentRunRequest,
+  follow: boolean,
+): Promise<number> => {
+  const { client } = connection;
+  const { terminal, globals } = session;
+  const reply = await client.runs.start({ params: { name }, headers: { prefer: 'respond-async' }, body });
+  if (reply.status !== 202) throw new AcpError('cannot-connect', 'The service did not queue the run.');
+  const { runId } = reply.body;
+  if (!follow) {
+    if (globals.json) await terminal.write(jsonText(reply.body));
+    else await terminal.write(`${runId}\n`);
+    if (connection.local) terminal.note('It starts when a service runs on this store: `acp serve`.');
+    return 0;
+  }
+  if (connection.local)
+    throw new AcpError('cannot-connect', `Run ${runId} is queued, and no service runs on this store to execute it.`);
+  return streamRun(session, connection, async (signal) => ({
+    runId,
+    reply: await client.runs.events({ params: { runId }, signal }),
+  }));
+};
+
+const startForAnswer = async (
+  session: Session,
+  { client }: Connection,
+  name: string,
+  body: AgentRunRequest,
+  key: string | undefined,
+): Promise<number> => {
+  const leave = new AbortController();
+  let interrupted: number | null = null;
+  const release = onInterrupt((signal) => {
+    interrupted = interruptedExitCode[signal];
+    leave.abort(new AcpError('run-canceled', 'The run was canceled.'));
+  });
+  try {
+    const reply = await client.runs.start({
+      params: { name },
+      // Whoever interrupts the command wants the run to stop.
+      query: { onDisconnect: 'cancel' },
+      headers: key === undefined ? {} : { 'idempotency-key': key },
+      body: key === undefined ? { ...body, stream: false } : body,
+      signal: leave.signal,
+    });
+    if (reply.status !== 200 || reply.frames !== undefined)
+      throw new AcpError('cannot-connect', 'The service did not answer with the result of the run.');
+    await printAnswer(session, reply.body);
+    return 0;
+  } catch (error) {
+    if (interrupted !== null) return interrupted;
+    throw error;
+  } finally {
+    release();
+  }
+};
+
+const runAgent = async (session: Session, { args, options }: Invocation): Promise<number> => {
+  const [name, words] = args as [string, string[]];
+  const chosen = options as RunOptions;
+  const body = await requestOf(words, chosen, session.terminal);
+  const wantsAnswer = chosen.stream === false || (session.globals.json && chosen.stream !== true);
+  return session.connected((connection) => {
+    if (chosen.queued === true) return startQueued(session, connection, name, body, chosen.follow === true);
+    if (wantsAnswer || chosen.idempotencyKey !== undefined)
+      return startForAnswer(session, connection, name, body, chosen.idempotencyKey);
+    return runStreaming(session, connection, name, body);
+  });
+};
+
+/** `acp run`: one message to an agent, its answer as it is written. */
+export const registerRun = (host: CommandHost): void => {
+  const command = host.program
+    .command('run')
+    .description('send a message to an agent and show its answer as it is written')
+    .argument('<agent>', 'name of the agent')
+    .argument('[message...]', 'the message; `-` reads the standard input')
+    .option('-s, --session <id>', 'session to continue or to open; without one there is no history')
+    .option('-p, --param <name=value>', 'value of a declared parameter (repeatable)', collect)
+    .option('-d, --document <file>', 'text file sent as reference (repeatable)', collect)
+    .option('--culture <tag>', 'language of the instructions, such as de-AT')
+    .option('--concurrency <policy>', 'when the session is busy: Reject, Enqueue, Interrupt or Rollback')
+    .option('--stream', 'with --json: one event per line as they happen')
+    .option('--no-stream', 'wait for the whole answer')
+    .option('--queued', 'put it in the queue and print its id')
+    .option('--follow', 'with --queued: show the run as it executes')
+    .option('--lane <name>', 'with --queued: lane of the queue')
+    .option('--idempotency-key <key>', 'the same key gives the same answer again; implies --no-stream');
+  covers(command, 'runs.start').action(host.act(runAgent));
+};

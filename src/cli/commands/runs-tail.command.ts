@@ -1,0 +1,155 @@
+import type { Command } from 'commander';
+import type { Client } from '../../client/client.ts';
+import { followEvents, passesByItself, pause, terminalEvents } from '../../client/follow-events.ts';
+import { AcpError } from '../../contract/errors.ts';
+import type { Frame } from '../../contract/operation.ts';
+import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { type CommandHost, covers, type Invocation } from '../command-host.ts';
+import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';
+import { eventLine } from '../output/event-line.ts';
+import { formatTime } from '../output/format.ts';
+import type { Terminal } from '../output/terminal.ts';
+import { safeLine, safeText } from '../output/text-width.ts';
+import { exitCodeOf, frameData } from '../run-outcome.ts';
+import { runWatcher } from '../run-watcher.ts';
+import type { Session } from '../session.ts';
+
+const POLL_INTERVAL_MS = 1000;
+// Each followed run holds a connection; the rest wait and are read from their logs in turn.
+const MAX_FOLLOWED_RUNS = 64;
+
+interface TailOptions {
+  readonly agent?: string;
+  readonly from?: string;
+}
+
+/** Prints the frames of one run, each line with its time and, where several runs are shown, the run's mark. */
+const linePrinter = (terminal: Terminal, mark: string) => {
+  const { style } = terminal;
+  return async (frame: Frame): Promise<void> => {
+    const data = frameData(frame);
+    const text = frame.event === 'message.completed' ? data['text'] : null;
+    const line =
+      typeof text === 'string' && text !== '' ? safeText(text.trimEnd()) : eventLine(frame.event, data, style);
+    if (line === null) return;
+    const time = typeof data['timestamp'] === 'string' ? formatTime(data['timestamp']).slice(-8) : '        ';
+    const head = `${style.dim(time)} ${mark}`;
+    for (const part of line.split('\n')) await terminal.write(`${head}${part}\n`);
+  };
+};
+
+const jsonPrinter =
+  (terminal: Terminal) =>
+  (frame: Frame): Promise<void> =>
+    terminal.write(`${frame.data}\n`);
+
+const tailOne = async (
+  session: Session,
+  client: Client,
+  runId: string,
+  from: number | undefined,
+  signal: AbortSignal,
+): Promise<number> => {
+  const { terminal, globals } = session;
+  const print = globals.json ? jsonPrinter(terminal) : linePrinter(terminal, '');
+  const onRetry = (error: AcpError): void => terminal.note(terminal.noteStyle.dim(`${error.message} Trying again.`));
+  let exitCode = 0;
+  for await (const frame of followEvents(client, runId, { from, signal, onRetry })) {
+    await print(frame);
+    if (terminalEvents.has(frame.event)) exitCode = exitCodeOf(frame) ?? 0;
+  }
+  return exitCode;
+};
+
+/** `hello 3f9c1a ` — the end of an id is its random part, so that runs of one moment differ. */
+const markOf = ({ agentName, id }: RunRecord, terminal: Terminal): string =>
+  `${terminal.style.cyan(safeLine(agentName))} ${terminal.style.dim(id.slice(-6))} `;
+
+/** Follows every run that appears, a bounded number at once, until the signal ends it. */
+const tailAll = async (
+  session: Session,
+  client: Client,
+  agentName: string | undefined,
+  signal: AbortSignal,
+): Promise<never> => {
+  const { terminal, globals } = session;
+  const look = runWatcher(client, agentName, signal);
+  const waiting: RunRecord[] = [];
+  const following = new Set<string>();
+  const failed = new AbortController();
+  const ended = AbortSignal.any([signal, failed.signal]);
+
+  const follow = async (run: RunRecord): Promise<void> => {
+    const print = globals.json ? jsonPrinter(terminal) : linePrinter(terminal, markOf(run, terminal));
+    for await (const frame of followEvents(client, run.id, { signal: ended })) await print(frame);
+  };
+  const startWaiting = (): void => {
+    while (following.size < MAX_FOLLOWED_RUNS) {
+      const run = waiting.shift();
+      if (run === undefined) return;
+      following.add(run.id);
+      follow(run)
+        .catch((error: unknown) => {
+          // A run that cannot be read any more does not keep the others from being shown.
+          if (error instanceof AcpError) terminal.note(`run ${run.id}: ${error.message}`);
+          else failed.abort(error);
+        })
+        .finally(() => {
+          following.delete(run.id);
+          startWaiting();
+        });
+    }
+  };
+
+  if (!globals.json) terminal.note(terminal.noteStyle.dim('waiting for runs; Ctrl-C ends'));
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      waiting.push(...(await look()));
+    } catch (error) {
+      // A service that was never there is told at once; one that restarts is waited for.
+      if (isFirst || !passesByItself(error)) throw error;
+    }
+    startWaiting();
+    await pause(POLL_INTERVAL_MS, ended);
+  }
+};
+
+const tail = async (session: Session, { args, options }: Invocation): Promise<number> => {
+  const [runId] = args as [string | undefined];
+  const { agent, from } = options as TailOptions;
+  if (from !== undefined && !/^\d{1,15}$/.test(from))
+    throw new AcpError('validation-failed', '--from takes the sequence of an event, a whole number from 0.');
+  const leave = new AbortController();
+  let interrupt: Interrupt | null = null;
+  const release = onInterrupt((signal) => {
+    interrupt = signal;
+    leave.abort(new Error('interrupted'));
+  });
+  const signal = AbortSignal.any([leave.signal, session.terminal.closed]);
+  try {
+    return await session.connected(({ client, local }) => {
+      // An event is after `last`, so the one before `--from` is the last that is known.
+      if (runId !== undefined)
+        return tailOne(session, client, runId, from === undefined ? undefined : Number(from) - 1, signal);
+      if (local)
+        throw new AcpError('cannot-connect', 'No service runs on this store, so there is nothing to wait for.');
+      return tailAll(session, client, agent, signal);
+    });
+  } catch (error) {
+    if (interrupt !== null) return interruptedExitCode[interrupt];
+    throw error;
+  } finally {
+    release();
+  }
+};
+
+/** `acp runs tail`: events as they happen, of one run or of all. */
+export const registerRunsTail = (runs: Command, host: CommandHost): void => {
+  const command = runs
+    .command('tail')
+    .description('follow a run, or every run, as it happens')
+    .argument('[run-id]', 'one run, live or finished; without it all runs that are in progress or start')
+    .option('--from <sequence>', 'with a run: first event to show')
+    .option('--agent <name>', 'without a run: only runs of this agent');
+  covers(command, 'runs.events').action(host.act(tail));
+};

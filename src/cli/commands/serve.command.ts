@@ -1,0 +1,27 @@
+import process from 'node:process';
+import { version } from '../../core/version.ts';
+import type { CommandHost } from '../command-host.ts';
+import { readConfig } from '../read-config.ts';
+import { serveUntilStopped } from '../serving.ts';
+
+/** `acp serve`: the service in the foreground, until a signal. */
+export const registerServe = (host: CommandHost): void => {
+  host.program
+    .command('serve')
+    .description('start the service; --url sets the address it listens on')
+    .option('--prefix <path>', 'mount prefix of every operation (Host:Prefix)')
+    .action(
+      host.act(async (session, { options }) => {
+        const { terminal, globals } = session;
+        const prefix = options['prefix'] as string | undefined;
+        const config = await readConfig(session, { url: globals.url, prefix });
+        return serveUntilStopped(session, config, async ({ url }) => {
+          const line = globals.json
+            ? JSON.stringify({ url, pid: process.pid, version })
+            : `acp ${version} serves ${url} (process ${process.pid})`;
+          await terminal.write(`${line}\n`);
+          return undefined;
+        });
+      }),
+    );
+};

@@ -1,0 +1,83 @@
+import { readFile } from 'node:fs/promises';
+import { createClient } from '../client/client.ts';
+import { httpTransport } from '../client/http-transport.ts';
+import { inProcessTransport } from '../client/in-process-transport.ts';
+import type { Transport } from '../client/transport.ts';
+import { AcpError } from '../contract/errors.ts';
+import { version } from '../core/version.ts';
+import { readConfig } from './read-config.ts';
+import type { Connection, Session } from './session.ts';
+
+type Target = Pick<Session, 'globals' | 'environment' | 'cwd'>;
+
+/** The token of `--token-file`, else of ACP_TOKEN. There is no option for the token itself: command lines are public. */
+const readToken = async ({ globals, environment }: Target): Promise<string | undefined> => {
+  if (globals.tokenFile === undefined) return environment['ACP_TOKEN'] || undefined;
+  let text: string;
+  try {
+    text = await readFile(globals.tokenFile, 'utf8');
+  } catch (cause) {
+    throw new AcpError('validation-failed', `The token file ${globals.tokenFile} cannot be read.`, { cause });
+  }
+  const token = text.trim();
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new AcpError('validation-failed', `The token file ${globals.tokenFile} holds no single token.`);
+  return token;
+};
+
+const overHttp = (url: string, token: string | undefined): Transport =>
+  httpTransport({ url, token, userAgent: `acp/${version}` });
+
+/** Opens the store in this process, through the same pipeline as the service. */
+const inProcess = async (target: Target): Promise<Transport> => {
+  const [config, { createApp }, { silentLogger }] = await Promise.all([
+    readConfig(target),
+    import('../app.ts'),
+    import('../core/logger.ts'),
+  ]);
+  const app = await createApp({ config, mode: 'local', log: silentLogger, cwd: target.cwd });
+  return inProcessTransport(app.dispatch, app.localCaller, () => app.close());
+};
+
+interface Owner {
+  readonly url: string;
+  readonly token: string | undefined;
+}
+
+/** The serving process that owns the configured store, or null when there is none and the store may be opened here. */
+const findOwner = async (target: Target): Promise<Owner | null> => {
+  const config = await readConfig(target);
+  const { Provider } = config.values.Service.Persistence;
+  if (Provider === 'Memory')
+    throw new AcpError('cannot-connect', 'A memory store exists only inside the process that serves it.');
+  const [{ readOwner }, { storeOptions }, { storePath }] = await Promise.all([
+    import('../db/owner-lock.ts'),
+    import('../db/store-options.ts'),
+    import('../db/store-location.ts'),
+  ]);
+  const path = storePath(storeOptions(config.values, target.cwd).location);
+  const owner = path === null ? null : await readOwner(path);
+  // Another command at work on the file is waited for by opening it, which also names it when it takes too long.
+  if (owner === null || owner.url === null) return null;
+  // Who can read the configuration may use its token; one that was given goes first.
+  return { url: owner.url, token: config.values.Host.AuthToken ?? undefined };
+};
+
+const openTransport = async (target: Target): Promise<{ transport: Transport; local: boolean }> => {
+  const token = await readToken(target);
+  const url = target.globals.url ?? target.environment['ACP_URL'];
+  if (url !== undefined && url !== '') return { transport: overHttp(url, token), local: false };
+  const owner = await findOwner(target);
+  if (owner !== null) return { transport: overHttp(owner.url, token ?? owner.token), local: false };
+  return { transport: await inProcess(target), local: true };
+};
+
+/** A service by its address, else by the lock of the configured store, else in this process. */
+export const connect = async <T>(target: Target, work: (connection: Connection) => Promise<T>): Promise<T> => {
+  const { transport, local } = await openTransport(target);
+  try {
+    return await work({ client: createClient(transport), transport, local });
+  } finally {
+    await transport.close();
+  }
+};

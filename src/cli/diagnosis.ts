@@ -1,0 +1,146 @@
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import process from 'node:process';
+import type { AppDescription } from '../app.ts';
+import type { LoadedConfig } from '../core/config/index.ts';
+import { version } from '../core/version.ts';
+import type { StoreStatus } from '../db/maintenance.ts';
+import { reportError } from './output/error-report.ts';
+import { createStyle } from './output/style.ts';
+import { readConfig } from './read-config.ts';
+import type { Session } from './session.ts';
+
+export type FindingStatus = 'ok' | 'warn' | 'fail';
+
+export interface Finding {
+  readonly status: FindingStatus;
+  readonly check: string;
+  readonly message: string;
+}
+
+const finding = (status: FindingStatus, check: string, message: string): Finding => ({ status, check, message });
+
+const MEGABYTE = 1_048_576;
+// Below the first a busy service has days, below the second its next checkpoint may fail.
+const LOW_DISK_BYTES = 1024 * MEGABYTE;
+const NO_DISK_BYTES = 100 * MEGABYTE;
+
+const failureText = (error: unknown): string =>
+  reportError(error)
+    .text(createStyle(false))
+    .replace(/^error: /, '');
+
+const size = (bytes: number): string =>
+  bytes >= 1024 * MEGABYTE ? `${(bytes / 1024 / MEGABYTE).toFixed(1)} GiB` : `${(bytes / MEGABYTE).toFixed(1)} MiB`;
+
+const configFindings = async ({ file, warnings }: LoadedConfig): Promise<Finding[]> => {
+  const { describeProblems } = await import('../core/config/index.ts');
+  return [
+    finding('ok', 'config', file ?? 'no file; defaults and variables'),
+    ...warnings.map((warning) => finding('warn', 'config', describeProblems([warning]).trim())),
+  ];
+};
+
+const ownerFinding = ({ owner }: StoreStatus): Finding => {
+  if (owner === null) return finding('ok', 'owner', 'nobody serves this store');
+  const who = owner.pid === null ? 'another process' : `process ${owner.pid}`;
+  return finding('ok', 'owner', owner.url === null ? `${who} works on it` : `${who} serves it at ${owner.url}`);
+};
+
+const migrationFinding = ({ applied, pending }: StoreStatus, appliesItself: boolean): Finding => {
+  if (pending.length === 0) return finding('ok', 'migrations', `${applied.length} applied, none pending`);
+  const names = pending.join(', ');
+  return appliesItself
+    ? finding('ok', 'migrations', `${pending.length} pending, applied at the next start: ${names}`)
+    : finding('warn', 'migrations', `${pending.length} pending, run \`acp db migrate\`: ${names}`);
+};
+
+/** Free space where the store is; of a folder that is not made yet, in the nearest one above it. */
+const diskFinding = async (path: string): Promise<Finding> => {
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    try {
+      const { bavail, bsize } = await statfs(folder);
+      const free = bavail * bsize;
+      const status = free < NO_DISK_BYTES ? 'fail' : free < LOW_DISK_BYTES ? 'warn' : 'ok';
+      return finding(status, 'disk', `${size(free)} free at ${folder}`);
+    } catch (error) {
+      if (folder === dirname(folder)) return finding('warn', 'disk', failureText(error));
+    }
+  }
+};
+
+async function* storeFindings(session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
+  const { Persistence } = config.values.Service;
+  if (Persistence.Provider === 'Memory') {
+    yield finding('warn', 'store', 'in memory: nothing is kept when the service ends');
+    return;
+  }
+  const [{ storeStatus }, { storeOptions }] = await Promise.all([
+    import('../db/maintenance.ts'),
+    import('../db/store-options.ts'),
+  ]);
+  const status = await storeStatus(storeOptions(config.values, session.cwd));
+  const state = status.exists
+    ? `${size(status.totalBytes)}, write-ahead log ${size(status.walBytes)}`
+    : 'is made at the first start';
+  yield finding('ok', 'store', `${status.path} (${state})`);
+  yield ownerFinding(status);
+  yield migrationFinding(status, Persistence.Sqlite.AutoApplyMigrations);
+  yield await diskFinding(status.path);
+}
+
+const listed = (check: string, names: readonly string[], none: string): Finding =>
+  finding('ok', check, names.length === 0 ? none : names.join(', '));
+
+function* partFindings(
+  { providers, tools, modules, codeAgents }: AppDescription,
+  config: LoadedConfig,
+): Generator<Finding> {
+  if (providers.length === 0)
+    yield finding('warn', 'providers', 'none; no agent can run until one is set up under Service:Providers');
+  for (const { name, kind } of providers) {
+    const script = config.values.Service.Providers.Scripted[name]?.File;
+    yield finding('ok', 'provider', `${name} (${kind})${script === undefined ? '' : `: ${script}`}`);
+  }
+  yield listed('tools', tools, 'none');
+  yield listed('modules', modules, 'none');
+  yield listed('agents', codeAgents, 'none defined in code');
+}
+
+/** Builds the service in memory: providers, scripts, modules, tools and agents are read, and the store is left alone. */
+async function* serviceFindings(session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
+  const globals = { ...session.globals, set: [...session.globals.set, 'Service:Persistence:Provider=Memory'] };
+  const [inMemory, { createApp }, { silentLogger }] = await Promise.all([
+    readConfig({ ...session, globals }),
+    import('../app.ts'),
+    import('../core/logger.ts'),
+  ]);
+  const app = await createApp({ config: inMemory, mode: 'local', log: silentLogger, cwd: session.cwd });
+  try {
+    yield* partFindings(app.describe(), config);
+  } finally {
+    await app.close();
+  }
+}
+
+/** What a service here would run on. A check that fails does not keep the others from being made. */
+export async function* runDiagnosis(session: Session): AsyncGenerator<Finding> {
+  yield finding('ok', 'version', `acp ${version}, Node ${process.versions.node}, ${process.platform}-${process.arch}`);
+  let config: LoadedConfig;
+  try {
+    config = await readConfig(session);
+  } catch (error) {
+    yield finding('fail', 'config', failureText(error));
+    return;
+  }
+  yield* await configFindings(config);
+  for (const [check, findings] of [
+    ['store', storeFindings],
+    ['service', serviceFindings],
+  ] as const)
+    try {
+      yield* findings(session, config);
+    } catch (error) {
+      yield finding('fail', check, failureText(error));
+    }
+}

@@ -1,0 +1,193 @@
+import { type Command, Option } from 'commander';
+import type { TSchema } from 'typebox';
+import { callOperation } from '../client/client.ts';
+import { AcpError } from '../contract/errors.ts';
+import type { ApiTable, Operation } from '../contract/operation.ts';
+import { type CommandHost, collect, commandGroup, covers, type Invocation } from './command-host.ts';
+import { printReply } from './output/print-reply.ts';
+import type { Terminal } from './output/terminal.ts';
+import { readBody } from './read-body.ts';
+
+/** The members of a JSON schema that decide how an option looks. */
+interface Shape {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly description?: string;
+  readonly items?: Shape;
+  readonly properties?: Readonly<Record<string, Shape>>;
+}
+
+type Part = 'query' | 'headers' | 'body';
+
+/** One option of a generated command, and the member of the call that it fills. */
+interface MemberOption {
+  readonly part: Part;
+  readonly member: string;
+  readonly option: Option;
+  readonly read: (given: unknown) => unknown;
+}
+
+const kebab = (name: string): string => name.replace(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase();
+
+/** `{runId}` of a path → `run-id` of a usage line, in order. */
+export const pathParameters = (path: string): string[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '');
+
+const typesOf = (shape: Shape): readonly string[] =>
+  (typeof shape.type === 'string' ? [shape.type] : (shape.type ?? [])).filter((type) => type !== 'null');
+
+const words = (shape: Shape): string[] => (shape.enum ?? []).filter((word) => word !== null).map(String);
+
+/** As the help writes it: no capital at the start, abbreviations apart. */
+const uncapitalized = (text: string): string => text.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase());
+
+const describe = (shape: Shape): string =>
+  [uncapitalized(shape.description ?? ''), words(shape).length > 0 ? `(${words(shape).join(', ')})` : '']
+    .filter((text) => text !== '')
+    .join(' ');
+
+const toNumber =
+  (flag: string) =>
+  (given: unknown): number => {
+    const value = Number(given);
+    if (String(given).trim() === '' || !Number.isFinite(value))
+      throw new AcpError('validation-failed', `${flag} must be a number, not "${String(given)}".`);
+    return value;
+  };
+
+const asIs = (given: unknown): unknown => given;
+
+/** The option of a scalar, or of a list of scalars; null for what only a file can give. */
+const memberOption = (part: Part, member: string, shape: Shape, taken: ReadonlySet<string>): MemberOption | null => {
+  const name = taken.has(kebab(member)) ? `${part}-${kebab(member)}` : kebab(member);
+  const flag = `--${name}`;
+  const [type] = typesOf(shape);
+  if (type === 'boolean') return { part, member, option: new Option(flag, describe(shape)), read: asIs };
+  if (type === 'array') {
+    const items = shape.items ?? {};
+    if (!isScalar(items)) return null;
+    const option = new Option(`${flag} <value>`, `${describe({ ...items, ...shape })} (repeatable)`.trim()).argParser(
+      collect,
+    );
+    return { part, member, option, read: asIs };
+  }
+  if (!isScalar(shape)) return null;
+  const isNumber = type === 'integer' || type === 'number';
+  const option = new Option(`${flag} <${isNumber ? 'n' : 'value'}>`, describe(shape));
+  return { part, member, option, read: isNumber ? toNumber(flag) : asIs };
+};
+
+const isScalar = (shape: Shape): boolean =>
+  shape.enum !== undefined || typesOf(shape).some((type) => ['string', 'integer', 'number', 'boolean'].includes(type));
+
+const members = (schema: TSchema | undefined): [string, Shape][] =>
+  Object.entries((schema as Shape | undefined)?.properties ?? {});
+
+const memberOptions = (operation: Operation, reserved: ReadonlySet<string>): MemberOption[] => {
+  const taken = new Set([...reserved, 'file', ...pathParameters(operation.path).map(kebab)]);
+  const options: MemberOption[] = [];
+  for (const part of ['query', 'headers', 'body'] as const)
+    for (const [member, shape] of members(operation[part])) {
+      // A body's own `name` repeats the path; it is filled in from there.
+      if (part === 'body' && pathParameters(operation.path).includes(member)) continue;
+      const made = memberOption(part, member, shape, taken);
+      if (made === null) continue;
+      taken.add(kebab(member));
+      options.push(made);
+    }
+  return options;
+};
+
+const given = (
+  part: Part,
+  options: readonly MemberOption[],
+  { options: values }: Invocation,
+): Record<string, unknown> =>
+  Object.fromEntries(
+    options
+      .filter((entry) => entry.part === part && values[entry.option.attributeName()] !== undefined)
+      .map((entry) => [entry.member, entry.read(values[entry.option.attributeName()])]),
+  );
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The file's value with the options laid over it; members that repeat the path are filled in when they are missing. */
+const bodyOf = async (
+  operation: Operation,
+  params: Readonly<Record<string, unknown>>,
+  own: Readonly<Record<string, unknown>>,
+  file: unknown,
+  terminal: Terminal,
+): Promise<unknown> => {
+  if (operation.body === undefined) return undefined;
+  const base = typeof file === 'string' ? await readBody(file, terminal) : {};
+  if (!isRecord(base)) return base;
+  const fromPath = Object.fromEntries(
+    members(operation.body)
+      .filter(([member]) => params[member] !== undefined)
+      .map(([member]) => [member, params[member]]),
+  );
+  return { ...fromPath, ...base, ...own };
+};
+
+const commandWords = (feature: string, verb: string, operation: Operation): string[] =>
+  (operation.cli?.command ?? `${feature} ${verb}`).split(' ');
+
+const generate = (parent: Command, host: CommandHost, name: string, id: string, operation: Operation): void => {
+  const reserved = new Set(host.program.options.map((option) => option.name()).concat('help', 'version', 'color'));
+  const parameters = pathParameters(operation.path);
+  const options = memberOptions(operation, reserved);
+  const command = parent.command(name).description(uncapitalized(operation.summary));
+  for (const parameter of parameters) command.argument(`<${kebab(parameter)}>`);
+  if (operation.body !== undefined)
+    command.option('-f, --file <path>', 'body as YAML or JSON; `-` is the standard input');
+  for (const { option } of options) command.addOption(option);
+  covers(command, id);
+  command.action(
+    host.act(async (session, invocation) => {
+      const params = Object.fromEntries(parameters.map((parameter, index) => [parameter, invocation.args[index]]));
+      const own = given('body', options, invocation);
+      const body = await bodyOf(operation, params, own, invocation.options['file'], session.terminal);
+      await session.connected(async ({ transport }) => {
+        const reply = await callOperation(transport, id, operation, {
+          params,
+          query: given('query', options, invocation),
+          headers: given('headers', options, invocation),
+          body,
+          signal: session.terminal.closed,
+        });
+        if (reply.frames !== undefined) {
+          for await (const frame of reply.frames) await session.terminal.write(`${frame.data}\n`);
+          return;
+        }
+        const { json } = session.globals;
+        await printReply(session.terminal, reply.body, { json, columns: operation.cli?.columns });
+        if (reply.body === undefined && !json) session.terminal.note(`${operation.summary}: done.`);
+      });
+      return undefined;
+    }),
+  );
+};
+
+/** Adds a command for every operation that has none of its own. `descriptions` are those of the groups. */
+export const addGeneratedCommands = (
+  host: CommandHost,
+  table: ApiTable,
+  descriptions: Readonly<Record<string, string>>,
+): void => {
+  for (const [feature, operations] of Object.entries(table))
+    for (const [verb, operation] of Object.entries(operations)) {
+      if (operation.cli?.handWritten === true) continue;
+      const path = commandWords(feature, verb, operation);
+      const name = path.at(-1) ?? verb;
+      const parent = path
+        .slice(0, -1)
+        .reduce(
+          (group, word) => commandGroup(group, word, descriptions[word] ?? `${operation.tag} operations`),
+          host.program,
+        );
+      if (parent.commands.some((command) => command.name() === name)) continue;
+      generate(parent, host, name, `${feature}.${verb}`, operation);
+    }
+};

@@ -1,0 +1,9 @@
+/** What the help says about each group of commands. */
+export const groupDescriptions: Readonly<Record<string, string>> = {
+  agents: 'define agents and look at their versions',
+  runs: 'look at runs, follow and cancel them',
+  tools: 'tools that agents may use',
+  models: 'model providers and their catalogs',
+  keys: 'API keys',
+  db: 'look after the store',
+};

@@ -1,0 +1,105 @@
+import { ProblemError } from '../../client/problem.ts';
+import {
+  AcpError,
+  type ErrorCode,
+  errorTable,
+  type FieldError,
+  type Problem,
+  toProblem,
+} from '../../contract/errors.ts';
+import { formatDuration } from './format.ts';
+import type { Style } from './style.ts';
+import { safeText } from './text-width.ts';
+
+/** A failure as the command line tells it. */
+export interface ErrorReport {
+  readonly exitCode: number;
+  readonly problem: Problem;
+  /** For people, without a final line end. */
+  text(style: Style): string;
+}
+
+const hints: Partial<Readonly<Record<ErrorCode, string>>> = {
+  'cannot-connect': 'Start a service with `acp serve`, or name a running one with --url or ACP_URL.',
+  unauthenticated: 'Give a token or an API key by the variable ACP_TOKEN or with --token-file.',
+  'remote-access-denied': 'The service only answers this machine until Host:AllowRemoteAccess is set.',
+  'agent-not-found': '`acp agents list` shows the agents there are.',
+  'run-not-found': '`acp runs list --include-children` shows the runs there are.',
+  'version-conflict': 'Somebody else changed it meanwhile; look at the current version first.',
+  'agent-code-defined': 'It comes from Host:Agents or a module; change it there and restart the service.',
+  migrating: 'Run `acp db migrate`, or set Service:Persistence:Sqlite:AutoApplyMigrations to true.',
+};
+
+const fieldLine = ({ path, message }: FieldError, style: Style): string =>
+  path === '' ? `  ${safeText(message)}` : `  ${style.bold(safeText(path))}: ${safeText(message)}`;
+
+const hintFor = (error: AcpError): string | undefined => {
+  const { requiredRole, requiredScope, retryAfterMs } = error.details;
+  if (requiredRole !== undefined) return `Use a credential with the role ${requiredRole} or a higher one.`;
+  if (requiredScope !== undefined) return `Use an API key with the scope ${requiredScope}.`;
+  if (retryAfterMs !== undefined) return `Try again in ${formatDuration(retryAfterMs)}.`;
+  return hints[error.code];
+};
+
+const describe = (error: AcpError, problem: Problem, style: Style): string => {
+  const lines = [`${style.red('error:')} ${safeText(problem.detail)}`];
+  const errors = error.details.errors ?? [];
+  // A single finding without more to say is already in the detail.
+  if (errors.length > 1 || !errors.every(({ message }) => problem.detail.includes(message)))
+    lines.push(...errors.map((field) => fieldLine(field, style)));
+  const hint = hintFor(error);
+  if (hint !== undefined) lines.push(style.dim(`hint: ${hint}`));
+  if (error.code === 'internal' && problem.requestId !== '') lines.push(style.dim(`request: ${problem.requestId}`));
+  return lines.join('\n');
+};
+
+interface StartProblems {
+  report?(): string;
+  readonly problems?: readonly { readonly key?: string | null; readonly field?: string; readonly message: string }[];
+}
+
+// Classes of what stops a start: configuration, agents, tools and scripts of the host. They are known by name, since
+// light commands must not load what throws them. Each lists its `problems` and has a text of several lines.
+const startErrors = new Set(['ConfigError', 'CodeAgentsError', 'ToolProblemsError', 'ScriptError']);
+
+const isStartError = (error: unknown): error is Error & StartProblems =>
+  error instanceof Error && startErrors.has(error.name);
+
+const startReport = (error: Error & StartProblems): ErrorReport => {
+  const text = error.report?.() ?? error.message;
+  const errors = error.problems?.map(({ key, field, message }) => ({ path: key ?? field ?? '', message })) ?? [];
+  const [summary = error.message] = error.message.split('\n', 1);
+  const known = new AcpError('validation-failed', summary.replace(/:$/, ''), { details: { errors } });
+  const { exit } = errorTable['validation-failed'];
+  return {
+    exitCode: exit,
+    problem: toProblem(known, '', ''),
+    text: (style) => `${style.red('error:')} ${safeText(text)}`,
+  };
+};
+
+/** An address that cannot be taken; its class belongs to the server, which light commands do not load. */
+const isListenError = (error: unknown): error is Error => error instanceof Error && error.name === 'ListenError';
+
+const listenReport = (error: Error): ErrorReport => {
+  const { exit } = errorTable['cannot-connect'];
+  const problem = toProblem(new AcpError('cannot-connect', error.message), '', '');
+  const hint = 'hint: Choose another address with --url or the setting Host:Url.';
+  return {
+    exitCode: exit,
+    problem,
+    text: (style) => `${style.red('error:')} ${safeText(error.message)}\n${style.dim(hint)}`,
+  };
+};
+
+/** What to print and with which code to end. Whatever no table entry explains is a bug and ends with 1. */
+export const reportError = (error: unknown): ErrorReport => {
+  if (isStartError(error)) return startReport(error);
+  if (isListenError(error)) return listenReport(error);
+  const known =
+    error instanceof AcpError
+      ? error
+      : new AcpError('internal', error instanceof Error ? error.message : String(error), { cause: error });
+  const problem = known instanceof ProblemError ? known.problem : toProblem(known, '', '');
+  return { exitCode: errorTable[known.code].exit, problem, text: (style) => describe(known, problem, style) };
+};

@@ -1,0 +1,117 @@
+import type { RunCost, RunError, RunUsage } from '../../features/runs/runs.schema.ts';
+import { formatCost, formatDuration } from './format.ts';
+import type { Style } from './style.ts';
+import { fitText, safeLine } from './text-width.ts';
+
+/** The data of a frame. Which members there are depends on the event. */
+export interface EventData {
+  readonly [member: string]: unknown;
+}
+
+const PAYLOAD_WIDTH = 160;
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+const count = (value: unknown): number => (typeof value === 'number' ? value : 0);
+
+/** A tool's arguments or result on one line, cut; they may be large and need not be JSON. */
+const payload = (value: unknown): string => {
+  if (value === null || value === undefined) return '';
+  return fitText(safeLine(typeof value === 'string' ? value : JSON.stringify(value)), PAYLOAD_WIDTH);
+};
+
+const join = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ');
+
+/** `120 tokens (100 in, 20 out)`; empty when the provider reported nothing. */
+export const usageText = (usage: RunUsage | null | undefined): string => {
+  const total = usage?.totalTokens ?? null;
+  if (usage === null || usage === undefined || total === null) return '';
+  const detail = [
+    usage.inputTokens === null ? '' : `${usage.inputTokens} in`,
+    usage.cachedInputTokens === null || usage.cachedInputTokens === 0 ? '' : `${usage.cachedInputTokens} cached`,
+    usage.outputTokens === null ? '' : `${usage.outputTokens} out`,
+    usage.reasoningTokens === null || usage.reasoningTokens === 0 ? '' : `${usage.reasoningTokens} reasoning`,
+  ].filter((part) => part !== '');
+  return `${total} tokens${detail.length === 0 ? '' : ` (${detail.join(', ')})`}`;
+};
+
+export const costText = (cost: Pick<RunCost, 'totalCost' | 'currency'> | null | undefined): string =>
+  cost === null || cost === undefined || cost.totalCost === null ? '' : formatCost(cost.totalCost, cost.currency);
+
+/** Duration, tokens and cost of a run, as far as they are known. */
+export const runSummary = (data: EventData): string =>
+  join(
+    typeof data['durationMs'] === 'number' ? formatDuration(data['durationMs']) : '',
+    usageText(data['usage'] as RunUsage | null | undefined),
+    costText(data['cost'] as RunCost | null | undefined),
+  );
+
+type Line = (data: EventData, style: Style) => string;
+
+const failure = (data: EventData): string => {
+  const error = data['error'] as RunError | null | undefined;
+  return error === null || error === undefined ? '' : `${error.class} (${error.type}): ${error.message}`;
+};
+
+const toolLine =
+  (mark: string, member: string): Line =>
+  (data) =>
+    [
+      mark,
+      text(data['toolName']),
+      typeof data['durationMs'] === 'number' ? formatDuration(data['durationMs']) : '',
+      payload(data[member]),
+    ]
+      .filter((part) => part !== '')
+      .join(' ');
+
+const lines: Readonly<Record<string, Line>> = {
+  'run.queued': (data) => (typeof data['position'] === 'number' ? `queued, position ${data['position']}` : 'queued'),
+  'run.started': (data) => {
+    const model = [data['modelProvider'], data['modelId']].filter((part) => typeof part === 'string').join('/');
+    const version = typeof data['agentVersion'] === 'number' ? ` v${data['agentVersion']}` : '';
+    const attempt = count(data['attempt']) > 1 ? `attempt ${count(data['attempt'])}` : '';
+    return join(`started ${text(data['agentName'])}${version}`, model, attempt);
+  },
+  'tool.invoking': toolLine('→', 'arguments'),
+  'tool.invoked': toolLine('✓', 'result'),
+  'tool.failed': (data, style) => style.red(toolLine('✗', 'error')(data, style)),
+  'tool.output-truncated': (data) =>
+    `${text(data['toolName'])}: ${count(data['omittedBytes'])} bytes of its result left out`,
+  'approval.requested': (data, style) =>
+    style.yellow(`approval needed: ${text(data['toolName'])} ${payload(data['arguments'])}`),
+  'client-tool.requested': (data, style) =>
+    style.yellow(`waits for the client: ${text(data['toolName'])} ${payload(data['arguments'])}`),
+  'child.started': (data) => `→ agent ${text(data['agentName'])} run ${text(data['childRunId'])}`,
+  'child.completed': (data) => join(`✓ agent ${text(data['agentName'])} ${text(data['status'])}`, runSummary(data)),
+  'child.timed-out': (data, style) =>
+    style.yellow(
+      `✗ agent ${text(data['agentName'])} took over ${formatDuration(count(data['limitMs']))} (${text(data['stage'])})`,
+    ),
+  'model.fallback-used': (data, style) =>
+    style.yellow(
+      `${text(data['fromProvider'])}/${text(data['fromModel'])} failed (${text(data['errorClass'])}), going on with ${text(data['toProvider'])}/${text(data['toModel'])}`,
+    ),
+  'history.compacted': (data) =>
+    `history compacted: ${count(data['messagesBefore'])} → ${count(data['messagesAfter'])} messages`,
+  'content.masked': (data, style) => style.yellow(`content masked by ${text(data['guardName'])}`),
+  'content.blocked': (data, style) => style.red(`content blocked by ${text(data['guardName'])}`),
+  'document.attached': (data) => `document ${text(data['name'])} (${count(data['bytes'])} bytes)`,
+  'structured-response.rejected': (data, style) =>
+    style.yellow(`answer does not fit the format: ${text(data['reason'])}`),
+  'usage.updated': (data) =>
+    join(usageText(data['usage'] as RunUsage | null), costText(data['cost'] as RunCost | null)),
+  custom: (data) => `${text(data['customType'])} ${payload(data['payload'])}`,
+  error: (data, style) => style.red(`error: ${text(data['message'])}`),
+  'run.completed': (data, style) => join(style.green('completed'), runSummary(data)),
+  'run.failed': (data, style) => join(style.red(`failed ${failure(data)}`), runSummary(data)),
+  'run.canceled': (data, style) =>
+    join(style.yellow(`canceled (${text(data['cause'])})`), text(data['canceledBy']), runSummary(data)),
+  'run.awaiting-approval': (data, style) => join(style.yellow('waits for an approval'), runSummary(data)),
+  'run.awaiting-input': (data, style) => join(style.yellow('waits for input'), runSummary(data)),
+};
+
+/** One line about an event, or null for message text and for names that this version does not know. */
+export const eventLine = (event: string, data: EventData, style: Style): string | null => {
+  const line = lines[event]?.(data, style).trim();
+  return line === undefined || line === '' ? null : line;
+};

@@ -1,0 +1,76 @@
+import { once } from 'node:events';
+import process from 'node:process';
+import { AcpError } from '../../contract/errors.ts';
+import { createStyle, type Style } from './style.ts';
+
+/** Nobody reads the output any more (`acp runs list | head -1`); the command ends without a word. */
+export class OutputClosedError extends Error {
+  constructor() {
+    super('The output was closed.');
+    this.name = 'OutputClosedError';
+  }
+}
+
+/** The streams of the process as commands use them: answers on stdout, everything about them on stderr. */
+export interface Terminal {
+  readonly style: Style;
+  /** Style of stderr, which may be a terminal when stdout is a file. */
+  readonly noteStyle: Style;
+  /** Cells of a line; absent where stdout is no terminal, and nothing is cut. */
+  readonly width: number | undefined;
+  readonly interactive: boolean;
+  /** Aborted when the reader of stdout is gone. */
+  readonly closed: AbortSignal;
+  write(text: string): Promise<void>;
+  /** A line on stderr. */
+  note(line: string): void;
+  /** All of stdin as text; throws for bytes that are no UTF-8. */
+  readInput(): Promise<string>;
+}
+
+export interface TerminalOptions {
+  readonly color: boolean;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+const wantsColor = (stream: { readonly isTTY?: boolean }, { color, environment }: TerminalOptions): boolean =>
+  color && stream.isTTY === true && (environment['NO_COLOR'] ?? '') === '' && environment['TERM'] !== 'dumb';
+
+const readAll = async (): Promise<string> => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (cause) {
+    throw new AcpError('validation-failed', 'The standard input is not UTF-8 text.', { cause });
+  }
+};
+
+export const openTerminal = (options: TerminalOptions): Terminal => {
+  const { stdout, stderr } = process;
+  const closed = new AbortController();
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    closed.abort(error.code === 'EPIPE' ? new OutputClosedError() : error);
+  });
+  // Without stderr there is nowhere left to report to.
+  stderr.on('error', () => undefined);
+  const interactive = stdout.isTTY === true;
+  return {
+    style: createStyle(wantsColor(stdout, options)),
+    noteStyle: createStyle(wantsColor(stderr, options)),
+    width: interactive ? stdout.columns : undefined,
+    interactive,
+    closed: closed.signal,
+    async write(text) {
+      closed.signal.throwIfAborted();
+      if (stdout.write(text)) return;
+      await once(stdout, 'drain', { signal: closed.signal }).catch((error: unknown) => {
+        throw closed.signal.aborted ? closed.signal.reason : error;
+      });
+    },
+    note(line) {
+      stderr.write(`${line}\n`);
+    },
+    readInput: readAll,
+  };
+};

@@ -1,0 +1,112 @@
+import process from 'node:process';
+import { Command, CommanderError } from 'commander';
+import { AcpError } from '../contract/errors.ts';
+import { environment } from '../core/environment.ts';
+import { version } from '../core/version.ts';
+import { operations } from '../operations.ts';
+import { type CommandAction, type CommandHost, collect } from './command-host.ts';
+import { OPERATE_HEADING, registerCommands } from './commands/index.ts';
+import { connect } from './connect.ts';
+import { addGeneratedCommands } from './generate.ts';
+import { groupDescriptions } from './groups.ts';
+import { reportError } from './output/error-report.ts';
+import { OutputClosedError, openTerminal } from './output/terminal.ts';
+import type { GlobalOptions, Session } from './session.ts';
+
+const USAGE_EXIT_CODE = 2;
+
+interface ProgramState {
+  exitCode: number;
+}
+
+const openSession = (globals: GlobalOptions): Session => {
+  const variables = environment();
+  const terminal = openTerminal({ color: globals.color, environment: variables });
+  const target = { globals, environment: variables, cwd: process.cwd() };
+  return { ...target, terminal, connected: (work) => connect(target, work) };
+};
+
+const createProgram = (): Command =>
+  new Command('acp')
+    .description('Agent Control Plane: runs AI agents for a team and keeps them under control')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .option('--url <url>', 'address of the service (ACP_URL); default: the owner of the store, else this process')
+    .option('--token-file <path>', 'file with the token or API key; ACP_TOKEN works too')
+    .option('--json', "print the service's JSON")
+    .option('--config <path>', 'configuration file; default: service.yaml when there is one (ACP_CONFIG)')
+    .option('--set <key=value>', 'one setting, such as Service:Scheduling:Enabled=false (repeatable)', collect)
+    .option('--no-color', 'plain text; NO_COLOR works too')
+    .usage('[options] <command>');
+
+const globalOptions = (program: Command): GlobalOptions => {
+  const given = program.opts<Partial<GlobalOptions>>();
+  return { ...given, json: given.json ?? false, set: given.set ?? [], color: given.color ?? true };
+};
+
+/** The whole command tree. `state` receives the exit code of the command that ran. */
+export const buildProgram = (state: ProgramState = { exitCode: 0 }): Command => {
+  const program = createProgram();
+  const act =
+    (action: CommandAction) =>
+    async (...raw: unknown[]): Promise<void> => {
+      const command = raw.at(-1) as Command;
+      const session = openSession(globalOptions(program));
+      state.exitCode = (await action(session, { args: command.processedArgs, options: command.opts() })) ?? 0;
+    };
+  const host: CommandHost = { program, act };
+  registerCommands(host);
+  program.addHelpCommand(
+    new Command('help').argument('[command]').description('print help of a command').helpGroup(OPERATE_HEADING),
+  );
+  addGeneratedCommands(host, operations, groupDescriptions);
+  return program;
+};
+
+const GLOBAL_OPTIONS_NOTE =
+  '\nEvery command takes --url, --token-file, --json, --config, --set and --no-color; see `acp --help`.\n';
+
+/** Makes every command throw instead of ending the process, and leave usage errors to the report below. */
+const takeOverExit = (command: Command): void => {
+  command.exitOverride().configureOutput({ outputError: () => undefined });
+  for (const child of command.commands) {
+    child.addHelpText('after', GLOBAL_OPTIONS_NOTE);
+    takeOverExit(child);
+  }
+};
+
+const usageError = (error: CommanderError): AcpError =>
+  new AcpError('validation-failed', error.message.replace(/^error: /, ''));
+
+const report = (error: unknown, globals: GlobalOptions): number => {
+  if (error instanceof OutputClosedError) return 0;
+  if (error instanceof CommanderError) {
+    // Help that was asked for, or printed because a group was named without a command.
+    if (error.code.startsWith('commander.help') || error.code === 'commander.version')
+      return error.exitCode === 0 ? 0 : USAGE_EXIT_CODE;
+    return report(usageError(error), globals);
+  }
+  const terminal = openTerminal({ color: globals.color, environment: environment() });
+  const told = reportError(error);
+  if (globals.json) terminal.note(JSON.stringify(told.problem, null, 2));
+  else terminal.note(told.text(terminal.noteStyle));
+  if (told.exitCode === 1 && error instanceof Error && (environment()['ACP_DEBUG'] ?? '') !== '')
+    terminal.note(error.stack ?? '');
+  return told.exitCode;
+};
+
+/**
+ * Runs one command line, `process.argv` as it is, and gives the process its exit code: 0, the code of the error table,
+ * 2 for a wrong command line, 130 or 143 after an interrupt.
+ */
+export const run = async (argv: readonly string[]): Promise<number> => {
+  const state: ProgramState = { exitCode: 0 };
+  const program = buildProgram(state);
+  takeOverExit(program);
+  try {
+    await program.parseAsync([...argv]);
+    return state.exitCode;
+  } catch (error) {
+    return report(error, globalOptions(program));
+  }
+};

@@ -1,0 +1,58 @@
+import process from 'node:process';
+import type { LoadedConfig } from '../core/config/index.ts';
+import { type Interrupt, interruptedExitCode, onInterrupt } from './interrupt.ts';
+import type { Session } from './session.ts';
+
+export interface Serving {
+  /** Address with the mount prefix. */
+  readonly url: string;
+  readonly config: LoadedConfig;
+}
+
+const tellWarnings = async ({ terminal }: Session, config: LoadedConfig): Promise<void> => {
+  if (config.warnings.length === 0) return;
+  const { describeProblems } = await import('../core/config/index.ts');
+  terminal.note(`${terminal.noteStyle.yellow('Warnings:')}\n${describeProblems(config.warnings)}`);
+};
+
+/** Resolves with the first interrupt; a second one ends the process at once, whatever is still going on. */
+const firstInterrupt = (): { readonly promise: Promise<Interrupt>; release(): void } => {
+  const { promise, resolve } = Promise.withResolvers<Interrupt>();
+  const release = onInterrupt((signal, earlier) => {
+    if (earlier > 0) process.exit(interruptedExitCode[signal]);
+    resolve(signal);
+  });
+  return { promise, release };
+};
+
+/**
+ * Starts the service, calls `ready` and serves until a signal, or until `ready` gives an exit code. Closing
+ * gives runs in progress their time to end. Logs go to stderr, so that stdout is the command's own.
+ */
+export const serveUntilStopped = async (
+  session: Session,
+  config: LoadedConfig,
+  ready: (serving: Serving) => Promise<number | undefined>,
+): Promise<number> => {
+  const [{ createService }, { createLogger }] = await Promise.all([
+    import('../http/service.ts'),
+    import('../core/logger.ts'),
+  ]);
+  const log = createLogger(config.values.Host.LogLevel, { write: (line) => void process.stderr.write(line) });
+  await tellWarnings(session, config);
+  const interrupt = firstInterrupt();
+  try {
+    const service = await createService({ config, log, cwd: session.cwd });
+    try {
+      const { url } = await service.listen();
+      const exitCode = await Promise.race([ready({ url, config }), interrupt.promise]);
+      if (typeof exitCode === 'number') return exitCode;
+      await interrupt.promise;
+      return 0;
+    } finally {
+      await service.close();
+    }
+  } finally {
+    interrupt.release();
+  }
+};

@@ -1,0 +1,30 @@
+import type { Client } from '../client/client.ts';
+import type { Transport } from '../client/transport.ts';
+import type { Terminal } from './output/terminal.ts';
+
+/** Options that every command takes. */
+export interface GlobalOptions {
+  readonly url?: string;
+  readonly tokenFile?: string;
+  readonly json: boolean;
+  readonly config?: string;
+  readonly set: readonly string[];
+  readonly color: boolean;
+}
+
+export interface Connection {
+  readonly client: Client;
+  readonly transport: Transport;
+  /** True when the store was opened in this process; its scheduler is off. */
+  readonly local: boolean;
+}
+
+/** What a command works with. */
+export interface Session {
+  readonly terminal: Terminal;
+  readonly globals: GlobalOptions;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  /** Runs work with a connection and closes it whatever happens. */
+  connected<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
+}

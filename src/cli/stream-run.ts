@@ -1,0 +1,123 @@
+import type { FramesReply } from '../client/client.ts';
+import { followStarted, terminalEvents } from '../client/follow-events.ts';
+import { AcpError } from '../contract/errors.ts';
+import type { Frame } from '../contract/operation.ts';
+import type { AgentRunRequest } from '../contract/run-request.ts';
+import { interruptedExitCode, onInterrupt } from './interrupt.ts';
+import { eventLine } from './output/event-line.ts';
+import { safeText } from './output/text-width.ts';
+import { exitCodeOf, frameData } from './run-outcome.ts';
+import type { Connection, Session } from './session.ts';
+
+/** Events that say nothing beside the answer and its summary. */
+const quiet = new Set(['message.delta', 'message.completed', 'run.queued', 'run.started', 'usage.updated']);
+
+/** Text of an answer: made safe for a terminal, untouched for a file or a pipe. */
+export const answerText = ({ terminal }: Session, text: string): string =>
+  terminal.interactive ? safeText(text) : text;
+
+/** Where to say what happens beside the answer: on stderr, so that a redirected stdout holds the answer alone. */
+export type Aside = 'stderr' | 'stdout';
+
+/** Prints frames as they arrive and resolves with the exit code of the outcome. */
+const printFrames = async (frames: AsyncIterable<Frame>, session: Session, aside: Aside): Promise<number> => {
+  const { terminal } = session;
+  const style = aside === 'stdout' ? terminal.style : terminal.noteStyle;
+  let exitCode = 1;
+  let atLineStart = true;
+  for await (const frame of frames) {
+    exitCode = exitCodeOf(frame) ?? exitCode;
+    const data = frameData(frame);
+    if (frame.event === 'message.delta' && typeof data['text'] === 'string' && data['text'] !== '') {
+      await terminal.write(answerText(session, data['text']));
+      atLineStart = data['text'].endsWith('\n');
+    }
+    const line = quiet.has(frame.event) ? null : eventLine(frame.event, data, style);
+    if (line === null) continue;
+    if (!atLineStart) await terminal.write('\n');
+    atLineStart = true;
+    const told = style.dim(terminalEvents.has(frame.event) ? `${line} · run ${String(data['runId'])}` : line);
+    if (aside === 'stdout') await terminal.write(`${told}\n`);
+    else terminal.note(told);
+  }
+  return exitCode;
+};
+
+const printJsonFrames = async (frames: AsyncIterable<Frame>, { terminal }: Session): Promise<number> => {
+  let exitCode = 1;
+  for await (const frame of frames) {
+    exitCode = exitCodeOf(frame) ?? exitCode;
+    await terminal.write(`${frame.data}\n`);
+  }
+  return exitCode;
+};
+
+/** A run that was started or found, with the stream of its events. */
+export interface OpenedRun {
+  readonly runId: string;
+  readonly reply: FramesReply;
+}
+
+/**
+ * Opens a run and follows it to its end; resolves with the exit code. The first Ctrl-C asks the service to cancel the
+ * run and waits for the outcome; the second one leaves, and with it ends a run that executes in this process.
+ */
+export const streamRun = async (
+  session: Session,
+  { client }: Connection,
+  open: (signal: AbortSignal) => Promise<OpenedRun>,
+  aside: Aside = 'stderr',
+): Promise<number> => {
+  const { terminal, globals } = session;
+  const { dim } = terminal.noteStyle;
+  const leave = new AbortController();
+  const signal = AbortSignal.any([leave.signal, terminal.closed]);
+  let runId: string | null = null;
+  let interrupted: number | null = null;
+  const release = onInterrupt((name, earlier) => {
+    interrupted = interruptedExitCode[name];
+    if (earlier > 0 || runId === null) {
+      leave.abort(new AcpError('run-canceled', 'The run was left.'));
+      return;
+    }
+    terminal.note(dim('canceling; once more leaves without waiting'));
+    client.runs.cancel({ params: { runId } }).catch((error: unknown) => {
+      // It has just finished, and the frames tell how; any other failure means that there is nothing to wait for.
+      if (!(error instanceof AcpError) || error.code !== 'run-finished') leave.abort(error);
+    });
+  });
+  const onRetry = (error: AcpError): void => terminal.note(dim(`${error.message} Trying again.`));
+  try {
+    const opened = await open(signal);
+    runId = opened.runId;
+    const frames = followStarted(client, runId, opened.reply, { signal, onRetry });
+    const exitCode = await (globals.json ? printJsonFrames(frames, session) : printFrames(frames, session, aside));
+    return interrupted ?? exitCode;
+  } catch (error) {
+    if (interrupted !== null && leave.signal.aborted) return interrupted;
+    throw error;
+  } finally {
+    release();
+  }
+};
+
+/** Starts a run as an event stream and shows it to its end. */
+export const runStreaming = (
+  session: Session,
+  connection: Connection,
+  name: string,
+  body: AgentRunRequest,
+  aside?: Aside,
+): Promise<number> =>
+  streamRun(
+    session,
+    connection,
+    async (signal) => {
+      const reply = await connection.client.runs.start({ params: { name }, body, signal });
+      const runId = reply.headers['x-run-id'];
+      if (reply.frames === undefined || runId === undefined)
+        throw new AcpError('cannot-connect', 'The service did not answer with the event stream of a run.');
+      return { runId, reply };
+    },
+    aside,
+  );

@@ -1,0 +1,86 @@
+import type { Static, TSchema } from 'typebox';
+import type { ApiTable, Frame, Operation } from '../contract/operation.ts';
+import { operations } from '../operations.ts';
+import type { Transport, TransportReply } from './transport.ts';
+
+type Member<O extends Operation, K extends 'params' | 'query' | 'headers' | 'body'> = O[K] extends TSchema
+  ? Static<O[K]>
+  : never;
+
+type Needed<K extends string, V> = [V] extends [never] ? unknown : { readonly [P in K]: V };
+type Possible<K extends string, V> = [V] extends [never] ? unknown : { readonly [P in K]?: V };
+
+/** What an operation takes: path parameters and body where it has them, query and headers at will. */
+export type ClientInput<O extends Operation> = Needed<'params', Member<O, 'params'>> &
+  Possible<'query', Member<O, 'query'>> &
+  Possible<'headers', Member<O, 'headers'>> &
+  Needed<'body', Member<O, 'body'>> & { readonly signal?: AbortSignal };
+
+interface ReplyHead<S extends number> {
+  readonly status: S;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+type BodyReplies<R> = {
+  [S in keyof R & number]: ReplyHead<S> & {
+    readonly body: R[S] extends TSchema ? Static<R[S]> : undefined;
+    readonly frames?: undefined;
+  };
+}[keyof R & number];
+
+export type FramesReply = ReplyHead<200> & { readonly frames: AsyncIterable<Frame>; readonly body?: undefined };
+
+/** A success answer by status; one with `frames` is an event stream. Errors are thrown as AcpError. */
+export type ClientReply<O extends Operation> =
+  | BodyReplies<O['responses']>
+  | (O['stream'] extends TSchema ? FramesReply : never);
+
+type Arguments<O extends Operation> =
+  Record<never, never> extends ClientInput<O> ? [input?: ClientInput<O>] : [input: ClientInput<O>];
+
+/** `client.<feature>.<verb>(input)` for every operation of a table. */
+export type ClientOf<T extends ApiTable> = {
+  readonly [F in keyof T]: {
+    readonly [V in keyof T[F]]: (...args: Arguments<T[F][V]>) => Promise<ClientReply<T[F][V]>>;
+  };
+};
+
+export type Client = ClientOf<typeof operations>;
+
+/** An input whose shape is only known from the table, as generated commands have it. */
+export interface AnyInput {
+  readonly params?: Readonly<Record<string, unknown>> | undefined;
+  readonly query?: Readonly<Record<string, unknown>> | undefined;
+  readonly headers?: Readonly<Record<string, unknown>> | undefined;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Calls one operation by its id, `feature.verb`, without types. */
+export const callOperation = (
+  transport: Transport,
+  id: string,
+  operation: Operation,
+  input: AnyInput = {},
+): Promise<TransportReply> =>
+  transport.call({
+    id,
+    operation,
+    params: input.params ?? {},
+    query: input.query ?? {},
+    headers: input.headers ?? {},
+    body: input.body,
+    ...(input.signal === undefined ? {} : { signal: input.signal }),
+  });
+
+/** The typed client of the operation table; the same over every transport. */
+export const createClient = (transport: Transport): Client => {
+  const features = Object.entries(operations as ApiTable).map(([feature, table]) => {
+    const verbs = Object.entries(table).map(([verb, operation]) => [
+      verb,
+      (input?: AnyInput) => callOperation(transport, `${feature}.${verb}`, operation, input),
+    ]);
+    return [feature, Object.fromEntries(verbs)];
+  });
+  return Object.fromEntries(features) as Client;
+};

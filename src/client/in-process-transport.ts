@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import { AcpError, toProblem } from '../contract/errors.ts';
+import type { Frame, FrameSource, Operation } from '../contract/operation.ts';
+import { ProblemError } from './problem.ts';
+import { operationPath, type Transport, type TransportCall, type TransportReply, textEntries } from './transport.ts';
+
+interface LocalEntry {
+  readonly id: string;
+  readonly operation: Operation;
+}
+
+type LocalReply =
+  | { readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
+  | { readonly status: number; readonly stream: FrameSource; readonly headers?: Readonly<Record<string, string>> };
+
+interface LocalRequest {
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+interface LocalContext {
+  readonly requestId: string;
+  readonly signal: AbortSignal;
+  readonly rawBody: Uint8Array | null;
+  readonly method: string;
+  readonly path: string;
+}
+
+/** The part of the service's dispatch that this transport needs, so that no server code is imported. */
+export interface LocalDispatch<Entry extends LocalEntry, Caller> {
+  readonly entries: readonly Entry[];
+  call(entry: Entry, request: LocalRequest, authenticate: () => Caller, context: LocalContext): Promise<LocalReply>;
+}
+
+const DEFAULT_BODY_BYTES = 1_048_576;
+// A reader this far behind live frames is cut off, as over HTTP; it goes on from the log.
+const MAX_WAITING_FRAMES = 20_000;
+// Stored frames wait for the reader from here on.
+const ENOUGH_WAITING_FRAMES = 1_000;
+
+/** Turns pushed batches into an iteration. Leaving it, or aborting the signal, ends the subscription. */
+async function* pull(source: FrameSource, signal: AbortSignal): AsyncGenerator<Frame, void, undefined> {
+  let waiting: Frame[] = [];
+  const state = { ended: false, behind: false };
+  let wake = (): void => undefined;
+  let taken = Promise.withResolvers<void>();
+  let stop: (() => void) | undefined;
+  stop = source.subscribe(
+    (frames) => {
+      if (state.behind) return;
+      for (const frame of frames) waiting.push(frame);
+      if (waiting.length > MAX_WAITING_FRAMES) {
+        state.behind = true;
+        // Undefined while a source pushes from within `subscribe`; the end of the iteration stops that one.
+        stop?.();
+      }
+      wake();
+    },
+    () => {
+      state.ended = true;
+      wake();
+    },
+    () => (waiting.length > ENOUGH_WAITING_FRAMES ? taken.promise : undefined),
+  );
+  const aborted = (): void => wake();
+  signal.addEventListener('abort', aborted);
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      if (waiting.length > 0) {
+        const batch = waiting;
+        waiting = [];
+        yield* batch;
+        taken.resolve();
+        taken = Promise.withResolvers();
+      } else if (state.behind) throw new AcpError('cannot-connect', 'The reader of the event stream is too slow.');
+      else if (state.ended) return;
+      else
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+    }
+  } finally {
+    signal.removeEventListener('abort', aborted);
+    taken.resolve();
+    stop();
+  }
+}
+
+const lowerCase = (headers: Readonly<Record<string, string>> | undefined): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
+
+const encodeBody = (call: TransportCall): Uint8Array | null => {
+  if (call.body === undefined) return null;
+  const bytes = Buffer.from(JSON.stringify(call.body));
+  const limit = call.operation.maxBodyBytes ?? DEFAULT_BODY_BYTES;
+  if (bytes.length > limit) throw new AcpError('payload-too-large', `The body is larger than ${limit} bytes.`);
+  return bytes;
+};
+
+/**
+ * Calls a service in this process, through the same pipeline and with the same answers as over HTTP: values pass as
+ * JSON and text, errors come back as problems.
+ */
+export const inProcessTransport = <Entry extends LocalEntry, Caller>(
+  dispatch: LocalDispatch<Entry, Caller>,
+  caller: Caller,
+  close: () => Promise<void> = async () => undefined,
+): Transport => {
+  const entries = new Map(dispatch.entries.map((entry) => [entry.id, entry]));
+
+  const perform = async (call: TransportCall, path: string, requestId: string): Promise<TransportReply> => {
+    const entry = entries.get(call.id);
+    if (entry === undefined) throw new AcpError('feature-not-available', `This service has no operation ${call.id}.`);
+    const rawBody = encodeBody(call);
+    const signal = call.signal ?? new AbortController().signal;
+    const request: LocalRequest = {
+      params: call.params,
+      query: Object.fromEntries(textEntries(call.query)),
+      headers: Object.fromEntries(textEntries(call.headers)),
+      body: rawBody === null ? undefined : JSON.parse(new TextDecoder().decode(rawBody)),
+    };
+    const { method } = call.operation;
+    const reply = await dispatch.call(entry, request, () => caller, { requestId, signal, rawBody, method, path });
+    const { status } = reply;
+    const headers = lowerCase(reply.headers);
+    if ('stream' in reply) return { status, headers, frames: pull(reply.stream, signal) };
+    const body = reply.body === undefined ? undefined : JSON.parse(JSON.stringify(reply.body));
+    return { status, headers, body };
+  };
+
+  return {
+    target: 'this process',
+    async call(call) {
+      const requestId = randomUUID();
+      const path = operationPath(call.operation, call.params);
+      try {
+        return await perform(call, path, requestId);
+      } catch (cause) {
+        if (call.signal?.aborted === true) throw call.signal.reason;
+        const error =
+          cause instanceof AcpError ? cause : new AcpError('internal', 'The service failed unexpectedly.', { cause });
+        throw new ProblemError(error.code, toProblem(error, path, requestId), error.details, error);
+      }
+    },
+    close,
+  };
+};
