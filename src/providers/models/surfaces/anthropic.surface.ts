@@ -54,7 +54,7 @@ function extras(call: ModelCall, catalog: readonly ModelCatalogEntry[], defaultM
 
 /** Anthropic messages. */
 export function anthropicSurface(settings: AnthropicSettings): Surface {
-  const apiKey = settings.ApiKey ?? null;
+  const apiKey = settings.ApiKey || null;
   const catalog = modelCatalog(settings);
   const maxOutputTokens = settings.DefaultMaxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS;
   return {

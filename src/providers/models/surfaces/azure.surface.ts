@@ -27,7 +27,7 @@ export function azureAddress(endpoint: string): AzureAddress {
 
 /** Deployments of the vendor's models in a customer's own account; a binding's model is a deployment name. */
 export function azureSurface(settings: AzureOpenAISettings, credential: DeploymentCredential | null): Surface {
-  const apiKey = credential === null ? (settings.ApiKey ?? null) : null;
+  const apiKey = credential === null ? settings.ApiKey || null : null;
   const catalog = modelCatalog(settings);
   const dialect: OpenAIDialect = { namespace: 'openai', responses: false, catalog, parallelSwitch: true };
   return {

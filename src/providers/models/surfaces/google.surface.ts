@@ -55,7 +55,7 @@ function extras(call: ModelCall, catalog: readonly ModelCatalogEntry[]): CallExt
 
 /** Gemini's generateContent. */
 export function googleSurface(settings: GoogleSettings): Surface {
-  const apiKey = settings.ApiKey ?? null;
+  const apiKey = settings.ApiKey || null;
   const catalog = modelCatalog(settings);
   return {
     name: 'google',

@@ -4,7 +4,7 @@ import { chatUsage, memberOf, responsesUsage } from '../model-usage.ts';
 import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
 import { type Surface, trimmedUrl } from './surface.ts';
 
-export const OPENAI_ENDPOINT = 'https://api.openai.com/v1';
+const OPENAI_ENDPOINT = 'https://api.openai.com/v1';
 
 interface OpenAIConnection {
   readonly baseURL: string;
@@ -16,7 +16,7 @@ function connection(settings: OpenAISettings): OpenAIConnection {
 }
 
 function base(name: string, settings: OpenAISettings) {
-  const apiKey = settings.ApiKey ?? null;
+  const apiKey = settings.ApiKey || null;
   return {
     name,
     displayName: settings.DisplayName ?? null,

@@ -8,7 +8,7 @@ import type { WireRequest } from './wire-exchange.ts';
 import { openResponse, WireError, type WireResponse } from './wire-response.ts';
 
 /** Rejection of a captured request: it was encoded, and is sent by the caller instead of the vendor library. */
-export const CAPTURED = new Error('The request was captured');
+const CAPTURED = new Error('The request was captured');
 
 export interface ScopedFetchOptions {
   readonly pool: ConnectionPool;
