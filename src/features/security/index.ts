@@ -25,4 +25,3 @@ export const securityFeature = ({ storage, options, log, now }: SecurityDeps) =>
 };
 
 export { anonymousIsPossible, type Identity, type IdentityOptions } from './identity.service.ts';
-export type { TenancyOptions } from './tenant.rules.ts';

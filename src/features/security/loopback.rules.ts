@@ -9,7 +9,7 @@ const loopbackPeer = new RegExp(`^(?:::1|(?:::ffff:)?${loopbackIpv4})$`, 'i');
 const loopbackHost = new RegExp(`^${loopbackName}$`, 'i');
 const loopbackOrigin = new RegExp(`^https?://${loopbackName}$`, 'i');
 
-export const isLoopbackAddress = (address: string): boolean => address === '127.0.0.1' || loopbackPeer.test(address);
+const isLoopbackAddress = (address: string): boolean => address === '127.0.0.1' || loopbackPeer.test(address);
 
 /** True for a `Host` header of `localhost`, 127.0.0.0/8 or `[::1]`, with or without a port. */
 export const isLoopbackHost = (host: string): boolean => loopbackHost.test(host);
