@@ -1,10 +1,10 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
+import { checkRunBody } from '../../contract/run-body.ts';
 import type { Handlers } from '../../core/context.ts';
 import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';
 import type { agentOperations } from './agents.operations.ts';
 import { estimatePrompt } from './prompt-estimate.ts';
-import { checkRunBody } from './run-body.rules.ts';
 
 export type EstimateHandler = Handlers<typeof agentOperations>['estimate'];
 

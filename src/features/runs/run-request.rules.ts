@@ -1,9 +1,8 @@
 import { AcpError } from '../../contract/errors.ts';
+import { checkRunBody } from '../../contract/run-body.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 
 export type RunMode = 'stream' | 'json' | 'queued';
-
-const maxDocumentBytes = 262_144;
 
 const invalid = (path: string, message: string): AcpError =>
   new AcpError('validation-failed', `${path} ${message}.`, { details: { errors: [{ path, message }] } });
@@ -39,19 +38,12 @@ const refuseUnavailable = (body: AgentRunRequest): void => {
 
 /** What the schema cannot say of a run request. */
 export const checkRunRequest = (body: AgentRunRequest, mode: RunMode): void => {
-  body.documents?.forEach((document, index) => {
-    if (Buffer.byteLength(document.content) > maxDocumentBytes)
-      throw invalid(`documents[${index}].content`, `must not be larger than ${maxDocumentBytes} bytes`);
-  });
   if (mode === 'queued' && ((body.approvals?.length ?? 0) > 0 || (body.toolResults?.length ?? 0) > 0))
     throw new AcpError('not-for-queued-runs', 'Decisions and tool results cannot be queued.');
   refuseUnavailable(body);
   if (body.lane !== undefined && body.lane !== null && mode !== 'queued')
     throw invalid('lane', 'is for queued runs only');
-  if ((body.message ?? '').trim() === '')
-    throw new AcpError('message-required', 'The run needs a message.', {
-      details: { errors: [{ path: 'message', message: 'is required' }] },
-    });
+  checkRunBody(body);
 };
 
 /** Keys are compared as bytes, so only their length is ruled. */

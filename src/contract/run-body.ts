@@ -1,5 +1,5 @@
-import { AcpError, type FieldError } from '../../contract/errors.ts';
-import type { AgentRunRequest } from '../../contract/run-request.ts';
+import { AcpError, type FieldError } from './errors.ts';
+import type { AgentRunRequest } from './run-request.ts';
 
 const maxDocumentBytes = 262_144;
 
