@@ -7,7 +7,7 @@ export interface HealthState {
   readonly draining: boolean;
 }
 
-export interface HealthOptions {
+interface HealthOptions {
   readonly health: () => Promise<HealthState>;
   /** Null: no such route. Both paths are absolute: probes do not know the prefix. */
   readonly livePath: string | null;

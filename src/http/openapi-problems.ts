@@ -2,7 +2,7 @@ import { type ErrorCode, errorTable } from '../contract/errors.ts';
 import type { Operation } from '../contract/operation.ts';
 import type { JsonObject } from './openapi-schemas.ts';
 
-const shared: readonly ErrorCode[] = ['request-malformed', 'internal'];
+const always: readonly ErrorCode[] = ['request-malformed', 'internal'];
 const withCredential: readonly ErrorCode[] = [
   'ambiguous-credentials',
   'invalid-tenant',
@@ -19,11 +19,22 @@ const withCredential: readonly ErrorCode[] = [
 const withInput: readonly ErrorCode[] = ['validation-failed'];
 const withBody: readonly ErrorCode[] = ['malformed-json', 'payload-too-large', 'unsupported-media-type'];
 
+type CodesByStatus = ReadonlyMap<number, readonly ErrorCode[]>;
+
+const byStatus = (codes: Iterable<ErrorCode>): CodesByStatus => {
+  const groups = new Map<number, ErrorCode[]>();
+  for (const code of codes) {
+    const { status } = errorTable[code];
+    groups.set(status, [...(groups.get(status) ?? []), code]);
+  }
+  return groups;
+};
+
 /** Every code that an operation may answer, its own and those of the pipeline before it. */
-export const problemCodes = (operation: Operation): ReadonlySet<ErrorCode> => {
+const problemCodes = (operation: Operation): ReadonlySet<ErrorCode> => {
   const { body, params, query, headers, role } = operation;
   return new Set<ErrorCode>([
-    ...shared,
+    ...always,
     ...(role === null ? [] : withCredential),
     ...((body ?? params ?? query ?? headers) ? withInput : []),
     ...(body === undefined ? [] : withBody),
@@ -31,28 +42,50 @@ export const problemCodes = (operation: Operation): ReadonlySet<ErrorCode> => {
   ]);
 };
 
-const headersOf = (status: number): JsonObject => ({
-  'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
-  ...(status === 401 ? { 'WWW-Authenticate': { $ref: '#/components/headers/WWW-Authenticate' } } : {}),
-  ...(status === 429 || status === 503 ? { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } : {}),
+const headersOf = (status: number): JsonObject => {
+  if (status === 401) return { headers: { 'WWW-Authenticate': { $ref: '#/components/headers/WWW-Authenticate' } } };
+  if (status === 429 || status === 503)
+    return { headers: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } };
+  return {};
+};
+
+const exampleOf = (status: number, code: ErrorCode): JsonObject => ({
+  type: `urn:acp:problem:${code}`,
+  title: errorTable[code].title,
+  status,
+  detail: 'What is wrong with this request',
+  instance: '/api/agents/greeter',
+  code,
+  requestId: '01a1f906-6509-7dcb-ba77-3d5f6d8c0388',
 });
 
+const responseOf = (status: number, codes: readonly ErrorCode[]): JsonObject => ({
+  description: codes.map((code) => `- \`${code}\`: ${errorTable[code].title}`).join('\n'),
+  ...headersOf(status),
+  content: {
+    'application/problem+json': {
+      schema: { $ref: '#/components/schemas/Problem' },
+      example: exampleOf(status, codes[0] ?? 'internal'),
+    },
+  },
+});
+
+/** The codes that most operations share, by status. */
+const shared = byStatus([...always, ...withCredential, ...withInput, ...withBody]);
+const sharedName = (status: number): string => `Problem${status}`;
+
+/** Responses that operations refer to when they have no codes of their own for a status. */
+export const sharedProblemResponses = (): Record<string, JsonObject> =>
+  Object.fromEntries([...shared].map(([status, codes]) => [sharedName(status), responseOf(status, codes)]));
+
 /** One response per status, with the codes that it may carry. */
-export const problemResponses = (operation: Operation): Record<string, JsonObject> => {
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of problemCodes(operation)) {
-    const { status } = errorTable[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
-  const responses: Record<string, JsonObject> = {};
-  for (const [status, codes] of byStatus)
-    responses[String(status)] = {
-      description: codes.map((code) => `- \`${code}\`: ${errorTable[code].title}`).join('\n'),
-      headers: headersOf(status),
-      content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
-    };
-  return responses;
-};
+export const problemResponses = (operation: Operation): Record<string, JsonObject> =>
+  Object.fromEntries(
+    [...byStatus(problemCodes(operation))].map(([status, codes]) => {
+      const isShared = codes.join() === shared.get(status)?.join();
+      return [status, isShared ? { $ref: `#/components/responses/${sharedName(status)}` } : responseOf(status, codes)];
+    }),
+  );
 
 const text = (description: string): JsonObject => ({ type: 'string', description });
 

@@ -43,6 +43,13 @@ export const createSchemaComponents = (): SchemaComponents => {
     return result;
   };
 
+  /** Enumerations are declared by their words alone; tools that read the document ask for the type too. */
+  const typed = (schema: JsonObject): JsonObject => {
+    if (!Array.isArray(schema['enum']) || schema['type'] !== undefined) return schema;
+    const types = [...new Set(schema['enum'].map((word) => (word === null ? 'null' : typeof word)))];
+    return { type: types.length === 1 ? types[0] : types, ...schema };
+  };
+
   const hoist = (name: string, schema: JsonObject): JsonObject => {
     const { description, ...rest } = members(schema);
     const identity = JSON.stringify(rest);
@@ -56,7 +63,7 @@ export const createSchemaComponents = (): SchemaComponents => {
 
   const convert = (schema: JsonObject): JsonObject => {
     const { title } = schema;
-    if (typeof title !== 'string' || !componentName.test(title)) return members(schema);
+    if (typeof title !== 'string' || !componentName.test(title)) return typed(members(schema));
     const present = withoutNull(schema);
     return present === undefined ? hoist(title, schema) : { anyOf: [hoist(title, present), { type: 'null' }] };
   };

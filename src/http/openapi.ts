@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { TObject, TSchema } from 'typebox';
 import type { Operation } from '../contract/operation.ts';
 import type { OperationEntry } from '../core/dispatch.ts';
-import { problemResponses, problemSchema } from './openapi-problems.ts';
+import { problemResponses, problemSchema, sharedProblemResponses } from './openapi-problems.ts';
 import { createSchemaComponents, type JsonObject, type SchemaComponents } from './openapi-schemas.ts';
 
 export interface OpenApiOptions {
@@ -15,15 +15,13 @@ export interface OpenApiOptions {
 const description = `Version v1 of the HTTP interface.
 
 Bodies are JSON, event streams are \`text/event-stream\`, and every error is a problem document (RFC 9457) whose \`code\` is
-stable. Send a credential as \`Authorization: Bearer <token>\` or an API key as \`X-Api-Key: <key>\`. Each operation names
-the role that it needs (\`x-acp-role\`) and the scope that an API key must have (\`x-acp-scope\`). Enumeration words may be
-sent in any case. What belongs to another tenant is answered as if it were not there.`;
+stable. Every answer has an \`X-Request-Id\`, which is also in the log. Enumeration words may be sent in any case. What
+belongs to another tenant is answered as if it were not there.
+
+Send a credential as \`Authorization: Bearer <token>\` or an API key as \`X-Api-Key: <key>\`. Each operation names the role
+that it needs (\`x-acp-role\`) and the scope that an API key must have (\`x-acp-scope\`).`;
 
 const headers = {
-  'X-Request-Id': {
-    description: 'Id of this request, also in the log of the service',
-    schema: { type: 'string', format: 'uuid' },
-  },
   'Retry-After': { description: 'Seconds to wait before another try', schema: { type: 'integer', minimum: 0 } },
   'WWW-Authenticate': { description: 'Always `Bearer`', schema: { type: 'string' } },
 };
@@ -78,15 +76,11 @@ const successResponses = (operation: Operation, components: SchemaComponents): R
   for (const [status, schema] of Object.entries(operation.responses))
     responses[status] = {
       description: STATUS_CODES[status] ?? 'Success',
-      headers: { 'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' } },
       ...(schema === null ? {} : { content: { 'application/json': { schema: components.place(schema) } } }),
     };
   if (operation.stream === undefined) return responses;
   const streamed = { 'text/event-stream': { schema: frameSchema(components.place(operation.stream)) } };
-  const usual = responses['200'] ?? {
-    description: 'OK',
-    headers: { 'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' } },
-  };
+  const usual = responses['200'] ?? { description: 'OK' };
   responses['200'] = { ...usual, content: { ...streamed, ...(usual['content'] as JsonObject | undefined) } };
   return responses;
 };
@@ -142,6 +136,11 @@ export const buildOpenApi = (
     security: [{ bearer: [] }, { apiKey: [] }],
     tags: [...new Set(entries.map(({ operation }) => operation.tag))].map((name) => ({ name })),
     paths,
-    components: { schemas: { Problem: problemSchema, ...components.all() }, headers, securitySchemes },
+    components: {
+      schemas: { Problem: problemSchema, ...components.all() },
+      responses: sharedProblemResponses(),
+      headers,
+      securitySchemes,
+    },
   };
 };

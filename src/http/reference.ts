@@ -7,7 +7,7 @@ import { discardRest } from './body.ts';
 import { buildOpenApi } from './openapi.ts';
 import { callerRequest, exchangeOf, type RouteOptions } from './routes.ts';
 
-export interface ReferenceOptions extends RouteOptions {
+interface ReferenceOptions extends RouteOptions {
   readonly version: string;
   readonly title: string;
 }

@@ -154,7 +154,7 @@ const patternOf = (path: string): RegExp =>
   );
 
 /** The methods that the table has for a path as called, for `Allow`. */
-export const methodsFor = (entries: readonly OperationEntry[]): ((path: string) => readonly string[]) => {
+const methodsFor = (entries: readonly OperationEntry[]): ((path: string) => readonly string[]) => {
   const patterns = entries.map(({ operation }) => ({ pattern: patternOf(operation.path), method: operation.method }));
   return (path) =>
     [...new Set(patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort();

@@ -6,7 +6,7 @@ import { AcpError } from '../../src/contract/errors.ts';
 import { defineOperations, type Frame, type FrameSource, noContent, ok } from '../../src/contract/operation.ts';
 import { closed, namePattern, oneOf } from '../../src/contract/schema.ts';
 import type { CallerRequest } from '../../src/core/caller-request.ts';
-import type { ApiHandlers, CallContext } from '../../src/core/context.ts';
+import type { ApiHandlers } from '../../src/core/context.ts';
 import { type Caller, createDispatch } from '../../src/core/dispatch.ts';
 import { type Logger, silentLogger } from '../../src/core/logger.ts';
 import { createHttpServer, type HttpServer, type HttpServerOptions } from '../../src/http/server.ts';
@@ -115,8 +115,7 @@ export const table = {
   }),
 };
 
-export type TestHandlers = ApiHandlers<typeof table>;
-export type ItemHandlers = TestHandlers['items'];
+type ItemHandlers = ApiHandlers<typeof table>['items'];
 
 /** Frames from the start, then the end. */
 export const framesThenEnd = (frames: readonly Frame[]): FrameSource => ({
@@ -181,11 +180,12 @@ export interface TestServer {
   readonly server: HttpServer;
 }
 
-export const startServer = async (
+/** A server that does not listen yet. */
+export const makeServer = (
   t: TestContext,
   handlers: Partial<ItemHandlers> = {},
   options: Partial<HttpServerOptions> = {},
-): Promise<TestServer> => {
+): HttpServer => {
   const dispatch = createDispatch(table, { items: { ...items, ...handlers }, open: { get: async () => ok({}) } });
   const server = createHttpServer({
     dispatch,
@@ -200,6 +200,15 @@ export const startServer = async (
     ...options,
   });
   t.after(() => server.close());
+  return server;
+};
+
+export const startServer = async (
+  t: TestContext,
+  handlers: Partial<ItemHandlers> = {},
+  options: Partial<HttpServerOptions> = {},
+): Promise<TestServer> => {
+  const server = makeServer(t, handlers, options);
   const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
   return { url, port: Number(new URL(url).port), server };
 };
@@ -255,5 +264,3 @@ export const problemOf = async (answer: Response): Promise<ProblemAnswer> => {
   const problem = (await answer.json()) as Record<string, unknown>;
   return { status: answer.status, code: String(problem['code']), detail: String(problem['detail']), problem };
 };
-
-export type { CallContext };
