@@ -1,5 +1,5 @@
 import { type ColumnBuilderCallback, type CreateTableBuilder, sql } from 'kysely';
-import type { Migration, MigrationContext } from '../src/db/migrate.ts';
+import type { MigrationContext, MigrationStep } from '../src/db/migrate.ts';
 
 const required: ColumnBuilderCallback = (column) => column.notNull();
 const zero: ColumnBuilderCallback = (column) => column.notNull().defaultTo(0);
@@ -21,7 +21,8 @@ const columns = <T extends string>(
     }, table);
 
 const up = async ({ db, dialect }: MigrationContext): Promise<void> => {
-  // Tables that are only reached by their primary key are clustered on it: one B-tree instead of two.
+  // Narrow rows are clustered on their primary key: one B-tree instead of two. Rows that hold text of any length are not:
+  // inner pages would carry that text too, which doubles what a run writes.
   const clustered = sql.raw(dialect.clusteredTableSuffix);
   // Integers are 64 bits wide on both databases: times in milliseconds do not fit in 32.
   const create = (name: string, text: string, integer: string, key: readonly string[], isClustered = true) => {
@@ -29,8 +30,16 @@ const up = async ({ db, dialect }: MigrationContext): Promise<void> => {
     const keyed = table.addPrimaryKeyConstraint(`${dialect.qualifiedName(name)}_pk`, [...key] as never);
     return (isClustered ? keyed.modifyEnd(clustered) : keyed).execute();
   };
-  const index = (table: string, name: string, on: readonly string[], options: { unique?: boolean; where?: string } = {}) => {
-    let builder = db.schema.createIndex(`${dialect.qualifiedName(table)}_${name}`).on(table).columns([...on]);
+  const index = (
+    table: string,
+    name: string,
+    on: readonly string[],
+    options: { unique?: boolean; where?: string } = {},
+  ) => {
+    let builder = db.schema
+      .createIndex(`${dialect.qualifiedName(table)}_${name}`)
+      .on(table)
+      .columns([...on]);
     if (options.unique === true) builder = builder.unique();
     return (options.where === undefined ? builder : builder.where(sql.ref(options.where), 'is not', null)).execute();
   };
@@ -41,6 +50,7 @@ const up = async ({ db, dialect }: MigrationContext): Promise<void> => {
     'tenant_id! name! content! updated_by',
     'version! updated_at! restored_from',
     ['tenant_id', 'name', 'version'],
+    false,
   );
 
   await create(
@@ -68,14 +78,15 @@ const up = async ({ db, dialect }: MigrationContext): Promise<void> => {
   await index('runs', 'user', ['tenant_id', 'user_id', 'id'], { where: 'user_id' });
   await index('runs', 'error', ['tenant_id', 'error_type', 'id'], { where: 'error_type' });
 
-  await create('run_events', 'run_id! events!', 'first_sequence! last_sequence!', ['run_id', 'first_sequence']);
-  await create('run_inputs', 'run_id! messages!', '', ['run_id']);
+  await create('run_events', 'run_id! events!', 'first_sequence! last_sequence!', ['run_id', 'first_sequence'], false);
+  await create('run_inputs', 'run_id! messages!', '', ['run_id'], false);
 
   await create(
     'tool_invocations',
     'id! tenant_id! run_id! tool_call_id! tool_name! source effect! idempotency_key! state! arguments result error usage',
     `truncated=0 succeeded=0 authorization_denied=0 timed_out=0 duration_ms created_at! settled_at settled_order`,
     ['run_id', 'id'],
+    false,
   );
 
   await create(
@@ -85,13 +96,14 @@ const up = async ({ db, dialect }: MigrationContext): Promise<void> => {
     ['tenant_id', 'id'],
   );
   await index('sessions', 'updated', ['tenant_id', 'updated_at', 'id']);
-  await create('session_messages', 'conversation_id! message!', 'sequence!', ['conversation_id', 'sequence']);
+  await create('session_messages', 'conversation_id! message!', 'sequence!', ['conversation_id', 'sequence'], false);
 
   await create(
     'jobs',
     'id! tenant_id! handler_key! lane! target_name! status! payload lease_owner error_code error_message',
     'attempt=0 max_attempts! lease_until scheduled_for! started_at completed_at created_at!',
     ['id'],
+    false,
   );
   await index('jobs', 'due', ['status', 'scheduled_for', 'id']);
 
@@ -100,7 +112,8 @@ const up = async ({ db, dialect }: MigrationContext): Promise<void> => {
     'tenant_id! key! fingerprint! headers body',
     'status locked_until! created_at!',
     ['tenant_id', 'key'],
+    false,
   );
 };
 
-export const initial: Migration = { name: '0001-initial', up };
+export const initial: MigrationStep = { name: '0001-initial', up };

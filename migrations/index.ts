@@ -1,5 +1,5 @@
 import type { Migration } from '../src/db/migrate.ts';
 import { initial } from './0001-initial.ts';
 
-/** Every migration in order. A static list, because a bundle cannot scan a folder. */
-export const migrations: readonly Migration[] = [initial];
+/** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
+export const migrations: readonly Migration[] = [{ ...initial, checksum: 'de2f9d849ff5220f' }];

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { AcpError } from '../contract/errors.ts';
 import type { SqlDialect } from './dialect.ts';
@@ -10,18 +9,22 @@ export interface MigrationContext {
   readonly dialect: SqlDialect;
 }
 
-/** One step up; there is no way down. Released ones are never edited: their names and order are checked at every start. */
-export interface Migration {
+/** One step up; there is no way down. */
+export interface MigrationStep {
   readonly name: string;
   readonly up: (context: MigrationContext) => Promise<void>;
+}
+
+/** A step of the list. Released ones are never edited: names, order and checksums are compared at every start. */
+export interface Migration extends MigrationStep {
+  /** First 16 hex digits of the SHA-256 of its source file; a test keeps it true. */
+  readonly checksum: string;
 }
 
 export interface MigrationStatus {
   readonly applied: readonly string[];
   readonly pending: readonly string[];
 }
-
-const checksum = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 16);
 
 const ensureTable = async (storage: Storage): Promise<void> => {
   await storage.db.schema
@@ -41,11 +44,12 @@ const hasTable = async (storage: Storage): Promise<boolean> => {
 /** Reads only. A store written by a newer version, or with other migrations, is refused rather than guessed at. */
 export const migrationStatus = async (storage: Storage, migrations: readonly Migration[]): Promise<MigrationStatus> => {
   const names = migrations.map((migration) => migration.name);
+  const checksums = new Map(migrations.map((migration) => [migration.name, migration.checksum]));
   if (!(await hasTable(storage))) return { applied: [], pending: names };
   const rows = await storage.db.selectFrom('schema_migrations').selectAll().orderBy('name').execute();
   const applied = rows.map((row) => row.name);
   const unknown = applied.filter((name, position) => names[position] !== name);
-  if (unknown.length > 0 || rows.some((row) => row.checksum !== checksum(row.name)))
+  if (unknown.length > 0 || rows.some((row) => row.checksum !== checksums.get(row.name)))
     throw new AcpError(
       'store-unavailable',
       `The store was migrated by another version of acp (${unknown.join(', ') || 'changed migrations'}); start that version, or a newer one.`,
@@ -67,7 +71,7 @@ export const migrate = (
         await migration.up({ db, dialect: storage.dialect });
         await db
           .insertInto('schema_migrations')
-          .values({ name: migration.name, checksum: checksum(migration.name), applied_at: now() })
+          .values({ name: migration.name, checksum: migration.checksum, applied_at: now() })
           .execute();
       });
     }

@@ -52,6 +52,7 @@ forEachDialect('a step that fails leaves what was before, and the next start com
   const storage = await openTestStorage(t, dialect);
   const failing: Migration = {
     name: '9000-failing',
+    checksum: 'test',
     up: async (context) => {
       await later.up(context);
       throw new Error('power cut');
@@ -125,4 +126,10 @@ test('two processes that start on one new file: one migrates, the other is told 
   const opened = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
   assert.equal(opened.length, 1);
   for (const store of opened) await store.close();
+});
+
+forEachDialect('a migration that was changed after its release is refused', async (context, dialect) => {
+  const storage = await openTestStorage(context, dialect);
+  const changed = migrations.map((migration) => ({ ...migration, checksum: 'changed' }));
+  await assert.rejects(migrationStatus(storage, changed), { code: 'store-unavailable', message: /changed migrations/ });
 });

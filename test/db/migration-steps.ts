@@ -5,6 +5,7 @@ const add = (name: string) => ({ tenant_id: 't', name, current_version: 1 });
 /** Writes, lets the test act, and writes again, all in one step. */
 export const halfway = (between: () => Promise<void>): Migration => ({
   name: '9000-halfway',
+  checksum: 'test',
   up: async ({ db }) => {
     await db.insertInto('agents').values(add('first-half')).execute();
     await between();
@@ -14,6 +15,7 @@ export const halfway = (between: () => Promise<void>): Migration => ({
 
 export const later: Migration = {
   name: '9001-later',
+  checksum: 'test',
   up: async ({ db }) => {
     await db.insertInto('agents').values(add('later')).execute();
   },
