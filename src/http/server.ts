@@ -1,6 +1,6 @@
 import { type FastifyError, type FastifyInstance, fastify } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
-import type { Operation } from '../contract/operation.ts';
+import type { Operation, Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
 import type { Caller, Dispatch } from '../core/dispatch.ts';
 import { newId } from '../core/ids.ts';

@@ -124,6 +124,22 @@ test('with a prefix, operations and pages are below it, health is not, and paths
   assert.equal(problem['instance'], '/acp/api/items/a');
 });
 
+test('authentication learns which operation is called, so that one without a role need not refuse', async (t) => {
+  const { url } = await startServer(
+    t,
+    {},
+    {
+      authenticate: (_request, operation) => {
+        if (operation?.role === null) return admin;
+        throw new AcpError('unauthenticated', 'No.');
+      },
+    },
+  );
+  assert.equal((await fetch(`${url}/api/open`)).status, 200);
+  assert.equal((await fetch(`${url}/api/items`)).status, 401);
+  assert.equal((await fetch(`${url}/openapi.json`)).status, 401);
+});
+
 test('authentication sees the peer, the path below the prefix, and how often a header was sent', async (t) => {
   const seen: CallerRequest[] = [];
   const authenticate = (request: CallerRequest) => {
