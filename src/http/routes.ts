@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
-import type { Operation, Operation } from '../contract/operation.ts';
+import type { Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
 import type { Caller, Dispatch, Dispatched, DispatchRequest, OperationEntry } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
@@ -23,6 +23,7 @@ export interface RouteOptions {
   /** Mount point without a final slash; empty for the root. */
   readonly prefix: string;
   /** The operation decides how strict this is: one without a role never refuses a caller. */
+  /** `operation` is absent for what is no operation: the description and its page. */
   readonly authenticate: (request: CallerRequest, operation?: Operation) => Caller | Promise<Caller>;
   readonly log: Logger;
   readonly cors: Cors | null;

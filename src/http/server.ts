@@ -1,6 +1,6 @@
 import { type FastifyError, type FastifyInstance, fastify } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
-import type { Operation, Operation } from '../contract/operation.ts';
+import type { Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
 import type { Caller, Dispatch } from '../core/dispatch.ts';
 import { newId } from '../core/ids.ts';
@@ -22,6 +22,7 @@ export interface HttpServerOptions {
   readonly version: string;
   readonly title: string;
   /** The operation decides how strict this is: one without a role never refuses a caller. */
+  /** `operation` is absent for what is no operation: the description and its page. */
   readonly authenticate: (request: CallerRequest, operation?: Operation) => Caller | Promise<Caller>;
   readonly health: () => Promise<HealthState>;
   /** Null: no such route. Both are outside the prefix. */
