@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { AcpError } from './contract/errors.ts';
 import type { Operation } from './contract/operation.ts';
 import type { CallerRequest } from './core/caller-request.ts';
 import { ConfigError, type LoadedConfig, remoteAccessProblem } from './core/config/index.ts';
@@ -14,7 +15,7 @@ import { storeOptions } from './db/store-options.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
 import { createJobStore } from './features/jobs/index.ts';
 import { modelsFeature } from './features/models/index.ts';
-import { platformFeature } from './features/platform/index.ts';
+import { type HealthReport, platformFeature } from './features/platform/index.ts';
 import { preflightCheck, runsFeature } from './features/runs/index.ts';
 
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
@@ -40,7 +41,7 @@ export interface App {
   readonly log: Logger;
   /** The caller of a transport's request; an operation without a role never refuses one. */
   authenticate(request: CallerRequest, operation?: Operation): Caller | Promise<Caller>;
-  health(): Promise<{ readonly status: 'Healthy' | 'Degraded' | 'Unhealthy'; readonly draining: boolean }>;
+  health(): Promise<HealthReport>;
   /** Called once the service listens: tells other processes where, and lets the worker take jobs. */
   started(url: string): void;
   /** Starts no more runs and waits for those in progress, at most `Drain:Timeout`; the rest ends as `shutdown`. */
@@ -136,6 +137,8 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         maxConcurrentJobsPerLane: Service.Scheduling.MaxConcurrentJobsPerLane,
       },
     );
+    // With pending migrations tables may be missing: nothing is recovered and nothing served but health and meta.
+    const ready = opened.pending.length === 0;
     const works = mode === 'serve' && Service.Scheduling.Enabled && Service.Scheduling.RunWorker;
     const access = {
       allowRemoteAccess: Host.AllowRemoteAccess,
@@ -157,18 +160,31 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       anonymousIsPossible: anonymousIsPossible(access),
       storage: { provider: opened.path === null ? 'Memory' : 'Sqlite', persistent: storage.persistent },
       jobWorkerEnabled: () => works,
+      probeStore: () => storage.probe(),
+      migrating: !ready,
+      lifecycle,
+      now,
     });
-    const dispatch = createDispatch(operations, {
-      agents: agents.handlers,
-      runs: runs.handlers,
-      tools: toolsFeature({ tools: hostTools.registry }).handlers,
-      models: modelsFeature({ providers }).handlers,
-      keys: security.keys,
-      meta: platform.meta,
-    });
+    const assertReady = (): void => {
+      if (ready) return;
+      const names = opened.pending.join(', ');
+      throw new AcpError('migrating', `The store waits for migrations (${names}); run \`acp db migrate\`.`, {
+        details: { retryAfterMs: 5000 },
+      });
+    };
+    const dispatch = createDispatch(
+      operations,
+      {
+        agents: agents.handlers,
+        runs: runs.handlers,
+        tools: toolsFeature({ tools: hostTools.registry }).handlers,
+        models: modelsFeature({ providers }).handlers,
+        keys: security.keys,
+        meta: platform.meta,
+      },
+      assertReady,
+    );
 
-    // With pending migrations the tables may be missing: nothing is recovered and nothing served but health.
-    const ready = opened.pending.length === 0;
     if (ready) {
       const problem = remoteAccessProblem(config, {
         hasActiveApiKey: await security.hasActiveKey(),
@@ -202,7 +218,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       log,
       authenticate: (request, operation) =>
         operation?.role === null ? security.identity.metaCaller(request) : security.identity.authenticate(request),
-      health: async () => ({ status: ready ? 'Healthy' : 'Unhealthy', draining: lifecycle.draining }),
+      health: platform.health,
       started(url) {
         opened.ownership?.announce(url);
         if (works && ready) worker.start();

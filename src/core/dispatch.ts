@@ -93,8 +93,15 @@ const checkPart = (part: Part, checker: Checker, value: unknown): unknown => {
   throw new AcpError('validation-failed', detail, { details: { errors } });
 };
 
+/** Throws when nothing can be served now, such as `migrating`; asked after the authority of the caller. */
+export type Readiness = () => void;
+
 /** Fails when an operation lacks a handler, or has only one of role and scope. */
-export const createDispatch = (table: ApiTable, handlers: HandlerTable): Dispatch => {
+export const createDispatch = (
+  table: ApiTable,
+  handlers: HandlerTable,
+  assertReady: Readiness = () => undefined,
+): Dispatch => {
   const entries = operationEntries(table);
   const resolved = new Map<OperationEntry, AnyHandler>();
   const checkers = new Map<OperationEntry, Checkers>();
@@ -110,7 +117,10 @@ export const createDispatch = (table: ApiTable, handlers: HandlerTable): Dispatc
     async call(entry, request, authenticate, context) {
       const { operation } = entry;
       const caller = await authenticate();
-      if (operation.role !== null) requireAuthority(caller.principal, operation.role, operation.scope);
+      if (operation.role !== null) {
+        requireAuthority(caller.principal, operation.role, operation.scope);
+        assertReady();
+      }
       let compiled = checkers.get(entry);
       if (compiled === undefined) {
         compiled = compileCheckers(operation);

@@ -19,6 +19,8 @@ export interface Storage {
   enqueue(unit: LazyUnit): void;
   /** An interactive transaction. Only the store inside; a network call in it is a bug. */
   transaction<T>(work: (transaction: Kysely<Tables>) => Promise<T>): Promise<T>;
+  /** A small read; rejects when the store cannot be reached. */
+  probe(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -56,6 +58,9 @@ export const createStorage = (dialect: SqlDialect, persistent: boolean): Storage
       } catch (error) {
         throw translateStoreError(dialect.classify, error);
       }
+    },
+    async probe() {
+      await root.selectFrom('schema_migrations').select('name').limit(1).execute();
     },
     async close() {
       await queue.close();

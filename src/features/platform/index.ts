@@ -1,6 +1,11 @@
+import { createHealth, type HealthDeps } from './health.ts';
 import { type MetaDeps, metaService } from './meta.service.ts';
 
 /** What the service tells about itself. */
-export const platformFeature = (deps: MetaDeps) => ({ meta: metaService(deps) });
+export const platformFeature = (deps: MetaDeps & HealthDeps) => ({
+  meta: metaService(deps),
+  health: createHealth(deps),
+});
 
+export type { HealthReport } from './health.ts';
 export type { MetaDeps } from './meta.service.ts';

@@ -1,0 +1,50 @@
+export interface HealthReport {
+  readonly status: 'Healthy' | 'Degraded' | 'Unhealthy';
+  readonly draining: boolean;
+}
+
+export interface HealthDeps {
+  /** A small read of the store; rejects when it cannot be reached. */
+  readonly probeStore: () => Promise<void>;
+  /** True while migrations are pending. */
+  readonly migrating: boolean;
+  readonly lifecycle: { readonly draining: boolean };
+  readonly now: () => number;
+}
+
+// Probes of an orchestrator come in bursts; one look at the store serves all of a second.
+const probeEveryMs = 1000;
+const probeTimeoutMs = 2000;
+
+/** Whether the store answers, looked at no more than once a second and for no longer than two. */
+export const createHealth = ({ probeStore, migrating, lifecycle, now }: HealthDeps): (() => Promise<HealthReport>) => {
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  let reachable: Promise<boolean> = Promise.resolve(true);
+
+  const probe = async (): Promise<boolean> => {
+    let timer: NodeJS.Timeout | undefined;
+    const tooLate = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), probeTimeoutMs);
+    });
+    try {
+      return await Promise.race([
+        probeStore().then(
+          () => true,
+          () => false,
+        ),
+        tooLate,
+      ]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
+  return async () => {
+    if (now() - checkedAt >= probeEveryMs) {
+      checkedAt = now();
+      reachable = probe();
+    }
+    const healthy = !migrating && (await reachable);
+    return { status: healthy ? 'Healthy' : 'Unhealthy', draining: lifecycle.draining };
+  };
+};
