@@ -14,7 +14,8 @@ interface EventSourceDeps {
 // Rows read at once: a long log is sent in pieces, so that neither side holds all of it.
 const packsPerRead = 64;
 
-type Emit = (frames: readonly Frame[]) => void | Promise<void>;
+type Emit = (frames: readonly Frame[]) => void;
+type Drained = () => Promise<void> | undefined;
 
 /** One reader of one run: the stored part first, then the live part, without a gap between them. */
 class EventReader {
@@ -23,19 +24,29 @@ class EventReader {
   readonly #runId: string;
   readonly #emit: Emit;
   readonly #end: () => void;
+  readonly #drained: Drained;
   #next: number;
   #stopped = false;
   #unsubscribe: () => void = () => undefined;
   #timer: NodeJS.Timeout | null = null;
   #wakeUp: () => void = () => undefined;
 
-  constructor(deps: EventSourceDeps, tenantId: string, runId: string, from: number, emit: Emit, end: () => void) {
+  constructor(
+    deps: EventSourceDeps,
+    tenantId: string,
+    runId: string,
+    from: number,
+    emit: Emit,
+    end: () => void,
+    drained: Drained,
+  ) {
     this.#deps = deps;
     this.#tenantId = tenantId;
     this.#runId = runId;
     this.#next = from;
     this.#emit = emit;
     this.#end = end;
+    this.#drained = drained;
   }
 
   stop(): void {
@@ -77,7 +88,8 @@ class EventReader {
         const frames = decodePack(this.#runId, pack.firstSequence, pack.events, this.#next);
         if (frames.length === 0) continue;
         this.#next = pack.lastSequence + 1;
-        await this.#emit(frames);
+        this.#emit(frames);
+        await this.#drained();
         if (this.#stopped) return true;
         if (frames.some((frame) => terminalEvents.has(frame.event))) return true;
       }
@@ -94,7 +106,7 @@ class EventReader {
       const fresh = frames.filter((frame) => frame.id === undefined || frame.id >= this.#next);
       const last = fresh.findLast((frame) => frame.id !== undefined);
       if (last?.id !== undefined) this.#next = last.id + 1;
-      if (fresh.length > 0) void this.#emit(fresh);
+      if (fresh.length > 0) this.#emit(fresh);
     };
     const ended = new Promise<void>((resolve) => {
       this.#wakeUp = resolve;
@@ -118,8 +130,8 @@ class EventReader {
 
 /** The log of a run from a sequence on, live or finished, as an answer. */
 export const runEventSource = (deps: EventSourceDeps, tenantId: string, runId: string, from: number): FrameSource => ({
-  subscribe(onFrames, onEnd) {
-    const reader = new EventReader(deps, tenantId, runId, from, onFrames, onEnd);
+  subscribe(onFrames, onEnd, drained = () => undefined) {
+    const reader = new EventReader(deps, tenantId, runId, from, onFrames, onEnd, drained);
     // A store that fails ends the stream; the client resumes where it was.
     reader.read().catch(() => undefined);
     return () => reader.stop();
