@@ -27,6 +27,7 @@ class EventReader {
   readonly #drained: Drained;
   #next: number;
   #stopped = false;
+  #sawEnd = false;
   #unsubscribe: () => void = () => undefined;
   #timer: NodeJS.Timeout | null = null;
   #wakeUp: () => void = () => undefined;
@@ -100,24 +101,28 @@ class EventReader {
 
   /** Attaches to a run of this process; true when it ended. */
   async #follow(log: RunLog): Promise<boolean> {
-    const early: Frame[] = [];
-    let live = false;
-    const send = (frames: readonly Frame[]): void => {
-      const fresh = frames.filter((frame) => frame.id === undefined || frame.id >= this.#next);
-      const last = fresh.findLast((frame) => frame.id !== undefined);
-      if (last?.id !== undefined) this.#next = last.id + 1;
-      if (fresh.length > 0) this.#emit(fresh);
-    };
-    const ended = new Promise<void>((resolve) => {
+    while (!this.#stopped && this.#next < log.committedNext) {
+      const before = this.#next;
+      if (await this.#drainStore(log.committedNext)) return true;
+      // What is committed and not stored was lost with the recording; the live part goes on after it.
+      if (this.#next === before) this.#next = log.committedNext;
+    }
+    if (this.#stopped) return true;
+    // Nothing was awaited since the comparison above, so there is no gap between the stored and the live part.
+    await new Promise<void>((resolve) => {
       this.#wakeUp = resolve;
-      this.#unsubscribe = log.subscribe((frames) => (live ? send(frames) : early.push(...frames)), resolve);
+      this.#unsubscribe = log.subscribe((frames) => this.#sendLive(frames), resolve);
     });
-    await this.#drainStore(log.committedNext);
-    live = true;
-    send(early);
-    await ended;
     this.#unsubscribe();
-    return true;
+    return this.#sawEnd || this.#stopped;
+  }
+
+  #sendLive(frames: readonly Frame[]): void {
+    const fresh = frames.filter((frame) => frame.id === undefined || frame.id >= this.#next);
+    const last = fresh.findLast((frame) => frame.id !== undefined);
+    if (last?.id !== undefined) this.#next = last.id + 1;
+    if (fresh.length > 0) this.#emit(fresh);
+    this.#sawEnd = fresh.some((frame) => terminalEvents.has(frame.event));
   }
 
   #pause(): Promise<void> {

@@ -55,44 +55,36 @@ const compile = async (deps: RunStartDeps, tenantId: string, name: string): Prom
   }
 };
 
-const stopHolder = async (
+const busyError = (sessionId: string): AcpError =>
+  new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });
+
+/** What a refusal of the session means to a run that was accepted already. */
+export const asConflict = (error: unknown): never => {
+  if (!(error instanceof AcpError)) throw error;
+  throw new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
+};
+
+/** Cancels the run in progress and takes the session next, before those that wait in line. */
+const takeFromHolder = async (
   deps: RunStartDeps,
   context: CallContext,
   sessionId: string,
-  policy: 'Interrupt' | 'Rollback',
+  runId: string,
+  cause: 'Interrupted' | 'RolledBack',
 ): Promise<void> => {
-  const runId = deps.sessions.holder(context.tenantId, sessionId);
-  const run = runId === null ? undefined : deps.engine.active(runId);
-  if (run === undefined) return;
-  deps.engine.cancel(run, policy === 'Interrupt' ? 'Interrupted' : 'RolledBack', context.principal.actor);
-  let timer: NodeJS.Timeout | undefined;
-  const tooLong = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () =>
-        reject(
-          new AcpError('session-busy', 'The run in progress has not stopped.', { details: { retryAfterMs: 1000 } }),
-        ),
-      stopWaitMs,
-    );
-  });
+  const { sessions, engine } = deps;
+  const holderId = sessions.holder(context.tenantId, sessionId);
+  if (holderId === null) return;
+  const holder = engine.active(holderId);
+  if (holder === undefined) throw busyError(sessionId);
+  const place = sessions.wait(context.tenantId, sessionId, runId, { ahead: true });
+  engine.cancel(holder, cause, context.principal.actor);
+  const tooLong = new AbortController();
+  const timer = setTimeout(() => tooLong.abort(busyError(sessionId)), stopWaitMs);
   try {
-    await Promise.race([run.done, tooLong]);
+    await place.ready(tooLong.signal);
   } finally {
     clearTimeout(timer);
-  }
-};
-
-const waitForTurn = async (signal: AbortSignal, turn: Promise<void>): Promise<void> => {
-  signal.throwIfAborted();
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    await Promise.race([turn, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 };
 
@@ -110,17 +102,15 @@ const sessionPart = async (
   const policy = body.concurrency ?? 'Reject';
   const take = (): Promise<SessionTurn> => deps.sessions.take(tenantId, sessionId, agentName, runId);
   if (policy === 'Enqueue' && deps.sessions.busy(tenantId, sessionId)) {
-    // The signal is only known once the run exists; the place in line is taken now.
-    const controller = new AbortController();
-    const { position, turn } = deps.sessions.wait(tenantId, sessionId, controller.signal);
+    const place = deps.sessions.wait(tenantId, sessionId, runId, { bounded: true });
     const session = async (signal: AbortSignal): Promise<SessionTurn> => {
-      signal.addEventListener('abort', () => controller.abort(), { once: true });
-      await waitForTurn(signal, turn);
-      return take();
+      await place.ready(signal);
+      return take().catch(asConflict);
     };
-    return { sessionId, session: null, waiting: { position, session } };
+    return { sessionId, session: null, waiting: { position: place.position, session } };
   }
-  if (policy === 'Interrupt' || policy === 'Rollback') await stopHolder(deps, context, sessionId, policy);
+  if (policy === 'Interrupt') await takeFromHolder(deps, context, sessionId, runId, 'Interrupted');
+  if (policy === 'Rollback') await takeFromHolder(deps, context, sessionId, runId, 'RolledBack');
   return { sessionId, session: await take(), waiting: null };
 };
 
@@ -192,23 +182,38 @@ export const createRunStart = (deps: RunStartDeps) => {
     throw failureError(failure, runId);
   };
 
-  const plan = async (context: CallContext, name: string, body: AgentRunRequest, mode: RunMode): Promise<RunPlan> => {
+  /** The checks that an interactive and a queued run share, in the order of the first refusal. */
+  const admit = async (
+    context: CallContext,
+    name: string,
+    body: AgentRunRequest,
+    isStreaming: boolean,
+  ): Promise<{ agent: CompiledAgent; parameters: RunPlan['parameters'] }> => {
     const { tenantId } = context;
     const compiled = await compile(deps, tenantId, name);
     const sessionId = body.sessionId ?? null;
     const owner = sessionId === null ? null : await deps.sessions.agentOf(tenantId, sessionId);
     if (owner !== null && owner !== name)
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${owner}".`);
-    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, mode !== 'json');
-    const parameters = compiled.resolveParameters(body.parameters ?? null);
+    const parameters = compiled instanceof CompileError ? {} : compiled.resolveParameters(body.parameters ?? null);
+    const rejects = (body.concurrency ?? 'Reject') === 'Reject';
+    if (sessionId !== null && rejects && deps.sessions.busy(tenantId, sessionId)) throw busyError(sessionId);
+    if (compiled instanceof CompileError)
+      return compileFailed(context, name, compiled, isStreaming);
     if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body);
+    return { agent: compiled, parameters };
+  };
+
+  const plan = async (context: CallContext, name: string, body: AgentRunRequest, mode: RunMode): Promise<RunPlan> => {
+    const { tenantId } = context;
+    const { agent, parameters } = await admit(context, name, body, mode !== 'json');
     const id = deps.newId();
     const session = await sessionPart(deps, context, body, name, id);
     return {
       id,
       tenantId,
       requestId: context.requestId,
-      agent: compiled,
+      agent,
       message: body.message ?? null,
       documents: body.documents ?? [],
       culture: body.culture ?? null,
@@ -236,24 +241,8 @@ export const createRunStart = (deps: RunStartDeps) => {
   const accept = async (context: CallContext, input: StartInput): Promise<PlainReply> => {
     if (!deps.settings.recordingEnabled)
       throw new AcpError('run-recording-disabled', 'Queued runs need run recording, which is switched off.');
-    const { tenantId } = context;
     const { name } = input.params;
-    const compiled = await compile(deps, tenantId, name);
-    const sessionId = input.body.sessionId ?? null;
-    const owner = sessionId === null ? null : await deps.sessions.agentOf(tenantId, sessionId);
-    if (owner !== null && owner !== name)
-      throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${owner}".`);
-    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, true);
-    compiled.resolveParameters(input.body.parameters ?? null);
-    if (
-      sessionId !== null &&
-      (input.body.concurrency ?? 'Reject') === 'Reject' &&
-      deps.sessions.busy(tenantId, sessionId)
-    )
-      throw new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, {
-        details: { retryAfterMs: 1000 },
-      });
-    if (deps.preflight !== null) await deps.preflight(compiled, tenantId, input.body);
+    await admit(context, name, input.body, true);
     const runId = await deps.queue.accept(context, name, input.body);
     const location = `${deps.prefix}/api/runs/${runId}`;
     return {
