@@ -58,6 +58,17 @@ const withoutDevtools = {
   },
 };
 
+/** Built-in modules that bring TLS or processes with them, which a command that prints help never uses. */
+const costly = new Set(['node:child_process', 'node:http', 'node:https', 'node:net', 'node:tls']);
+
+/** A stand-in that loads the module when one of its members is read; the bundle runs on the Node that builds it. */
+const memberwise = (path) => {
+  const members = Object.keys(createRequire(import.meta.url)(path));
+  const getters = members.map((name) => `get ${name}() { return load().${name}; }`);
+  const load = `let loaded; const load = () => (loaded ??= require(${JSON.stringify(path)}));`;
+  return `${load} module.exports = { ${getters.join(', ')} };`;
+};
+
 /**
  * An ES import of a built-in module would stand at the top of the bundle and run at each start; for `node:http` alone
  * that is 40 ms, because it reads every export and with them Node's whole fetch. A `require` runs where it is reached.
@@ -70,7 +81,7 @@ const lazyBuiltins = {
       return kind === 'require-call' ? { path, external: true } : { path, namespace: 'builtin' };
     });
     build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
-      contents: `module.exports = require(${JSON.stringify(path)});`,
+      contents: costly.has(path) ? memberwise(path) : `module.exports = require(${JSON.stringify(path)});`,
     }));
   },
 };
