@@ -176,6 +176,7 @@ const packagesFor = (name) => {
     `--os=${platform}`,
     `--cpu=${arch}`,
     '--ignore-scripts',
+    '--loglevel=error',
     '--no-bin-links',
   ];
   const { status } = spawnSync('npm', args, { cwd: folder, stdio: 'inherit', shell: process.platform === 'win32' });
