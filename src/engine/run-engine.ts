@@ -8,7 +8,7 @@ import type { EnginePorts } from './engine-ports.ts';
 import { isoTime } from './event-pack.ts';
 import { publicCost } from './pricing.ts';
 import { RunFailure, storedError, toRunFailure } from './run-failure.ts';
-import type { OpenedRun, SessionTurn } from './run-journal.ts';
+import type { OpenedRun } from './run-journal.ts';
 import { RunLog } from './run-log.ts';
 import { TreeBudget } from './tree-budget.ts';
 import { reportedUsage } from './usage.ts';
@@ -17,6 +17,8 @@ import { reportedUsage } from './usage.ts';
 export interface RunEngine {
   /** Starts at once; the row and the first events are committed before the first model call. */
   start(plan: RunPlan): ActiveRun;
+  /** True once `shutdown` was called: what is started now ends at once. */
+  readonly stopped: boolean;
   active(runId: string): ActiveRun | undefined;
   list(): readonly ActiveRun[];
   cancel(run: ActiveRun, cause: CancelCause, by: string | null): void;
@@ -118,7 +120,8 @@ const interruptedMessages = (run: ActiveRun, ports: EnginePorts): ChatMessage[] 
   return messages;
 };
 
-const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending, session: SessionTurn | null) => {
+const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending) => {
+  const { session } = run;
   if (session === null) return [];
   if (ending.status === 'Completed') return session.save(run.messages, ports.now());
   if (ending.status === 'Canceled' && ending.cause !== 'RolledBack')
@@ -176,12 +179,7 @@ const logFailure = (run: ActiveRun, ports: EnginePorts, failure: RunFailure): vo
 };
 
 /** Writes the end of a run: session, row and terminal event in one unit. */
-const closeRun = async (
-  run: ActiveRun,
-  ports: EnginePorts,
-  ending: Ending,
-  session = run.session,
-): Promise<RunOutcome> => {
+const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Promise<RunOutcome> => {
   const now = ports.now();
   const durationMs = now - run.startedAt;
   const usage = reportedUsage(run.usage);
@@ -207,14 +205,14 @@ const closeRun = async (
     error,
     eventCount: run.log.nextSequence + 1,
   });
-  const result = await run.log.close(type, members, [...sessionStatements(run, ports, ending, session), ...closed]);
+  const result = await run.log.close(type, members, [...sessionStatements(run, ports, ending), ...closed]);
   if (result === 'conflict') {
     const conflict = new RunFailure(
       'Infrastructure',
       'session_conflict',
       'The session was changed by another turn meanwhile.',
     );
-    return closeRun(run, ports, { status: 'Failed', failure: conflict }, null);
+    return closeRun(run, ports, { status: 'Failed', failure: conflict });
   }
   return {
     status: ending.status,
@@ -268,10 +266,16 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
   }
 };
 
+const shutdownFailure = (): RunFailure =>
+  new RunFailure('Infrastructure', 'shutdown', 'The service stopped before the run had finished.', {
+    retryAfterMs: 5000,
+  });
+
 export const createRunEngine = (ports: EnginePorts): RunEngine => {
   const runs = new Map<string, ActiveRun>();
   const { recording } = ports.settings;
   const idleWaiters: (() => void)[] = [];
+  let stopped = false;
 
   const logFor = (plan: RunPlan): RunLog =>
     new RunLog(
@@ -295,6 +299,7 @@ export const createRunEngine = (ports: EnginePorts): RunEngine => {
     const budget = plan.parent === null ? new TreeBudget(ports.settings.tree, ports.now) : plan.parent.budget;
     const run = new ActiveRun(plan, logFor(plan), budget, ports.now());
     runs.set(run.id, run);
+    if (stopped) run.stop({ kind: 'fail', failure: shutdownFailure() });
     void execute(run, ports, children).then((outcome) => {
       runs.delete(run.id);
       run.session?.ended();
@@ -310,15 +315,16 @@ export const createRunEngine = (ports: EnginePorts): RunEngine => {
 
   return {
     start,
+    get stopped() {
+      return stopped;
+    },
     active: (runId) => runs.get(runId),
     list: () => [...runs.values()],
     cancel: (run, cause, by) => run.stop({ kind: 'cancel', cause, by }),
     idle,
     async shutdown() {
-      const failure = new RunFailure('Infrastructure', 'shutdown', 'The service stopped before the run had finished.', {
-        retryAfterMs: 5000,
-      });
-      for (const run of runs.values()) run.stop({ kind: 'fail', failure });
+      stopped = true;
+      for (const run of runs.values()) run.stop({ kind: 'fail', failure: shutdownFailure() });
       await idle();
     },
   };

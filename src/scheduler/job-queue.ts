@@ -32,11 +32,15 @@ export interface JobQueue {
   complete(owner: string, id: string, now: number): Promise<void>;
   fail(owner: string, id: string, now: number, code: string, message: string): Promise<void>;
   cancel(owner: string, id: string, now: number): Promise<void>;
+  /** Gives back a job whose work has not begun: the attempt does not count. */
+  release(owner: string, id: string): Promise<void>;
 }
 
 export type JobResult =
   | { readonly status: 'Completed' }
   | { readonly status: 'Canceled' }
+  /** Not begun, because the process ends; another one takes it. */
+  | { readonly status: 'Released' }
   | { readonly status: 'Failed'; readonly code: string; readonly message: string };
 
 /** Runs one attempt. A rejection counts as a failed attempt with an internal error. */

@@ -46,6 +46,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
   const settle = (job: QueuedJob, result: JobResult): Promise<void> => {
     if (result.status === 'Completed') return queue.complete(options.owner, job.id, now());
     if (result.status === 'Canceled') return queue.cancel(options.owner, job.id, now());
+    if (result.status === 'Released') return queue.release(options.owner, job.id);
     return queue.fail(options.owner, job.id, now(), result.code, result.message);
   };
 

@@ -21,7 +21,6 @@ export interface JobStore extends JobQueue {
   get(id: string): Promise<JobRow | undefined>;
   /** Jobs that a dead owner held. */
   leased(): Promise<readonly JobRow[]>;
-  release(id: string): Promise<void>;
 }
 
 const toJob = (row: JobRow): QueuedJob => ({
@@ -150,11 +149,12 @@ export const createJobStore = (storage: Storage): JobStore => {
       await end(id, owner, { status: 'Canceled', completed_at: now, payload: null });
     },
     leased: () => storage.db.selectFrom('jobs').selectAll().where('status', 'in', ['Leased', 'Running']).execute(),
-    async release(id) {
+    async release(owner, id) {
       await storage.db
         .updateTable('jobs')
-        .set({ status: 'Pending', lease_owner: null, lease_until: null })
+        .set((eb) => ({ status: 'Pending', attempt: eb('attempt', '-', 1), lease_owner: null, lease_until: null }))
         .where('id', '=', id)
+        .where('lease_owner', '=', owner)
         .execute();
     },
   };

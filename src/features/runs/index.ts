@@ -134,7 +134,16 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     newId,
   });
   return {
-    handlers: runService({ start, store, engine, detached, jobs, pollIntervalMs: Host.RunEventPollInterval, now }),
+    handlers: runService({
+      start,
+      store,
+      engine,
+      detached,
+      jobs,
+      queue,
+      pollIntervalMs: Host.RunEventPollInterval,
+      now,
+    }),
     engine,
     jobHandlers: { [agentRunKey]: queue.handler },
     recover: () => recoverRuns({ runs: store, detached, jobs, sessions: deps.sessionStore, keys, now }),

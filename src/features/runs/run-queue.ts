@@ -2,7 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { CallContext, Principal } from '../../core/context.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { RunPlan } from '../../engine/active-run.ts';
+import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import { encodePack } from '../../engine/event-pack.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
@@ -10,8 +10,9 @@ import { RunFailure, toRunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
 import type { JobHandler, JobResult, QueuedJob } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
-import type { SessionTurns } from '../sessions/index.ts';
+import type { SessionPlace, SessionTurns } from '../sessions/index.ts';
 import { attributionOf } from './run-attribution.ts';
+import { asConflict } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import type { RunStore } from './runs.store.ts';
 
@@ -31,6 +32,8 @@ interface QueuedRunPayload {
 export interface RunQueue {
   /** Stores the run as Queued with its job and returns its id. */
   accept(context: CallContext, agentName: string, request: AgentRunRequest): Promise<string>;
+  /** Ends the wait of a run that a worker has taken and that was closed before it started. */
+  abandon(runId: string): void;
   readonly handler: JobHandler;
 }
 
@@ -65,6 +68,8 @@ const unpackPrincipal = (packed: QueuedRunPayload['principal']): Principal => ({
   permissions: packed.permissions === null ? null : new Set(packed.permissions),
 });
 
+const canceledWhileWaiting = new Error('The run was canceled while it waited.');
+
 const failed = (failure: RunFailure): JobResult => ({
   status: 'Failed',
   code: failure.type.replaceAll('_', '-'),
@@ -73,6 +78,9 @@ const failed = (failure: RunFailure): JobResult => ({
 
 /** Runs that wait in the job queue: the job has the run's id, so that either finds the other. */
 export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
+  /** Runs that a worker has taken and that wait for their session. */
+  const waiting = new Map<string, AbortController>();
+
   const compile = async (tenantId: string, name: string): Promise<CompiledAgent | RunFailure> => {
     try {
       return await deps.agents.compile(tenantId, name);
@@ -85,10 +93,21 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     }
   };
 
-  const planOf = (job: QueuedJob, payload: QueuedRunPayload, agent: CompiledAgent): RunPlan => {
+  const parametersOf = (agent: CompiledAgent, request: AgentRunRequest): RunPlan['parameters'] | RunFailure => {
+    try {
+      return agent.resolveParameters(request.parameters ?? null);
+    } catch (error) {
+      if (!(error instanceof AcpError)) throw error;
+      return new RunFailure('CompilationFailed', 'compilation_failed', error.message, { cause: error });
+    }
+  };
+
+  const planOf = (job: QueuedJob, payload: QueuedRunPayload, agent: CompiledAgent): RunPlan | RunFailure => {
     const { request } = payload;
     const principal = unpackPrincipal(payload.principal);
     const sessionId = request.sessionId ?? null;
+    const parameters = parametersOf(agent, request);
+    if (parameters instanceof RunFailure) return parameters;
     return {
       id: job.id,
       tenantId: job.tenantId,
@@ -97,7 +116,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       message: request.message ?? null,
       documents: request.documents ?? [],
       culture: request.culture ?? null,
-      parameters: agent.resolveParameters(request.parameters ?? null),
+      parameters,
       sessionId,
       session: null,
       isStreaming: true,
@@ -112,33 +131,45 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     };
   };
 
-  const withSession = async (plan: RunPlan, agentName: string, signal: AbortSignal): Promise<RunPlan> => {
-    if (plan.sessionId === null) return plan;
-    // A queued run on a busy session waits its turn, in the worker's place.
-    await deps.sessions.wait(plan.tenantId, plan.sessionId, signal).turn;
-    return { ...plan, session: await deps.sessions.take(plan.tenantId, plan.sessionId, agentName, plan.id) };
+  /** A queued run on a busy session waits its turn, in the worker's place. */
+  const waitForSession = async (plan: RunPlan, signal: AbortSignal): Promise<SessionPlace | null> => {
+    if (plan.sessionId === null) return null;
+    const place = deps.sessions.wait(plan.tenantId, plan.sessionId, plan.id, {});
+    const abandoned = new AbortController();
+    waiting.set(plan.id, abandoned);
+    try {
+      await place.ready(AbortSignal.any([signal, abandoned.signal]));
+      return place;
+    } finally {
+      waiting.delete(plan.id);
+    }
   };
 
-  /** What keeps a run from starting that was fine when it was accepted is the run's failure. */
-  const planWithSession = async (
+  /** Waits, takes the session and starts; what keeps a run from starting is its failure. */
+  const startWhenReady = async (
     job: QueuedJob,
-    payload: QueuedRunPayload,
-    agent: CompiledAgent,
+    plan: RunPlan,
     signal: AbortSignal,
-  ): Promise<RunPlan | RunFailure> => {
-    try {
-      return await withSession(planOf(job, payload, agent), job.targetName, signal);
-    } catch (error) {
-      if (!(error instanceof AcpError)) throw error;
-      return error.code === 'parameter-invalid'
-        ? new RunFailure('CompilationFailed', 'compilation_failed', error.message, { cause: error })
-        : new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
+  ): Promise<ActiveRun | 'Canceled' | 'Released'> => {
+    const place = await waitForSession(plan, signal).catch((error: unknown) => {
+      if (error === canceledWhileWaiting) return 'Canceled' as const;
+      throw error;
+    });
+    if (place === 'Canceled') return place;
+    const row = await deps.store.get(job.tenantId, job.id);
+    if (row?.status !== 'Queued' || deps.engine.stopped) {
+      place?.leave();
+      return row?.status === 'Queued' ? 'Released' : 'Canceled';
     }
+    if (plan.sessionId === null) return deps.engine.start(plan);
+    const session = await deps.sessions.take(plan.tenantId, plan.sessionId, job.targetName, plan.id).catch(asConflict);
+    return deps.engine.start({ ...plan, session });
   };
 
   const closeUnstarted = async (job: QueuedJob, failure: RunFailure): Promise<JobResult> => {
     const row = await deps.store.get(job.tenantId, job.id);
-    if (row !== undefined) await deps.detached.close(row, { status: 'Failed', failure });
+    if (row?.status !== 'Queued') return { status: 'Canceled' };
+    await deps.detached.close(row, { status: 'Failed', failure });
     return failed(failure);
   };
 
@@ -198,15 +229,20 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       return runId;
     },
 
+    abandon: (runId) => waiting.get(runId)?.abort(canceledWhileWaiting),
+
     async handler(job, signal) {
       const payload = job.payload as QueuedRunPayload;
-      const row = await deps.store.get(job.tenantId, job.id);
-      if (row === undefined || row.status === 'Canceled') return { status: 'Canceled' };
       const agent = await compile(job.tenantId, job.targetName);
       if (agent instanceof RunFailure) return closeUnstarted(job, agent);
-      const plan = await planWithSession(job, payload, agent, signal);
+      const plan = planOf(job, payload, agent);
       if (plan instanceof RunFailure) return closeUnstarted(job, plan);
-      const run = deps.engine.start(plan);
+      const run = await startWhenReady(job, plan, signal).catch((error: unknown) => {
+        if (error instanceof RunFailure) return error;
+        throw error;
+      });
+      if (run instanceof RunFailure) return closeUnstarted(job, run);
+      if (run === 'Canceled' || run === 'Released') return { status: run };
       const onAbort = () => deps.engine.cancel(run, 'Requested', null);
       signal.addEventListener('abort', onAbort, { once: true });
       const outcome = await run.done;

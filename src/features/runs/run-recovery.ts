@@ -50,7 +50,7 @@ export const recoverRuns = async ({
   }
   for (const job of await jobs.leased()) {
     const run = byId.get(job.id);
-    if (run?.status === 'Queued') await jobs.release(job.id);
+    if (run?.status === 'Queued') await jobs.release(job.lease_owner ?? '', job.id);
     else
       await jobs.fail(
         job.lease_owner ?? '',

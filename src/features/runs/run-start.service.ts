@@ -11,6 +11,7 @@ import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { SessionTurns } from '../sessions/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
 import { attributionOf } from './run-attribution.ts';
+import { asConflict, busyError } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import type { RunQueue } from './run-queue.ts';
 import { checkIdempotencyKey, checkRunRequest, type RunMode, runMode } from './run-request.rules.ts';
@@ -53,15 +54,6 @@ const compile = async (deps: RunStartDeps, tenantId: string, name: string): Prom
     if (error instanceof CompileError) return error;
     throw error;
   }
-};
-
-const busyError = (sessionId: string): AcpError =>
-  new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });
-
-/** What a refusal of the session means to a run that was accepted already. */
-export const asConflict = (error: unknown): never => {
-  if (!(error instanceof AcpError)) throw error;
-  throw new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
 };
 
 /** Cancels the run in progress and takes the session next, before those that wait in line. */
@@ -198,8 +190,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     const parameters = compiled instanceof CompileError ? {} : compiled.resolveParameters(body.parameters ?? null);
     const rejects = (body.concurrency ?? 'Reject') === 'Reject';
     if (sessionId !== null && rejects && deps.sessions.busy(tenantId, sessionId)) throw busyError(sessionId);
-    if (compiled instanceof CompileError)
-      return compileFailed(context, name, compiled, isStreaming);
+    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, isStreaming);
     if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body);
     return { agent: compiled, parameters };
   };

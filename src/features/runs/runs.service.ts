@@ -9,6 +9,7 @@ import { RunFailure } from '../../engine/run-failure.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import { runEventSource } from './run-event-source.ts';
+import type { RunQueue } from './run-queue.ts';
 import { toRunRecord } from './run-record.ts';
 import type { createRunStart } from './run-start.service.ts';
 import type { runOperations } from './runs.operations.ts';
@@ -23,6 +24,7 @@ export interface RunServiceDeps {
   readonly engine: RunEngine;
   readonly detached: DetachedRuns;
   readonly jobs: JobStore;
+  readonly queue: Pick<RunQueue, 'abandon'>;
   readonly pollIntervalMs: number;
   readonly now: () => number;
 }
@@ -82,8 +84,13 @@ export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations>
   /** A queued run without an engine: closed at once, with its job. False when a worker took it meanwhile. */
   const cancelQueued = async (row: RunRow, actor: string | null): Promise<boolean> => {
     const failure = new RunFailure('Canceled', 'canceled', 'The run was canceled.');
-    const job = row.job_id === null ? [] : [deps.jobs.canceledPending(row.job_id, deps.now())];
-    return deps.detached.close(row, { status: 'Canceled', failure, canceledBy: actor }, job);
+    const closing = { status: 'Canceled', failure, canceledBy: actor } as const;
+    if (row.job_id === null) return deps.detached.close(row, closing);
+    if (await deps.detached.close(row, closing, [deps.jobs.canceledPending(row.job_id, deps.now())])) return true;
+    // A worker has the job already; its run has not started while the row is Queued.
+    const closed = await deps.detached.close(row, closing);
+    if (closed) deps.queue.abandon(row.id);
+    return closed;
   };
 
   return {

@@ -18,20 +18,32 @@ export interface SessionTurns {
   holder(tenantId: string, sessionId: string): string | null;
   /** Takes the session for a run, reading its history. Throws `session-busy` when another run holds it. */
   take(tenantId: string, sessionId: string, agentName: string, runId: string): Promise<SessionTurn>;
-  /** Resolves when it is this run's turn to take the session; throws `session-queue-full`. */
-  wait(
-    tenantId: string,
-    sessionId: string,
-    signal: AbortSignal,
-  ): { readonly position: number; readonly turn: Promise<void> };
-  /** Runs that hold or wait for the session in this process. */
+  /** A place in line; a free session is the run's at once. A `bounded` one throws `session-queue-full`. */
+  wait(tenantId: string, sessionId: string, runId: string, order: WaitOrder): SessionPlace;
+  /** True while a run of this process holds the session; others may wait for it. */
   busy(tenantId: string, sessionId: string): boolean;
   close(): void;
 }
 
+export interface WaitOrder {
+  /** Before those that are not: for a run that stops the one in progress. */
+  readonly ahead?: boolean;
+  readonly bounded?: boolean;
+}
+
+export interface SessionPlace {
+  /** From 1; 0 when the session was free. */
+  readonly position: number;
+  /** Resolves when the session is kept for this run to take; the signal gives the place up and rejects with its reason. */
+  ready(signal: AbortSignal): Promise<void>;
+  /** Gives up the place, or the session that was kept for it. */
+  leave(): void;
+}
+
 interface Waiting {
+  readonly runId: string;
+  readonly ahead: boolean;
   readonly grant: () => void;
-  readonly signal: AbortSignal;
 }
 
 export interface SessionTurnDeps {
@@ -55,20 +67,37 @@ export const createSessionTurns = ({ storage, store, now, newId }: SessionTurnDe
   }, renewEveryMs);
   renewal.unref();
 
-  const grantNext = (key: string): void => {
+  const free = (key: string, runId: string): void => {
+    if (held.get(key) !== runId) return;
+    held.delete(key);
     const queue = waiting.get(key);
-    if (queue === undefined) return;
-    for (let next = queue.shift(); next !== undefined; next = queue.shift())
-      if (!next.signal.aborted) {
-        next.grant();
-        break;
-      }
-    if (queue.length === 0) waiting.delete(key);
+    const next = queue?.shift();
+    if (queue?.length === 0) waiting.delete(key);
+    if (next === undefined) return;
+    // Held from this moment on, so that nobody takes the session before the one whose turn it is.
+    held.set(key, next.runId);
+    next.grant();
   };
 
-  const free = (key: string, runId: string): void => {
-    if (held.get(key) === runId) held.delete(key);
-    grantNext(key);
+  const leave = (key: string, entry: Waiting): void => {
+    const queue = waiting.get(key) ?? [];
+    const index = queue.indexOf(entry);
+    if (index < 0) free(key, entry.runId);
+    else queue.splice(index, 1);
+    if (index >= 0 && queue.length === 0) waiting.delete(key);
+  };
+
+  const line = (key: string, entry: Waiting, bounded: boolean, sessionId: string): number => {
+    const queue = waiting.get(key) ?? [];
+    if (bounded && queue.length >= maxWaiting)
+      throw new AcpError('session-queue-full', `${maxWaiting} runs already wait for session "${sessionId}".`, {
+        details: { retryAfterMs: 5000 },
+      });
+    const first = entry.ahead ? queue.findIndex((other) => !other.ahead) : -1;
+    const index = first < 0 ? queue.length : first;
+    queue.splice(index, 0, entry);
+    waiting.set(key, queue);
+    return index + 1;
   };
 
   const lockRow = async (tenantId: string, sessionId: string, agentName: string, runId: string) => {
@@ -104,10 +133,10 @@ export const createSessionTurns = ({ storage, store, now, newId }: SessionTurnDe
       return (await store.get(tenantId, sessionId))?.agent_name ?? null;
     },
     holder: (tenantId, sessionId) => held.get(keyOf(tenantId, sessionId)) ?? null,
-    busy: (tenantId, sessionId) => held.has(keyOf(tenantId, sessionId)) || waiting.has(keyOf(tenantId, sessionId)),
+    busy: (tenantId, sessionId) => held.has(keyOf(tenantId, sessionId)),
     async take(tenantId, sessionId, agentName, runId) {
       const key = keyOf(tenantId, sessionId);
-      if (held.has(key)) throw busyError(sessionId);
+      if ((held.get(key) ?? runId) !== runId) throw busyError(sessionId);
       held.set(key, runId);
       try {
         const row = await lockRow(tenantId, sessionId, agentName, runId);
@@ -126,19 +155,34 @@ export const createSessionTurns = ({ storage, store, now, newId }: SessionTurnDe
         throw error;
       }
     },
-    wait(tenantId, sessionId, signal) {
+    wait(tenantId, sessionId, runId, { ahead = false, bounded = false }) {
       const key = keyOf(tenantId, sessionId);
-      if (!held.has(key) && !waiting.has(key)) return { position: 0, turn: Promise.resolve() };
-      const queue = waiting.get(key) ?? [];
-      if (queue.length >= maxWaiting)
-        throw new AcpError('session-queue-full', `${maxWaiting} runs already wait for session "${sessionId}".`, {
-          details: { retryAfterMs: 5000 },
-        });
-      waiting.set(key, queue);
-      const turn = new Promise<void>((resolve) => {
-        queue.push({ grant: resolve, signal });
-      });
-      return { position: queue.length, turn };
+      const turn = Promise.withResolvers<void>();
+      const entry: Waiting = { runId, ahead, grant: turn.resolve };
+      const isFree = !held.has(key);
+      const position = isFree ? 0 : line(key, entry, bounded, sessionId);
+      if (isFree) {
+        held.set(key, runId);
+        turn.resolve();
+      }
+      return {
+        position,
+        leave: () => leave(key, entry),
+        async ready(signal) {
+          const stopped = Promise.withResolvers<never>();
+          const stop = (): void => {
+            leave(key, entry);
+            stopped.reject(signal.reason);
+          };
+          if (signal.aborted) stop();
+          signal.addEventListener('abort', stop, { once: true });
+          try {
+            await Promise.race([turn.promise, stopped.promise]);
+          } finally {
+            signal.removeEventListener('abort', stop);
+          }
+        },
+      };
     },
     close: () => clearInterval(renewal),
   };

@@ -1,0 +1,11 @@
+import { AcpError } from '../../contract/errors.ts';
+import { RunFailure } from '../../engine/run-failure.ts';
+
+export const busyError = (sessionId: string): AcpError =>
+  new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });
+
+/** What a refusal of the session means to a run that was accepted already. */
+export const asConflict = (error: unknown): never => {
+  if (!(error instanceof AcpError)) throw error;
+  throw new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
+};

@@ -1,0 +1,408 @@
+import assert from 'node:assert/strict';
+import type { Frame } from '../../../src/contract/operation.ts';
+import { type AgentSetup, forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
+import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
+import {
+  assertWholeLog,
+  collect,
+  followToEnd,
+  Gate,
+  getRun,
+  listRuns,
+  readUntil,
+  refusal,
+  runJson,
+  start,
+  stream,
+  tool,
+  typesOf,
+} from './run-calls.ts';
+
+type ChatRequestMessage = {
+  readonly role: string;
+  readonly content?: unknown;
+  readonly tool_calls?: readonly { readonly id: string; readonly function: { readonly name: string } }[];
+  readonly tool_call_id?: string;
+};
+
+const textOf = (content: unknown): string => {
+  if (typeof content === 'string') return content;
+  return Array.isArray(content) ? content.map((part) => (part as { text: string }).text).join('\n') : '';
+};
+
+/** The conversation of a chat completions request, one line a message. */
+const conversation = (request: SimulatedRequest): string[] =>
+  (request.body['messages'] as ChatRequestMessage[]).map((message) => {
+    const calls = message.tool_calls?.map((call) => `${call.function.name}()`) ?? [];
+    return [`${message.role}:`, textOf(message.content), ...calls].filter((part) => part !== '').join(' ');
+  });
+
+const lastUserText = (request: SimulatedRequest): string =>
+  conversation(request)
+    .findLast((line) => line.startsWith('user: '))
+    ?.slice(6) ?? '';
+
+/** Says what it was told; a message that begins with "wait" is answered after the tool `wait`. */
+const respond = (request: SimulatedRequest): Scenario => {
+  const said = lastUserText(request);
+  const lastRole = conversation(request).at(-1)?.split(':')[0];
+  if (said.startsWith('wait') && lastRole === 'user')
+    return {
+      answer: { text: ['Let me wait.'], toolCalls: [{ id: `c-${said}`, name: 'wait', arguments: '{}' }] },
+    };
+  return { answer: { text: [`You said ${said}.`] } };
+};
+
+const agent = (name: string, more: Partial<AgentSetup> = {}): AgentSetup => ({
+  name,
+  model: { provider: 'local', model: 'any' },
+  toolNames: ['wait'],
+  ...more,
+});
+
+const openSessions = (open: OpenApp, gates: readonly Gate[]): Promise<TestApp> => {
+  let next = 0;
+  return open({
+    simulator: { respond },
+    tools: [
+      tool('wait', async (_args, { signal }) => {
+        const gate = gates[next];
+        next += 1;
+        await gate?.pass(signal);
+        return 'waited';
+      }),
+    ],
+    agents: [agent('helper'), agent('other')],
+  });
+};
+
+const sessionOf = (app: TestApp, id: string) =>
+  app.rows<{ version: number; message_count: number; active_run_id: string | null; conversation_id: string }>(
+    'select version, message_count, active_run_id, conversation_id from service_sessions where id = ?',
+    id,
+  )[0];
+
+const storedMessages = (app: TestApp, id: string) =>
+  app
+    .rows<{ sequence: number; message: string }>(
+      `select m.sequence, m.message from service_session_messages m
+       join service_sessions s on s.conversation_id = m.conversation_id where s.id = ? order by m.sequence`,
+      id,
+    )
+    .map(({ sequence, message }) => {
+      const { role, interrupted, contents } = JSON.parse(message) as {
+        role: string;
+        interrupted: boolean;
+        contents: { type: string; text?: string }[];
+      };
+      return { sequence, role, interrupted, text: contents.map((part) => part.text ?? part.type).join(' ') };
+    });
+
+/** Starts a run that waits inside its tool, holding its session. */
+const hold = async (app: TestApp, gate: Gate, sessionId: string, message = 'wait') => {
+  const started = await stream(app.client, 'helper', { message, sessionId });
+  await gate.reached;
+  return started;
+};
+
+const rest = async (frames: AsyncIterable<Frame>) => assertWholeLog(await collect(frames));
+
+forEachTransport(
+  'RUN-6 SESS-1 a session begins with its first run, and its history is what the model is sent',
+  async (open) => {
+    const app = await openSessions(open, []);
+    const sessionId = 'order:42_a.B-1';
+    await runJson(app.client, 'helper', { message: 'one', sessionId });
+    await runJson(app.client, 'helper', { message: 'two', sessionId });
+    assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: one', 'assistant: You said one.', 'user: two']);
+    await runJson(app.client, 'helper', { message: 'wait three', sessionId });
+    await runJson(app.client, 'helper', { message: 'four', sessionId });
+    assert.deepEqual(conversation(app.simulator.lastRequest()), [
+      'user: one',
+      'assistant: You said one.',
+      'user: two',
+      'assistant: You said two.',
+      'user: wait three',
+      'assistant: Let me wait. wait()',
+      'tool: waited',
+      'assistant: You said wait three.',
+      'user: four',
+    ]);
+    await runJson(app.client, 'helper', 'alone');
+    assert.deepEqual(
+      conversation(app.simulator.lastRequest()),
+      ['user: alone'],
+      'without a session there is no history',
+    );
+    await runJson(app.client, 'helper', { message: 'other', sessionId: sessionId.toUpperCase() });
+    assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: other'], 'ids are compared exactly');
+  },
+);
+
+forEachTransport('SESS-3 SESS-5 each completed turn is one version more, its messages in order', async (open) => {
+  const app = await openSessions(open, []);
+  const first = await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
+  assert.equal(first.sessionId, 's');
+  assert.deepEqual(
+    { ...sessionOf(app, 's'), conversation_id: '' },
+    {
+      version: 1,
+      message_count: 2,
+      active_run_id: null,
+      conversation_id: '',
+    },
+  );
+  await runJson(app.client, 'helper', { message: 'wait two', sessionId: 's' });
+  assert.equal(sessionOf(app, 's')?.version, 2);
+  assert.deepEqual(storedMessages(app, 's'), [
+    { sequence: 0, role: 'User', interrupted: false, text: 'one' },
+    { sequence: 1, role: 'Assistant', interrupted: false, text: 'You said one.' },
+    { sequence: 2, role: 'User', interrupted: false, text: 'wait two' },
+    { sequence: 3, role: 'Assistant', interrupted: false, text: 'Let me wait. ToolCall' },
+    { sequence: 4, role: 'Tool', interrupted: false, text: 'ToolResult' },
+    { sequence: 5, role: 'Assistant', interrupted: false, text: 'You said wait two.' },
+  ]);
+});
+
+forEachTransport('SESS-3 a failed turn leaves the session as it was, and a first one no session', async (open) => {
+  const app = await openSessions(open, []);
+  const fault = { fault: { kind: 'status', status: 500 } } as const;
+  app.simulator.enqueue(fault);
+  await refusal(start(app.client, 'helper', { message: 'one', sessionId: 's', stream: false }));
+  assert.equal(sessionOf(app, 's'), undefined);
+  await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
+  app.simulator.enqueue(fault);
+  await refusal(start(app.client, 'helper', { message: 'two', sessionId: 's', stream: false }));
+  assert.equal(sessionOf(app, 's')?.version, 1);
+  await runJson(app.client, 'helper', { message: 'two', sessionId: 's' });
+  assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: one', 'assistant: You said one.', 'user: two']);
+});
+
+forEachTransport(
+  'SESS-2 RUN-6 a session belongs to the agent of its first run, also after that agent is gone',
+  async (open) => {
+    const app = await openSessions(open, []);
+    await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
+    await app.client.agents.remove({ params: { name: 'helper' } });
+    for (const concurrency of ['Reject', 'Enqueue', 'Interrupt', 'Rollback'] as const) {
+      const problem = await refusal(start(app.client, 'other', { message: 'two', sessionId: 's', concurrency }));
+      assert.deepEqual([problem.status, problem.code], [409, 'session-agent-mismatch'], concurrency);
+    }
+    assert.equal((await listRuns(app.client)).length, 1);
+  },
+);
+
+forEachTransport('RUN-8 Reject: a second message is refused while the first is answered', async (open) => {
+  const gate = new Gate();
+  const app = await openSessions(open, [gate]);
+  const first = await hold(app, gate, 's');
+  for (const body of [{}, { stream: false }, { concurrency: 'Reject' as const }]) {
+    const problem = await refusal(start(app.client, 'helper', { message: 'two', sessionId: 's', ...body }));
+    assert.deepEqual([problem.status, problem.code], [409, 'session-busy']);
+  }
+  assert.equal((await listRuns(app.client)).length, 1);
+  await runJson(app.client, 'helper', { message: 'elsewhere', sessionId: 't' });
+  gate.open();
+  await rest(first.frames);
+  await runJson(app.client, 'helper', { message: 'two', sessionId: 's' });
+  assert.equal(sessionOf(app, 's')?.version, 2);
+});
+
+forEachTransport('RUN-2 a busy session is told before an agent that does not compile', async (open) => {
+  const gate = new Gate();
+  const app = await openSessions(open, [gate]);
+  await app.createAgent(agent('boss', { callableAgentNames: ['other'] }));
+  const started = await stream(app.client, 'boss', { message: 'wait', sessionId: 's' });
+  await gate.reached;
+  await app.client.agents.remove({ params: { name: 'other' } });
+  const busy = await refusal(start(app.client, 'boss', { message: 'two', sessionId: 's' }));
+  assert.equal(busy.code, 'session-busy');
+  assert.equal((await listRuns(app.client)).length, 1);
+  gate.open();
+  await rest(started.frames);
+  const broken = await refusal(start(app.client, 'boss', { message: 'two', sessionId: 's' }));
+  assert.equal(broken.code, 'agent-not-compilable');
+});
+
+forEachTransport('RUN-8 Enqueue: runs wait and start in the order they came', async (open) => {
+  const gate = new Gate();
+  const app = await openSessions(open, [gate]);
+  const first = await hold(app, gate, 's');
+  const waiting: { runId: string; frames: AsyncIterator<Frame> }[] = [];
+  for (const message of ['two', 'three', 'four']) {
+    const started = await stream(app.client, 'helper', { message, sessionId: 's', concurrency: 'Enqueue' });
+    const frames = started.frames[Symbol.asyncIterator]();
+    const [queued] = await readUntil(frames, 'run.queued');
+    assert.equal(queued?.id, 0);
+    assert.deepEqual(JSON.parse(queued?.data ?? '').position, waiting.length + 1);
+    const run = await getRun(app.client, started.runId);
+    assert.deepEqual([run.status, run.startedAt, run.sessionId], ['Queued', null, 's']);
+    waiting.push({ runId: started.runId, frames });
+  }
+  gate.open();
+  await rest(first.frames);
+  for (const { runId, frames } of waiting) {
+    for (let next = await frames.next(); next.done !== true; next = await frames.next());
+    assert.deepEqual(typesOf(await followToEnd(app.client, runId)).slice(0, 2), ['run.queued', 'run.started']);
+  }
+  assert.deepEqual(
+    storedMessages(app, 's').flatMap((message) => (message.role === 'User' ? [message.text] : [])),
+    ['wait', 'two', 'three', 'four'],
+  );
+});
+
+forEachTransport('RUN-8 Enqueue on a free session starts at once, without run.queued', async (open) => {
+  const app = await openSessions(open, []);
+  const { frames } = await stream(app.client, 'helper', { message: 'one', sessionId: 's', concurrency: 'Enqueue' });
+  assert.equal((await rest(frames))[0]?.type, 'run.started');
+});
+
+forEachTransport('RUN-8 at most 16 runs wait for a session, and a cancelled one gives up its place', async (open) => {
+  const gate = new Gate();
+  const app = await openSessions(open, [gate]);
+  const first = await hold(app, gate, 's');
+  const body = { message: 'next', sessionId: 's', concurrency: 'Enqueue' } as const;
+  const waiting: { runId: string; iterator: AsyncIterator<Frame> }[] = [];
+  for (let place = 1; place <= 16; place += 1) {
+    const started = await stream(app.client, 'helper', body);
+    const frames = started.frames[Symbol.asyncIterator]();
+    await readUntil(frames, 'run.queued');
+    waiting.push({ runId: started.runId, iterator: frames });
+  }
+  const full = await refusal(start(app.client, 'helper', body));
+  assert.deepEqual([full.status, full.code], [409, 'session-queue-full']);
+  const dropped = waiting.splice(4, 1)[0];
+  await app.client.runs.cancel({ params: { runId: dropped?.runId ?? '' } });
+  assert.deepEqual(typesOf(await followToEnd(app.client, dropped?.runId ?? '')), ['run.queued', 'run.canceled']);
+  const last = await stream(app.client, 'helper', body);
+  gate.open();
+  await rest(first.frames);
+  for (const { iterator } of waiting)
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next());
+  await rest(last.frames);
+  assert.equal(sessionOf(app, 's')?.version, 17);
+});
+
+forEachTransport('RUN-8 SESS-3 Interrupt: the running turn ends, what it wrote stays', async (open) => {
+  const gate = new Gate();
+  const app = await openSessions(open, [gate]);
+  const first = await hold(app, gate, 's');
+  const second = await stream(app.client, 'helper', { message: 'two', sessionId: 's', concurrency: 'Interrupt' });
+  const ended = (await rest(first.frames)).at(-1);
+  assert.deepEqual([ended?.type, ended?.['cause']], ['run.canceled', 'Interrupted']);
+  await rest(second.frames);
+  assert.deepEqual(conversation(app.simulator.lastRequest()).slice(0, 2), [
+    'user: wait',
+    'assistant: Let me wait. wait()',
+  ]);
+  const kept = storedMessages(app, 's');
+  assert.deepEqual(kept.map(({ role, interrupted }) => [role, interrupted]).slice(0, 2), [
+    ['User', false],
+    ['Assistant', true],
+  ]);
+  assert.equal((await getRun(app.client, first.runId)).status, 'Canceled');
+});
+
+forEachTransport('RUN-8 Rollback: the running turn ends, and the history is as if it had never been', async (open) => {
+  const gate = new Gate();
+  const app = await openSessions(open, [gate]);
+  await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
+  const first = await hold(app, gate, 's');
+  const second = await stream(app.client, 'helper', { message: 'three', sessionId: 's', concurrency: 'Rollback' });
+  const ended = (await rest(first.frames)).at(-1);
+  assert.deepEqual([ended?.type, ended?.['cause']], ['run.canceled', 'RolledBack']);
+  await rest(second.frames);
+  assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: one', 'assistant: You said one.', 'user: three']);
+  assert.equal(sessionOf(app, 's')?.version, 2);
+});
+
+forEachTransport('RUN-8 Interrupt goes before those that wait', async (open) => {
+  const gate = new Gate();
+  const app = await openSessions(open, [gate]);
+  const first = await hold(app, gate, 's');
+  const waiting = await stream(app.client, 'helper', { message: 'two', sessionId: 's', concurrency: 'Enqueue' });
+  const urgent = await stream(app.client, 'helper', { message: 'now', sessionId: 's', concurrency: 'Interrupt' });
+  await Promise.all([rest(first.frames), rest(urgent.frames), rest(waiting.frames)]);
+  assert.deepEqual(
+    storedMessages(app, 's').flatMap((message) => (message.role === 'User' ? [message.text] : [])),
+    ['wait', 'now', 'two'],
+  );
+});
+
+forEachTransport('SESS-6 calls that a cancel left open are answered as not executed in the next turn', async (open) => {
+  const gate = new Gate();
+  const app = await openSessions(open, [gate]);
+  app.simulator.enqueue({
+    answer: {
+      toolCalls: [
+        { id: 'c1', name: 'wait', arguments: '{}' },
+        { id: 'c2', name: 'wait', arguments: '{}' },
+      ],
+    },
+  });
+  const first = await hold(app, gate, 's', 'both');
+  await app.client.runs.cancel({ params: { runId: first.runId } });
+  await rest(first.frames);
+  const before = storedMessages(app, 's');
+  await runJson(app.client, 'helper', { message: 'go on', sessionId: 's' });
+  const messages = app.simulator.lastRequest().body['messages'] as ChatRequestMessage[];
+  const called = messages.flatMap((message) => message.tool_calls?.map((call) => call.id) ?? []);
+  const answers = messages.filter((message) => message.role === 'tool');
+  assert.deepEqual(called, ['c1', 'c2']);
+  assert.deepEqual(answers.map((message) => message.tool_call_id).sort(), ['c1', 'c2']);
+  assert.match(textOf(answers.find((message) => message.tool_call_id === 'c2')?.content), /not executed/);
+  assert.deepEqual(storedMessages(app, 's').slice(0, before.length), before, 'stored messages stay as they were');
+});
+
+forEachTransport('SESS-3 a cancelled answer is kept as far as it came, marked as interrupted', async (open) => {
+  const app = await openSessions(open, []);
+  app.simulator.enqueue({ answer: { text: ['Once upon', ' a time', ' never'] }, fault: { kind: 'stall', after: 3 } });
+  const first = await stream(app.client, 'helper', { message: 'tell', sessionId: 's' });
+  const frames = first.frames[Symbol.asyncIterator]();
+  await readUntil(frames, 'message.delta');
+  await app.client.runs.cancel({ params: { runId: first.runId } });
+  for (let next = await frames.next(); next.done !== true; next = await frames.next());
+  const [user, partial, ...more] = storedMessages(app, 's');
+  assert.deepEqual(more, []);
+  assert.equal(user?.text, 'tell');
+  assert.equal(partial?.interrupted, true);
+  assert.ok('Once upon a time never'.startsWith(partial?.text ?? '-') && partial?.text !== '', partial?.text);
+  await runJson(app.client, 'helper', { message: 'go on', sessionId: 's' });
+  assert.deepEqual(conversation(app.simulator.lastRequest()), [
+    'user: tell',
+    `assistant: ${partial?.text}`,
+    'user: go on',
+  ]);
+});
+
+forEachTransport(
+  'SESS-21 a session that changed meanwhile ends the run with a conflict and is not touched',
+  async (open) => {
+    const gates = [new Gate(), new Gate()] as const;
+    const app = await openSessions(open, gates);
+    const steal = () => app.change("update service_sessions set version = version + 1 where id = 's'");
+    const streamed = await hold(app, gates[0], 's');
+    steal();
+    gates[0].open();
+    const frames = await collect(streamed.frames);
+    const events = assertWholeLog(frames);
+    assert.equal(events.at(-1)?.type, 'run.failed');
+    assert.equal(events.at(-1)?.['error'].type, 'session_conflict');
+    assert.deepEqual(
+      frames.filter((frame) => frame.id === undefined).map((frame) => frame.event),
+      ['error'],
+    );
+    assert.deepEqual(
+      assertWholeLog(await collect((await app.client.runs.events({ params: { runId: streamed.runId } })).frames)),
+      events,
+    );
+    assert.equal((await getRun(app.client, streamed.runId)).error?.class, 'Infrastructure');
+    const answered = start(app.client, 'helper', { message: 'wait', sessionId: 's', stream: false });
+    await Promise.race([gates[1].reached, answered]);
+    steal();
+    gates[1].open();
+    const problem = await refusal(answered);
+    assert.deepEqual([problem.status, problem.code, problem.errorType], [409, 'session-conflict', 'session_conflict']);
+    assert.deepEqual(storedMessages(app, 's'), []);
+  },
+);

@@ -1,0 +1,250 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Database from 'better-sqlite3';
+import { stringify } from 'yaml';
+import { type App, createApp } from '../../src/app.ts';
+import { type Client, createClient } from '../../src/client/client.ts';
+import { httpTransport } from '../../src/client/http-transport.ts';
+import { inProcessTransport } from '../../src/client/in-process-transport.ts';
+import type { Transport } from '../../src/client/transport.ts';
+import type { CallerRequest } from '../../src/core/caller-request.ts';
+import { loadConfig } from '../../src/core/config/index.ts';
+import type { Logger } from '../../src/core/logger.ts';
+import type { ToolAuthorizer, ToolDefinition } from '../../src/engine/tools/tool.ts';
+import { createService } from '../../src/http/service.ts';
+import { type ProviderSimulator, type SimulatorOptions, startProviderSimulator } from './providers/simulator.ts';
+
+export type TransportName = 'in process' | 'http';
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** What differs from a service with nothing configured. */
+export interface AppSetup {
+  /** Settings below `Service:`, as in a configuration file. */
+  readonly service?: Settings;
+  /** Settings below `Host:`. */
+  readonly host?: Settings;
+  /** Rules of the scripted provider `demo`. */
+  readonly script?: readonly Settings[];
+  /** Adds the providers `openai`, `openai-responses`, `local`, `anthropic`, `google` and `azure-openai`, all simulated. */
+  readonly simulator?: SimulatorOptions;
+  readonly tools?: readonly ToolDefinition[];
+  readonly authorizer?: ToolAuthorizer;
+  /** Agents to create; each one's model is `demo` unless it names another. */
+  readonly agents?: readonly AgentSetup[];
+  /** Bearer token or API key of the client; default: none, a caller of this machine. */
+  readonly token?: string;
+  /** A folder that an earlier app used: the store is opened again. */
+  readonly folder?: string;
+}
+
+export interface AgentSetup {
+  readonly name: string;
+  readonly [member: string]: unknown;
+}
+
+export interface LogLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly message: string;
+}
+
+export interface TestApp {
+  readonly transport: TransportName;
+  readonly app: App;
+  readonly client: Client;
+  /** Base address; empty in process. */
+  readonly url: string;
+  readonly folder: string;
+  readonly simulator: ProviderSimulator;
+  readonly log: readonly LogLine[];
+  /** A client with another credential. */
+  clientFor(token: string): Promise<Client>;
+  createAgent(agent: AgentSetup): Promise<void>;
+  /** Rows of the store file as they are committed, read on a connection of its own. */
+  rows<T = Record<string, unknown>>(sql: string, ...parameters: unknown[]): T[];
+  /** Changes the store file from outside, for faults and for what a dead process left. */
+  change(sql: string, ...parameters: unknown[]): void;
+  /** Also called when the test ends. */
+  close(): Promise<void>;
+}
+
+export type OpenApp = (setup?: AppSetup) => Promise<TestApp>;
+
+const sharedKey = Symbol.for('acp.test-modules');
+
+const merge = (left: Settings, right: Settings): Settings => {
+  const merged: Record<string, unknown> = { ...left };
+  for (const [name, value] of Object.entries(right)) {
+    const below = merged[name];
+    const both = [below, value].every((part) => typeof part === 'object' && part !== null && !Array.isArray(part));
+    merged[name] = both ? merge(below as Settings, value as Settings) : value;
+  }
+  return merged;
+};
+
+/** The file of a module whose content lives in this process: tools are closures of their test. */
+const writeModule = (folder: string, setup: AppSetup): string[] => {
+  if (setup.tools === undefined && setup.authorizer === undefined) return [];
+  const shared = globalThis as unknown as Record<symbol, Map<string, unknown> | undefined>;
+  shared[sharedKey] ??= new Map();
+  const file = join(folder, `tools-${shared[sharedKey].size}.mjs`);
+  shared[sharedKey].set(file, {
+    tools: setup.tools ?? [],
+    ...(setup.authorizer === undefined ? {} : { toolAuthorizer: setup.authorizer }),
+  });
+  const source = `export default globalThis[Symbol.for('acp.test-modules')].get(${JSON.stringify(file)});\n`;
+  writeFileSync(file, source);
+  return [file];
+};
+
+const simulatedProviders = (url: string): Settings => ({
+  OpenAI: { ApiKey: 'sk-test-0123456789', Endpoint: `${url}/v1` },
+  Compatible: { local: { Endpoint: `${url}/v1` } },
+  Anthropic: { ApiKey: 'sk-test-0123456789', Endpoint: url, MaxRetries: 0 },
+  Google: { ApiKey: 'sk-test-0123456789', Endpoint: url },
+  AzureOpenAI: { ApiKey: 'sk-test-0123456789', Endpoint: url },
+});
+
+const writeConfig = (folder: string, setup: AppSetup, simulator: ProviderSimulator | null): string => {
+  const providers = simulator === null ? {} : simulatedProviders(simulator.url);
+  writeFileSync(join(folder, 'script.yaml'), stringify({ rules: setup.script ?? [{ reply: { text: 'Hello.' } }] }));
+  const Service = merge(
+    // Without a time to drain, the end of a test also ends what it left running.
+    { Providers: { Scripted: { demo: { File: './script.yaml' } }, ...providers }, Drain: { Timeout: '0s' } },
+    setup.service ?? {},
+  );
+  const Host = merge({ Url: 'http://127.0.0.1:0', Modules: writeModule(folder, setup) }, setup.host ?? {});
+  const file = join(folder, 'service.yaml');
+  writeFileSync(file, stringify({ Service, Host }));
+  return file;
+};
+
+const recordingLog = (lines: LogLine[]): Logger => {
+  const at = (level: LogLine['level']) => (fields: Record<string, unknown>, message: string) => {
+    lines.push({ level, fields, message });
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+};
+
+const localRequest = (token: string): CallerRequest => {
+  const headers: Readonly<Record<string, string>> = { host: '127.0.0.1', authorization: `Bearer ${token}` };
+  return {
+    peerAddress: '127.0.0.1',
+    method: 'POST',
+    path: '/',
+    header: (name) => headers[name],
+    headerCount: (name) => (headers[name] === undefined ? 0 : 1),
+  };
+};
+
+interface Running {
+  readonly app: App;
+  readonly url: string;
+  /** Null: the caller that the transport has by itself. */
+  transport(token: string | null): Promise<Transport>;
+}
+
+const startOver: Record<TransportName, (options: Parameters<typeof createService>[0]) => Promise<Running>> = {
+  'in process': async (options) => {
+    const app = await createApp({ ...options, mode: 'serve' });
+    app.started('http://127.0.0.1:0');
+    return {
+      app,
+      url: '',
+      transport: async (token) =>
+        inProcessTransport(
+          app.dispatch,
+          token === null ? app.localCaller : await app.authenticate(localRequest(token)),
+        ),
+    };
+  },
+  http: async (options) => {
+    const service = await createService(options);
+    const { url } = await service.listen();
+    return {
+      app: service,
+      url,
+      transport: async (token) => httpTransport(token === null ? { url } : { url, token }),
+    };
+  },
+};
+
+/** Opens the service as `acp serve` does, in a folder of its own; everything is closed when the test ends. */
+export const openApp = async (t: TestContext, name: TransportName, setup: AppSetup = {}): Promise<TestApp> => {
+  const folder = setup.folder ?? mkdtempSync(join(tmpdir(), 'acp-test-'));
+  mkdirSync(join(folder, 'data'), { recursive: true });
+  const simulator = setup.simulator === undefined ? null : await startProviderSimulator(setup.simulator);
+  const configPath = writeConfig(folder, setup, simulator);
+  const log: LogLine[] = [];
+  const config = loadConfig({ configPath, env: {}, cwd: folder });
+  const running = await startOver[name]({ config, log: recordingLog(log), cwd: folder });
+  const transports: Transport[] = [];
+  const open = async (token: string | null): Promise<Client> => {
+    const transport = await running.transport(token);
+    transports.push(transport);
+    return createClient(transport);
+  };
+  const withStore = <T>(work: (database: Database.Database) => T): T => {
+    const database = new Database(join(folder, 'data/acp.db'), { timeout: 2000 });
+    try {
+      return work(database);
+    } finally {
+      database.close();
+    }
+  };
+  let closing: Promise<void> | null = null;
+  const closeAll = async (): Promise<void> => {
+    for (const transport of transports) await transport.close();
+    await running.app.close();
+    await simulator?.close();
+  };
+  const close = (): Promise<void> => {
+    closing ??= closeAll();
+    return closing;
+  };
+  t.after(async () => {
+    await close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const client = await open(setup.token ?? null);
+  const createAgent = async ({ name: agentName, ...rest }: AgentSetup): Promise<void> => {
+    const body = { name: agentName, model: { provider: 'demo', model: 'demo-1' }, ...rest };
+    await client.agents.create({ body });
+  };
+  for (const agent of setup.agents ?? []) await createAgent(agent);
+  return {
+    transport: name,
+    app: running.app,
+    client,
+    url: running.url,
+    folder,
+    get simulator() {
+      if (simulator === null) throw new Error('This app was opened without the simulator.');
+      return simulator;
+    },
+    log,
+    clientFor: open,
+    createAgent,
+    rows: <T>(sql: string, ...parameters: unknown[]) =>
+      withStore((database) => database.prepare(sql).all(...parameters) as T[]),
+    change: (sql, ...parameters) => withStore((database) => void database.prepare(sql).run(...parameters)),
+    close,
+  };
+};
+
+/** One test body for a caller in process and one over HTTP: both get the same answers. */
+export const forEachTransport = (
+  name: string,
+  body: (open: OpenApp, t: TestContext, transport: TransportName) => Promise<void>,
+): void => {
+  for (const transport of ['in process', 'http'] as const)
+    test(`${name} [${transport}]`, (t) => body((setup) => openApp(t, transport, setup), t, transport));
+};
+
+/** The same over HTTP only, for what only a wire shows: headers, connections, bytes. */
+export const overHttp = (name: string, body: (open: OpenApp, t: TestContext) => Promise<void>): void => {
+  test(name, (t) => body((setup) => openApp(t, 'http', setup), t));
+};
