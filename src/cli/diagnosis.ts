@@ -69,6 +69,12 @@ const diskFinding = async (path: string): Promise<Finding> => {
   }
 };
 
+async function* libraryFindings(): AsyncGenerator<Finding> {
+  const { libraryVersions } = await import('../db/sqlite/open.ts');
+  const { sqlite, vector } = libraryVersions();
+  yield finding('ok', 'libraries', `SQLite ${sqlite}, sqlite-vec ${vector}`);
+}
+
 async function* storeFindings(session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
   const { Persistence } = config.values.Service;
   if (Persistence.Provider === 'Memory') {
@@ -135,6 +141,7 @@ export async function* runDiagnosis(session: Session): AsyncGenerator<Finding> {
   }
   yield* await configFindings(config);
   for (const [check, findings] of [
+    ['libraries', libraryFindings],
     ['store', storeFindings],
     ['service', serviceFindings],
   ] as const)

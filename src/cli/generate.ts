@@ -30,8 +30,7 @@ interface MemberOption {
 const kebab = (name: string): string => name.replace(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase();
 
 /** `{runId}` of a path → `run-id` of a usage line, in order. */
-export const pathParameters = (path: string): string[] =>
-  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '');
+const pathParameters = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '');
 
 const typesOf = (shape: Shape): readonly string[] =>
   (typeof shape.type === 'string' ? [shape.type] : (shape.type ?? [])).filter((type) => type !== 'null');

@@ -4,6 +4,8 @@ import { AgentDefinition, AgentDefinitionRequest } from '../features/agents/agen
 interface Shape {
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
+  /** The words of a member whose rule reports a wrong one as a finding. */
+  readonly examples?: readonly unknown[];
   readonly properties?: Readonly<Record<string, Shape>>;
   readonly items?: Shape;
 }
@@ -30,7 +32,8 @@ const canonicalWord = (words: readonly unknown[], value: unknown): unknown =>
 
 /** A value with its words in the schema's spelling and without members that say nothing; free JSON stays as it is. */
 const content = (shape: Shape, value: unknown): unknown => {
-  if (shape.enum !== undefined) return canonicalWord(shape.enum, value);
+  const words = shape.enum ?? shape.examples;
+  if (words !== undefined) return canonicalWord(words, value);
   if (Array.isArray(value))
     return shape.items === undefined ? value : value.map((item) => content(shape.items ?? {}, item));
   const { properties } = shape;

@@ -134,6 +134,7 @@ export const inProcessTransport = <Entry extends LocalEntry, Caller>(
   return {
     target: 'this process',
     async call(call) {
+      call.signal?.throwIfAborted();
       const requestId = randomUUID();
       const path = operationPath(call.operation, call.params);
       try {

@@ -23,10 +23,12 @@ const exists = async (path: string): Promise<boolean> => {
 };
 
 /** Writes the files of a new service. Throws before anything is written when one of them is there already. */
-const writeFiles = async (folder: string): Promise<string[]> => {
+const writeFiles = async (folder: string, cwd: string): Promise<string[]> => {
   const { readAsset } = await import('../../core/assets.ts');
   const targets = files.map(([file, asset]) => ({ path: join(folder, file), asset }));
-  const present = await Promise.all(targets.map(async ({ path }) => ((await exists(path)) ? [path] : [])));
+  const present = await Promise.all(
+    targets.map(async ({ path }) => ((await exists(path)) ? [relative(cwd, path)] : [])),
+  );
   const taken = present.flat();
   if (taken.length > 0)
     throw new AcpError(
@@ -54,7 +56,7 @@ export const registerInit = (host: CommandHost): void => {
     .action(
       host.act(async ({ terminal, globals, cwd }, { args }) => {
         const folder = resolve(cwd, String(args[0]));
-        const written = (await writeFiles(folder)).map((path) => relative(cwd, path));
+        const written = (await writeFiles(folder, cwd)).map((path) => relative(cwd, path));
         if (globals.json) {
           await terminal.write(jsonText({ files: written }));
           return undefined;

@@ -16,8 +16,9 @@ const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, 
 /** `30d`, `12h`, `8w` from now, or a date or time as it is. */
 export const expiryTime = (text: string, now: number): string => {
   const [, amount, unit] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
-  const time =
-    amount === undefined || unit === undefined ? Date.parse(text) : now + Number(amount) * (unitMs[unit] ?? 0);
+  // `Date.parse` also takes a bare number, and reads it as a year.
+  const date = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
+  const time = amount === undefined || unit === undefined ? date : now + Number(amount) * (unitMs[unit] ?? 0);
   if (Number.isNaN(time))
     throw new AcpError('validation-failed', `--expires takes 30d, 12h, 8w or a date, not "${text}".`);
   return new Date(time).toISOString();

@@ -23,6 +23,9 @@ interface TailOptions {
   readonly from?: string;
 }
 
+/** Events that begin the lines of a run, which name it in full. */
+const firstEvents = new Set(['run.queued', 'run.started']);
+
 /** Prints the frames of one run, each line with its time and, where several runs are shown, the run's mark. */
 const linePrinter = (terminal: Terminal, mark: string) => {
   const { style } = terminal;
@@ -34,6 +37,10 @@ const linePrinter = (terminal: Terminal, mark: string) => {
     if (line === null) return;
     const time = typeof data['timestamp'] === 'string' ? formatTime(data['timestamp']).slice(-8) : '        ';
     const head = `${style.dim(time)} ${mark}`;
+    if (mark !== '' && firstEvents.has(frame.event)) {
+      await terminal.write(`${head}${line} · run ${String(data['runId'])}\n`);
+      return;
+    }
     for (const part of line.split('\n')) await terminal.write(`${head}${part}\n`);
   };
 };

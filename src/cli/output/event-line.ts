@@ -22,7 +22,7 @@ const payload = (value: unknown): string => {
 const join = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ');
 
 /** `120 tokens (100 in, 20 out)`; empty when the provider reported nothing. */
-export const usageText = (usage: RunUsage | null | undefined): string => {
+const usageText = (usage: RunUsage | null | undefined): string => {
   const total = usage?.totalTokens ?? null;
   if (usage === null || usage === undefined || total === null) return '';
   const detail = [
@@ -34,7 +34,7 @@ export const usageText = (usage: RunUsage | null | undefined): string => {
   return `${total} tokens${detail.length === 0 ? '' : ` (${detail.join(', ')})`}`;
 };
 
-export const costText = (cost: Pick<RunCost, 'totalCost' | 'currency'> | null | undefined): string =>
+const costText = (cost: Pick<RunCost, 'totalCost' | 'currency'> | null | undefined): string =>
   cost === null || cost === undefined || cost.totalCost === null ? '' : formatCost(cost.totalCost, cost.currency);
 
 /** Duration, tokens and cost of a run, as far as they are known. */
@@ -112,6 +112,7 @@ const lines: Readonly<Record<string, Line>> = {
 
 /** One line about an event, or null for message text and for names that this version does not know. */
 export const eventLine = (event: string, data: EventData, style: Style): string | null => {
-  const line = lines[event]?.(data, style).trim();
-  return line === undefined || line === '' ? null : line;
+  if (!Object.hasOwn(lines, event)) return null;
+  const line = lines[event]?.(data, style).trim() ?? '';
+  return line === '' ? null : line;
 };

@@ -100,7 +100,17 @@ export const makeStandalone = (path: string): void => {
 };
 
 /** Loads the vector extension into a connection and returns its version. */
-export const loadVectorExtension = (db: BetterSqlite3.Database): string => {
+const loadVectorExtension = (db: BetterSqlite3.Database): string => {
   db.loadExtension(assetPath('vec0'));
   return String(db.prepare('select vec_version()').pluck().get());
+};
+
+/** Versions of the libraries that this build carries, from a database in memory. Throws when one cannot be loaded. */
+export const libraryVersions = (): { readonly sqlite: string; readonly vector: string } => {
+  const db = new BetterSqlite3(':memory:', { nativeBinding: assetPath('better_sqlite3.node') });
+  try {
+    return { sqlite: String(db.prepare('select sqlite_version()').pluck().get()), vector: loadVectorExtension(db) };
+  } finally {
+    db.close();
+  }
 };

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { createFolder } from './support.ts';
+
+describe('serve', () => {
+  test('says where it listens, ends with 0 on SIGTERM and on SIGINT, and can be started again', async (t) => {
+    const folder = createFolder(t);
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      const running = folder.start(['serve']);
+      const line = await running.until('\n');
+      assert.match(line, /^acp \S+ serves http:\/\/127\.0\.0\.1:\d+ \(process \d+\)\n$/);
+      running.child.kill(signal);
+      assert.deepEqual(await running.done, { code: 0, stdout: line, stderr: '' });
+    }
+  });
+
+  test('a second signal ends it at once', async (t) => {
+    const folder = createFolder(t);
+    const { running } = await folder.serve(['--set', 'Service:Drain:Timeout=60s']);
+    await folder.acp(['agents', 'apply', '-f', 'hello.yaml']);
+    const run = folder.start(['run', 'hello', 'stall', '--json', '--stream']);
+    await run.until('run.started');
+    running.child.kill('SIGTERM');
+    await run.until('run.started');
+    // The first one has closed the door: the second comes while the service waits for the run.
+    for (let refused = false; !refused; )
+      refused = (await folder.acp(['run', 'hello', 'hi', '--no-stream'])).code === 8;
+    running.child.kill('SIGTERM');
+    assert.equal((await running.done).code, 143);
+  });
+
+  test('a port in use, an owned store and a wrong setting are told with their own codes', async (t) => {
+    const folder = createFolder(t);
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.after(async () => {
+      server.close();
+      await once(server, 'close');
+    });
+    const { port } = server.address() as AddressInfo;
+    const taken = await folder.acp(['serve', '--url', `http://127.0.0.1:${port}`]);
+    assert.deepEqual(taken, {
+      code: 8,
+      stdout: '',
+      stderr: `error: Cannot listen on 127.0.0.1:${port}: another program listens there.\nhint: Choose another address with --url or the setting Host:Url.\n`,
+    });
+
+    const { url } = await folder.serve();
+    const second = await folder.acp(['serve']);
+    assert.equal(second.code, 8);
+    assert.match(second.stderr, new RegExp(`owned by process \\d+ \\(${url}\\)`));
+
+    const wrong = await folder.acp(['serve', '--set', 'Service:Scheduling:PollIntervall=5s', '--set', 'Host:Url=7070']);
+    assert.equal(wrong.code, 2);
+    assert.match(wrong.stderr, /PollIntervall[\s\S]*Host:Url|Host:Url[\s\S]*PollIntervall/);
+    folder.write('scripts/demo.yaml', 'rules: [{ reply: { txt: x } }]');
+    const script = await folder.acp(['serve']);
+    assert.equal(script.code, 2);
+    assert.match(script.stderr, /demo\.yaml/);
+  });
+});
+
+describe('quickstart', () => {
+  test('--once applies the sample, shows its answer with the tool call, and ends', async (t) => {
+    const folder = createFolder(t);
+    const first = await folder.acp(['quickstart', '--once', '--data', 'here']);
+    assert.equal(first.code, 0, first.stderr);
+    assert.match(first.stdout, /^> What time is it in Vienna\?$/m);
+    assert.match(
+      first.stdout,
+      /^→ clock_now \{"timeZone":"Europe\/Vienna"\}\n✓ clock_now .*\[Europe\/Vienna\]\nIt is .*\[Europe\/Vienna\]\./m,
+    );
+    assert.match(
+      first.stdout,
+      /\nPut a real key: .*\nApply your agent: .*\nOpen the docs: .*http:\/\/127\.0\.0\.1:\d+\/docs\n$/,
+    );
+    assert.ok(existsSync(join(folder.path, 'here', 'acp.db')));
+    const again = await folder.acp(['quickstart', '--once', '--data', 'here']);
+    assert.equal(again.code, 0);
+    assert.match(again.stderr, /agent hello: unchanged, version 1/);
+  });
+
+  test('serves on until a signal, beside a service on the usual port', async (t) => {
+    const folder = createFolder(t);
+    const running = folder.start(['quickstart']);
+    await running.until('Serving until Ctrl-C', 'stderr');
+    const second = createFolder(t);
+    assert.equal((await second.acp(['quickstart', '--once'])).code, 0);
+    running.child.kill('SIGINT');
+    assert.equal((await running.done).code, 0);
+    assert.equal((await second.acp(['quickstart', '--port', '99999'])).code, 2);
+  });
+});
+
+describe('init, doctor, config, db and openapi', () => {
+  test('init writes files that a service starts with, and overwrites nothing', async (t) => {
+    const folder = createFolder(t);
+    const { code, stdout } = await folder.acp(['init', 'mine']);
+    assert.equal(code, 0);
+    assert.match(stdout, /^wrote {2}mine\/service\.yaml\nwrote {2}mine\/agents\/hello\.yaml\n/);
+    const config = ['--config', 'mine/service.yaml'];
+    const doctor = await folder.acp(['doctor', ...config]);
+    assert.equal(doctor.code, 0, doctor.stdout);
+    assert.match(doctor.stdout, /^ok {4}provider {4}demo \(scripted\): .*mine\/scripts\/demo\.yaml$/m);
+    assert.match(doctor.stdout, /^ok {4}tools {7}clock_now$/m);
+    assert.ok(!existsSync(join(folder.path, 'mine', 'data')), 'doctor makes nothing');
+    assert.equal((await folder.acp(['agents', 'apply', '-f', 'mine/agents', ...config])).code, 0);
+    const again = await folder.acp(['init', 'mine']);
+    assert.equal(again.code, 2);
+    assert.match(again.stderr, /exist already; nothing was written/);
+  });
+
+  test('doctor tells every failure and ends with 1', async (t) => {
+    const folder = createFolder(t);
+    folder.write('modules/clock.mjs', 'throw new Error("nope")');
+    const broken = await folder.acp(['doctor', '--json']);
+    assert.equal(broken.code, 1);
+    const findings = JSON.parse(broken.stdout) as { status: string; check: string; message: string }[];
+    assert.deepEqual(
+      findings.filter(({ status }) => status === 'fail').map(({ check }) => check),
+      ['service'],
+    );
+    const wrong = await folder.acp(['doctor', '--set', 'Host:Nonsense=1']);
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.stdout, /^fail {2}config/m);
+  });
+
+  test('config shows sources and no secret', async (t) => {
+    const folder = createFolder(t);
+    const { code, stdout } = await folder.acp(['config'], { env: { Host__AuthToken: 'very-secret-token' } });
+    assert.equal(code, 0);
+    assert.match(stdout, /^Host:AuthToken +"\*\*\*" +\(/m);
+    assert.ok(!stdout.includes('very-secret-token'));
+    assert.equal((await folder.acp(['config', '--set', 'Host:Url=x'])).code, 2);
+    assert.match((await folder.acp(['config', '--example'])).stdout, /Persistence:/);
+  });
+
+  test('db shows, checks and copies the store, also while it is served', async (t) => {
+    const folder = createFolder(t);
+    await folder.acp(['agents', 'apply', '-f', 'hello.yaml']);
+    await folder.serve();
+    const status = JSON.parse((await folder.acp(['db', 'status', '--json'])).stdout) as Record<string, unknown>;
+    assert.equal((status['rows'] as Record<string, number>)['agents'], 1);
+    assert.match((await folder.acp(['db', 'check'])).stdout, /is sound/);
+    const copy = await folder.acp(['db', 'backup', 'copy.db']);
+    assert.deepEqual([copy.code, existsSync(join(folder.path, 'copy.db'))], [0, true]);
+    assert.equal((await folder.acp(['db', 'backup', 'copy.db'])).code, 2);
+    assert.equal((await folder.acp(['db', 'backup', 'copy.db', '--force'])).code, 0);
+    assert.equal((await folder.acp(['db', 'migrate'])).code, 8);
+    const fromCopy = ['--set', 'Service:Persistence:Sqlite:ConnectionString=copy.db'];
+    assert.deepEqual((await folder.acp(['db', 'migrate', ...fromCopy])).stdout, 'The store is up to date.\n');
+    assert.match((await folder.acp(['agents', 'list', ...fromCopy])).stdout, /^hello /m);
+  });
+
+  test('openapi prints the description without a service', async (t) => {
+    const folder = createFolder(t);
+    const { stdout } = await folder.acp(['openapi', '--prefix', '/acp']);
+    const document = JSON.parse(stdout) as { openapi: string };
+    assert.equal(document.openapi, '3.1.0');
+    assert.match((await folder.acp(['openapi', '--yaml'])).stdout, /^openapi: 3\.1\.0$/m);
+  });
+});

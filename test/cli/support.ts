@@ -1,0 +1,156 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import process from 'node:process';
+import type { Readable, Writable } from 'node:stream';
+import type { TestContext } from 'node:test';
+
+const repository = dirname(dirname(import.meta.dirname));
+const program = join(repository, 'src', 'main.ts');
+/** The program is started some hundred times; this halves what each start costs. */
+const compileCache = join(repository, 'node_modules', '.cache', 'acp-tests');
+
+/** Answers that tests need: a tool call, text that takes a while, silence, and a failing provider. */
+const script = `
+rules:
+  - when: { tool: clock_now }
+    reply: { text: "It is {{last}}.", chunkSize: 4, usage: { inputTokens: 30, outputTokens: 8 } }
+  - when: { message: time }
+    reply: { toolCalls: [{ name: clock_now, arguments: { timeZone: UTC } }], usage: { inputTokens: 20, outputTokens: 5 } }
+  - when: { message: slowly }
+    reply: { text: "one two three four five six seven eight nine ten eleven twelve", chunkSize: 4, delay: 40ms }
+  - when: { message: stall }
+    reply: { stall: true }
+  - when: { message: break }
+    reply: { error: { type: provider_error, httpStatus: 500 } }
+  - when: { message: 'weird' }
+    reply: { text: "red \\e[31m bell \\a end" }
+  - reply: { text: "Hello there.", usage: { inputTokens: 10, outputTokens: 3 } }
+`;
+
+const settings = `
+Host:
+  Url: http://127.0.0.1:0
+  LogLevel: error
+  Modules: [./modules/clock.mjs]
+Service:
+  Providers:
+    Scripted: { demo: { File: ./scripts/demo.yaml } }
+  Drain: { Timeout: 2s }
+`;
+
+export const helloAgent = `
+name: hello
+model: { provider: demo, model: demo-1 }
+instructions: Be brief.
+toolNames: [clock_now]
+`;
+
+export interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+
+export interface Running {
+  readonly child: Child;
+  readonly done: Promise<Outcome>;
+  /** Resolves once stdout holds the text; rejects when the program ends before. */
+  until(text: string, stream?: 'stdout' | 'stderr'): Promise<string>;
+}
+
+export interface Folder {
+  readonly path: string;
+  write(file: string, text: string): string;
+  /** Runs `acp` in the folder to its end. */
+  acp(args: readonly string[], options?: RunOptions): Promise<Outcome>;
+  start(args: readonly string[], options?: RunOptions): Running;
+  /** Starts `acp serve` and stops it after the test. */
+  serve(args?: readonly string[]): Promise<{ readonly url: string; readonly running: Running }>;
+}
+
+export interface RunOptions {
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const startProgram = (cwd: string, args: readonly string[], { input, env = {} }: RunOptions): Running => {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd,
+    env: { PATH: process.env['PATH'], HOME: cwd, TZ: 'UTC', NODE_COMPILE_CACHE: compileCache, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8');
+    child[name].on('data', (text: string) => {
+      output[name] += text;
+    });
+  }
+  // A program that ends without reading its input closes the pipe.
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(input ?? '');
+  const done = once(child, 'close').then(([code]: unknown[]) => ({ code: code as number | null, ...output }));
+  return {
+    child,
+    done,
+    until: (text, stream = 'stdout') =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          if (output[stream].includes(text)) resolve(output[stream]);
+        };
+        look();
+        child[stream].on('data', look);
+        done.then(
+          ({ code, stderr }) => reject(new Error(`acp ended with ${code} before "${text}": ${stderr}`)),
+          reject,
+        );
+      }),
+  };
+};
+
+/** A folder with settings, a script and a tool, removed after the test. Every program started in it is stopped. */
+export const createFolder = (t: Pick<TestContext, 'after'>): Folder => {
+  const path = mkdtempSync(join(tmpdir(), 'acp-cli-'));
+  const children = new Set<Child>();
+  const write = (file: string, text: string): string => {
+    const target = join(path, file);
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, text);
+    return target;
+  };
+  write('service.yaml', settings);
+  write('scripts/demo.yaml', script);
+  write('hello.yaml', helloAgent);
+  mkdirSync(join(path, 'modules'));
+  cpSync(join(repository, 'assets', 'samples', 'clock.mjs'), join(path, 'modules', 'clock.mjs'));
+
+  const start = (args: readonly string[], options: RunOptions = {}): Running => {
+    const running = startProgram(path, args, options);
+    children.add(running.child);
+    running.child.once('close', () => children.delete(running.child));
+    return running;
+  };
+  t.after(async () => {
+    for (const child of children) {
+      child.kill('SIGKILL');
+      await once(child, 'close');
+    }
+    rmSync(path, { recursive: true, force: true });
+  });
+  return {
+    path,
+    write,
+    start,
+    acp: (args, options) => start(args, options).done,
+    async serve(args = []) {
+      const running = start(['serve', '--json', ...args]);
+      const line = await running.until('\n');
+      return { url: (JSON.parse(line) as { url: string }).url, running };
+    },
+  };
+};

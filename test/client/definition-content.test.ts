@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parse } from 'yaml';
+import { definitionContent, isSameDefinition } from '../../src/client/definition-content.ts';
+import { definitionYaml } from '../../src/client/definition-yaml.ts';
+
+const written = {
+  name: 'support',
+  model: {
+    provider: 'openai',
+    model: 'gpt-5-mini',
+    responseFormat: { kind: 'jsonschema', schema: { type: 'object' } },
+  },
+  parameters: [{ name: 'city', kind: 'text' }],
+  toolNames: ['find'],
+  metadata: { keep: null, list: [], flag: false },
+};
+
+const stored = {
+  name: 'support',
+  model: {
+    provider: 'openai',
+    model: 'gpt-5-mini',
+    temperature: null,
+    topP: null,
+    maxOutputTokens: null,
+    reasoningEffort: null,
+    providerSettings: {},
+    responseFormat: { kind: 'JsonSchema', schema: { type: 'object' }, schemaName: 'response', schemaDescription: null },
+    fallbacks: [],
+    responseCache: null,
+    allowConcurrentToolCalls: false,
+  },
+  displayName: null,
+  description: null,
+  instructions: null,
+  instructionsByCulture: null,
+  sharedInstructionsName: null,
+  parameters: [{ name: 'city', kind: 'Text', required: false, defaultValue: null, description: null }],
+  toolNames: ['find'],
+  skillNames: [],
+  callableAgentNames: [],
+  subAgents: null,
+  mcpResourceUris: [],
+  harness: null,
+  compaction: null,
+  memory: null,
+  metadata: { keep: null, list: [], flag: false },
+  origin: 'database',
+  version: 7,
+  tenantId: 'default',
+  updatedAt: '2026-01-01T00:00:00.000Z',
+  updatedBy: null,
+  restoredFrom: 3,
+};
+
+describe('what a definition says', () => {
+  test('is the same as written and as stored', () => {
+    assert.ok(isSameDefinition(written, stored));
+    assert.ok(isSameDefinition({ ...written, expectedVersion: 7 }, stored));
+  });
+
+  test('differs with every change that is not only spelling', () => {
+    const changes: Record<string, unknown>[] = [
+      { toolNames: [] },
+      { description: 'x' },
+      { model: { ...written.model, temperature: 0 } },
+      { model: { ...written.model, responseFormat: { ...written.model.responseFormat, schemaName: 'other' } } },
+      { parameters: [{ name: 'city', kind: 'text', required: true }] },
+      { metadata: { keep: null, list: [] } },
+      { harness: {} },
+      { toolnames: ['find'] },
+    ];
+    for (const change of changes)
+      assert.ok(!isSameDefinition({ ...written, ...change }, stored), JSON.stringify(change));
+  });
+
+  test('is compared for bodies of any shape', () => {
+    assert.ok(!isSameDefinition({ name: 'support', model: 'gpt' }, stored));
+    assert.ok(!isSameDefinition({ name: 'support', toolNames: { a: 1 } }, stored));
+  });
+
+  test('comes back from its YAML, long texts and odd words included', () => {
+    const odd = { ...stored, instructions: 'yes\nno: "x"\n\n  - 1\n', description: 'a'.repeat(300), displayName: 'on' };
+    assert.deepEqual(parse(definitionYaml(odd)), definitionContent(odd));
+  });
+});
