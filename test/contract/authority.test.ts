@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { type ApiKeyScope, apiKeyScopes, type Role, roleAtLeast, roles } from '../../src/contract/authority.ts';
+import { type OperationEntry, operationEntries } from '../../src/core/dispatch.ts';
+import { newId } from '../../src/core/ids.ts';
+import { operations } from '../../src/operations.ts';
+import { overHttp } from '../support/app.ts';
+
+const entries = operationEntries(operations).filter(({ operation }) => operation.role !== null);
+const token = 'shared-token-of-the-contract-suite';
+
+/** Parameters that fit every schema and name nothing that exists. */
+const nothing: Readonly<Record<string, string>> = { name: 'nobody', runId: newId(), id: newId(), a: '1', b: '2' };
+
+const bodies: Readonly<Record<string, unknown>> = {
+  'agents.create': { name: 'made', model: { provider: 'demo', model: 'demo-1' } },
+  'agents.validate': { name: 'made', model: { provider: 'demo', model: 'demo-1' } },
+  'agents.rollback': { version: 1 },
+  'agents.estimate': { message: 'Hello' },
+  'runs.start': { message: 'Hello', stream: false },
+  'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },
+};
+
+/** A body that fits; the one of a save has to repeat the name of its path. */
+const bodyFor = (id: string, params: Readonly<Record<string, string>>): unknown =>
+  id === 'agents.save' ? { name: params['name'], model: { provider: 'demo', model: 'demo-1' } } : bodies[id];
+
+const call = (
+  url: string,
+  entry: OperationEntry,
+  credential: string | null,
+  overrides: { body?: string; params?: Record<string, string> } = {},
+) => {
+  const { operation } = entry;
+  const params = { ...nothing, ...overrides.params };
+  const path = operation.path.replace(/\{(\w+)\}/g, (_braces, name: string) => params[name] ?? '');
+  const body = overrides.body ?? (operation.body === undefined ? undefined : JSON.stringify(bodyFor(entry.id, params)));
+  return fetch(url + path, {
+    method: operation.method,
+    headers: {
+      ...(credential === null ? {} : { authorization: `Bearer ${credential}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body }),
+  });
+};
+
+const problemOf = async (response: Response) => {
+  assert.equal(response.headers.get('content-type'), 'application/problem+json');
+  return (await response.json()) as { code: string; status: number; requestId: string; type: string };
+};
+
+overHttp('authority of every operation', async (open, t) => {
+  const app = await open({ host: { AuthToken: token }, token });
+  const keys = new Map<string, string>();
+
+  const makeKey = async (name: string, role: Role, scopes: readonly ApiKeyScope[]): Promise<void> => {
+    const { body } = await app.client.keys.create({ body: { name, role, scopes: [...scopes] } });
+    keys.set(name, body.plaintextKey);
+  };
+  const key = (name: string): string => keys.get(name) ?? assert.fail(`no key ${name}`);
+
+  for (const role of roles) await makeKey(role, role, apiKeyScopes);
+  for (const scope of apiKeyScopes)
+    await makeKey(
+      `without ${scope}`,
+      'Admin',
+      apiKeyScopes.filter((other) => other !== scope),
+    );
+
+  for (const entry of entries) {
+    const { id, operation } = entry;
+    const { role, scope } = operation;
+    if (role === null || scope === null) continue;
+
+    await t.test(`SEC-12 ${id}: no credential and a bad one get the same 401`, async () => {
+      const without = await call(app.url, entry, null);
+      const bad = await call(app.url, entry, 'wrong');
+      for (const response of [without, bad]) {
+        assert.equal(response.status, 401);
+        assert.equal(response.headers.get('www-authenticate'), 'Bearer');
+      }
+      const [first, second] = [await problemOf(without), await problemOf(bad)];
+      assert.deepEqual({ ...first, requestId: '' }, { ...second, requestId: '' });
+      assert.equal(first.code, 'unauthenticated');
+    });
+
+    await t.test(`SEC-19 ${id}: a role below ${role} and a missing ${scope} are 403`, async () => {
+      for (const low of roles.filter((candidate) => !roleAtLeast(candidate, role))) {
+        const response = await call(app.url, entry, key(low));
+        assert.equal(response.status, 403);
+        assert.equal((await problemOf(response)).code, 'insufficient-role');
+      }
+      const response = await call(app.url, entry, key(`without ${scope}`));
+      assert.equal(response.status, 403);
+      assert.equal((await problemOf(response)).code, 'insufficient-scope');
+    });
+
+    await t.test(`SEC-7 ${id}: role ${role} with every scope passes the check`, async () => {
+      const response = await call(app.url, entry, key(role));
+      assert.ok(![401, 403].includes(response.status), `${response.status}`);
+      assert.ok(response.status < 500, `${response.status}`);
+      await response.body?.cancel();
+    });
+
+    if (operation.params !== undefined && id !== 'runs.start')
+      await t.test(`${id}: an id that is not there is 404 with a problem`, async () => {
+        const response = await call(app.url, entry, token);
+        assert.equal(response.status, 404);
+        assert.match((await problemOf(response)).code, /not-found$/);
+      });
+
+    if (operation.body !== undefined)
+      await t.test(`${id}: a broken body is 400 and names what is wrong`, async () => {
+        const malformed = await call(app.url, entry, token, { body: '{"message": ' });
+        assert.equal(malformed.status, 400);
+        assert.equal((await problemOf(malformed)).code, 'malformed-json');
+        const wrong = await call(app.url, entry, token, { body: '[]' });
+        assert.equal(wrong.status, 400);
+        assert.equal((await problemOf(wrong)).code, 'validation-failed');
+      });
+  }
+});
+
+overHttp('SEC-25 another tenant gets 404 for every id, with the body of an unknown one', async (open) => {
+  const app = await open({
+    host: { AuthToken: token, Tenancy: { Enabled: true, AllowHeaderResolution: true } },
+    token,
+    agents: [{ name: 'mine' }],
+  });
+  const reply = await app.client.runs.start({ params: { name: 'mine' }, body: { message: 'Hello', stream: false } });
+  assert.equal(reply.status, 200);
+  const runId = String(reply.headers['x-run-id']);
+  const owned = await app.client.keys.create({ body: { name: 'mine', scopes: ['RunsRead'] } });
+  const made = await fetch(`${app.url}/api/api-keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'x-service-tenant': 'other', 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'theirs', scopes: apiKeyScopes }),
+  });
+  const { plaintextKey } = (await made.json()) as { plaintextKey: string };
+  assert.match(plaintextKey, /^acp_other_/);
+
+  const params = { name: 'mine', runId, id: owned.body.record.id };
+  for (const entry of entries.filter(({ operation }) => operation.params !== undefined)) {
+    const theirs = await call(app.url, entry, plaintextKey, { params });
+    const unknown = await call(app.url, entry, plaintextKey, { params: {} });
+    assert.equal(theirs.status, 404, entry.id);
+    const [first, second] = [await problemOf(theirs), await problemOf(unknown)];
+    assert.deepEqual(Object.keys(first), Object.keys(second), entry.id);
+    assert.equal(first.code, second.code, entry.id);
+  }
+  for (const path of ['/api/agents', '/api/runs', '/api/api-keys']) {
+    const list = (await (
+      await fetch(app.url + path, { headers: { authorization: `Bearer ${plaintextKey}` } })
+    ).json()) as { name?: string }[];
+    assert.deepEqual(
+      list.filter(({ name }) => name !== 'theirs'),
+      [],
+      path,
+    );
+  }
+});
