@@ -12,7 +12,7 @@ export interface JobWorkerOptions {
 
 export interface JobWorker {
   start(): void;
-  /** Looks for jobs now; called when one is queued in this process. */
+  /** Looks for jobs now; called when one is queued in this process. Nothing happens before the start. */
   wake(): void;
   /** Takes no more jobs; those in progress go on. */
   stop(): void;
@@ -36,7 +36,8 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
   let renewal: NodeJS.Timeout | null = null;
   let looking = false;
   let lookAgain = false;
-  let stopped = false;
+  // Before its start a worker takes nothing: a process that only queues jobs has one too.
+  let takes = false;
 
   const fullLanes = (): string[] =>
     Object.entries(options.maxConcurrentJobsPerLane)
@@ -85,7 +86,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
   };
 
   const look = async (): Promise<void> => {
-    for (let limit = claimLimit(); limit > 0 && !stopped; limit = claimLimit()) {
+    for (let limit = claimLimit(); limit > 0 && takes; limit = claimLimit()) {
       const lanes = { only: options.lanes.length > 0 ? options.lanes : null, full: fullLanes() };
       const jobs = await queue.claim(options.owner, now(), now() + options.leaseDurationMs, limit, lanes);
       for (const job of jobs) take(job);
@@ -94,7 +95,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
   };
 
   function wake(): void {
-    if (stopped) return;
+    if (!takes) return;
     if (looking) {
       lookAgain = true;
       return;
@@ -116,7 +117,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
   };
 
   const stop = (): void => {
-    stopped = true;
+    takes = false;
     if (poll !== null) clearInterval(poll);
   };
 
@@ -125,6 +126,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
       return running.size;
     },
     start() {
+      takes = true;
       poll = setInterval(wake, options.pollIntervalMs);
       poll.unref();
       renewal = setInterval(() => {

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { forEachTransport, overHttp } from '../../support/app.ts';
+import { followToEnd, Gate, listRuns, post, refusal, start, waitingSetup } from './run-calls.ts';
+
+const once = (key: string, more: Record<string, string> = {}) => ({ headers: { 'idempotency-key': key, ...more } });
+
+forEachTransport('RUN-18 a repeat gets the stored answer and starts nothing', async (open) => {
+  const { client } = await open({ agents: [{ name: 'helper' }] });
+  const first = await start(client, 'helper', 'Hi', once('k'));
+  const second = await start(client, 'helper', 'Hi', once('k'));
+  assert.equal(second.status, first.status);
+  assert.deepEqual(second.body, first.body);
+  assert.equal(first.headers['idempotency-replayed'], undefined);
+  assert.equal(second.headers['idempotency-replayed'], 'true');
+  assert.equal(second.headers['x-run-id'], first.headers['x-run-id']);
+  assert.equal(second.headers['content-type'], first.headers['content-type']);
+  assert.equal((await listRuns(client)).length, 1);
+  const other = await start(client, 'helper', 'Hi', once('k2'));
+  assert.notEqual(other.headers['x-run-id'], first.headers['x-run-id']);
+});
+
+forEachTransport('RUN-18 a queued run is accepted once', async (open) => {
+  const { client } = await open({ agents: [{ name: 'helper' }] });
+  const options = once('k', { prefer: 'respond-async' });
+  const first = await start(client, 'helper', 'Hi', options);
+  await followToEnd(client, first.headers['x-run-id'] ?? '');
+  const second = await start(client, 'helper', 'Hi', options);
+  assert.equal(second.status, 202);
+  assert.deepEqual(second.body, first.body);
+  for (const name of ['location', 'preference-applied', 'x-run-id'])
+    assert.equal(second.headers[name], first.headers[name], name);
+  assert.equal(second.headers['idempotency-replayed'], 'true');
+  assert.equal((await listRuns(client)).length, 1);
+});
+
+forEachTransport('RUN-18 the same key with another request is refused', async (open) => {
+  const { client } = await open({ agents: [{ name: 'helper' }, { name: 'other' }] });
+  await start(client, 'helper', 'Hi', once('k'));
+  for (const call of [start(client, 'helper', 'Ho', once('k')), start(client, 'other', 'Hi', once('k'))]) {
+    const problem = await refusal(call);
+    assert.deepEqual([problem.status, problem.code], [422, 'idempotency-key-reused']);
+  }
+  assert.equal((await listRuns(client)).length, 1);
+});
+
+overHttp('RUN-18 the raw body counts, not what it means', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const headers = { 'idempotency-key': 'k' };
+  const first = await post(app, '/api/agents/helper/run', '{"message":"Hi"}', headers);
+  assert.equal(first.status, 200);
+  const spaced = await post(app, '/api/agents/helper/run', '{ "message": "Hi" }', headers);
+  assert.equal(spaced.status, 422);
+  const again = await post(app, '/api/agents/helper/run', '{"message":"Hi"}', headers);
+  assert.equal(again.headers.get('idempotency-replayed'), 'true');
+  assert.equal(again.headers.get('content-type'), 'application/json');
+  assert.equal(await again.text(), await first.text());
+});
+
+forEachTransport('RUN-18 while the first request is in progress a repeat is told so', async (open) => {
+  const gate = new Gate();
+  const app = await open(waitingSetup(gate));
+  const first = start(app.client, 'helper', 'wait', once('k'));
+  await gate.reached;
+  const problem = await refusal(start(app.client, 'helper', 'wait', once('k')));
+  assert.deepEqual([problem.status, problem.code, problem.retryAfterMs], [409, 'idempotency-in-progress', 1000]);
+  const reused = await refusal(start(app.client, 'helper', 'other', once('k')));
+  assert.equal(reused.code, 'idempotency-key-reused');
+  gate.open();
+  const { body } = await first;
+  assert.deepEqual((await start(app.client, 'helper', 'wait', once('k'))).body, body);
+});
+
+forEachTransport('RUN-18 of two requests at the same moment one runs', async (open) => {
+  const { client } = await open({ agents: [{ name: 'helper' }] });
+  const results = await Promise.allSettled([1, 2, 3, 4].map(() => start(client, 'helper', 'Hi', once('k'))));
+  const answers = results.flatMap((result) =>
+    result.status === 'fulfilled' ? [result.value.headers['x-run-id']] : [],
+  );
+  assert.equal(new Set(answers).size, 1);
+  for (const result of results)
+    if (result.status === 'rejected') assert.equal(result.reason.code, 'idempotency-in-progress');
+  assert.equal((await listRuns(client)).length, 1);
+});
+
+forEachTransport('RUN-18 a key is 1 to MaxKeyLength characters', async (open) => {
+  const { client } = await open({ service: { Idempotency: { MaxKeyLength: 8 } }, agents: [{ name: 'helper' }] });
+  for (const key of ['', 'x'.repeat(9)]) {
+    const problem = await refusal(start(client, 'helper', 'Hi', once(key)));
+    assert.deepEqual([problem.status, problem.code], [400, 'idempotency-key-invalid']);
+  }
+  assert.equal((await start(client, 'helper', 'Hi', once('x'.repeat(8)))).status, 200);
+  assert.equal((await listRuns(client)).length, 1);
+});
+
+forEachTransport('RUN-18 keys can be switched off, and then the header is refused, not ignored', async (open) => {
+  const { client } = await open({ service: { Idempotency: { Enabled: false } }, agents: [{ name: 'helper' }] });
+  const problem = await refusal(start(client, 'helper', 'Hi', once('k')));
+  assert.deepEqual([problem.status, problem.code], [501, 'idempotency-disabled']);
+  assert.deepEqual(await listRuns(client), []);
+});
+
+forEachTransport('RUN-19 an answer that is not a success frees the key', async (open) => {
+  const app = await open({
+    script: [{ when: { message: 'fail' }, reply: { error: 'provider_error' } }, { reply: { text: 'Hello.' } }],
+    agents: [{ name: 'helper' }],
+  });
+  const refused = await refusal(start(app.client, 'nobody', 'Hi', once('k')));
+  assert.equal(refused.code, 'agent-not-found');
+  const failed = await refusal(start(app.client, 'helper', 'fail', once('k')));
+  assert.equal(failed.code, 'provider-error');
+  const answered = await start(app.client, 'helper', 'Hi', once('k'));
+  assert.equal(answered.headers['idempotency-replayed'], undefined);
+  assert.equal((await listRuns(app.client)).length, 2);
+});
+
+forEachTransport('RUN-19 keys belong to their tenant', async (open) => {
+  const app = await open({
+    service: { Providers: {} },
+    host: {
+      AuthToken: 'shared-token-0123456789',
+      Tenancy: { Enabled: true, AllowHeaderResolution: true },
+    },
+    token: 'shared-token-0123456789',
+    agents: [{ name: 'helper' }],
+  });
+  await start(app.client, 'helper', 'Hi', once('k'));
+  const [key] = app.rows<{ tenant_id: string; key: string }>('select tenant_id, key from service_idempotency_keys');
+  assert.deepEqual(key, { tenant_id: 'default', key: 'k' });
+});
