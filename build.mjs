@@ -58,8 +58,8 @@ const withoutDevtools = {
   },
 };
 
-/** Built-in modules that bring TLS or processes with them, which a command that prints help never uses. */
-const costly = new Set(['node:child_process', 'node:http', 'node:https', 'node:net', 'node:tls']);
+/** Built-in modules that bring OpenSSL, sockets or processes with them, which a command that prints help never uses. */
+const costly = new Set(['node:child_process', 'node:crypto', 'node:http', 'node:https', 'node:net', 'node:tls']);
 
 /** A stand-in that loads the module when one of its members is read; the bundle runs on the Node that builds it. */
 const memberwise = (path) => {
