@@ -81,7 +81,8 @@ const zsh = (places: readonly Place[], globals: readonly Option[]): string[] => 
   ...wordCases(places, globals, (words) => `candidates=(${words})`),
   '  compadd -a candidates || _files',
   '}',
-  'compdef _acp acp',
+  // Run as a completion function of its own file at the first use, sourced otherwise.
+  `if [[ "\${funcstack[1]}" == _acp ]]; then _acp "$@"; else compdef _acp acp; fi`,
 ];
 
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;

@@ -98,6 +98,14 @@ async function* storeFindings(session: Session, config: LoadedConfig): AsyncGene
 const listed = (check: string, names: readonly string[], none: string): Finding =>
   finding('ok', check, names.length === 0 ? none : names.join(', '));
 
+const keySections = { openai: 'OpenAI', anthropic: 'Anthropic', google: 'Google' } as const;
+
+/** True for a provider that answers nothing without a key; others may take their credential from elsewhere. */
+const lacksKey = (name: string, { values }: LoadedConfig): boolean => {
+  if (!Object.hasOwn(keySections, name)) return false;
+  return values.Service.Providers[keySections[name as keyof typeof keySections]]?.ApiKey === null;
+};
+
 function* partFindings(
   { providers, tools, modules, codeAgents }: AppDescription,
   config: LoadedConfig,
@@ -106,7 +114,9 @@ function* partFindings(
     yield finding('warn', 'providers', 'none; no agent can run until one is set up under Service:Providers');
   for (const { name, kind } of providers) {
     const script = config.values.Service.Providers.Scripted[name]?.File;
-    yield finding('ok', 'provider', `${name} (${kind})${script === undefined ? '' : `: ${script}`}`);
+    if (lacksKey(name, config))
+      yield finding('warn', 'provider', `${name} (${kind}) has no ApiKey; its runs will fail`);
+    else yield finding('ok', 'provider', `${name} (${kind})${script === undefined ? '' : `: ${script}`}`);
   }
   yield listed('tools', tools, 'none');
   yield listed('modules', modules, 'none');

@@ -35,6 +35,48 @@ describe('agents apply', () => {
     assert.equal(versions.length, 2);
   });
 
+  test('is idempotent for a definition that uses every field', async (t) => {
+    const folder = createFolder(t);
+    folder.write(
+      'full.yaml',
+      `
+name: base
+model: { provider: demo, model: m }
+instructions: "Shared {{city}}"
+parameters: [{ name: city, kind: text, defaultValue: Wien }]
+---
+name: full
+displayName: Full
+description: Uses every field
+instructions: "Own {{city}}"
+instructionsByCulture: { de: "Eigene {{city}}" }
+sharedInstructionsName: base
+model:
+  provider: demo
+  model: m
+  temperature: 0
+  topP: 1
+  maxOutputTokens: 100
+  reasoningEffort: low
+  providerSettings: { demo.seed: 1, demo.empty: [] }
+  responseFormat: { kind: jsonschema, schema: { type: object, properties: {} } }
+  fallbacks: [{ provider: demo, model: other }]
+  allowConcurrentToolCalls: true
+parameters:
+  - { name: city, kind: TEXT, required: true, description: A city }
+  - { name: count, kind: number, defaultValue: "3" }
+toolNames: [clock_now]
+callableAgentNames: [base]
+subAgents: { childDeadlineMs: 1000 }
+metadata: { owner: null, tags: [], nested: { flag: false } }
+`,
+    );
+    const apply = () => folder.acp(['agents', 'apply', '-f', 'full.yaml', '--json']);
+    const first = await apply();
+    assert.deepEqual(summary(first.stdout), ['created base 1', 'created full 1'], first.stdout);
+    assert.deepEqual(summary((await apply()).stdout), ['unchanged base 1', 'unchanged full 1']);
+  });
+
   test('takes folders, files and stdin, many documents each, and what is called comes first', async (t) => {
     const folder = createFolder(t);
     folder.write('agents/a.yaml', agent('chief', 'callableAgentNames: [worker, clerk]'));

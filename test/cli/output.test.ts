@@ -61,18 +61,26 @@ describe('tables', () => {
     assert.equal(
       renderTable(rows, columns, { style: plain }),
       [
-        'ID   NAME                     TOTAL TOKENS  DURATION  ERROR TYPE  OK',
-        'a1   東京                     12            1.23s     -           yes',
-        'b22  plain name that is long  -             1m 0s     tool_error  no',
+        'ID   NAME                     TOKENS  DURATION  ERROR TYPE  OK',
+        'a1   東京                     12      1.23s     -           yes',
+        'b22  plain name that is long  -       1m 0s     tool_error  no',
         '',
       ].join('\n'),
     );
   });
 
-  test('fit the terminal by cutting the widest column, never the first', () => {
-    const text = renderTable(rows, columns, { style: plain, width: 60 });
-    for (const line of text.trimEnd().split('\n')) assert.ok(textWidth(line) <= 60, line);
-    assert.match(text, /^b22 {2}plain name th… /m);
+  test('fit the terminal by cutting headings, then the widest column, never the first', () => {
+    const text = renderTable(rows, columns, { style: plain, width: 54 });
+    for (const line of text.trimEnd().split('\n')) assert.ok(textWidth(line) <= 54, line);
+    assert.match(text, /^b22 {2}plain name that… /m);
+  });
+
+  test('leave out empty columns and shorten times before anything is cut', () => {
+    const times = [{ id: 'x', none: null, at: '2020-03-01T14:05:09.000Z', name: 'something' }];
+    const wide = renderTable(times, ['id', 'none', 'at', 'name'], { style: plain, width: 80 });
+    assert.match(wide, /^ID {2}NONE {2}AT {19}NAME$/m);
+    const narrow = renderTable(times, ['id', 'none', 'at', 'name'], { style: plain, width: 28 });
+    assert.match(narrow, /^ID {2}AT {11}NAME\nx {3}0[23]-\d\d \d\d:05 {2}something$/m);
   });
 });
 

@@ -125,6 +125,15 @@ describe('init, doctor, config, db and openapi', () => {
       findings.filter(({ status }) => status === 'fail').map(({ check }) => check),
       ['service'],
     );
+    const keyless = await folder.acp([
+      'doctor',
+      '--set',
+      'Host:Modules=[]',
+      '--set',
+      'Service:Providers:OpenAI:Timeout=30s',
+    ]);
+    assert.equal(keyless.code, 0);
+    assert.match(keyless.stdout, /^warn {2}provider {4}openai .*has no ApiKey/m);
     const wrong = await folder.acp(['doctor', '--set', 'Host:Nonsense=1']);
     assert.equal(wrong.code, 1);
     assert.match(wrong.stdout, /^fail {2}config/m);

@@ -64,6 +64,7 @@ describe('runs tail', () => {
     const first = await folder.serve();
     await folder.acp(['agents', 'apply', '-f', 'hello.yaml']);
     const tail = folder.start(['runs', 'tail', '--json', '--url', first.url]);
+    await tail.until('waiting for runs', 'stderr');
     await folder.acp(['run', 'hello', 'hi']);
     await tail.until('run.completed');
     first.running.child.kill('SIGTERM');

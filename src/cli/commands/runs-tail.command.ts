@@ -108,10 +108,11 @@ const tailAll = async (
     }
   };
 
-  if (!globals.json) terminal.note(terminal.noteStyle.dim('waiting for runs; Ctrl-C ends'));
   for (let isFirst = true; ; isFirst = false) {
     try {
       waiting.push(...(await look()));
+      // From here on no run is missed.
+      if (isFirst) terminal.note(terminal.noteStyle.dim('waiting for runs; Ctrl-C ends'));
     } catch (error) {
       // A service that was never there is told at once; one that restarts is waited for.
       if (isFirst || !passesByItself(error)) throw error;

@@ -7,6 +7,12 @@ export const formatTime = (time: string): string => {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 };
 
+/** The same for a narrow column: `14:05:09` of today, else `03-01 14:05`. */
+export const shortTime = (localTime: string, now: Date): string => {
+  const [day = '', time = ''] = localTime.split(' ');
+  return day === formatTime(now.toISOString()).slice(0, 10) ? time : `${day.slice(5)} ${time.slice(0, 5)}`;
+};
+
 /** `84ms`, `1.25s`, `3m 20s`, `2h 5m`. */
 export const formatDuration = (milliseconds: number): string => {
   if (milliseconds < 1000) return `${Math.round(milliseconds)}ms`;
