@@ -192,20 +192,22 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
       event: 'error',
       data: JSON.stringify({ code: error.type.replaceAll('_', '-'), errorType: error.type, message: error.message }),
     });
-  const closed = ports.journal.closed({
-    id: run.id,
-    tenantId: run.plan.tenantId,
-    status: ending.status,
-    completedAt: now,
-    agentVersion: run.plan.agent.version,
-    modelProvider: run.target.provider.name,
-    modelId: run.target.model,
-    usage,
-    cost: run.cost,
-    error,
-    eventCount: run.log.nextSequence + 1,
-  });
-  const result = await run.log.close(type, members, [...sessionStatements(run, ports, ending), ...closed]);
+  const result = await run.log.close(type, members, (eventCount) => [
+    ...sessionStatements(run, ports, ending),
+    ...ports.journal.closed({
+      id: run.id,
+      tenantId: run.plan.tenantId,
+      status: ending.status,
+      completedAt: now,
+      agentVersion: run.plan.agent.version,
+      modelProvider: run.target.provider.name,
+      modelId: run.target.model,
+      usage,
+      cost: run.cost,
+      error,
+      eventCount,
+    }),
+  ]);
   if (result === 'conflict') {
     const conflict = new RunFailure(
       'Infrastructure',

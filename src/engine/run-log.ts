@@ -49,8 +49,11 @@ interface Flight {
   readonly closing: Closing | null;
 }
 
+/** What is stored with the terminal event; `eventCount` is what the stored log then holds. */
+export type ClosingStatements = (eventCount: number) => readonly Statement[];
+
 interface Closing {
-  readonly statements: readonly Statement[];
+  readonly statements: ClosingStatements;
   readonly resolve: (result: CloseResult) => void;
 }
 
@@ -78,6 +81,7 @@ export class RunLog implements LazyUnit {
   #lastDeltaAt = 0;
   #lastDeltaMessage = '';
   #timer: NodeJS.Timeout | null = null;
+  readonly #opened = Promise.withResolvers<void>();
   readonly #listeners = new Map<Listener, () => void>();
 
   constructor(ports: RunLogPorts, options: RunLogOptions) {
@@ -110,6 +114,11 @@ export class RunLog implements LazyUnit {
 
   get recording(): boolean {
     return this.#recording;
+  }
+
+  /** Settled with the first commit: the run's row can be read from then on, unless it could not be written. */
+  get opened(): Promise<void> {
+    return this.#opened.promise;
   }
 
   append(type: string, members: Readonly<Record<string, unknown>>): void {
@@ -158,11 +167,7 @@ export class RunLog implements LazyUnit {
    * The terminal event and what is stored with it, in one unit. `conflict`: a conditional statement did not hold,
    * nothing of the unit was written, and the log waits for another `close`.
    */
-  close(
-    type: string,
-    members: Readonly<Record<string, unknown>>,
-    statements: readonly Statement[],
-  ): Promise<CloseResult> {
+  close(type: string, members: Readonly<Record<string, unknown>>, statements: ClosingStatements): Promise<CloseResult> {
     this.append(type, members);
     return new Promise((resolve) => {
       this.#closing = { statements, resolve };
@@ -181,9 +186,9 @@ export class RunLog implements LazyUnit {
     this.#waiters = [];
     this.#closing = null;
     if (!this.#recording) return closing === null ? [] : this.#lastWords(closing, events);
-    const unit = [...statements, ...(closing?.statements ?? [])];
     const first = events[0];
     const last = events.at(-1);
+    const unit = [...statements, ...(closing?.statements((last?.sequence ?? -1) + 1) ?? [])];
     if (first !== undefined && last !== undefined)
       unit.push(this.#ports.packStatement(this.runId, first.sequence, last.sequence, encodePack(events)));
     return unit;
@@ -193,6 +198,7 @@ export class RunLog implements LazyUnit {
     const flight = this.#flight;
     this.#flight = null;
     if (flight === null) return;
+    this.#opened.resolve();
     for (const waiter of flight.waiters) waiter.resolve();
     if (this.#recording) this.#storedNext += flight.events.length;
     this.#deliver(flight.events);
@@ -203,6 +209,7 @@ export class RunLog implements LazyUnit {
     const flight = this.#flight;
     this.#flight = null;
     if (flight === null) return;
+    this.#opened.resolve();
     if (flight.closing !== null && error instanceof ConditionFailedError) {
       // Everything but the terminal event is logged again by the close that follows.
       this.#next -= 1;
@@ -258,8 +265,10 @@ export class RunLog implements LazyUnit {
   #lastWords(closing: Closing, events: readonly LoggedEvent[]): readonly Statement[] {
     const terminal = events.at(-1);
     if (!this.#options.recording || terminal === undefined) return [];
-    const pack = encodePack([terminal]);
-    return [...closing.statements, this.#ports.packStatement(this.runId, this.#storedNext, this.#storedNext, pack)];
+    const at = this.#storedNext;
+    // A run whose row was never written gets no log either: nobody would ever find it, or remove it.
+    const log = at === 0 ? [] : [this.#ports.packStatement(this.runId, at, at, encodePack([terminal]))];
+    return [...closing.statements(at + 1), ...log];
   }
 
   #end(closing: Closing): void {

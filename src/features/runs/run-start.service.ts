@@ -292,6 +292,9 @@ export const createRunStart = (deps: RunStartDeps) => {
       });
     const run = deps.engine.start(await plan(context, input.params.name, input.body, mode));
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
-    return { status: 200, stream: run.log.source(), headers: runHeaders(deps, run.id) };
+    const stream = run.log.source();
+    // The head of the answer names the run: whoever has read it finds the run, also after a crash.
+    await run.log.opened;
+    return { status: 200, stream, headers: runHeaders(deps, run.id) };
   };
 };
