@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { closed, JsonValue, nullable, oneOf, sessionIdPattern, Uuid } from './schema.ts';
 
-export const concurrencyPolicies = ['Reject', 'Enqueue', 'Interrupt', 'Rollback'] as const;
+const concurrencyPolicies = ['Reject', 'Enqueue', 'Interrupt', 'Rollback'] as const;
 export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number];
 
 const maxDocumentBytes = 262_144;

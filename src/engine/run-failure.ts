@@ -55,7 +55,7 @@ export interface StoredRunError {
 const variable = /"[^"]*"|'[^']*'|[0-9a-f]{8}-[0-9a-f-]{27,}|\d+(\.\d+)?/gi;
 
 /** 16 hex digits that are equal for occurrences of one fault. */
-export const fingerprint = (errorClass: string, type: string, message: string): string =>
+const fingerprint = (errorClass: string, type: string, message: string): string =>
   createHash('sha256')
     .update(`${errorClass}\n${type}\n${message.replace(variable, '')}`)
     .digest('hex')

@@ -222,6 +222,12 @@ export class RunLog implements LazyUnit {
     if (this.#recording) this.#ports.recordingFailed(this.runId, this.#storedNext === 0 ? 'start' : 'event', error);
     this.#recording = false;
     for (const waiter of flight.waiters) waiter.reject(error);
+    if (flight.closing !== null && flight.closing.kept.length > 0 && !flight.closing.keptOnly) {
+      this.#events = [...flight.events, ...this.#events];
+      this.#closing = { ...flight.closing, keptOnly: true };
+      this.#schedule();
+      return;
+    }
     this.#deliver(flight.events);
     if (flight.closing !== null) this.#end(flight.closing);
   }

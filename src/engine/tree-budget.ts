@@ -67,5 +67,4 @@ export class TreeBudget {
   }
 }
 
-export const budgetExceeded = (message: string): RunFailure =>
-  new RunFailure('QuotaExceeded', 'budget_exceeded', message);
+const budgetExceeded = (message: string): RunFailure => new RunFailure('QuotaExceeded', 'budget_exceeded', message);

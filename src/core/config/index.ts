@@ -2,7 +2,7 @@ export { renderEffective } from './effective-render.ts';
 export { renderExampleYaml } from './example-render.ts';
 export { type AccessFacts, type ConfigInput, type LoadedConfig, loadConfig, remoteAccessProblem } from './load.ts';
 export { ConfigError, type ConfigProblem, describeProblems } from './problem.ts';
-export { type ConfigSource, describeSource } from './raw-value.ts';
+export type { ConfigSource } from './raw-value.ts';
 export { renderConfigurationReference } from './reference-render.ts';
 export type { Expansion } from './references.ts';
 export type { Config } from './schema.ts';

@@ -6,7 +6,7 @@ import type { RunCost, RunRecord, RunTreeCost, RunUsage } from './runs.schema.ts
 
 const time = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
 
-export type UsageRow = Pick<
+type UsageRow = Pick<
   RunRow,
   | 'input_tokens'
   | 'output_tokens'
@@ -18,7 +18,7 @@ export type UsageRow = Pick<
 >;
 
 /** Null when the provider reported nothing. */
-export const usageOf = (row: UsageRow): RunUsage | null => {
+const usageOf = (row: UsageRow): RunUsage | null => {
   const usage = {
     inputTokens: row.input_tokens,
     outputTokens: row.output_tokens,

@@ -29,7 +29,7 @@ export const runErrorClasses = [
   'Infrastructure',
 ] as const;
 export type RunErrorClass = (typeof runErrorClasses)[number];
-export const finishReasons = ['Stop', 'Length', 'ToolCalls', 'ContentFilter', 'Iterations'] as const;
+const finishReasons = ['Stop', 'Length', 'ToolCalls', 'ContentFilter', 'Iterations'] as const;
 export type FinishReason = (typeof finishReasons)[number];
 
 const count = () => nullable(Type.Integer());
@@ -160,7 +160,7 @@ export const RunEvent = Type.Object(
 );
 export type RunEvent = Static<typeof RunEvent> & { readonly [member: string]: Json };
 
-export const ToolCallUsage = Type.Object({
+const ToolCallUsage = Type.Object({
   unit: Type.String(),
   quantity: Type.Number(),
   cost: amount(),

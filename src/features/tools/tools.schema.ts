@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { JsonValue, nullable, oneOf } from '../../contract/schema.ts';
 
-export const toolEffects = ['Read', 'Write', 'Destructive', 'External'] as const;
+const toolEffects = ['Read', 'Write', 'Destructive', 'External'] as const;
 
 export const ToolDescriptor = Type.Object(
   {

@@ -11,7 +11,7 @@ import { compatibleSurface, openAIChatSurface, responsesSurface } from './surfac
 import type { Surface } from './surfaces/surface.ts';
 import { createConnectionPool } from './transport/connection-pool.ts';
 
-export { ModelCallError, type ModelErrorClass, type ModelErrorType, modelErrorTypes } from './model-error.ts';
+export { ModelCallError, type ModelErrorClass, type ModelErrorType } from './model-error.ts';
 export type {
   ModelCall,
   ModelCatalogEntry,

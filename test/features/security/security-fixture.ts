@@ -59,8 +59,15 @@ export const createHouse = async (
     anonymousIsPossible: anonymousIsPossible(all),
     storage: { provider: 'Memory', persistent: storage.persistent },
     jobWorkerEnabled: () => true,
+    probeStore: () => storage.probe(),
+    migrating: false,
+    lifecycle: { draining: false },
+    now: () => clock.now,
   });
-  const dispatch = createDispatch({ keys: keyOperations, meta: metaOperations }, { keys: security.keys, ...platform });
+  const dispatch = createDispatch(
+    { keys: keyOperations, meta: metaOperations },
+    { keys: security.keys, meta: platform.meta },
+  );
   const { identity } = security;
 
   const call = async (
