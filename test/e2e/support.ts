@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import process from 'node:process';
+import { setTimeout as pause } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { stringify } from 'yaml';
+import { environment } from '../../src/core/environment.ts';
+
+type Settings = Readonly<Record<string, unknown>>;
+
+const root = resolve(import.meta.dirname, '../..');
+const built = environment()['ACP_E2E_BINARY'];
+
+/**
+ * What is started as `acp`: the sources, or with the variable ACP_E2E_BINARY a bundle (`dist/acp.mjs`) or an
+ * executable (`dist/acp`).
+ */
+const program: readonly [command: string, ...args: string[]] =
+  built === undefined || built === ''
+    ? [process.execPath, join(root, 'src/main.ts')]
+    : /\.m?js$/.test(built)
+      ? [process.execPath, resolve(root, built)]
+      : [resolve(root, built)];
+
+export interface Finished {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface LogLine {
+  readonly level: string;
+  readonly message: string;
+  readonly [field: string]: unknown;
+}
+
+/** `acp serve` as a process of its own. */
+export interface ServiceProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** Resolves when the process has ended and all of its output is here. */
+  readonly ended: Promise<Finished>;
+  log(): readonly LogLine[];
+  stderr(): string;
+  signal(name: NodeJS.Signals): void;
+  /** SIGKILL: no handler runs, nothing is flushed. */
+  kill(): Promise<Finished>;
+  /** SIGTERM. */
+  stop(): Promise<Finished>;
+}
+
+export interface SiteSetup {
+  /** Settings below `Service:`. */
+  readonly service?: Settings;
+  /** Settings below `Host:`. */
+  readonly host?: Settings;
+  /** Rules of the scripted provider `demo`. */
+  readonly script?: readonly Settings[];
+  /** Folder of the store; default `data` below the site's folder. */
+  readonly dataFolder?: string;
+}
+
+export interface StartOptions {
+  readonly args?: readonly string[];
+  /** User id of the process; only the superuser may choose. */
+  readonly uid?: number;
+}
+
+/** A folder with a configuration and a store, the processes that work on it, and what they leave behind. */
+export interface Site {
+  readonly folder: string;
+  readonly storePath: string;
+  /** Starts the service on a free port and waits for its address. */
+  serve(options?: StartOptions): Promise<ServiceProcess>;
+  /** Any command, to its end; also a `serve` that is expected to fail. */
+  acp(args: readonly string[], options?: StartOptions): Promise<Finished>;
+  /** Rows of the store file on a connection of the test's own, while it is served or not. */
+  rows<T = Record<string, unknown>>(sql: string, ...parameters: readonly unknown[]): T[];
+  /** `acp db check` has nothing to say. */
+  checkStore(): Promise<void>;
+  /** Ends the processes that still run, each by its own id, and removes all files. */
+  close(): Promise<void>;
+}
+
+const lines = (text: string): LogLine[] =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as LogLine);
+
+const finished = (
+  child: ChildProcess,
+): { readonly text: { stdout: string; stderr: string }; ended: Promise<Finished> } => {
+  const text = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name]?.setEncoding('utf8').on('data', (part: string) => {
+      text[name] += part;
+    });
+  const ended = once(child, 'close').then(
+    ([code, signal]): Finished => ({ ...text, code: code as number | null, signal: signal as NodeJS.Signals | null }),
+  );
+  return { text, ended };
+};
+
+const writeConfig = (folder: string, setup: SiteSetup): string => {
+  const storePath = join(setup.dataFolder ?? join(folder, 'data'), 'acp.db');
+  const { Providers, ...service } = (setup.service ?? {}) as { Providers?: Settings } & Settings;
+  writeFileSync(join(folder, 'script.yaml'), stringify({ rules: setup.script ?? [{ reply: { text: 'Hello.' } }] }));
+  const config = {
+    Service: {
+      Persistence: { Sqlite: { ConnectionString: storePath } },
+      Providers: { Scripted: { demo: { File: './script.yaml' } }, ...Providers },
+      ...service,
+    },
+    Host: { Url: 'http://127.0.0.1:0', ...setup.host },
+  };
+  writeFileSync(join(folder, 'service.yaml'), stringify(config));
+  return storePath;
+};
+
+/** Opens a site; the caller closes it when its tests are over. */
+export const openSite = (setup: SiteSetup = {}): Site => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'acp-faults-')));
+  const storePath = writeConfig(folder, setup);
+  const home = join(folder, 'home');
+  mkdirSync(home);
+  const children = new Set<ChildProcess>();
+  const { PATH = '' } = environment();
+
+  const start = (args: readonly string[], { uid }: StartOptions) => {
+    const [command, ...first] = program;
+    const child = spawn(command, [...first, ...args], {
+      cwd: folder,
+      env: { PATH, HOME: home, NO_COLOR: '1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...(uid === undefined ? {} : { uid, gid: uid }),
+    });
+    children.add(child);
+    child.once('close', () => children.delete(child));
+    return { child, ...finished(child) };
+  };
+
+  const acp: Site['acp'] = (args, options = {}) => start(args, options).ended;
+
+  return {
+    folder,
+    storePath,
+    acp,
+    async serve(options = {}) {
+      const { child, text, ended } = start(['serve', '--json', ...(options.args ?? [])], options);
+      const stdout = child.stdout;
+      assert.ok(stdout !== null);
+      while (!text.stdout.includes('\n')) {
+        const event = await Promise.race([ended, once(stdout, 'data')]);
+        if (!Array.isArray(event)) throw new Error(`acp serve ended with ${event.code}: ${event.stderr}`);
+      }
+      const { url, pid } = JSON.parse(text.stdout) as { url: string; pid: number };
+      const signal = (name: NodeJS.Signals): void => void child.kill(name);
+      const end = (name: NodeJS.Signals): Promise<Finished> => {
+        signal(name);
+        return ended;
+      };
+      return {
+        url,
+        pid,
+        ended,
+        signal,
+        log: () => lines(text.stderr),
+        stderr: () => text.stderr,
+        kill: () => end('SIGKILL'),
+        stop: () => end('SIGTERM'),
+      };
+    },
+    rows: <T>(sql: string, ...parameters: readonly unknown[]) => {
+      const database = new Database(storePath, { readonly: true, timeout: 5000 });
+      try {
+        return database.prepare(sql).all(...parameters) as T[];
+      } finally {
+        database.close();
+      }
+    },
+    async checkStore() {
+      const { code, stdout, stderr } = await acp(['db', 'check', '--json']);
+      assert.equal(code, 0, stdout + stderr);
+      assert.deepEqual((JSON.parse(stdout) as { findings: unknown }).findings, []);
+    },
+    async close() {
+      await Promise.all(
+        [...children].map((child) => {
+          const closed = once(child, 'close');
+          child.kill('SIGKILL');
+          return closed;
+        }),
+      );
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+};
+
+/** Asks again until the answer is there. Bounded only by the test's own timeout: being slow is no failure. */
+export const until = async <T>(
+  ask: () => Promise<T | null | undefined | false> | T | null | undefined | false,
+): Promise<T> => {
+  for (;;) {
+    const answer = await ask();
+    if (answer !== null && answer !== undefined && answer !== false) return answer;
+    await pause(20);
+  }
+};
