@@ -1,0 +1,33 @@
+import type { Goal, Memory, Starts } from './report.ts';
+import type { Measurement } from './throughput.ts';
+
+const BYTES_PER_MB = 1_000_000;
+
+/** What the service promises, compared with what was measured; a goal that was not measured is left out. */
+export const judge = (
+  measurements: readonly Measurement[],
+  memory: readonly Memory[],
+  starts: Starts | null,
+): Goal[] => {
+  const acp = (answer: 'sse' | 'json', concurrency: number): Measurement | undefined =>
+    measurements.find(
+      (measured) =>
+        measured.target === 'acp' &&
+        !measured.tools &&
+        measured.answer === answer &&
+        measured.concurrency === concurrency,
+    );
+  const atLeast = (name: string, measured: number | undefined, limit: number): Goal[] =>
+    measured === undefined ? [] : [{ name, measured, limit, unit: '', met: measured >= limit }];
+  const atMost = (name: string, measured: number | undefined, limit: number, unit: string): Goal[] =>
+    measured === undefined || Number.isNaN(measured) ? [] : [{ name, measured, limit, unit, met: measured <= limit }];
+  const after = memory.find(({ name }) => name === 'acp')?.afterBytes;
+  return [
+    ...atLeast('runs/s to (b), SSE, 16 at once, at least', acp('sse', 16)?.ratio, 0.6),
+    ...atLeast('runs/s to (b), JSON, 16 at once, at least', acp('json', 16)?.ratio, 0.5),
+    ...atMost('added to the first token, 1 at once, p50', acp('sse', 1)?.addedFirstTokenMs, 1.5, 'ms'),
+    ...atMost('memory after load', after === undefined ? undefined : after / BYTES_PER_MB, 200, 'MB'),
+    ...atMost('acp --help', starts?.helpMs, 150, 'ms'),
+    ...atMost('acp serve, until it listens', starts?.listeningMs, 700, 'ms'),
+  ];
+};

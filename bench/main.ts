@@ -1,0 +1,173 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import process from 'node:process';
+import { judge } from './goals.ts';
+import { type Options, readOptions, usage } from './options.ts';
+import { peakResidentBytes, residentBytes } from './process-usage.ts';
+import { profileAcp, profileText } from './profile.ts';
+import { type Memory, type Results, reportText, type Starts } from './report.ts';
+import {
+  builtProgram,
+  type Program,
+  programAt,
+  type Server,
+  startAcp,
+  startSimulator,
+  startYardstick,
+  stopServersAtExit,
+  timeCommand,
+} from './servers.ts';
+import { median } from './statistics.ts';
+import { measureSession, measureStoredRun, type SessionTurn, type StoredRun } from './storage-growth.ts';
+import { type Measurement, measureThroughput } from './throughput.ts';
+import { acpCall, acpFolder, createAgents, temporaryFolder, yardstickCall } from './workspace.ts';
+
+const root = join(import.meta.dirname, '..');
+const STORED_RUNS_PER_SECOND_OF_LOAD = 400;
+
+// The table goes to stdout, so that it can be kept; what is going on goes to stderr.
+const note = (text: string): void => void process.stderr.write(`  ${text}\n`);
+
+const throughput = async (
+  folder: string,
+  program: Program,
+  simulator: Server,
+  options: Options,
+): Promise<{ measurements: Measurement[]; memory: Memory[] }> => {
+  const yardstick = await startYardstick(simulator, join(folder, 'yardstick.db'), folder);
+  const { cwd } = acpFolder(folder, 'load', simulator);
+  const acp = await startAcp(program, cwd);
+  const watched = [simulator, yardstick, acp].map((server) => ({ server, before: residentBytes(server.pid) }));
+  await createAgents(acp);
+  const measurements = await measureThroughput({ simulator, yardstick, acp }, options, note);
+  const memory = watched.map(({ server, before }) => ({
+    name: server.name,
+    beforeBytes: before,
+    afterBytes: residentBytes(server.pid),
+    peakBytes: peakResidentBytes(server.pid),
+  }));
+  await Promise.all([yardstick.stop(), acp.stop()]);
+  return { measurements, memory };
+};
+
+const storage = async (
+  folder: string,
+  program: Program,
+  simulator: Server,
+  options: Options,
+): Promise<{ storedRuns: StoredRun[]; session: SessionTurn[] }> => {
+  const runs = Math.ceil(options.seconds * STORED_RUNS_PER_SECOND_OF_LOAD);
+  const file = join(folder, 'yardstick-stored.db');
+  note(`storage of ${runs} runs each`);
+  const storedRuns = [
+    await measureStoredRun(
+      {
+        target: '(b) yardstick',
+        tools: false,
+        store: file,
+        start: () => startYardstick(simulator, file, folder),
+        call: (server) => yardstickCall(server, 'sse'),
+      },
+      runs,
+    ),
+  ];
+  for (const tools of [false, true]) {
+    const { cwd, store } = acpFolder(folder, tools ? 'stored-tools' : 'stored', simulator);
+    const first = await startAcp(program, cwd);
+    await createAgents(first);
+    await first.stop();
+    const start = (): Promise<Server> => startAcp(program, cwd);
+    const call = (server: Server) => acpCall(server, 'sse', tools);
+    storedRuns.push(await measureStoredRun({ target: '(c) acp', tools, store, start, call }, runs));
+  }
+  if (options.turns === 0) return { storedRuns, session: [] };
+  note(`a session of ${options.turns} turns`);
+  const { cwd, store } = acpFolder(folder, 'session', simulator);
+  const acp = await startAcp(program, cwd);
+  await createAgents(acp);
+  const session = await measureSession(acp, store, options.turns);
+  await acp.stop();
+  return { storedRuns, session };
+};
+
+const starts = async (folder: string, program: Program, simulator: Server, count: number): Promise<Starts | null> => {
+  if (count === 0) return null;
+  note(`${count} starts`);
+  const { cwd } = acpFolder(folder, 'starts', simulator);
+  const helpMs: number[] = [];
+  const listeningMs: number[] = [];
+  // The first start makes the store and fills caches; it is not counted.
+  for (let index = 0; index <= count; index += 1) {
+    const help = await timeCommand(program, ['--help'], cwd);
+    const server = await startAcp(program, cwd);
+    await server.stop();
+    if (index > 0) {
+      helpMs.push(help);
+      listeningMs.push(server.startMs);
+    }
+  }
+  return { helpMs: median(helpMs), listeningMs: median(listeningMs), starts: count };
+};
+
+const benchmark = async (options: Options, folder: string): Promise<Results> => {
+  const program = options.acp === undefined ? builtProgram() : programAt(options.acp);
+  const [loadBefore = 0] = loadavg();
+  const simulator = await startSimulator(folder);
+  const { measurements, memory } = await throughput(folder, program, simulator, options);
+  const { storedRuns, session } = await storage(folder, program, simulator, options);
+  const started = await starts(folder, program, simulator, options.starts);
+  await simulator.stop();
+  const [cpu] = cpus();
+  return {
+    date: new Date().toISOString(),
+    machine: `${cpus().length} × ${cpu?.model.trim() ?? 'unknown processor'}`,
+    node: process.versions.node,
+    loadBefore,
+    program: `${program.kind} ${relative(root, program.path)}`,
+    rounds: options.rounds,
+    seconds: options.seconds,
+    measurements,
+    memory,
+    storedRuns,
+    session,
+    starts: started,
+    goals: judge(measurements, memory, started),
+  };
+};
+
+const profile = async (options: Options, folder: string): Promise<void> => {
+  const simulator = await startSimulator(folder);
+  for (const [answer, tools] of [
+    ['sse', false],
+    ['json', false],
+    ['sse', true],
+  ] as const) {
+    note(`profile of ${answer}${tools ? ' with a tool call' : ''}`);
+    const settings = { answer, tools, acp: options.acp, results: dirname(options.json) };
+    console.log(profileText(await profileAcp(folder, simulator, settings)));
+  }
+  await simulator.stop();
+};
+
+const main = async (): Promise<void> => {
+  const options = readOptions(process.argv.slice(2), join(root, 'bench', 'results', 'latest.json'));
+  if (options === null) {
+    console.log(usage);
+    return;
+  }
+  stopServersAtExit();
+  const folder = temporaryFolder();
+  if (options.profile) return profile(options, folder);
+  const results = await benchmark(options, folder);
+  mkdirSync(dirname(options.json), { recursive: true });
+  writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
+  console.log(reportText(results));
+};
+
+try {
+  await main();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exit(1);
+}

@@ -1,0 +1,65 @@
+import { parseArgs } from 'node:util';
+
+export interface Options {
+  readonly rounds: number;
+  /** Length of one measurement; a round has one for each target, answer and concurrency. */
+  readonly seconds: number;
+  readonly concurrency: readonly number[];
+  readonly turns: number;
+  readonly starts: number;
+  readonly json: string;
+  readonly acp: string | undefined;
+  readonly profile: boolean;
+}
+
+export const usage = `npm run bench -- [options]
+
+  --quick               fewer and shorter rounds, a shorter session: an idea of the numbers in half a minute
+  --seconds <n>         length of one measurement (default 1.5)
+  --rounds <n>          measurements of each kind; their median counts (default 5)
+  --concurrency <list>  such as 1,16,64 (the default)
+  --turns <n>           turns of the long session (default 500; 0: none)
+  --starts <n>          starts of the program that are timed (default 9; 0: none)
+  --acp <path>          program to measure (default dist/acp, else dist/acp.mjs)
+  --json <path>         file for the results (default bench/results/latest.json)
+  --cpu-prof            profile acp under streamed load at concurrency 16 instead, and sum its time by layer
+`;
+
+const positive = (name: string, text: string, least = 1): number => {
+  const value = Number(text);
+  if (!(value >= least)) throw new Error(`--${name} must be a number of at least ${least}`);
+  return value;
+};
+
+/** Null: the help was asked for. Throws on options that do not exist or make no sense. */
+export const readOptions = (args: readonly string[], defaultJson: string): Options | null => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      help: { type: 'boolean', short: 'h', default: false },
+      quick: { type: 'boolean', default: false },
+      seconds: { type: 'string' },
+      rounds: { type: 'string' },
+      concurrency: { type: 'string', default: '1,16,64' },
+      turns: { type: 'string' },
+      starts: { type: 'string' },
+      acp: { type: 'string' },
+      json: { type: 'string', default: defaultJson },
+      'cpu-prof': { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return null;
+  const defaults = values.quick
+    ? { seconds: '0.5', rounds: '3', turns: '100', starts: '3' }
+    : { seconds: '1.5', rounds: '5', turns: '500', starts: '9' };
+  return {
+    seconds: positive('seconds', values.seconds ?? defaults.seconds, 0.1),
+    rounds: positive('rounds', values.rounds ?? defaults.rounds),
+    concurrency: values.concurrency.split(',').map((text) => positive('concurrency', text)),
+    turns: positive('turns', values.turns ?? defaults.turns, 0),
+    starts: positive('starts', values.starts ?? defaults.starts, 0),
+    json: values.json,
+    acp: values.acp,
+    profile: values['cpu-prof'],
+  };
+};

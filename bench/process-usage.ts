@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+
+// Linux reports processor time to user space in hundredths of a second, whatever the kernel's own clock.
+const MS_PER_TICK = 10;
+
+const read = (pid: number, file: string): string | null => {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    // Another system than Linux, or a kernel that does not tell: the column stays empty.
+    return null;
+  }
+};
+
+const field = (text: string | null, name: string): number =>
+  Number(text?.match(new RegExp(`^${name}:\\s+(\\d+)`, 'm'))?.[1] ?? Number.NaN);
+
+/** Processor time of all threads so far, in milliseconds; NaN where it cannot be known, as with the others here. */
+export const cpuMs = (pid: number): number => {
+  // The name in parentheses may hold spaces; utime and stime are the 12th and 13th fields after it.
+  const fields = read(pid, 'stat')?.split(') ').at(-1)?.split(' ') ?? [];
+  return (Number(fields[11] ?? Number.NaN) + Number(fields[12] ?? Number.NaN)) * MS_PER_TICK;
+};
+
+const BYTES_PER_KIB = 1024;
+
+/** Resident memory now, and the most it has been. */
+export const residentBytes = (pid: number): number => field(read(pid, 'status'), 'VmRSS') * BYTES_PER_KIB;
+export const peakResidentBytes = (pid: number): number => field(read(pid, 'status'), 'VmHWM') * BYTES_PER_KIB;
+
+/** Bytes that the process has given to storage: sockets do not count, log and checkpoint both do. */
+export const writtenBytes = (pid: number): number => field(read(pid, 'io'), 'write_bytes');

@@ -1,0 +1,174 @@
+import type { SessionTurn, StoredRun } from './storage-growth.ts';
+import type { Measurement } from './throughput.ts';
+
+export interface Memory {
+  readonly name: string;
+  readonly beforeBytes: number;
+  readonly afterBytes: number;
+  readonly peakBytes: number;
+}
+
+export interface Starts {
+  readonly helpMs: number;
+  readonly listeningMs: number;
+  readonly starts: number;
+}
+
+export interface Goal {
+  readonly name: string;
+  readonly measured: number;
+  readonly limit: number;
+  readonly unit: string;
+  readonly met: boolean;
+}
+
+export interface Results {
+  readonly date: string;
+  readonly machine: string;
+  readonly node: string;
+  /** Processes that wanted to run in the minute before; near 0 on a machine that does nothing else. */
+  readonly loadBefore: number;
+  readonly program: string;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly measurements: readonly Measurement[];
+  readonly memory: readonly Memory[];
+  readonly storedRuns: readonly StoredRun[];
+  readonly session: readonly SessionTurn[];
+  readonly starts: Starts | null;
+  readonly goals: readonly Goal[];
+}
+
+type Cell = string | number;
+
+const number = (value: number, digits = 0): string => (Number.isFinite(value) ? value.toFixed(digits) : '–');
+const mebibytes = (bytes: number): string => number(bytes / 1_048_576, 0);
+
+/** Columns as wide as their longest cell; the first one to the left, numbers to the right. */
+const table = (head: readonly string[], rows: readonly (readonly Cell[])[]): string => {
+  const all = [head, ...rows].map((row) => row.map(String));
+  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+};
+
+const names = { simulator: '(a) simulator', yardstick: '(b) yardstick', acp: '(c) acp' };
+
+const measurementRows = (measurements: readonly Measurement[]): Cell[][] =>
+  measurements.map((measured) => [
+    `${names[measured.target]}, ${measured.answer === 'sse' ? 'SSE' : 'JSON'}${measured.tools ? ', a tool call' : ''}`,
+    measured.concurrency,
+    number(measured.runsPerSecond),
+    measured.target === 'simulator' ? '–' : number(measured.ratio, 2),
+    number(measured.p50Ms, 2),
+    number(measured.p99Ms, 2),
+    measured.answer === 'sse' ? number(measured.firstTokenMs, 2) : '–',
+    measured.answer === 'sse' && measured.target !== 'simulator' ? number(measured.addedFirstTokenMs, 2) : '–',
+    number(measured.cpuMsPerRun, 2),
+    measured.target === 'simulator' ? '–' : number(measured.cpuRatio, 2),
+  ]);
+
+const section = (title: string, text: string): string => `${title}\n\n${text}\n`;
+
+const startText = (starts: Starts | null): string[] =>
+  starts === null
+    ? []
+    : [
+        section(
+          `Starts (median of ${starts.starts})`,
+          table(
+            ['', 'ms'],
+            [
+              ['acp --help', number(starts.helpMs)],
+              ['acp serve, until it listens', number(starts.listeningMs)],
+            ],
+          ),
+        ),
+      ];
+
+const storedText = (stored: readonly StoredRun[]): string =>
+  table(
+    ['per run', 'rows', 'bytes of values', 'bytes of the file', 'bytes given to storage', 'rows by table'],
+    stored.map((run) => [
+      `${run.target}${run.tools ? ', a tool call' : ''}`,
+      number(run.rows, 1),
+      number(run.valueBytes),
+      number(run.fileBytes),
+      number(run.writtenBytes),
+      Object.entries(run.rowsByTable)
+        .map(([name, rows]) => `${name} ${number(rows, rows % 1 === 0 ? 0 : 2)}`)
+        .join(', '),
+    ]),
+  );
+
+const goalText = (goals: readonly Goal[]): string =>
+  table(
+    ['Goal', 'measured', 'limit', ''],
+    goals.map((goal) => [
+      goal.name,
+      `${number(goal.measured, 2)} ${goal.unit}`.trim(),
+      `${goal.limit} ${goal.unit}`.trim(),
+      goal.met ? 'met' : 'MISSED',
+    ]),
+  );
+
+export const reportText = (results: Results): string =>
+  [
+    `${results.machine}, Node ${results.node}, load before the start ${number(results.loadBefore, 1)}`,
+    `acp: ${results.program}; medians of ${results.rounds} rounds of ${results.seconds} s for each line\n`,
+    section(
+      'Load: 20 text chunks; ratio and added time are taken within each round; (b) never has a tool call',
+      table(
+        [
+          '',
+          'at once',
+          'runs/s',
+          'to (b)',
+          'p50 ms',
+          'p99 ms',
+          'first token ms',
+          'added to (a)',
+          'CPU ms/run',
+          'CPU to (b)',
+        ],
+        measurementRows(results.measurements),
+      ),
+    ),
+    section(
+      'Memory, MiB',
+      table(
+        ['', 'before', 'after load', 'peak'],
+        results.memory.map(({ name, beforeBytes, afterBytes, peakBytes }) => [
+          name,
+          mebibytes(beforeBytes),
+          mebibytes(afterBytes),
+          mebibytes(peakBytes),
+        ]),
+      ),
+    ),
+    section('Storage', storedText(results.storedRuns)),
+    ...(results.session.length === 0
+      ? []
+      : [
+          section(
+            'One session (medians of ten turns)',
+            table(
+              ['turn', 'bytes of values', 'bytes given to storage', 'ms'],
+              results.session.map((turn) => [
+                turn.turn,
+                number(turn.valueBytes),
+                number(turn.writtenBytes),
+                number(turn.durationMs, 2),
+              ]),
+            ),
+          ),
+        ]),
+    ...startText(results.starts),
+    goalText(results.goals),
+  ].join('\n');
