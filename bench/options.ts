@@ -14,7 +14,7 @@ export interface Options {
 
 export const usage = `npm run bench -- [options]
 
-  --quick               fewer and shorter rounds, a shorter session: an idea of the numbers in half a minute
+  --quick               fewer and shorter rounds, a shorter session: an idea of the numbers in one minute
   --seconds <n>         length of one measurement (default 1.5)
   --rounds <n>          measurements of each kind; their median counts (default 5)
   --concurrency <list>  such as 1,16,64 (the default)
