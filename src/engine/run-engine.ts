@@ -192,22 +192,23 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
       event: 'error',
       data: JSON.stringify({ code: error.type.replaceAll('_', '-'), errorType: error.type, message: error.message }),
     });
-  const result = await run.log.close(type, members, (eventCount) => [
-    ...sessionStatements(run, ports, ending),
-    ...ports.journal.closed({
-      id: run.id,
-      tenantId: run.plan.tenantId,
-      status: ending.status,
-      completedAt: now,
-      agentVersion: run.plan.agent.version,
-      modelProvider: run.target.provider.name,
-      modelId: run.target.model,
-      usage,
-      cost: run.cost,
-      error,
-      eventCount,
-    }),
-  ]);
+  const result = await run.log.close(type, members, {
+    kept: sessionStatements(run, ports, ending),
+    recorded: (eventCount) =>
+      ports.journal.closed({
+        id: run.id,
+        tenantId: run.plan.tenantId,
+        status: ending.status,
+        completedAt: now,
+        agentVersion: run.plan.agent.version,
+        modelProvider: run.target.provider.name,
+        modelId: run.target.model,
+        usage,
+        cost: run.cost,
+        error,
+        eventCount,
+      }),
+  });
   if (result === 'conflict') {
     const conflict = new RunFailure(
       'Infrastructure',

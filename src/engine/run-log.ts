@@ -49,12 +49,18 @@ interface Flight {
   readonly closing: Closing | null;
 }
 
-/** What is stored with the terminal event; `eventCount` is what the stored log then holds. */
-export type ClosingStatements = (eventCount: number) => readonly Statement[];
+/** What is stored with the terminal event. */
+export interface ClosingWrites {
+  /** Part of the recording, left out where that is off or has ended; `eventCount` is what the stored log then holds. */
+  recorded(eventCount: number): readonly Statement[];
+  /** What the conversation keeps of the turn: written in any case. */
+  readonly kept: readonly Statement[];
+}
 
-interface Closing {
-  readonly statements: ClosingStatements;
+interface Closing extends ClosingWrites {
   readonly resolve: (result: CloseResult) => void;
+  /** The second attempt after a store failure: without what the recording may have broken. */
+  readonly keptOnly: boolean;
 }
 
 /**
@@ -76,6 +82,8 @@ export class RunLog implements LazyUnit {
   #scheduled = false;
   #recording: boolean;
   #closing: Closing | null = null;
+  /** Nothing follows the terminal event, whoever still holds the log. */
+  #closed = false;
   #ended = false;
   #held: HeldDelta | null = null;
   #lastDeltaAt = 0;
@@ -122,6 +130,7 @@ export class RunLog implements LazyUnit {
   }
 
   append(type: string, members: Readonly<Record<string, unknown>>): void {
+    if (this.#closed) return;
     this.#releaseHeld();
     const text = JSON.stringify(members);
     this.#push(type, text, text);
@@ -129,6 +138,7 @@ export class RunLog implements LazyUnit {
 
   /** Streamed text. The first delta of a message goes out at once, the following ones at most every 20 ms. */
   delta(type: DeltaType, messageId: string, text: string): void {
+    if (this.#closed) return;
     const held = this.#held;
     if (held !== null) {
       if (held.type === type && held.messageId === messageId) {
@@ -167,10 +177,11 @@ export class RunLog implements LazyUnit {
    * The terminal event and what is stored with it, in one unit. `conflict`: a conditional statement did not hold,
    * nothing of the unit was written, and the log waits for another `close`.
    */
-  close(type: string, members: Readonly<Record<string, unknown>>, statements: ClosingStatements): Promise<CloseResult> {
+  close(type: string, members: Readonly<Record<string, unknown>>, writes: ClosingWrites): Promise<CloseResult> {
     this.append(type, members);
+    this.#closed = true;
     return new Promise((resolve) => {
-      this.#closing = { statements, resolve };
+      this.#closing = { ...writes, resolve, keptOnly: false };
       this.#schedule();
     });
   }
@@ -185,10 +196,11 @@ export class RunLog implements LazyUnit {
     this.#statements = [];
     this.#waiters = [];
     this.#closing = null;
-    if (!this.#recording) return closing === null ? [] : this.#lastWords(closing, events);
+    if (!this.#recording) return closing === null ? [] : [...closing.kept, ...this.#lastWords(closing, events)];
     const first = events[0];
     const last = events.at(-1);
-    const unit = [...statements, ...(closing?.statements((last?.sequence ?? -1) + 1) ?? [])];
+    const unit = [...statements];
+    if (closing !== null) unit.push(...closing.kept, ...closing.recorded((last?.sequence ?? -1) + 1));
     if (first !== undefined && last !== undefined)
       unit.push(this.#ports.packStatement(this.runId, first.sequence, last.sequence, encodePack(events)));
     return unit;
@@ -212,6 +224,7 @@ export class RunLog implements LazyUnit {
     this.#opened.resolve();
     if (flight.closing !== null && error instanceof ConditionFailedError) {
       // Everything but the terminal event is logged again by the close that follows.
+      this.#closed = false;
       this.#next -= 1;
       this.#events = [...flight.events.slice(0, -1), ...this.#events];
       this.#statements = [...flight.statements, ...this.#statements];
@@ -270,11 +283,11 @@ export class RunLog implements LazyUnit {
   // After a store failure the terminal state is tried once more, so that the next reader finds a closed run.
   #lastWords(closing: Closing, events: readonly LoggedEvent[]): readonly Statement[] {
     const terminal = events.at(-1);
-    if (!this.#options.recording || terminal === undefined) return [];
+    if (!this.#options.recording || closing.keptOnly || terminal === undefined) return [];
     const at = this.#storedNext;
     // A run whose row was never written gets no log either: nobody would ever find it, or remove it.
     const log = at === 0 ? [] : [this.#ports.packStatement(this.runId, at, at, encodePack([terminal]))];
-    return [...closing.statements(at + 1), ...log];
+    return [...closing.recorded(at + 1), ...log];
   }
 
   #end(closing: Closing): void {

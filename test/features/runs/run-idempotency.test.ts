@@ -113,17 +113,24 @@ forEachTransport('RUN-19 an answer that is not a success frees the key', async (
   assert.equal((await listRuns(app.client)).length, 2);
 });
 
-forEachTransport('RUN-19 keys belong to their tenant', async (open) => {
-  const app = await open({
-    service: { Providers: {} },
-    host: {
-      AuthToken: 'shared-token-0123456789',
-      Tenancy: { Enabled: true, AllowHeaderResolution: true },
-    },
-    token: 'shared-token-0123456789',
-    agents: [{ name: 'helper' }],
-  });
+forEachTransport('RUN-19 a mark that nobody renews lapses, and so does an answer after its day', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const runIdOf = async (): Promise<string | undefined> =>
+    (await start(app.client, 'helper', 'Hi', once('k'))).headers['x-run-id'];
+  const first = await runIdOf();
+  app.change("update service_idempotency_keys set status = null, locked_until = ? where key = 'k'", Date.now() - 1);
+  const second = await runIdOf();
+  assert.notEqual(second, first);
+  assert.equal(await runIdOf(), second);
+  app.change("update service_idempotency_keys set created_at = ? where key = 'k'", Date.now() - 86_400_001);
+  assert.notEqual(await runIdOf(), second);
+});
+
+forEachTransport('RUN-19 who repeats a request must be allowed to make it', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
   await start(app.client, 'helper', 'Hi', once('k'));
-  const [key] = app.rows<{ tenant_id: string; key: string }>('select tenant_id, key from service_idempotency_keys');
-  assert.deepEqual(key, { tenant_id: 'default', key: 'k' });
+  const { body } = await app.client.keys.create({ body: { name: 'r', role: 'Reader', scopes: ['RunsRead'] } });
+  const reader = await app.clientFor(body.plaintextKey);
+  const problem = await refusal(start(reader, 'helper', 'Hi', once('k')));
+  assert.deepEqual([problem.status, problem.code], [403, 'insufficient-role']);
 });
