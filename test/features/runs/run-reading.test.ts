@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict';
+import { forEachTransport, overHttp } from '../../support/app.ts';
+import { getRun, listRuns, refusal, runJson, runStream, start } from './run-calls.ts';
+
+const unknownId = '0190b6a2-0000-7000-8000-000000000000';
+
+const callsChild = [
+  {
+    when: { tool: 'call_child' },
+    reply: { text: 'The child said {{last}}', usage: { inputTokens: 7, outputTokens: 3 } },
+  },
+  {
+    when: { message: 'delegate' },
+    reply: {
+      toolCalls: [
+        { name: 'call_child', arguments: { message: 'one' } },
+        { name: 'call_child', arguments: { message: 'two' } },
+      ],
+      usage: { inputTokens: 5, outputTokens: 1 },
+    },
+  },
+  { reply: { text: 'Yes.', usage: { inputTokens: 2, outputTokens: 1 } } },
+];
+
+const family = [{ name: 'child' }, { name: 'boss', callableAgentNames: ['child'] }];
+
+forEachTransport('RUN-34 the list is newest first, of roots, and paged', async (open) => {
+  const { client } = await open({ agents: [{ name: 'helper' }] });
+  const ids: string[] = [];
+  for (let index = 0; index < 5; index += 1) ids.unshift((await runJson(client, 'helper', 'Hi')).runId);
+  const idsOf = async (query: Parameters<typeof listRuns>[1]) => (await listRuns(client, query)).map((run) => run.id);
+  assert.deepEqual(await idsOf({}), ids);
+  assert.deepEqual(await idsOf({ skip: 1, take: 2 }), ids.slice(1, 3));
+  assert.deepEqual(await idsOf({ skip: -7 }), ids, 'a negative skip is 0');
+  assert.deepEqual(await idsOf({ take: 0 }), ids.slice(0, 1), 'take is at least 1');
+  assert.deepEqual(await idsOf({ take: -3 }), ids.slice(0, 1));
+  assert.deepEqual(await idsOf({ take: 100_000 }), ids, 'and at most 200, never refused');
+  assert.deepEqual(await idsOf({ skip: 99 }), []);
+});
+
+forEachTransport('RUN-34 pages hold 50 runs by default and 200 at most', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  await runJson(app.client, 'helper', 'Hi');
+  const [{ id = '' } = {}] = await listRuns(app.client);
+  app.change(
+    `insert into service_runs (id, tenant_id, agent_name, kind, status, created_at, is_streaming, depth, child_run_count, event_count)
+     with recursive n(i) as (select 1 union all select i + 1 from n where i < 210)
+     select printf('%s%04d', substr(?, 1, 32), i), 'default', 'helper', 'Agent', 'Completed', i, 0, 0, 0, 0 from n`,
+    id,
+  );
+  assert.equal((await listRuns(app.client)).length, 50);
+  assert.equal((await listRuns(app.client, { take: 500 })).length, 200);
+});
+
+forEachTransport('RUN-35 filters are exact, and all of them count', async (open) => {
+  const app = await open({
+    script: [{ when: { message: 'fail' }, reply: { error: 'provider_error' } }, { reply: { text: 'Hello.' } }],
+    agents: [{ name: 'helper' }, { name: 'other' }],
+  });
+  const first = await runJson(app.client, 'helper', { message: 'Hi', sessionId: 's' });
+  await refusal(start(app.client, 'helper', { message: 'fail', sessionId: 's', stream: false }));
+  const third = await runJson(app.client, 'other', 'Hi');
+  const found = async (query: Parameters<typeof listRuns>[1]) =>
+    (await listRuns(app.client, query)).map((run) => run.id);
+  const [, failed = ''] = await found({});
+  assert.deepEqual(await found({ agentName: 'helper' }), [failed, first.runId]);
+  assert.deepEqual(await found({ agentName: 'help' }), []);
+  assert.deepEqual(await found({ status: 'Failed' }), [failed]);
+  assert.deepEqual(await found({ status: 'failed' as never }), [failed], 'words are compared without case');
+  assert.deepEqual(await found({ sessionId: 's', status: 'Completed' }), [first.runId]);
+  assert.deepEqual(await found({ errorType: 'provider_error' }), [failed]);
+  assert.deepEqual(await found({ errorType: 'provider_error', agentName: 'other' }), []);
+  assert.deepEqual(await found({ kind: 'Agent' }), [third.runId, failed, first.runId]);
+  assert.deepEqual(await found({ kind: 'Workflow' }), []);
+  assert.deepEqual(await found({ userId: 'nobody' }), []);
+  for (const query of [
+    { status: 'Done' },
+    { kind: 'Chat' },
+    { startedAfter: 'yesterday' },
+    { parentRunId: 'x' },
+    { take: 'x' },
+  ]) {
+    const problem = await refusal(listRuns(app.client, query as never));
+    assert.deepEqual([problem.status, problem.code], [400, 'validation-failed'], JSON.stringify(query));
+  }
+  assert.equal((await listRuns(app.client, { unknown: '1' } as never)).length, 3, 'an unknown parameter is ignored');
+});
+
+forEachTransport(
+  'RUN-35 startedAfter is exclusive, and a run that has not started counts by its creation',
+  async (open) => {
+    const app = await open({ service: { Scheduling: { RunWorker: false } }, agents: [{ name: 'helper' }] });
+    await runJson(app.client, 'helper', 'Hi');
+    await start(app.client, 'helper', 'Hi', { headers: { prefer: 'respond-async' } });
+    const [queued, started] = await listRuns(app.client);
+    app.change('update service_runs set started_at = 5000, created_at = 1000 where started_at is not null');
+    app.change('update service_runs set created_at = 6000 where started_at is null');
+    const found = async (ms: number) =>
+      (await listRuns(app.client, { startedAfter: new Date(ms).toISOString() })).map((run) => run.id);
+    assert.deepEqual(await found(4999), [queued?.id, started?.id]);
+    assert.deepEqual(await found(5000), [queued?.id]);
+    assert.deepEqual(await found(6000), []);
+    assert.equal((await listRuns(app.client, { startedAfter: '1970-01-01T02:00:05+02:00' })).length, 1, 'any offset');
+  },
+);
+
+forEachTransport('RUN-35 RUN-36 labels are found by key and value, or by key', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const scopes = ['RunsRead', 'RunsWrite'] as const;
+  const ids: Record<string, string> = {};
+  for (const name of ['batch', 'night:shift']) {
+    const { body } = await app.client.keys.create({ body: { name, role: 'Operator', scopes: [...scopes] } });
+    ids[name] = (await runJson(await app.clientFor(body.plaintextKey), 'helper', 'Hi')).runId;
+  }
+  await runJson(app.client, 'helper', 'Hi');
+  const found = async (label: string) => (await listRuns(app.client, { label })).map((run) => run.id);
+  assert.deepEqual(await found('apiKey:batch'), [ids['batch']]);
+  assert.deepEqual(await found('apiKey:night:shift'), [ids['night:shift']], 'the first colon splits');
+  assert.deepEqual(await found('apiKey'), [ids['night:shift'], ids['batch']]);
+  for (const label of ['apiKey:', 'apikey:batch', 'other', ':batch', 'a"b', 'a.b:c', "a'b", '$', 'é\\'])
+    assert.deepEqual(await found(label), [], label);
+});
+
+forEachTransport(
+  'RUN-34 RUN-37 RUN-38 children are listed on demand, and the tree is the same from every member',
+  async (open) => {
+    const { client } = await open({ script: callsChild, agents: family });
+    const { runId } = await runStream(client, 'boss', 'delegate');
+    await runJson(client, 'child', 'alone');
+    const all = await listRuns(client, { includeChildren: true });
+    assert.equal(all.length, 4);
+    assert.equal((await listRuns(client)).length, 2);
+    const children = await listRuns(client, { parentRunId: runId });
+    assert.deepEqual(
+      children.map((run) => [run.agentName, run.parentRunId, run.rootRunId, run.depth]),
+      [
+        ['child', runId, runId, 1],
+        ['child', runId, runId, 1],
+      ],
+    );
+    const root = await getRun(client, runId);
+    assert.deepEqual(await listRuns(client, { rootRunId: runId }), [...children, root]);
+    assert.deepEqual([root.parentRunId, root.rootRunId, root.depth, root.childRunCount], [null, null, 0, 2]);
+    for (const id of [runId, children[0]?.id ?? ''])
+      assert.deepEqual((await client.runs.tree({ params: { runId: id } })).body, [root, ...children.toReversed()]);
+    const { inputTokens, outputTokens, totalTokens, cachedInputTokens } = root.treeUsage ?? {};
+    assert.deepEqual(
+      [inputTokens, outputTokens, totalTokens, cachedInputTokens],
+      [5 + 7 + 2 + 2, 1 + 3 + 1 + 1, 22, null],
+    );
+    assert.deepEqual([root.usage?.inputTokens, root.usage?.outputTokens], [12, 4]);
+    assert.deepEqual(children[0]?.treeUsage, children[0]?.usage);
+    assert.deepEqual(root.treeCost, {
+      inputCost: null,
+      outputCost: null,
+      cachedInputCost: null,
+      totalCost: null,
+      currency: null,
+      runsWithUnknownPricing: 3,
+    });
+  },
+);
+
+forEachTransport('RUN-37 a tree is cut at 200 runs, by depth and start', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const { runId } = await runJson(app.client, 'helper', 'Hi');
+  app.change(
+    `insert into service_runs (id, tenant_id, agent_name, kind, status, created_at, started_at, is_streaming, parent_run_id,
+       root_run_id, depth, child_run_count, event_count)
+     with recursive n(i) as (select 1 union all select i + 1 from n where i < 210)
+     select printf('%s%04d', substr(?, 1, 32), i), 'default', 'c', 'Agent', 'Completed', i, 1000 - i, 0, ?, ?, 1, 0, 0 from n`,
+    runId,
+    runId,
+    runId,
+  );
+  const { body } = await app.client.runs.tree({ params: { runId } });
+  assert.equal(body.length, 200);
+  assert.equal(body[0]?.id, runId);
+  const starts = body.slice(1).map((run) => run.startedAt ?? '');
+  assert.deepEqual(starts, starts.toSorted());
+});
+
+forEachTransport('RUN-80 a record is a summary and holds nothing of the conversation', async (open) => {
+  const { client } = await open({ script: [{ reply: { text: 'xyzzy-answer' } }], agents: [{ name: 'helper' }] });
+  const { runId } = await runJson(client, 'helper', 'xyzzy-question');
+  const run = await getRun(client, runId);
+  assert.ok(!JSON.stringify(run).includes('xyzzy'));
+  assert.equal((await getRun(client, runId.toUpperCase())).id, runId, 'ids are read in any case');
+});
+
+forEachTransport('RUN-40 unknown runs, and runs of another tenant, are the same 404 everywhere', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const { runId } = await runStream(app.client, 'helper', 'Hi');
+  app.change("update service_runs set tenant_id = 'other'");
+  const { client } = app;
+  const bodies = new Set<string>();
+  for (const id of [runId, unknownId])
+    for (const call of [
+      client.runs.get({ params: { runId: id } }),
+      client.runs.tree({ params: { runId: id } }),
+      client.runs.tools({ params: { runId: id } }),
+      client.runs.cancel({ params: { runId: id } }),
+      client.runs.events({ params: { runId: id } }),
+    ]) {
+      const problem = await refusal(call);
+      assert.deepEqual([problem.status, problem.code], [404, 'run-not-found']);
+      bodies.add(problem.detail.replace(id, 'id'));
+    }
+  assert.equal(bodies.size, 1);
+  assert.deepEqual(await listRuns(client, { rootRunId: runId }), []);
+});
+
+overHttp('RUN-34 RUN-41 reading needs RunsRead, starting and cancelling RunsWrite', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const { runId } = await runJson(app.client, 'helper', 'Hi');
+  const clientWith = async (name: string, role: 'Reader' | 'Operator', scopes: ('RunsRead' | 'RunsWrite')[]) => {
+    const { body } = await app.client.keys.create({ body: { name, role, scopes } });
+    return app.clientFor(body.plaintextKey);
+  };
+  const reader = await clientWith('reader', 'Reader', ['RunsRead']);
+  assert.equal((await listRuns(reader)).length, 1);
+  assert.equal((await refusal(reader.runs.cancel({ params: { runId } }))).code, 'insufficient-role');
+  const writer = await clientWith('writer', 'Operator', ['RunsWrite']);
+  assert.equal((await refusal(getRun(writer, runId))).code, 'insufficient-scope');
+  assert.equal((await runJson(writer, 'helper', 'Hi')).status, 'Completed');
+});
