@@ -92,11 +92,14 @@ export const createStreamHub = ({ pingMs, maxBehindBytes }: StreamLimits, log: L
           if (ended) return;
           stream.idleTicks = 0;
           // The first batch takes the status line with it, in one packet.
+          // What is unread of earlier batches tells a slow reader; a single batch may be of any size.
+          if (raw.writableLength > maxBehindBytes) {
+            log.info({ requestId: exchange.requestId, path: exchange.path }, 'A slow reader was cut off');
+            raw.destroy();
+            return;
+          }
           if (!raw.headersSent) raw.writeHead(reply.status, headers);
           raw.write(batchText(frames));
-          if (raw.writableLength <= maxBehindBytes) return;
-          log.info({ requestId: exchange.requestId, path: exchange.path }, 'A slow reader was cut off');
-          raw.destroy();
         },
         () => {
           if (ended) return;
