@@ -216,7 +216,7 @@ forEachTransport('RUN-49 tokens are counted over the tree, and the run that meet
 
 forEachTransport('RUN-43 cancelling a root stops its descendants, and every log ends once', async (open) => {
   const gate = new Gate();
-  const { client } = await open({
+  const app = await open({
     tools: [
       tool('wait', async (_args, { signal }) => {
         await gate.pass(signal);
@@ -234,6 +234,7 @@ forEachTransport('RUN-43 cancelling a root stops its descendants, and every log 
       { ...boss, callableAgentNames: ['middle'] },
     ],
   });
+  const { client } = app;
   const { runId, frames } = await stream(client, 'boss', 'Go');
   await gate.reached;
   await client.runs.cancel({ params: { runId } });
@@ -248,10 +249,17 @@ forEachTransport('RUN-43 cancelling a root stops its descendants, and every log 
     const last = (await followToEnd(client, run.id)).at(-1);
     assert.deepEqual([last?.type, last?.['cause']], ['run.canceled', 'ParentCanceled'], run.agentName);
   }
-  // Again, now that everything is over: nothing was written after the end.
   assertWholeLog(await readEvents(client, runId));
-  const root = await getRun(client, runId);
-  assert.equal(root.eventCount, (await readEvents(client, runId)).length);
+  const counts = (await listRuns(client, { rootRunId: runId })).map((run) => [run.id, run.eventCount]);
+  await app.close();
+  const stored = app.rows<{ run_id: string; last: number }>(
+    'select run_id, max(last_sequence) as last from service_run_events group by run_id order by run_id desc',
+  );
+  assert.deepEqual(
+    stored.map(({ run_id, last }) => [run_id, last + 1]),
+    counts,
+    'nothing was written after the ends',
+  );
 });
 
 forEachTransport('RUN-43 cancelling a child leaves its parent, whose model sees a tool error', async (open) => {
