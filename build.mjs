@@ -207,6 +207,12 @@ const buildId = (assets) => {
   return hash.digest('hex').slice(0, 16);
 };
 
+/**
+ * A young generation of 4 MiB instead of 32: the service makes little garbage that lives long, so a larger one only
+ * holds memory. V8 takes its code cache only with the flags that the cache was made with, hence the variable below.
+ */
+const runtimeFlags = ['--max-semi-space-size=4'];
+
 const executable = async (name, output, { workers, started }) => {
   const require = createRequire(import.meta.url);
   const { default: sea } = require('@yao-pkg/pkg/lib-es5/sea.js');
@@ -219,6 +225,7 @@ const executable = async (name, output, { workers, started }) => {
   const useCodeCache = name === hostTarget();
   const nodePath = join(modules, nodePackage(platform, arch), 'bin', platform === 'win32' ? 'node.exe' : 'node');
   const draft = `${output}.${process.pid}.tmp`;
+  process.env.NODE_OPTIONS = runtimeFlags.join(' ');
   await sea(bundleFile, {
     nodePath,
     // With a foreign binary pkg would run it to learn its version; both are the pinned one.
@@ -230,6 +237,7 @@ const executable = async (name, output, { workers, started }) => {
       disableExperimentalSEAWarning: true,
       useSnapshot: false,
       useCodeCache,
+      execArgv: runtimeFlags,
       assets: { ...assets, 'build-id': idFile },
     },
   });

@@ -1,4 +1,5 @@
 import process from 'node:process';
+import { setFlagsFromString } from 'node:v8';
 import type { LoadedConfig } from '../core/config/index.ts';
 import { type Interrupt, interruptedExitCode, onInterrupt } from './interrupt.ts';
 import type { Session } from './session.ts';
@@ -38,6 +39,8 @@ export const serveUntilStopped = async (
     import('../http/service.ts'),
     import('../core/logger.ts'),
   ]);
+  // A serving process lives for weeks beside others: its heap grows by half of what is in use, not to several times that.
+  setFlagsFromString('--heap-growing-percent=50');
   const log = createLogger(config.values.Host.LogLevel, { write: (line) => void process.stderr.write(line) });
   await tellWarnings(session, config);
   const interrupt = firstInterrupt();

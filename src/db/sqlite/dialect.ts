@@ -57,7 +57,22 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
     }
   };
 
+  /** Alone in its transaction a unit needs no savepoint: it and the transaction are undone together. */
+  const commitAlone = (unit: readonly Statement[]): UnitResult => {
+    cache.get('begin immediate').run();
+    try {
+      runUnit(unit);
+      cache.get('commit').run();
+      return { ok: true };
+    } catch (error) {
+      if (raw.inTransaction) cache.get('rollback').run();
+      return { ok: false, error };
+    }
+  };
+
   const commitNow = (units: readonly (readonly Statement[])[]): UnitResult[] => {
+    const [first] = units;
+    if (first !== undefined && units.length === 1) return [commitAlone(first)];
     cache.get('begin immediate').run();
     try {
       const results = units.map(runGuarded);

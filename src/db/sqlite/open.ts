@@ -14,8 +14,8 @@ export interface SqliteOptions {
   readonly readonly?: boolean;
 }
 
-// 64 MiB of pages: the hot part of a busy store, small beside the process itself.
-const cacheKiB = 65_536;
+// 8 MiB of pages: reads by key need few, and the operating system caches the file anyway.
+const cacheKiB = 8192;
 // The log is cut back to this after a checkpoint, so that one burst does not keep its file large.
 const journalSizeLimitBytes = 67_108_864;
 

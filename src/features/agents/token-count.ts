@@ -1,44 +1,50 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { workerPath } from '../../core/assets.ts';
+import type { CountAnswer, CountRequest } from './token-count.worker.ts';
 
-// Counting a run of letters, spaces or signs without a break takes quadratic time: 50,000 characters take seconds.
-// Prose has hardly any run this long, so cutting here costs no precision where it matters.
-const unbroken = /[\p{L}\p{M}]{64}|\s{64}|[^\s\p{L}\p{N}]{64}/gu;
-// About 3 ms of work; the event loop gets its turn in between.
-const charactersPerTurn = 65_536;
-
-const nothingSpecial = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
-
-function* turns(text: string): Generator<string> {
-  for (let start = 0; start < text.length; start += charactersPerTurn)
-    yield text.slice(start, start + charactersPerTurn);
+interface Asked {
+  readonly resolve: (tokens: number) => void;
+  readonly reject: (error: unknown) => void;
 }
 
-function* pieces(text: string): Generator<string> {
-  let start = 0;
-  for (const { index, 0: run } of text.matchAll(unbroken)) {
-    yield text.slice(start, index + run.length);
-    start = index + run.length;
-  }
-  yield text.slice(start);
+interface Counter {
+  readonly worker: Worker;
+  readonly asked: Map<number, Asked>;
 }
+
+let counter: Counter | null = null;
+let lastId = 0;
+
+// The vocabulary takes a quarter of a second to load and some 100 MB: the thread keeps both off the service.
+const startCounter = (): Counter => {
+  const worker = new Worker(workerPath(new URL('./token-count.worker.ts', import.meta.url)));
+  const asked = new Map<number, Asked>();
+  const started = { worker, asked };
+  const end = (error: unknown): void => {
+    if (counter === started) counter = null;
+    for (const { reject } of asked.values()) reject(error);
+    asked.clear();
+  };
+  worker.on('message', ({ id, tokens }: CountAnswer) => {
+    asked.get(id)?.resolve(tokens);
+    asked.delete(id);
+    // Idle, the thread must not keep a command from ending.
+    if (asked.size === 0) worker.unref();
+  });
+  worker.on('error', end);
+  worker.on('exit', () => end(new Error('The token counter has ended.')));
+  return started;
+};
 
 /**
  * Tokens of the texts together by the fixed vocabulary o200k_base, whatever the model: an approximation, never a
- * provider's own count. The vocabulary is loaded on first use (a quarter of a second, some 100 MB).
+ * provider's own count. Counted in a thread of its own, which stays for the next question.
  */
-export const estimateTokens = async (texts: readonly string[]): Promise<number> => {
-  const { countTokens } = await import('gpt-tokenizer/encoding/o200k_base');
-  let tokens = 0;
-  let sinceTurn = 0;
-  for (const text of texts) {
-    for (const part of turns(text)) {
-      if (sinceTurn + part.length > charactersPerTurn) {
-        await nextTurn();
-        sinceTurn = 0;
-      }
-      sinceTurn += part.length;
-      for (const piece of pieces(part)) tokens += countTokens(piece, nothingSpecial);
-    }
-  }
-  return tokens;
-};
+export const estimateTokens = (texts: readonly string[]): Promise<number> =>
+  new Promise((resolve, reject) => {
+    counter ??= startCounter();
+    lastId += 1;
+    counter.asked.set(lastId, { resolve, reject });
+    counter.worker.ref();
+    counter.worker.postMessage({ id: lastId, texts } satisfies CountRequest);
+  });

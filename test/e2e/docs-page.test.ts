@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { test } from 'node:test';
+import { chromium } from 'playwright-core';
+import { openApp } from '../support/app.ts';
+
+const browserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
+  existsSync(path),
+);
+
+test('the reference page shows every operation in a real browser and asks no other host for anything', {
+  skip: browserPath === undefined ? 'there is no Chromium on this machine' : false,
+}, async (t) => {
+  const app = await openApp(t, 'http');
+  const browser = await chromium.launch({
+    executablePath: browserPath ?? '',
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run'],
+  });
+  t.after(() => browser.close());
+  const page = await browser.newPage();
+  const hosts = new Set<string>();
+  const problems: string[] = [];
+  page.on('request', (request) => hosts.add(new URL(request.url()).host));
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error') problems.push(message.text());
+  });
+  await page.goto(`${app.url}/docs`);
+  await page.getByText('/api/agents/{name}/run', { exact: false }).first().waitFor();
+  const description = (await (await fetch(`${app.url}/openapi.json`)).json()) as { paths: Record<string, object> };
+  const operations = Object.values(description.paths).flatMap((path) => Object.keys(path));
+  assert.equal(await page.locator('.opblock').count(), operations.length);
+  assert.deepEqual([...hosts], [new URL(app.url).host]);
+  assert.deepEqual(problems, []);
+});
