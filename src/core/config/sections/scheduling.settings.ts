@@ -46,7 +46,7 @@ export const schedulingSettings = {
   }),
   AsyncRun: group('Runs that are queued and answered later.', {
     Enabled: setting(bool(), true, 'Runs can be queued.'),
-    MaxAttempts: setting(int({ min: 1 }), 1, 'Attempts of a queued run.'),
+    MaxAttempts: planned('retries-of-queued-runs', setting(int({ min: 1 }), 1, 'Attempts of a queued run.')),
   }),
   SingletonExecution: planned(
     'singleton-execution',
