@@ -1,3 +1,4 @@
+import type { Frame } from '../contract/operation.ts';
 import { ConditionFailedError } from '../db/statement.ts';
 import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan, type StopReason } from './active-run.ts';
 import { agentLoop, type LoopResult, userMessage } from './agent-loop.ts';
@@ -178,6 +179,12 @@ const logFailure = (run: ActiveRun, ports: EnginePorts, failure: RunFailure): vo
   else ports.log.info(fields, 'A run failed');
 };
 
+/** What tells a streaming caller of the failure, outside the log. */
+const errorFrame = ({ type, message }: RunFailure): Frame => ({
+  event: 'error',
+  data: JSON.stringify({ code: type.replaceAll('_', '-'), errorType: type, message }),
+});
+
 /** Writes the end of a run: session, row and terminal event in one unit. */
 const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Promise<RunOutcome> => {
   const now = ports.now();
@@ -187,12 +194,8 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   const failure = ending.status === 'Completed' ? null : ending.failure;
   if (ending.status === 'Failed') logFailure(run, ports, ending.failure);
   const error = failure === null ? null : storedError(failure);
-  if (ending.status === 'Failed' && error !== null)
-    run.log.announce({
-      event: 'error',
-      data: JSON.stringify({ code: error.type.replaceAll('_', '-'), errorType: error.type, message: error.message }),
-    });
   const result = await run.log.close(type, members, {
+    notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
     kept: sessionStatements(run, ports, ending),
     recorded: (eventCount) =>
       ports.journal.closed({

@@ -49,8 +49,10 @@ interface Flight {
   readonly closing: Closing | null;
 }
 
-/** What is stored with the terminal event. */
+/** What goes with the terminal event. */
 export interface ClosingWrites {
+  /** A frame outside the log that present subscribers get just before the terminal one. */
+  readonly notice: Frame | null;
   /** Part of the recording, left out where that is off or has ended; `eventCount` is what the stored log then holds. */
   recorded(eventCount: number): readonly Statement[];
   /** What the conversation keeps of the turn: written in any case. */
@@ -174,7 +176,7 @@ export class RunLog implements LazyUnit {
   }
 
   /**
-   * The terminal event and what is stored with it, in one unit. `conflict`: a conditional statement did not hold,
+   * The terminal event and what goes with it, in one unit. `conflict`: a conditional statement did not hold,
    * nothing of the unit was written, and the log waits for another `close`.
    */
   close(type: string, members: Readonly<Record<string, unknown>>, writes: ClosingWrites): Promise<CloseResult> {
@@ -213,7 +215,7 @@ export class RunLog implements LazyUnit {
     this.#opened.resolve();
     for (const waiter of flight.waiters) waiter.resolve();
     if (this.#recording) this.#storedNext += flight.events.length;
-    this.#deliver(flight.events);
+    this.#deliver(flight.events, flight.closing?.notice ?? null);
     if (flight.closing !== null) this.#end(flight.closing);
   }
 
@@ -241,7 +243,7 @@ export class RunLog implements LazyUnit {
       this.#schedule();
       return;
     }
-    this.#deliver(flight.events);
+    this.#deliver(flight.events, flight.closing?.notice ?? null);
     if (flight.closing !== null) this.#end(flight.closing);
   }
 
@@ -275,11 +277,6 @@ export class RunLog implements LazyUnit {
     };
   }
 
-  /** A frame outside the log, such as `error`, to the present subscribers. */
-  announce(frame: Frame): void {
-    for (const listener of this.#listeners.keys()) listener([frame]);
-  }
-
   // After a store failure the terminal state is tried once more, so that the next reader finds a closed run.
   #lastWords(closing: Closing, events: readonly LoggedEvent[]): readonly Statement[] {
     const terminal = events.at(-1);
@@ -299,10 +296,11 @@ export class RunLog implements LazyUnit {
     closing.resolve('closed');
   }
 
-  #deliver(events: readonly LoggedEvent[]): void {
+  #deliver(events: readonly LoggedEvent[], notice: Frame | null): void {
     this.#committedNext += events.length;
     if (this.#listeners.size === 0 || events.length === 0) return;
     const frames = events.map((event) => toFrame(this.runId, event));
+    if (notice !== null) frames.splice(-1, 0, notice);
     for (const listener of this.#listeners.keys()) listener(frames);
   }
 
