@@ -34,6 +34,10 @@ const unknownPrices: UnitPrices = { input: null, output: null, cachedInput: null
 const micros = (price: number | null | undefined): number | null =>
   price === null || price === undefined ? null : Math.round(price * 1_000_000);
 
+/** Model names are free text, so a name that every object has must not be found. */
+const own = <T>(members: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(members, name) ? members[name] : undefined;
+
 export const createPriceList = (
   currency: string | null,
   configured: Readonly<Record<string, Readonly<Record<string, ConfiguredPrice>>>>,
@@ -47,7 +51,7 @@ export const createPriceList = (
         cachedInput: micros(catalog.cachedInputCostPerMillionTokens),
         source: 'Catalog',
       };
-    const price = configured[provider]?.[model];
+    const price = own(own(configured, provider) ?? {}, model);
     if (price === undefined) return unknownPrices;
     return {
       input: micros(price.Input),

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { silentLogger } from '../../../src/core/logger.ts';
+import { createJobStore } from '../../../src/features/jobs/index.ts';
+import type { JobHandler, JobResult } from '../../../src/scheduler/job-queue.ts';
+import { createJobWorker, type JobWorkerOptions } from '../../../src/scheduler/job-worker.ts';
+import { openTestStore } from '../../support/opened-store.ts';
+
+const openQueue = async (t: TestContext) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { storage } = await openTestStore(t);
+  const jobs = createJobStore(storage);
+  const clock = { now: 1_000_000 };
+  const put = (id: string, more: { lane?: string; handlerKey?: string } = {}) =>
+    storage.write([
+      jobs.queued({
+        id,
+        tenantId: 't',
+        handlerKey: 'work',
+        lane: 'default',
+        targetName: 'x',
+        payload: { id },
+        maxAttempts: 1,
+        now: clock.now,
+        ...more,
+      }),
+    ]);
+  const worker = (owner: string, handler: JobHandler, options: Partial<JobWorkerOptions> = {}) =>
+    createJobWorker(
+      { queue: jobs, handlers: { work: handler }, now: () => clock.now, log: silentLogger },
+      {
+        owner,
+        maxConcurrentJobs: 2,
+        pollIntervalMs: 1000,
+        leaseDurationMs: 10_000,
+        lanes: [],
+        maxConcurrentJobsPerLane: {},
+        ...options,
+      },
+    );
+  /** Resolves when the row says so; every look is a turn of the event loop. */
+  const until = async (id: string, status: string) => {
+    for (;;) {
+      const row = await jobs.get(id);
+      if (row?.status === status) return row;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  return { storage, jobs, clock, put, worker, until };
+};
+
+/** A handler whose jobs end when the test says so. */
+class Desk {
+  readonly begun: string[] = [];
+  readonly aborted: string[] = [];
+  readonly #open = new Map<string, (result: JobResult) => void>();
+
+  readonly handler: JobHandler = (job, signal) => {
+    this.begun.push(job.id);
+    signal.addEventListener('abort', () => this.aborted.push(job.id));
+    return new Promise((resolve) => this.#open.set(job.id, resolve));
+  };
+
+  end(id: string, result: JobResult = { status: 'Completed' }): void {
+    this.#open.get(id)?.(result);
+  }
+}
+
+test('JOB-27 jobs are taken oldest first, up to the limit, and the next when one ends', async (t) => {
+  const { put, worker, until, clock } = await openQueue(t);
+  const desk = new Desk();
+  for (const id of ['b', 'c']) await put(id);
+  clock.now -= 10;
+  await put('z');
+  clock.now += 10;
+  const one = worker('w', desk.handler);
+  one.start();
+  await until('b', 'Running');
+  assert.deepEqual(desk.begun, ['z', 'b']);
+  desk.end('z');
+  await until('c', 'Running');
+  assert.deepEqual(desk.begun, ['z', 'b', 'c']);
+  for (const id of desk.begun) desk.end(id);
+  await one.idle();
+  assert.equal(one.activeJobs, 0);
+});
+
+test('JOB-29 two workers never hold one job', async (t) => {
+  const { put, worker, until } = await openQueue(t);
+  const desk = new Desk();
+  for (let index = 0; index < 6; index += 1) await put(`job-${index}`);
+  const workers = ['one', 'two', 'three'].map((owner) => worker(owner, desk.handler));
+  for (const each of workers) each.start();
+  for (let index = 0; index < 6; index += 1) {
+    const row = await until(`job-${index}`, 'Running');
+    assert.equal(row.attempt, 1);
+  }
+  assert.equal(new Set(desk.begun).size, 6);
+  assert.equal(desk.begun.length, 6);
+  for (const id of desk.begun) desk.end(id);
+  await Promise.all(workers.map((each) => each.idle()));
+});
+
+test('JOB-30 a lease is renewed while the worker lives', async (t) => {
+  const { put, worker, until, clock, jobs } = await openQueue(t);
+  const desk = new Desk();
+  await put('a');
+  const one = worker('w', desk.handler);
+  one.start();
+  const before = await until('a', 'Running');
+  clock.now += 5000;
+  t.mock.timers.tick(5000);
+  let after = await jobs.get('a');
+  while (after?.lease_until === before.lease_until) after = await jobs.get('a');
+  assert.equal(after?.lease_until, clock.now + 10_000);
+  desk.end('a');
+  await one.idle();
+});
+
+test('JOB-30 a worker that lost its lease aborts the work, and what it writes later is refused', async (t) => {
+  const { put, worker, until, storage, jobs } = await openQueue(t);
+  const desk = new Desk();
+  await put('a');
+  const one = worker('w', desk.handler);
+  one.start();
+  await until('a', 'Running');
+  await storage.db.updateTable('jobs').set({ lease_owner: 'other' }).where('id', '=', 'a').execute();
+  t.mock.timers.tick(5000);
+  while (desk.aborted.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  desk.end('a', { status: 'Failed', code: 'x', message: 'y' });
+  await one.idle();
+  const row = await jobs.get('a');
+  assert.deepEqual([row?.status, row?.lease_owner, row?.error_code], ['Running', 'other', null]);
+});
+
+test('a job without a handler, and one whose handler throws, fail with a reason of the service', async (t) => {
+  const { put, worker, until } = await openQueue(t);
+  await put('a', { handlerKey: 'nobody' });
+  await put('b');
+  const one = worker('w', async () => {
+    throw new Error('password=hunter2');
+  });
+  one.start();
+  const unknown = await until('a', 'Failed');
+  assert.equal(unknown.error_code, 'unknown-handler-key');
+  const thrown = await until('b', 'Failed');
+  assert.deepEqual(
+    [thrown.error_code, thrown.error_message, thrown.payload],
+    ['internal', 'The job failed because of an internal error.', null],
+  );
+  await one.idle();
+});
+
+test('JOB-28 a worker takes nothing before its start, nothing after its stop, and only its lanes', async (t) => {
+  const { put, worker, until, jobs } = await openQueue(t);
+  const desk = new Desk();
+  await put('a', { lane: 'mine' });
+  await put('b', { lane: 'theirs' });
+  const one = worker('w', desk.handler, { lanes: ['mine'] });
+  one.wake();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(desk.begun, []);
+  one.start();
+  await until('a', 'Running');
+  one.stop();
+  await put('c', { lane: 'mine' });
+  one.wake();
+  desk.end('a');
+  await one.idle();
+  assert.deepEqual(desk.begun, ['a']);
+  for (const id of ['b', 'c']) assert.equal((await jobs.get(id))?.status, 'Pending');
+});
+
+test('a job that was given back counts no attempt', async (t) => {
+  const { put, worker, until } = await openQueue(t);
+  await put('a');
+  const one = worker('w', async () => ({ status: 'Released' }), { maxConcurrentJobs: 1 });
+  one.start();
+  one.stop();
+  await one.idle();
+  const row = await until('a', 'Pending');
+  assert.deepEqual([row.attempt, row.lease_owner], [0, null]);
+});

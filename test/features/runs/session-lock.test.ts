@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { AcpError } from '../../../src/contract/errors.ts';
+import { createSessionStore, createSessionTurns } from '../../../src/features/sessions/index.ts';
+import { openTestStore } from '../../support/opened-store.ts';
+
+const busy = (error: unknown): boolean => error instanceof AcpError && error.code === 'session-busy';
+
+/** Two instances on one store, with one clock that the test turns. */
+const openInstances = async (t: TestContext) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { storage } = await openTestStore(t);
+  const clock = { now: 1_000_000 };
+  let ids = 0;
+  const instance = () => {
+    const turns = createSessionTurns({
+      storage,
+      store: createSessionStore(storage),
+      now: () => clock.now,
+      newId: () => `conversation-${ids++}`,
+    });
+    t.after(() => turns.close());
+    return turns;
+  };
+  const pass = async (ms: number): Promise<void> => {
+    clock.now += ms;
+    t.mock.timers.tick(ms);
+    // The renewal that the tick began is one write.
+    await storage.db.selectFrom('sessions').selectAll().execute();
+  };
+  return { storage, first: instance(), second: instance(), pass };
+};
+
+test('RUN-9 a lock is renewed while its instance lives, and other instances see it', async (t) => {
+  const { first, second, pass } = await openInstances(t);
+  await first.take('t', 's', 'agent', 'run-1');
+  for (let minute = 0; minute < 3; minute += 1) {
+    for (let third = 0; third < 3; third += 1) await pass(20_000);
+    await assert.rejects(second.take('t', 's', 'agent', 'run-2'), busy);
+  }
+});
+
+test('RUN-9 SESS-21 the lock of a crashed instance lapses after 60 s, and its late turn is a conflict', async (t) => {
+  const { storage, first, second, pass } = await openInstances(t);
+  const lost = await first.take('t', 's', 'agent', 'run-1');
+  first.close();
+  await pass(60_000);
+  await assert.rejects(second.take('t', 's', 'agent', 'run-2'), busy);
+  await pass(1);
+  const turn = await second.take('t', 's', 'agent', 'run-3');
+  await assert.rejects(storage.write(lost.save([], 1)), { name: 'ConditionFailedError' });
+  await storage.write(turn.save([], 2));
+  const [row] = await storage.db.selectFrom('sessions').selectAll().execute();
+  assert.deepEqual([row?.version, row?.last_run_id, row?.active_run_id], [1, 'run-3', null]);
+});
+
+test('RUN-8 a session that is freed goes to the next in line before anybody else can take it', async (t) => {
+  const { storage, first } = await openInstances(t);
+  const turn = await first.take('t', 's', 'agent', 'run-1');
+  const place = first.wait('t', 's', 'run-2', { bounded: true });
+  assert.equal(place.position, 1);
+  await storage.write(turn.save([], 1));
+  turn.ended();
+  await assert.rejects(first.take('t', 's', 'agent', 'run-3'), busy);
+  await place.ready(new AbortController().signal);
+  await first.take('t', 's', 'agent', 'run-2');
+});
+
+test('RUN-8 who leaves the line, or does not take the session, lets the next one in', async (t) => {
+  const { storage, first } = await openInstances(t);
+  const turn = await first.take('t', 's', 'agent', 'run-1');
+  const places = ['run-2', 'run-3', 'run-4'].map((id) => first.wait('t', 's', id, {}));
+  const stop = new AbortController();
+  const second = places[0]?.ready(stop.signal);
+  stop.abort(new Error('stopped'));
+  await assert.rejects(second ?? Promise.resolve(), /stopped/);
+  await storage.write(turn.release());
+  turn.ended();
+  await places[1]?.ready(new AbortController().signal);
+  places[1]?.leave();
+  await places[2]?.ready(new AbortController().signal);
+  places[2]?.leave();
+  assert.equal(first.busy('t', 's'), false);
+  assert.equal(first.wait('t', 's', 'run-5', {}).position, 0);
+});
+
+test('SESS-1 a first turn that saves nothing leaves no session, and sessions belong to their tenant', async (t) => {
+  const { storage, first } = await openInstances(t);
+  const turn = await first.take('t', 's', 'agent', 'run-1');
+  const other = await first.take('u', 's', 'another', 'run-2');
+  assert.equal(await first.agentOf('t', 's'), 'agent');
+  assert.equal(await first.agentOf('u', 's'), 'another');
+  await storage.write(turn.release());
+  await storage.write(other.save([], 1));
+  turn.ended();
+  other.ended();
+  assert.equal(await first.agentOf('t', 's'), null);
+  assert.equal(await first.agentOf('u', 's'), 'another');
+});
