@@ -1,4 +1,5 @@
 import type { LazyUnit } from '../db/commit-queue.ts';
+import type { Statement } from '../db/statement.ts';
 import type { AgentSource } from './compiled-agent.ts';
 import type { PayloadSettings } from './payload.ts';
 import type { PriceList } from './pricing.ts';
@@ -40,6 +41,8 @@ export interface EnginePorts {
   readonly settings: EngineSettings;
   readonly log: EngineLog;
   enqueue(unit: LazyUnit): void;
+  /** Writes one unit once the store takes it again. */
+  closeLater(statements: readonly Statement[]): void;
   now(): number;
   newId(): string;
 }

@@ -287,6 +287,7 @@ export const createRunEngine = (ports: EnginePorts): RunEngine => {
     new RunLog(
       {
         enqueue: (unit) => ports.enqueue(unit),
+        closeLater: (statements) => ports.closeLater(statements),
         packStatement: (runId, first, last, events) => ports.journal.packed(runId, first, last, events),
         now: ports.now,
         recordingFailed: (runId, stage, error) =>

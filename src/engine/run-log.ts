@@ -10,6 +10,8 @@ export interface RunLogPorts {
   now(): number;
   /** First store failure of the run; recording ends with it. */
   recordingFailed(runId: string, stage: string, error: unknown): void;
+  /** The end of a run that has ended without it in the store: to be written later. */
+  closeLater(statements: readonly Statement[]): void;
 }
 
 export interface RunLogOptions {
@@ -198,7 +200,10 @@ export class RunLog implements LazyUnit {
     this.#statements = [];
     this.#waiters = [];
     this.#closing = null;
-    if (!this.#recording) return closing === null ? [] : [...closing.kept, ...this.#lastWords(closing, events)];
+    if (!this.#recording) {
+      if (closing === null) return [];
+      return closing.keptOnly ? closing.kept : [...closing.kept, ...this.#lastWords(closing, events)];
+    }
     const first = events[0];
     const last = events.at(-1);
     const unit = [...statements];
@@ -216,7 +221,7 @@ export class RunLog implements LazyUnit {
     for (const waiter of flight.waiters) waiter.resolve();
     if (this.#recording) this.#storedNext += flight.events.length;
     this.#deliver(flight.events, flight.closing?.notice ?? null);
-    if (flight.closing !== null) this.#end(flight.closing);
+    if (flight.closing !== null) this.#end(flight.closing, flight.closing.keptOnly ? flight.events : null);
   }
 
   failed(error: unknown): void {
@@ -244,7 +249,7 @@ export class RunLog implements LazyUnit {
       return;
     }
     this.#deliver(flight.events, flight.closing?.notice ?? null);
-    if (flight.closing !== null) this.#end(flight.closing);
+    if (flight.closing !== null) this.#end(flight.closing, flight.events);
   }
 
   /** Frames from now on, after their commit. The returned function ends the subscription. */
@@ -280,15 +285,17 @@ export class RunLog implements LazyUnit {
   // After a store failure the terminal state is tried once more, so that the next reader finds a closed run.
   #lastWords(closing: Closing, events: readonly LoggedEvent[]): readonly Statement[] {
     const terminal = events.at(-1);
-    if (!this.#options.recording || closing.keptOnly || terminal === undefined) return [];
     const at = this.#storedNext;
     // A run whose row was never written gets no log either: nobody would ever find it, or remove it.
-    const log = at === 0 ? [] : [this.#ports.packStatement(this.runId, at, at, encodePack([terminal]))];
-    return [...closing.recorded(at + 1), ...log];
+    if (!this.#options.recording || at === 0 || terminal === undefined) return [];
+    return [...closing.recorded(at + 1), this.#ports.packStatement(this.runId, at, at, encodePack([terminal]))];
   }
 
-  #end(closing: Closing): void {
+  /** `lost`: the last events, where the store did not take the end of the run. */
+  #end(closing: Closing, lost: readonly LoggedEvent[] | null): void {
     this.#ended = true;
+    const late = lost === null ? [] : this.#lastWords(closing, lost);
+    if (late.length > 0) this.#ports.closeLater(late);
     if (this.#timer !== null) clearTimeout(this.#timer);
     const ends = [...this.#listeners.values()];
     this.#listeners.clear();

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
+import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
 
 /** The answer that every repeat of a request gets again. */
@@ -9,9 +10,16 @@ export interface StoredAnswer {
   readonly body: unknown;
 }
 
-export type IdempotencyClaim =
-  | { readonly kind: 'first'; complete(answer: StoredAnswer): Promise<void>; abandon(): Promise<void> }
-  | { readonly kind: 'replay'; readonly answer: StoredAnswer };
+/** Neither method rejects: the outcome of the request stands, and a key that could not be written lapses by itself. */
+interface FirstClaim {
+  readonly kind: 'first';
+  /** Keeps the answer for every repeat. */
+  complete(answer: StoredAnswer): Promise<void>;
+  /** Frees the key. */
+  abandon(): Promise<void>;
+}
+
+export type IdempotencyClaim = FirstClaim | { readonly kind: 'replay'; readonly answer: StoredAnswer };
 
 export interface IdempotencyKeys {
   claim(tenantId: string, key: string, fingerprint: string): Promise<IdempotencyClaim>;
@@ -29,7 +37,11 @@ const keptMs = 86_400_000;
 export const requestFingerprint = (tenantId: string, method: string, path: string, body: Uint8Array | string): string =>
   createHash('sha256').update(`${tenantId}\n${method}\n${path}\n`).update(body).digest('hex');
 
-export const createIdempotencyKeys = (storage: Storage, now: () => number): IdempotencyKeys => {
+export const createIdempotencyKeys = (
+  storage: Storage,
+  now: () => number,
+  log: Pick<Logger, 'error'>,
+): IdempotencyKeys => {
   const held = new Map<string, { tenantId: string; key: string }>();
   const table = () => storage.db;
   const renewal = setInterval(() => {
@@ -48,23 +60,36 @@ export const createIdempotencyKeys = (storage: Storage, now: () => number): Idem
   const remove = (tenantId: string, key: string) =>
     table().deleteFrom('idempotency_keys').where('tenant_id', '=', tenantId).where('key', '=', key).execute();
 
-  const first = (tenantId: string, key: string): IdempotencyClaim => {
+  const settled = (work: Promise<unknown>): Promise<void> =>
+    work.then(
+      () => undefined,
+      (error: unknown) => log.error({ error }, 'The outcome of a request with an idempotency key could not be stored'),
+    );
+
+  const first = (tenantId: string, key: string): FirstClaim => {
     const name = `${tenantId}\n${key}`;
     held.set(name, { tenantId, key });
     return {
       kind: 'first',
-      async complete(answer) {
+      complete(answer) {
         held.delete(name);
-        await table()
-          .updateTable('idempotency_keys')
-          .set({ status: answer.status, headers: JSON.stringify(answer.headers), body: JSON.stringify(answer.body) })
-          .where('tenant_id', '=', tenantId)
-          .where('key', '=', key)
-          .execute();
+        const values = {
+          status: answer.status,
+          headers: JSON.stringify(answer.headers),
+          body: JSON.stringify(answer.body),
+        };
+        return settled(
+          table()
+            .updateTable('idempotency_keys')
+            .set(values)
+            .where('tenant_id', '=', tenantId)
+            .where('key', '=', key)
+            .execute(),
+        );
       },
-      async abandon() {
+      abandon() {
         held.delete(name);
-        await remove(tenantId, key);
+        return settled(remove(tenantId, key));
       },
     };
   };

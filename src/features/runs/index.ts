@@ -13,6 +13,7 @@ import type { SessionStore, SessionTurns } from '../sessions/index.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
 import { createDetachedRuns } from './run-detached.ts';
 import { createRunJournal } from './run-journal.store.ts';
+import { createLateClosings } from './run-late-closings.ts';
 import { agentRunKey, createRunQueue } from './run-queue.ts';
 import { type RecoveryReport, recoverRuns } from './run-recovery.ts';
 import { createRunStart, type RunStartDeps } from './run-start.service.ts';
@@ -80,7 +81,8 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const store = createRunStore(storage);
   const recordingEnabled = settings.recording.enabled;
   const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, now });
-  const keys = createIdempotencyKeys(storage, now);
+  const keys = createIdempotencyKeys(storage, now, log);
+  const lateClosings = createLateClosings(storage);
   const engine = createRunEngine({
     agents,
     journal,
@@ -94,6 +96,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     },
     log,
     enqueue: (unit) => storage.enqueue(unit),
+    closeLater: (statements) => lateClosings.add(statements),
     now,
     newId,
   });
@@ -147,7 +150,10 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     engine,
     jobHandlers: { [agentRunKey]: queue.handler },
     recover: () => recoverRuns({ runs: store, detached, jobs, sessions: deps.sessionStore, keys, now }),
-    close: () => keys.close(),
+    close() {
+      keys.close();
+      lateClosings.close();
+    },
   };
 };
 

@@ -274,7 +274,6 @@ export const createRunStart = (deps: RunStartDeps) => {
       await claim.abandon();
       throw error;
     });
-    // Not freed when this fails: the run was made, and a repeat must not make a second one.
     const stored: StoredAnswer = { status: reply.status, headers: reply.headers ?? {}, body: reply.body };
     await claim.complete(stored);
     return reply;
