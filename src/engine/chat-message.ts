@@ -109,29 +109,49 @@ const toPromptMessage = (message: ChatMessage): PromptMessage | null => {
   return content.length === 0 ? null : { role: 'assistant', content };
 };
 
-const callsOf = (message: ChatMessage) => message.contents.filter((part) => part.type === 'ToolCall');
+const callsOf = (message: ChatMessage) =>
+  message.role === 'Assistant' ? message.contents.filter((part) => part.type === 'ToolCall') : [];
 
-/** Calls that a cancel left without a result are answered as not executed: providers refuse a history with open calls. */
-const answerOpenCalls = (messages: readonly ChatMessage[]): ChatMessage[] =>
-  messages.flatMap((message, index) => {
-    if (message.role !== 'Assistant') return [message];
+const resultsOf = (message: ChatMessage | undefined) =>
+  new Map(
+    message?.role === 'Tool'
+      ? message.contents.flatMap((part) => (part.type === 'ToolResult' ? [[part.toolCallId, part] as const] : []))
+      : [],
+  );
+
+const hasOpenCalls = (message: ChatMessage, next: ChatMessage | undefined): boolean => {
+  const results = resultsOf(next);
+  return callsOf(message).some((call) => !results.has(call.toolCallId));
+};
+
+/**
+ * Calls that a cancel left without a result are answered as not executed: providers refuse a history with open calls.
+ * Some match results to calls by their place, so all results of a turn stand together in the order of its calls.
+ */
+const answerOpenCalls = (messages: readonly ChatMessage[]): ChatMessage[] => {
+  const answered: ChatMessage[] = [];
+  messages.forEach((message, index) => {
+    const previous = messages[index - 1];
+    // Written already, with what was missing.
+    if (message.role === 'Tool' && previous !== undefined && hasOpenCalls(previous, message)) return;
+    answered.push(message);
     const next = messages[index + 1];
-    const answered = new Set(
-      next?.role === 'Tool'
-        ? next.contents.flatMap((part) => (part.type === 'ToolResult' ? [part.toolCallId] : []))
-        : [],
+    if (!hasOpenCalls(message, next)) return;
+    const results = resultsOf(next);
+    const contents = callsOf(message).map(
+      (call): ContentPart =>
+        results.get(call.toolCallId) ?? {
+          type: 'ToolResult',
+          toolCallId: call.toolCallId,
+          toolName: call.toolName,
+          result: null,
+          errorMessage: 'The call was not executed.',
+        },
     );
-    const open = callsOf(message).filter((call) => !answered.has(call.toolCallId));
-    if (open.length === 0) return [message];
-    const results = open.map((call) => ({
-      type: 'ToolResult' as const,
-      toolCallId: call.toolCallId,
-      toolName: call.toolName,
-      result: null,
-      errorMessage: 'The call was not executed.',
-    }));
-    return [message, { ...message, messageId: `${message.messageId}-open`, role: 'Tool' as const, contents: results }];
+    answered.push({ ...message, messageId: `${message.messageId}-results`, role: 'Tool', contents });
   });
+  return answered;
+};
 
 /** The conversation as the model interface takes it. */
 export const toPrompt = (instructions: string | null, messages: readonly ChatMessage[]): ModelPrompt => {

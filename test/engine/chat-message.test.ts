@@ -43,23 +43,26 @@ test('RUN-11 the text of a document cannot close its own marks', () => {
   assert.match(hostile, /^<document name="a\\"\\n<x>" id="\w{12}">\n/, 'the name stays on its line');
 });
 
-test('SESS-6 calls without a result are answered as not executed, the others as they were', () => {
+test('SESS-6 calls without a result are answered as not executed, in the order of the calls', () => {
   const prompt = toPrompt(null, [
     message('User', text('Go')),
-    message('Assistant', call('1'), call('2')),
-    message('Tool', result('1', 'seen')),
+    message('Assistant', call('1'), call('2'), call('3')),
+    message('Tool', result('3', 'seen'), result('1', 'found')),
     message('User', text('Go on')),
+    message('Assistant', call('4')),
   ]);
   assert.deepEqual(
     prompt.map((entry) => entry.role),
-    ['user', 'assistant', 'tool', 'tool', 'user'],
+    ['user', 'assistant', 'tool', 'user', 'assistant', 'tool'],
   );
   const answers = prompt.flatMap((entry) => (entry.role === 'tool' ? entry.content : []));
   assert.deepEqual(
-    answers.map((part) => (part.type === 'tool-result' ? [part.toolCallId, part.output] : [])).toSorted(),
+    answers.map((part) => (part.type === 'tool-result' ? [part.toolCallId, part.output] : [])),
     [
-      ['1', { type: 'text', value: 'seen' }],
+      ['1', { type: 'text', value: 'found' }],
       ['2', { type: 'error-text', value: 'The call was not executed.' }],
+      ['3', { type: 'text', value: 'seen' }],
+      ['4', { type: 'error-text', value: 'The call was not executed.' }],
     ],
   );
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Frame } from '../../../src/contract/operation.ts';
 import { type AgentSetup, forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
-import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
+import type { Scenario, SimulatedRequest, WireName } from '../../support/providers/scenario.ts';
+import { surfaceCases } from '../../support/providers/surface-cases.ts';
 import {
   assertWholeLog,
   collect,
@@ -406,3 +407,87 @@ forEachTransport(
     assert.deepEqual(storedMessages(app, 's'), []);
   },
 );
+
+type Block = Readonly<Record<string, unknown>>;
+
+const blocksOf = (request: SimulatedRequest, member: string): readonly Block[] => request.body[member] as Block[];
+
+/** What a request says of calls and results, in its order: `call:name`, `result`, and the roles of plain messages. */
+const turnsOf: Readonly<Record<WireName, (request: SimulatedRequest) => string[]>> = {
+  chat: (request) =>
+    blocksOf(request, 'messages').flatMap(({ role, tool_calls: calls }) =>
+      calls === undefined
+        ? [role === 'tool' ? 'result' : String(role)]
+        : (calls as { function: { name: string } }[]).map((call) => `call:${call.function.name}`),
+    ),
+  azure: (request) => turnsOf.chat(request),
+  responses: (request) =>
+    blocksOf(request, 'input').map(({ type, role, name }) => {
+      if (type === 'function_call') return `call:${String(name)}`;
+      return type === 'function_call_output' ? 'result' : String(role);
+    }),
+  anthropic: (request) =>
+    blocksOf(request, 'messages').flatMap(({ role, content }) =>
+      (content as Block[]).map(({ type, name }) => {
+        if (type === 'tool_use') return `call:${String(name)}`;
+        return type === 'tool_result' ? 'result' : String(role);
+      }),
+    ),
+  gemini: (request) =>
+    blocksOf(request, 'contents').flatMap(({ role, parts }) =>
+      (parts as { functionCall?: { name: string }; functionResponse?: unknown }[]).map((part) => {
+        if (part.functionCall !== undefined) return `call:${part.functionCall.name}`;
+        return part.functionResponse === undefined ? String(role) : 'result';
+      }),
+    ),
+};
+
+for (const surface of surfaceCases)
+  forEachTransport(
+    `SESS-6 a cancelled turn with tools leaves a history that ${surface.provider} takes`,
+    async (open) => {
+      const gate = new Gate();
+      const app = await open({
+        simulator: {},
+        tools: [
+          tool('quick', async () => 'quick result'),
+          tool('wait', async (_args, { signal }) => {
+            await gate.pass(signal);
+            return 'waited';
+          }),
+        ],
+        agents: [
+          {
+            name: 'helper',
+            model: { provider: surface.provider, model: surface.model },
+            toolNames: ['quick', 'wait'],
+          },
+        ],
+      });
+      const calls = ['quick', 'wait', 'quick'].map((name, index) => ({ id: `c${index}`, name, arguments: '{}' }));
+      app.simulator.enqueue({ answer: { toolCalls: calls } });
+      const first = await hold(app, gate, 's', 'Go');
+      await app.client.runs.cancel({ params: { runId: first.runId } });
+      await rest(first.frames);
+      const next = await runJson(app.client, 'helper', { message: 'Go on', sessionId: 's' });
+      assert.equal(next.output, 'Hello from the simulator.');
+      assert.deepEqual(turnsOf[surface.wire](app.simulator.lastRequest()), [
+        'user',
+        'call:quick',
+        'call:wait',
+        'call:quick',
+        'result',
+        'result',
+        'result',
+        'user',
+      ]);
+      const sent = JSON.stringify(app.simulator.lastRequest().body);
+      const places = ['quick result', 'canceled with its run', 'not executed'].map((words) => sent.indexOf(words));
+      assert.deepEqual(
+        places,
+        places.toSorted((a, b) => a - b),
+        'results stand in the order of the calls',
+      );
+      assert.ok(!places.includes(-1), sent);
+    },
+  );
