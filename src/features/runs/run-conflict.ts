@@ -9,3 +9,11 @@ export const asConflict = (error: unknown): never => {
   if (!(error instanceof AcpError)) throw error;
   throw new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
 };
+
+/** A session that nobody holds here and that is busy all the same: its run cannot be stopped from here. */
+export const asElsewhere = (error: unknown): never => {
+  if (!(error instanceof AcpError) || error.code !== 'session-busy') throw error;
+  throw new AcpError('run-not-on-this-instance', 'The run in progress does not execute on this instance.', {
+    cause: error,
+  });
+};

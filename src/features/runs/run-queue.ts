@@ -156,7 +156,10 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       throw error;
     });
     if (place === 'Canceled') return place;
-    const row = await deps.store.get(job.tenantId, job.id);
+    const row = await deps.store.get(job.tenantId, job.id).catch((error: unknown) => {
+      place?.leave();
+      throw error;
+    });
     if (row?.status !== 'Queued' || deps.engine.stopped) {
       place?.leave();
       return row?.status === 'Queued' ? 'Released' : 'Canceled';

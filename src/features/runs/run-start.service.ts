@@ -11,7 +11,7 @@ import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { SessionTurns } from '../sessions/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
 import { attributionOf } from './run-attribution.ts';
-import { asConflict, busyError } from './run-conflict.ts';
+import { asConflict, asElsewhere, busyError } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import type { RunQueue } from './run-queue.ts';
 import { checkIdempotencyKey, checkRunRequest, type RunMode, runMode } from './run-request.rules.ts';
@@ -101,8 +101,10 @@ const sessionPart = async (
     };
     return { sessionId, session: null, waiting: { position: place.position, session } };
   }
-  if (policy === 'Interrupt') await takeFromHolder(deps, context, sessionId, runId, 'Interrupted');
-  if (policy === 'Rollback') await takeFromHolder(deps, context, sessionId, runId, 'RolledBack');
+  if (policy === 'Interrupt' || policy === 'Rollback') {
+    await takeFromHolder(deps, context, sessionId, runId, policy === 'Interrupt' ? 'Interrupted' : 'RolledBack');
+    return { sessionId, session: await take().catch(asElsewhere), waiting: null };
+  }
   return { sessionId, session: await take(), waiting: null };
 };
 

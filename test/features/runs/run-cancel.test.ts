@@ -181,3 +181,13 @@ forEachTransport('RUN-41 a run that waits for its session is cancelled where it 
   assert.equal(eventsOf(await collect(first.frames)).at(-1)?.type, 'run.completed');
   await runJson(client, 'helper', { message: 'three', sessionId: 's' });
 });
+
+forEachTransport('RUN-41 the end names who cancelled', async (open) => {
+  const gate = new Gate();
+  const { client, clientFor } = await open(waitingSetup(gate));
+  const { body } = await client.keys.create({ body: { name: 'k', role: 'Operator', scopes: ['RunsWrite'] } });
+  const { runId, frames } = await stream(client, 'helper', 'wait');
+  await gate.reached;
+  await (await clientFor(body.plaintextKey)).runs.cancel({ params: { runId } });
+  assert.equal(eventsOf(await collect(frames)).at(-1)?.['canceledBy'], `apikey:${body.record.id}`);
+});

@@ -226,3 +226,30 @@ forEachTransport(
     assert.match(eventsOf(frames).find((event) => event.type === 'tool.failed')?.['error'], /not allowed/);
   },
 );
+
+const spoken = ['One', ' two', ' three'];
+
+for (const surface of surfaceCases)
+  forEachTransport(`RUN-26 wherever ${surface.provider} dies the stream ends in order`, async (open) => {
+    const app = await open({
+      simulator: {},
+      agents: [{ name: 'helper', model: { provider: surface.provider, model: surface.model } }],
+    });
+    const ends: string[] = [];
+    for (const kind of ['cut', 'end', 'malformed'] as const)
+      for (let after = 0; after <= 6; after += 1) {
+        app.simulator.enqueue({ answer: { text: spoken }, fault: { kind, after } });
+        const { frames, events, runId } = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
+        const end = events.at(-1);
+        ends.push(end?.type ?? '');
+        if (end?.type === 'run.failed') assert.equal(frames.at(-2)?.event, 'error', `${kind} after ${after}`);
+        const run = await getRun(app.client, runId);
+        assert.equal(run.status, end?.type === 'run.failed' ? 'Failed' : 'Completed', `${kind} after ${after}`);
+        const texts = events.filter((event) => event.type === 'message.delta').map((event) => event['text']);
+        assert.ok('One two three'.startsWith(texts.join('')), texts.join(''));
+      }
+    assert.ok(ends.filter((type) => type === 'run.failed').length >= 12);
+    app.simulator.enqueue({ answer: { text: ['Fine.'] } });
+    const next = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
+    assert.equal(next.events.at(-1)?.['output'], 'Fine.', 'the session is as usable as before');
+  });

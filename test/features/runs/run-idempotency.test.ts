@@ -134,3 +134,23 @@ forEachTransport('RUN-19 who repeats a request must be allowed to make it', asyn
   const problem = await refusal(start(reader, 'helper', 'Hi', once('k')));
   assert.deepEqual([problem.status, problem.code], [403, 'insufficient-role']);
 });
+
+overHttp('RUN-18 RUN-10 a client that lost its connection gets the answer by asking again', async (open) => {
+  const gate = new Gate();
+  const app = await open(waitingSetup(gate));
+  const gone = new AbortController();
+  const first = start(app.client, 'helper', 'wait', { ...once('k'), signal: gone.signal });
+  const lost = assert.rejects(first);
+  await gate.reached;
+  gone.abort();
+  await lost;
+  gate.open();
+  const [run] = await listRuns(app.client);
+  await followToEnd(app.client, run?.id ?? '');
+  let again = await start(app.client, 'helper', 'wait', once('k')).catch(() => null);
+  // The answer is stored just after the run has ended; until then the repeat is told that it is in progress.
+  while (again === null) again = await start(app.client, 'helper', 'wait', once('k')).catch(() => null);
+  assert.equal(again.headers['idempotency-replayed'], 'true');
+  assert.equal(again.headers['x-run-id'], run?.id);
+  assert.equal((await listRuns(app.client)).length, 1);
+});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { forEachTransport, overHttp } from '../../support/app.ts';
-import { getRun, listRuns, refusal, runJson, runStream, start } from './run-calls.ts';
+import { getRun, listRuns, post, refusal, runJson, runStream, start } from './run-calls.ts';
 
 const unknownId = '0190b6a2-0000-7000-8000-000000000000';
 
@@ -223,4 +223,46 @@ overHttp('RUN-34 RUN-41 reading needs RunsRead, starting and cancelling RunsWrit
   const writer = await clientWith('writer', 'Operator', ['RunsWrite']);
   assert.equal((await refusal(getRun(writer, runId))).code, 'insufficient-scope');
   assert.equal((await runJson(writer, 'helper', 'Hi')).status, 'Completed');
+});
+
+overHttp('RUN-40 SESS-1 RUN-19 runs, sessions and keys are per tenant', async (open) => {
+  const token = 'shared-token-0123456789';
+  const app = await open({
+    host: {
+      AuthToken: token,
+      Agents: [],
+      Tenancy: { Enabled: true, AllowHeaderResolution: true },
+    },
+    token,
+  });
+  const as = (tenant: string) => ({ authorization: `Bearer ${token}`, 'x-service-tenant': tenant });
+  const read = async (tenant: string, path: string) => {
+    const answer = await fetch(`${app.url}${path}`, { headers: as(tenant) });
+    return { status: answer.status, body: (await answer.json()) as unknown };
+  };
+  const ids: Record<string, string> = {};
+  for (const tenant of ['red', 'blue']) {
+    const definition = { name: 'helper', model: { provider: 'demo', model: tenant } };
+    assert.equal((await post(app, '/api/agents', definition, as(tenant))).status, 201);
+    const headers = { ...as(tenant), 'idempotency-key': 'k' };
+    const answer = await post(app, '/api/agents/helper/run', { message: 'Hi', sessionId: 's' }, headers);
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers.get('idempotency-replayed'), null);
+    ids[tenant] = answer.headers.get('x-run-id') ?? '';
+  }
+  assert.notEqual(ids['red'], ids['blue']);
+  for (const [tenant, other] of [
+    ['red', 'blue'],
+    ['blue', 'red'],
+  ] as const) {
+    const list = (await read(tenant, '/api/runs')).body as { id: string; tenantId: string; modelId: string }[];
+    assert.deepEqual(
+      list.map((run) => [run.id, run.tenantId, run.modelId]),
+      [[ids[tenant], tenant, tenant]],
+    );
+    for (const path of ['', '/tree', '/tools', '/events'])
+      assert.equal((await read(tenant, `/api/runs/${ids[other]}${path}`)).status, 404);
+    const cancel = await post(app, `/api/runs/${ids[other]}/cancel`, {}, as(tenant));
+    assert.equal(cancel.status, 404);
+  }
 });

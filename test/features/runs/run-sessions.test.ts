@@ -408,6 +408,36 @@ forEachTransport(
   },
 );
 
+forEachTransport('RUN-8 a run that executes elsewhere can be neither interrupted nor rolled back', async (open) => {
+  const app = await openSessions(open, []);
+  await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
+  app.change("update service_sessions set active_run_id = 'elsewhere', lock_until = 9e15 where id = 's'");
+  for (const [concurrency, code] of [
+    ['Reject', 'session-busy'],
+    ['Interrupt', 'run-not-on-this-instance'],
+    ['Rollback', 'run-not-on-this-instance'],
+  ] as const) {
+    const problem = await refusal(start(app.client, 'helper', { message: 'two', sessionId: 's', concurrency }));
+    assert.deepEqual([problem.status, problem.code], [409, code]);
+  }
+  assert.equal((await listRuns(app.client)).length, 1);
+  app.change('update service_sessions set lock_until = 1');
+  await runJson(app.client, 'helper', { message: 'two', sessionId: 's' });
+});
+
+forEachTransport('SESS-21 a waiting run whose session was taken meanwhile ends with a conflict', async (open) => {
+  const gate = new Gate();
+  const app = await openSessions(open, [gate]);
+  const first = await hold(app, gate, 's');
+  const waiting = await stream(app.client, 'helper', { message: 'two', sessionId: 's', concurrency: 'Enqueue' });
+  app.change("update service_sessions set active_run_id = 'elsewhere', lock_until = 9e15 where id = 's'");
+  gate.open();
+  assert.equal((await rest(first.frames)).at(-1)?.['error'].type, 'session_conflict');
+  const events = await rest(waiting.frames);
+  assert.deepEqual(typesOf(events), ['run.queued', 'run.failed']);
+  assert.deepEqual([events[1]?.['error'].class, events[1]?.['error'].type], ['Infrastructure', 'session_conflict']);
+});
+
 type Block = Readonly<Record<string, unknown>>;
 
 const blocksOf = (request: SimulatedRequest, member: string): readonly Block[] => request.body[member] as Block[];
