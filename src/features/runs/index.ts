@@ -11,12 +11,13 @@ import type { JobHandler } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionStore, SessionTurns } from '../sessions/index.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
+import type { Preflight } from './preflight.ts';
 import { createDetachedRuns } from './run-detached.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
 import { agentRunKey, createRunQueue } from './run-queue.ts';
 import { type RecoveryReport, recoverRuns } from './run-recovery.ts';
-import { createRunStart, type RunStartDeps } from './run-start.service.ts';
+import { createRunStart } from './run-start.service.ts';
 import type { runOperations } from './runs.operations.ts';
 import { runService } from './runs.service.ts';
 import { createRunStore } from './runs.store.ts';
@@ -29,7 +30,7 @@ export interface RunsDeps {
   readonly sessions: SessionTurns;
   readonly jobs: JobStore;
   readonly authorizer: ToolAuthorizer | null;
-  readonly preflight: RunStartDeps['preflight'];
+  readonly preflight: Preflight | null;
   readonly lifecycle: { readonly draining: boolean };
   readonly log: Logger;
   /** Called when a job was queued in this process. */
@@ -109,6 +110,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     agents,
     sessions,
     detached,
+    preflight: deps.preflight,
     settings: {
       enabled: Service.AsyncRun.Enabled && Service.Scheduling.Enabled,
       maxAttempts: Service.AsyncRun.MaxAttempts,

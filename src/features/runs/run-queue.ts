@@ -11,6 +11,7 @@ import type { RunJournal } from '../../engine/run-journal.ts';
 import type { JobHandler, JobResult, QueuedJob } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionPlace, SessionTurns } from '../sessions/index.ts';
+import type { Preflight } from './preflight.ts';
 import { attributionOf } from './run-attribution.ts';
 import { asConflict } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
@@ -46,6 +47,7 @@ interface RunQueueDeps {
   readonly agents: AgentSource;
   readonly sessions: SessionTurns;
   readonly detached: DetachedRuns;
+  readonly preflight: Preflight | null;
   readonly settings: {
     readonly enabled: boolean;
     readonly maxAttempts: number;
@@ -145,6 +147,15 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     }
   };
 
+  /** Again, because the agent and the history may have changed since the run was accepted. */
+  const checkPrompt = async (job: QueuedJob, agent: CompiledAgent): Promise<void> => {
+    const { request } = job.payload as QueuedRunPayload;
+    await deps.preflight?.(agent, job.tenantId, request).catch((error: unknown) => {
+      if (!(error instanceof AcpError)) throw error;
+      throw new RunFailure('ProviderError', 'context_overflow', error.message, { cause: error });
+    });
+  };
+
   /** Waits, takes the session and starts; what keeps a run from starting is its failure. */
   const startWhenReady = async (
     job: QueuedJob,
@@ -156,13 +167,16 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       throw error;
     });
     if (place === 'Canceled') return place;
-    const row = await deps.store.get(job.tenantId, job.id).catch((error: unknown) => {
+    try {
+      const row = await deps.store.get(job.tenantId, job.id);
+      if (row?.status !== 'Queued' || deps.engine.stopped) {
+        place?.leave();
+        return row?.status === 'Queued' ? 'Released' : 'Canceled';
+      }
+      await checkPrompt(job, plan.agent);
+    } catch (error) {
       place?.leave();
       throw error;
-    });
-    if (row?.status !== 'Queued' || deps.engine.stopped) {
-      place?.leave();
-      return row?.status === 'Queued' ? 'Released' : 'Canceled';
     }
     if (plan.sessionId === null) return deps.engine.start(plan);
     const session = await deps.sessions.take(plan.tenantId, plan.sessionId, job.targetName, plan.id).catch(asConflict);

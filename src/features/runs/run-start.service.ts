@@ -10,6 +10,7 @@ import { problemCode, RunFailure } from '../../engine/run-failure.ts';
 import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { SessionTurns } from '../sessions/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
+import type { Preflight } from './preflight.ts';
 import { attributionOf } from './run-attribution.ts';
 import { asConflict, asElsewhere, busyError } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
@@ -37,8 +38,8 @@ export interface RunStartDeps {
     readonly idempotency: { readonly enabled: boolean; readonly maxKeyLength: number };
   };
   readonly lifecycle: { readonly draining: boolean };
-  /** The pre-flight check; throws `context-window-exceeded`. Null: switched off. */
-  readonly preflight: ((agent: CompiledAgent, tenantId: string, body: AgentRunRequest) => Promise<void>) | null;
+  /** Null: switched off. */
+  readonly preflight: Preflight | null;
   readonly now: () => number;
   readonly newId: () => string;
 }

@@ -232,6 +232,40 @@ forEachTransport(
   },
 );
 
+forEachTransport('RUN-16 RUN-67 whether the prompt fits is asked again at the start', async (open) => {
+  const service = {
+    Preflight: { Enabled: true },
+    Providers: { Compatible: { local: { Models: [{ Name: 'small', ContextWindowTokens: 100 }] } } },
+  };
+  const model = { provider: 'local', model: 'small' };
+  const app = await open({
+    simulator: {},
+    service: { ...service, ...noWorker },
+    agents: [{ name: 'helper', model }],
+  });
+  const runId = await enqueue(app.client, 'helper', { message: 'Hi', sessionId: 's' });
+  await app.client.agents.save({
+    params: { name: 'helper' },
+    body: {
+      name: 'helper',
+      model,
+      instructions: 'Many words. '.repeat(100),
+    },
+  });
+  await app.close();
+  const next = await open({ simulator: {}, service, folder: app.folder });
+  assert.deepEqual(typesOf(await followToEnd(next.client, runId)), ['run.queued', 'run.failed']);
+  const { error } = await getRun(next.client, runId);
+  assert.deepEqual([error?.class, error?.type], ['ProviderError', 'context_overflow']);
+  assert.equal(next.simulator.requests.length, 0);
+  await refusal(start(next.client, 'helper', { message: 'Hi', sessionId: 's' }));
+  await next.client.agents.save({
+    params: { name: 'helper' },
+    body: { name: 'helper', model },
+  });
+  await runJson(next.client, 'helper', { message: 'Hi', sessionId: 's' });
+});
+
 forEachTransport('RUN-36 TOOL-12 a queued run keeps the authority of its acceptance', async (open) => {
   const seen: unknown[] = [];
   const setup: AppSetup = {
