@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { AcpError, toProblem } from '../contract/errors.ts';
 import type { Logger } from '../core/logger.ts';
+import { discardRest, hasBody } from './body.ts';
 
 /** One request and the response it gets. Answers are written to Node's response directly: one path for all of them. */
 export interface Exchange {
@@ -39,6 +40,21 @@ export const answerHeaders = (exchange: Exchange, fields: HeaderFields | undefin
 
 const isGone = (raw: ServerResponse): boolean => raw.destroyed || raw.headersSent;
 
+/**
+ * Ends an answer. Where it closes the connection under a caller that still sends, its end waits for the request's:
+ * closing with bytes unread resets the connection, and most callers would never see the answer.
+ */
+const endAnswer = (raw: ServerResponse, body: string | Uint8Array): void => {
+  const { req: request } = raw;
+  if (raw.shouldKeepAlive || request.complete || !hasBody(request)) {
+    raw.end(body);
+    return;
+  }
+  raw.write(body);
+  request.once('end', () => raw.end());
+  discardRest(request);
+};
+
 /** Writes a whole answer. Nothing is written to a caller that has gone. */
 export const sendBytes = (
   exchange: Exchange,
@@ -50,7 +66,7 @@ export const sendBytes = (
   if (isGone(exchange.raw)) return;
   headers['content-length'] = String(typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength);
   exchange.raw.writeHead(status, headers);
-  exchange.raw.end(body);
+  endAnswer(exchange.raw, body);
 };
 
 export const sendEmpty = (exchange: Exchange, status: number, fields?: HeaderFields): void => {

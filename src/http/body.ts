@@ -21,10 +21,13 @@ export class RequestAbortedError extends Error {
   }
 }
 
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+
 /** The body as received. Throws `payload-too-large` as soon as the limit is known to be passed. */
 export const readBody = (request: IncomingMessage, limit: number): Promise<Uint8Array> | Uint8Array => {
+  if (!hasBody(request)) return empty;
   const declared = request.headers['content-length'];
-  if (request.headers['transfer-encoding'] === undefined && (declared === undefined || declared === '0')) return empty;
   if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

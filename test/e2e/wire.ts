@@ -168,17 +168,21 @@ export const openSocket = (url: string): Promise<Socket> =>
     const socket = connect(Number(port), hostname, () => resolve(socket)).once('error', reject);
   });
 
-/** Sends bytes as they are and gives back all that comes until the other side closes. */
-export const exchange = async (url: string, ...parts: readonly (string | Uint8Array)[]): Promise<string> => {
-  const socket = await openSocket(url);
+/** All that comes until the connection closes. */
+export const received = (socket: Socket): Promise<string> => {
   let text = '';
-  const closed = new Promise<string>((resolve) => {
-    // A reset after the answer is how a refused sender may be told; what came before it counts.
-    socket.on('error', () => undefined).once('close', () => resolve(text));
-  });
   socket.setEncoding('latin1').on('data', (part: string) => {
     text += part;
   });
+  return new Promise((resolve) => {
+    // A reset after the answer is how a refused sender may be told; what came before it counts.
+    socket.on('error', () => undefined).once('close', () => resolve(text));
+  });
+};
+
+/** Sends bytes as they are and gives back all that comes until the other side closes. */
+export const exchange = async (url: string, ...parts: readonly (string | Uint8Array)[]): Promise<string> => {
+  const socket = await openSocket(url);
   for (const part of parts) socket.write(part);
-  return closed;
+  return received(socket);
 };
