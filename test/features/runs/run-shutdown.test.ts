@@ -151,3 +151,23 @@ forEachTransport('RUN-24 a service that was stopped and started still has every 
   assert.deepEqual(await readEvents(next.client, runId), before);
   await runJson(next.client, 'helper', { message: 'again', sessionId: 's' });
 });
+
+forEachTransport('a service that is closed leaves nothing open', async (open) => {
+  const held = () => process.getActiveResourcesInfo().toSorted();
+  const gate = new Gate();
+  const before = held();
+  const app = await open({ ...waitingSetup(gate), simulator: {} });
+  await app.createAgent({ name: 'wired', model: { provider: 'local', model: 'any' } });
+  await runJson(app.client, 'wired', { message: 'Hi', sessionId: 's' });
+  await enqueue(app.client, 'helper', 'wait');
+  const { frames } = await stream(app.client, 'helper', 'wait');
+  const reading = collect(frames);
+  await gate.reached;
+  await app.app.drain();
+  assert.equal(eventsOf(await reading).at(-1)?.['error'].type, 'shutdown');
+  await app.close();
+  // Sockets report their end one turn of the event loop after it.
+  for (let turn = 0; turn < 10 && held().length > before.length; turn += 1)
+    await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(held(), before);
+});
