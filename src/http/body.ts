@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse } from 'secure-json-parse';
 import { AcpError } from '../contract/errors.ts';
 
@@ -25,10 +25,15 @@ export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 
 /** The body as received. Throws `payload-too-large` as soon as the limit is known to be passed. */
-export const readBody = (request: IncomingMessage, limit: number): Promise<Uint8Array> | Uint8Array => {
+export const readBody = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  limit: number,
+): Promise<Uint8Array> | Uint8Array => {
   if (!hasBody(request)) return empty;
   const declared = request.headers['content-length'];
   if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
+  if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue();
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;

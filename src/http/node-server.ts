@@ -68,6 +68,14 @@ const listen = (server: Server, host: string, port: number): Promise<{ readonly 
 
 export const createNodeServer = (limits: ConnectionLimits, handler: RequestListener): NodeServer => {
   let closing = false;
+  const serve: RequestListener = (request, response) => {
+    if (closing) response.setHeader('connection', 'close');
+    // An answer that began before the stop has promised to keep its connection, which would outlive it.
+    response.once('close', () => {
+      if (closing) setImmediate(() => server.closeIdleConnections());
+    });
+    handler(request, response);
+  };
   const server = createServer(
     {
       maxHeaderSize: limits.maxHeaderBytes,
@@ -77,15 +85,10 @@ export const createNodeServer = (limits: ConnectionLimits, handler: RequestListe
       connectionsCheckingInterval: limits.timeoutCheckMs,
       keepAlive: true,
     },
-    (request, response) => {
-      if (closing) response.setHeader('connection', 'close');
-      // An answer that began before the stop has promised to keep its connection, which would outlive it.
-      response.once('close', () => {
-        if (closing) setImmediate(() => server.closeIdleConnections());
-      });
-      handler(request, response);
-    },
+    serve,
   );
+  // Whoever asks before sending a body is told to go on by the one who reads it, or is refused without sending it.
+  server.on('checkContinue', serve);
   return {
     server,
     listen: (host, port) => listen(server, host, port),

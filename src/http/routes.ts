@@ -126,7 +126,7 @@ const serve = async (
   try {
     const path = exchange.path.slice(options.prefix.length);
     const caller = await options.authenticate(callerRequest(raw, path), route.entry.operation);
-    const rawBody = await readBody(raw, route.maxBodyBytes);
+    const rawBody = await readBody(raw, exchange.raw, route.maxBodyBytes);
     if (route.entry.operation.body === undefined) refuseStrayBody(rawBody);
     const call: DispatchRequest = {
       params: request.params as Record<string, unknown>,
