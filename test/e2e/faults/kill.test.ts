@@ -72,6 +72,7 @@ describe('kill -9 while everything is going on', () => {
   let site: Site;
   let service: ServiceProcess;
   let talking: { runId: string; frames: readonly SseFrame[] };
+  let inLine: { runId: string; frames: readonly SseFrame[] };
   let delegating: { runId: string; frames: readonly SseFrame[] };
   let executing: string[];
   let waiting: string[];
@@ -99,6 +100,8 @@ describe('kill -9 while everything is going on', () => {
     const pending = call(`${service.url}/api/agents/talker/run`, once);
     pending.catch(() => undefined);
     const talker = await startRun(service, 'talker', 'talk', inSession);
+    const enqueued = await startRun(service, 'talker', 'later', { ...inSession, concurrency: 'Enqueue' });
+    await enqueued.first('run.queued');
     await talker.atLeast(12);
     // The last word of the service: what was acknowledged a moment before the end.
     await createAgent(service, 'just-saved', { instructions: 'Kept.' });
@@ -108,6 +111,7 @@ describe('kill -9 while everything is going on', () => {
     assert.equal(await talker.ended, 'cut');
     await assert.rejects(pending);
     talking = talker;
+    inLine = enqueued;
     delegating = boss;
     await site.checkStore();
     writeFileSync(join(site.folder, 'script.yaml'), stringify({ rules: [{ reply: { text: 'Done.' } }] }));
@@ -132,6 +136,13 @@ describe('kill -9 while everything is going on', () => {
       assertOrphaned(run.id === delegating.runId ? delegating.frames : [], log);
       assertOrphanedRow(run, log.length);
     }
+  });
+
+  test('RUN-8 a run that waited for the session in the process is lost with it', async () => {
+    const log = await readLog(service.url, inLine.runId);
+    assertOrphaned(inLine.frames, log);
+    assert.deepEqual(types(log), ['run.queued', 'run.failed']);
+    assertOrphanedRow(await getRun(service, inLine.runId), 2);
   });
 
   test('RUN-42 a lost run is closed: it cannot be cancelled any more', async () => {
@@ -199,8 +210,8 @@ describe('kill -9 while everything is going on', () => {
     const found = service.log().filter(({ message }) => message.includes('last owner'));
     assert.deepEqual(
       found.map(({ orphanedRuns, requeuedRuns }) => ({ orphanedRuns, requeuedRuns })),
-      // The stream, the boss with its worker, two queued runs and the idempotent one.
-      [{ orphanedRuns: 6, requeuedRuns: 3 }],
+      // The stream and the one in line for its session, boss and worker, two queued runs, the idempotent one.
+      [{ orphanedRuns: 7, requeuedRuns: 3 }],
     );
   });
 

@@ -62,6 +62,19 @@ describe('one owner of a store', () => {
     );
   });
 
+  test('of two servers that start together one serves, and the other one is told', async () => {
+    const other = openSite();
+    try {
+      const starts = await Promise.allSettled([other.serve(), other.serve()]);
+      const refused = starts.find((start) => start.status === 'rejected');
+      assert.match(String(refused?.reason), /ended with 8: .*is owned by process \d+/s);
+      const started = starts.find((start) => start.status === 'fulfilled');
+      assert.equal((await started?.value.stop())?.code, 0);
+    } finally {
+      await other.close();
+    }
+  });
+
   test('a port in use is named, and the store is free again', async () => {
     const other = openSite();
     try {
