@@ -1,7 +1,8 @@
 import type { FramesReply } from '../client/client.ts';
-import { followStarted, terminalEvents } from '../client/follow-events.ts';
+import { followStarted } from '../client/follow-events.ts';
 import { AcpError } from '../contract/errors.ts';
 import type { Frame } from '../contract/operation.ts';
+import { terminalEvents } from '../contract/run-outcome.ts';
 import type { AgentRunRequest } from '../contract/run-request.ts';
 import { interruptedExitCode, onInterrupt } from './interrupt.ts';
 import { eventLine } from './output/event-line.ts';

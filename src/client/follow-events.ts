@@ -1,16 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AcpError, type ErrorCode } from '../contract/errors.ts';
 import type { Frame } from '../contract/operation.ts';
+import { terminalEvents } from '../contract/run-outcome.ts';
 import type { Client, FramesReply } from './client.ts';
-
-/** The event that ends a log. A run has exactly one, and it is last. */
-export const terminalEvents: ReadonlySet<string> = new Set([
-  'run.completed',
-  'run.failed',
-  'run.canceled',
-  'run.awaiting-input',
-  'run.awaiting-approval',
-]);
 
 export interface FollowOptions {
   /** Sequence of the last event that is already known; the first one yielded follows it. Default: from the start. */

@@ -59,11 +59,3 @@ export const decodePack = (runId: string, firstSequence: number, pack: string, f
   });
   return frames;
 };
-
-export const terminalEvents: ReadonlySet<string> = new Set([
-  'run.completed',
-  'run.failed',
-  'run.canceled',
-  'run.awaiting-input',
-  'run.awaiting-approval',
-]);

@@ -1,22 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ErrorCode } from '../contract/errors.ts';
+import { codesByErrorClass, type RunErrorClass } from '../contract/run-outcome.ts';
 import { ModelCallError } from '../providers/models/model-error.ts';
-
-export type RunErrorClass =
-  | 'Unknown'
-  | 'ProviderError'
-  | 'ProviderUnavailable'
-  | 'RateLimited'
-  | 'QuotaExceeded'
-  | 'ContentFiltered'
-  | 'ContentBlocked'
-  | 'ToolError'
-  | 'ToolTimeout'
-  | 'Timeout'
-  | 'CompilationFailed'
-  | 'Canceled'
-  | 'StructuredResponseInvalid'
-  | 'Infrastructure';
 
 /** Why a run did not complete, in the service's own words. The cause goes to the log only. */
 export class RunFailure extends Error {
@@ -84,23 +69,6 @@ const codesByType: Readonly<Record<string, ErrorCode>> = {
   shutdown: 'draining',
 };
 
-const codesByClass: Readonly<Record<RunErrorClass, ErrorCode>> = {
-  ContentBlocked: 'content-blocked',
-  ContentFiltered: 'content-filtered',
-  QuotaExceeded: 'run-budget-exceeded',
-  ProviderError: 'provider-error',
-  ProviderUnavailable: 'provider-unavailable',
-  RateLimited: 'provider-rate-limited',
-  Timeout: 'provider-timeout',
-  ToolError: 'tool-failed',
-  ToolTimeout: 'tool-timeout',
-  StructuredResponseInvalid: 'provider-error',
-  CompilationFailed: 'agent-not-compilable',
-  Canceled: 'run-canceled',
-  Infrastructure: 'internal',
-  Unknown: 'internal',
-};
-
 /** The problem code with which a failed run answers a JSON caller. */
 export const problemCode = (errorClass: RunErrorClass, type: string): ErrorCode =>
-  codesByType[type] ?? codesByClass[errorClass];
+  codesByType[type] ?? codesByErrorClass[errorClass];

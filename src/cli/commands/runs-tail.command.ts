@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import type { Client } from '../../client/client.ts';
-import { followEvents, passesByItself, pause, terminalEvents } from '../../client/follow-events.ts';
+import { followEvents, passesByItself, pause } from '../../client/follow-events.ts';
 import { AcpError } from '../../contract/errors.ts';
 import type { Frame } from '../../contract/operation.ts';
+import { terminalEvents } from '../../contract/run-outcome.ts';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
 import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';

@@ -1,5 +1,6 @@
 import type { Frame, FrameSource } from '../../contract/operation.ts';
-import { decodePack, terminalEvents } from '../../engine/event-pack.ts';
+import { terminalEvents } from '../../contract/run-outcome.ts';
+import { decodePack } from '../../engine/event-pack.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import type { RunLog } from '../../engine/run-log.ts';
 import type { RunStore } from './runs.store.ts';

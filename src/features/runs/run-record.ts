@@ -1,6 +1,7 @@
 import type { RunRow } from '../../db/tables.ts';
 import { isoTime } from '../../engine/event-pack.ts';
 import { decimal } from '../../engine/pricing.ts';
+import { addUsage } from '../../engine/usage.ts';
 import type { StoredCost } from './run-journal.store.ts';
 import type { RunCost, RunRecord, RunTreeCost, RunUsage } from './runs.schema.ts';
 
@@ -49,20 +50,8 @@ const costOf = (stored: StoredCost | null): RunCost | null =>
         source: stored.s,
       };
 
-const plus = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : a + b);
-
-const sumUsage = (a: RunUsage | null, b: RunUsage | null): RunUsage | null => {
-  if (a === null || b === null) return a ?? b;
-  return {
-    inputTokens: plus(a.inputTokens, b.inputTokens),
-    outputTokens: plus(a.outputTokens, b.outputTokens),
-    totalTokens: plus(a.totalTokens, b.totalTokens),
-    cachedInputTokens: plus(a.cachedInputTokens, b.cachedInputTokens),
-    reasoningTokens: plus(a.reasoningTokens, b.reasoningTokens),
-    audioInputTokens: plus(a.audioInputTokens, b.audioInputTokens),
-    audioOutputTokens: plus(a.audioOutputTokens, b.audioOutputTokens),
-  };
-};
+const sumUsage = (a: RunUsage | null, b: RunUsage | null): RunUsage | null =>
+  a === null || b === null ? (a ?? b) : addUsage(a, b);
 
 /** Closed runs only: a run in progress has no cost yet and is not unknown. */
 const treeCostOf = (rows: readonly RunRow[]): RunTreeCost | null => {

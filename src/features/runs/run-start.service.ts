@@ -246,11 +246,15 @@ export const createRunStart = (deps: RunStartDeps) => {
     };
   };
 
-  const answer = (context: CallContext, input: StartInput, mode: RunMode): Promise<PlainReply> => {
+  const refuseWhileDraining = (): void => {
     if (deps.lifecycle.draining)
       throw new AcpError('draining', 'The service is stopping and starts no more runs.', {
         details: { retryAfterMs: 5000 },
       });
+  };
+
+  const answer = (context: CallContext, input: StartInput, mode: RunMode): Promise<PlainReply> => {
+    refuseWhileDraining();
     return mode === 'queued' ? accept(context, input) : runToEnd(context, input);
   };
 
@@ -288,10 +292,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     const key = input.headers['idempotency-key'];
     if (key !== undefined) return answerOnce(context, input, mode, key);
     if (mode !== 'stream') return answer(context, input, mode);
-    if (deps.lifecycle.draining)
-      throw new AcpError('draining', 'The service is stopping and starts no more runs.', {
-        details: { retryAfterMs: 5000 },
-      });
+    refuseWhileDraining();
     const run = deps.engine.start(await plan(context, input.params.name, input.body, mode));
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
     const stream = run.log.source();

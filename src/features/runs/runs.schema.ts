@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { runErrorClasses } from '../../contract/run-outcome.ts';
 import { Int32, type Json, JsonValue, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
 
 export const runStatuses = [
@@ -12,23 +13,6 @@ export const runStatuses = [
 ] as const;
 export type RunStatus = (typeof runStatuses)[number];
 export const runKinds = ['Agent', 'Workflow', 'Eval'] as const;
-export const runErrorClasses = [
-  'Unknown',
-  'ProviderError',
-  'ProviderUnavailable',
-  'RateLimited',
-  'QuotaExceeded',
-  'ContentFiltered',
-  'ContentBlocked',
-  'ToolError',
-  'ToolTimeout',
-  'Timeout',
-  'CompilationFailed',
-  'Canceled',
-  'StructuredResponseInvalid',
-  'Infrastructure',
-] as const;
-export type RunErrorClass = (typeof runErrorClasses)[number];
 const finishReasons = ['Stop', 'Length', 'ToolCalls', 'ContentFilter', 'Iterations'] as const;
 export type FinishReason = (typeof finishReasons)[number];
 
