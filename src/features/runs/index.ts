@@ -12,6 +12,7 @@ import type { JobStore } from '../jobs/index.ts';
 import type { SessionStore, SessionTurns } from '../sessions/index.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
 import type { Preflight } from './preflight.ts';
+import { createRunAccess, type RunAccess } from './run-access.ts';
 import { createDetachedRuns } from './run-detached.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
@@ -42,6 +43,7 @@ export interface RunsDeps {
 export interface RunsFeature {
   readonly handlers: Handlers<typeof runOperations>;
   readonly engine: RunEngine;
+  readonly access: RunAccess;
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
   /** Closes what a dead owner of the store left open; before the first request. */
   recover(): Promise<RecoveryReport>;
@@ -80,6 +82,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const prices = createPriceList(Service.Pricing.Currency, Service.Pricing.Models);
   const journal = createRunJournal(storage.db, prices.currency);
   const store = createRunStore(storage);
+  const access = createRunAccess(store);
   const recordingEnabled = settings.recording.enabled;
   const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, now });
   const keys = createIdempotencyKeys(storage, now, log);
@@ -142,6 +145,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     handlers: runService({
       start,
       store,
+      access,
       engine,
       detached,
       jobs,
@@ -150,6 +154,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       now,
     }),
     engine,
+    access,
     jobHandlers: { [agentRunKey]: queue.handler },
     recover: () => recoverRuns({ runs: store, detached, jobs, sessions: deps.sessionStore, keys, now }),
     close() {
@@ -160,3 +165,4 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
 };
 
 export { preflightCheck } from './preflight.ts';
+export type { RunAccess } from './run-access.ts';

@@ -7,6 +7,7 @@ import { isoTime } from '../../engine/event-pack.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { JobStore } from '../jobs/index.ts';
+import type { RunAccess } from './run-access.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import { runEventSource } from './run-event-source.ts';
 import type { RunQueue } from './run-queue.ts';
@@ -21,6 +22,7 @@ const maxToolRecords = 1000;
 export interface RunServiceDeps {
   readonly start: ReturnType<typeof createRunStart>;
   readonly store: RunStore;
+  readonly access: RunAccess;
   readonly engine: RunEngine;
   readonly detached: DetachedRuns;
   readonly jobs: JobStore;
@@ -62,12 +64,7 @@ const toInvocationRecord = (row: ToolInvocationRow): ToolInvocationRecord => ({
 
 export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations> => {
   const { store, engine } = deps;
-
-  const find = async (tenantId: string, runId: string): Promise<RunRow> => {
-    const row = await store.get(tenantId, runId.toLowerCase());
-    if (row === undefined) throw new AcpError('run-not-found', `Run ${runId} was not found.`);
-    return row;
-  };
+  const { find } = deps.access;
 
   const records = async (tenantId: string, rows: readonly RunRow[]): Promise<RunRecord[]> => {
     const roots = [...new Set(rows.filter((row) => row.child_run_count > 0).map((row) => row.root_run_id ?? row.id))];
@@ -105,30 +102,36 @@ export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations>
       };
       return ok(await records(tenantId, await store.list(tenantId, filter)));
     },
-    async get({ tenantId }, { params }) {
-      return ok(await record(tenantId, await find(tenantId, params.runId)));
+    async get(context, { params }) {
+      return ok(await record(context.tenantId, await find(context, params.runId)));
     },
-    async tree({ tenantId }, { params }) {
-      const row = await find(tenantId, params.runId);
+    async tree(context, { params }) {
+      const { tenantId } = context;
+      const row = await find(context, params.runId);
       return ok(await records(tenantId, await store.tree(tenantId, row.root_run_id ?? row.id)));
     },
-    async events({ tenantId }, { params, headers }) {
-      const row = await find(tenantId, params.runId);
+    async events(context, { params, headers }) {
+      const row = await find(context, params.runId);
       const last = headers['last-event-id'];
       const from = last === undefined || last === null ? 0 : Number(last) + 1;
-      return { status: 200, stream: runEventSource(deps, tenantId, row.id, from), headers: { 'X-Run-Id': row.id } };
+      return {
+        status: 200,
+        stream: runEventSource(deps, context.tenantId, row.id, from),
+        headers: { 'X-Run-Id': row.id },
+      };
     },
-    async cancel({ tenantId, principal }, { params }) {
-      const row = await find(tenantId, params.runId);
+    async cancel(context, { params }) {
+      const { tenantId, principal } = context;
+      const row = await find(context, params.runId);
       const headers = { 'X-Run-Id': row.id };
       const active = engine.active(row.id);
       if (active !== undefined) {
         engine.cancel(active, 'Requested', principal.actor);
-        return { status: 202, body: await record(tenantId, await find(tenantId, row.id)), headers };
+        return { status: 202, body: await record(tenantId, await find(context, row.id)), headers };
       }
       if (row.status === 'Queued' && (await cancelQueued(row, principal.actor)))
-        return { status: 202, body: await record(tenantId, await find(tenantId, row.id)), headers };
-      const now = await find(tenantId, row.id);
+        return { status: 202, body: await record(tenantId, await find(context, row.id)), headers };
+      const now = await find(context, row.id);
       const started = engine.active(row.id);
       if (started !== undefined) {
         engine.cancel(started, 'Requested', principal.actor);
@@ -142,9 +145,9 @@ export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations>
         details: { runId: row.id },
       });
     },
-    async tools({ tenantId }, { params }) {
-      const row = await find(tenantId, params.runId);
-      return ok((await store.toolInvocations(tenantId, row.id, maxToolRecords)).map(toInvocationRecord));
+    async tools(context, { params }) {
+      const row = await find(context, params.runId);
+      return ok((await store.toolInvocations(context.tenantId, row.id, maxToolRecords)).map(toInvocationRecord));
     },
   };
 };
