@@ -13,6 +13,7 @@ import { createLogger, type Logger } from './core/logger.ts';
 import { type OpenedStorage, openStorage } from './db/open-storage.ts';
 import { storeOptions } from './db/store-options.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
+import { createAuditTrail } from './features/audit/index.ts';
 import { createJobStore } from './features/jobs/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { type HealthReport, platformFeature } from './features/platform/index.ts';
@@ -94,6 +95,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   });
   const { storage } = opened;
   try {
+    const audit = createAuditTrail({ storage, log, now, newId });
     const sessionStore = createSessionStore(storage);
     const sessions = createSessionTurns({ storage, store: sessionStore, now, newId });
     const jobs = createJobStore(storage);
@@ -104,6 +106,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       codeAgents,
       history: (tenantId, sessionId) => sessionTexts(sessionStore, tenantId, sessionId),
       reserveRatio: Service.Preflight.ReserveRatio,
+      audit,
       prefix: Host.Prefix,
       now,
     });
@@ -151,7 +154,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         allowedTenants: Host.Tenancy.AllowedTenants,
       },
     };
-    const security = securityFeature({ storage, options: access, log, now });
+    const security = securityFeature({ storage, options: access, audit, log, now });
     const platform = platformFeature({
       prefix: Host.Prefix,
       allowRemoteAccess: Host.AllowRemoteAccess,

@@ -166,6 +166,29 @@ export interface IdempotencyKeyRow {
   created_at: number;
 }
 
+export interface AuditEntryRow {
+  tenant_id: string;
+  id: string;
+  actor: string | null;
+  action: string;
+  entity: string;
+  /** JSON text, masked; null where the entity did not exist. */
+  before: string | null;
+  after: string | null;
+  created_at: number;
+  previous_hash: string | null;
+  hash: string;
+}
+
+/** The end of a tenant's chain of audit entries. */
+export interface AuditHeadRow {
+  tenant_id: string;
+  entry_count: number;
+  newest_id: string | null;
+  newest_hash: string | null;
+  newest_at: number;
+}
+
 export interface SchemaMigrationRow {
   name: string;
   checksum: string;
@@ -184,6 +207,8 @@ export interface Tables {
   session_messages: SessionMessageRow;
   jobs: JobRow;
   idempotency_keys: IdempotencyKeyRow;
+  audit_entries: AuditEntryRow;
+  audit_heads: AuditHeadRow;
   schema_migrations: SchemaMigrationRow;
 }
 
@@ -199,5 +224,7 @@ export const tableNames = [
   'session_messages',
   'jobs',
   'idempotency_keys',
+  'audit_entries',
+  'audit_heads',
   'schema_migrations',
 ] as const satisfies readonly (keyof Tables)[];

@@ -34,7 +34,7 @@ test('SEC-3 every operation has a role and a scope, or neither; only meta has ne
   );
 });
 
-test('every write that is audited later names its action, and names are unique', () => {
+test('AUDIT-20 every write that is audited names its action, and names are unique', () => {
   const actions = entries.flatMap(({ operation }) => operation.audit ?? []);
   assert.equal(new Set(actions).size, actions.length);
   for (const { id, operation } of entries)

@@ -1,13 +1,14 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import type { Handlers } from '../../core/context.ts';
+import type { AuditTrail } from '../../core/audit.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
 import type { AgentCatalog } from './agents.catalog.ts';
 import { agentContent } from './agents.content.ts';
 import { type Finding, fieldErrors, isError } from './agents.findings.ts';
-import type { agentOperations } from './agents.operations.ts';
+import { agentOperations } from './agents.operations.ts';
 import { type AgentReferences, bodyFindings } from './agents.rules.ts';
 import type { AgentDefinitionRequest } from './agents.schema.ts';
-import { type AgentStore, missingVersion } from './agents.store.ts';
+import { type AgentStore, missingVersion, type StoredAgent } from './agents.store.ts';
 import { toDefinition, toDescriptor } from './agents.view.ts';
 import type { CurrentVersions } from './current-versions.ts';
 import type { EstimateHandler } from './estimate.service.ts';
@@ -18,6 +19,7 @@ export interface AgentServiceDeps {
   readonly versions: CurrentVersions;
   readonly references: AgentReferences;
   readonly estimate: EstimateHandler;
+  readonly audit: Pick<AuditTrail, 'note'>;
   /** Path in front of every operation, for `Location`. */
   readonly prefix: string;
   readonly now: () => number;
@@ -39,7 +41,7 @@ const found = <T>(value: T | null, otherwise: () => AcpError): T => {
 };
 
 export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOperations> => {
-  const { store, catalog, versions, references, estimate, prefix, now } = deps;
+  const { store, catalog, versions, references, estimate, audit, prefix, now } = deps;
 
   const check = async (tenantId: string, body: AgentDefinitionRequest): Promise<readonly Finding[]> => {
     const { agents } = await catalog.reach(tenantId, agentContent(body));
@@ -55,12 +57,32 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
     if (version === undefined || version === 0) throw notFound(name);
   };
 
+  const note = (
+    { tenantId, principal }: Pick<CallContext, 'tenantId' | 'principal'>,
+    action: string,
+    before: StoredAgent | null,
+    after: StoredAgent | null,
+  ): Promise<void> =>
+    audit.note({
+      tenantId,
+      actor: principal.actor,
+      action,
+      entity: `agent:${(after ?? before)?.name ?? ''}`,
+      before: before === null ? null : toDefinition(before),
+      after: after === null ? null : toDefinition(after),
+    });
+
+  /** Versions are never changed, so that the one before can be read afterwards. */
+  const versionBefore = (agent: StoredAgent): Promise<StoredAgent | null> =>
+    store.findVersion(agent.tenantId, agent.name, agent.version - 1);
+
   return {
     async list({ tenantId }) {
       return ok((await catalog.list(tenantId)).map(toDescriptor));
     },
 
-    async create({ tenantId, principal }, { body }) {
+    async create(context, { body }) {
+      const { tenantId, principal } = context;
       refuseErrors(await check(tenantId, body));
       const { name } = body;
       const taken = () => new AcpError('agent-name-taken', `An agent "${name}" exists already.`);
@@ -73,6 +95,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
       };
       const agent = found(await store.create(tenantId, change), taken);
       versions.changed(tenantId, name);
+      await note(context, agentOperations.create.audit, null, agent);
       return { status: 201, body: toDefinition(agent), headers: { location: `${prefix}/api/agents/${name}` } };
     },
 
@@ -82,7 +105,8 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
       return ok({ descriptor: toDescriptor(agent), definition, isEditable: definition !== null });
     },
 
-    async save({ tenantId, principal }, { params, body }) {
+    async save(context, { params, body }) {
+      const { tenantId, principal } = context;
       const { name } = params;
       if (body.name !== name)
         throw new AcpError('name-mismatch', `The path names "${name}"; the body names another agent.`, {
@@ -98,13 +122,16 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
         updatedBy: principal.actor,
       });
       versions.changed(tenantId, name);
+      await note(context, agentOperations.save.audit, await versionBefore(agent), agent);
       return ok(toDefinition(agent));
     },
 
-    async remove({ tenantId }, { params }) {
+    async remove(context, { params }) {
+      const { tenantId } = context;
       refuseCode(params.name);
-      if (!(await store.remove(tenantId, params.name))) throw notFound(params.name);
+      const removed = found(await store.remove(tenantId, params.name), () => notFound(params.name));
       versions.changed(tenantId, params.name);
+      await note(context, agentOperations.remove.audit, removed, null);
       return noContent();
     },
 
@@ -121,7 +148,8 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
       return ok(stored.map(toDefinition));
     },
 
-    async rollback({ tenantId, principal }, { params, body }) {
+    async rollback(context, { params, body }) {
+      const { tenantId, principal } = context;
       const { name } = params;
       refuseCode(name);
       const agent = await store.restore(tenantId, name, body.version, {
@@ -130,6 +158,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
         updatedBy: principal.actor,
       });
       versions.changed(tenantId, name);
+      await note(context, agentOperations.rollback.audit, await versionBefore(agent), agent);
       return ok(toDefinition(agent));
     },
 

@@ -41,8 +41,8 @@ export interface AgentStore {
   append(tenantId: string, change: AgentChange): Promise<StoredAgent>;
   /** Appends the content of an earlier version; also throws `version-not-found`. */
   restore(tenantId: string, name: string, version: number, change: Omit<AgentChange, 'content'>): Promise<StoredAgent>;
-  /** Removes every version; false when there was none. */
-  remove(tenantId: string, name: string): Promise<boolean>;
+  /** Removes every version and gives the last one; null when there was none. */
+  remove(tenantId: string, name: string): Promise<StoredAgent | null>;
 }
 
 // Far below the number of parameters that a statement may have, and few different texts of it.
@@ -210,15 +210,16 @@ export const createAgentStore = (storage: Storage): AgentStore => {
     remove: (tenantId, name) =>
       storage.transaction(async (db) => {
         const key = { tenant_id: tenantId, name };
-        const heads = await db
+        const last = await currentRows(db, tenantId).where('agent_versions.name', '=', name).executeTakeFirst();
+        await db
           .deleteFrom('agents')
           .where((eb) => eb.and(key))
-          .executeTakeFirst();
+          .execute();
         await db
           .deleteFrom('agent_versions')
           .where((eb) => eb.and(key))
           .execute();
-        return heads.numDeletedRows > 0n;
+        return last === undefined ? null : toAgent(last);
       }),
   };
   return store;

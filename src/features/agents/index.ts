@@ -1,3 +1,4 @@
+import type { AuditTrail } from '../../core/audit.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -44,6 +45,7 @@ export interface AgentsDeps {
   readonly references: AgentReferences;
   readonly codeAgents: CodeAgents;
   readonly history: EstimateDeps['history'];
+  readonly audit: Pick<AuditTrail, 'note'>;
   /** `Preflight:ReserveRatio`. */
   readonly reserveRatio: number;
   readonly prefix: string;
@@ -64,7 +66,16 @@ export const agentsFeature = (deps: AgentsDeps): AgentsFeature => {
   const source = createAgentSource({ catalog, versions, references, codeAgents: codeAgents.compiled });
   const estimate = estimateService({ source, history: deps.history, reserveRatio: deps.reserveRatio });
   return {
-    handlers: agentService({ store, catalog, versions, references, estimate, prefix: deps.prefix, now: deps.now }),
+    handlers: agentService({
+      store,
+      catalog,
+      versions,
+      references,
+      estimate,
+      audit: deps.audit,
+      prefix: deps.prefix,
+      now: deps.now,
+    }),
     source,
   };
 };

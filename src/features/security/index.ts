@@ -1,3 +1,4 @@
+import type { AuditTrail } from '../../core/audit.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
 import { createIdentity, type IdentityOptions } from './identity.service.ts';
@@ -8,18 +9,19 @@ import { keyStore } from './keys.store.ts';
 export interface SecurityDeps {
   readonly storage: Storage;
   readonly options: IdentityOptions;
+  readonly audit: Pick<AuditTrail, 'record'>;
   readonly log: Pick<Logger, 'warn'>;
   /** Epoch milliseconds. */
   readonly now: () => number;
 }
 
 /** Who may call: identity for the transports and the API keys. */
-export const securityFeature = ({ storage, options, log, now }: SecurityDeps) => {
+export const securityFeature = ({ storage, options, audit, log, now }: SecurityDeps) => {
   const store = keyStore(storage);
   const lookup = keyLookup({ store, now, log });
   return {
     identity: createIdentity({ options, keys: lookup }),
-    keys: keyService({ store, lookup, now }),
+    keys: keyService({ store, lookup, audit, now }),
     hasActiveKey: (): Promise<boolean> => store.hasActive(now()),
   };
 };

@@ -1,17 +1,20 @@
 import { type ApiKeyScope, type Role, roleAtLeast, roles } from '../../contract/authority.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
+import type { AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers, Principal } from '../../core/context.ts';
 import { newId } from '../../core/ids.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
 import { apiKeyHash, apiKeyPrefix, newApiKey } from './key-format.rules.ts';
 import type { KeyLookup } from './key-lookup.service.ts';
-import type { keyOperations } from './keys.operations.ts';
+import { keyOperations } from './keys.operations.ts';
 import type { ApiKeyCreateRequest, ApiKeyRecord } from './keys.schema.ts';
 import type { KeyStore, StoredKey } from './keys.store.ts';
 
 export interface KeyServiceDeps {
   readonly store: KeyStore;
   readonly lookup: Pick<KeyLookup, 'forget'>;
+  readonly audit: Pick<AuditTrail, 'record'>;
   readonly now: () => number;
 }
 
@@ -63,7 +66,7 @@ const expiryOf = (body: ApiKeyCreateRequest, now: number): number | null => {
   });
 };
 
-export const keyService = ({ store, lookup, now }: KeyServiceDeps): Handlers<typeof keyOperations> => ({
+export const keyService = ({ store, lookup, audit, now }: KeyServiceDeps): Handlers<typeof keyOperations> => ({
   async list({ tenantId }) {
     const keys = await store.list(tenantId);
     const at = now();
@@ -90,13 +93,30 @@ export const keyService = ({ store, lookup, now }: KeyServiceDeps): Handlers<typ
       createdBy: principal.actor,
       createdAt: at,
     };
-    await store.insert(key);
-    return ok({ record: toRecord(key, at), plaintextKey }, { 'cache-control': 'no-store' });
+    const entity = `apikey:${key.id}`;
+    const action = keyOperations.create.audit;
+    const after = toRecord(key, at);
+    await audit.record({ tenantId, actor: principal.actor, action, entity, before: null, after }, [store.insert(key)]);
+    return ok({ record: after, plaintextKey }, { 'cache-control': 'no-store' });
   },
 
-  async remove({ tenantId }, { params }) {
-    const revoked = await store.revoke(tenantId, params.id.toLowerCase(), now());
-    if (!revoked) throw new AcpError('not-found', 'There is no active API key with this id.');
+  async remove({ tenantId, principal }, { params }) {
+    const id = params.id.toLowerCase();
+    const at = now();
+    const key = await store.find(tenantId, id);
+    const none = () => new AcpError('not-found', 'There is no active API key with this id.');
+    if (key === null || key.revokedAt !== null) throw none();
+    const before = toRecord(key, at);
+    // A revoked key stays readable, so that the entry has both states of it.
+    const after = toRecord({ ...key, revokedAt: at }, at);
+    const action = keyOperations.remove.audit;
+    const entry = { tenantId, actor: principal.actor, action, entity: `apikey:${id}`, before, after };
+    try {
+      await audit.record(entry, [store.revoke(tenantId, id, at)]);
+    } catch (error) {
+      if (error instanceof ConditionFailedError) throw none();
+      throw error;
+    }
     lookup.forget();
     return noContent();
   },

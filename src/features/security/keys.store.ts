@@ -1,5 +1,5 @@
 import { type ApiKeyScope, apiKeyScopes, type Role, roles } from '../../contract/authority.ts';
-import { ConditionFailedError, insertStatement, updateStatement } from '../../db/statement.ts';
+import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ApiKeyRow } from '../../db/tables.ts';
 
@@ -25,9 +25,10 @@ export interface KeyStore {
   /** The one query without a tenant: the key itself says which tenant it belongs to. */
   findByHash(keyHash: string): Promise<StoredKey | null>;
   hasActive(now: number): Promise<boolean>;
-  insert(key: StoredKey): Promise<void>;
-  /** False when the tenant has no such key, or it is revoked already. */
-  revoke(tenantId: string, id: string, now: number): Promise<boolean>;
+  find(tenantId: string, id: string): Promise<StoredKey | null>;
+  insert(key: StoredKey): Statement;
+  /** Fails where the tenant has no such key, or it is revoked already. */
+  revoke(tenantId: string, id: string, now: number): Statement;
   /** Written with the next group, nobody waits for it. */
   touch(id: string, now: number, failed: (error: unknown) => void): void;
 }
@@ -100,24 +101,31 @@ export const keyStore = (storage: Storage): KeyStore => {
         .executeTakeFirst();
       return row !== undefined;
     },
+    async find(tenantId, id) {
+      const row = await storage.db
+        .selectFrom('api_keys')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .executeTakeFirst();
+      return row === undefined ? null : fromRow(row);
+    },
     insert: (key) =>
-      storage.write([
-        insertKey({
-          id: key.id,
-          tenant_id: key.tenantId,
-          name: key.name,
-          key_hash: key.keyHash,
-          key_prefix: key.keyPrefix,
-          role: key.role,
-          scopes: JSON.stringify(key.scopes),
-          expires_at: key.expiresAt,
-          revoked_at: key.revokedAt,
-          last_used_at: key.lastUsedAt,
-          created_by: key.createdBy,
-          created_at: key.createdAt,
-        }),
-      ]),
-    async revoke(tenantId, id, now) {
+      insertKey({
+        id: key.id,
+        tenant_id: key.tenantId,
+        name: key.name,
+        key_hash: key.keyHash,
+        key_prefix: key.keyPrefix,
+        role: key.role,
+        scopes: JSON.stringify(key.scopes),
+        expires_at: key.expiresAt,
+        revoked_at: key.revokedAt,
+        last_used_at: key.lastUsedAt,
+        created_by: key.createdBy,
+        created_at: key.createdAt,
+      }),
+    revoke(tenantId, id, now) {
       const { sql, parameters } = storage.db
         .updateTable('api_keys')
         .set({ revoked_at: now })
@@ -125,13 +133,7 @@ export const keyStore = (storage: Storage): KeyStore => {
         .where('id', '=', id)
         .where('revoked_at', 'is', null)
         .compile();
-      try {
-        await storage.write([{ sql, parameters, mustChange: true }]);
-        return true;
-      } catch (error) {
-        if (error instanceof ConditionFailedError) return false;
-        throw error;
-      }
+      return { sql, parameters, mustChange: true };
     },
     touch(id, now, failed) {
       const statements = [touchKey({ last_used_at: now }, { id })];

@@ -2,6 +2,8 @@ import type { TestContext } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
 import type { Principal } from '../../../src/core/context.ts';
 import { createDispatch } from '../../../src/core/dispatch.ts';
+import { newId } from '../../../src/core/ids.ts';
+import { silentLogger } from '../../../src/core/logger.ts';
 import type { CompiledAgent } from '../../../src/engine/compiled-agent.ts';
 import { createToolRegistry, registeredTool, type ToolRegistry } from '../../../src/engine/tools/registry.ts';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
@@ -14,6 +16,7 @@ import {
   type CodeAgents,
   noCodeAgents,
 } from '../../../src/features/agents/index.ts';
+import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import type { ModelCatalogEntry, ModelProvider } from '../../../src/providers/models/model-provider.ts';
 import { openTestStorage, type TestDialect } from '../../support/store.ts';
 
@@ -128,6 +131,7 @@ export interface WorldOptions {
 export const openWorld = async (context: TestContext, options: WorldOptions = {}): Promise<AgentWorld> => {
   const storage = await openTestStorage(context, options.dialect);
   let clock = Date.UTC(2030, 0, 1);
+  const now = () => clock++;
   const feature = agentsFeature({
     storage,
     ownsStore: options.ownsStore ?? true,
@@ -135,8 +139,9 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
     codeAgents: options.codeAgents ?? noCodeAgents,
     history: async () => options.history ?? [],
     reserveRatio: 0.2,
+    audit: createAuditTrail({ storage, log: silentLogger, now: () => clock, newId }),
     prefix: '/base',
-    now: () => clock++,
+    now,
   });
   const dispatch = createDispatch({ agents: agentOperations }, { agents: feature.handlers });
   return {

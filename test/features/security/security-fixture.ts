@@ -1,8 +1,10 @@
 import type { TestContext } from 'node:test';
 import type { CallerRequest } from '../../../src/core/caller-request.ts';
 import { type Caller, createDispatch, type Reply } from '../../../src/core/dispatch.ts';
+import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import type { Storage } from '../../../src/db/storage.ts';
+import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import { platformFeature } from '../../../src/features/platform/index.ts';
 import { metaOperations } from '../../../src/features/platform/meta.operations.ts';
 import { anonymousIsPossible, type IdentityOptions, securityFeature } from '../../../src/features/security/index.ts';
@@ -50,7 +52,9 @@ export const createHouse = async (
   const storage = shared ?? (await openTestStore(t)).storage;
   const clock = { now: Date.parse('2030-01-01T00:00:00Z') };
   const all = { ...localOptions, ...options };
-  const security = securityFeature({ storage, options: all, log: silentLogger, now: () => clock.now });
+  const now = () => clock.now;
+  const audit = createAuditTrail({ storage, log: silentLogger, now, newId });
+  const security = securityFeature({ storage, options: all, audit, log: silentLogger, now });
   const platform = platformFeature({
     prefix: '',
     allowRemoteAccess: all.allowRemoteAccess,

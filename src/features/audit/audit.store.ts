@@ -1,0 +1,89 @@
+import { CompiledQuery, type Kysely } from 'kysely';
+import type { AuditEntry, AuditedWrite } from '../../core/audit.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
+import type { AuditHeadRow, Tables } from '../../db/tables.ts';
+import { entryHash, idAfter } from './chain.rules.ts';
+import { maskedJson } from './masking.rules.ts';
+
+export interface AuditClock {
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/**
+ * Counts the entries of a tenant up and gives the head as it was. The update is the lock: a second writer of the same
+ * tenant waits here for the first, so that entries follow one another across instances too.
+ */
+const lockHead = async (db: Kysely<Tables>, tenantId: string, added: number): Promise<AuditHeadRow> => {
+  await db
+    .insertInto('audit_heads')
+    .values({ tenant_id: tenantId, entry_count: 0, newest_id: null, newest_hash: null, newest_at: 0 })
+    .onConflict((conflict) => conflict.column('tenant_id').doNothing())
+    .execute();
+  return db
+    .updateTable('audit_heads')
+    .set((eb) => ({ entry_count: eb('entry_count', '+', added) }))
+    .where('tenant_id', '=', tenantId)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+};
+
+/** Appends entries of one tenant to its chain, inside a transaction. */
+const appendTo = async (
+  db: Kysely<Tables>,
+  tenantId: string,
+  entries: readonly AuditEntry[],
+  { now, newId }: AuditClock,
+): Promise<void> => {
+  const head = await lockHead(db, tenantId, entries.length);
+  let newest = { id: head.newest_id, hash: head.newest_hash, at: head.newest_at };
+  for (const { actor, action, entity, before, after } of entries) {
+    const id = idAfter(newest.id, newId());
+    // A clock that was set back repeats the time of the entry before.
+    const at = Math.max(now(), newest.at);
+    const fields = { id, tenantId, actor, action, entity, before: maskedJson(before), after: maskedJson(after) };
+    const createdAt = new Date(at).toISOString();
+    const hash = entryHash({ ...fields, createdAt, previousHash: newest.hash });
+    await db
+      .insertInto('audit_entries')
+      .values({
+        tenant_id: tenantId,
+        id,
+        actor,
+        action,
+        entity,
+        before: fields.before,
+        after: fields.after,
+        created_at: at,
+        previous_hash: newest.hash,
+        hash,
+      })
+      .execute();
+    newest = { id, hash, at };
+  }
+  await db
+    .updateTable('audit_heads')
+    .set({ newest_id: newest.id, newest_hash: newest.hash, newest_at: newest.at })
+    .where('tenant_id', '=', tenantId)
+    .execute();
+};
+
+/** The same for entries of several tenants: each has its own chain. */
+export const appendEntries = async (
+  db: Kysely<Tables>,
+  entries: readonly AuditEntry[],
+  clock: AuditClock,
+): Promise<void> => {
+  // Heads are locked in one order everywhere, so that two writers never wait for each other.
+  const byTenant = Map.groupBy(entries, ({ tenantId }) => tenantId);
+  for (const tenantId of [...byTenant.keys()].sort()) await appendTo(db, tenantId, byTenant.get(tenantId) ?? [], clock);
+};
+
+/** Runs compiled writes inside a transaction; throws ConditionFailedError where one had to change a row and did not. */
+export const runWrites = async (db: Kysely<Tables>, writes: readonly AuditedWrite[]): Promise<void> => {
+  for (const { sql, parameters, mustChange } of writes) {
+    const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(sql, [...parameters]));
+    if (mustChange === true && (numAffectedRows ?? 0n) === 0n) throw new ConditionFailedError();
+  }
+};

@@ -1,0 +1,1 @@
+export { type AuditLog, createAuditTrail } from './audit-trail.ts';

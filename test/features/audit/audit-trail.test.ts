@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AuditEntry } from '../../../src/core/audit.ts';
+import { newId } from '../../../src/core/ids.ts';
+import { silentLogger } from '../../../src/core/logger.ts';
+import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { trail } from '../../support/audit-chain.ts';
+import { openTestStore } from '../../support/opened-store.ts';
+import { refusal } from '../runs/run-calls.ts';
+
+const model = { provider: 'demo', model: 'demo-1' };
+const breakTrail = (app: TestApp): void => app.change('alter table service_audit_entries rename to gone');
+const mendTrail = (app: TestApp): void => app.change('alter table gone rename to service_audit_entries');
+
+forEachTransport('AUDIT-7 AGENT-13 each change of an agent leaves one entry with both states', async (open) => {
+  const app = await open({});
+  const body = { name: 'helper', model: { ...model, providerSettings: { 'demo.accessToken': 'hush' } } };
+  const params = { name: 'helper' };
+  await app.client.agents.create({ body });
+  await app.client.agents.save({ params, body: { ...body, description: 'second' } });
+  await app.client.agents.rollback({ params, body: { version: 1 } });
+  await app.client.agents.remove({ params });
+  await refusal(app.client.agents.remove({ params }));
+  await refusal(app.client.agents.create({ body: { ...body, toolNames: ['gone'] } }));
+  const entries = trail(app);
+  assert.deepEqual(
+    entries.map(({ action, entity, before, after }) => [action, entity, before?.version, after?.version]),
+    [
+      ['agent.create', 'agent:helper', undefined, 1],
+      ['agent.update', 'agent:helper', 1, 2],
+      ['agent.rollback', 'agent:helper', 2, 3],
+      ['agent.delete', 'agent:helper', 3, undefined],
+    ],
+  );
+  assert.equal(entries[1]?.after.description, 'second');
+  assert.deepEqual(entries[0]?.after.model.providerSettings, { 'demo.accessToken': '***' });
+});
+
+forEachTransport('AUDIT-10 AUDIT-20 making and revoking a key is audited, with the key that did it', async (open) => {
+  const app = await open({});
+  const made = await app.client.keys.create({ body: { name: 'ci', scopes: ['SecurityAdmin'], role: 'Admin' } });
+  const { record, plaintextKey } = made.body;
+  const other = await app.clientFor(plaintextKey);
+  const second = await other.keys.create({ body: { name: 'two', scopes: ['SecurityAdmin'], role: 'Admin' } });
+  await other.keys.remove({ params: { id: second.body.record.id } });
+  await refusal(other.keys.remove({ params: { id: second.body.record.id } }));
+  const entries = trail(app);
+  assert.deepEqual(
+    entries.map(({ actor, action, entity }) => [actor, action, entity]),
+    [
+      [null, 'apikey.create', `apikey:${record.id}`],
+      [`apikey:${record.id}`, 'apikey.create', `apikey:${second.body.record.id}`],
+      [`apikey:${record.id}`, 'apikey.revoke', `apikey:${second.body.record.id}`],
+    ],
+  );
+  assert.equal(entries[2]?.before.isActive, true);
+  assert.equal(entries[2]?.after.isActive, false);
+  assert.ok(!JSON.stringify(entries).includes(plaintextKey), 'the key itself is nowhere in the trail');
+});
+
+forEachTransport(
+  'AUDIT-18 without its entry a key is neither made nor revoked: 503 audit-unavailable',
+  async (open) => {
+    const app = await open({});
+    const body = { name: 'ci', scopes: ['RunsRead' as const] };
+    const { record } = (await app.client.keys.create({ body })).body;
+    breakTrail(app);
+    const create = await refusal(app.client.keys.create({ body }));
+    assert.deepEqual([create.status, create.code], [503, 'audit-unavailable']);
+    const revoke = await refusal(app.client.keys.remove({ params: { id: record.id } }));
+    assert.deepEqual([revoke.status, revoke.code], [503, 'audit-unavailable']);
+    const listed = (await app.client.keys.list({})).body;
+    assert.deepEqual(
+      listed.map(({ id, isActive }) => [id, isActive]),
+      [[record.id, true]],
+    );
+    mendTrail(app);
+    await app.client.keys.remove({ params: { id: record.id } });
+    assert.equal(trail(app).length, 2);
+  },
+);
+
+forEachTransport('AUDIT-19 a definition is saved without its entry, and the log says so', async (open) => {
+  const app = await open({});
+  breakTrail(app);
+  await app.client.agents.create({ body: { name: 'helper', model } });
+  const errors = app.log.filter(({ level }) => level === 'error');
+  assert.deepEqual(
+    errors.map(({ fields }) => [fields['action'], fields['entity']]),
+    [['agent.create', 'agent:helper']],
+  );
+  mendTrail(app);
+  assert.deepEqual(trail(app), []);
+  await app.client.agents.remove({ params: { name: 'helper' } });
+  assert.equal(trail(app).length, 1);
+});
+
+const entryOf = (tenantId: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
+  tenantId,
+  actor: null,
+  action: 'quota.save',
+  entity: 'quota:1',
+  before: null,
+  after: { maxRuns: 1 },
+  ...more,
+});
+
+test('AUDIT-13 AUDIT-24 writers at once and a clock set back leave one chain per tenant', async (t) => {
+  const { storage } = await openTestStore(t);
+  const clock = { at: 5000 };
+  const audit = createAuditTrail({ storage, log: silentLogger, now: () => clock.at, newId });
+  await Promise.all(
+    Array.from({ length: 20 }, (_, index) => {
+      clock.at = 5000 - index;
+      return audit.note(entryOf(index % 2 === 0 ? 'a' : 'b'));
+    }),
+  );
+  await audit.record([entryOf('a'), entryOf('b'), entryOf('a')], []);
+  const raw = storage.dialect as unknown as { raw: { prepare(sql: string): { all(...p: unknown[]): unknown[] } } };
+  const rows = <T>(sql: string, ...parameters: unknown[]) => raw.raw.prepare(sql).all(...parameters) as T[];
+  assert.equal(trail({ rows }, 'a').length, 12);
+  assert.equal(trail({ rows }, 'b').length, 11);
+});
+
+test('AUDIT-18 a change whose condition fails writes no entry and reports its own failure', async (t) => {
+  const { storage } = await openTestStore(t);
+  const audit = createAuditTrail({ storage, log: silentLogger, now: Date.now, newId });
+  const { sql, parameters } = storage.db.deleteFrom('agents').where('name', '=', 'gone').compile();
+  await assert.rejects(audit.record(entryOf('a'), [{ sql, parameters, mustChange: true }]), {
+    name: 'ConditionFailedError',
+  });
+  assert.deepEqual(await storage.db.selectFrom('audit_entries').selectAll().execute(), []);
+});
