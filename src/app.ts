@@ -16,6 +16,7 @@ import { agentReferences, agentsFeature, loadCodeAgents } from './features/agent
 import { createAuditTrail } from './features/audit/index.ts';
 import { createJobStore } from './features/jobs/index.ts';
 import { modelsFeature } from './features/models/index.ts';
+import { hostLibrary, hostRunAuthorization, loadHostModules } from './features/modules/index.ts';
 import { type HealthReport, platformFeature } from './features/platform/index.ts';
 import { preflightCheck, runsFeature } from './features/runs/index.ts';
 
@@ -82,9 +83,15 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const providers = createModelProviders(Service.Providers, {
     log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
   });
-  const hostTools = await loadHostTools(config, { loadModule });
+  const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary));
+  const runAuthorization = hostRunAuthorization(modules.runAuthorization, log);
+  const hostTools = await loadHostTools(config, modules);
   const references = agentReferences(providers, hostTools.registry, Service);
-  const codeAgents = await loadCodeAgents(Host.Agents, { ...references, parse: parseDefinitionDocuments });
+  const codeAgents = await loadCodeAgents(Host.Agents, {
+    ...references,
+    parse: parseDefinitionDocuments,
+    modules: modules.agents,
+  });
   for (const warning of codeAgents.warnings) log.warn({ ...warning }, 'An agent of the host has a warning');
 
   const opened: OpenedStorage = await openStorage({
@@ -117,7 +124,8 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       sessionStore,
       sessions,
       jobs,
-      authorizer: hostTools.authorizer,
+      authorizer: modules.toolAuthorizer,
+      authorization: runAuthorization,
       preflight: Service.Preflight.Enabled
         ? preflightCheck(Service.Preflight.ReserveRatio, (tenantId, sessionId) =>
             sessionTexts(sessionStore, tenantId, sessionId),
@@ -240,7 +248,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         pendingMigrations: opened.pending,
         providers: providers.list().map(({ name, kind }) => ({ name, kind })),
         tools: hostTools.registry.list().map(({ descriptor }) => descriptor.name),
-        modules: hostTools.modules,
+        modules: modules.names,
         codeAgents: [...codeAgents.contents.keys()],
       }),
     };

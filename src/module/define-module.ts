@@ -1,4 +1,4 @@
-import type { HostModuleExport } from '../features/tools/index.ts';
+import type { HostModuleExport } from '../features/modules/index.ts';
 
 /**
  * Types a host module; at run time the module is passed through as it is.

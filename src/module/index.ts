@@ -1,4 +1,15 @@
 export type {
+  AnswerContext,
+  ApprovalCall,
+  ApprovalPolicy,
+  ApprovalPolicyAnswer,
+  ApprovalPresenter,
+  LoopCriterionEvaluator,
+  LoopTurn,
+  StructuredResponseValidator,
+  ToolApprovalPresentation,
+} from '../engine/host-extensions.ts';
+export type {
   ToolAuthorizer,
   ToolCallUsage,
   ToolContext,
@@ -7,5 +18,11 @@ export type {
   ToolEffect,
 } from '../engine/tools/tool.ts';
 export { ToolError } from '../engine/tools/tool.ts';
-export type { HostModule, HostModuleExport } from '../features/tools/index.ts';
+export type {
+  HostModule,
+  HostModuleExport,
+  HostSkill,
+  RunAuthorizationHandler,
+  RunAuthorizationRequest,
+} from '../features/modules/index.ts';
 export { defineModule } from './define-module.ts';

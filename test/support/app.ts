@@ -13,6 +13,7 @@ import type { CallerRequest } from '../../src/core/caller-request.ts';
 import { loadConfig } from '../../src/core/config/index.ts';
 import type { Logger } from '../../src/core/logger.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../src/engine/tools/tool.ts';
+import type { HostModule } from '../../src/features/modules/index.ts';
 import { createService } from '../../src/http/service.ts';
 import { type ProviderSimulator, type SimulatorOptions, startProviderSimulator } from './providers/simulator.ts';
 
@@ -32,6 +33,8 @@ export interface AppSetup {
   readonly simulator?: SimulatorOptions;
   readonly tools?: readonly ToolDefinition[];
   readonly authorizer?: ToolAuthorizer;
+  /** Other members of the host's module. */
+  readonly module?: HostModule;
   /** Agents to create; each one's model is `demo` unless it names another. */
   readonly agents?: readonly AgentSetup[];
   /** Bearer token or API key of the client; default: none, a caller of this machine. */
@@ -87,11 +90,12 @@ const merge = (left: Settings, right: Settings): Settings => {
 
 /** The file of a module whose content lives in this process: tools are closures of their test. */
 const writeModule = (folder: string, setup: AppSetup): string[] => {
-  if (setup.tools === undefined && setup.authorizer === undefined) return [];
+  if (setup.tools === undefined && setup.authorizer === undefined && setup.module === undefined) return [];
   const shared = globalThis as unknown as Record<symbol, Map<string, unknown> | undefined>;
   shared[sharedKey] ??= new Map();
   const file = join(folder, `tools-${shared[sharedKey].size}.mjs`);
   shared[sharedKey].set(file, {
+    ...setup.module,
     tools: setup.tools ?? [],
     ...(setup.authorizer === undefined ? {} : { toolAuthorizer: setup.authorizer }),
   });

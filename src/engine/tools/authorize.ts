@@ -1,5 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
+import { principalJson } from '../../core/principal-json.ts';
 import { withDeadline } from './deadline.ts';
 import { cutText, MAX_TOOL_ERROR_LENGTH, type ToolContext, type ToolDescriptor } from './tool.ts';
 import type { ToolCallDeps, ToolCallRequest } from './tool-call.ts';
@@ -11,19 +12,6 @@ const DENIED = 'This call is not allowed.';
 
 /** Null: the call may go on. Otherwise the text for the model. */
 type Denial = string | null;
-
-const sorted = (values: ReadonlySet<string> | null): string[] | null => (values === null ? null : [...values].sort());
-
-/** The principal as plain JSON, so that a module sees data and never the service's own objects. */
-const principalJson = (principal: Principal): Json => ({
-  kind: principal.kind,
-  role: principal.role,
-  scopes: sorted(principal.scopes),
-  actor: principal.actor,
-  userId: principal.userId,
-  apiKey: principal.apiKey === null ? null : { id: principal.apiKey.id, name: principal.apiKey.name },
-  permissions: sorted(principal.permissions),
-});
 
 const byPermission = (tool: ToolDescriptor, principal: Principal): Denial => {
   const needed = tool.requiredPermission;

@@ -32,7 +32,7 @@ export const withDeadline = <T>(
     if (timeoutMs !== null)
       timer = setTimeout(() => {
         settle({ kind: 'timedOut', timeoutMs });
-        controller.abort(new DOMException('The tool took too long', 'TimeoutError'));
+        controller.abort(new DOMException('It took too long', 'TimeoutError'));
       }, timeoutMs);
     // Wrapped, so that a function that throws at once ends like one that rejects.
     (async () => work(controller.signal))().then(

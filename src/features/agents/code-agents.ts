@@ -6,6 +6,8 @@ import {
   type DefinitionProblem,
   describeDefinitionProblem,
 } from '../../contract/definition-document.ts';
+import type { Json } from '../../contract/schema.ts';
+import { canonicalJson } from '../../core/canonical-json.ts';
 import { compileChecker } from '../../core/validate.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import { reachAgents } from './agents.catalog.ts';
@@ -41,10 +43,28 @@ export class CodeAgentsError extends Error {
 
 export interface CodeAgentDeps extends AgentReferences {
   readonly parse: DefinitionParser;
+  /** Definitions that modules bring, by the module's file. */
+  readonly modules?: readonly ModuleAgents[];
+}
+
+/** The `agents` of one module, as the module has them. */
+export interface ModuleAgents {
+  readonly file: string;
+  readonly value: readonly Readonly<Record<string, unknown>>[];
+}
+
+/** A definition with its place: a document of a file, or an entry of a module, which has no lines. */
+interface SourceDocument {
+  readonly file: string;
+  readonly line: number | null;
+  /** Path of the entry in its module; empty for a document. */
+  readonly entry: string;
+  readonly value: Readonly<Record<string, unknown>>;
+  lineOf(path: string): number | null;
 }
 
 interface Sources {
-  readonly documents: DefinitionDocument[];
+  readonly documents: SourceDocument[];
   readonly problems: DefinitionProblem[];
 }
 
@@ -71,6 +91,14 @@ const filesOf = async (path: string): Promise<string[]> => {
   return files;
 };
 
+const asSource = (document: DefinitionDocument): SourceDocument => ({
+  file: document.file,
+  line: document.line,
+  entry: '',
+  value: document.value,
+  lineOf: (path) => document.lineOf(path),
+});
+
 const errorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unreadable';
 
@@ -80,7 +108,7 @@ const readSources = async (paths: readonly string[], parse: DefinitionParser): P
     try {
       for (const file of await filesOf(path)) {
         const parsed = parse(await readFile(file, 'utf8'), file);
-        sources.documents.push(...parsed.documents);
+        sources.documents.push(...parsed.documents.map(asSource));
         sources.problems.push(...parsed.problems);
       }
     } catch (error) {
@@ -91,21 +119,48 @@ const readSources = async (paths: readonly string[], parse: DefinitionParser): P
 };
 
 interface CodeDefinition {
-  readonly document: DefinitionDocument;
+  readonly document: SourceDocument;
   readonly content: AgentContent;
   readonly unknown: readonly Finding[];
 }
 
-const givenName = ({ value }: DefinitionDocument): string | null =>
+const givenName = ({ value }: Pick<SourceDocument, 'value'>): string | null =>
   typeof value['name'] === 'string' ? value['name'] : null;
 
-const located = (document: DefinitionDocument, field: string, message: string): DefinitionProblem => ({
-  file: document.file,
-  line: document.lineOf(field),
-  name: givenName(document),
-  field,
-  message,
-});
+const located = (document: SourceDocument, field: string, message: string): DefinitionProblem => {
+  const name = givenName(document);
+  // Without a name only its place in the list tells which definition of a module it is.
+  const place =
+    name === null && document.entry !== '' ? [document.entry, field].filter((part) => part !== '') : [field];
+  return { file: document.file, line: document.lineOf(field), name, field: place.join('.'), message };
+};
+
+const placeOf = ({ file, line }: SourceDocument): string => (line === null ? file : `${file}:${line}`);
+
+/** A copy that the module cannot change any more; members in their order, which models see in schemas. */
+const plainCopy = (value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => {
+  // Throws for what JSON cannot hold, which JSON.stringify would leave out without a word.
+  canonicalJson(value as Json);
+  return JSON.parse(JSON.stringify(value)) as Readonly<Record<string, unknown>>;
+};
+
+const addModuleAgents = (sources: Sources, modules: readonly ModuleAgents[]): void => {
+  for (const { file, value: definitions } of modules)
+    for (const [index, definition] of definitions.entries()) {
+      const document = { file, line: null, entry: `agents[${index}]`, value: definition, lineOf: () => null };
+      if (typeof definition['run'] === 'function') {
+        const message = 'An agent that runs code of its own is not available; an agent has a model binding.';
+        sources.problems.push(located(document, 'run', message));
+        continue;
+      }
+      try {
+        sources.documents.push({ ...document, value: plainCopy(definition) });
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        sources.problems.push(located(document, '', `The definition is no JSON value: ${reason}.`));
+      }
+    }
+};
 
 /** Keeps the documents that have the shape of a definition and a name of their own. */
 const readable = ({ documents, problems }: Sources): ReadonlyMap<string, CodeDefinition> => {
@@ -122,8 +177,7 @@ const readable = ({ documents, problems }: Sources): ReadonlyMap<string, CodeDef
     const content = agentContent(value as AgentDefinitionRequest);
     const first = definitions.get(content.name);
     if (first !== undefined) {
-      const place = `${first.document.file}:${first.document.line}`;
-      problems.push(located(document, 'name', `The name is taken by the agent in ${place}.`));
+      problems.push(located(document, 'name', `The name is taken by the agent in ${placeOf(first.document)}.`));
       continue;
     }
     definitions.set(content.name, { document, content, unknown: unknownFieldFindings(value) });
@@ -132,12 +186,13 @@ const readable = ({ documents, problems }: Sources): ReadonlyMap<string, CodeDef
 };
 
 /**
- * Reads and compiles the agents of `Host:Agents`: files, or folders of `.yaml`, `.yml` and `.json` files, many
- * documents each. They may call and share instructions with one another, not with stored agents, which belong to
- * tenants. Throws CodeAgentsError with all problems of all files.
+ * Reads and compiles the agents of `Host:Agents` (files, or folders of `.yaml`, `.yml` and `.json` files, many
+ * documents each) and those of modules. They may call and share instructions with one another, not with stored agents, which belong to
+ * tenants. Throws CodeAgentsError with all problems of all files and modules.
  */
 export const loadCodeAgents = async (paths: readonly string[], deps: CodeAgentDeps): Promise<CodeAgents> => {
   const sources = await readSources(paths, deps.parse);
+  addModuleAgents(sources, deps.modules ?? []);
   const definitions = readable(sources);
   const contents = new Map([...definitions].map(([name, { content }]) => [name, content]));
   const compiled = new Map<string, CompiledAgent>();

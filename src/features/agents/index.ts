@@ -16,6 +16,7 @@ import { ownedVersions, sharedVersions } from './current-versions.ts';
 import { type EstimateDeps, estimateService } from './estimate.service.ts';
 
 export type { AgentReferences } from './agents.rules.ts';
+export type { AgentDefinitionRequest } from './agents.schema.ts';
 export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from './code-agents.ts';
 export { estimatePrompt } from './prompt-estimate.ts';
 export { estimateTokens } from './token-count.ts';

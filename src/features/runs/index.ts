@@ -1,6 +1,7 @@
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { EngineSettings } from '../../engine/engine-ports.ts';
@@ -31,6 +32,7 @@ export interface RunsDeps {
   readonly sessions: SessionTurns;
   readonly jobs: JobStore;
   readonly authorizer: ToolAuthorizer | null;
+  readonly authorization: RunAuthorization;
   readonly preflight: Preflight | null;
   readonly lifecycle: { readonly draining: boolean };
   readonly log: Logger;
@@ -82,7 +84,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const prices = createPriceList(Service.Pricing.Currency, Service.Pricing.Models);
   const journal = createRunJournal(storage.db, prices.currency);
   const store = createRunStore(storage);
-  const access = createRunAccess(store);
+  const access = createRunAccess(store, deps.authorization);
   const recordingEnabled = settings.recording.enabled;
   const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, now });
   const keys = createIdempotencyKeys(storage, now, log);
@@ -124,6 +126,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     newId,
   });
   const start = createRunStart({
+    authorization: deps.authorization,
     agents,
     engine,
     sessions,
@@ -143,6 +146,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   });
   return {
     handlers: runService({
+      authorization: deps.authorization,
       start,
       store,
       access,

@@ -1,18 +1,46 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { CallContext } from '../../core/context.ts';
+import type { RunAction, RunAuthorization, RunTarget } from '../../core/run-authorization.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { RunStore } from './runs.store.ts';
 
-/** Which runs a caller may see. Every operation on a run finds it here, so that all refuse alike. */
+/** Which runs a caller may act on. Every operation on a run finds it here, so that all refuse alike. */
 export interface RunAccess {
-  /** The run, or `run-not-found`: for an unknown one, another tenant's, and one that the caller may not see. */
-  find(context: CallContext, runId: string): Promise<RunRow>;
+  /**
+   * The run, or `run-not-found`: for an unknown one, another tenant's, and one that the host refuses the caller for
+   * this action (default `Read`).
+   */
+  find(context: CallContext, runId: string, action?: RunAction): Promise<RunRow>;
+  /** Id of the root of the run's tree, or `run-not-found` with the id that was asked for. */
+  rootOf(context: CallContext, runId: string): Promise<string>;
 }
 
-export const createRunAccess = (store: Pick<RunStore, 'get'>): RunAccess => ({
-  async find({ tenantId }, runId) {
-    const row = await store.get(tenantId, runId.toLowerCase());
-    if (row === undefined) throw new AcpError('run-not-found', `Run ${runId} was not found.`);
-    return row;
-  },
+const runTarget = (row: RunRow): RunTarget => ({
+  resource: 'Run',
+  id: row.id,
+  runId: row.id,
+  agentName: row.agent_name,
+  sessionId: row.session_id,
+  userId: row.user_id,
 });
+
+const notFound = (runId: string): AcpError => new AcpError('run-not-found', `Run ${runId} was not found.`);
+
+export const createRunAccess = (store: Pick<RunStore, 'get'>, authorization: RunAuthorization): RunAccess => {
+  const find: RunAccess['find'] = async (context, runId, action = 'Read') => {
+    const row = await store.get(context.tenantId, runId.toLowerCase());
+    if (row === undefined || !(await authorization.allows(context, action, runTarget(row)))) throw notFound(runId);
+    return row;
+  };
+  return {
+    find,
+    async rootOf(context, runId) {
+      const row = await find(context, runId);
+      if (row.root_run_id === null || row.root_run_id === row.id) return row.id;
+      const root = await store.get(context.tenantId, row.root_run_id);
+      // What a tree shows is its root's, whichever member is named.
+      if (root !== undefined && !(await authorization.allows(context, 'Read', runTarget(root)))) throw notFound(runId);
+      return row.root_run_id;
+    },
+  };
+};

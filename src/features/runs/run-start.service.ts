@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import type { OperationInput, OperationReply, StreamReply } from '../../contract/operation.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { CallContext } from '../../core/context.ts';
+import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import { type PriceList, publicCost } from '../../engine/pricing.ts';
@@ -25,6 +26,7 @@ type StartReply = OperationReply<StartOperation>;
 type PlainReply = Exclude<StartReply, StreamReply>;
 
 export interface RunStartDeps {
+  readonly authorization: RunAuthorization;
   readonly agents: AgentSource;
   readonly engine: RunEngine;
   readonly sessions: SessionTurns;
@@ -289,6 +291,12 @@ export const createRunStart = (deps: RunStartDeps) => {
   return async (context: CallContext, input: StartInput): Promise<StartReply> => {
     const mode = runMode(input.body, input.headers);
     checkRunRequest(input.body, mode);
+    // Before the idempotency key: a stored answer is for callers that may start the run, too.
+    await deps.authorization.require(context, 'Start', {
+      resource: 'Run',
+      agentName: input.params.name,
+      sessionId: input.body.sessionId ?? null,
+    });
     const key = input.headers['idempotency-key'];
     if (key !== undefined) return answerOnce(context, input, mode, key);
     if (mode !== 'stream') return answer(context, input, mode);

@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
 import type { Handlers } from '../../core/context.ts';
+import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import { isoTime } from '../../engine/event-pack.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
@@ -20,6 +21,7 @@ import type { RunStore } from './runs.store.ts';
 const maxToolRecords = 1000;
 
 export interface RunServiceDeps {
+  readonly authorization: RunAuthorization;
   readonly start: ReturnType<typeof createRunStart>;
   readonly store: RunStore;
   readonly access: RunAccess;
@@ -66,6 +68,9 @@ export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations>
   const { store, engine } = deps;
   const { find } = deps.access;
 
+  /** A run that was found and allowed before, as it is now. */
+  const reread = async (row: RunRow): Promise<RunRow> => (await store.get(row.tenant_id, row.id)) ?? row;
+
   const records = async (tenantId: string, rows: readonly RunRow[]): Promise<RunRecord[]> => {
     const roots = [...new Set(rows.filter((row) => row.child_run_count > 0).map((row) => row.root_run_id ?? row.id))];
     const members = await store.descendants(tenantId, roots);
@@ -92,7 +97,14 @@ export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations>
 
   return {
     start: deps.start,
-    async list({ tenantId }, { query }) {
+    async list(context, { query }) {
+      const { tenantId } = context;
+      await deps.authorization.require(context, 'List', {
+        resource: 'Run',
+        agentName: query.agentName ?? null,
+        sessionId: query.sessionId ?? null,
+        userId: query.userId ?? null,
+      });
       const { startedAfter, includeChildren, skip, take, ...exact } = query;
       const filter = {
         ...exact,
@@ -107,8 +119,8 @@ export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations>
     },
     async tree(context, { params }) {
       const { tenantId } = context;
-      const row = await find(context, params.runId);
-      return ok(await records(tenantId, await store.tree(tenantId, row.root_run_id ?? row.id)));
+      const root = await deps.access.rootOf(context, params.runId);
+      return ok(await records(tenantId, await store.tree(tenantId, root)));
     },
     async events(context, { params, headers }) {
       const row = await find(context, params.runId);
@@ -122,16 +134,16 @@ export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations>
     },
     async cancel(context, { params }) {
       const { tenantId, principal } = context;
-      const row = await find(context, params.runId);
+      const row = await find(context, params.runId, 'Cancel');
       const headers = { 'X-Run-Id': row.id };
       const active = engine.active(row.id);
       if (active !== undefined) {
         engine.cancel(active, 'Requested', principal.actor);
-        return { status: 202, body: await record(tenantId, await find(context, row.id)), headers };
+        return { status: 202, body: await record(tenantId, await reread(row)), headers };
       }
       if (row.status === 'Queued' && (await cancelQueued(row, principal.actor)))
-        return { status: 202, body: await record(tenantId, await find(context, row.id)), headers };
-      const now = await find(context, row.id);
+        return { status: 202, body: await record(tenantId, await reread(row)), headers };
+      const now = await reread(row);
       const started = engine.active(row.id);
       if (started !== undefined) {
         engine.cancel(started, 'Requested', principal.actor);

@@ -2,5 +2,4 @@ import { type ToolServiceDeps, toolService } from './tools.service.ts';
 
 export const toolsFeature = (deps: ToolServiceDeps) => ({ handlers: toolService(deps) });
 
-export type { HostModule, HostModuleExport } from './host-modules.ts';
 export { type HostTools, loadHostTools } from './load-host-tools.ts';

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { loadModule } from '../../../src/core/load-module.ts';
 import { createToolRegistry } from '../../../src/engine/tools/registry.ts';
+import { hostLibrary, loadHostModules } from '../../../src/features/modules/index.ts';
 import { loadDeclaredTools } from '../../../src/features/tools/declared-tools.ts';
-import { hostLibrary, loadHostModules } from '../../../src/features/tools/host-modules.ts';
+
 import { createOutboundHttp } from '../../../src/providers/http/outbound.ts';
 
 /** The fenced blocks of a page, by language. */
@@ -43,7 +44,7 @@ test('the modules of docs/modules.md start, and their tools answer', async (t) =
   await Promise.all(files.map(([name, text]) => writeFile(join(path, name), text)));
   const paths = files.map(([name]) => join(path, name));
   const loaded = await loadHostModules(paths, (file) => loadModule(file, hostLibrary));
-  assert.deepEqual(loaded.names, ['orders', 'clock', 'office-hours']);
+  assert.deepEqual(loaded.names, ['orders', 'clock', 'support-agents', 'office-hours', 'own-runs']);
   const registry = createToolRegistry(loaded.registrations, loaded.problems);
   assert.deepEqual(
     registry.list().map(({ descriptor }) => descriptor.name),

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { loadModule } from '../../../src/core/load-module.ts';
 import { createToolRegistry } from '../../../src/engine/tools/registry.ts';
 import { describeToolProblem } from '../../../src/engine/tools/tool-problem.ts';
-import { hostLibrary, loadHostModules } from '../../../src/features/tools/host-modules.ts';
+import { hostLibrary, loadHostModules } from '../../../src/features/modules/index.ts';
 
 /** Writes modules and loads them as the service does. */
 const load = async (t: TestContext, files: Record<string, string>) => {
@@ -72,14 +72,15 @@ test('CONF-14 everything wrong with every module is reported together', async (t
   assert.match(report[0] ?? '', /^syntax\.mjs: could not be loaded: /);
   assert.match(report[1] ?? '', /^throws\.mjs: could not be loaded: .*no database/);
   assert.match(report[2] ?? '', /^factory\.mjs: could not be loaded: no licence$/);
-  assert.deepEqual(report.slice(3), [
+  const shortened = report.slice(3).map((line) => line.replace(/; known are name, tools, .*$/, '; known are …'));
+  assert.deepEqual(shortened, [
     'empty.mjs: has neither a default export nor one named module',
     'list.mjs: must export a module object or a function that returns one',
-    'members.mjs: guards is not a member that this version knows; known are name, tools, toolAuthorizer',
-    'members.mjs: judges is not a member that this version knows; known are name, tools, toolAuthorizer',
     'members.mjs: name must be 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit',
     'members.mjs: tools must be a list of tools',
     'members.mjs: toolAuthorizer must be an object with a function authorize',
+    'members.mjs: guards is not a member that this version knows; known are …',
+    'members.mjs: judges is not a member that this version knows; known are …',
     'two.mjs: name is taken: one.mjs is the module same already',
   ]);
 });
@@ -99,4 +100,69 @@ test('a module that is not there is a problem with its path', async () => {
   const { problems } = await loadHostModules(['/nowhere/m.mjs'], (file) => loadModule(file, hostLibrary));
   assert.equal(problems.length, 1);
   assert.equal(problems[0]?.file, '/nowhere/m.mjs');
+});
+
+test('RUN-39 one module may bring the run authorization, and it must be one', async (t) => {
+  const handler = 'runAuthorization: { async authorize() { return { allowed: true }; } }';
+  const loaded = await load(t, {
+    'a.mjs': `export default { ${handler} };`,
+    'b.mjs': `export default { ${handler} };`,
+    'c.mjs': 'export default { runAuthorization: () => true };',
+  });
+  assert.equal(typeof loaded.runAuthorization?.authorize, 'function');
+  assert.deepEqual(loaded.report, [
+    'b.mjs: runAuthorization is taken: a.mjs registers one already',
+    'c.mjs: runAuthorization must be an object with a function authorize',
+  ]);
+});
+
+/** Members of features that are still to come; one that becomes real leaves this list. */
+const laterMembers = {
+  approvalPolicy: "{ async decide() { return 'Undecided'; } }",
+  approvalPresenters: "[{ toolName: 'refund', async present() { return null; } }]",
+  structuredResponseValidators: '{ invoice: () => undefined }',
+  loopCriteria: '{ polite: async () => ({ met: true }) }',
+  skills: "[{ name: 'a', description: 'b', instructions: 'c' }]",
+};
+
+test('CONF-14 a member whose feature is not there is refused by name, never accepted and ignored', async (t) => {
+  for (const [member, value] of Object.entries(laterMembers)) {
+    const { report } = await load(t, { 'm.mjs': `export default { ${member}: ${value} };` });
+    assert.equal(report.length, 1, member);
+    assert.match(report[0] ?? '', new RegExp(`^m\\.mjs: ${member} needs the feature ".+", which this build does not`));
+  }
+});
+
+test('CONF-14 members are checked, and each name is given once', async (t) => {
+  const problemsOf = async (...modules: string[]): Promise<string[]> => {
+    const files = Object.fromEntries(modules.map((members, index) => [`m${index}.mjs`, `export default ${members};`]));
+    return (await load(t, files)).report.filter((line) => !line.includes('needs the feature'));
+  };
+  assert.deepEqual(await problemsOf('{ approvalPolicy: {}, approvalPresenters: [{}], loopCriteria: [] }'), [
+    'm0.mjs: approvalPolicy must be an object with a function decide',
+    'm0.mjs: approvalPresenters must be a list of objects with a toolName and a function present',
+    'm0.mjs: loopCriteria must be an object of functions by criterion kind',
+  ]);
+  assert.deepEqual(await problemsOf('{ loopCriteria: { aiJudge() {} }, agents: {}, skills: [{ name: 1 }] }'), [
+    'm0.mjs: loopCriteria has aiJudge, which is built in',
+    'm0.mjs: agents must be a list of agent definitions',
+    'm0.mjs: skills must be a list of skills, each with name, description and instructions',
+  ]);
+  assert.deepEqual(
+    await problemsOf('{ structuredResponseValidators: { a: 1 } }', "{ structuredResponseValidators: { 'a b'() {} } }"),
+    [
+      'm0.mjs: structuredResponseValidators must have a function for a',
+      'm1.mjs: structuredResponseValidators has "a b", which is no agent name',
+    ],
+  );
+  const twice = Object.entries(laterMembers)
+    .map(([member, value]) => `${member}: ${value}`)
+    .join(', ');
+  assert.deepEqual(await problemsOf(`{ ${twice} }`, `{ ${twice} }`), [
+    'm1.mjs: approvalPolicy is taken: m0.mjs registers one already',
+    'm1.mjs: approvalPresenters is taken for refund: m0.mjs registers one already',
+    'm1.mjs: structuredResponseValidators is taken for invoice: m0.mjs registers one already',
+    'm1.mjs: loopCriteria is taken for polite: m0.mjs registers one already',
+    'm1.mjs: skills is taken for a: m0.mjs registers one already',
+  ]);
 });

@@ -1,0 +1,70 @@
+import type {
+  ApprovalPolicy,
+  ApprovalPresenter,
+  LoopCriterionEvaluator,
+  StructuredResponseValidator,
+} from '../../engine/host-extensions.ts';
+import { type ToolAuthorizer, type ToolDefinition, ToolError } from '../../engine/tools/tool.ts';
+import type { AgentDefinitionRequest } from '../agents/index.ts';
+import type { RunAuthorizationHandler } from './run-authorization.ts';
+
+/** A skill of the host, for every tenant: the members of a stored skill, without those that the store adds. */
+export interface HostSkill {
+  /** 1 to 64 of `a-z 0-9 -`, no leading, trailing or double hyphen. */
+  readonly name: string;
+  /** 1 to 1024 characters, not blank. */
+  readonly description: string;
+  /** Markdown. */
+  readonly instructions: string;
+  readonly compatibility?: string | null;
+  readonly license?: string | null;
+  /** Space-separated. */
+  readonly allowedTools?: string | null;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly resources?: readonly {
+    readonly name: string;
+    readonly description?: string | null;
+    readonly mediaType?: string;
+    readonly content: string;
+  }[];
+  readonly scripts?: readonly {
+    readonly name: string;
+    readonly description?: string | null;
+    /** Without the dot. */
+    readonly extension: string;
+    readonly content: string;
+    /** A JSON Schema object as text; null: takes no arguments. */
+    readonly parametersSchema?: string | null;
+  }[];
+}
+
+/** Code that a host adds to the service. */
+export interface HostModule {
+  /** Default: the file's name without its extension. Unique among the modules of a host. */
+  readonly name?: string;
+  readonly tools?: readonly ToolDefinition[];
+  /** Asked before every call of every tool; at most one module may have it. */
+  readonly toolAuthorizer?: ToolAuthorizer;
+  /** Decides who may start and see runs; at most one module may have it. */
+  readonly runAuthorization?: RunAuthorizationHandler;
+  /** Agents with origin `code`, as in the files of `Host:Agents`. */
+  readonly agents?: readonly AgentDefinitionRequest[];
+  /** Decides which calls need an approval; at most one module may have it. */
+  readonly approvalPolicy?: ApprovalPolicy;
+  /** At most one for each tool. */
+  readonly approvalPresenters?: readonly ApprovalPresenter[];
+  /** By agent name. */
+  readonly structuredResponseValidators?: Readonly<Record<string, StructuredResponseValidator>>;
+  /** By the kind that definitions name. */
+  readonly loopCriteria?: Readonly<Record<string, LoopCriterionEvaluator>>;
+  readonly skills?: readonly HostSkill[];
+}
+
+/** A module, or a function that makes one. */
+export type HostModuleExport = HostModule | (() => HostModule | Promise<HostModule>);
+
+/** What a module gets from `import … from 'acp'`. */
+export const hostLibrary = {
+  defineModule: <T extends HostModuleExport>(module: T): T => module,
+  ToolError,
+} as const;

@@ -1,0 +1,7 @@
+export { type HostModule, type HostModuleExport, type HostSkill, hostLibrary } from './host-module.ts';
+export { type LoadedModules, loadHostModules } from './load-host-modules.ts';
+export {
+  hostRunAuthorization,
+  type RunAuthorizationHandler,
+  type RunAuthorizationRequest,
+} from './run-authorization.ts';

@@ -1,0 +1,182 @@
+import type {
+  ApprovalPolicy,
+  ApprovalPresenter,
+  LoopCriterionEvaluator,
+  StructuredResponseValidator,
+} from '../../engine/host-extensions.ts';
+import type { ToolRegistration } from '../../engine/tools/registry.ts';
+import type { ToolAuthorizer, ToolDefinition } from '../../engine/tools/tool.ts';
+import type { FieldPath } from '../../engine/tools/tool-problem.ts';
+import type { HostModule, HostSkill } from './host-module.ts';
+import type { RunAuthorizationHandler } from './run-authorization.ts';
+
+export type Members = Readonly<Record<string, unknown>>;
+
+/** A value of a module with the file that it came from. */
+export interface FromModule<T> {
+  readonly file: string;
+  readonly value: T;
+}
+
+/** What the modules read so far have brought. */
+export interface Registered {
+  readonly names: Map<string, string>;
+  readonly registrations: ToolRegistration[];
+  readonly agents: FromModule<readonly Members[]>[];
+  readonly skills: FromModule<HostSkill>[];
+  readonly approvalPresenters: Map<string, FromModule<ApprovalPresenter>>;
+  readonly structuredResponseValidators: Map<string, FromModule<StructuredResponseValidator>>;
+  readonly loopCriteria: Map<string, FromModule<LoopCriterionEvaluator>>;
+  toolAuthorizer: FromModule<ToolAuthorizer> | null;
+  runAuthorization: FromModule<RunAuthorizationHandler> | null;
+  approvalPolicy: FromModule<ApprovalPolicy> | null;
+}
+
+export const noneRegistered = (): Registered => ({
+  names: new Map(),
+  registrations: [],
+  agents: [],
+  skills: [],
+  approvalPresenters: new Map(),
+  structuredResponseValidators: new Map(),
+  loopCriteria: new Map(),
+  toolAuthorizer: null,
+  runAuthorization: null,
+  approvalPolicy: null,
+});
+
+/** Reads one member of one module; messages follow the member's name. */
+type MemberReader = (given: unknown, file: string, into: Registered) => string | null;
+
+export type ModuleMember = Exclude<keyof HostModule, 'name'>;
+
+/**
+ * Members whose feature is not part of this version: a module that has one does not load. A feature that reads its
+ * member from `LoadedModules` takes its line out here; nothing else has to change.
+ */
+const laterMembers: Readonly<Partial<Record<ModuleMember, string>>> = {
+  approvalPolicy: 'approvals',
+  approvalPresenters: 'approvals',
+  structuredResponseValidators: 'structured-responses',
+  loopCriteria: 'loop',
+  skills: 'skills',
+};
+
+const modelName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+const builtInCriteria = ['completionMarker', 'todoCompletion', 'aiJudge', 'backgroundTaskCompletion'];
+
+export const isMembers = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isFunction = (value: unknown): boolean => typeof value === 'function';
+
+/** A member that only one module may have: an object with one function. */
+const oneOnly =
+  <K extends 'toolAuthorizer' | 'runAuthorization' | 'approvalPolicy'>(member: K, method: string): MemberReader =>
+  (given, file, into) => {
+    if (!isMembers(given) || !isFunction(given[method])) return `must be an object with a function ${method}`;
+    const earlier = into[member];
+    if (earlier !== null) return `is taken: ${earlier.file} registers one already`;
+    // A module is code that its types have checked, or nobody: the calls take nothing of it for granted.
+    into[member] = { file, value: given } as unknown as Registered[K];
+    return null;
+  };
+
+/** A member that maps names to functions, each name at most once over all modules. */
+const byName =
+  (
+    member: 'structuredResponseValidators' | 'loopCriteria',
+    what: string,
+    refuse: (name: string) => string | null = () => null,
+  ): MemberReader =>
+  (given, file, into) => {
+    if (!isMembers(given)) return `must be an object of functions by ${what}`;
+    const target = into[member] as Map<string, FromModule<unknown>>;
+    for (const [name, value] of Object.entries(given)) {
+      if (!modelName.test(name)) return `has ${JSON.stringify(name)}, which is no ${what}`;
+      const refused = refuse(name);
+      if (refused !== null) return refused;
+      if (!isFunction(value)) return `must have a function for ${name}`;
+      const earlier = target.get(name);
+      if (earlier !== undefined) return `is taken for ${name}: ${earlier.file} registers one already`;
+      target.set(name, { file, value });
+    }
+    return null;
+  };
+
+const readTools: MemberReader = (given, file, into) => {
+  if (!Array.isArray(given)) return 'must be a list of tools';
+  // Any value: the registry reports what is no definition.
+  for (const definition of given as ToolDefinition[])
+    into.registrations.push({ definition, place: (_path: FieldPath) => ({ file, line: null }) });
+  return null;
+};
+
+const readAgents: MemberReader = (given, file, into) => {
+  if (!Array.isArray(given) || !given.every(isMembers)) return 'must be a list of agent definitions';
+  into.agents.push({ file, value: given });
+  return null;
+};
+
+const readPresenters: MemberReader = (given, file, into) => {
+  const isPresenter = (value: unknown): value is ApprovalPresenter =>
+    isMembers(value) && typeof value['toolName'] === 'string' && isFunction(value['present']);
+  if (!Array.isArray(given) || !given.every(isPresenter))
+    return 'must be a list of objects with a toolName and a function present';
+  for (const presenter of given) {
+    const earlier = into.approvalPresenters.get(presenter.toolName);
+    if (earlier !== undefined) return `is taken for ${presenter.toolName}: ${earlier.file} registers one already`;
+    into.approvalPresenters.set(presenter.toolName, { file, value: presenter });
+  }
+  return null;
+};
+
+const readSkills: MemberReader = (given, file, into) => {
+  const isSkill = (value: unknown): value is HostSkill =>
+    isMembers(value) && ['name', 'description', 'instructions'].every((field) => typeof value[field] === 'string');
+  if (!Array.isArray(given) || !given.every(isSkill))
+    return 'must be a list of skills, each with name, description and instructions';
+  for (const skill of given) {
+    const earlier = into.skills.find(({ value }) => value.name === skill.name);
+    if (earlier !== undefined) return `is taken for ${skill.name}: ${earlier.file} registers one already`;
+    into.skills.push({ file, value: skill });
+  }
+  return null;
+};
+
+const readers: Readonly<Record<ModuleMember, MemberReader>> = {
+  tools: readTools,
+  toolAuthorizer: oneOnly('toolAuthorizer', 'authorize'),
+  runAuthorization: oneOnly('runAuthorization', 'authorize'),
+  agents: readAgents,
+  approvalPolicy: oneOnly('approvalPolicy', 'decide'),
+  approvalPresenters: readPresenters,
+  structuredResponseValidators: byName('structuredResponseValidators', 'agent name'),
+  loopCriteria: byName('loopCriteria', 'criterion kind', (kind) =>
+    builtInCriteria.includes(kind) ? `has ${kind}, which is built in` : null,
+  ),
+  skills: readSkills,
+};
+
+const isMember = (name: string): name is ModuleMember => Object.hasOwn(readers, name);
+const known = ['name', ...Object.keys(readers)].filter((name) => !Object.hasOwn(laterMembers, name));
+
+/** Reads every member but the name; `report` gets the member and what is wrong with it. */
+export const readMembers = (
+  members: Members,
+  file: string,
+  into: Registered,
+  report: (member: string, message: string) => void,
+): void => {
+  for (const [name, given] of Object.entries(members)) {
+    if (name === 'name' || given === undefined) continue;
+    if (!isMember(name)) {
+      report(name, `is not a member that this version knows; known are ${known.join(', ')}`);
+      continue;
+    }
+    const message = readers[name](given, file, into);
+    if (message !== null) report(name, message);
+    const feature = laterMembers[name];
+    if (feature !== undefined) report(name, `needs the feature "${feature}", which this build does not have`);
+  }
+};
