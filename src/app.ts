@@ -19,7 +19,7 @@ import { modelsFeature } from './features/models/index.ts';
 import { hostLibrary, hostRunAuthorization, loadHostModules } from './features/modules/index.ts';
 import { type HealthReport, platformFeature } from './features/platform/index.ts';
 import { preflightCheck, runsFeature } from './features/runs/index.ts';
-
+import { runScores, scoresFeature } from './features/scores/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
 import { createSessionStore, createSessionTurns, sessionTexts } from './features/sessions/index.ts';
 import { loadHostTools, toolsFeature } from './features/tools/index.ts';
@@ -131,6 +131,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
             sessionTexts(sessionStore, tenantId, sessionId),
           )
         : null,
+      scoresOf: runScores(storage),
       lifecycle,
       log,
       wake: () => worker.wake(),
@@ -188,6 +189,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       {
         agents: agents.handlers,
         runs: runs.handlers,
+        scores: scoresFeature({ storage, audit, findRun: runs.access.find, now, newId }).handlers,
         tools: toolsFeature({ tools: hostTools.registry }).handlers,
         models: modelsFeature({ providers }).handlers,
         keys: security.keys,

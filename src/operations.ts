@@ -2,6 +2,7 @@ import { agentOperations } from './features/agents/agents.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
 import { runOperations } from './features/runs/runs.operations.ts';
+import { scoreOperations } from './features/scores/scores.operations.ts';
 import { keyOperations } from './features/security/keys.operations.ts';
 import { toolOperations } from './features/tools/tools.operations.ts';
 
@@ -9,6 +10,7 @@ import { toolOperations } from './features/tools/tools.operations.ts';
 export const operations = {
   agents: agentOperations,
   runs: runOperations,
+  scores: scoreOperations,
   tools: toolOperations,
   models: modelOperations,
   keys: keyOperations,

@@ -42,6 +42,8 @@ export const errorTable = {
   'not-found': entry(404, 'Not found', 4),
   'agent-not-found': entry(404, 'The agent was not found', 4),
   'run-not-found': entry(404, 'The run was not found', 4),
+  'run-input-not-recorded': entry(404, 'The input of the run was not recorded', 4),
+  'score-not-found': entry(404, 'The score was not found', 4),
   'version-not-found': entry(404, 'The version was not found', 4),
   'method-not-allowed': entry(405, 'The method is not allowed here', 2),
   'not-acceptable': entry(406, 'No acceptable media type', 2),

@@ -1,4 +1,4 @@
-import type { Dialect, Kysely, KyselyPlugin, RawBuilder } from 'kysely';
+import type { Dialect, Kysely, KyselyPlugin } from 'kysely';
 import type { Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -9,6 +9,14 @@ export type StoreFailure = 'unique-violation' | 'full' | 'read-only' | 'busy' | 
 export interface StoreSize {
   readonly totalBytes: number;
   readonly walBytes: number;
+}
+
+export interface IndexSelectivity {
+  readonly table: keyof Tables;
+  /** Null: the primary key. */
+  readonly index: string | null;
+  /** Rows of the index, then rows with one value of its first column, of its first two, and so on. */
+  readonly rows: readonly number[];
 }
 
 /** The only place that knows a database. Members are named by capability. */
@@ -26,10 +34,13 @@ export interface SqlDialect {
    * Rejects only when the transaction itself fails; then no unit was written.
    */
   commitUnits(units: readonly (readonly Statement[])[]): Promise<readonly UnitResult[]>;
-  /** Text of one member of a JSON object column; null when it is absent. */
-  jsonMember(column: string, key: string): RawBuilder<string | null>;
   /** What a driver error means; null: not the store's doing. By code, never by message text. */
   classify(error: unknown): StoreFailure;
+  /**
+   * Tells the query planner what to expect, where the database does not find out by itself. Such numbers hold until they
+   * are changed here, so that a plan is the same in every store and on every day.
+   */
+  describeSelectivity(db: Kysely<Tables>, indexes: readonly IndexSelectivity[]): Promise<void>;
   /** Serialises migrations over processes. */
   withMigrationLock<T>(work: () => Promise<T>): Promise<T>;
   /** Schema as text, for the golden comparison. */

@@ -86,6 +86,32 @@ export interface RunInputRow {
   messages: string;
 }
 
+/** One label of a run, for the list's filter. */
+export interface RunLabelRow {
+  tenant_id: string;
+  key: string;
+  value: string;
+  run_id: string;
+}
+
+export interface RunScoreRow {
+  id: string;
+  tenant_id: string;
+  run_id: string;
+  /** Empty: the whole run. */
+  message_id: string;
+  name: string;
+  kind: string;
+  value: number | null;
+  text_value: string | null;
+  comment: string | null;
+  source: string;
+  /** Empty: a caller without a name. */
+  author: string;
+  evaluator_version: string | null;
+  created_at: number;
+}
+
 export interface ToolInvocationRow {
   id: string;
   tenant_id: string;
@@ -202,6 +228,8 @@ export interface Tables {
   runs: RunRow;
   run_events: RunEventRow;
   run_inputs: RunInputRow;
+  run_labels: RunLabelRow;
+  run_scores: RunScoreRow;
   tool_invocations: ToolInvocationRow;
   sessions: SessionRow;
   session_messages: SessionMessageRow;
@@ -219,6 +247,8 @@ export const tableNames = [
   'runs',
   'run_events',
   'run_inputs',
+  'run_labels',
+  'run_scores',
   'tool_invocations',
   'sessions',
   'session_messages',

@@ -10,6 +10,7 @@ import { registerKeysCreate } from './keys-create.command.ts';
 import { registerOpenapi } from './openapi.command.ts';
 import { registerQuickstart } from './quickstart.command.ts';
 import { registerRun } from './run.command.ts';
+import { registerRunsCompare } from './runs-compare.command.ts';
 import { registerRunsTail } from './runs-tail.command.ts';
 import { registerRunsTree } from './runs-tree.command.ts';
 import { registerServe } from './serve.command.ts';
@@ -30,6 +31,7 @@ export const registerCommands = (host: CommandHost): void => {
   const runs = commandGroup(program, 'runs', groupDescriptions['runs'] ?? '');
   registerRunsTail(runs, host);
   registerRunsTree(runs, host);
+  registerRunsCompare(runs, host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
   program.commandsGroup(OPERATE_HEADING);
   registerDoctor(host);

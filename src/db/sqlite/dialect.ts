@@ -119,8 +119,18 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
         release();
       }
     },
-    jsonMember: (column, key) => sql<string | null>`json_extract(${sql.ref(column)}, ${`$.${JSON.stringify(key)}`})`,
     classify: classifySqlite,
+    async describeSelectivity(db, indexes) {
+      // On the schema alone it only makes the table of statistics; a second time it reads what stands in it.
+      await sql`analyze sqlite_schema`.execute(db);
+      for (const { table, index, rows } of indexes) {
+        const name = prefix + table;
+        const of = index === null ? name : prefix + index;
+        await sql`delete from sqlite_stat1 where tbl = ${name} and idx = ${of}`.execute(db);
+        await sql`insert into sqlite_stat1 (tbl, idx, stat) values (${name}, ${of}, ${rows.join(' ')})`.execute(db);
+      }
+      await sql`analyze sqlite_schema`.execute(db);
+    },
     // The owner lock already keeps a second process out; within the process migrations run once, before anything else.
     withMigrationLock: (work) => work(),
     async describeSchema(db) {

@@ -18,9 +18,11 @@ import { createDetachedRuns } from './run-detached.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
 import { agentRunKey, createRunQueue } from './run-queue.ts';
+import { runReading } from './run-reading.service.ts';
 import { type RecoveryReport, recoverRuns } from './run-recovery.ts';
 import { createRunStart } from './run-start.service.ts';
 import type { runOperations } from './runs.operations.ts';
+import type { RunComparisonSide } from './runs.schema.ts';
 import { runService } from './runs.service.ts';
 import { createRunStore } from './runs.store.ts';
 
@@ -34,6 +36,7 @@ export interface RunsDeps {
   readonly authorizer: ToolAuthorizer | null;
   readonly authorization: RunAuthorization;
   readonly preflight: Preflight | null;
+  readonly scoresOf: (tenantId: string, runId: string) => Promise<RunComparisonSide['scores']>;
   readonly lifecycle: { readonly draining: boolean };
   readonly log: Logger;
   /** Called when a job was queued in this process. */
@@ -145,18 +148,21 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     newId,
   });
   return {
-    handlers: runService({
-      authorization: deps.authorization,
-      start,
-      store,
-      access,
-      engine,
-      detached,
-      jobs,
-      queue,
-      pollIntervalMs: Host.RunEventPollInterval,
-      now,
-    }),
+    handlers: {
+      ...runReading({ store, access, scoresOf: deps.scoresOf, recording: settings.recording }),
+      ...runService({
+        authorization: deps.authorization,
+        start,
+        store,
+        access,
+        engine,
+        detached,
+        jobs,
+        queue,
+        pollIntervalMs: Host.RunEventPollInterval,
+        now,
+      }),
+    },
     engine,
     access,
     jobHandlers: { [agentRunKey]: queue.handler },

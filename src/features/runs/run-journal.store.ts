@@ -161,6 +161,7 @@ const openRow = (run: OpenedRun) => ({
 /** The writes of an executing run, compiled once per process. */
 export const createRunJournal = (db: Kysely<Tables>, currency: string | null): RunJournal => {
   const insertRun = insertStatement(db, 'runs', openColumns);
+  const insertLabel = insertStatement(db, 'run_labels', ['tenant_id', 'key', 'value', 'run_id']);
   const insertInput = insertStatement(db, 'run_inputs', ['run_id', 'messages']);
   const insertPack = insertStatement(db, 'run_events', ['run_id', 'first_sequence', 'last_sequence', 'events']);
   const insertEntry = insertStatement(db, 'tool_invocations', entryColumns);
@@ -193,6 +194,8 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
   return {
     opened(run) {
       const statements = withInput(run, insertRun(openRow(run)));
+      for (const [key, value] of Object.entries(run.labels ?? {}))
+        statements.push(insertLabel({ tenant_id: run.tenantId, key, value, run_id: run.id }));
       if (run.parentRunId !== null)
         statements.push({ sql: countChildSql, parameters: [1, run.tenantId, run.parentRunId] });
       return statements;

@@ -1,6 +1,8 @@
 import Type, { type Static } from 'typebox';
+import { ChatMessage } from '../../contract/chat-message.ts';
 import { runErrorClasses } from '../../contract/run-outcome.ts';
 import { Int32, type Json, JsonValue, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+import { RunScore } from '../scores/scores.schema.ts';
 
 export const runStatuses = [
   'Queued',
@@ -173,3 +175,35 @@ export const ToolInvocationRecord = Type.Object(
   { title: 'ToolInvocationRecord' },
 );
 export type ToolInvocationRecord = Static<typeof ToolInvocationRecord>;
+
+export const RunInputResponse = Type.Object(
+  { runId: Uuid, createdAt: Time, messages: Type.Array(ChatMessage) },
+  { title: 'RunInputResponse' },
+);
+
+const RunComparisonSide = Type.Object(
+  {
+    runId: Uuid,
+    agentName: Type.String(),
+    agentVersion: nullable(Type.Integer()),
+    modelProvider: nullable(Type.String()),
+    modelId: nullable(Type.String()),
+    status: oneOf(runStatuses),
+    durationMs: nullable(Type.Integer()),
+    usage: nullable(RunUsage),
+    cost: nullable(RunCost),
+    toolCallCount: Type.Integer(),
+    errorClass: nullable(oneOf(runErrorClasses)),
+    errorMessage: nullable(Type.String()),
+    replayOfRunId: nullable(Uuid),
+    output: nullable(Type.String()),
+    scores: Type.Array(RunScore),
+  },
+  { title: 'RunComparisonSide' },
+);
+export type RunComparisonSide = Static<typeof RunComparisonSide>;
+
+export const RunComparisonResponse = Type.Object(
+  { left: RunComparisonSide, right: RunComparisonSide },
+  { title: 'RunComparisonResponse' },
+);

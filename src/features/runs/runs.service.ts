@@ -64,7 +64,7 @@ const toInvocationRecord = (row: ToolInvocationRow): ToolInvocationRecord => ({
   createdAt: isoTime(row.settled_at ?? row.created_at),
 });
 
-export const runService = (deps: RunServiceDeps): Handlers<typeof runOperations> => {
+export const runService = (deps: RunServiceDeps): Omit<Handlers<typeof runOperations>, 'input' | 'compare'> => {
   const { store, engine } = deps;
   const { find } = deps.access;
 

@@ -1,21 +1,11 @@
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
+import { listRuns, type RunFilter } from './run-list.store.ts';
 
-export interface RunFilter {
-  readonly agentName?: string;
-  readonly status?: string;
-  readonly kind?: string;
-  readonly sessionId?: string;
-  readonly errorType?: string;
-  readonly userId?: string;
-  readonly label?: string;
-  readonly startedAfterMs?: number;
-  readonly includeChildren: boolean;
-  readonly parentRunId?: string;
-  readonly rootRunId?: string;
-  readonly skip: number;
-  readonly take: number;
+export interface StoredEvent {
+  readonly type: string;
+  readonly members: Readonly<Record<string, unknown>>;
 }
 
 // A tree is truncated at this many runs, as the tree operation promises; larger sums would only slow every listing.
@@ -35,6 +25,12 @@ export interface RunStore {
     limit: number,
   ): Promise<readonly { firstSequence: number; lastSequence: number; events: string }[]>;
   toolInvocations(tenantId: string, runId: string, limit: number): Promise<readonly ToolInvocationRow[]>;
+  /** The recorded input of a run; null when there is none. */
+  input(runId: string): Promise<unknown>;
+  /** The newest event in the log; undefined when nothing is recorded. */
+  lastEvent(runId: string): Promise<StoredEvent | undefined>;
+  /** Calls that settled. */
+  countToolCalls(tenantId: string, runId: string): Promise<number>;
   /** Every run that is Queued or Running, of every tenant. */
   open(): Promise<readonly RunRow[]>;
   lastSequence(runId: string): Promise<number>;
@@ -42,32 +38,8 @@ export interface RunStore {
   closeFrom(row: Pick<RunRow, 'tenant_id' | 'id'>, fromStatus: string, values: Partial<RunRow>): Statement;
 }
 
-const listQuery = ({ db, dialect }: Storage, tenantId: string, filter: RunFilter) => {
-  let query = db.selectFrom('runs').selectAll().where('tenant_id', '=', tenantId);
-  if (filter.agentName !== undefined) query = query.where('agent_name', '=', filter.agentName);
-  if (filter.status !== undefined) query = query.where('status', '=', filter.status);
-  if (filter.kind !== undefined) query = query.where('kind', '=', filter.kind);
-  if (filter.sessionId !== undefined) query = query.where('session_id', '=', filter.sessionId);
-  if (filter.errorType !== undefined) query = query.where('error_type', '=', filter.errorType);
-  if (filter.userId !== undefined) query = query.where('user_id', '=', filter.userId);
-  if (filter.label !== undefined) {
-    // The first colon splits; a bare key matches every value.
-    const colon = filter.label.indexOf(':');
-    const member = dialect.jsonMember('labels', colon < 0 ? filter.label : filter.label.slice(0, colon));
-    query = colon < 0 ? query.where(member, 'is not', null) : query.where(member, '=', filter.label.slice(colon + 1));
-  }
-  const after = filter.startedAfterMs;
-  if (after !== undefined) query = query.where((eb) => eb(eb.fn.coalesce('started_at', 'created_at'), '>', after));
-  if (filter.parentRunId !== undefined) query = query.where('parent_run_id', '=', filter.parentRunId);
-  const root = filter.rootRunId;
-  if (root !== undefined) query = query.where((eb) => eb.or([eb('root_run_id', '=', root), eb('id', '=', root)]));
-  if (!filter.includeChildren && filter.parentRunId === undefined && root === undefined)
-    query = query.where('parent_run_id', 'is', null);
-  return query.orderBy('id', 'desc').limit(filter.take).offset(filter.skip);
-};
-
 export const createRunStore = (storage: Storage): RunStore => ({
-  list: (tenantId, filter) => listQuery(storage, tenantId, filter).execute(),
+  list: (tenantId, filter) => listRuns(storage, tenantId, filter),
   get: (tenantId, runId) =>
     storage.db
       .selectFrom('runs')
@@ -121,6 +93,36 @@ export const createRunStore = (storage: Storage): RunStore => ({
       .orderBy('settled_order')
       .limit(limit)
       .execute(),
+  async input(runId) {
+    const row = await storage.db
+      .selectFrom('run_inputs')
+      .select('messages')
+      .where('run_id', '=', runId)
+      .executeTakeFirst();
+    return row === undefined ? null : JSON.parse(row.messages);
+  },
+  async lastEvent(runId) {
+    const row = await storage.db
+      .selectFrom('run_events')
+      .select('events')
+      .where('run_id', '=', runId)
+      .orderBy('first_sequence', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    const entries = row === undefined ? [] : (JSON.parse(row.events) as [string, number, StoredEvent['members']][]);
+    const last = entries.at(-1);
+    return last === undefined ? undefined : { type: last[0], members: last[2] };
+  },
+  async countToolCalls(tenantId, runId) {
+    const row = await storage.db
+      .selectFrom('tool_invocations')
+      .select((eb) => eb.fn.countAll<number | string>().as('count'))
+      .where('run_id', '=', runId)
+      .where('tenant_id', '=', tenantId)
+      .where('state', '=', 'Settled')
+      .executeTakeFirst();
+    return Number(row?.count ?? 0);
+  },
   open: () => storage.db.selectFrom('runs').selectAll().where('status', 'in', ['Queued', 'Running']).execute(),
   async lastSequence(runId) {
     const row = await storage.db

@@ -1,0 +1,156 @@
+import { type ExpressionBuilder, expressionBuilder, type SqlBool } from 'kysely';
+import type { Storage } from '../../db/storage.ts';
+import type { RunRow, Tables } from '../../db/tables.ts';
+
+export interface RunFilter {
+  readonly agentName?: string;
+  readonly status?: string;
+  readonly kind?: string;
+  readonly sessionId?: string;
+  readonly errorType?: string;
+  readonly userId?: string;
+  /** `key:value`, split at the first colon, or a bare key for every value. */
+  readonly label?: string;
+  readonly startedAfterMs?: number;
+  readonly includeChildren: boolean;
+  readonly parentRunId?: string;
+  readonly rootRunId?: string;
+  readonly skip: number;
+  readonly take: number;
+}
+
+type Condition = (eb: ExpressionBuilder<Tables, 'runs'>) => ReturnType<ExpressionBuilder<Tables, 'runs'>['and']>;
+
+const roots: Condition = (eb) => eb.and([eb('runs.parent_run_id', 'is', null)]);
+const children: Condition = (eb) => eb.and([eb('runs.parent_run_id', 'is not', null)]);
+
+const filters =
+  (filter: RunFilter): Condition =>
+  (eb) => {
+    const conditions: ReturnType<Condition>[] = [];
+    if (filter.agentName !== undefined) conditions.push(eb('runs.agent_name', '=', filter.agentName));
+    if (filter.status !== undefined) conditions.push(eb('runs.status', '=', filter.status));
+    if (filter.kind !== undefined) conditions.push(eb('runs.kind', '=', filter.kind));
+    // Says what the index on the kind covers; the planner does not conclude it.
+    if (filter.kind !== undefined && filter.kind !== 'Agent') conditions.push(eb('runs.kind', '<>', 'Agent'));
+    if (filter.sessionId !== undefined) conditions.push(eb('runs.session_id', '=', filter.sessionId));
+    if (filter.errorType !== undefined) conditions.push(eb('runs.error_type', '=', filter.errorType));
+    if (filter.userId !== undefined) conditions.push(eb('runs.user_id', '=', filter.userId));
+    if (filter.parentRunId !== undefined) conditions.push(eb('runs.parent_run_id', '=', filter.parentRunId));
+    if (filter.rootRunId !== undefined)
+      conditions.push(eb.or([eb('runs.root_run_id', '=', filter.rootRunId), eb('runs.id', '=', filter.rootRunId)]));
+    return eb.and(conditions);
+  };
+
+// An id is made in the moment of `created_at` or before it, and for an interactive run never more than this before.
+const idSlackMs = 60_000;
+
+/** Below every version 7 UUID of the moment: ids sort by their time. */
+const idFloor = (epochMs: number): string => {
+  const hex = Math.max(epochMs, 0).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-`;
+};
+
+/** Started after the moment, among the runs whose ids are of that time: nearly all of them match. */
+const startedSince =
+  (after: number): Condition =>
+  (eb) =>
+    eb.and([
+      eb('runs.id', '>=', idFloor(after - idSlackMs)),
+      eb(eb.fn.coalesce('runs.started_at', 'runs.created_at'), '>', after),
+    ]);
+
+/**
+ * Started after the moment though their ids are older: they waited. Their ids come from the index on the start; the
+ * comparison that keeps out the others is worded so that the planner does not walk through all older ids for it.
+ */
+const startedLate =
+  (after: number, tenantId: string): Condition =>
+  (eb) => {
+    const older = eb.selectFrom('runs as late').select('late.id').where('late.tenant_id', '=', tenantId);
+    const started = older.where('late.started_at', '>', after);
+    const queued = older.where('late.started_at', 'is', null).where('late.created_at', '>', after);
+    return eb.and([
+      eb.or([eb('runs.id', 'in', started), eb('runs.id', 'in', queued)]),
+      eb(eb.fn.coalesce('runs.id', 'runs.id'), '<', idFloor(after - idSlackMs)),
+    ]);
+  };
+
+const matching = (conditions: readonly Condition[]) => {
+  const eb = expressionBuilder<Tables, 'runs'>();
+  return eb.and(conditions.map((condition) => condition(eb))).$castTo<SqlBool>();
+};
+
+const plain = ({ db }: Storage, tenantId: string, conditions: readonly Condition[]) =>
+  db.selectFrom('runs').selectAll('runs').where('runs.tenant_id', '=', tenantId).where(matching(conditions));
+
+/** From the labels to the runs, newest first: a rare label costs no more than a common one. */
+const labeled = ({ db }: Storage, tenantId: string, label: string, conditions: readonly Condition[]) => {
+  const colon = label.indexOf(':');
+  const query = db
+    .selectFrom('run_labels')
+    .innerJoin('runs', (join) => join.onRef('runs.id', '=', 'run_labels.run_id').on('runs.tenant_id', '=', tenantId))
+    .selectAll('runs')
+    .where('run_labels.tenant_id', '=', tenantId)
+    .where('run_labels.key', '=', colon < 0 ? label : label.slice(0, colon))
+    .where(matching(conditions));
+  return colon < 0 ? query : query.where('run_labels.value', '=', label.slice(colon + 1));
+};
+
+const page = async (
+  storage: Storage,
+  tenantId: string,
+  filter: RunFilter,
+  conditions: readonly Condition[],
+  skip: number,
+  take: number,
+): Promise<RunRow[]> => {
+  if (filter.label !== undefined)
+    return labeled(storage, tenantId, filter.label, conditions)
+      .orderBy('run_labels.run_id', 'desc')
+      .limit(take)
+      .offset(skip)
+      .execute();
+  const everyGeneration = filter.includeChildren && filter.parentRunId === undefined && filter.rootRunId === undefined;
+  if (everyGeneration && filter.agentName !== undefined)
+    // Each arm walks its own index in order, and the two are merged without sorting.
+    return plain(storage, tenantId, [...conditions, roots])
+      .unionAll(plain(storage, tenantId, [...conditions, children]))
+      .orderBy('id', 'desc')
+      .limit(take)
+      .offset(skip)
+      .execute();
+  return plain(storage, tenantId, conditions).orderBy('runs.id', 'desc').limit(take).offset(skip).execute();
+};
+
+const count = async (
+  storage: Storage,
+  tenantId: string,
+  filter: RunFilter,
+  conditions: readonly Condition[],
+): Promise<number> => {
+  const rows =
+    filter.label === undefined
+      ? plain(storage, tenantId, conditions)
+      : labeled(storage, tenantId, filter.label, conditions);
+  const result = await storage.db
+    .selectFrom(rows.as('matching'))
+    .select((eb) => eb.fn.countAll<number | string>().as('count'))
+    .executeTakeFirstOrThrow();
+  return Number(result.count);
+};
+
+/** Runs that match every filter, newest first. Each filter by itself is answered from an index, however many runs there are. */
+export const listRuns = async (storage: Storage, tenantId: string, filter: RunFilter): Promise<readonly RunRow[]> => {
+  const rootsOnly = !filter.includeChildren && filter.parentRunId === undefined && filter.rootRunId === undefined;
+  const base = rootsOnly ? [filters(filter), roots] : [filters(filter)];
+  const { skip, take, startedAfterMs: after } = filter;
+  if (after === undefined) return page(storage, tenantId, filter, base, skip, take);
+  const since = [...base, startedSince(after)];
+  const late = [...base, startedLate(after, tenantId)];
+  const rows = await page(storage, tenantId, filter, since, skip, take);
+  if (rows.length === take) return rows;
+  // All ids of the second part are below those of the first.
+  const before = skip === 0 ? rows.length : await count(storage, tenantId, filter, since);
+  return [...rows, ...(await page(storage, tenantId, filter, late, Math.max(skip - before, 0), take - rows.length))];
+};

@@ -1,0 +1,72 @@
+import { AcpError } from '../../contract/errors.ts';
+import { ok } from '../../contract/operation.ts';
+import type { Handlers } from '../../core/context.ts';
+import type { RunRow } from '../../db/tables.ts';
+import type { ChatMessage } from '../../engine/chat-message.ts';
+import { isoTime } from '../../engine/event-pack.ts';
+import { publicMessage } from '../../engine/public-message.ts';
+import type { RunAccess } from './run-access.ts';
+import { toRunRecord } from './run-record.ts';
+import type { runOperations } from './runs.operations.ts';
+import type { RunComparisonSide } from './runs.schema.ts';
+import type { RunStore } from './runs.store.ts';
+
+export interface RunReadingDeps {
+  readonly store: Pick<RunStore, 'input' | 'lastEvent' | 'countToolCalls'>;
+  readonly access: RunAccess;
+  /** Scores of a run, newest first. */
+  readonly scoresOf: (tenantId: string, runId: string) => Promise<RunComparisonSide['scores']>;
+  readonly recording: { readonly recordReasoningDeltas: boolean };
+}
+
+/** What is read of a run beside its record and its log. */
+export const runReading = (deps: RunReadingDeps): Pick<Handlers<typeof runOperations>, 'input' | 'compare'> => {
+  const { store, access } = deps;
+
+  const side = async (tenantId: string, row: RunRow): Promise<RunComparisonSide> => {
+    const [last, toolCallCount, scores] = await Promise.all([
+      store.lastEvent(row.id),
+      store.countToolCalls(tenantId, row.id),
+      deps.scoresOf(tenantId, row.id),
+    ]);
+    const record = toRunRecord(row, []);
+    return {
+      runId: record.id,
+      agentName: record.agentName,
+      agentVersion: record.agentVersion,
+      modelProvider: record.modelProvider,
+      modelId: record.modelId,
+      status: record.status,
+      durationMs: record.durationMs,
+      usage: record.usage,
+      cost: record.cost,
+      toolCallCount,
+      errorClass: record.error?.class ?? null,
+      errorMessage: record.error?.message ?? null,
+      replayOfRunId: record.replayOfRunId,
+      output:
+        last?.type === 'run.completed' && typeof last.members['output'] === 'string' ? last.members['output'] : null,
+      scores,
+    };
+  };
+
+  return {
+    async input(context, { params }) {
+      const row = await access.find(context, params.runId);
+      const messages = await store.input(row.id);
+      if (messages === null)
+        throw new AcpError('run-input-not-recorded', `The input of run ${row.id} was not recorded, or was removed.`);
+      return ok({
+        runId: row.id,
+        createdAt: isoTime(row.created_at),
+        messages: (messages as readonly ChatMessage[]).map((message) => publicMessage(message, null, deps.recording)),
+      });
+    },
+    async compare(context, { params }) {
+      const [a, b] = [await access.find(context, params.a), await access.find(context, params.b)];
+      const { tenantId } = context;
+      const [left, right] = await Promise.all([side(tenantId, a), side(tenantId, b)]);
+      return ok({ left, right });
+    },
+  };
+};

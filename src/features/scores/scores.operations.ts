@@ -1,0 +1,50 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import { Uuid } from '../../contract/schema.ts';
+import { RunFeedbackRequest, RunScore } from './scores.schema.ts';
+
+const RunId = Type.Object({ runId: Uuid });
+
+export const scoreOperations = defineOperations({
+  save: {
+    tag: 'Runs',
+    role: 'Operator',
+    scope: 'RunsWrite',
+    method: 'POST',
+    path: '/api/runs/{runId}/feedback',
+    summary: 'Score a run or one of its messages; the same author and name again replaces the score',
+    params: RunId,
+    body: RunFeedbackRequest,
+    responses: { 200: RunScore },
+    errors: ['run-not-found'],
+    cli: { command: 'runs score' },
+  },
+  list: {
+    tag: 'Runs',
+    role: 'Reader',
+    scope: 'RunsRead',
+    method: 'GET',
+    path: '/api/runs/{runId}/feedback',
+    summary: 'List the scores of a run, human and automatic, newest first',
+    params: RunId,
+    responses: { 200: Type.Array(RunScore) },
+    errors: ['run-not-found'],
+    cli: {
+      command: 'runs scores',
+      columns: ['id', 'name', 'kind', 'value', 'textValue', 'messageId', 'source', 'author', 'createdAt'],
+    },
+  },
+  remove: {
+    tag: 'Runs',
+    role: 'Operator',
+    scope: 'RunsWrite',
+    method: 'DELETE',
+    path: '/api/runs/{runId}/feedback/{scoreId}',
+    summary: 'Delete a score of a run',
+    params: Type.Object({ runId: Uuid, scoreId: Uuid }),
+    responses: { 204: null },
+    errors: ['run-not-found', 'score-not-found'],
+    audit: 'run-score.delete',
+    cli: { command: 'runs unscore' },
+  },
+});
