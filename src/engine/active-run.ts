@@ -7,6 +7,7 @@ import type { RunFailure, StoredRunError } from './run-failure.ts';
 import type { SessionTurn } from './run-journal.ts';
 import type { RunLog } from './run-log.ts';
 import type { TreeBudget } from './tree-budget.ts';
+import { earlierModelCalls, type TurnResume } from './turn-resume.ts';
 import { addUsage, noUsage } from './usage.ts';
 
 export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'RolledBack' | 'ParentCanceled';
@@ -33,6 +34,10 @@ export interface RunPlan {
   readonly createdAt: number;
   /** 0 for a new run; after `run.queued` the row and its log exist already. */
   readonly nextSequence: number;
+  /** Where the turn goes on; null: it begins with the message. With it a message is the user's next one. */
+  readonly resume: TurnResume | null;
+  /** The closed run whose turn this one goes on with. */
+  readonly continuedFromRunId: string | null;
   readonly parent: ActiveRun | null;
   /** Set when the run has to wait for its session: it is Queued until the promise gives it. */
   readonly waiting: { readonly position: number; session(signal: AbortSignal): Promise<SessionTurn> } | null;
@@ -87,6 +92,14 @@ export class ActiveRun {
     this.startedAt = now;
     this.target = plan.agent.model;
     this.session = plan.session;
+    this.modelCalls = earlierModelCalls(plan.resume);
+    const earlier = plan.resume?.earlier ?? null;
+    if (earlier !== null) {
+      this.usage = earlier.usage;
+      this.cost = earlier.cost;
+      this.settledTools = earlier.settledTools;
+      if (earlier.cost !== null) budget.settle(earlier.usage, earlier.cost);
+    }
     this.done = new Promise((resolve) => {
       this.finish = resolve;
     });

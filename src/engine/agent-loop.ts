@@ -6,6 +6,7 @@ import { isoTime } from './event-pack.ts';
 import { type ModelTurn, modelTurn } from './model-turn.ts';
 import { RunFailure } from './run-failure.ts';
 import { type ErrorStreak, toolTurn } from './tool-turn.ts';
+import { type OpenCall, openCalls } from './turn-resume.ts';
 
 export interface LoopResult {
   readonly output: string;
@@ -40,13 +41,39 @@ const assistantMessage = (run: ActiveRun, turn: ModelTurn, now: number): ChatMes
   contents: turn.contents,
 });
 
-/** The loop: model, tools, model, … until an answer without tool calls, or the iteration cap. */
-export const agentLoop = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller): Promise<LoopResult> => {
+const toolMessage = (run: ActiveRun, ports: EnginePorts, contents: readonly ContentPart[]): ChatMessage => ({
+  messageId: ports.newId(),
+  role: 'Tool',
+  runId: run.id,
+  createdAt: isoTime(ports.now()),
+  interrupted: false,
+  contents,
+});
+
+/**
+ * The loop: model, tools, model, … until an answer without tool calls, or the iteration cap. A resumed turn first
+ * answers the calls that were open; `next`, the user's next message, follows them.
+ */
+export const agentLoop = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  children: ChildCaller,
+  next: ChatMessage | null,
+): Promise<LoopResult> => {
   const { plan } = run;
   const instructions = plan.agent.instructions(plan.culture, plan.parameters);
   const history = run.session?.history ?? [];
   const streak: ErrorStreak = { count: 0 };
-  for (let round = 0; ; round += 1) {
+  const answer = async (calls: readonly OpenCall[]): Promise<void> => {
+    const parts = await toolTurn(run, ports, calls, children, streak);
+    run.messages.push(toolMessage(run, ports, parts));
+    // A tool that swallowed its abort signal must not lead to another model call.
+    run.signal.throwIfAborted();
+  };
+  const open = plan.resume?.calls ?? [];
+  if (open.length > 0) await answer(open);
+  if (next !== null) run.messages.push(next);
+  for (let round = run.modelCalls; ; round += 1) {
     const withTools = round < ports.settings.maxIterations;
     const turn = await modelTurn(run, ports, toPrompt(instructions, [...history, ...run.messages]), withTools);
     run.messages.push(assistantMessage(run, turn, ports.now()));
@@ -59,16 +86,6 @@ export const agentLoop = async (run: ActiveRun, ports: EnginePorts, children: Ch
         );
       return { output: turn.text, finishReason: withTools ? turn.finish.finishReason : 'Iterations' };
     }
-    const parts = await toolTurn(run, ports, turn.toolCalls, children, streak);
-    run.messages.push({
-      messageId: ports.newId(),
-      role: 'Tool',
-      runId: run.id,
-      createdAt: isoTime(ports.now()),
-      interrupted: false,
-      contents: parts,
-    });
-    // A tool that swallowed its abort signal must not lead to another model call.
-    run.signal.throwIfAborted();
+    await answer(openCalls(run, turn.toolCalls));
   }
 };

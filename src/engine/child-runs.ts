@@ -39,6 +39,8 @@ const childPlan = (ports: EnginePorts, parent: ActiveRun, agent: CompiledAgent, 
     attempt: 1,
     createdAt: now,
     nextSequence: 0,
+    resume: null,
+    continuedFromRunId: null,
     parent,
     waiting: null,
   };

@@ -51,6 +51,7 @@ const opened = (
     labels: plan.labels,
     parentRunId: plan.parent?.id ?? null,
     rootRunId: plan.parent === null ? null : run.rootId,
+    continuedFromRunId: plan.continuedFromRunId,
     depth: run.depth,
     createdAt: plan.createdAt,
     startedAt: status === 'Queued' ? null : run.startedAt,
@@ -70,7 +71,7 @@ const appendStart = (run: ActiveRun): void => {
     modelId: run.target.model,
     isStreaming: plan.isStreaming,
     parentRunId: plan.parent?.id ?? null,
-    continuedFromRunId: null,
+    continuedFromRunId: plan.continuedFromRunId,
     replayOfRunId: null,
   });
   for (const document of plan.documents)
@@ -234,6 +235,13 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   };
 };
 
+/** The user's message; null when a turn goes on without one. */
+const messageOf = (run: ActiveRun, ports: EnginePorts): ChatMessage | null => {
+  const { plan } = run;
+  const isEmpty = (plan.message ?? '') === '' && plan.documents.length === 0;
+  return plan.resume !== null && isEmpty ? null : userMessage(plan, ports.newId(), run.startedAt);
+};
+
 /** Opens the row, runs the loop, closes the row. Never rejects. */
 const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller): Promise<RunOutcome> => {
   let exists = run.plan.nextSequence > 0;
@@ -254,9 +262,12 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       run.session = await run.plan.waiting.session(run.signal);
       run.startedAt = ports.now();
     }
-    const user = userMessage(run.plan, ports.newId(), run.startedAt);
-    run.messages.push(user);
-    const row = opened(run, ports, 'Running', [user]);
+    const { resume } = run.plan;
+    const message = messageOf(run, ports);
+    const input = [...(resume?.messages ?? []), ...(message === null ? [] : [message])];
+    run.messages.push(...(resume === null ? input : resume.messages));
+    // A further attempt has its input in the store already.
+    const row = opened(run, ports, 'Running', resume !== null && run.plan.attempt > 1 ? null : input);
     appendStart(run);
     // A lost record never blocks an answer: the failure is logged by the log itself.
     await run.log.write(exists ? ports.journal.begun(row) : ports.journal.opened(row)).catch((error: unknown) => {
@@ -264,7 +275,8 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       if (error instanceof ConditionFailedError) run.stop({ kind: 'cancel', cause: 'Requested', by: null });
     });
     run.signal.throwIfAborted();
-    return await closeRun(run, ports, { status: 'Completed', result: await agentLoop(run, ports, children) });
+    const result = await agentLoop(run, ports, children, resume === null ? null : message);
+    return await closeRun(run, ports, { status: 'Completed', result });
   } catch (error) {
     return closeRun(run, ports, endingOf(run, error));
   } finally {

@@ -20,6 +20,7 @@ export interface OpenedRun {
   readonly labels: Readonly<Record<string, string>> | null;
   readonly parentRunId: string | null;
   readonly rootRunId: string | null;
+  readonly continuedFromRunId: string | null;
   readonly depth: number;
   readonly createdAt: number;
   readonly startedAt: number | null;

@@ -1,6 +1,3 @@
-import { createHash } from 'node:crypto';
-import type { Json } from '../contract/schema.ts';
-import { canonicalJson } from '../core/canonical-json.ts';
 import type { ModelToolCall } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import { agentTool, type ChildCaller } from './agent-tool.ts';
@@ -12,28 +9,12 @@ import type { ToolCallEntry, ToolCallSettlement } from './run-journal.ts';
 import { executeTool } from './tools/execute.ts';
 import type { RegisteredTool } from './tools/registry.ts';
 import { isToolFailure, type ToolOutcome } from './tools/tool-call.ts';
+import { normalizedArguments, type OpenCall } from './turn-resume.ts';
 
 /** Failed calls in a row; kept over the turns of a run. */
 export interface ErrorStreak {
   count: number;
 }
-
-const normalized = (text: string): string => {
-  try {
-    return canonicalJson(JSON.parse(text) as Json);
-  } catch {
-    // No JSON, or nested too deeply: the model's own text is as good a name for the call.
-    return text;
-  }
-};
-
-/** Equal for every execution of the same call: run, model turn, tool, arguments, and which of equal calls it is. */
-const idempotencyKey = (run: ActiveRun, call: ModelToolCall, seen: Map<string, number>): string => {
-  const name = `${call.toolName}\n${normalized(call.input)}`;
-  const nth = seen.get(name) ?? 0;
-  seen.set(name, nth + 1);
-  return createHash('sha256').update(`${run.id}\n${run.modelCalls}\n${nth}\n${name}`).digest('hex').slice(0, 40);
-};
 
 const resolveTool = (run: ActiveRun, call: ModelToolCall, children: ChildCaller): RegisteredTool | undefined => {
   const compiled = run.plan.agent.tools.get(call.toolName);
@@ -188,7 +169,7 @@ const runCall = async (
       status: 'failed',
       text: error.message,
       error: error.message,
-      arguments: normalized(call.input),
+      arguments: normalizedArguments(call.input),
       durationMs: ports.now() - startedAt,
       usage: null,
       truncation: null,
@@ -238,28 +219,27 @@ const countStreak = (streak: ErrorStreak, outcome: ToolOutcome, call: ModelToolC
 export const toolTurn = async (
   run: ActiveRun,
   ports: EnginePorts,
-  calls: readonly ModelToolCall[],
+  calls: readonly OpenCall[],
   children: ChildCaller,
   streak: ErrorStreak,
 ): Promise<readonly ContentPart[]> => {
-  const seen = new Map<string, number>();
-  const keyed = calls.map((call) => ({ call, key: idempotencyKey(run, call, seen) }));
-  const runOne = async ({ call, key }: (typeof keyed)[number]): Promise<ContentPart> => {
-    const { outcome, part } = await runCall(run, ports, call, children, key);
+  const runOne = async ({ call, idempotencyKey, answer }: OpenCall): Promise<ContentPart> => {
+    if (answer !== 'execute') return answer;
+    const { outcome, part } = await runCall(run, ports, call, children, idempotencyKey);
     countStreak(streak, outcome, call, ports);
     return part;
   };
   if (run.plan.agent.model.allowConcurrentToolCalls) {
-    const settled = await Promise.allSettled(keyed.map(runOne));
+    const settled = await Promise.allSettled(calls.map(runOne));
     return settled.map((result) => {
       if (result.status === 'rejected') throw result.reason;
       return result.value;
     });
   }
   const parts: ContentPart[] = [];
-  for (const entry of keyed) {
-    if (run.signal.aborted) break;
-    parts.push(await runOne(entry));
+  for (const open of calls) {
+    if (run.signal.aborted && open.answer === 'execute') continue;
+    parts.push(await runOne(open));
   }
   return parts;
 };

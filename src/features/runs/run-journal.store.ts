@@ -22,6 +22,7 @@ const openColumns = [
   'labels',
   'parent_run_id',
   'root_run_id',
+  'continued_from_run_id',
   'depth',
 ] as const;
 
@@ -155,6 +156,7 @@ const openRow = (run: OpenedRun) => ({
   labels: run.labels === null ? null : JSON.stringify(run.labels),
   parent_run_id: run.parentRunId,
   root_run_id: run.rootRunId,
+  continued_from_run_id: run.continuedFromRunId,
   depth: run.depth,
 });
 

@@ -128,6 +128,8 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       attempt: job.attempt,
       createdAt: payload.createdAt,
       nextSequence: 1,
+      resume: null,
+      continuedFromRunId: null,
       parent: null,
       waiting: null,
     };
@@ -220,6 +222,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
           ...attributionOf(context.principal),
           parentRunId: null,
           rootRunId: null,
+          continuedFromRunId: null,
           depth: 0,
           createdAt: now,
           startedAt: null,

@@ -222,6 +222,8 @@ export const createRunStart = (deps: RunStartDeps) => {
       attempt: 1,
       createdAt: deps.now(),
       nextSequence: 0,
+      resume: null,
+      continuedFromRunId: null,
       parent: null,
     };
   };

@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto';
+import type { Json } from '../contract/schema.ts';
+import { canonicalJson } from '../core/canonical-json.ts';
+import type { ModelToolCall, ModelUsage } from '../providers/models/model-provider.ts';
+import type { ActiveRun } from './active-run.ts';
+import type { ChatMessage, ContentPart } from './chat-message.ts';
+import type { CostMicros } from './pricing.ts';
+
+export type ToolResultPart = Extract<ContentPart, { type: 'ToolResult' }>;
+
+/** A tool call that the model has made and that its next turn needs an answer to. */
+export interface OpenCall {
+  readonly call: ModelToolCall;
+  /** Equal for every execution of the call, in whichever run or attempt. */
+  readonly idempotencyKey: string;
+  /** `execute`: the call is made now. A part: the answer is known, nothing is called, logged or recorded. */
+  readonly answer: 'execute' | ToolResultPart;
+}
+
+/** A turn that goes on where another run, or an earlier attempt of this one, stopped. */
+export interface TurnResume {
+  /** What this turn has produced so far, the user's message first; empty when the session's history has it already. */
+  readonly messages: readonly ChatMessage[];
+  /**
+   * All calls of the last assistant message, in the model's order, unless a Tool message answers them already.
+   * They are answered before the first model call and make one Tool message.
+   */
+  readonly calls: readonly OpenCall[];
+  /** What earlier attempts of the same run have used and settled; null when the turn comes from another run. */
+  readonly earlier: EarlierAttempts | null;
+}
+
+export interface EarlierAttempts {
+  readonly usage: ModelUsage;
+  readonly cost: CostMicros | null;
+  readonly settledTools: number;
+}
+
+/** Equal texts for equal arguments. */
+export const normalizedArguments = (text: string): string => {
+  try {
+    return canonicalJson(JSON.parse(text) as Json);
+  } catch {
+    // No JSON, or nested too deeply: the model's own text is as good a name for the call.
+    return text;
+  }
+};
+
+/** The calls of a model turn, each with its key: run, model turn, tool, arguments, and which of equal calls it is. */
+export const openCalls = (
+  run: Pick<ActiveRun, 'id' | 'modelCalls'>,
+  calls: readonly ModelToolCall[],
+): readonly OpenCall[] => {
+  const seen = new Map<string, number>();
+  return calls.map((call) => {
+    const name = `${call.toolName}\n${normalizedArguments(call.input)}`;
+    const nth = seen.get(name) ?? 0;
+    seen.set(name, nth + 1);
+    const idempotencyKey = createHash('sha256')
+      .update(`${run.id}\n${run.modelCalls}\n${nth}\n${name}`)
+      .digest('hex')
+      .slice(0, 40);
+    return { call, idempotencyKey, answer: 'execute' };
+  });
+};
+
+/** Model calls that the turn has had before: rounds and keys count on from there. */
+export const earlierModelCalls = (resume: TurnResume | null): number =>
+  resume?.messages.filter((message) => message.role === 'Assistant').length ?? 0;
