@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Json } from '../contract/schema.ts';
 import { canonicalJson } from '../core/canonical-json.ts';
 import type { ModelToolCall, ModelUsage } from '../providers/models/model-provider.ts';
-import type { ActiveRun } from './active-run.ts';
 import type { ChatMessage, ContentPart } from './chat-message.ts';
 import type { CostMicros } from './pricing.ts';
 
@@ -48,7 +47,7 @@ export const normalizedArguments = (text: string): string => {
 
 /** The calls of a model turn, each with its key: run, model turn, tool, arguments, and which of equal calls it is. */
 export const openCalls = (
-  run: Pick<ActiveRun, 'id' | 'modelCalls'>,
+  run: { readonly id: string; readonly modelCalls: number },
   calls: readonly ModelToolCall[],
 ): readonly OpenCall[] => {
   const seen = new Map<string, number>();
