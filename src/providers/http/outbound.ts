@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import requestThrough from 'undici/lib/api/api-request.js';
 import { checkUrlTarget, createEgressAgent, type EgressOptions } from './egress.ts';
 import { OutboundError } from './outbound-error.ts';
 
@@ -73,7 +74,7 @@ const exchange = async (
   request: OutboundRequest,
   signal: AbortSignal,
 ): Promise<OutboundResponse> => {
-  const answer = await agent.request({
+  const answer = await requestThrough.call(agent, {
     origin: request.url.origin,
     path: `${request.url.pathname}${request.url.search}`,
     method: request.method,

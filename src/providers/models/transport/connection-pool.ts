@@ -13,7 +13,7 @@ export function createConnectionPool(): ConnectionPool {
   let opening: Promise<Agent> | null = null;
 
   async function open(): Promise<Agent> {
-    const { Agent: UndiciAgent } = await import('undici');
+    const { default: UndiciAgent } = await import('undici/lib/dispatcher/agent.js');
     // HTTP/2 multiplexes every stream over one socket, so that one slow reader would stall the others.
     return new UndiciAgent({ allowH2: false, pipelining: 1, keepAliveTimeout: IDLE_CONNECTION_MS });
   }
