@@ -70,9 +70,22 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
     }
   };
 
-  const commitNow = (units: readonly (readonly Statement[])[]): UnitResult[] => {
-    const [first] = units;
-    if (first !== undefined && units.length === 1) return [commitAlone(first)];
+  /** All units without savepoints; null: one of them failed, and nothing of any is written. */
+  const commitTogether = (units: readonly (readonly Statement[])[]): UnitResult[] | null => {
+    // Outside the try: whoever waited for another process's lock in vain does not wait a second time.
+    cache.get('begin immediate').run();
+    try {
+      for (const unit of units) runUnit(unit);
+      cache.get('commit').run();
+      return units.map(() => ({ ok: true }));
+    } catch {
+      // Which unit it was, and what the others come to, is found out when each has its own savepoint.
+      if (raw.inTransaction) cache.get('rollback').run();
+      return null;
+    }
+  };
+
+  const commitGuarded = (units: readonly (readonly Statement[])[]): UnitResult[] => {
     cache.get('begin immediate').run();
     try {
       const results = units.map(runGuarded);
@@ -82,6 +95,12 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       if (raw.inTransaction) cache.get('rollback').run();
       throw error;
     }
+  };
+
+  const commitNow = (units: readonly (readonly Statement[])[]): UnitResult[] => {
+    const [first] = units;
+    if (first !== undefined && units.length === 1) return [commitAlone(first)];
+    return commitTogether(units) ?? commitGuarded(units);
   };
 
   /** Never waits for a reader: what one still needs is left for the next time. */
