@@ -29,9 +29,9 @@ const seed = (file: string, count: number): { readonly ids: readonly string[]; r
   const db = new Database(file);
   db.pragma('synchronous = OFF');
   const run = db.prepare(
-    `insert into service_runs (id, tenant_id, agent_name, kind, status, session_id, user_id, labels, parent_run_id,
+    `insert into service_runs (id, tenant_id, agent_name, kind, status, session_id, user_id, owner_id, labels, parent_run_id,
        root_run_id, error_type, created_at, started_at, completed_at, is_streaming, depth)
-     values (?, '${TENANT}', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)`,
+     values (?, '${TENANT}', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)`,
   );
   const label = db.prepare(
     `insert into service_run_labels (tenant_id, key, value, run_id) values ('${TENANT}', ?, ?, ?)`,
@@ -53,6 +53,7 @@ const seed = (file: string, count: number): { readonly ids: readonly string[]; r
         index % 10_000 === 9 ? 'Eval' : 'Agent',
         failed ? 'Failed' : index % 100_000 === 99_999 ? 'AwaitingApproval' : 'Completed',
         isChild ? null : `session-${index % SESSIONS}`,
+        `user-${index % USERS}`,
         `user-${index % USERS}`,
         labels === null ? null : JSON.stringify(labels),
         isChild ? root : null,
@@ -97,6 +98,9 @@ export const measureRunListing = async (folder: string, count: number): Promise<
     errorType: { errorType: 'provider_error' },
     'errorType, none': { errorType: 'budget_exceeded' },
     userId: { userId: 'user-42' },
+    'owner of the runs': { ownerId: 'user-42' },
+    'owner of the runs, none': { ownerId: 'nobody' },
+    'owner and agentName': { ownerId: 'user-42', agentName: 'agent-42' },
     'label key:value': { label: 'team:team-5' },
     'label key': { label: 'team' },
     'label, none': { label: 'nothing:here' },
@@ -112,7 +116,8 @@ export const measureRunListing = async (folder: string, count: number): Promise<
     let rows = 0;
     for (let repeat = 0; repeat < REPEATS; repeat += 1) {
       const start = performance.now();
-      rows = (await listRuns(storage, TENANT, { includeChildren: false, skip: 0, take: 50, ...filter })).length;
+      rows = (await listRuns(storage, TENANT, { includeChildren: false, ownerId: null, skip: 0, take: 50, ...filter }))
+        .length;
       times.push(performance.now() - start);
     }
     times.sort((a, b) => a - b);

@@ -21,7 +21,7 @@ import { type HealthReport, platformFeature } from './features/platform/index.ts
 import { preflightCheck, runsFeature } from './features/runs/index.ts';
 import { runScores, scoresFeature } from './features/scores/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
-import { createSessionStore, createSessionTurns, sessionTexts } from './features/sessions/index.ts';
+import { sessionsFeature } from './features/sessions/index.ts';
 import { loadHostTools, toolsFeature } from './features/tools/index.ts';
 import { operations } from './operations.ts';
 import { createModelProviders } from './providers/models/index.ts';
@@ -103,15 +103,25 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const { storage } = opened;
   try {
     const audit = createAuditTrail({ storage, log, now, newId });
-    const sessionStore = createSessionStore(storage);
-    const sessions = createSessionTurns({ storage, store: sessionStore, now, newId });
+    const sessions = sessionsFeature({
+      storage,
+      ownership: Service.SessionOwnership,
+      deletions: [],
+      openRequests: [],
+      prefix: Host.Prefix,
+      recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
+      authorization: runAuthorization,
+      log,
+      now,
+      newId,
+    });
     const jobs = createJobStore(storage);
     const agents = agentsFeature({
       storage,
       ownsStore: true,
       references,
       codeAgents,
-      history: (tenantId, sessionId) => sessionTexts(sessionStore, tenantId, sessionId),
+      history: ({ tenantId, principal }, sessionId) => sessions.textsFor(tenantId, sessionId, principal),
       reserveRatio: Service.Preflight.ReserveRatio,
       audit,
       prefix: Host.Prefix,
@@ -121,17 +131,12 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       config: config.values,
       storage,
       agents: agents.source,
-      sessionStore,
       sessions,
       jobs,
       authorizer: modules.toolAuthorizer,
       authorization: runAuthorization,
-      preflight: Service.Preflight.Enabled
-        ? preflightCheck(Service.Preflight.ReserveRatio, (tenantId, sessionId) =>
-            sessionTexts(sessionStore, tenantId, sessionId),
-          )
-        : null,
       scoresOf: runScores(storage),
+      preflight: Service.Preflight.Enabled ? preflightCheck(Service.Preflight.ReserveRatio, sessions.texts) : null,
       lifecycle,
       log,
       wake: () => worker.wake(),
@@ -190,6 +195,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         agents: agents.handlers,
         runs: runs.handlers,
         scores: scoresFeature({ storage, audit, findRun: runs.access.find, now, newId }).handlers,
+        sessions: sessions.handlers,
         tools: toolsFeature({ tools: hostTools.registry }).handlers,
         models: modelsFeature({ providers }).handlers,
         keys: security.keys,
@@ -205,6 +211,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       });
       if (mode === 'serve' && problem !== null) throw new ConfigError([problem]);
       const report = await runs.recover();
+      await sessions.recover();
       if (report.orphanedRuns > 0 || report.requeuedRuns > 0)
         log.warn({ ...report }, 'The last owner of the store ended without closing its runs');
     }

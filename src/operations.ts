@@ -4,6 +4,7 @@ import { metaOperations } from './features/platform/meta.operations.ts';
 import { runOperations } from './features/runs/runs.operations.ts';
 import { scoreOperations } from './features/scores/scores.operations.ts';
 import { keyOperations } from './features/security/keys.operations.ts';
+import { sessionOperations } from './features/sessions/sessions.operations.ts';
 import { toolOperations } from './features/tools/tools.operations.ts';
 
 /** The whole API at a glance: feature → operations. */
@@ -11,6 +12,7 @@ export const operations = {
   agents: agentOperations,
   runs: runOperations,
   scores: scoreOperations,
+  sessions: sessionOperations,
   tools: toolOperations,
   models: modelOperations,
   keys: keyOperations,

@@ -71,6 +71,8 @@ export interface RunRow {
   error_message: string | null;
   error_fingerprint: string | null;
   event_count: number;
+  /** Whose run it is while sessions have owners: the owner of its session, else its caller. */
+  owner_id: string | null;
 }
 
 export interface RunEventRow {
@@ -152,12 +154,33 @@ export interface SessionRow {
   last_run_id: string | null;
   created_at: number;
   updated_at: number;
+  /** Where a branch came from: provenance only, the parent may be gone. Null for what no branch opened. */
+  parent_session_id: string | null;
+  parent_conversation_id: string | null;
+  /** Last sequence that a branch shares with its parent; -1: none. */
+  branch_from_sequence: number | null;
 }
 
+/** A message of the conversation that wrote it; branches refer to it by `conversation_segments`. */
 export interface SessionMessageRow {
   conversation_id: string;
   sequence: number;
   message: string;
+}
+
+/** A stretch of the history of a branch that another conversation wrote, under the same sequences. */
+export interface ConversationSegmentRow {
+  conversation_id: string;
+  first_sequence: number;
+  last_sequence: number;
+  source_id: string;
+}
+
+/** A conversation whose session is gone. Its row stays as long as a branch still needs some of its messages. */
+export interface DroppedConversationRow {
+  conversation_id: string;
+  /** Set while messages may be left that nobody needs; new with every reason to look again. */
+  purge_token: string | null;
 }
 
 export interface JobRow {
@@ -233,6 +256,8 @@ export interface Tables {
   tool_invocations: ToolInvocationRow;
   sessions: SessionRow;
   session_messages: SessionMessageRow;
+  conversation_segments: ConversationSegmentRow;
+  dropped_conversations: DroppedConversationRow;
   jobs: JobRow;
   idempotency_keys: IdempotencyKeyRow;
   audit_entries: AuditEntryRow;
@@ -252,6 +277,8 @@ export const tableNames = [
   'tool_invocations',
   'sessions',
   'session_messages',
+  'conversation_segments',
+  'dropped_conversations',
   'jobs',
   'idempotency_keys',
   'audit_entries',

@@ -28,6 +28,8 @@ export interface RunPlan {
   readonly isStreaming: boolean;
   readonly principal: Principal;
   readonly userId: string | null;
+  /** Whose run it is while sessions have owners. */
+  readonly ownerId: string | null;
   readonly labels: Readonly<Record<string, string>> | null;
   readonly jobId: string | null;
   readonly attempt: number;

@@ -48,6 +48,7 @@ const opened = (
     jobId: plan.jobId,
     sessionId: run.session?.sessionId ?? plan.sessionId,
     userId: plan.userId,
+    ownerId: plan.ownerId,
     labels: plan.labels,
     parentRunId: plan.parent?.id ?? null,
     rootRunId: plan.parent === null ? null : run.rootId,

@@ -17,6 +17,7 @@ export interface OpenedRun {
   readonly jobId: string | null;
   readonly sessionId: string | null;
   readonly userId: string | null;
+  readonly ownerId: string | null;
   readonly labels: Readonly<Record<string, string>> | null;
   readonly parentRunId: string | null;
   readonly rootRunId: string | null;

@@ -9,7 +9,14 @@ const entries = operationEntries(operations).filter(({ operation }) => operation
 const token = 'shared-token-of-the-contract-suite';
 
 /** Parameters that fit every schema and name nothing that exists. */
-const nothing: Readonly<Record<string, string>> = { name: 'nobody', runId: newId(), id: newId(), a: '1', b: '2' };
+const nothing: Readonly<Record<string, string>> = {
+  name: 'nobody',
+  runId: newId(),
+  sessionId: 'nothing',
+  id: newId(),
+  a: '1',
+  b: '2',
+};
 
 const bodies: Readonly<Record<string, unknown>> = {
   'agents.create': { name: 'made', model: { provider: 'demo', model: 'demo-1' } },
@@ -17,6 +24,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   'agents.rollback': { version: 1 },
   'agents.estimate': { message: 'Hello' },
   'runs.start': { message: 'Hello', stream: false },
+  'sessions.branch': {},
   'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },
 };
 
@@ -127,7 +135,10 @@ overHttp('SEC-25 another tenant gets 404 for every id, with the body of an unkno
     token,
     agents: [{ name: 'mine' }],
   });
-  const reply = await app.client.runs.start({ params: { name: 'mine' }, body: { message: 'Hello', stream: false } });
+  const reply = await app.client.runs.start({
+    params: { name: 'mine' },
+    body: { message: 'Hello', sessionId: 'mine', stream: false },
+  });
   assert.equal(reply.status, 200);
   const runId = String(reply.headers['x-run-id']);
   const owned = await app.client.keys.create({ body: { name: 'mine', scopes: ['RunsRead'] } });
@@ -139,7 +150,7 @@ overHttp('SEC-25 another tenant gets 404 for every id, with the body of an unkno
   const { plaintextKey } = (await made.json()) as { plaintextKey: string };
   assert.match(plaintextKey, /^acp_other_/);
 
-  const params = { name: 'mine', runId, id: owned.body.record.id };
+  const params = { name: 'mine', runId, sessionId: 'mine', id: owned.body.record.id };
   for (const entry of entries.filter(({ operation }) => operation.params !== undefined)) {
     const theirs = await call(app.url, entry, plaintextKey, { params });
     const unknown = await call(app.url, entry, plaintextKey, { params: {} });
@@ -148,7 +159,7 @@ overHttp('SEC-25 another tenant gets 404 for every id, with the body of an unkno
     assert.deepEqual(Object.keys(first), Object.keys(second), entry.id);
     assert.equal(first.code, second.code, entry.id);
   }
-  for (const path of ['/api/agents', '/api/runs', '/api/api-keys']) {
+  for (const path of ['/api/agents', '/api/runs', '/api/sessions', '/api/api-keys']) {
     const list = (await (
       await fetch(app.url + path, { headers: { authorization: `Bearer ${plaintextKey}` } })
     ).json()) as { name?: string }[];

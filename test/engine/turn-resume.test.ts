@@ -121,6 +121,7 @@ const openEngine = async (t: TestContext) => {
         permissions: null,
       },
       userId: null,
+      ownerId: null,
       labels: null,
       jobId: null,
       attempt: 1,

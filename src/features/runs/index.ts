@@ -10,7 +10,7 @@ import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { JobHandler } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
-import type { SessionStore, SessionTurns } from '../sessions/index.ts';
+import type { SessionsFeature } from '../sessions/index.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
 import type { Preflight } from './preflight.ts';
 import { createRunAccess, type RunAccess } from './run-access.ts';
@@ -30,8 +30,7 @@ export interface RunsDeps {
   readonly config: Config;
   readonly storage: Storage;
   readonly agents: AgentSource;
-  readonly sessionStore: SessionStore;
-  readonly sessions: SessionTurns;
+  readonly sessions: Pick<SessionsFeature, 'store' | 'turns' | 'access'>;
   readonly jobs: JobStore;
   readonly authorizer: ToolAuthorizer | null;
   readonly authorization: RunAuthorization;
@@ -81,13 +80,14 @@ const engineSettings = ({ Service }: Config): EngineSettings => {
 };
 
 export const runsFeature = (deps: RunsDeps): RunsFeature => {
-  const { config, storage, agents, sessions, jobs, log, now, newId } = deps;
+  const { config, storage, agents, jobs, log, now, newId } = deps;
+  const { turns: sessions, access: owners } = deps.sessions;
   const { Service, Host } = config;
   const settings = engineSettings(config);
   const prices = createPriceList(Service.Pricing.Currency, Service.Pricing.Models);
   const journal = createRunJournal(storage.db, prices.currency);
   const store = createRunStore(storage);
-  const access = createRunAccess(store, deps.authorization);
+  const access = createRunAccess(store, deps.authorization, owners);
   const recordingEnabled = settings.recording.enabled;
   const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, now });
   const keys = createIdempotencyKeys(storage, now, log);
@@ -155,6 +155,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
         start,
         store,
         access,
+        owners,
         engine,
         detached,
         jobs,
@@ -166,7 +167,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     engine,
     access,
     jobHandlers: { [agentRunKey]: queue.handler },
-    recover: () => recoverRuns({ runs: store, detached, jobs, sessions: deps.sessionStore, keys, now }),
+    recover: () => recoverRuns({ runs: store, detached, jobs, sessions: deps.sessions.store, keys, now }),
     close() {
       keys.close();
       lateClosings.close();

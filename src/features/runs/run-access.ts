@@ -2,13 +2,14 @@ import { AcpError } from '../../contract/errors.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { RunAction, RunAuthorization, RunTarget } from '../../core/run-authorization.ts';
 import type { RunRow } from '../../db/tables.ts';
+import type { SessionAccess } from '../sessions/index.ts';
 import type { RunStore } from './runs.store.ts';
 
 /** Which runs a caller may act on. Every operation on a run finds it here, so that all refuse alike. */
 export interface RunAccess {
   /**
-   * The run, or `run-not-found`: for an unknown one, another tenant's, and one that the host refuses the caller for
-   * this action (default `Read`).
+   * The run, or `run-not-found`: for an unknown one, another tenant's, another owner's, and one that the host refuses
+   * the caller for this action (default `Read`).
    */
   find(context: CallContext, runId: string, action?: RunAction): Promise<RunRow>;
   /** Id of the root of the run's tree, or `run-not-found` with the id that was asked for. */
@@ -26,10 +27,16 @@ const runTarget = (row: RunRow): RunTarget => ({
 
 const notFound = (runId: string): AcpError => new AcpError('run-not-found', `Run ${runId} was not found.`);
 
-export const createRunAccess = (store: Pick<RunStore, 'get'>, authorization: RunAuthorization): RunAccess => {
+export const createRunAccess = (
+  store: Pick<RunStore, 'get'>,
+  authorization: RunAuthorization,
+  owners: Pick<SessionAccess, 'maySee'>,
+): RunAccess => {
+  const allows = async (context: CallContext, action: RunAction, row: RunRow): Promise<boolean> =>
+    owners.maySee(context.principal, row.owner_id) && authorization.allows(context, action, runTarget(row));
   const find: RunAccess['find'] = async (context, runId, action = 'Read') => {
     const row = await store.get(context.tenantId, runId.toLowerCase());
-    if (row === undefined || !(await authorization.allows(context, action, runTarget(row)))) throw notFound(runId);
+    if (row === undefined || !(await allows(context, action, row))) throw notFound(runId);
     return row;
   };
   return {
@@ -39,7 +46,7 @@ export const createRunAccess = (store: Pick<RunStore, 'get'>, authorization: Run
       if (row.root_run_id === null || row.root_run_id === row.id) return row.id;
       const root = await store.get(context.tenantId, row.root_run_id);
       // What a tree shows is its root's, whichever member is named.
-      if (root !== undefined && !(await authorization.allows(context, 'Read', runTarget(root)))) throw notFound(runId);
+      if (root !== undefined && !(await allows(context, 'Read', root))) throw notFound(runId);
       return row.root_run_id;
     },
   };

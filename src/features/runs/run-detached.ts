@@ -3,7 +3,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { encodePack } from '../../engine/event-pack.ts';
 import { type RunFailure, storedError } from '../../engine/run-failure.ts';
-import type { RunJournal } from '../../engine/run-journal.ts';
+import type { OpenedRun, RunJournal } from '../../engine/run-journal.ts';
 import type { RunStore } from './runs.store.ts';
 
 export interface FailedStart {
@@ -12,7 +12,7 @@ export interface FailedStart {
   readonly agentName: string;
   readonly agentVersion: number;
   readonly isStreaming: boolean;
-  readonly attribution: { readonly userId: string | null; readonly labels: Readonly<Record<string, string>> | null };
+  readonly attribution: Pick<OpenedRun, 'userId' | 'ownerId' | 'labels'>;
   readonly failure: RunFailure;
 }
 

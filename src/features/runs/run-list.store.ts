@@ -9,6 +9,8 @@ export interface RunFilter {
   readonly sessionId?: string;
   readonly errorType?: string;
   readonly userId?: string;
+  /** Null: of every owner. */
+  readonly ownerId: string | null;
   /** `key:value`, split at the first colon, or a bare key for every value. */
   readonly label?: string;
   readonly startedAfterMs?: number;
@@ -24,19 +26,27 @@ type Condition = (eb: ExpressionBuilder<Tables, 'runs'>) => ReturnType<Expressio
 const roots: Condition = (eb) => eb.and([eb('runs.parent_run_id', 'is', null)]);
 const children: Condition = (eb) => eb.and([eb('runs.parent_run_id', 'is not', null)]);
 
+const exactColumns = [
+  ['agentName', 'runs.agent_name'],
+  ['status', 'runs.status'],
+  ['kind', 'runs.kind'],
+  ['sessionId', 'runs.session_id'],
+  ['errorType', 'runs.error_type'],
+  ['userId', 'runs.user_id'],
+  ['ownerId', 'runs.owner_id'],
+  ['parentRunId', 'runs.parent_run_id'],
+] as const;
+
 const filters =
   (filter: RunFilter): Condition =>
   (eb) => {
     const conditions: ReturnType<Condition>[] = [];
-    if (filter.agentName !== undefined) conditions.push(eb('runs.agent_name', '=', filter.agentName));
-    if (filter.status !== undefined) conditions.push(eb('runs.status', '=', filter.status));
-    if (filter.kind !== undefined) conditions.push(eb('runs.kind', '=', filter.kind));
+    for (const [member, column] of exactColumns) {
+      const value = filter[member];
+      if (value !== undefined && value !== null) conditions.push(eb(column, '=', value));
+    }
     // Says what the index on the kind covers; the planner does not conclude it.
     if (filter.kind !== undefined && filter.kind !== 'Agent') conditions.push(eb('runs.kind', '<>', 'Agent'));
-    if (filter.sessionId !== undefined) conditions.push(eb('runs.session_id', '=', filter.sessionId));
-    if (filter.errorType !== undefined) conditions.push(eb('runs.error_type', '=', filter.errorType));
-    if (filter.userId !== undefined) conditions.push(eb('runs.user_id', '=', filter.userId));
-    if (filter.parentRunId !== undefined) conditions.push(eb('runs.parent_run_id', '=', filter.parentRunId));
     if (filter.rootRunId !== undefined)
       conditions.push(eb.or([eb('runs.root_run_id', '=', filter.rootRunId), eb('runs.id', '=', filter.rootRunId)]));
     return eb.and(conditions);

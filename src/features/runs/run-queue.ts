@@ -24,6 +24,7 @@ interface QueuedRunPayload {
   readonly request: AgentRunRequest;
   readonly requestId: string;
   readonly createdAt: number;
+  readonly ownerId: string | null;
   readonly principal: Omit<Principal, 'scopes' | 'permissions'> & {
     readonly scopes: readonly string[] | null;
     readonly permissions: readonly string[] | null;
@@ -32,7 +33,7 @@ interface QueuedRunPayload {
 
 export interface RunQueue {
   /** Stores the run as Queued with its job and returns its id. */
-  accept(context: CallContext, agentName: string, request: AgentRunRequest): Promise<string>;
+  accept(context: CallContext, agentName: string, request: AgentRunRequest, ownerId: string | null): Promise<string>;
   /** Ends the wait of a run that a worker has taken and that was closed before it started. */
   abandon(runId: string): void;
   readonly handler: JobHandler;
@@ -123,7 +124,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       session: null,
       isStreaming: true,
       principal,
-      ...attributionOf(principal),
+      ...attributionOf(principal, payload.ownerId),
       jobId: job.id,
       attempt: job.attempt,
       createdAt: payload.createdAt,
@@ -181,7 +182,8 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       throw error;
     }
     if (plan.sessionId === null) return deps.engine.start(plan);
-    const session = await deps.sessions.take(plan.tenantId, plan.sessionId, job.targetName, plan.id).catch(asConflict);
+    const { tenantId, sessionId, principal } = plan;
+    const session = await deps.sessions.take(tenantId, sessionId, job.targetName, plan.id, principal).catch(asConflict);
     return deps.engine.start({ ...plan, session });
   };
 
@@ -193,7 +195,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
   };
 
   return {
-    async accept(context, agentName, request) {
+    async accept(context, agentName, request, ownerId) {
       if (!deps.settings.enabled)
         throw new AcpError('async-runs-disabled', 'Queued runs are switched off on this service.');
       const runId = deps.newId();
@@ -205,6 +207,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
         request,
         requestId: context.requestId,
         createdAt: now,
+        ownerId,
         principal: packPrincipal(context.principal),
       };
       await deps.storage.write([
@@ -219,7 +222,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
           isStreaming: false,
           jobId: runId,
           sessionId,
-          ...attributionOf(context.principal),
+          ...attributionOf(context.principal, ownerId),
           parentRunId: null,
           rootRunId: null,
           continuedFromRunId: null,

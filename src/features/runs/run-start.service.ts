@@ -95,7 +95,7 @@ const sessionPart = async (
   if (sessionId === null) return { sessionId, session: null, waiting: null };
   const { tenantId } = context;
   const policy = body.concurrency ?? 'Reject';
-  const take = (): Promise<SessionTurn> => deps.sessions.take(tenantId, sessionId, agentName, runId);
+  const take = (): Promise<SessionTurn> => deps.sessions.take(tenantId, sessionId, agentName, runId, context.principal);
   if (policy === 'Enqueue' && deps.sessions.busy(tenantId, sessionId)) {
     const place = deps.sessions.wait(tenantId, sessionId, runId, { bounded: true });
     const session = async (signal: AbortSignal): Promise<SessionTurn> => {
@@ -162,6 +162,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     name: string,
     error: CompileError,
     isStreaming: boolean,
+    ownerId: string | null,
   ): Promise<never> => {
     const failure = new RunFailure('CompilationFailed', 'compilation_failed', error.message, {
       findings: error.findings,
@@ -173,7 +174,7 @@ export const createRunStart = (deps: RunStartDeps) => {
       agentName: name,
       agentVersion: error.version,
       isStreaming,
-      attribution: attributionOf(context.principal),
+      attribution: attributionOf(context.principal, ownerId),
       failure,
     });
     throw failureError(failure, runId);
@@ -185,6 +186,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     name: string,
     body: AgentRunRequest,
     isStreaming: boolean,
+    ownerId: string | null,
   ): Promise<{ agent: CompiledAgent; parameters: RunPlan['parameters'] }> => {
     const { tenantId } = context;
     const compiled = await compile(deps, tenantId, name);
@@ -195,14 +197,19 @@ export const createRunStart = (deps: RunStartDeps) => {
     const parameters = compiled instanceof CompileError ? {} : compiled.resolveParameters(body.parameters ?? null);
     const rejects = (body.concurrency ?? 'Reject') === 'Reject';
     if (sessionId !== null && rejects && deps.sessions.busy(tenantId, sessionId)) throw busyError(sessionId);
-    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, isStreaming);
+    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, isStreaming, ownerId);
     if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body);
     return { agent: compiled, parameters };
   };
 
-  const plan = async (context: CallContext, name: string, body: AgentRunRequest, mode: RunMode): Promise<RunPlan> => {
+  const plan = async (
+    context: CallContext,
+    { params: { name }, body }: StartInput,
+    mode: RunMode,
+    ownerId: string | null,
+  ): Promise<RunPlan> => {
     const { tenantId } = context;
-    const { agent, parameters } = await admit(context, name, body, mode !== 'json');
+    const { agent, parameters } = await admit(context, name, body, mode !== 'json', ownerId);
     const id = deps.newId();
     const session = await sessionPart(deps, context, body, name, id);
     return {
@@ -217,7 +224,7 @@ export const createRunStart = (deps: RunStartDeps) => {
       ...session,
       isStreaming: mode !== 'json',
       principal: context.principal,
-      ...attributionOf(context.principal),
+      ...attributionOf(context.principal, ownerId),
       jobId: null,
       attempt: 1,
       createdAt: deps.now(),
@@ -228,20 +235,20 @@ export const createRunStart = (deps: RunStartDeps) => {
     };
   };
 
-  const runToEnd = async (context: CallContext, input: StartInput): Promise<PlainReply> => {
-    const run = deps.engine.start(await plan(context, input.params.name, input.body, 'json'));
+  const runToEnd = async (context: CallContext, input: StartInput, ownerId: string | null): Promise<PlainReply> => {
+    const run = deps.engine.start(await plan(context, input, 'json', ownerId));
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
     const outcome = await run.done;
     if (outcome.failure !== null) throw failureError(outcome.failure, run.id);
     return { status: 200, body: jsonBody(deps, run, outcome), headers: { 'X-Run-Id': run.id } };
   };
 
-  const accept = async (context: CallContext, input: StartInput): Promise<PlainReply> => {
+  const accept = async (context: CallContext, input: StartInput, ownerId: string | null): Promise<PlainReply> => {
     if (!deps.settings.recordingEnabled)
       throw new AcpError('run-recording-disabled', 'Queued runs need run recording, which is switched off.');
     const { name } = input.params;
-    await admit(context, name, input.body, true);
-    const runId = await deps.queue.accept(context, name, input.body);
+    await admit(context, name, input.body, true, ownerId);
+    const runId = await deps.queue.accept(context, name, input.body, ownerId);
     const location = `${deps.prefix}/api/runs/${runId}`;
     return {
       status: 202,
@@ -257,15 +264,21 @@ export const createRunStart = (deps: RunStartDeps) => {
       });
   };
 
-  const answer = (context: CallContext, input: StartInput, mode: RunMode): Promise<PlainReply> => {
+  const answer = (
+    context: CallContext,
+    input: StartInput,
+    mode: RunMode,
+    ownerId: string | null,
+  ): Promise<PlainReply> => {
     refuseWhileDraining();
-    return mode === 'queued' ? accept(context, input) : runToEnd(context, input);
+    return mode === 'queued' ? accept(context, input, ownerId) : runToEnd(context, input, ownerId);
   };
 
   const answerOnce = async (
     context: CallContext,
     input: StartInput,
     mode: RunMode,
+    ownerId: string | null,
     key: string,
   ): Promise<PlainReply> => {
     checkIdempotencyKey(key, deps.settings.idempotency);
@@ -281,7 +294,7 @@ export const createRunStart = (deps: RunStartDeps) => {
         body: claim.answer.body,
         headers: { ...claim.answer.headers, 'Idempotency-Replayed': 'true' },
       } as PlainReply;
-    const reply = await answer(context, input, mode).catch(async (error: unknown) => {
+    const reply = await answer(context, input, mode, ownerId).catch(async (error: unknown) => {
       await claim.abandon();
       throw error;
     });
@@ -299,11 +312,13 @@ export const createRunStart = (deps: RunStartDeps) => {
       agentName: input.params.name,
       sessionId: input.body.sessionId ?? null,
     });
+    // Before the idempotency key: a stored answer belongs to the owner of its session, too.
+    const ownerId = await deps.sessions.ownerOf(context.tenantId, input.body.sessionId ?? null, context.principal);
     const key = input.headers['idempotency-key'];
-    if (key !== undefined) return answerOnce(context, input, mode, key);
-    if (mode !== 'stream') return answer(context, input, mode);
+    if (key !== undefined) return answerOnce(context, input, mode, ownerId, key);
+    if (mode !== 'stream') return answer(context, input, mode, ownerId);
     refuseWhileDraining();
-    const run = deps.engine.start(await plan(context, input.params.name, input.body, mode));
+    const run = deps.engine.start(await plan(context, input, mode, ownerId));
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
     const stream = run.log.source();
     // The head of the answer names the run: whoever has read it finds the run, also after a crash.

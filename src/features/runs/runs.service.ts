@@ -8,6 +8,7 @@ import { isoTime } from '../../engine/event-pack.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { JobStore } from '../jobs/index.ts';
+import type { SessionAccess } from '../sessions/index.ts';
 import type { RunAccess } from './run-access.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import { runEventSource } from './run-event-source.ts';
@@ -25,6 +26,7 @@ export interface RunServiceDeps {
   readonly start: ReturnType<typeof createRunStart>;
   readonly store: RunStore;
   readonly access: RunAccess;
+  readonly owners: Pick<SessionAccess, 'listOwner'>;
   readonly engine: RunEngine;
   readonly detached: DetachedRuns;
   readonly jobs: JobStore;
@@ -109,6 +111,7 @@ export const runService = (deps: RunServiceDeps): Omit<Handlers<typeof runOperat
       const filter = {
         ...exact,
         ...clampPaging(query),
+        ownerId: deps.owners.listOwner(context.principal),
         includeChildren: includeChildren ?? false,
         ...(startedAfter === undefined ? {} : { startedAfterMs: Date.parse(startedAfter) }),
       };

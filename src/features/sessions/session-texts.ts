@@ -6,10 +6,11 @@ export const sessionTexts = async (
   store: SessionStore,
   tenantId: string,
   sessionId: string,
+  maySee: (ownerId: string | null) => boolean = () => true,
 ): Promise<readonly string[]> => {
   const row = await store.get(tenantId, sessionId);
-  if (row === undefined) return [];
-  const messages = await store.messages(row.conversation_id);
+  if (row === undefined || !maySee(row.owner_id)) return [];
+  const messages = await store.messages(row);
   return messages.flatMap((message) =>
     message.contents.map((part) => {
       if (part.type === 'Document') return documentText(part.name, part.text);

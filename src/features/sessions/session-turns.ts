@@ -1,7 +1,10 @@
 import { AcpError } from '../../contract/errors.ts';
+import type { Principal } from '../../core/context.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { SessionRow } from '../../db/tables.ts';
 import type { SessionTurn } from '../../engine/run-journal.ts';
+import type { SessionAccess } from './session-access.ts';
 import type { SessionStore } from './sessions.store.ts';
 
 /** A lock that no one renews is free after this: a crashed instance must not hold a session for long. */
@@ -16,8 +19,16 @@ export interface SessionTurns {
   agentOf(tenantId: string, sessionId: string): Promise<string | null>;
   /** The run that holds the session in this process. */
   holder(tenantId: string, sessionId: string): string | null;
-  /** Takes the session for a run, reading its history. Throws `session-busy` when another run holds it. */
-  take(tenantId: string, sessionId: string, agentName: string, runId: string): Promise<SessionTurn>;
+  /**
+   * Whose a run of this caller will be: the owner of its session, which the caller may open or run on, or the caller
+   * itself. Throws `session-owner-required` or `session-not-owned`.
+   */
+  ownerOf(tenantId: string, sessionId: string | null, caller: Principal): Promise<string | null>;
+  /**
+   * Takes the session for a run, reading its history. Throws `session-busy` when another run holds it, and what
+   * `ownerOf` throws.
+   */
+  take(tenantId: string, sessionId: string, agentName: string, runId: string, caller: Principal): Promise<SessionTurn>;
   /** A place in line; a free session is the run's at once. A `bounded` one throws `session-queue-full`. */
   wait(tenantId: string, sessionId: string, runId: string, order: WaitOrder): SessionPlace;
   /** True while a run of this process holds the session; others may wait for it. */
@@ -49,6 +60,7 @@ interface Waiting {
 export interface SessionTurnDeps {
   readonly storage: Storage;
   readonly store: SessionStore;
+  readonly access: SessionAccess;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -57,7 +69,7 @@ const busyError = (sessionId: string): AcpError =>
   new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });
 
 /** One run at a time per session: a conditional row in the store, and a queue in this process in front of it. */
-export const createSessionTurns = ({ storage, store, now, newId }: SessionTurnDeps): SessionTurns => {
+export const createSessionTurns = ({ storage, store, access, now, newId }: SessionTurnDeps): SessionTurns => {
   const held = new Map<string, string>();
   const waiting = new Map<string, Waiting[]>();
   const keyOf = (tenantId: string, sessionId: string) => `${tenantId}\n${sessionId}`;
@@ -100,29 +112,40 @@ export const createSessionTurns = ({ storage, store, now, newId }: SessionTurnDe
     return index + 1;
   };
 
-  const lockRow = async (tenantId: string, sessionId: string, agentName: string, runId: string) => {
+  const lockRow = async (
+    tenantId: string,
+    sessionId: string,
+    agentName: string,
+    runId: string,
+    caller: Principal,
+  ): Promise<SessionRow> => {
     const row = await store.get(tenantId, sessionId);
     const until = now() + lockMs;
     if (row === undefined) {
-      const session = { tenantId, id: sessionId, agentName, conversationId: newId(), now: now() };
-      await storage.write([store.open(session, runId, until)]);
-      return {
-        ...session,
+      const at = now();
+      const opened: SessionRow = {
         tenant_id: tenantId,
+        id: sessionId,
         agent_name: agentName,
-        owner_id: null,
-        conversation_id: session.conversationId,
+        owner_id: access.newOwner(caller),
+        conversation_id: newId(),
         version: 0,
         message_count: 0,
         active_run_id: runId,
         lock_until: until,
         last_run_id: null,
-        created_at: session.now,
-        updated_at: session.now,
+        created_at: at,
+        updated_at: at,
+        parent_session_id: null,
+        parent_conversation_id: null,
+        branch_from_sequence: null,
       };
+      await storage.write([store.open(opened)]);
+      return opened;
     }
     if (row.agent_name !== agentName)
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${row.agent_name}".`);
+    access.assertMayRun(caller, sessionId, row.owner_id);
     await storage.write([store.lock(tenantId, sessionId, runId, now(), until)]);
     // What is read after the lock was taken is what the turn goes on from.
     return (await store.get(tenantId, sessionId)) ?? row;
@@ -134,13 +157,21 @@ export const createSessionTurns = ({ storage, store, now, newId }: SessionTurnDe
     },
     holder: (tenantId, sessionId) => held.get(keyOf(tenantId, sessionId)) ?? null,
     busy: (tenantId, sessionId) => held.has(keyOf(tenantId, sessionId)),
-    async take(tenantId, sessionId, agentName, runId) {
+    async ownerOf(tenantId, sessionId, caller) {
+      if (!access.enabled) return null;
+      if (sessionId === null) return access.callerOwner(caller);
+      const row = await store.get(tenantId, sessionId);
+      if (row === undefined) return access.newOwner(caller);
+      access.assertMayRun(caller, sessionId, row.owner_id);
+      return row.owner_id;
+    },
+    async take(tenantId, sessionId, agentName, runId, caller) {
       const key = keyOf(tenantId, sessionId);
       if ((held.get(key) ?? runId) !== runId) throw busyError(sessionId);
       held.set(key, runId);
       try {
-        const row = await lockRow(tenantId, sessionId, agentName, runId);
-        const history = row.message_count === 0 ? [] : await store.messages(row.conversation_id);
+        const row = await lockRow(tenantId, sessionId, agentName, runId, caller);
+        const history = row.message_count === 0 ? [] : await store.messages(row);
         return {
           sessionId,
           history,

@@ -3,19 +3,25 @@ import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
 
-export interface NewSession {
-  readonly tenantId: string;
-  readonly id: string;
-  readonly agentName: string;
-  readonly conversationId: string;
-  readonly now: number;
+export interface SessionFilter {
+  readonly agentName?: string | undefined;
+  /** Null: of every owner. */
+  readonly ownerId: string | null;
+  readonly skip: number;
+  readonly take: number;
 }
+
+/** What reading a history needs of its session. */
+export type Conversation = Pick<SessionRow, 'conversation_id' | 'branch_from_sequence' | 'message_count'>;
 
 export interface SessionStore {
   get(tenantId: string, id: string): Promise<SessionRow | undefined>;
-  messages(conversationId: string): Promise<readonly ChatMessage[]>;
+  /** Sessions with at least one saved turn, the last updated first. */
+  list(tenantId: string, filter: SessionFilter): Promise<readonly SessionRow[]>;
+  /** The messages that the row counts, by sequence; fewer when the session was deleted meanwhile. */
+  messages(conversation: Conversation): Promise<readonly ChatMessage[]>;
   /** A session in its first turn: version 0 until that is saved. Fails its unit when the id is in use. */
-  open(session: NewSession, runId: string, lockUntil: number): Statement;
+  open(session: SessionRow): Statement;
   /** Takes a free session for a run; fails its unit when another run holds it. */
   lock(tenantId: string, id: string, runId: string, now: number, lockUntil: number): Statement;
   /** Appends a turn on top of the version that was read and frees the session. */
@@ -42,6 +48,8 @@ export const createSessionStore = (storage: Storage): SessionStore => {
     'created_at',
     'updated_at',
   ]);
+  const stored = async (query: { execute(): Promise<{ message: string }[]> }): Promise<ChatMessage[]> =>
+    (await query.execute()).map((row) => JSON.parse(row.message) as ChatMessage);
   const insertMessage = insertStatement(db, 'session_messages', ['conversation_id', 'sequence', 'message']);
   const save = updateStatement(
     db,
@@ -74,29 +82,46 @@ export const createSessionStore = (storage: Storage): SessionStore => {
         .where('tenant_id', '=', tenantId)
         .where('id', '=', id)
         .executeTakeFirst(),
-    async messages(conversationId) {
-      const rows = await storage.db
-        .selectFrom('session_messages')
-        .select('message')
-        .where('conversation_id', '=', conversationId)
-        .orderBy('sequence')
-        .execute();
-      return rows.map((row) => JSON.parse(row.message) as ChatMessage);
+    list(tenantId, { agentName, ownerId, skip, take }) {
+      let query = storage.db
+        .selectFrom('sessions')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('version', '>', 0);
+      if (agentName !== undefined) query = query.where('agent_name', '=', agentName);
+      if (ownerId !== null) query = query.where('owner_id', '=', ownerId);
+      return query.orderBy('updated_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
     },
-    open: (session, runId, lockUntil) =>
-      insertSession({
-        tenant_id: session.tenantId,
-        id: session.id,
-        agent_name: session.agentName,
-        owner_id: null,
-        conversation_id: session.conversationId,
-        version: 0,
-        message_count: 0,
-        active_run_id: runId,
-        lock_until: lockUntil,
-        created_at: session.now,
-        updated_at: session.now,
-      }),
+    async messages({ conversation_id: id, branch_from_sequence: branchedFrom, message_count: count }) {
+      // A branch shares the beginning of its history with the conversations that wrote it, in flat stretches.
+      const shared =
+        branchedFrom === null || branchedFrom < 0
+          ? []
+          : await stored(
+              storage.db
+                .selectFrom('conversation_segments as segment')
+                .innerJoin('session_messages as shared', (join) =>
+                  join
+                    .onRef('shared.conversation_id', '=', 'segment.source_id')
+                    .onRef('shared.sequence', '>=', 'segment.first_sequence')
+                    .onRef('shared.sequence', '<=', 'segment.last_sequence'),
+                )
+                .select('shared.message')
+                .where('segment.conversation_id', '=', id)
+                .orderBy('segment.first_sequence')
+                .orderBy('shared.sequence'),
+            );
+      const own = await stored(
+        storage.db
+          .selectFrom('session_messages')
+          .select('message')
+          .where('conversation_id', '=', id)
+          .where('sequence', '<', count)
+          .orderBy('sequence'),
+      );
+      return shared.length === 0 ? own : [...shared, ...own];
+    },
+    open: insertSession,
     lock: (tenantId, id, runId, now, lockUntil) => ({
       sql: lockSql,
       parameters: [runId, lockUntil, tenantId, id, now],

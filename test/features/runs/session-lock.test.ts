@@ -1,8 +1,26 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
-import { createSessionStore, createSessionTurns } from '../../../src/features/sessions/index.ts';
+import type { Principal } from '../../../src/core/context.ts';
+import { createSessionAccess, createSessionStore, createSessionTurns } from '../../../src/features/sessions/index.ts';
 import { openTestStore } from '../../support/opened-store.ts';
+
+const caller: Principal = {
+  kind: 'Host',
+  role: 'Admin',
+  scopes: null,
+  actor: null,
+  userId: null,
+  apiKey: null,
+  permissions: null,
+};
+
+const withoutOwners = {
+  Enabled: false,
+  RequireAuthenticatedOwner: true,
+  RefuseUnownedSessions: false,
+  ManagementRole: 'Admin',
+} as const;
 
 const busy = (error: unknown): boolean => error instanceof AcpError && error.code === 'session-busy';
 
@@ -16,6 +34,7 @@ const openInstances = async (t: TestContext) => {
     const turns = createSessionTurns({
       storage,
       store: createSessionStore(storage),
+      access: createSessionAccess(withoutOwners),
       now: () => clock.now,
       newId: () => `conversation-${ids++}`,
     });
@@ -33,21 +52,21 @@ const openInstances = async (t: TestContext) => {
 
 test('RUN-9 a lock is renewed while its instance lives, and other instances see it', async (t) => {
   const { first, second, pass } = await openInstances(t);
-  await first.take('t', 's', 'agent', 'run-1');
+  await first.take('t', 's', 'agent', 'run-1', caller);
   for (let minute = 0; minute < 3; minute += 1) {
     for (let third = 0; third < 3; third += 1) await pass(20_000);
-    await assert.rejects(second.take('t', 's', 'agent', 'run-2'), busy);
+    await assert.rejects(second.take('t', 's', 'agent', 'run-2', caller), busy);
   }
 });
 
 test('RUN-9 SESS-21 the lock of a crashed instance lapses after 60 s, and its late turn is a conflict', async (t) => {
   const { storage, first, second, pass } = await openInstances(t);
-  const lost = await first.take('t', 's', 'agent', 'run-1');
+  const lost = await first.take('t', 's', 'agent', 'run-1', caller);
   first.close();
   await pass(60_000);
-  await assert.rejects(second.take('t', 's', 'agent', 'run-2'), busy);
+  await assert.rejects(second.take('t', 's', 'agent', 'run-2', caller), busy);
   await pass(1);
-  const turn = await second.take('t', 's', 'agent', 'run-3');
+  const turn = await second.take('t', 's', 'agent', 'run-3', caller);
   await assert.rejects(storage.write(lost.save([], 1)), { name: 'ConditionFailedError' });
   await storage.write(turn.save([], 2));
   const [row] = await storage.db.selectFrom('sessions').selectAll().execute();
@@ -56,19 +75,19 @@ test('RUN-9 SESS-21 the lock of a crashed instance lapses after 60 s, and its la
 
 test('RUN-8 a session that is freed goes to the next in line before anybody else can take it', async (t) => {
   const { storage, first } = await openInstances(t);
-  const turn = await first.take('t', 's', 'agent', 'run-1');
+  const turn = await first.take('t', 's', 'agent', 'run-1', caller);
   const place = first.wait('t', 's', 'run-2', { bounded: true });
   assert.equal(place.position, 1);
   await storage.write(turn.save([], 1));
   turn.ended();
-  await assert.rejects(first.take('t', 's', 'agent', 'run-3'), busy);
+  await assert.rejects(first.take('t', 's', 'agent', 'run-3', caller), busy);
   await place.ready(new AbortController().signal);
-  await first.take('t', 's', 'agent', 'run-2');
+  await first.take('t', 's', 'agent', 'run-2', caller);
 });
 
 test('RUN-8 who leaves the line, or does not take the session, lets the next one in', async (t) => {
   const { storage, first } = await openInstances(t);
-  const turn = await first.take('t', 's', 'agent', 'run-1');
+  const turn = await first.take('t', 's', 'agent', 'run-1', caller);
   const places = ['run-2', 'run-3', 'run-4'].map((id) => first.wait('t', 's', id, {}));
   const stop = new AbortController();
   const second = places[0]?.ready(stop.signal);
@@ -86,8 +105,8 @@ test('RUN-8 who leaves the line, or does not take the session, lets the next one
 
 test('SESS-1 a first turn that saves nothing leaves no session, and sessions belong to their tenant', async (t) => {
   const { storage, first } = await openInstances(t);
-  const turn = await first.take('t', 's', 'agent', 'run-1');
-  const other = await first.take('u', 's', 'another', 'run-2');
+  const turn = await first.take('t', 's', 'agent', 'run-1', caller);
+  const other = await first.take('u', 's', 'another', 'run-2', caller);
   assert.equal(await first.agentOf('t', 's'), 'agent');
   assert.equal(await first.agentOf('u', 's'), 'another');
   await storage.write(turn.release());

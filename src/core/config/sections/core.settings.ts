@@ -65,19 +65,16 @@ export const coreSettings = {
       MaxRepairAttempts: setting(int({ min: 0, max: 5 }), 0, 'Extra model calls that may correct a bad answer.'),
     }),
   ),
-  SessionOwnership: planned(
-    'session-ownership',
-    group('Who may use a session.', {
-      Enabled: setting(bool(), false, 'A session is for the person who opened it.'),
-      RequireAuthenticatedOwner: setting(bool(), true, 'Only callers with an identity may open one.'),
-      RefuseUnownedSessions: setting(bool(), false, 'Sessions that nobody owns cannot be used.'),
-      ManagementRole: setting(
-        oneOf(['Reader', 'Operator', 'Admin']),
-        'Admin',
-        'Role from which on a caller sees the sessions of everybody.',
-      ),
-    }),
-  ),
+  SessionOwnership: group('Who may use a session.', {
+    Enabled: setting(bool(), false, 'A session is for the caller who opened it.'),
+    RequireAuthenticatedOwner: setting(bool(), true, 'Only callers with an identity may open one.'),
+    RefuseUnownedSessions: setting(bool(), false, 'Sessions that nobody owns cannot be used.'),
+    ManagementRole: setting(
+      oneOf(['Reader', 'Operator', 'Admin']),
+      'Admin',
+      'Role from which on a caller sees the sessions of everybody.',
+    ),
+  }),
   AtRest: planned(
     'encryption-at-rest',
     group('Encryption of stored content.', {

@@ -1,0 +1,188 @@
+import { AcpError } from '../../contract/errors.ts';
+import { noContent, ok } from '../../contract/operation.ts';
+import { clampPaging } from '../../contract/schema.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
+import type { RunAction, RunAuthorization } from '../../core/run-authorization.ts';
+import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { SessionRow } from '../../db/tables.ts';
+import { isoTime } from '../../engine/event-pack.ts';
+import { publicMessage } from '../../engine/public-message.ts';
+import type { SessionAccess } from './session-access.ts';
+import type { SessionBranchStore } from './session-branches.store.ts';
+import type { SessionTurns } from './session-turns.ts';
+import type { sessionOperations } from './sessions.operations.ts';
+import type { OpenRequest, SessionRecord } from './sessions.schema.ts';
+import type { SessionStore } from './sessions.store.ts';
+
+/** Writes of other features that go with the deletion of a session, in its transaction. */
+export type SessionDeletion = (tenantId: string, sessionId: string) => readonly Statement[];
+/** What a session waits for, as another feature knows it. */
+export type OpenRequests = (tenantId: string, sessionId: string) => Promise<readonly OpenRequest[]>;
+
+export interface SessionServiceDeps {
+  readonly storage: Storage;
+  readonly store: SessionStore;
+  readonly branches: SessionBranchStore;
+  readonly turns: Pick<SessionTurns, 'busy'>;
+  readonly access: SessionAccess;
+  readonly deletions: readonly SessionDeletion[];
+  readonly openRequests: readonly OpenRequests[];
+  readonly prefix: string;
+  /** Whether reasoning that was kept for its provider is shown. */
+  readonly recordReasoningDeltas: boolean;
+  readonly authorization: RunAuthorization;
+  readonly log: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/** Version of the shape of `state`, for the runner alone. */
+const stateSchemaVersion = 1;
+
+export const sessionService = (deps: SessionServiceDeps): Handlers<typeof sessionOperations> => {
+  const { storage, store, branches, access, now } = deps;
+  // A store that keeps nothing promises no history either: clients must not come to rely on one.
+  const { persistent } = storage;
+
+  const toRecord = (row: SessionRow): SessionRecord => ({
+    id: row.id,
+    tenantId: row.tenant_id,
+    agentName: row.agent_name,
+    ownerId: row.owner_id,
+    conversationId: row.conversation_id,
+    version: row.version,
+    stateSchemaVersion,
+    messageCount: persistent ? row.message_count : null,
+    parentSessionId: row.parent_session_id,
+    parentConversationId: row.parent_conversation_id,
+    branchFromSequence: row.branch_from_sequence,
+    lastRunId: row.last_run_id,
+    activeRunId: (row.lock_until ?? 0) < now() ? null : row.active_run_id,
+    createdAt: isoTime(row.created_at),
+    updatedAt: isoTime(row.updated_at),
+  });
+
+  const notFound = (sessionId: string) => new AcpError('session-not-found', `Session "${sessionId}" was not found.`);
+  const busy = (sessionId: string) =>
+    new AcpError('session-busy', `Session "${sessionId}" has a run queued or in progress.`, {
+      details: { retryAfterMs: 1000 },
+    });
+
+  const allows = (context: CallContext, action: RunAction, row: SessionRow): Promise<boolean> =>
+    deps.authorization.allows(context, action, {
+      resource: 'Session',
+      id: row.id,
+      sessionId: row.id,
+      agentName: row.agent_name,
+    });
+
+  /** A session that the caller may see, and that the host allows it for the action; in its first turn there is none. */
+  const find = async (context: CallContext, sessionId: string, action: RunAction): Promise<SessionRow> => {
+    const row = await store.get(context.tenantId, sessionId);
+    const isThere = row !== undefined && row.version > 0 && access.maySee(context.principal, row.owner_id);
+    if (!isThere || !(await allows(context, action, row))) throw notFound(sessionId);
+    return row;
+  };
+
+  /** How many messages a branch takes over. */
+  const branchCount = (row: SessionRow, upToSequence: number | null | undefined): number => {
+    if (upToSequence === undefined || upToSequence === null) return row.message_count;
+    if (upToSequence < row.message_count) return upToSequence + 1;
+    throw outOfRange(`is past the last message, ${row.message_count - 1}`);
+  };
+
+  const outOfRange = (message: string) =>
+    new AcpError('sequence-out-of-range', `upToSequence ${message}.`, {
+      details: { errors: [{ path: 'upToSequence', message }] },
+    });
+
+  return {
+    async list(context, { query }) {
+      const { tenantId, principal } = context;
+      await deps.authorization.require(context, 'List', { resource: 'Session', agentName: query.agentName ?? null });
+      const filter = { agentName: query.agentName, ownerId: access.listOwner(principal), ...clampPaging(query) };
+      return ok((await store.list(tenantId, filter)).map(toRecord));
+    },
+
+    async get(context, { params }) {
+      const row = await find(context, params.sessionId, 'Read');
+      const history = persistent ? await store.messages(row) : null;
+      // Deleted between the two reads.
+      if (history !== null && history.length < row.message_count) throw notFound(row.id);
+      const open = await Promise.all(deps.openRequests.map((requests) => requests(row.tenant_id, row.id)));
+      return ok({
+        ...toRecord(row),
+        messages: history?.map((message, sequence) => publicMessage(message, sequence, deps)) ?? null,
+        state: { conversationId: row.conversation_id, nextSequence: row.message_count },
+        openRequests: open.flat(),
+      });
+    },
+
+    async remove(context, { params }) {
+      const row = await find(context, params.sessionId, 'Delete');
+      if (deps.turns.busy(row.tenant_id, row.id)) throw busy(row.id);
+      try {
+        await storage.write([
+          ...branches.removed(row, now(), deps.newId()),
+          ...deps.deletions.flatMap((deletion) => deletion(row.tenant_id, row.id)),
+        ]);
+      } catch (error) {
+        if (!(error instanceof ConditionFailedError)) throw error;
+        const current = await store.get(row.tenant_id, row.id);
+        throw current?.conversation_id === row.conversation_id ? busy(row.id) : notFound(row.id);
+      }
+      // The session is gone with what makes its messages reachable; what cannot be freed now is freed at the next start.
+      await branches.purge().catch((error: unknown) => {
+        deps.log.warn({ sessionId: row.id, error }, 'The messages of a deleted session could not be freed yet');
+      });
+      return noContent();
+    },
+
+    async branch(context, { params, body }) {
+      const { upToSequence, newSessionId } = body;
+      if (typeof upToSequence === 'number' && !(Number.isSafeInteger(upToSequence) && upToSequence >= 0))
+        throw outOfRange('must be a whole number from 0');
+      if (!persistent) throw new AcpError('branch-not-supported', 'The store in memory cannot branch sessions.');
+      const source = await find(context, params.sessionId, 'Change');
+      const count = branchCount(source, upToSequence);
+      const at = now();
+      const branch: SessionRow = {
+        tenant_id: source.tenant_id,
+        id: newSessionId ?? deps.newId(),
+        agent_name: source.agent_name,
+        owner_id: source.owner_id,
+        conversation_id: deps.newId(),
+        version: 1,
+        message_count: count,
+        active_run_id: null,
+        lock_until: null,
+        last_run_id: null,
+        created_at: at,
+        updated_at: at,
+        parent_session_id: source.id,
+        parent_conversation_id: source.conversation_id,
+        branch_from_sequence: count - 1,
+      };
+      try {
+        await storage.write(branches.branched(source, branch));
+      } catch (error) {
+        if (error instanceof ConditionFailedError) throw notFound(source.id);
+        if (storage.dialect.classify(error) !== 'unique-violation') throw error;
+        throw new AcpError('session-exists', `Session "${branch.id}" exists already.`, { cause: error });
+      }
+      return {
+        status: 201,
+        body: {
+          sessionId: branch.id,
+          conversationId: branch.conversation_id,
+          parentSessionId: source.id,
+          parentConversationId: source.conversation_id,
+          branchFromSequence: count - 1,
+          copiedItemCount: count,
+        },
+        headers: { Location: `${deps.prefix}/api/sessions/${branch.id}` },
+      };
+    },
+  };
+};

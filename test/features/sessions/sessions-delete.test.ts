@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { forEachTransport } from '../../support/app.ts';
+import {
+  collect,
+  enqueue,
+  followToEnd,
+  Gate,
+  getRun,
+  listRuns,
+  refusal,
+  start,
+  stream,
+  waitingSetup,
+} from '../runs/run-calls.ts';
+import {
+  branch,
+  count,
+  getSession,
+  listSessions,
+  nothingLeft,
+  removeSession,
+  say,
+  sessionRows,
+} from './session-calls.ts';
+
+forEachTransport(
+  'SESS-11 delete takes the session and its messages; runs stay, and the id starts empty',
+  async (open) => {
+    const app = await open({ agents: [{ name: 'helper' }] });
+    const { runId } = await say(app.client, 's');
+    await say(app.client, 'other');
+    const { conversationId } = await getSession(app.client, 's');
+    assert.equal((await removeSession(app.client, 's')).status, 204);
+    for (const call of [() => getSession(app.client, 's'), () => removeSession(app.client, 's')])
+      assert.deepEqual((await refusal(call())).code, 'session-not-found');
+    assert.deepEqual(
+      (await listSessions(app.client)).map(({ id }) => id),
+      ['other'],
+    );
+    assert.deepEqual(sessionRows(app), { sessions: 1, messages: 2, segments: 0, dropped: 0 });
+    assert.equal((await getRun(app.client, runId)).sessionId, 's');
+    assert.equal((await followToEnd(app.client, runId)).at(-1)?.type, 'run.completed');
+    await say(app.client, 's');
+    const again = await getSession(app.client, 's');
+    assert.deepEqual([again.version, again.messageCount], [1, 2]);
+    assert.notEqual(again.conversationId, conversationId);
+  },
+);
+
+forEachTransport('SESS-12 a session with a run in progress, waiting in line or queued is not deleted', async (open) => {
+  const gate = new Gate();
+  const app = await open(waitingSetup(gate));
+  await say(app.client, 's', 'hello');
+  const assertBusy = async () => {
+    const problem = await refusal(removeSession(app.client, 's'));
+    assert.deepEqual([problem.status, problem.code], [409, 'session-busy']);
+  };
+  const running = await stream(app.client, 'helper', { message: 'wait', sessionId: 's' });
+  await gate.reached;
+  await assertBusy();
+  const waiting = await stream(app.client, 'helper', { message: 'two', sessionId: 's', concurrency: 'Enqueue' });
+  const queued = await enqueue(app.client, 'helper', { message: 'three', sessionId: 's', concurrency: 'Enqueue' });
+  await assertBusy();
+  gate.open();
+  await Promise.all([collect(running.frames), collect(waiting.frames)]);
+  await followToEnd(app.client, queued);
+  assert.equal((await getSession(app.client, 's')).version, 4);
+  await removeSession(app.client, 's');
+  assert.deepEqual(sessionRows(app), nothingLeft);
+});
+
+forEachTransport('SESS-12 a queued run that no worker has taken holds its session', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }], service: { Scheduling: { RunWorker: false } } });
+  await say(app.client, 's');
+  const runId = await enqueue(app.client, 'helper', { message: 'later', sessionId: 's' });
+  assert.equal((await refusal(removeSession(app.client, 's'))).code, 'session-busy');
+  assert.equal((await getSession(app.client, 's')).version, 1, 'a refusal has no side effect');
+  await app.client.runs.cancel({ params: { runId } });
+  await removeSession(app.client, 's');
+});
+
+forEachTransport('SESS-12 without recording a run in progress holds its session all the same', async (open) => {
+  const gate = new Gate();
+  const app = await open({ ...waitingSetup(gate), service: { RunRecording: { Enabled: false } } });
+  await say(app.client, 's', 'hello');
+  const running = await stream(app.client, 'helper', { message: 'wait', sessionId: 's' });
+  await gate.reached;
+  assert.equal((await refusal(removeSession(app.client, 's'))).code, 'session-busy');
+  gate.open();
+  await collect(running.frames);
+  await removeSession(app.client, 's');
+});
+
+forEachTransport(
+  'SESS-21 a turn whose session is deleted meanwhile ends with a conflict and saves nothing',
+  async (open) => {
+    const gate = new Gate();
+    const app = await open(waitingSetup(gate));
+    await say(app.client, 's', 'hello');
+    const answered = start(app.client, 'helper', { message: 'wait', sessionId: 's', stream: false });
+    await Promise.race([gate.reached, answered]);
+    // What another instance may do once the lock has lapsed.
+    app.change("delete from service_sessions where id = 's'");
+    gate.open();
+    const problem = await refusal(answered);
+    assert.deepEqual([problem.status, problem.code, problem.errorType], [409, 'session-conflict', 'session_conflict']);
+    assert.equal(count(app, 'sessions'), 0);
+    assert.equal(count(app, 'session_messages'), 2, 'the turn left nothing');
+  },
+);
+
+forEachTransport('SESS-20 of two turns that begin at once one runs, and the other is refused', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  for (const sessionId of ['new', 'new']) {
+    const turns = await Promise.allSettled(
+      ['one', 'two', 'three'].map((message) => start(app.client, 'helper', { message, sessionId, stream: false })),
+    );
+    const refused = turns.filter((turn) => turn.status === 'rejected');
+    assert.equal(refused.length, 2);
+    for (const { reason } of refused) assert.equal((await refusal(Promise.reject(reason))).code, 'session-busy');
+  }
+  const session = await getSession(app.client, 'new');
+  assert.deepEqual([session.version, session.messageCount], [2, 4]);
+  assert.equal((await listRuns(app.client)).length, 2);
+});
+
+forEachTransport('SESS-12 a turn and a deletion at once: one of them goes first', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  for (let round = 0; round < 20; round += 1) {
+    await say(app.client, 's');
+    const [removed, turn] = await Promise.allSettled([removeSession(app.client, 's'), say(app.client, 's')]);
+    if (removed.status === 'rejected') {
+      assert.equal((await refusal(Promise.reject(removed.reason))).code, 'session-busy');
+      assert.equal(turn.status, 'fulfilled');
+      await removeSession(app.client, 's');
+    } else if (turn.status === 'rejected') {
+      assert.match((await refusal(Promise.reject(turn.reason))).code, /^session-(busy|conflict)$/);
+    } else {
+      const anew = await getSession(app.client, 's');
+      assert.deepEqual([anew.version, anew.messageCount], [1, 2]);
+      await removeSession(app.client, 's');
+    }
+    assert.deepEqual(sessionRows(app), nothingLeft);
+  }
+});
+
+forEachTransport('SESS-11 two deletions at once: one finds it', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  await say(app.client, 's');
+  await branch(app.client, 's', 'b');
+  const results = await Promise.allSettled([1, 2, 3].map(() => removeSession(app.client, 's')));
+  assert.deepEqual(results.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected', 'rejected']);
+  for (const result of results)
+    if (result.status === 'rejected')
+      assert.equal((await refusal(Promise.reject(result.reason))).code, 'session-not-found');
+  await removeSession(app.client, 'b');
+  assert.deepEqual(sessionRows(app), nothingLeft);
+});
+
+forEachTransport('SESS-11 what a process that died had not freed yet is freed at the next start', async (open) => {
+  const first = await open({ agents: [{ name: 'helper' }] });
+  for (const id of ['s', 'shared']) await say(first.client, id);
+  await branch(first.client, 'shared', 'b', 0);
+  // The transaction of the deletion was the last thing that it did.
+  for (const id of ['s', 'shared'])
+    first.change(
+      `insert into service_dropped_conversations select conversation_id, 'token' from service_sessions where id = ?`,
+      id,
+    );
+  first.change("delete from service_sessions where id in ('s', 'shared')");
+  assert.deepEqual(sessionRows(first), { sessions: 1, messages: 4, segments: 1, dropped: 2 });
+  await first.close();
+  const next = await open({ folder: first.folder });
+  assert.deepEqual(sessionRows(next), { sessions: 1, messages: 1, segments: 1, dropped: 1 });
+  assert.equal((await getSession(next.client, 'b')).messages?.length, 1);
+  await removeSession(next.client, 'b');
+  assert.deepEqual(sessionRows(next), nothingLeft);
+});
