@@ -1,5 +1,6 @@
 import type { Migration } from '../src/db/migrate.ts';
 import { initial } from './0001-initial.ts';
+import { responseCache } from './0003-response-cache.ts';
 import { audit } from './0004-audit.ts';
 import { sessions } from './0007-sessions.ts';
 import { runReading } from './0011-run-reading.ts';
@@ -7,6 +8,7 @@ import { runReading } from './0011-run-reading.ts';
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
 export const migrations: readonly Migration[] = [
   { ...initial, checksum: 'de2f9d849ff5220f' },
+  { ...responseCache, checksum: '4bde923152c548e0' },
   { ...audit, checksum: '66b75e36feab383e' },
   { ...sessions, checksum: '0bf409b924648083' },
   { ...runReading, checksum: '540bc83f6f2d0e1c' },

@@ -6,6 +6,7 @@ interface Shape {
   readonly enum?: readonly unknown[];
   /** The words of a member whose rule reports a wrong one as a finding. */
   readonly examples?: readonly unknown[];
+  readonly default?: unknown;
   readonly properties?: Readonly<Record<string, Shape>>;
   readonly items?: Shape;
 }
@@ -17,9 +18,10 @@ const isMembers = (value: unknown): value is Members =>
 
 const isNullable = ({ type }: Shape): boolean => Array.isArray(type) && type.includes('null');
 
-/** True for what an omitted member stands for: every default is null, false or empty. */
+/** True for what an omitted member stands for: the schema's default, or null, false or empty. */
 const isDefault = (shape: Shape, value: unknown): boolean => {
   if (value === null || value === undefined || value === false) return true;
+  if (shape.default !== undefined && value === shape.default) return true;
   if (Array.isArray(value)) return value.length === 0;
   // An empty object switches a nullable group of settings on, so there it is not the same as none.
   return isMembers(value) && Object.keys(value).length === 0 && !isNullable(shape);

@@ -229,6 +229,16 @@ export interface AuditEntryRow {
   hash: string;
 }
 
+/** A model's answer that equal calls of the tenant get again. */
+export interface ResponseCacheRow {
+  /** Of tenant and call. */
+  id: string;
+  tenant_id: string;
+  answer: string;
+  created_at: number;
+  expires_at: number;
+}
+
 /** The end of a tenant's chain of audit entries. */
 export interface AuditHeadRow {
   tenant_id: string;
@@ -260,6 +270,7 @@ export interface Tables {
   dropped_conversations: DroppedConversationRow;
   jobs: JobRow;
   idempotency_keys: IdempotencyKeyRow;
+  response_cache: ResponseCacheRow;
   audit_entries: AuditEntryRow;
   audit_heads: AuditHeadRow;
   schema_migrations: SchemaMigrationRow;
@@ -281,6 +292,7 @@ export const tableNames = [
   'dropped_conversations',
   'jobs',
   'idempotency_keys',
+  'response_cache',
   'audit_entries',
   'audit_heads',
   'schema_migrations',

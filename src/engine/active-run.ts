@@ -76,6 +76,8 @@ export class ActiveRun {
   readonly messages: ChatMessage[] = [];
   /** Text of the answer that is being streamed, kept when the run is cut off. */
   partialText = '';
+  /** True while no model call may be answered from the response cache: attachments, live replays, repairs. */
+  bypassesCache = false;
   usage: ModelUsage = noUsage;
   cost: CostMicros | null = null;
   target: CompiledTarget;

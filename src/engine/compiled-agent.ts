@@ -46,6 +46,8 @@ export interface CompiledBinding extends CompiledTarget {
   readonly reasoningEffort: string | null;
   readonly responseFormat: ModelResponseFormat | null;
   readonly allowConcurrentToolCalls: boolean;
+  /** How old the answer to an equal call may be; null: every call reaches the model. */
+  readonly responseCacheMs: number | null;
 }
 
 /** Where the engine gets agents from. */

@@ -3,6 +3,7 @@ import type { Statement } from '../db/statement.ts';
 import type { AgentSource } from './compiled-agent.ts';
 import type { PayloadSettings } from './payload.ts';
 import type { PriceList } from './pricing.ts';
+import type { ResponseCache } from './response-cache.ts';
 import type { RunJournal } from './run-journal.ts';
 import type { ToolCallDeps } from './tools/tool-call.ts';
 import type { TreeLimits } from './tree-budget.ts';
@@ -37,6 +38,7 @@ export interface EnginePorts {
   readonly agents: AgentSource;
   readonly journal: RunJournal;
   readonly prices: PriceList;
+  readonly responses: ResponseCache;
   readonly tools: ToolCallDeps;
   readonly settings: EngineSettings;
   readonly log: EngineLog;

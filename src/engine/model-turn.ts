@@ -11,6 +11,7 @@ import type { ContentPart, ProviderMetadata } from './chat-message.ts';
 import type { CompiledTarget } from './compiled-agent.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { costOf, publicCost } from './pricing.ts';
+import { cacheableCall, replayedParts } from './response-cache.ts';
 import { reportedUsage } from './usage.ts';
 
 /** What the model answered in one turn. */
@@ -27,6 +28,8 @@ interface Collected {
   readonly contents: ContentPart[];
   readonly toolCalls: ModelToolCall[];
   finish: ModelFinish | null;
+  /** Answered from the response cache: no provider was called. */
+  fromCache: boolean;
 }
 
 const callFor = (run: ActiveRun, target: CompiledTarget, prompt: ModelPrompt, withTools: boolean): ModelCall => {
@@ -96,6 +99,7 @@ const take = (
 
 const callTarget = async (
   run: ActiveRun,
+  ports: EnginePorts,
   target: CompiledTarget,
   prompt: ModelPrompt,
   withTools: boolean,
@@ -104,13 +108,28 @@ const callTarget = async (
 ): Promise<void> => {
   const call = callFor(run, target, prompt, withTools);
   const reasoning = { text: '' };
+  const cacheable = cacheableCall(run, ports.responses, target, call);
+  const hit = cacheable === null ? null : await cacheable.find();
+  if (hit !== null) {
+    run.signal.throwIfAborted();
+    into.fromCache = true;
+    for (const part of replayedParts(hit)) take(run, messageId, part, into, run.plan.isStreaming, reasoning);
+    return;
+  }
+  const parts: ModelPart[] = [];
   const streams = run.plan.isStreaming && (target.catalog?.supportsStreaming ?? true);
   if (streams) {
-    for await (const part of target.provider.stream(call)) take(run, messageId, part, into, true, reasoning);
+    for await (const part of target.provider.stream(call)) {
+      take(run, messageId, part, into, true, reasoning);
+      if (cacheable !== null) parts.push(part);
+    }
   } else {
-    for (const part of await target.provider.generate(call))
+    for (const part of await target.provider.generate(call)) {
       take(run, messageId, part, into, run.plan.isStreaming, reasoning);
+      if (cacheable !== null) parts.push(part);
+    }
   }
+  cacheable?.keep(parts);
 };
 
 /** The first error stands for the call; its message names every provider that was tried. */
@@ -130,6 +149,7 @@ const allFailed = (errors: readonly ModelCallError[]): ModelCallError => {
 /** Calls the binding's model, then its fallbacks while nothing has reached the client. */
 const callWithFallbacks = async (
   run: ActiveRun,
+  ports: EnginePorts,
   prompt: ModelPrompt,
   withTools: boolean,
   messageId: string,
@@ -137,10 +157,10 @@ const callWithFallbacks = async (
   const targets: readonly CompiledTarget[] = [run.plan.agent.model, ...run.plan.agent.model.fallbacks];
   const errors: ModelCallError[] = [];
   for (const [index, target] of targets.entries()) {
-    const collected: Collected = { text: '', contents: [], toolCalls: [], finish: null };
+    const collected: Collected = { text: '', contents: [], toolCalls: [], finish: null, fromCache: false };
     const before = run.log.nextSequence;
     try {
-      await callTarget(run, target, prompt, withTools, messageId, collected);
+      await callTarget(run, ports, target, prompt, withTools, messageId, collected);
       return { target, collected };
     } catch (error) {
       if (!(error instanceof ModelCallError) || run.signal.aborted) throw error;
@@ -171,14 +191,17 @@ export const modelTurn = async (
   run.modelCalls += 1;
   run.partialText = '';
   const messageId = ports.newId();
-  const { target, collected } = await callWithFallbacks(run, prompt, withTools, messageId);
+  const { target, collected } = await callWithFallbacks(run, ports, prompt, withTools, messageId);
   const { finish } = collected;
   if (finish === null) throw new Error('A model provider ended a stream without a finish part.');
   run.target = target;
-  const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
-  const cost = costOf(finish.usage, prices);
-  run.addUsage(finish.usage, cost);
-  run.budget.settle(finish.usage, cost);
+  // A hit has neither usage nor cost, and its null cost must not make the cost of the other calls unknown.
+  if (!collected.fromCache) {
+    const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
+    const cost = costOf(finish.usage, prices);
+    run.addUsage(finish.usage, cost);
+    run.budget.settle(finish.usage, cost);
+  }
   // A call after the last allowed round may still name tools; they are not executed and not kept.
   const toolCalls = withTools ? collected.toolCalls : [];
   run.log.append('message.completed', {

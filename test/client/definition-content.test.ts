@@ -75,6 +75,14 @@ describe('what a definition says', () => {
       assert.ok(!isSameDefinition({ ...written, ...change }, stored), JSON.stringify(change));
   });
 
+  test('keeps to the default lifetime of a response cache', () => {
+    const cache = (responseCache: object) => ({ model: { ...written.model, responseCache } });
+    const kept = { ...stored, ...cache({ enabled: true, lifetimeMs: 600_000 }) };
+    assert.ok(isSameDefinition({ ...written, ...cache({ enabled: true }) }, kept));
+    assert.ok(!isSameDefinition({ ...written, ...cache({ enabled: true, lifetimeMs: 1000 }) }, kept));
+    assert.ok(!isSameDefinition(written, kept));
+  });
+
   test('is compared for bodies of any shape', () => {
     assert.ok(!isSameDefinition({ name: 'support', model: 'gpt' }, stored));
     assert.ok(!isSameDefinition({ name: 'support', toolNames: { a: 1 } }, stored));

@@ -65,6 +65,7 @@ const openEngine = async (t: TestContext) => {
       reasoningEffort: null,
       responseFormat: null,
       allowConcurrentToolCalls: false,
+      responseCacheMs: null,
     },
     tools: new Map(tools.map((tool) => [tool.definition.name, { kind: 'tool', tool }])),
     modelTools: [],
@@ -76,6 +77,7 @@ const openEngine = async (t: TestContext) => {
     agents: { compile: async () => agent },
     journal: createRunJournal(storage.db, null),
     prices: createPriceList(null, {}),
+    responses: { find: async () => null, keep: () => undefined },
     tools: { authorizer: null, defaultTimeoutMs: 10_000, defaultMaxOutputBytes: null, log: silentLogger },
     settings: {
       recording: {

@@ -7,6 +7,7 @@ CREATE TABLE "service_conversation_segments" ("conversation_id" text not null, "
 CREATE TABLE "service_dropped_conversations" ("conversation_id" text not null, "purge_token" text, constraint "service_dropped_conversations_pk" primary key ("conversation_id")) without rowid;
 CREATE TABLE "service_idempotency_keys" ("tenant_id" text not null, "key" text not null, "fingerprint" text not null, "headers" text, "body" text, "status" bigint, "locked_until" bigint not null, "created_at" bigint not null, constraint "service_idempotency_keys_pk" primary key ("tenant_id", "key"));
 CREATE TABLE "service_jobs" ("id" text not null, "tenant_id" text not null, "handler_key" text not null, "lane" text not null, "target_name" text not null, "status" text not null, "payload" text, "lease_owner" text, "error_code" text, "error_message" text, "attempt" bigint default 0 not null, "max_attempts" bigint not null, "lease_until" bigint, "scheduled_for" bigint not null, "started_at" bigint, "completed_at" bigint, "created_at" bigint not null, constraint "service_jobs_pk" primary key ("id"));
+CREATE TABLE "service_response_cache" ("id" text not null, "tenant_id" text not null, "answer" text not null, "created_at" bigint not null, "expires_at" bigint not null, constraint "service_response_cache_pk" primary key ("id"));
 CREATE TABLE "service_run_events" ("run_id" text not null, "events" text not null, "first_sequence" bigint not null, "last_sequence" bigint not null, constraint "service_run_events_pk" primary key ("run_id", "first_sequence"));
 CREATE TABLE "service_run_inputs" ("run_id" text not null, "messages" text not null, constraint "service_run_inputs_pk" primary key ("run_id"));
 CREATE TABLE "service_run_labels" ("tenant_id" text not null, "key" text not null, "value" text not null, "run_id" text not null, constraint "service_run_labels_pk" primary key ("tenant_id", "key", "value", "run_id")) without rowid;
@@ -21,6 +22,7 @@ CREATE INDEX "service_api_keys_tenant" on "service_api_keys" ("tenant_id", "id")
 CREATE INDEX "service_audit_entries_entity" on "service_audit_entries" ("tenant_id", "entity", "id");
 CREATE INDEX "service_conversation_segments_source" on "service_conversation_segments" ("source_id", "last_sequence");
 CREATE INDEX "service_jobs_due" on "service_jobs" ("status", "scheduled_for", "id");
+CREATE INDEX "service_response_cache_expires" on "service_response_cache" ("expires_at");
 CREATE INDEX "service_run_labels_key" on "service_run_labels" ("tenant_id", "key", "run_id");
 CREATE INDEX "service_runs_agent_children" on "service_runs" ("tenant_id", "agent_name", "id") where "parent_run_id" is not null;
 CREATE INDEX "service_runs_agent_roots" on "service_runs" ("tenant_id", "agent_name", "id") where "parent_run_id" is null;

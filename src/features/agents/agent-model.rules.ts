@@ -112,6 +112,7 @@ export const modelFindings = ({ model }: AgentContent, providers: Pick<ModelProv
   ...rangeLimit('model.temperature', model.temperature, 0, 2),
   ...rangeLimit('model.topP', model.topP, 0, 1),
   ...rangeLimit('model.maxOutputTokens', model.maxOutputTokens, 1, anyWhole),
+  ...rangeLimit('model.responseCache.lifetimeMs', model.responseCache?.lifetimeMs ?? null, 1000, 86_400_000),
   ...textLimit('model.reasoningEffort', model.reasoningEffort, longestEffort),
   ...Object.entries(model.providerSettings).flatMap(([key, value]) => settingFindings(key, value)),
   ...formatFindings(model.responseFormat),

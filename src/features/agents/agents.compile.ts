@@ -64,6 +64,7 @@ const compileBinding = (model: BindingContent, providers: Pick<ModelProviders, '
   reasoningEffort: model.reasoningEffort,
   responseFormat: compileFormat(model.responseFormat),
   allowConcurrentToolCalls: model.allowConcurrentToolCalls,
+  responseCacheMs: model.responseCache?.enabled === true ? model.responseCache.lifetimeMs : null,
 });
 
 const compileTools = (content: AgentContent, agents: ReachableAgents, { tools }: AgentReferences) => {

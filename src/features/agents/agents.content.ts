@@ -2,6 +2,7 @@ import type { Json } from '../../contract/schema.ts';
 import {
   type AgentDefinitionRequest,
   type AgentParameter,
+  defaultCacheLifetimeMs,
   parameterKinds,
   responseFormatKinds,
   type SubAgentSettings,
@@ -29,7 +30,7 @@ export interface BindingContent extends ModelReferenceContent {
   readonly providerSettings: Record<string, Json>;
   readonly responseFormat: ResponseFormatContent | null;
   readonly fallbacks: ModelReferenceContent[];
-  readonly responseCache: { enabled: boolean; lifetimeMs?: number } | null;
+  readonly responseCache: { readonly enabled: boolean; readonly lifetimeMs: number } | null;
   readonly allowConcurrentToolCalls: boolean;
 }
 
@@ -71,6 +72,11 @@ const responseFormat = (given: AgentDefinitionRequest['model']['responseFormat']
   };
 };
 
+const responseCache = (given: AgentDefinitionRequest['model']['responseCache']): BindingContent['responseCache'] =>
+  given === undefined || given === null
+    ? null
+    : { enabled: given.enabled, lifetimeMs: given.lifetimeMs ?? defaultCacheLifetimeMs };
+
 const binding = (given: AgentDefinitionRequest['model']): BindingContent => ({
   provider: given.provider,
   model: given.model,
@@ -81,7 +87,7 @@ const binding = (given: AgentDefinitionRequest['model']): BindingContent => ({
   providerSettings: given.providerSettings ?? {},
   responseFormat: responseFormat(given.responseFormat),
   fallbacks: (given.fallbacks ?? []).map(({ provider, model }) => ({ provider, model })),
-  responseCache: given.responseCache ?? null,
+  responseCache: responseCache(given.responseCache),
   allowConcurrentToolCalls: given.allowConcurrentToolCalls ?? false,
 });
 

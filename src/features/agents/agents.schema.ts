@@ -14,6 +14,8 @@ const openWord = <const V extends readonly string[]>(values: V) =>
   Type.Unsafe<V[number]>({ type: 'string', description: `One of ${values.join(', ')}`, examples: values });
 type WordSchema = <const V extends readonly string[]>(values: V) => ReturnType<typeof openWord<V>>;
 
+export const defaultCacheLifetimeMs = 600_000;
+
 export const responseFormatKinds = ['Text', 'Json', 'JsonSchema'] as const;
 const responseFormat = (word: WordSchema) =>
   Type.Object({
@@ -40,7 +42,12 @@ const modelBinding = (word: WordSchema, reference: typeof OpenModelReference) =>
     responseFormat: Type.Optional(nullable(responseFormat(word))),
     fallbacks: Type.Optional(Type.Array(reference, { description: 'At most 5, tried in order' })),
     responseCache: Type.Optional(
-      nullable(Type.Object({ enabled: Type.Boolean(), lifetimeMs: Type.Optional(Type.Integer()) })),
+      nullable(
+        Type.Object({
+          enabled: Type.Boolean({ description: 'Equal model calls are answered from the store' }),
+          lifetimeMs: Type.Optional(Type.Integer({ default: defaultCacheLifetimeMs, description: '1000..86400000' })),
+        }),
+      ),
     ),
     allowConcurrentToolCalls: Type.Optional(Type.Boolean()),
   });

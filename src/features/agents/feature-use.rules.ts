@@ -15,11 +15,6 @@ const laterFeatures: readonly LaterFeature[] = [
   { feature: 'loop', field: 'harness.loop', isUsed: ({ harness }) => (harness?.['loop'] ?? null) !== null },
   { feature: 'compaction', field: 'compaction', isUsed: (content) => content.compaction !== null },
   { feature: 'memory', field: 'memory', isUsed: (content) => content.memory !== null },
-  {
-    feature: 'response-cache',
-    field: 'model.responseCache',
-    isUsed: (content) => content.model.responseCache !== null,
-  },
 ];
 
 export const featureFindings = (content: AgentContent): Finding[] =>

@@ -13,6 +13,7 @@ import type { JobStore } from '../jobs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
 import type { Preflight } from './preflight.ts';
+import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess, type RunAccess } from './run-access.ts';
 import { createDetachedRuns } from './run-detached.ts';
 import { createRunJournal } from './run-journal.store.ts';
@@ -91,11 +92,13 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const recordingEnabled = settings.recording.enabled;
   const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, now });
   const keys = createIdempotencyKeys(storage, now, log);
+  const responses = createResponseCache(storage, now, log);
   const lateClosings = createLateClosings(storage);
   const engine = createRunEngine({
     agents,
     journal,
     prices,
+    responses,
     settings,
     tools: {
       authorizer: deps.authorizer,
@@ -167,8 +170,12 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     engine,
     access,
     jobHandlers: { [agentRunKey]: queue.handler },
-    recover: () => recoverRuns({ runs: store, detached, jobs, sessions: deps.sessions.store, keys, now }),
+    recover() {
+      responses.start();
+      return recoverRuns({ runs: store, detached, jobs, sessions: deps.sessions.store, keys, now });
+    },
     close() {
+      responses.close();
       keys.close();
       lateClosings.close();
     },

@@ -246,7 +246,6 @@ const cases: Readonly<Record<string, readonly [rule: string, body: Record<string
   'fields of features that are not here': [
     'AGENT-20',
     definition('a', {
-      model: { provider: 'demo', model: 'demo-1', responseCache: { enabled: true } },
       skillNames: ['writing'],
       mcpResourceUris: ['docs:file:///x'],
       harness: { loop: { criteria: [] } },
@@ -259,7 +258,6 @@ const cases: Readonly<Record<string, readonly [rule: string, body: Record<string
     ['Error', 'feature-not-available', 'harness.loop'],
     ['Error', 'feature-not-available', 'compaction'],
     ['Error', 'feature-not-available', 'memory'],
-    ['Error', 'feature-not-available', 'model.responseCache'],
   ],
   'fields of such features that are not used': [
     'AGENT-20',

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import type { Logger } from '../../core/logger.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { ResponseCache } from '../../engine/response-cache.ts';
+import type { ModelPart } from '../../providers/models/model-provider.ts';
+
+export interface StoredResponses extends ResponseCache {
+  /** Removes expired answers now and then; until `close`. */
+  start(): void;
+  /** Removes all that have expired; how many. */
+  removeExpired(): Promise<number>;
+  close(): void;
+}
+
+// A larger answer is rarely asked for twice, and every hit reads and parses it whole.
+const maxAnswerBytes = 262_144;
+const sweepEveryMs = 60_000;
+// Rows deleted in one step: other writes get their turn in between.
+const sweptAtOnce = 200;
+
+/** Equal calls of two tenants are two rows. */
+const rowId = (tenantId: string, key: string): string =>
+  createHash('sha256').update(`${tenantId}\n${key}`).digest('base64url');
+
+export const createResponseCache = (
+  storage: Storage,
+  now: () => number,
+  log: Pick<Logger, 'warn'>,
+): StoredResponses => {
+  let timer: NodeJS.Timeout | null = null;
+  let closed = false;
+
+  const removeExpired = async (): Promise<number> => {
+    let removed = 0;
+    while (!closed) {
+      const count = await storage.dialect.deleteChunk(
+        'response_cache',
+        'id',
+        { column: 'expires_at', below: now() },
+        sweptAtOnce,
+      );
+      removed += count;
+      if (count < sweptAtOnce) break;
+    }
+    return removed;
+  };
+
+  return {
+    async find(tenantId, key, lifetimeMs) {
+      try {
+        const row = await storage.db
+          .selectFrom('response_cache')
+          .select('answer')
+          .where('id', '=', rowId(tenantId, key))
+          .where('tenant_id', '=', tenantId)
+          // The definition may ask for fresher answers than it did when this one was kept.
+          .where('created_at', '>', now() - lifetimeMs)
+          .where('expires_at', '>', now())
+          .executeTakeFirst();
+        return row === undefined ? null : (JSON.parse(row.answer) as readonly ModelPart[]);
+      } catch (error) {
+        log.warn({ error }, 'The response cache could not be read, so the model is called');
+        return null;
+      }
+    },
+    keep(tenantId, key, lifetimeMs, parts) {
+      const answer = JSON.stringify(parts);
+      if (Buffer.byteLength(answer) > maxAnswerBytes) return;
+      const createdAt = now();
+      const id = rowId(tenantId, key);
+      const values = { answer, created_at: createdAt, expires_at: createdAt + lifetimeMs };
+      const query = storage.db
+        .insertInto('response_cache')
+        .values({ id, tenant_id: tenantId, ...values })
+        .onConflict((conflict) => conflict.column('id').doUpdateSet(values))
+        .compile();
+      storage.write([{ sql: query.sql, parameters: query.parameters }]).catch((error: unknown) => {
+        log.warn({ error }, 'An answer could not be kept in the response cache');
+      });
+    },
+    start() {
+      timer ??= setInterval(() => {
+        removeExpired().catch((error: unknown) => {
+          // A sweep that the end of the service overtook is no fault.
+          if (!closed) log.warn({ error }, 'Expired answers could not be removed from the response cache');
+        });
+      }, sweepEveryMs).unref();
+    },
+    removeExpired,
+    close() {
+      closed = true;
+      if (timer !== null) clearInterval(timer);
+    },
+  };
+};
