@@ -22,6 +22,7 @@ import { preflightCheck, runsFeature } from './features/runs/index.ts';
 import { runScores, scoresFeature } from './features/scores/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
 import { sessionsFeature } from './features/sessions/index.ts';
+import { statisticsFeature } from './features/statistics/index.ts';
 import { loadHostTools, toolsFeature } from './features/tools/index.ts';
 import { operations } from './operations.ts';
 import { createModelProviders } from './providers/models/index.ts';
@@ -137,6 +138,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       authorization: runAuthorization,
       scoresOf: runScores(storage),
       preflight: Service.Preflight.Enabled ? preflightCheck(Service.Preflight.ReserveRatio, sessions.texts) : null,
+      providers,
       lifecycle,
       log,
       wake: () => worker.wake(),
@@ -196,7 +198,15 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         runs: runs.handlers,
         scores: scoresFeature({ storage, audit, findRun: runs.access.find, now, newId }).handlers,
         sessions: sessions.handlers,
-        tools: toolsFeature({ tools: hostTools.registry }).handlers,
+        statistics: statisticsFeature({
+          storage,
+          authorization: runAuthorization,
+          recalculate: runs.recalculateCosts,
+          audit,
+          currency: Service.Pricing.Currency,
+          now,
+        }).handlers,
+        tools: toolsFeature({ storage, tools: hostTools.registry, authorization: runAuthorization }).handlers,
         models: modelsFeature({ providers }).handlers,
         keys: security.keys,
         meta: platform.meta,

@@ -5,6 +5,7 @@ import { runOperations } from './features/runs/runs.operations.ts';
 import { scoreOperations } from './features/scores/scores.operations.ts';
 import { keyOperations } from './features/security/keys.operations.ts';
 import { sessionOperations } from './features/sessions/sessions.operations.ts';
+import { statisticOperations } from './features/statistics/statistics.operations.ts';
 import { toolOperations } from './features/tools/tools.operations.ts';
 
 /** The whole API at a glance: feature → operations. */
@@ -13,6 +14,7 @@ export const operations = {
   runs: runOperations,
   scores: scoreOperations,
   sessions: sessionOperations,
+  statistics: statisticOperations,
   tools: toolOperations,
   models: modelOperations,
   keys: keyOperations,

@@ -3,6 +3,7 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   agents: 'define agents and look at their versions',
   runs: 'look at runs, follow and cancel them',
   sessions: 'conversations: look at them, delete and branch them',
+  stats: 'sums over runs: counts, tokens, cost, errors',
   tools: 'tools that agents may use',
   models: 'model providers and their catalogs',
   keys: 'API keys',

@@ -1,4 +1,4 @@
-import type { Dialect, Kysely, KyselyPlugin } from 'kysely';
+import type { CompiledQuery, Dialect, Kysely, KyselyPlugin } from 'kysely';
 import type { Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -34,6 +34,11 @@ export interface SqlDialect {
    * Rejects only when the transaction itself fails; then no unit was written.
    */
   commitUnits(units: readonly (readonly Statement[])[]): Promise<readonly UnitResult[]>;
+  /**
+   * Rows of a read over much of the store, without stopping the event loop where the database is a file. It sees what
+   * is committed, and holds no snapshot longer than the one query.
+   */
+  scan(query: CompiledQuery): Promise<readonly unknown[]>;
   /** What a driver error means; null: not the store's doing. By code, never by message text. */
   classify(error: unknown): StoreFailure;
   /**

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Kysely, type Transaction } from 'kysely';
+import { type CompiledQuery, Kysely, type Transaction } from 'kysely';
 import { CommitQueue, type LazyUnit } from './commit-queue.ts';
 import type { SqlDialect } from './dialect.ts';
 import type { Statement } from './statement.ts';
@@ -17,6 +17,8 @@ export interface Storage {
   write(statements: readonly Statement[]): Promise<void>;
   /** As `write`, for a unit that is collected at the last moment. */
   enqueue(unit: LazyUnit): void;
+  /** Rows of a query over much of the store; see `SqlDialect.scan`. */
+  scan<T>(query: { compile(): CompiledQuery<T> }): Promise<readonly T[]>;
   /** An interactive transaction. Only the store inside; a network call in it is a bug. */
   transaction<T>(work: (transaction: Kysely<Tables>) => Promise<T>): Promise<T>;
   /** A small read; rejects when the store cannot be reached. */
@@ -50,6 +52,14 @@ export const createStorage = (dialect: SqlDialect, persistent: boolean): Storage
     enqueue(unit) {
       refuseInTransaction();
       queue.enqueue(unit);
+    },
+    async scan<T>(query: { compile(): CompiledQuery<T> }) {
+      refuseInTransaction();
+      try {
+        return (await dialect.scan(query.compile())) as readonly T[];
+      } catch (error) {
+        throw translateStoreError(dialect.classify, error);
+      }
     },
     async transaction(work) {
       refuseInTransaction();

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import type BetterSqlite3 from 'better-sqlite3';
 import { sql } from 'kysely';
+import { assetPath } from '../../core/assets.ts';
 import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
 import { translateStoreError } from '../store-failure.ts';
@@ -8,6 +9,7 @@ import { tableNames } from '../tables.ts';
 import { Mutex, StatementCache, sqliteKyselyDialect } from './driver.ts';
 import { classifySqlite } from './failure.ts';
 import { openSqlite, type SqliteOptions } from './open.ts';
+import { createScanner } from './scanner.ts';
 import { tablePrefixPlugin } from './table-prefix.ts';
 
 const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -24,6 +26,14 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
   const cache = new StatementCache(raw);
   const mutex = new Mutex();
   const prefix = options.tablePrefix;
+  const scanner =
+    options.path === null
+      ? null
+      : createScanner({
+          path: options.path,
+          nativeBinding: assetPath('better_sqlite3.node'),
+          busyTimeoutMs: options.busyTimeoutMs,
+        });
 
   const runUnit = (unit: readonly Statement[]): void => {
     for (const statement of unit) {
@@ -138,6 +148,8 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
         release();
       }
     },
+    scan: async ({ sql: text, parameters }) =>
+      scanner === null ? cache.get(text).all(...parameters) : scanner.read(text, parameters),
     classify: classifySqlite,
     async describeSelectivity(db, indexes) {
       // On the schema alone it only makes the table of statistics; a second time it reads what stands in it.
@@ -199,6 +211,7 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
     },
     size,
     async close() {
+      await scanner?.close();
       if (!raw.open) return;
       raw.close();
     },

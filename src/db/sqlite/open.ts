@@ -49,6 +49,24 @@ export const openSqlite = (options: SqliteOptions): BetterSqlite3.Database => {
   }
 };
 
+export interface SqliteReaderOptions {
+  readonly path: string;
+  /** Path of the addon: a worker thread cannot unpack it from the executable by itself. */
+  readonly nativeBinding: string;
+  readonly busyTimeoutMs: number;
+}
+
+/** A second connection of the process, in a thread of its own, for reads over much of the store. */
+export const openSqliteReader = ({
+  path,
+  nativeBinding,
+  busyTimeoutMs,
+}: SqliteReaderOptions): BetterSqlite3.Database => {
+  const db = new BetterSqlite3(path, { nativeBinding, readonly: true, fileMustExist: true, timeout: busyTimeoutMs });
+  db.pragma('temp_store = MEMORY');
+  return db;
+};
+
 /** A file whose only content is a lock that the operating system frees when its holder ends, however it ends. */
 export interface LockDatabase {
   /** False: another process, or another handle of this one, holds it. Throws when the file cannot be written. */

@@ -8,9 +8,11 @@ import type { EngineSettings } from '../../engine/engine-ports.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
+import type { ModelProviders } from '../../providers/models/index.ts';
 import type { JobHandler } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
+import { type CostRecalculation, createCostRecalculation } from './cost-recalculation.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
 import type { Preflight } from './preflight.ts';
 import { createResponseCache } from './response-cache.store.ts';
@@ -33,6 +35,7 @@ export interface RunsDeps {
   readonly agents: AgentSource;
   readonly sessions: Pick<SessionsFeature, 'store' | 'turns' | 'access'>;
   readonly jobs: JobStore;
+  readonly providers: Pick<ModelProviders, 'list'>;
   readonly authorizer: ToolAuthorizer | null;
   readonly authorization: RunAuthorization;
   readonly preflight: Preflight | null;
@@ -49,6 +52,7 @@ export interface RunsFeature {
   readonly handlers: Handlers<typeof runOperations>;
   readonly engine: RunEngine;
   readonly access: RunAccess;
+  readonly recalculateCosts: (tenantId: string) => Promise<CostRecalculation>;
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
   /** Closes what a dead owner of the store left open; before the first request. */
   recover(): Promise<RecoveryReport>;
@@ -169,6 +173,12 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     },
     engine,
     access,
+    recalculateCosts: createCostRecalculation({
+      storage,
+      unpriced: createUnpricedRuns(storage),
+      prices,
+      providers: deps.providers,
+    }),
     jobHandlers: { [agentRunKey]: queue.handler },
     recover() {
       responses.start();
@@ -181,6 +191,8 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     },
   };
 };
+
+import { createUnpricedRuns } from './unpriced-runs.store.ts';
 
 export { preflightCheck } from './preflight.ts';
 export type { RunAccess } from './run-access.ts';

@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Tables } from '../../db/tables.ts';
-import type { CostMicros } from '../../engine/pricing.ts';
 import type { OpenedRun, RunJournal, ToolCallEntry, ToolCallSettlement } from '../../engine/run-journal.ts';
+import { encodeCost } from './stored-cost.ts';
 
 const openColumns = [
   'id',
@@ -79,37 +79,6 @@ const entryColumns = [
 ] as const;
 
 const flag = (value: boolean): number => (value ? 1 : 0);
-
-/** What is stored of a cost: micro-units, with the unit prices of the moment. */
-export interface StoredCost {
-  readonly i: number | null;
-  readonly o: number | null;
-  readonly c: number | null;
-  readonly t: number | null;
-  readonly pi: number | null;
-  readonly po: number | null;
-  readonly pc: number | null;
-  readonly s: CostMicros['prices']['source'];
-  /** Currency. */
-  readonly u: string | null;
-}
-
-const encodeCost = (cost: CostMicros | null, currency: string | null): string | null => {
-  if (cost === null) return null;
-  const { prices } = cost;
-  const stored: StoredCost = {
-    i: cost.input,
-    o: cost.output,
-    c: cost.cachedInput,
-    t: cost.total,
-    pi: prices.input,
-    po: prices.output,
-    pc: prices.cachedInput,
-    s: prices.source,
-    u: currency,
-  };
-  return JSON.stringify(stored);
-};
 
 const settlementRow = (settlement: ToolCallSettlement) => ({
   state: 'Settled',

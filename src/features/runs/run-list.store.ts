@@ -1,4 +1,5 @@
-import { type ExpressionBuilder, expressionBuilder, type SqlBool } from 'kysely';
+import { expressionBuilder, type SqlBool } from 'kysely';
+import { type RunCondition, startedLate, startedSince } from '../../db/started-after.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow, Tables } from '../../db/tables.ts';
 
@@ -21,10 +22,8 @@ export interface RunFilter {
   readonly take: number;
 }
 
-type Condition = (eb: ExpressionBuilder<Tables, 'runs'>) => ReturnType<ExpressionBuilder<Tables, 'runs'>['and']>;
-
-const roots: Condition = (eb) => eb.and([eb('runs.parent_run_id', 'is', null)]);
-const children: Condition = (eb) => eb.and([eb('runs.parent_run_id', 'is not', null)]);
+const roots: RunCondition = (eb) => eb.and([eb('runs.parent_run_id', 'is', null)]);
+const children: RunCondition = (eb) => eb.and([eb('runs.parent_run_id', 'is not', null)]);
 
 const exactColumns = [
   ['agentName', 'runs.agent_name'],
@@ -38,9 +37,9 @@ const exactColumns = [
 ] as const;
 
 const filters =
-  (filter: RunFilter): Condition =>
+  (filter: RunFilter): RunCondition =>
   (eb) => {
-    const conditions: ReturnType<Condition>[] = [];
+    const conditions: ReturnType<RunCondition>[] = [];
     for (const [member, column] of exactColumns) {
       const value = filter[member];
       if (value !== undefined && value !== null) conditions.push(eb(column, '=', value));
@@ -52,50 +51,16 @@ const filters =
     return eb.and(conditions);
   };
 
-// An id is made in the moment of `created_at` or before it, and for an interactive run never more than this before.
-const idSlackMs = 60_000;
-
-/** Below every version 7 UUID of the moment: ids sort by their time. */
-const idFloor = (epochMs: number): string => {
-  const hex = Math.max(epochMs, 0).toString(16).padStart(12, '0');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-`;
-};
-
-/** Started after the moment, among the runs whose ids are of that time: nearly all of them match. */
-const startedSince =
-  (after: number): Condition =>
-  (eb) =>
-    eb.and([
-      eb('runs.id', '>=', idFloor(after - idSlackMs)),
-      eb(eb.fn.coalesce('runs.started_at', 'runs.created_at'), '>', after),
-    ]);
-
-/**
- * Started after the moment though their ids are older: they waited. Their ids come from the index on the start; the
- * comparison that keeps out the others is worded so that the planner does not walk through all older ids for it.
- */
-const startedLate =
-  (after: number, tenantId: string): Condition =>
-  (eb) => {
-    const older = eb.selectFrom('runs as late').select('late.id').where('late.tenant_id', '=', tenantId);
-    const started = older.where('late.started_at', '>', after);
-    const queued = older.where('late.started_at', 'is', null).where('late.created_at', '>', after);
-    return eb.and([
-      eb.or([eb('runs.id', 'in', started), eb('runs.id', 'in', queued)]),
-      eb(eb.fn.coalesce('runs.id', 'runs.id'), '<', idFloor(after - idSlackMs)),
-    ]);
-  };
-
-const matching = (conditions: readonly Condition[]) => {
+const matching = (conditions: readonly RunCondition[]) => {
   const eb = expressionBuilder<Tables, 'runs'>();
   return eb.and(conditions.map((condition) => condition(eb))).$castTo<SqlBool>();
 };
 
-const plain = ({ db }: Storage, tenantId: string, conditions: readonly Condition[]) =>
+const plain = ({ db }: Storage, tenantId: string, conditions: readonly RunCondition[]) =>
   db.selectFrom('runs').selectAll('runs').where('runs.tenant_id', '=', tenantId).where(matching(conditions));
 
 /** From the labels to the runs, newest first: a rare label costs no more than a common one. */
-const labeled = ({ db }: Storage, tenantId: string, label: string, conditions: readonly Condition[]) => {
+const labeled = ({ db }: Storage, tenantId: string, label: string, conditions: readonly RunCondition[]) => {
   const colon = label.indexOf(':');
   const query = db
     .selectFrom('run_labels')
@@ -111,7 +76,7 @@ const page = async (
   storage: Storage,
   tenantId: string,
   filter: RunFilter,
-  conditions: readonly Condition[],
+  conditions: readonly RunCondition[],
   skip: number,
   take: number,
 ): Promise<RunRow[]> => {
@@ -137,7 +102,7 @@ const count = async (
   storage: Storage,
   tenantId: string,
   filter: RunFilter,
-  conditions: readonly Condition[],
+  conditions: readonly RunCondition[],
 ): Promise<number> => {
   const rows =
     filter.label === undefined

@@ -2,8 +2,8 @@ import type { RunRow } from '../../db/tables.ts';
 import { isoTime } from '../../engine/event-pack.ts';
 import { decimal } from '../../engine/pricing.ts';
 import { addUsage } from '../../engine/usage.ts';
-import type { StoredCost } from './run-journal.store.ts';
 import type { RunCost, RunRecord, RunTreeCost, RunUsage } from './runs.schema.ts';
+import { decodeCost, type StoredCost } from './stored-cost.ts';
 
 const time = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
 
@@ -31,9 +31,6 @@ const usageOf = (row: UsageRow): RunUsage | null => {
   };
   return Object.values(usage).every((count) => count === null) ? null : usage;
 };
-
-const decodeCost = (text: string | null): StoredCost | null =>
-  text === null ? null : (JSON.parse(text) as StoredCost);
 
 const costOf = (stored: StoredCost | null): RunCost | null =>
   stored === null

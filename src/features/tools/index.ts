@@ -1,5 +1,9 @@
+import type { Storage } from '../../db/storage.ts';
+import { createToolUsageStore } from './tool-usage.store.ts';
 import { type ToolServiceDeps, toolService } from './tools.service.ts';
 
-export const toolsFeature = (deps: ToolServiceDeps) => ({ handlers: toolService(deps) });
+export const toolsFeature = ({ storage, ...deps }: Omit<ToolServiceDeps, 'usage'> & { readonly storage: Storage }) => ({
+  handlers: toolService({ ...deps, usage: createToolUsageStore(storage) }),
+});
 
 export { type HostTools, loadHostTools } from './load-host-tools.ts';

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
-import { ToolDescriptor } from './tools.schema.ts';
+import { ToolDescriptor, ToolUsage } from './tools.schema.ts';
 
 export const toolOperations = defineOperations({
   list: {
@@ -13,5 +13,20 @@ export const toolOperations = defineOperations({
     responses: { 200: Type.Array(ToolDescriptor) },
     errors: [],
     cli: { columns: ['name', 'kind', 'effect', 'requiredPermission', 'timeoutMs', 'description'] },
+  },
+  usage: {
+    tag: 'Tools',
+    role: 'Reader',
+    scope: 'RunsRead',
+    method: 'GET',
+    path: '/api/tools/usage',
+    summary: 'Sum up the recorded calls of each tool, most called first',
+    query: Type.Object({
+      startedAfter: Type.Optional(Type.String({ format: 'date-time', description: 'Exclusive' })),
+      maxTools: Type.Optional(Type.Integer({ description: 'Rows to return, default 50, clamped to 1..200' })),
+    }),
+    responses: { 200: Type.Array(ToolUsage) },
+    errors: ['run-not-allowed'],
+    cli: { columns: ['toolName', 'totalCalls', 'failedCalls', 'errorRate', 'averageDurationMs', 'lastCalledAt'] },
   },
 });

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { JsonValue, nullable, oneOf } from '../../contract/schema.ts';
+import { JsonValue, nullable, oneOf, Time } from '../../contract/schema.ts';
 
 const toolEffects = ['Read', 'Write', 'Destructive', 'External'] as const;
 
@@ -21,3 +21,15 @@ export const ToolDescriptor = Type.Object(
   { title: 'ToolDescriptor' },
 );
 export type ToolDescriptor = Static<typeof ToolDescriptor>;
+
+export const ToolUsage = Type.Object(
+  {
+    toolName: Type.String(),
+    totalCalls: Type.Integer(),
+    failedCalls: Type.Integer(),
+    errorRate: nullable(Type.Number({ description: '0 to 1' })),
+    averageDurationMs: nullable(Type.Number()),
+    lastCalledAt: nullable(Time),
+  },
+  { title: 'ToolUsage' },
+);

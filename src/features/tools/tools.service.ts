@@ -1,6 +1,9 @@
 import { ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
+import type { RunAuthorization } from '../../core/run-authorization.ts';
+import { isoTime } from '../../engine/event-pack.ts';
 import type { RegisteredTool, ToolRegistry } from '../../engine/tools/registry.ts';
+import type { ToolUsageStore } from './tool-usage.store.ts';
 import type { toolOperations } from './tools.operations.ts';
 import type { ToolDescriptor } from './tools.schema.ts';
 
@@ -8,14 +11,39 @@ const describe = ({ descriptor }: RegisteredTool): ToolDescriptor => ({ ...descr
 
 export interface ToolServiceDeps {
   readonly tools: Pick<ToolRegistry, 'list'>;
+  readonly usage: ToolUsageStore;
+  readonly authorization: RunAuthorization;
 }
 
-export const toolService = ({ tools }: ToolServiceDeps): Handlers<typeof toolOperations> => {
+const defaultRows = 50;
+const maxRows = 200;
+
+export const toolService = ({ tools, usage, authorization }: ToolServiceDeps): Handlers<typeof toolOperations> => {
   // The registry is fixed until restart.
   const descriptors = tools.list().map(describe);
   return {
     async list() {
       return ok(descriptors);
+    },
+    async usage(context, { query }) {
+      await authorization.require(context, 'List', { resource: 'Run' });
+      const after = query.startedAfter === undefined ? null : Date.parse(query.startedAfter);
+      const limit = Math.min(Math.max(query.maxTools ?? defaultRows, 1), maxRows);
+      const rows = await usage.byTool(context.tenantId, after, limit);
+      return ok(
+        rows.map((row) => {
+          const totalCalls = Number(row.total);
+          const failedCalls = totalCalls - Number(row.succeeded);
+          return {
+            toolName: row.tool_name,
+            totalCalls,
+            failedCalls,
+            errorRate: totalCalls === 0 ? null : failedCalls / totalCalls,
+            averageDurationMs: row.duration === null ? null : Number(row.duration),
+            lastCalledAt: row.last === null ? null : isoTime(Number(row.last)),
+          };
+        }),
+      );
     },
   };
 };

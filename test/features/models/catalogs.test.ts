@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallContext } from '../../../src/core/context.ts';
+import { openRunAuthorization } from '../../../src/core/run-authorization.ts';
 import { modelsFeature } from '../../../src/features/models/index.ts';
 import { toolsFeature } from '../../../src/features/tools/index.ts';
+import { openTestStorage } from '../../support/store.ts';
 import { providers, tools } from '../agents/agent-world.ts';
 
 const context = { tenantId: 'default' } as CallContext;
@@ -28,8 +30,12 @@ test('MODEL-1 no provider gives an empty list', async () => {
   assert.deepEqual((await modelsFeature({ providers: { list: () => [] } }).handlers.list(context, nothing)).body, []);
 });
 
-test('AGENT-53 tools by name, with their schemas', async () => {
-  const { body } = await toolsFeature({ tools }).handlers.list(context, nothing);
+test('AGENT-53 tools by name, with their schemas', async (t) => {
+  const storage = await openTestStorage(t);
+  const { body } = await toolsFeature({ tools, storage, authorization: openRunAuthorization }).handlers.list(
+    context,
+    nothing,
+  );
   assert.deepEqual(
     body.map(({ name, kind, effect }) => [name, kind, effect]),
     [

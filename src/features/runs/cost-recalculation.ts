@@ -1,0 +1,89 @@
+import { type Statement, updateStatement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { RunRow } from '../../db/tables.ts';
+import { type CostMicros, costOf, type PriceList, type UnitPrices } from '../../engine/pricing.ts';
+import type { ModelProviders } from '../../providers/models/index.ts';
+import { encodeCost } from './stored-cost.ts';
+import type { UnpricedRuns } from './unpriced-runs.store.ts';
+
+export interface CostRecalculation {
+  readonly runsConsidered: number;
+  readonly runsUpdated: number;
+  /** No price is known for their model. */
+  readonly runsStillUnknown: number;
+  /** They name no model, or their provider reported no tokens. */
+  readonly runsSkipped: number;
+}
+
+export interface CostRecalculationDeps {
+  readonly storage: Storage;
+  readonly unpriced: UnpricedRuns;
+  readonly prices: PriceList;
+  readonly providers: Pick<ModelProviders, 'list'>;
+}
+
+// Written in one transaction each, so that other writers get their turn between them.
+const runsPerChunk = 500;
+
+const usageOf = (row: RunRow) => ({
+  inputTokens: row.input_tokens,
+  outputTokens: row.output_tokens,
+  totalTokens: row.total_tokens,
+  cachedInputTokens: row.cached_input_tokens,
+  reasoningTokens: row.reasoning_tokens,
+  audioInputTokens: row.audio_input_tokens,
+  audioOutputTokens: row.audio_output_tokens,
+});
+
+/** Gives a cost to closed runs whose price was unknown. A known cost is never rewritten. */
+export const createCostRecalculation = ({ storage, unpriced, prices, providers }: CostRecalculationDeps) => {
+  const byName = [...providers.list()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const setCost = updateStatement(storage.db, 'runs', ['cost', 'total_cost_micros'], ['tenant_id', 'id']);
+
+  const known = (price: UnitPrices): boolean => price.input !== null || price.output !== null;
+
+  /** A row without provider is matched by its model's name, at the first provider that has a price for it. */
+  const priceOf = (row: RunRow, model: string): UnitPrices | null => {
+    for (const { name, catalog } of byName) {
+      if (row.model_provider !== null && row.model_provider !== name) continue;
+      const price = prices.pricesOf(name, model, catalog.find((entry) => entry.name === model) ?? null);
+      if (known(price)) return price;
+    }
+    return null;
+  };
+
+  /** The cost of a run at today's prices, or why it has none. */
+  const newCost = (row: RunRow): CostMicros | 'Unknown' | 'Skipped' => {
+    if (row.model_id === null || row.total_tokens === null) return 'Skipped';
+    const price = priceOf(row, row.model_id);
+    if (price === null) return 'Unknown';
+    const cost = costOf(usageOf(row), price);
+    return cost.total === null ? 'Unknown' : cost;
+  };
+
+  return async (tenantId: string): Promise<CostRecalculation> => {
+    const result = { runsConsidered: 0, runsUpdated: 0, runsStillUnknown: 0, runsSkipped: 0 };
+    for (let after = ''; ; ) {
+      const rows = await unpriced.next(tenantId, after, runsPerChunk);
+      const last = rows.at(-1);
+      if (last === undefined) return result;
+      after = last.id;
+      result.runsConsidered += rows.length;
+      const writes: Statement[] = [];
+      for (const row of rows) {
+        const cost = newCost(row);
+        if (cost === 'Skipped') result.runsSkipped += 1;
+        else if (cost === 'Unknown') result.runsStillUnknown += 1;
+        else
+          writes.push(
+            setCost(
+              { cost: encodeCost(cost, prices.currency), total_cost_micros: cost.total },
+              { tenant_id: tenantId, id: row.id },
+            ),
+          );
+      }
+      if (writes.length > 0) await storage.write(writes);
+      result.runsUpdated += writes.length;
+    }
+  };
+};

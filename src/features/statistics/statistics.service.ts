@@ -1,0 +1,188 @@
+import { AcpError } from '../../contract/errors.ts';
+import { ok } from '../../contract/operation.ts';
+import type { RunErrorClass } from '../../contract/run-outcome.ts';
+import type { AuditTrail } from '../../core/audit.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
+import type { RunAuthorization } from '../../core/run-authorization.ts';
+import { isoTime } from '../../engine/event-pack.ts';
+import { decimal } from '../../engine/pricing.ts';
+import { statisticOperations } from './statistics.operations.ts';
+import type { RunCostRecalculationResult, RunErrorStatistics, TimeSeriesPoint } from './statistics.schema.ts';
+import { number, numberOrNull, type StatisticsFilter, type StatisticsStore } from './statistics.store.ts';
+
+export interface StatisticsDeps {
+  readonly store: StatisticsStore;
+  readonly authorization: RunAuthorization;
+  readonly recalculate: (tenantId: string) => Promise<RunCostRecalculationResult>;
+  readonly audit: Pick<AuditTrail, 'note'>;
+  readonly currency: string | null;
+  readonly now: () => number;
+}
+
+const hourMs = 3_600_000;
+const bucketSizes = { Hour: hourMs, Day: 24 * hourMs } as const;
+const maxBuckets = 500;
+const defaultRows = 50;
+const maxRows = 200;
+
+const money = (micros: unknown): number | null => decimal(numberOrNull(micros));
+
+type Sums = { readonly total: unknown; readonly failed: unknown; readonly tokens: unknown; readonly cost: unknown };
+
+const sums = (row: Sums) => ({
+  totalRuns: number(row.total),
+  failedRuns: number(row.failed),
+  totalTokens: number(row.tokens),
+  totalCost: money(row.cost),
+});
+
+const ratio = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);
+
+const optionalTime = (text: string | undefined): number | undefined =>
+  text === undefined ? undefined : Date.parse(text);
+
+const rangeProblem = (path: string, message: string): AcpError =>
+  new AcpError('validation-failed', `The time span is not valid: ${path} ${message}.`, {
+    details: { errors: [{ path, message }] },
+  });
+
+/** Sums over runs as they are recorded, each with its own usage; computed in the store. */
+export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statisticOperations> => {
+  const { store } = deps;
+
+  const errorClasses = async (tenantId: string, filter: StatisticsFilter): Promise<RunErrorStatistics[]> => {
+    const [classes, clusters] = await Promise.all([
+      store.byErrorClass(tenantId, filter),
+      store.errorClusters(tenantId, filter),
+    ]);
+    return classes.map((row) => ({
+      class: row.error_class as RunErrorClass,
+      totalRuns: number(row.total),
+      topClusters: clusters
+        .filter((cluster) => cluster.error_class === row.error_class)
+        .map((cluster) => ({
+          fingerprint: cluster.error_fingerprint ?? '',
+          count: number(cluster.total),
+          sampleMessage: cluster.error_message ?? '',
+          sampleRunId: cluster.sample_id ?? '',
+          lastSeenAt: isoTime(number(cluster.last_seen_at)),
+        })),
+    }));
+  };
+
+  const mayRead = (context: CallContext): Promise<void> =>
+    deps.authorization.require(context, 'List', { resource: 'Run' });
+
+  return {
+    async get(context, { query }) {
+      await mayRead(context);
+      const { tenantId } = context;
+      const { agentName, userId, label } = query;
+      const filter: StatisticsFilter = { agentName, userId, label, startedAfterMs: optionalTime(query.startedAfter) };
+      const rows = Math.min(Math.max(query.maxAgents ?? defaultRows, 1), maxRows);
+      const [totals, scores, byAgent, byModel, byVersion, byUser, byLabel, byErrorClass] = await Promise.all([
+        store.totals(tenantId, filter),
+        store.scores(tenantId, filter),
+        store.byAgent(tenantId, filter, rows),
+        store.byModel(tenantId, filter, rows),
+        store.byVersion(tenantId, filter, rows),
+        store.byUser(tenantId, filter, rows),
+        store.byLabel(tenantId, filter, rows),
+        errorClasses(tenantId, filter),
+      ]);
+      const completedRuns = number(totals?.completed);
+      const failedRuns = number(totals?.failed);
+      const canceledRuns = number(totals?.canceled);
+      return ok({
+        totalRuns: number(totals?.total),
+        completedRuns,
+        failedRuns,
+        canceledRuns,
+        runningRuns: number(totals?.running),
+        queuedRuns: number(totals?.queued),
+        awaitingInputRuns: number(totals?.awaitingInput),
+        awaitingApprovalRuns: number(totals?.awaitingApproval),
+        inputTokens: number(totals?.input),
+        outputTokens: number(totals?.output),
+        totalTokens: number(totals?.tokens),
+        cachedInputTokens: number(totals?.cached),
+        reasoningTokens: number(totals?.reasoning),
+        audioInputTokens: number(totals?.audioInput),
+        audioOutputTokens: number(totals?.audioOutput),
+        totalCost: money(totals?.cost),
+        currency: deps.currency,
+        runsWithUnknownPricing: number(totals?.unpriced),
+        errorRate: ratio(failedRuns, completedRuns + failedRuns + canceledRuns),
+        scoredRuns: number(scores?.scored),
+        positiveRate: numberOrNull(scores?.positive),
+        byAgent: byAgent.map((row) => ({ agentName: row.agent_name, ...sums(row) })),
+        byModel: byModel.map((row) => ({
+          modelProvider: row.model_provider,
+          modelId: row.model_id ?? '',
+          totalRuns: number(row.total),
+          inputTokens: number(row.input),
+          outputTokens: number(row.output),
+          totalTokens: number(row.tokens),
+          totalCost: money(row.cost),
+        })),
+        byVersion: byVersion.map((row) => ({
+          agentName: row.agent_name,
+          version: number(row.agent_version),
+          totalRuns: number(row.total),
+          failedRuns: number(row.failed),
+          totalTokens: number(row.tokens),
+        })),
+        byUser: byUser.map((row) => ({ userId: row.user_id ?? '', ...sums(row) })),
+        byLabel: byLabel.map((row) => ({ key: row.key, value: row.value, ...sums(row) })),
+        byErrorClass,
+      });
+    },
+
+    async timeseries(context, { query }) {
+      await mayRead(context);
+      const toMs = optionalTime(query.to) ?? deps.now();
+      const fromMs = optionalTime(query.from) ?? toMs - 24 * hourMs;
+      const bucketMs = bucketSizes[query.bucket ?? 'Hour'];
+      if (fromMs >= toMs) throw rangeProblem('from', 'must be before to');
+      const first = Math.floor(fromMs / bucketMs) * bucketMs;
+      if (Math.ceil((toMs - first) / bucketMs) > maxBuckets)
+        throw rangeProblem('from', `must leave at most ${maxBuckets} buckets before to`);
+      const { agentName, modelId, kind } = query;
+      const rows = await store.timeSeries(context.tenantId, { fromMs, toMs, bucketMs, agentName, modelId, kind });
+      const byBucket = new Map(rows.map((row) => [number(row.bucket), row]));
+      const points: TimeSeriesPoint[] = [];
+      for (let bucket = first; bucket < toMs; bucket += bucketMs) {
+        const row = byBucket.get(bucket);
+        points.push({
+          bucket: isoTime(bucket),
+          runs: number(row?.total),
+          failedRuns: number(row?.failed),
+          inputTokens: number(row?.input),
+          outputTokens: number(row?.output),
+          cost: money(row?.cost),
+          averageDurationMs: numberOrNull(row?.duration),
+        });
+      }
+      return ok(points);
+    },
+
+    async errors(context, { query }) {
+      await mayRead(context);
+      const startedAfterMs = Math.floor(deps.now() - (query.hours ?? 24) * hourMs);
+      return ok(await errorClasses(context.tenantId, { agentName: query.agentName, startedAfterMs }));
+    },
+
+    async recalculateCosts({ tenantId, principal }) {
+      const result = await deps.recalculate(tenantId);
+      await deps.audit.note({
+        tenantId,
+        actor: principal.actor,
+        action: statisticOperations.recalculateCosts.audit,
+        entity: `tenant:${tenantId}`,
+        before: null,
+        after: result,
+      });
+      return ok(result);
+    },
+  };
+};

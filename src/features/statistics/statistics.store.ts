@@ -1,0 +1,251 @@
+import { expressionBuilder, type SqlBool, sql } from 'kysely';
+import { startedLate, startedSince } from '../../db/started-after.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { Tables } from '../../db/tables.ts';
+
+export interface StatisticsFilter {
+  readonly agentName?: string | undefined;
+  readonly userId?: string | undefined;
+  /** `key:value`, split at the first colon, or a bare key for every value. */
+  readonly label?: string | undefined;
+  readonly startedAfterMs?: number | undefined;
+}
+
+export interface TimeSeriesFilter {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly bucketMs: number;
+  readonly agentName?: string | undefined;
+  readonly modelId?: string | undefined;
+  readonly kind?: string | undefined;
+}
+
+/** Databases with wide integers hand sums over as text. */
+type Sum = string | number | null;
+
+// Clusters that are shown of each error class.
+const topClusters = 3;
+
+const eb = expressionBuilder<Tables, 'runs'>();
+/** A sum as a number: databases with wide integers hand it over as text. */
+export const number = (value: unknown): number => Number(value ?? 0);
+export const numberOrNull = (value: unknown): number | null =>
+  value === null || value === undefined ? null : Number(value);
+
+const statusCount = (status: string) =>
+  eb.fn.sum<Sum>(eb.case().when('runs.status', '=', status).then(1).else(0).end());
+const all = eb.fn.countAll<string | number>();
+const failed = statusCount('Failed');
+const tokens = eb.fn.sum<Sum>('runs.total_tokens');
+const cost = eb.fn.sum<Sum>('runs.total_cost_micros');
+
+const conditions = (tenantId: string, filter: StatisticsFilter) => {
+  const { label, startedAfterMs: after } = filter;
+  const terms = [eb('runs.tenant_id', '=', tenantId), eb('runs.kind', '=', 'Agent')];
+  if (filter.agentName !== undefined) terms.push(eb('runs.agent_name', '=', filter.agentName));
+  if (filter.userId !== undefined) terms.push(eb('runs.user_id', '=', filter.userId));
+  const parts = [eb.and(terms)];
+  if (after !== undefined) parts.push(eb.or([startedSince(after)(eb), startedLate(after, tenantId)(eb)]));
+  if (label !== undefined) {
+    const colon = label.indexOf(':');
+    const labels = eb
+      .selectFrom('run_labels as l')
+      .select('l.run_id')
+      .where('l.tenant_id', '=', tenantId)
+      .where('l.key', '=', colon < 0 ? label : label.slice(0, colon))
+      .whereRef('l.run_id', '=', 'runs.id');
+    parts.push(eb.and([eb.exists(colon < 0 ? labels : labels.where('l.value', '=', label.slice(colon + 1)))]));
+  }
+  return eb.and(parts).$castTo<SqlBool>();
+};
+
+export const createStatisticsStore = (storage: Storage) => {
+  const runs = (tenantId: string, filter: StatisticsFilter) =>
+    storage.db.selectFrom('runs').where(conditions(tenantId, filter));
+
+  return {
+    async totals(tenantId: string, filter: StatisticsFilter) {
+      const [row] = await storage.scan(
+        runs(tenantId, filter).select([
+          all.as('total'),
+          statusCount('Completed').as('completed'),
+          failed.as('failed'),
+          statusCount('Canceled').as('canceled'),
+          statusCount('Running').as('running'),
+          statusCount('Queued').as('queued'),
+          statusCount('AwaitingInput').as('awaitingInput'),
+          statusCount('AwaitingApproval').as('awaitingApproval'),
+          eb.fn.sum<Sum>('runs.input_tokens').as('input'),
+          eb.fn.sum<Sum>('runs.output_tokens').as('output'),
+          tokens.as('tokens'),
+          eb.fn.sum<Sum>('runs.cached_input_tokens').as('cached'),
+          eb.fn.sum<Sum>('runs.reasoning_tokens').as('reasoning'),
+          eb.fn.sum<Sum>('runs.audio_input_tokens').as('audioInput'),
+          eb.fn.sum<Sum>('runs.audio_output_tokens').as('audioOutput'),
+          cost.as('cost'),
+          eb.fn
+            .sum<Sum>(
+              eb
+                .case()
+                .when(eb.and([eb('runs.completed_at', 'is not', null), eb('runs.total_cost_micros', 'is', null)]))
+                .then(1)
+                .else(0)
+                .end(),
+            )
+            .as('unpriced'),
+        ]),
+      );
+      return row;
+    },
+
+    async scores(tenantId: string, filter: StatisticsFilter) {
+      const [row] = await storage.scan(
+        runs(tenantId, filter)
+          .innerJoin('run_scores', (join) =>
+            join.onRef('run_scores.run_id', '=', 'runs.id').onRef('run_scores.tenant_id', '=', 'runs.tenant_id'),
+          )
+          .select((e) => [
+            e.fn.count<string | number>('run_scores.run_id').distinct().as('scored'),
+            e.fn
+              .avg<Sum>(e.case().when('run_scores.kind', '=', 'Binary').then(e.ref('run_scores.value')).end())
+              .as('positive'),
+          ]),
+      );
+      return row;
+    },
+
+    byAgent: (tenantId: string, filter: StatisticsFilter, limit: number) =>
+      storage.scan(
+        runs(tenantId, filter)
+          .select(['runs.agent_name', all.as('total'), failed.as('failed'), tokens.as('tokens'), cost.as('cost')])
+          .groupBy('runs.agent_name')
+          .orderBy('total', 'desc')
+          .orderBy('runs.agent_name')
+          .limit(limit),
+      ),
+
+    byModel: (tenantId: string, filter: StatisticsFilter, limit: number) =>
+      storage.scan(
+        runs(tenantId, filter)
+          .where('runs.model_id', 'is not', null)
+          .select(['runs.model_provider', 'runs.model_id', all.as('total'), tokens.as('tokens'), cost.as('cost')])
+          .select([eb.fn.sum<Sum>('runs.input_tokens').as('input'), eb.fn.sum<Sum>('runs.output_tokens').as('output')])
+          .groupBy(['runs.model_provider', 'runs.model_id'])
+          .orderBy('total', 'desc')
+          .orderBy('runs.model_provider')
+          .orderBy('runs.model_id')
+          .limit(limit),
+      ),
+
+    byVersion: (tenantId: string, filter: StatisticsFilter, limit: number) =>
+      storage.scan(
+        runs(tenantId, filter)
+          .where('runs.agent_version', 'is not', null)
+          .select(['runs.agent_name', 'runs.agent_version', all.as('total'), failed.as('failed'), tokens.as('tokens')])
+          .groupBy(['runs.agent_name', 'runs.agent_version'])
+          .orderBy('total', 'desc')
+          .orderBy('runs.agent_name')
+          .orderBy('runs.agent_version', 'desc')
+          .limit(limit),
+      ),
+
+    byUser: (tenantId: string, filter: StatisticsFilter, limit: number) =>
+      storage.scan(
+        runs(tenantId, filter)
+          .where('runs.user_id', 'is not', null)
+          .select(['runs.user_id', all.as('total'), failed.as('failed'), tokens.as('tokens'), cost.as('cost')])
+          .groupBy('runs.user_id')
+          .orderBy('total', 'desc')
+          .orderBy('runs.user_id')
+          .limit(limit),
+      ),
+
+    byLabel: (tenantId: string, filter: StatisticsFilter, limit: number) =>
+      storage.scan(
+        runs(tenantId, filter)
+          .innerJoin('run_labels', (join) =>
+            join.onRef('run_labels.run_id', '=', 'runs.id').onRef('run_labels.tenant_id', '=', 'runs.tenant_id'),
+          )
+          .select(['run_labels.key', 'run_labels.value', all.as('total'), failed.as('failed')])
+          .select([tokens.as('tokens'), cost.as('cost')])
+          .groupBy(['run_labels.key', 'run_labels.value'])
+          .orderBy('total', 'desc')
+          .orderBy('run_labels.key')
+          .orderBy('run_labels.value')
+          .limit(limit),
+      ),
+
+    byErrorClass: (tenantId: string, filter: StatisticsFilter) =>
+      storage.scan(
+        runs(tenantId, filter)
+          .where('runs.error_class', 'is not', null)
+          .select(['runs.error_class', all.as('total')])
+          .groupBy('runs.error_class')
+          .orderBy('total', 'desc')
+          .orderBy('runs.error_class'),
+      ),
+
+    /** The largest clusters of each class; the newest run of a cluster is its sample. */
+    errorClusters(tenantId: string, filter: StatisticsFilter) {
+      const clusters = runs(tenantId, filter)
+        .where('runs.error_class', 'is not', null)
+        .where('runs.error_fingerprint', 'is not', null)
+        .groupBy(['runs.error_class', 'runs.error_fingerprint'])
+        .select(['runs.error_class', 'runs.error_fingerprint', all.as('total')])
+        .select((e) => [e.fn.max('runs.id').as('sample_id'), e.fn.max('runs.completed_at').as('last_seen_at')]);
+      const ranked = storage.db
+        .selectFrom(clusters.as('clusters'))
+        .selectAll('clusters')
+        .select((e) =>
+          e.fn
+            .agg<unknown>('row_number')
+            .over((over) =>
+              over
+                .partitionBy('clusters.error_class')
+                .orderBy('clusters.total', 'desc')
+                .orderBy('clusters.sample_id', 'desc'),
+            )
+            .as('place'),
+        );
+      return storage.scan(
+        storage.db
+          .selectFrom(ranked.as('ranked'))
+          .innerJoin('runs as sample', (join) =>
+            join.onRef('sample.id', '=', 'ranked.sample_id').on('sample.tenant_id', '=', tenantId),
+          )
+          .where('ranked.place', '<=', topClusters)
+          .select(['ranked.error_class', 'ranked.error_fingerprint', 'ranked.total', 'ranked.sample_id'])
+          .select(['ranked.last_seen_at', 'sample.error_message'])
+          .orderBy('ranked.error_class')
+          .orderBy('ranked.place'),
+      );
+    },
+
+    timeSeries(tenantId: string, filter: TimeSeriesFilter) {
+      const started = eb.fn.coalesce('runs.started_at', 'runs.created_at');
+      const size = sql.lit(filter.bucketMs);
+      // Whole numbers on both sides, so that the division drops the rest.
+      const bucket = sql<unknown>`(${started} / ${size}) * ${size}`;
+      let query = storage.db
+        .selectFrom('runs')
+        .where('runs.tenant_id', '=', tenantId)
+        .where((e) => e.or([startedSince(filter.fromMs - 1)(e), startedLate(filter.fromMs - 1, tenantId)(e)]))
+        .where(started, '<', filter.toMs);
+      if (filter.agentName !== undefined) query = query.where('runs.agent_name', '=', filter.agentName);
+      if (filter.modelId !== undefined) query = query.where('runs.model_id', '=', filter.modelId);
+      if (filter.kind !== undefined) query = query.where('runs.kind', '=', filter.kind);
+      return storage.scan(
+        query
+          .select([bucket.as('bucket'), all.as('total'), failed.as('failed'), cost.as('cost')])
+          .select([
+            eb.fn.sum<Sum>('runs.input_tokens').as('input'),
+            eb.fn.sum<Sum>('runs.output_tokens').as('output'),
+            eb.fn.avg<Sum>(eb('runs.completed_at', '-', eb.ref('runs.started_at'))).as('duration'),
+          ])
+          .groupBy(bucket),
+      );
+    },
+  };
+};
+
+export type StatisticsStore = ReturnType<typeof createStatisticsStore>;

@@ -1,0 +1,27 @@
+import type { Storage } from '../../db/storage.ts';
+
+/** How the recorded calls of each tool went. */
+export const createToolUsageStore = (storage: Storage) => ({
+  /** Most called first, at most `limit`; calls that settled, counted from a moment on when one is given. */
+  byTool(tenantId: string, settledAfterMs: number | null, limit: number) {
+    const { db } = storage;
+    let calls = db.selectFrom('tool_invocations').where('tenant_id', '=', tenantId).where('state', '=', 'Settled');
+    if (settledAfterMs !== null) calls = calls.where('created_at', '>', settledAfterMs);
+    return storage.scan(
+      calls
+        .select((eb) => [
+          'tool_name',
+          eb.fn.countAll<string | number>().as('total'),
+          eb.fn.sum<string | number>('succeeded').as('succeeded'),
+          eb.fn.avg<string | number | null>('duration_ms').as('duration'),
+          eb.fn.max('created_at').as('last'),
+        ])
+        .groupBy('tool_name')
+        .orderBy('total', 'desc')
+        .orderBy('tool_name')
+        .limit(limit),
+    );
+  },
+});
+
+export type ToolUsageStore = ReturnType<typeof createToolUsageStore>;
