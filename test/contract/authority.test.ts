@@ -13,6 +13,7 @@ const nothing: Readonly<Record<string, string>> = {
   name: 'nobody',
   runId: newId(),
   sessionId: 'nothing',
+  scoreId: newId(),
   id: newId(),
   a: '1',
   b: '2',
@@ -24,6 +25,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   'agents.rollback': { version: 1 },
   'agents.estimate': { message: 'Hello' },
   'runs.start': { message: 'Hello', stream: false },
+  'scores.save': { kind: 'Binary', value: 1 },
   'sessions.branch': {},
   'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },
 };
@@ -32,6 +34,12 @@ const bodies: Readonly<Record<string, unknown>> = {
 const bodyFor = (id: string, params: Readonly<Record<string, string>>): unknown =>
   id === 'agents.save' ? { name: params['name'], model: { provider: 'demo', model: 'demo-1' } } : bodies[id];
 
+/** Two runs go by the names that two versions have elsewhere. */
+const comparedRuns = (params: Readonly<Record<string, string>> = {}): Record<string, string> => {
+  const runId = params['runId'] ?? nothing['runId'] ?? '';
+  return { a: runId, b: runId };
+};
+
 const call = (
   url: string,
   entry: OperationEntry,
@@ -39,7 +47,7 @@ const call = (
   overrides: { body?: string; params?: Record<string, string> } = {},
 ) => {
   const { operation } = entry;
-  const params = { ...nothing, ...overrides.params };
+  const params = { ...nothing, ...(entry.id === 'runs.compare' ? comparedRuns(overrides.params) : overrides.params) };
   const path = operation.path.replace(/\{(\w+)\}/g, (_braces, name: string) => params[name] ?? '');
   const body = overrides.body ?? (operation.body === undefined ? undefined : JSON.stringify(bodyFor(entry.id, params)));
   return fetch(url + path, {

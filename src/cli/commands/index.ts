@@ -14,6 +14,7 @@ import { registerRunsCompare } from './runs-compare.command.ts';
 import { registerRunsTail } from './runs-tail.command.ts';
 import { registerRunsTree } from './runs-tree.command.ts';
 import { registerServe } from './serve.command.ts';
+import { registerSessionsGet } from './sessions-get.command.ts';
 import { registerVersion } from './version.command.ts';
 
 export const OPERATE_HEADING = 'Look after it:';
@@ -32,6 +33,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerRunsTail(runs, host);
   registerRunsTree(runs, host);
   registerRunsCompare(runs, host);
+  registerSessionsGet(commandGroup(program, 'sessions', groupDescriptions['sessions'] ?? ''), host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
   program.commandsGroup(OPERATE_HEADING);
   registerDoctor(host);

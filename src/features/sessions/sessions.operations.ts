@@ -27,6 +27,7 @@ export const sessionOperations = defineOperations({
     params: SessionId,
     responses: { 200: SessionDetailResponse },
     errors: ['session-not-found'],
+    cli: { handWritten: true },
   },
   remove: {
     ...write,

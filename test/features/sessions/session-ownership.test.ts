@@ -201,6 +201,10 @@ forEachTransport(
         () => ben.client.runs.tree({ params }),
         () => ben.client.runs.tools({ params }),
         () => ben.client.runs.cancel({ params }),
+        () => ben.client.runs.input({ params }),
+        () => ben.client.scores.list({ params }),
+        () => ben.client.scores.save({ params, body: { kind: 'Binary', value: 1 } }),
+        () => ben.client.runs.compare({ params: { a: runId, b: runId } }),
         () => readEvents(ben.client, runId),
       ]) {
         const problem = await refusal(call());
