@@ -1,5 +1,6 @@
 import type { Migration } from '../src/db/migrate.ts';
 import { initial } from './0001-initial.ts';
+import { runSteps } from './0002-run-steps.ts';
 import { responseCache } from './0003-response-cache.ts';
 import { audit } from './0004-audit.ts';
 import { sessions } from './0007-sessions.ts';
@@ -8,6 +9,7 @@ import { runReading } from './0011-run-reading.ts';
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
 export const migrations: readonly Migration[] = [
   { ...initial, checksum: 'de2f9d849ff5220f' },
+  { ...runSteps, checksum: '794f7312e9aceb5c' },
   { ...responseCache, checksum: '4bde923152c548e0' },
   { ...audit, checksum: '66b75e36feab383e' },
   { ...sessions, checksum: '0bf409b924648083' },

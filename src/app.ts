@@ -146,7 +146,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       newId,
     });
     const worker = createJobWorker(
-      { queue: jobs, handlers: runs.jobHandlers, now, log },
+      { queue: jobs, handlers: runs.jobHandlers, lost: runs.lostJob, now, log },
       {
         owner: `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`,
         maxConcurrentJobs: Service.Scheduling.MaxConcurrentJobs,
@@ -251,6 +251,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       health: platform.health,
       started(url) {
         opened.ownership?.announce(url);
+        if (ready) runs.started();
         if (works && ready) worker.start();
       },
       drain,

@@ -88,6 +88,19 @@ export interface RunInputRow {
   messages: string;
 }
 
+/** One step of a turn that is not finished; see engine/turn-steps. */
+export interface RunStepRow {
+  run_id: string;
+  sequence: number;
+  content: string;
+}
+
+/** The last sign of life of a run, where instances look after each other's runs. */
+export interface RunHeartbeatRow {
+  run_id: string;
+  beat_at: number;
+}
+
 /** One label of a run, for the list's filter. */
 export interface RunLabelRow {
   tenant_id: string;
@@ -123,7 +136,7 @@ export interface ToolInvocationRow {
   source: string | null;
   effect: string;
   idempotency_key: string;
-  /** Pending until the outcome is known; a Pending row of a closed run is a call whose fate is unknown. */
+  /** Pending until the outcome is known, then Settled; Unknown when the attempt ended before that. */
   state: string;
   arguments: string | null;
   result: string | null;
@@ -261,6 +274,8 @@ export interface Tables {
   runs: RunRow;
   run_events: RunEventRow;
   run_inputs: RunInputRow;
+  run_steps: RunStepRow;
+  run_heartbeats: RunHeartbeatRow;
   run_labels: RunLabelRow;
   run_scores: RunScoreRow;
   tool_invocations: ToolInvocationRow;
@@ -283,6 +298,8 @@ export const tableNames = [
   'runs',
   'run_events',
   'run_inputs',
+  'run_steps',
+  'run_heartbeats',
   'run_labels',
   'run_scores',
   'tool_invocations',

@@ -8,6 +8,7 @@ import type { SessionTurn } from './run-journal.ts';
 import type { RunLog } from './run-log.ts';
 import type { TreeBudget } from './tree-budget.ts';
 import { earlierModelCalls, type TurnResume } from './turn-resume.ts';
+import type { TurnSteps } from './turn-steps.ts';
 import { addUsage, noUsage } from './usage.ts';
 
 export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'RolledBack' | 'ParentCanceled';
@@ -47,13 +48,16 @@ export interface RunPlan {
 
 export type StopReason =
   | { readonly kind: 'cancel'; readonly cause: CancelCause; readonly by: string | null }
-  | { readonly kind: 'fail'; readonly failure: RunFailure };
+  | { readonly kind: 'fail'; readonly failure: RunFailure }
+  /** Another worker has the run's job: nothing more is written of this attempt. */
+  | { readonly kind: 'lost' };
 
 export type FinishReason = 'Stop' | 'Length' | 'ToolCalls' | 'ContentFilter' | 'Iterations';
 
 /** How a run ended, as its caller gets it. */
 export interface RunOutcome {
-  readonly status: 'Completed' | 'Failed' | 'Canceled';
+  /** Queued: the attempt failed and another one follows. */
+  readonly status: 'Completed' | 'Failed' | 'Canceled' | 'Queued';
   readonly output: string | null;
   readonly finishReason: FinishReason | null;
   readonly usage: ModelUsage | null;
@@ -84,15 +88,18 @@ export class ActiveRun {
   session: SessionTurn | null;
   modelCalls = 0;
   settledTools = 0;
+  /** Null: nobody will go on with this turn, so nothing is stored of it until it ends. */
+  readonly steps: TurnSteps | null;
   done: Promise<RunOutcome>;
   finish: (outcome: RunOutcome) => void = () => undefined;
   readonly #controller = new AbortController();
   #stopReason: StopReason | null = null;
 
-  constructor(plan: RunPlan, log: RunLog, budget: TreeBudget, now: number) {
+  constructor(plan: RunPlan, log: RunLog, budget: TreeBudget, steps: TurnSteps | null, now: number) {
     this.plan = plan;
     this.log = log;
     this.budget = budget;
+    this.steps = steps;
     this.startedAt = now;
     this.target = plan.agent.model;
     this.session = plan.session;

@@ -41,6 +41,13 @@ const assistantMessage = (run: ActiveRun, turn: ModelTurn, now: number): ChatMes
   contents: turn.contents,
 });
 
+/** Stores the newest message of the turn with the events of the moment. A lost record is logged by the log itself. */
+const keepMessage = (run: ActiveRun, calls: readonly OpenCall[]): void => {
+  const message = run.messages.at(-1);
+  if (run.steps === null || message === undefined) return;
+  run.log.write([run.steps.message(message, calls, run.usage, run.cost)]).catch(() => undefined);
+};
+
 const toolMessage = (run: ActiveRun, ports: EnginePorts, contents: readonly ContentPart[]): ChatMessage => ({
   messageId: ports.newId(),
   role: 'Tool',
@@ -72,7 +79,10 @@ export const agentLoop = async (
   };
   const open = plan.resume?.calls ?? [];
   if (open.length > 0) await answer(open);
-  if (next !== null) run.messages.push(next);
+  if (next !== null) {
+    run.messages.push(next);
+    keepMessage(run, []);
+  }
   for (let round = run.modelCalls; ; round += 1) {
     const withTools = round < ports.settings.maxIterations;
     const turn = await modelTurn(run, ports, toPrompt(instructions, [...history, ...run.messages]), withTools);
@@ -86,6 +96,8 @@ export const agentLoop = async (
         );
       return { output: turn.text, finishReason: withTools ? turn.finish.finishReason : 'Iterations' };
     }
-    await answer(openCalls(run, turn.toolCalls));
+    const calls = openCalls(run, turn.toolCalls);
+    keepMessage(run, calls);
+    await answer(calls);
   }
 };

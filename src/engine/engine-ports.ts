@@ -1,9 +1,11 @@
 import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
+import type { RunPlan } from './active-run.ts';
 import type { AgentSource } from './compiled-agent.ts';
 import type { PayloadSettings } from './payload.ts';
 import type { PriceList } from './pricing.ts';
 import type { ResponseCache } from './response-cache.ts';
+import type { RunFailure } from './run-failure.ts';
 import type { RunJournal } from './run-journal.ts';
 import type { ToolCallDeps } from './tools/tool-call.ts';
 import type { TreeLimits } from './tree-budget.ts';
@@ -29,8 +31,20 @@ export interface EngineSettings {
   readonly maxIterations: number;
   /** Tool errors in a row that are tolerated. */
   readonly maxConsecutiveToolErrors: number;
+  /** Which runs store their turn step by step: those that may be continued, those that may be retried. */
+  readonly steps: { readonly continuation: boolean; readonly retries: boolean };
   readonly childDeadlineMs: number | null;
   readonly waitTimeoutMs: number | null;
+}
+
+/** What becomes of a run that its process cannot finish. */
+export interface UnfinishedRuns {
+  /** Writes that put the run back in line for another attempt; null when this was its last. */
+  requeue(plan: RunPlan, failure: RunFailure): readonly Statement[] | null;
+  /** Writes that have the turn of a closed run continued by another run; none when it is not. */
+  continuation(plan: RunPlan, failure: RunFailure): readonly Statement[];
+  /** The principal as it is stored with a turn. */
+  packPrincipal(plan: RunPlan): unknown;
 }
 
 /** Everything the engine needs of the outside. */
@@ -41,6 +55,7 @@ export interface EnginePorts {
   readonly responses: ResponseCache;
   readonly tools: ToolCallDeps;
   readonly settings: EngineSettings;
+  readonly unfinished: UnfinishedRuns;
   readonly log: EngineLog;
   enqueue(unit: LazyUnit): void;
   /** Writes one unit once the store takes it again. */

@@ -12,6 +12,7 @@ import { RunFailure, storedError, toRunFailure } from './run-failure.ts';
 import type { OpenedRun } from './run-journal.ts';
 import { RunLog } from './run-log.ts';
 import { TreeBudget } from './tree-budget.ts';
+import { abandonRun, logFailure, requeueRun, startSteps, stepsFor } from './unfinished-run.ts';
 import { reportedUsage } from './usage.ts';
 
 /** Runs that execute in this process. */
@@ -100,7 +101,7 @@ const canceledEnding = (reason: Extract<StopReason, { kind: 'cancel' }>): Ending
 const endingOf = (run: ActiveRun, error: unknown): Ending => {
   const reason = run.stopReason;
   if (reason?.kind === 'cancel') return canceledEnding(reason);
-  return { status: 'Failed', failure: reason === null ? toRunFailure(error) : reason.failure };
+  return { status: 'Failed', failure: reason?.kind === 'fail' ? reason.failure : toRunFailure(error) };
 };
 
 /** What the session keeps of a canceled turn: the partial answer, marked. */
@@ -169,18 +170,6 @@ const terminalEvent = (
   return ['run.failed', { error: storedError(ending.failure), usage, cost, durationMs }];
 };
 
-const logFailure = (run: ActiveRun, ports: EnginePorts, failure: RunFailure): void => {
-  const fields = {
-    runId: run.id,
-    requestId: run.plan.requestId,
-    tenantId: run.plan.tenantId,
-    type: failure.type,
-    error: failure.cause,
-  };
-  if (failure.errorClass === 'Unknown') ports.log.error(fields, 'A run failed because of an internal error');
-  else ports.log.info(fields, 'A run failed');
-};
-
 /** What tells a streaming caller of the failure, outside the log. */
 const errorFrame = ({ type, message }: RunFailure): Frame => ({
   event: 'error',
@@ -196,11 +185,16 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   const failure = ending.status === 'Completed' ? null : ending.failure;
   if (ending.status === 'Failed') logFailure(run, ports, ending.failure);
   const error = failure === null ? null : storedError(failure);
+  const continued =
+    ending.status === 'Failed' && run.steps !== null ? ports.unfinished.continuation(run.plan, ending.failure) : [];
+  // A turn that somebody goes on with keeps its steps until then.
+  const drops = run.steps !== null && continued.length === 0 ? [ports.journal.stepsDropped(run.id)] : [];
+  const ledger = run.steps === null ? [] : [ports.journal.toolsUnknown(run.id)];
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
     kept: sessionStatements(run, ports, ending),
-    recorded: (eventCount) =>
-      ports.journal.closed({
+    recorded: (eventCount) => [
+      ...ports.journal.closed({
         id: run.id,
         tenantId: run.plan.tenantId,
         status: ending.status,
@@ -213,6 +207,10 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
         error,
         eventCount,
       }),
+      ...ledger,
+      ...drops,
+      ...continued,
+    ],
   });
   if (result === 'conflict') {
     const conflict = new RunFailure(
@@ -270,16 +268,22 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     // A further attempt has its input in the store already.
     const row = opened(run, ports, 'Running', resume !== null && run.plan.attempt > 1 ? null : input);
     appendStart(run);
+    const steps = startSteps(run, ports, resume, input);
     // A lost record never blocks an answer: the failure is logged by the log itself.
-    await run.log.write(exists ? ports.journal.begun(row) : ports.journal.opened(row)).catch((error: unknown) => {
-      // The queued row was closed by a cancel in the moment before.
-      if (error instanceof ConditionFailedError) run.stop({ kind: 'cancel', cause: 'Requested', by: null });
-    });
+    await run.log
+      .write([...(exists ? ports.journal.begun(row) : ports.journal.opened(row)), ...steps])
+      .catch((error: unknown) => {
+        // The queued row was closed by a cancel in the moment before.
+        if (error instanceof ConditionFailedError) run.stop({ kind: 'cancel', cause: 'Requested', by: null });
+      });
     run.signal.throwIfAborted();
     const result = await agentLoop(run, ports, children, resume === null ? null : message);
     return await closeRun(run, ports, { status: 'Completed', result });
   } catch (error) {
-    return closeRun(run, ports, endingOf(run, error));
+    if (run.stopReason?.kind === 'lost') return abandonRun(run, ports);
+    const ending = endingOf(run, error);
+    const requeued = ending.status === 'Failed' ? await requeueRun(run, ports, ending.failure) : null;
+    return requeued ?? closeRun(run, ports, ending);
   } finally {
     if (timer !== null) clearTimeout(timer);
   }
@@ -317,7 +321,7 @@ export const createRunEngine = (ports: EnginePorts): RunEngine => {
 
   const start = (plan: RunPlan): ActiveRun => {
     const budget = plan.parent === null ? new TreeBudget(ports.settings.tree, ports.now) : plan.parent.budget;
-    const run = new ActiveRun(plan, logFor(plan), budget, ports.now());
+    const run = new ActiveRun(plan, logFor(plan), budget, stepsFor(plan, ports), ports.now());
     runs.set(run.id, run);
     if (stopped) run.stop({ kind: 'fail', failure: shutdownFailure() });
     void execute(run, ports, children).then((outcome) => {

@@ -83,6 +83,10 @@ export interface RunJournal {
   toolSettled(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
   /** A call that ended before it was made: one row, settled from the start. */
   toolRefused(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
+  /** Calls of the run that have not settled: nobody knows what became of them. */
+  toolsUnknown(runId: string): Statement;
+  step(runId: string, sequence: number, content: string): Statement;
+  stepsDropped(runId: string): Statement;
 }
 
 /** The session side of one turn, made by the sessions feature when it takes the lock. */

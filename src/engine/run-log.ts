@@ -190,6 +190,34 @@ export class RunLog implements LazyUnit {
     });
   }
 
+  /**
+   * Ends this log without a terminal event, for another attempt to go on with: what was appended and the statements, in
+   * one unit. False: the store did not take it, and the log waits for its `close`.
+   */
+  async suspend(statements: readonly Statement[]): Promise<boolean> {
+    this.#releaseHeld();
+    const written = this.write(statements);
+    this.#closed = true;
+    try {
+      await written;
+    } catch {
+      // Reported when the unit failed; the run ends as one whose recording has ended.
+      this.#closed = false;
+      return false;
+    }
+    this.#finish();
+    return true;
+  }
+
+  /** Ends this log at once: nothing more is stored or delivered, because somebody else writes it now. */
+  abandon(): void {
+    this.#closed = true;
+    this.#recording = false;
+    this.#events = [];
+    this.#statements = [];
+    this.#finish();
+  }
+
   collect(): readonly Statement[] {
     this.#scheduled = false;
     const events = this.#events;
@@ -293,14 +321,18 @@ export class RunLog implements LazyUnit {
 
   /** `lost`: the last events, where the store did not take the end of the run. */
   #end(closing: Closing, lost: readonly LoggedEvent[] | null): void {
-    this.#ended = true;
     const late = lost === null ? [] : this.#lastWords(closing, lost);
     if (late.length > 0) this.#ports.closeLater(late);
+    this.#finish();
+    closing.resolve('closed');
+  }
+
+  #finish(): void {
+    this.#ended = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     const ends = [...this.#listeners.values()];
     this.#listeners.clear();
     for (const end of ends) end();
-    closing.resolve('closed');
   }
 
   #deliver(events: readonly LoggedEvent[], notice: Frame | null): void {

@@ -9,7 +9,7 @@ import type { ToolCallEntry, ToolCallSettlement } from './run-journal.ts';
 import { executeTool } from './tools/execute.ts';
 import type { RegisteredTool } from './tools/registry.ts';
 import { isToolFailure, type ToolOutcome } from './tools/tool-call.ts';
-import { normalizedArguments, type OpenCall } from './turn-resume.ts';
+import { normalizedArguments, type OpenCall, type ToolResultPart } from './turn-resume.ts';
 
 /** Failed calls in a row; kept over the turns of a run. */
 export interface ErrorStreak {
@@ -176,25 +176,27 @@ const runCall = async (
       errorClass: error.name,
     };
   });
+  const succeeded = outcome.status === 'succeeded';
+  const part: ToolResultPart = {
+    type: 'ToolResult',
+    toolCallId: call.toolCallId,
+    toolName: call.toolName,
+    result: succeeded ? outcome.text : null,
+    errorMessage: succeeded ? null : outcome.text,
+  };
+  // The process gave the call up, not the run: what became of it outside is unknown, and whoever goes on decides.
+  if (outcome.status === 'canceled' && run.steps !== null && run.stopReason?.kind !== 'cancel')
+    return { outcome, part };
   announceSettled(run, ports, call, outcome);
   const settlement = settlementOf(run, ports, outcome);
   const statements =
     entry === null
       ? journal.toolRefused(entryFor(outcome.arguments), settlement)
       : journal.toolSettled(entry, settlement);
+  const step = run.steps === null ? [] : [run.steps.result(key, part)];
   // Not awaited: it is committed with the frames above, before any of them is delivered.
-  run.log.write(statements).catch((error: unknown) => writeFailed(run, ports, error));
-  const succeeded = outcome.status === 'succeeded';
-  return {
-    outcome,
-    part: {
-      type: 'ToolResult',
-      toolCallId: call.toolCallId,
-      toolName: call.toolName,
-      result: succeeded ? outcome.text : null,
-      errorMessage: succeeded ? null : outcome.text,
-    },
-  };
+  run.log.write([...statements, ...step]).catch((error: unknown) => writeFailed(run, ports, error));
+  return { outcome, part };
 };
 
 const countStreak = (streak: ErrorStreak, outcome: ToolOutcome, call: ModelToolCall, ports: EnginePorts): void => {

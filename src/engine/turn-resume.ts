@@ -33,6 +33,8 @@ export interface EarlierAttempts {
   readonly usage: ModelUsage;
   readonly cost: CostMicros | null;
   readonly settledTools: number;
+  /** Rows that the turn's stored steps have. */
+  readonly storedSteps: number;
 }
 
 /** Equal texts for equal arguments. */

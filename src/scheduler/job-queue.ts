@@ -18,7 +18,7 @@ export interface LaneChoice {
 
 /** What a worker needs of the store. Times are epoch milliseconds; writes of a lost lease change nothing. */
 export interface JobQueue {
-  /** Takes due jobs atomically, oldest first. */
+  /** Takes due jobs atomically, oldest first, then those of others whose lease lapsed and that have attempts left. */
   claim(
     owner: string,
     now: number,
@@ -27,10 +27,14 @@ export interface JobQueue {
     lanes: LaneChoice,
   ): Promise<readonly QueuedJob[]>;
   /** Extends the leases and returns the jobs that are still held. */
+  /** Ends the jobs whose lease lapsed in their last attempt, as `lease-expired`; returns them. */
+  expire(owner: string, now: number): Promise<readonly QueuedJob[]>;
   renew(owner: string, ids: readonly string[], leaseUntil: number): Promise<readonly string[]>;
   begin(owner: string, id: string): Promise<void>;
   complete(owner: string, id: string, now: number): Promise<void>;
   fail(owner: string, id: string, now: number, code: string, message: string): Promise<void>;
+  /** Gives back a job whose attempt failed, for another one later. */
+  retry(owner: string, id: string, scheduledFor: number): Promise<void>;
   cancel(owner: string, id: string, now: number): Promise<void>;
   /** Gives back a job whose work has not begun: the attempt does not count. */
   release(owner: string, id: string): Promise<void>;
@@ -41,7 +45,25 @@ export type JobResult =
   | { readonly status: 'Canceled' }
   /** Not begun, because the process ends; another one takes it. */
   | { readonly status: 'Released' }
-  | { readonly status: 'Failed'; readonly code: string; readonly message: string };
+  /** The handler has put the job back in line itself. */
+  | { readonly status: 'Requeued' }
+  | {
+      readonly status: 'Failed';
+      readonly code: string;
+      readonly message: string;
+      /** No further attempt, whatever is left. */
+      readonly final?: boolean;
+      /** Until the next attempt; default: doubling from 10 s. */
+      readonly retryAfterMs?: number;
+    };
+
+/** Why a handler's signal is aborted: another worker has the job. */
+export class LeaseLostError extends Error {
+  constructor() {
+    super('The lease of the job was lost.');
+    this.name = 'LeaseLostError';
+  }
+}
 
 /** Runs one attempt. A rejection counts as a failed attempt with an internal error. */
 export type JobHandler = (job: QueuedJob, signal: AbortSignal) => Promise<JobResult>;

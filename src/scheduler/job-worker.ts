@@ -1,4 +1,5 @@
-import type { JobHandler, JobQueue, JobResult, QueuedJob } from './job-queue.ts';
+import { type JobHandler, type JobQueue, type JobResult, LeaseLostError, type QueuedJob } from './job-queue.ts';
+import { retryDelayMs } from './retry-delay.ts';
 
 export interface JobWorkerOptions {
   readonly owner: string;
@@ -24,6 +25,8 @@ export interface JobWorker {
 interface WorkerPorts {
   readonly queue: JobQueue;
   readonly handlers: Readonly<Record<string, JobHandler>>;
+  /** Called for a job whose last attempt was lost, after it has failed as `lease-expired`. */
+  readonly lost?: (job: QueuedJob) => Promise<void>;
   readonly now: () => number;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
 }
@@ -44,11 +47,18 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
       .filter(([lane, limit]) => [...running.values()].filter((entry) => entry.job.lane === lane).length >= limit)
       .map(([lane]) => lane);
 
-  const settle = (job: QueuedJob, result: JobResult): Promise<void> => {
+  const fail = (job: QueuedJob, result: Extract<JobResult, { status: 'Failed' }>): Promise<void> => {
+    if (result.final === true || job.attempt >= job.maxAttempts)
+      return queue.fail(options.owner, job.id, now(), result.code, result.message);
+    return queue.retry(options.owner, job.id, now() + (result.retryAfterMs ?? retryDelayMs(job.attempt)));
+  };
+
+  const settle = async (job: QueuedJob, result: JobResult): Promise<void> => {
+    if (result.status === 'Requeued') return;
     if (result.status === 'Completed') return queue.complete(options.owner, job.id, now());
     if (result.status === 'Canceled') return queue.cancel(options.owner, job.id, now());
     if (result.status === 'Released') return queue.release(options.owner, job.id);
-    return queue.fail(options.owner, job.id, now(), result.code, result.message);
+    return fail(job, result);
   };
 
   const execute = async (job: QueuedJob, signal: AbortSignal): Promise<void> => {
@@ -63,8 +73,8 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
       await settle(job, await handler(job, signal));
     } catch (error) {
       log.error({ jobId: job.id, tenantId: job.tenantId, error }, 'A job failed because of an internal error');
-      await queue
-        .fail(options.owner, job.id, now(), 'internal', 'The job failed because of an internal error.')
+      const message = 'The job failed because of an internal error.';
+      await fail(job, { status: 'Failed', code: 'internal', message })
         // The store is what failed; the next start finds the lease and closes the job.
         .catch(() => undefined);
     }
@@ -111,9 +121,18 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
       });
   }
 
+  /** Jobs that nobody will take again, because their last attempt was lost. */
+  const expireLost = async (): Promise<void> => {
+    if (!takes) return;
+    for (const job of await queue.expire(options.owner, now())) {
+      log.error({ jobId: job.id, tenantId: job.tenantId }, 'The last attempt of a job was lost');
+      await ports.lost?.(job);
+    }
+  };
+
   const renewLeases = async (): Promise<void> => {
     const held = new Set(await queue.renew(options.owner, [...running.keys()], now() + options.leaseDurationMs));
-    for (const [id, entry] of running) if (!held.has(id)) entry.controller.abort();
+    for (const [id, entry] of running) if (!held.has(id)) entry.controller.abort(new LeaseLostError());
   };
 
   const stop = (): void => {
@@ -127,7 +146,10 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     },
     start() {
       takes = true;
-      poll = setInterval(wake, options.pollIntervalMs);
+      poll = setInterval(() => {
+        wake();
+        expireLost().catch((error: unknown) => log.error({ error }, 'Lost jobs could not be looked for'));
+      }, options.pollIntervalMs);
       poll.unref();
       renewal = setInterval(() => {
         renewLeases().catch((error: unknown) => log.error({ error }, 'Job leases could not be renewed'));

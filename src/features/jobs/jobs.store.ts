@@ -1,4 +1,4 @@
-import { insertStatement, type Statement } from '../../db/statement.ts';
+import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { JobRow } from '../../db/tables.ts';
 import type { JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
@@ -18,6 +18,10 @@ export interface JobStore extends JobQueue {
   queued(job: NewJob): Statement;
   /** Cancels a job that no worker has; fails its unit otherwise. */
   canceledPending(id: string, now: number): Statement;
+  /** Puts a job back in line from this attempt; without effect when another one has begun. */
+  retried(id: string, attempt: number, scheduledFor: number): Statement;
+  /** Ends a job whose attempt was lost; without effect when another one has begun. */
+  lost(id: string, attempt: number, now: number): Statement;
   get(id: string): Promise<JobRow | undefined>;
   /** Jobs that a dead owner held. */
   leased(): Promise<readonly JobRow[]>;
@@ -53,6 +57,34 @@ export const createJobStore = (storage: Storage): JobStore => {
     .where('id', '=', '')
     .where('status', '=', 'Pending')
     .compile();
+  const retry = updateStatement(
+    storage.db,
+    'jobs',
+    ['status', 'scheduled_for', 'lease_owner', 'lease_until'],
+    ['id', 'attempt'],
+  );
+  const lose = updateStatement(
+    storage.db,
+    'jobs',
+    ['status', 'completed_at', 'error_code', 'error_message', 'payload', 'lease_owner', 'lease_until'],
+    ['id', 'attempt'],
+  );
+  const noLease = { lease_owner: null, lease_until: null } as const;
+  const expiredLease = {
+    status: 'Failed',
+    error_code: 'lease-expired',
+    error_message: 'The process that worked on the job ended before the job did.',
+    payload: null,
+    ...noLease,
+  } as const;
+  /** Jobs that others hold and have not renewed in time. */
+  const lapsed = (db: Storage['db'], owner: string, now: number) =>
+    db
+      .selectFrom('jobs')
+      .selectAll()
+      .where('status', 'in', ['Leased', 'Running'])
+      .where('lease_until', '<', now)
+      .where('lease_owner', '!=', owner);
   const end = (id: string, owner: string, values: Partial<JobRow>) =>
     storage.db
       .updateTable('jobs')
@@ -80,21 +112,29 @@ export const createJobStore = (storage: Storage): JobStore => {
       parameters: ['Canceled', now, null, id, 'Pending'],
       mustChange: true,
     }),
+    retried: (id, attempt, scheduledFor) =>
+      retry({ status: 'Pending', scheduled_for: scheduledFor, ...noLease }, { id, attempt }),
+    lost: (id, attempt, now) => lose({ ...expiredLease, completed_at: now }, { id, attempt }),
     get: (id) => storage.db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst(),
     claim: (owner, now, leaseUntil, limit, lanes) =>
       storage.transaction(async (db) => {
         if (limit <= 0) return [];
-        let query = db
-          .selectFrom('jobs')
-          .selectAll()
+        const inLanes = (query: typeof all) => {
+          const own = lanes.only === null ? query : query.where('lane', 'in', lanes.only);
+          return lanes.full.length === 0 ? own : own.where('lane', 'not in', lanes.full);
+        };
+        const all = db.selectFrom('jobs').selectAll();
+        const due = await inLanes(all)
           .where('status', '=', 'Pending')
           .where('scheduled_for', '<=', now)
           .orderBy('scheduled_for')
           .orderBy('id')
-          .limit(limit);
-        if (lanes.only !== null) query = query.where('lane', 'in', lanes.only);
-        if (lanes.full.length > 0) query = query.where('lane', 'not in', lanes.full);
-        const rows = await query.execute();
+          .limit(limit)
+          .execute();
+        const again = inLanes(lapsed(db, owner, now))
+          .whereRef('attempt', '<', 'max_attempts')
+          .orderBy('id');
+        const rows = due.length < limit ? [...due, ...(await again.limit(limit - due.length).execute())] : due;
         for (const row of rows)
           await db
             .updateTable('jobs')
@@ -109,6 +149,14 @@ export const createJobStore = (storage: Storage): JobStore => {
             .execute();
         return rows.map((row) => toJob({ ...row, attempt: row.attempt + 1 }));
       }),
+    async expire(owner, now) {
+      const rows = await lapsed(storage.db, owner, now).whereRef('attempt', '>=', 'max_attempts').execute();
+      if (rows.length > 0)
+        await storage.write(
+          rows.map((row) => lose({ ...expiredLease, completed_at: now }, { id: row.id, attempt: row.attempt })),
+        );
+      return rows.map(toJob);
+    },
     async renew(owner, ids, leaseUntil) {
       if (ids.length === 0) return [];
       await storage.db
@@ -144,6 +192,9 @@ export const createJobStore = (storage: Storage): JobStore => {
         error_message: message,
         payload: null,
       });
+    },
+    async retry(owner, id, scheduledFor) {
+      await end(id, owner, { status: 'Pending', scheduled_for: scheduledFor });
     },
     async cancel(owner, id, now) {
       await end(id, owner, { status: 'Canceled', completed_at: now, payload: null });

@@ -9,21 +9,25 @@ import { createPriceList } from '../../engine/pricing.ts';
 import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
-import type { JobHandler } from '../../scheduler/job-queue.ts';
+import type { JobHandler, QueuedJob } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type CostRecalculation, createCostRecalculation } from './cost-recalculation.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
+import { packPrincipal } from './packed-principal.ts';
 import type { Preflight } from './preflight.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess, type RunAccess } from './run-access.ts';
 import { createDetachedRuns } from './run-detached.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
-import { agentRunKey, createRunQueue } from './run-queue.ts';
+import { createLostRuns } from './run-lost.ts';
+import { createRunQueue, type RunQueue } from './run-queue.ts';
 import { runReading } from './run-reading.service.ts';
+import { createRunReconciliation, type RunReconciliation } from './run-reconciliation.ts';
 import { type RecoveryReport, recoverRuns } from './run-recovery.ts';
 import { createRunStart } from './run-start.service.ts';
+import { createTurnStore } from './run-turns.store.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { RunComparisonSide } from './runs.schema.ts';
 import { runService } from './runs.service.ts';
@@ -56,6 +60,10 @@ export interface RunsFeature {
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
   /** Closes what a dead owner of the store left open; before the first request. */
   recover(): Promise<RecoveryReport>;
+  /** Ends the run of a job whose last attempt was lost. */
+  lostJob(job: QueuedJob): Promise<void>;
+  /** Looks after runs of other processes from now on, where that is switched on. */
+  started(): void;
   close(): void;
 }
 
@@ -79,6 +87,7 @@ const engineSettings = ({ Service }: Config): EngineSettings => {
     },
     maxIterations: tools.MaxIterations,
     maxConsecutiveToolErrors: tools.MaxConsecutiveErrors,
+    steps: { continuation: Service.RunContinuation.Enabled, retries: Service.AsyncRun.MaxAttempts > 1 },
     childDeadlineMs: graph.ChildDeadline,
     waitTimeoutMs: graph.WaitTimeout,
   };
@@ -95,6 +104,22 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const access = createRunAccess(store, deps.authorization, owners);
   const recordingEnabled = settings.recording.enabled;
   const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, now });
+  const turns = createTurnStore(storage);
+  const lost = createLostRuns({
+    storage,
+    store,
+    turns,
+    jobs,
+    detached,
+    journal,
+    settings: {
+      continues: Service.RunContinuation.Enabled && Service.Scheduling.Enabled,
+      maxAttempts: Service.AsyncRun.MaxAttempts,
+      laneByHandlerKey: Service.Scheduling.LaneByHandlerKey,
+    },
+    now,
+    newId,
+  });
   const keys = createIdempotencyKeys(storage, now, log);
   const responses = createResponseCache(storage, now, log);
   const lateClosings = createLateClosings(storage);
@@ -109,6 +134,13 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       defaultTimeoutMs: Service.Tools.DefaultTimeout,
       defaultMaxOutputBytes: Service.Tools.DefaultMaxOutputBytes,
       log,
+    },
+    unfinished: {
+      // Bound late: the queue starts runs of the engine that asks it here.
+      requeue: (plan, failure): ReturnType<RunQueue['requeue']> => queue.requeue(plan, failure),
+      continuation: ({ id, tenantId, agent, sessionId }, failure) =>
+        lost.continuation({ id, tenantId, agentName: agent.name, sessionId }, failure),
+      packPrincipal: (plan) => packPrincipal(plan.principal),
     },
     log,
     enqueue: (unit) => storage.enqueue(unit),
@@ -125,16 +157,31 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     agents,
     sessions,
     detached,
+    turns,
+    lost,
     preflight: deps.preflight,
     settings: {
       enabled: Service.AsyncRun.Enabled && Service.Scheduling.Enabled,
       maxAttempts: Service.AsyncRun.MaxAttempts,
+      maxContinuations: Service.RunContinuation.MaxAttempts,
       laneByHandlerKey: Service.Scheduling.LaneByHandlerKey,
     },
     wake: deps.wake,
     now,
     newId,
   });
+  const { RunReconciliation: reconciling } = Service;
+  const reconciliation: RunReconciliation | null = reconciling.Enabled
+    ? createRunReconciliation(
+        { storage, engine, jobs, lost, log, now },
+        {
+          heartbeatIntervalMs: reconciling.HeartbeatInterval,
+          orphanThresholdMs: reconciling.OrphanThreshold,
+          scanIntervalMs: reconciling.ScanInterval,
+          maxRunsPerScan: reconciling.MaxRunsPerScan,
+        },
+      )
+    : null;
   const start = createRunStart({
     authorization: deps.authorization,
     agents,
@@ -179,13 +226,19 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       prices,
       providers: deps.providers,
     }),
-    jobHandlers: { [agentRunKey]: queue.handler },
+    jobHandlers: queue.handlers,
+    async lostJob(job) {
+      const row = await store.get(job.tenantId, job.id);
+      if (row?.status === 'Running' || row?.status === 'Queued') await lost.lose(row);
+    },
+    started: () => reconciliation?.start(),
     recover() {
       responses.start();
-      return recoverRuns({ runs: store, detached, jobs, sessions: deps.sessions.store, keys, now });
+      return recoverRuns({ runs: store, lost, jobs, sessions: deps.sessions.store, keys, now });
     },
     close() {
       responses.close();
+      reconciliation?.close();
       keys.close();
       lateClosings.close();
     },

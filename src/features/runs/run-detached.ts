@@ -17,7 +17,8 @@ export interface FailedStart {
 }
 
 type Closing =
-  | { readonly status: 'Failed'; readonly failure: RunFailure }
+  /** `keepsTurn`: another run goes on with what is stored of the turn. */
+  | { readonly status: 'Failed'; readonly failure: RunFailure; readonly keepsTurn?: boolean }
   | { readonly status: 'Canceled'; readonly failure: RunFailure; readonly canceledBy: string | null };
 
 /** Rows and logs of runs that no engine executes: refused at their start, still queued, or left by a dead process. */
@@ -118,7 +119,8 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
         event_count: sequence + 1,
       });
       try {
-        await storage.write([update, pack(row.id, sequence, [terminal]), ...extra]);
+        const dropped = closing.status === 'Failed' && closing.keepsTurn === true ? [] : [journal.stepsDropped(row.id)];
+        await storage.write([update, pack(row.id, sequence, [terminal]), ...dropped, ...extra]);
         return true;
       } catch (failure) {
         if (failure instanceof ConditionFailedError) return false;

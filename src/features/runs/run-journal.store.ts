@@ -151,6 +151,9 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
     ['tenant_id', 'id', 'status'],
     { mustChange: true },
   );
+  const insertStep = insertStatement(db, 'run_steps', ['run_id', 'sequence', 'content']);
+  const { sql: dropStepsSql } = db.deleteFrom('run_steps').where('run_id', '=', '').compile();
+  const setUnknown = updateStatement(db, 'tool_invocations', ['state'], ['run_id', 'state']);
   const setRunning = updateStatement(db, 'runs', ['status'], ['tenant_id', 'id', 'status'], { mustChange: true });
   const { sql: countChildSql } = db
     .updateTable('runs')
@@ -175,7 +178,10 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
     },
     begun(run) {
       const key = { tenant_id: run.tenantId, id: run.id, status: 'Queued' };
-      return [begin(openRow(run), key), ...withInput(run, setRunning({ status: 'Running' }, key))];
+      const [running, ...input] = withInput(run, setRunning({ status: 'Running' }, key));
+      // An attempt that begins anew finds the input of the first one.
+      const once = input.map((statement) => ({ ...statement, sql: `${statement.sql} on conflict do nothing` }));
+      return [begin(openRow(run), key), ...(running === undefined ? [] : [running]), ...once];
     },
     closed(run) {
       const { usage, error } = run;
@@ -222,5 +228,8 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
         truncated: flag(entry.argumentsTruncated || settlement.truncated),
       }),
     ],
+    toolsUnknown: (runId) => setUnknown({ state: 'Unknown' }, { run_id: runId, state: 'Pending' }),
+    step: (runId, sequence, content) => insertStep({ run_id: runId, sequence, content }),
+    stepsDropped: (runId) => ({ sql: dropStepsSql, parameters: [runId] }),
   };
 };

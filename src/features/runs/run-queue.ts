@@ -1,23 +1,27 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
-import type { CallContext, Principal } from '../../core/context.ts';
+import type { CallContext } from '../../core/context.ts';
+import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { RunRow } from '../../db/tables.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import { encodePack } from '../../engine/event-pack.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import { RunFailure, toRunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
-import type { JobHandler, JobResult, QueuedJob } from '../../scheduler/job-queue.ts';
+import { type JobHandler, type JobResult, LeaseLostError, type QueuedJob } from '../../scheduler/job-queue.ts';
+import { retryDelayMs } from '../../scheduler/retry-delay.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionPlace, SessionTurns } from '../sessions/index.ts';
+import { type PackedPrincipal, packPrincipal, unpackPrincipal } from './packed-principal.ts';
 import type { Preflight } from './preflight.ts';
 import { attributionOf } from './run-attribution.ts';
 import { asConflict } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
+import { agentRunKey, type ContinuationPayload, continuationKey, type LostRuns } from './run-lost.ts';
+import { notContinued, resumedAttempt, storedResume, type TurnStore } from './run-turns.store.ts';
 import type { RunStore } from './runs.store.ts';
-
-export const agentRunKey = 'acp.agent-run';
 
 /** What a queued run keeps of its acceptance: the request and who asked. */
 interface QueuedRunPayload {
@@ -25,10 +29,7 @@ interface QueuedRunPayload {
   readonly requestId: string;
   readonly createdAt: number;
   readonly ownerId: string | null;
-  readonly principal: Omit<Principal, 'scopes' | 'permissions'> & {
-    readonly scopes: readonly string[] | null;
-    readonly permissions: readonly string[] | null;
-  };
+  readonly principal: PackedPrincipal;
 }
 
 export interface RunQueue {
@@ -36,7 +37,9 @@ export interface RunQueue {
   accept(context: CallContext, agentName: string, request: AgentRunRequest, ownerId: string | null): Promise<string>;
   /** Ends the wait of a run that a worker has taken and that was closed before it started. */
   abandon(runId: string): void;
-  readonly handler: JobHandler;
+  readonly handlers: Readonly<Record<string, JobHandler>>;
+  /** The writes that put a run of this process back in line; null when it has no attempt left. */
+  requeue(plan: RunPlan, failure: RunFailure): readonly Statement[] | null;
 }
 
 interface RunQueueDeps {
@@ -48,10 +51,13 @@ interface RunQueueDeps {
   readonly agents: AgentSource;
   readonly sessions: SessionTurns;
   readonly detached: DetachedRuns;
+  readonly turns: TurnStore;
+  readonly lost: LostRuns;
   readonly preflight: Preflight | null;
   readonly settings: {
     readonly enabled: boolean;
     readonly maxAttempts: number;
+    readonly maxContinuations: number;
     readonly laneByHandlerKey: Readonly<Record<string, string>>;
   };
   readonly wake: () => void;
@@ -59,24 +65,31 @@ interface RunQueueDeps {
   readonly newId: () => string;
 }
 
-const packPrincipal = (principal: Principal): QueuedRunPayload['principal'] => ({
-  ...principal,
-  scopes: principal.scopes === null ? null : [...principal.scopes],
-  permissions: principal.permissions === null ? null : [...principal.permissions],
-});
-
-const unpackPrincipal = (packed: QueuedRunPayload['principal']): Principal => ({
-  ...packed,
-  scopes: packed.scopes === null ? null : (new Set(packed.scopes) as NonNullable<Principal['scopes']>),
-  permissions: packed.permissions === null ? null : new Set(packed.permissions),
-});
-
 const canceledWhileWaiting = new Error('The run was canceled while it waited.');
 
 const failed = (failure: RunFailure): JobResult => ({
   status: 'Failed',
   code: failure.type.replaceAll('_', '-'),
   message: failure.message,
+  final: true,
+});
+
+type Prepared = RunPlan | RunFailure;
+
+const queuedPlan = (job: QueuedJob, agent: CompiledAgent) => ({
+  id: job.id,
+  tenantId: job.tenantId,
+  agent,
+  message: null,
+  documents: [],
+  session: null,
+  isStreaming: true,
+  jobId: job.id,
+  attempt: job.attempt,
+  resume: null,
+  continuedFromRunId: null,
+  parent: null,
+  waiting: null,
 });
 
 /** Runs that wait in the job queue: the job has the run's id, so that either finds the other. */
@@ -105,34 +118,73 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     }
   };
 
-  const planOf = (job: QueuedJob, payload: QueuedRunPayload, agent: CompiledAgent): RunPlan | RunFailure => {
-    const { request } = payload;
-    const principal = unpackPrincipal(payload.principal);
-    const sessionId = request.sessionId ?? null;
+  /** The plan of a run that was accepted over the API; another attempt goes on where the last one stopped. */
+  const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<Prepared> => {
+    const { request, requestId, createdAt, ...rest } = job.payload as QueuedRunPayload;
+    const principal = unpackPrincipal(rest.principal);
     const parameters = parametersOf(agent, request);
     if (parameters instanceof RunFailure) return parameters;
+    const resume = job.attempt === 1 ? null : await resumedAttempt(deps.turns, job.id, agent);
+    if (resume instanceof RunFailure) return resume;
     return {
-      id: job.id,
-      tenantId: job.tenantId,
-      requestId: payload.requestId,
-      agent,
-      message: request.message ?? null,
-      documents: request.documents ?? [],
+      ...queuedPlan(job, agent),
+      requestId,
+      message: resume === null ? (request.message ?? null) : null,
+      documents: resume === null ? (request.documents ?? []) : [],
       culture: request.culture ?? null,
       parameters,
-      sessionId,
-      session: null,
-      isStreaming: true,
+      sessionId: request.sessionId ?? null,
       principal,
-      ...attributionOf(principal, payload.ownerId),
-      jobId: job.id,
-      attempt: job.attempt,
-      createdAt: payload.createdAt,
-      nextSequence: 1,
-      resume: null,
-      continuedFromRunId: null,
-      parent: null,
-      waiting: null,
+      ...attributionOf(principal, rest.ownerId),
+      createdAt,
+      nextSequence: (await deps.store.lastSequence(job.id)) + 1,
+      resume,
+    };
+  };
+
+  /** How many runs in a row the chain that ends with this one was continued by. */
+  const continuations = async (row: RunRow): Promise<number> => {
+    let count = 0;
+    for (let from = row.continued_from_run_id; from !== null && count < deps.settings.maxContinuations; count += 1) {
+      const source = await deps.store.get(row.tenant_id, from);
+      // A run that was continued because of an answer is not an attempt that was lost.
+      if (source?.status !== 'Failed') return count;
+      from = source.continued_from_run_id;
+    }
+    return count;
+  };
+
+  /** Why a closed run is not continued; null when it may be. */
+  const hindrance = async (source: RunRow): Promise<RunFailure | null> => {
+    if ((await continuations(source)) >= deps.settings.maxContinuations)
+      return notContinued(`Run ${source.id} has had all its continuations.`);
+    return (await deps.turns.hasLaterRun(source)) ? notContinued('The session has gone on with another turn.') : null;
+  };
+
+  /** The plan of a run that goes on with the turn of a lost one, or a further attempt of it. */
+  const continuationPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<Prepared> => {
+    const { from } = job.payload as ContinuationPayload;
+    const source = await deps.store.get(job.tenantId, from);
+    const own = await deps.store.get(job.tenantId, job.id);
+    if (source === undefined) return notContinued(`Run ${from} does not exist any more.`);
+    const hindered = own === undefined ? await hindrance(source) : null;
+    if (hindered !== null) return hindered;
+    const stored = await storedResume(deps.turns, own?.id ?? from, own !== undefined, agent);
+    if (stored instanceof RunFailure) return stored;
+    const { requestId, culture, parameters, principal } = stored.origin;
+    return {
+      ...queuedPlan(job, agent),
+      requestId,
+      culture,
+      parameters,
+      sessionId: source.session_id,
+      principal: unpackPrincipal(principal as PackedPrincipal),
+      userId: source.user_id,
+      labels: source.labels === null ? null : (JSON.parse(source.labels) as Record<string, string>),
+      createdAt: own?.created_at ?? deps.now(),
+      nextSequence: own === undefined ? 0 : (await deps.store.lastSequence(job.id)) + 1,
+      resume: stored.resume,
+      continuedFromRunId: from,
     };
   };
 
@@ -152,7 +204,9 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
 
   /** Again, because the agent and the history may have changed since the run was accepted. */
   const checkPrompt = async (job: QueuedJob, agent: CompiledAgent): Promise<void> => {
-    const { request } = job.payload as QueuedRunPayload;
+    const { request } = job.payload as Partial<QueuedRunPayload>;
+    // A turn that goes on has passed the check when it began.
+    if (request === undefined) return;
     await deps.preflight?.(agent, job.tenantId, request).catch((error: unknown) => {
       if (!(error instanceof AcpError)) throw error;
       throw new RunFailure('ProviderError', 'context_overflow', error.message, { cause: error });
@@ -172,9 +226,11 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     if (place === 'Canceled') return place;
     try {
       const row = await deps.store.get(job.tenantId, job.id);
-      if (row?.status !== 'Queued' || deps.engine.stopped) {
+      // The run of a continuation has no row before it starts.
+      const waits = row?.status === 'Queued' || (row === undefined && plan.continuedFromRunId !== null);
+      if (!waits || deps.engine.stopped) {
         place?.leave();
-        return row?.status === 'Queued' ? 'Released' : 'Canceled';
+        return waits ? 'Released' : 'Canceled';
       }
       await checkPrompt(job, plan.agent);
     } catch (error) {
@@ -189,10 +245,73 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
 
   const closeUnstarted = async (job: QueuedJob, failure: RunFailure): Promise<JobResult> => {
     const row = await deps.store.get(job.tenantId, job.id);
+    if (row === undefined && job.handlerKey === continuationKey) {
+      const { from } = job.payload as ContinuationPayload;
+      await deps.storage.write([deps.journal.stepsDropped(from)]);
+      return { ...failed(failure), code: 'continuation-blocked' };
+    }
     if (row?.status !== 'Queued') return { status: 'Canceled' };
     await deps.detached.close(row, { status: 'Failed', failure });
     return failed(failure);
   };
+
+  /** What a run that was closed already means for its job; null while there is something to do. */
+  const resultOf = (row: RunRow | undefined): JobResult | null => {
+    if (row?.status === 'Completed' || row?.status === 'Canceled') return { status: row.status };
+    if (row?.status !== 'Failed') return null;
+    const code = (row.error_type ?? 'internal').replaceAll('_', '-');
+    return { status: 'Failed', code, message: row.error_message ?? '', final: true };
+  };
+
+  /** Jobs that execute here, by the run's id. */
+  const current = new Map<string, QueuedJob>();
+
+  const attempt = async (job: QueuedJob, signal: AbortSignal, prepare: typeof acceptedPlan): Promise<JobResult> => {
+    const row = await deps.store.get(job.tenantId, job.id);
+    const result = resultOf(row);
+    if (result !== null) return result;
+    // The worker that had the job before is gone: its attempt is over, this is the next one.
+    if (row?.status === 'Running') {
+      const { tenant_id, id } = row;
+      await deps.storage.write([deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)]);
+    }
+    const agent = await compile(job.tenantId, job.targetName);
+    if (agent instanceof RunFailure) return closeUnstarted(job, agent);
+    const plan = await prepare(job, agent);
+    if (plan instanceof RunFailure) return closeUnstarted(job, plan);
+    const run = await startWhenReady(job, plan, signal).catch((error: unknown) => {
+      if (error instanceof RunFailure) return error;
+      throw error;
+    });
+    if (run instanceof RunFailure) return closeUnstarted(job, run);
+    if (run === 'Canceled' || run === 'Released') return { status: run };
+    const onAbort = () => {
+      if (signal.reason instanceof LeaseLostError) run.stop({ kind: 'lost' });
+      else deps.engine.cancel(run, 'Requested', null);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    const outcome = await run.done;
+    signal.removeEventListener('abort', onAbort);
+    if (outcome.status === 'Queued') return { status: 'Requeued' };
+    if (outcome.status === 'Failed') return failed(outcome.failure ?? toRunFailure(null));
+    return { status: outcome.status };
+  };
+
+  const handlerFor =
+    (prepare: typeof acceptedPlan): JobHandler =>
+    async (job, signal) => {
+      current.set(job.id, job);
+      try {
+        return await attempt(job, signal, prepare);
+      } catch (error) {
+        // Nobody would ever start the run again.
+        if (job.attempt >= job.maxAttempts) await closeUnstarted(job, toRunFailure(error));
+        throw error;
+      } finally {
+        current.delete(job.id);
+      }
+    };
 
   return {
     async accept(context, agentName, request, ownerId) {
@@ -254,25 +373,18 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
 
     abandon: (runId) => waiting.get(runId)?.abort(canceledWhileWaiting),
 
-    async handler(job, signal) {
-      const payload = job.payload as QueuedRunPayload;
-      const agent = await compile(job.tenantId, job.targetName);
-      if (agent instanceof RunFailure) return closeUnstarted(job, agent);
-      const plan = planOf(job, payload, agent);
-      if (plan instanceof RunFailure) return closeUnstarted(job, plan);
-      const run = await startWhenReady(job, plan, signal).catch((error: unknown) => {
-        if (error instanceof RunFailure) return error;
-        throw error;
-      });
-      if (run instanceof RunFailure) return closeUnstarted(job, run);
-      if (run === 'Canceled' || run === 'Released') return { status: run };
-      const onAbort = () => deps.engine.cancel(run, 'Requested', null);
-      signal.addEventListener('abort', onAbort, { once: true });
-      const outcome = await run.done;
-      signal.removeEventListener('abort', onAbort);
-      if (outcome.status === 'Completed') return { status: 'Completed' };
-      if (outcome.status === 'Canceled') return { status: 'Canceled' };
-      return failed(outcome.failure ?? toRunFailure(null));
+    handlers: { [agentRunKey]: handlerFor(acceptedPlan), [continuationKey]: handlerFor(continuationPlan) },
+
+    requeue(plan, failure) {
+      const job = current.get(plan.id);
+      if (job === undefined || job.attempt >= job.maxAttempts) return null;
+      // The process ends, so the attempt is another one's at once.
+      const delayMs = failure.type === 'shutdown' ? 0 : Math.max(retryDelayMs(job.attempt), failure.retryAfterMs ?? 0);
+      return [
+        deps.store.requeued(plan.tenantId, plan.id),
+        deps.journal.toolsUnknown(plan.id),
+        deps.jobs.retried(job.id, job.attempt, deps.now() + delayMs),
+      ];
     },
   };
 };

@@ -34,6 +34,8 @@ export interface RunStore {
   /** Every run that is Queued or Running, of every tenant. */
   open(): Promise<readonly RunRow[]>;
   lastSequence(runId: string): Promise<number>;
+  /** Back in line: a Running row becomes Queued. */
+  requeued(tenantId: string, runId: string): Statement;
   /** Closes an open row from outside its run; fails its unit when the row has another status meanwhile. */
   closeFrom(row: Pick<RunRow, 'tenant_id' | 'id'>, fromStatus: string, values: Partial<RunRow>): Statement;
 }
@@ -131,6 +133,16 @@ export const createRunStore = (storage: Storage): RunStore => ({
       .where('run_id', '=', runId)
       .executeTakeFirst();
     return row?.last ?? -1;
+  },
+  requeued(tenantId, runId) {
+    const { sql: text, parameters } = storage.db
+      .updateTable('runs')
+      .set({ status: 'Queued', started_at: null })
+      .where('tenant_id', '=', tenantId)
+      .where('id', '=', runId)
+      .where('status', '=', 'Running')
+      .compile();
+    return { sql: text, parameters };
   },
   closeFrom(row, fromStatus, values) {
     const { sql: text, parameters } = storage.db

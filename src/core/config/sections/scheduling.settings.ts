@@ -46,7 +46,7 @@ export const schedulingSettings = {
   }),
   AsyncRun: group('Runs that are queued and answered later.', {
     Enabled: setting(bool(), true, 'Runs can be queued.'),
-    MaxAttempts: planned('retries-of-queued-runs', setting(int({ min: 1 }), 1, 'Attempts of a queued run.')),
+    MaxAttempts: setting(int({ min: 1 }), 1, 'Attempts of a queued run.'),
   }),
   SingletonExecution: planned(
     'singleton-execution',
@@ -60,27 +60,21 @@ export const schedulingSettings = {
       OwnerId: setting(nullable(text({ max: 128 })), null, 'Name of this process. Null: made up at the start.'),
     }),
   ),
-  RunReconciliation: planned(
-    'run-reconciliation',
-    group('Runs whose process died, where several processes share a store.', {
-      Enabled: setting(bool(), false, 'Such runs are found and closed.'),
-      HeartbeatInterval: setting(duration(), 30 * SECOND, 'How often a running run gives a sign of life.'),
-      OrphanThreshold: setting(
-        age(),
-        5 * MINUTE,
-        'Silence after which a run counts as lost. Must be more than two heartbeats.',
-      ),
-      ScanInterval: setting(duration(), MINUTE, 'Pause between searches.'),
-      MaxRunsPerScan: setting(int({ min: 1 }), 100, 'Runs one search closes.'),
-    }),
-  ),
-  RunContinuation: planned(
-    'run-continuation',
-    group('Going on with runs that were lost.', {
-      Enabled: setting(bool(), false, 'A lost run is continued by a new one. Needs RunReconciliation.'),
-      MaxAttempts: setting(int({ min: 1 }), 1, 'Continuations of one lost run.'),
-    }),
-  ),
+  RunReconciliation: group('Runs whose process died, where several processes share a store.', {
+    Enabled: setting(bool(), false, 'Such runs are found and closed.'),
+    HeartbeatInterval: setting(duration(), 30 * SECOND, 'How often a running run gives a sign of life.'),
+    OrphanThreshold: setting(
+      age(),
+      5 * MINUTE,
+      'Silence after which a run counts as lost. Must be more than two heartbeats.',
+    ),
+    ScanInterval: setting(duration(), MINUTE, 'Pause between searches.'),
+    MaxRunsPerScan: setting(int({ min: 1 }), 100, 'Runs one search closes.'),
+  }),
+  RunContinuation: group('Going on with runs that were lost.', {
+    Enabled: setting(bool(), false, 'A lost run is continued by a new one. Needs RunReconciliation.'),
+    MaxAttempts: setting(int({ min: 1 }), 1, 'Continuations of one lost run.'),
+  }),
   Drain: group('The orderly stop.', {
     Enabled: setting(bool(), true, 'Work in progress may finish before the process ends.'),
     Timeout: setting(duration({ zero: true }), 30 * SECOND, 'How long it may take to.'),

@@ -1,0 +1,126 @@
+import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { JobRow, RunRow } from '../../db/tables.ts';
+import { RunFailure } from '../../engine/run-failure.ts';
+import type { RunJournal } from '../../engine/run-journal.ts';
+import type { JobStore } from '../jobs/index.ts';
+import type { DetachedRuns } from './run-detached.ts';
+import type { LedgerCall, TurnStore } from './run-turns.store.ts';
+import type { RunStore } from './runs.store.ts';
+
+export const agentRunKey = 'acp.agent-run';
+export const continuationKey = 'acp.run-continuation';
+
+/** Runs whose process is gone: their next attempt, their end, and the run that goes on with their turn. */
+export interface LostRuns {
+  /** `gone`: the run was closed meanwhile. */
+  lose(row: RunRow): Promise<'requeued' | 'closed' | 'gone'>;
+  /** The job that goes on with the turn of a run that ends like this; none when it is not continued. */
+  continuation(run: ContinuedRun, failure: RunFailure): readonly Statement[];
+}
+
+export interface ContinuedRun {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly agentName: string;
+  readonly sessionId: string | null;
+}
+
+export interface ContinuationPayload {
+  /** The closed run. */
+  readonly from: string;
+}
+
+interface LostRunDeps {
+  readonly storage: Storage;
+  readonly store: RunStore;
+  readonly turns: TurnStore;
+  readonly jobs: JobStore;
+  readonly detached: DetachedRuns;
+  readonly journal: RunJournal;
+  readonly settings: {
+    readonly continues: boolean;
+    readonly maxAttempts: number;
+    readonly laneByHandlerKey: Readonly<Record<string, string>>;
+  };
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+// A message names a few calls; all of them stand in the ledger.
+const namedCalls = 5;
+
+const orphaned = (unknown: readonly LedgerCall[]): RunFailure => {
+  const names = unknown
+    .slice(0, namedCalls)
+    .map((call) => `"${call.tool_call_id}" of "${call.tool_name}" (${call.effect})`);
+  const more = unknown.length > namedCalls ? ` and ${unknown.length - namedCalls} more` : '';
+  const calls = unknown.length === 0 ? '' : ` The outcome of these tool calls is unknown: ${names.join(', ')}${more}.`;
+  return new RunFailure(
+    'Infrastructure',
+    'orphaned',
+    `The process that executed the run ended before the run did.${calls}`,
+  );
+};
+
+const isHeld = (job: JobRow | undefined): job is JobRow => job?.status === 'Leased' || job?.status === 'Running';
+
+export const createLostRuns = (deps: LostRunDeps): LostRuns => {
+  const { storage, store, turns, jobs, detached, journal, settings, now } = deps;
+
+  const continuation: LostRuns['continuation'] = (run, { type }) => {
+    if (!settings.continues || run.sessionId === null || (type !== 'orphaned' && type !== 'shutdown')) return [];
+    const payload: ContinuationPayload = { from: run.id };
+    return [
+      jobs.queued({
+        id: deps.newId(),
+        tenantId: run.tenantId,
+        handlerKey: continuationKey,
+        lane: settings.laneByHandlerKey[continuationKey] ?? 'default',
+        targetName: run.agentName,
+        payload,
+        maxAttempts: settings.maxAttempts,
+        now: now(),
+      }),
+    ];
+  };
+
+  /** Back in line at once: the attempt was lost, not refused, and a lost worker stalls a job for one lease at most. */
+  const requeue = async (row: RunRow, job: JobRow): Promise<'requeued' | 'gone'> => {
+    try {
+      await storage.write([
+        { ...store.requeued(row.tenant_id, row.id), mustChange: true },
+        journal.toolsUnknown(row.id),
+        jobs.retried(job.id, job.attempt, now()),
+      ]);
+      return 'requeued';
+    } catch (error) {
+      if (error instanceof ConditionFailedError) return 'gone';
+      throw error;
+    }
+  };
+
+  const close = async (row: RunRow, job: JobRow | undefined): Promise<'closed' | 'gone'> => {
+    const unknown = (await turns.ledger(row.id)).filter((call) => call.state !== 'Settled');
+    const failure = orphaned(unknown);
+    const isRoot = row.parent_run_id === null;
+    const stored = isRoot && (await turns.turn(row.id)) !== null;
+    const run = { id: row.id, tenantId: row.tenant_id, agentName: row.agent_name, sessionId: row.session_id };
+    const continued = stored ? continuation(run, failure) : [];
+    const jobLost = isHeld(job) ? [jobs.lost(job.id, job.attempt, now())] : [];
+    const extra = [journal.toolsUnknown(row.id), ...jobLost, ...continued];
+    const closing = { status: 'Failed', failure, keepsTurn: continued.length > 0 } as const;
+    return (await detached.close(row, closing, extra)) ? 'closed' : 'gone';
+  };
+
+  return {
+    continuation,
+    async lose(row) {
+      const job = row.job_id === null ? undefined : await jobs.get(row.job_id);
+      const retries = job?.handler_key === agentRunKey || job?.handler_key === continuationKey;
+      if (row.status === 'Running' && retries && isHeld(job) && job.attempt < job.max_attempts)
+        return requeue(row, job);
+      return close(row, job);
+    },
+  };
+};

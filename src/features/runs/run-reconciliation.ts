@@ -1,0 +1,118 @@
+import type { Storage } from '../../db/storage.ts';
+import type { RunRow } from '../../db/tables.ts';
+import type { RunEngine } from '../../engine/run-engine.ts';
+import type { JobStore } from '../jobs/index.ts';
+import type { LostRuns } from './run-lost.ts';
+
+export interface ReconciliationSettings {
+  readonly heartbeatIntervalMs: number;
+  readonly orphanThresholdMs: number;
+  readonly scanIntervalMs: number;
+  readonly maxRunsPerScan: number;
+}
+
+export interface RunReconciliation {
+  start(): void;
+  /** One sign of life for all runs of this process. */
+  beat(): Promise<void>;
+  /** Closes runs whose process has been silent for too long, with their children; how many. */
+  scan(): Promise<number>;
+  close(): void;
+}
+
+interface ReconciliationDeps {
+  readonly storage: Storage;
+  readonly engine: Pick<RunEngine, 'list' | 'active'>;
+  readonly jobs: Pick<JobStore, 'get'>;
+  readonly lost: LostRuns;
+  readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly now: () => number;
+}
+
+/** Runs of dead processes, where several of them share a store. */
+export const createRunReconciliation = (
+  deps: ReconciliationDeps,
+  settings: ReconciliationSettings,
+): RunReconciliation => {
+  const { storage, engine, jobs, lost, log, now } = deps;
+  const timers: NodeJS.Timeout[] = [];
+  let beating = new Set<string>();
+
+  const beat = async (): Promise<void> => {
+    const ids = new Set(engine.list().map((run) => run.id));
+    const ended = [...beating].filter((id) => !ids.has(id));
+    beating = ids;
+    if (ended.length > 0) await storage.db.deleteFrom('run_heartbeats').where('run_id', 'in', ended).execute();
+    if (ids.size === 0) return;
+    const at = now();
+    await storage.db
+      .insertInto('run_heartbeats')
+      .values([...ids].map((id) => ({ run_id: id, beat_at: at })))
+      .onConflict((conflict) => conflict.column('run_id').doUpdateSet({ beat_at: at }))
+      .execute();
+  };
+
+  /** Running rows, oldest first. A run that never gave a sign of life is as old as its start. */
+  const silent = (): Promise<RunRow[]> =>
+    storage.db
+      .selectFrom('runs')
+      .selectAll('runs')
+      .leftJoin('run_heartbeats', 'run_heartbeats.run_id', 'runs.id')
+      .where('runs.status', '=', 'Running')
+      .where((eb) =>
+        eb(
+          eb.fn.coalesce('run_heartbeats.beat_at', 'runs.started_at', 'runs.created_at'),
+          '<',
+          now() - settings.orphanThresholdMs,
+        ),
+      )
+      .orderBy('runs.id')
+      .limit(settings.maxRunsPerScan)
+      .execute();
+
+  /** The queue looks after the runs of its jobs: a lease that lapses is its own sign. */
+  const belongsToQueue = async (row: RunRow): Promise<boolean> => {
+    if (row.job_id === null) return false;
+    const job = await jobs.get(row.job_id);
+    return job !== undefined && ['Pending', 'Leased', 'Running'].includes(job.status);
+  };
+
+  const childrenOf = (root: RunRow): Promise<RunRow[]> =>
+    storage.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('root_run_id', '=', root.id)
+      .where('tenant_id', '=', root.tenant_id)
+      .where('status', '=', 'Running')
+      .execute();
+
+  const scan = async (): Promise<number> => {
+    let closed = 0;
+    for (const row of await silent()) {
+      if (engine.active(row.id) !== undefined || (await belongsToQueue(row))) continue;
+      for (const member of [...(await childrenOf(row)), row]) if ((await lost.lose(member)) === 'closed') closed += 1;
+      await storage.db.deleteFrom('run_heartbeats').where('run_id', '=', row.id).execute();
+    }
+    return closed;
+  };
+
+  const every = (ms: number, work: () => Promise<unknown>, message: string): void => {
+    const timer = setInterval(() => {
+      work().catch((error: unknown) => log.error({ error }, message));
+    }, ms);
+    timer.unref();
+    timers.push(timer);
+  };
+
+  return {
+    start() {
+      every(settings.heartbeatIntervalMs, beat, 'The signs of life of runs could not be written');
+      every(settings.scanIntervalMs, scan, 'Lost runs could not be looked for');
+    },
+    beat,
+    scan,
+    close() {
+      for (const timer of timers) clearInterval(timer);
+    },
+  };
+};

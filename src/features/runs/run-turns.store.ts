@@ -1,0 +1,120 @@
+import type { Storage } from '../../db/storage.ts';
+import type { RunRow } from '../../db/tables.ts';
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import { RunFailure } from '../../engine/run-failure.ts';
+import type { OpenCall, TurnResume } from '../../engine/turn-resume.ts';
+import { type StoredTurn, storedTurn, type TurnOrigin, type TurnStep } from '../../engine/turn-steps.ts';
+import { noUsage } from '../../engine/usage.ts';
+
+export interface LedgerCall {
+  readonly tool_call_id: string;
+  readonly tool_name: string;
+  readonly effect: string;
+  readonly idempotency_key: string;
+  readonly state: string;
+}
+
+/** What is stored of turns that have not finished. */
+export interface TurnStore {
+  turn(runId: string): Promise<{ readonly turn: StoredTurn; readonly storedSteps: number } | null>;
+  /** Calls of the run that were begun, settled or not. */
+  ledger(runId: string): Promise<readonly LedgerCall[]>;
+  /** A later run of the same session than this one. */
+  hasLaterRun(row: RunRow): Promise<boolean>;
+}
+
+export const createTurnStore = (storage: Storage): TurnStore => ({
+  async turn(runId) {
+    const rows = await storage.db
+      .selectFrom('run_steps')
+      .select('content')
+      .where('run_id', '=', runId)
+      .orderBy('sequence')
+      .execute();
+    const turn = storedTurn(rows.map((row) => JSON.parse(row.content) as TurnStep));
+    return turn === null ? null : { turn, storedSteps: rows.length };
+  },
+  ledger: (runId) =>
+    storage.db
+      .selectFrom('tool_invocations')
+      .select(['tool_call_id', 'tool_name', 'effect', 'idempotency_key', 'state'])
+      .where('run_id', '=', runId)
+      .orderBy('id')
+      .execute(),
+  async hasLaterRun(row) {
+    const later = await storage.db
+      .selectFrom('runs')
+      .select('id')
+      .where('tenant_id', '=', row.tenant_id)
+      .where('session_id', '=', row.session_id)
+      .where('id', '>', row.id)
+      .where('parent_run_id', 'is', null)
+      .where('started_at', 'is not', null)
+      .limit(1)
+      .executeTakeFirst();
+    return later !== undefined;
+  },
+});
+
+/** True when a call whose fate is unknown may be made once more. */
+const mayRepeat = (call: LedgerCall, agent: CompiledAgent): boolean => {
+  if (call.effect === 'Read' || call.effect === 'Write') return true;
+  const compiled = agent.tools.get(call.tool_name);
+  return compiled?.kind === 'tool' && compiled.tool.descriptor.safeToRepeat;
+};
+
+const blocked = (call: LedgerCall): RunFailure =>
+  new RunFailure(
+    'Infrastructure',
+    'orphaned',
+    `The turn cannot go on: call "${call.tool_call_id}" of tool "${call.tool_name}" (${call.effect}) had started, its outcome is unknown, and it is not repeated.`,
+  );
+
+const blockingCall = (
+  calls: readonly OpenCall[],
+  ledger: readonly LedgerCall[],
+  agent: CompiledAgent,
+): LedgerCall | undefined => {
+  // A settled call has its answer among the steps, so a call that stands in the ledger and is still open has none.
+  const open = new Set(calls.flatMap((call) => (call.answer === 'execute' ? [call.idempotencyKey] : [])));
+  return ledger.find((call) => open.has(call.idempotency_key) && !mayRepeat(call, agent));
+};
+
+export const notContinued = (message: string): RunFailure =>
+  new RunFailure('Infrastructure', 'continuation_blocked', message);
+
+/**
+ * The stored turn of a run, for another attempt of it or for the run that continues it; a failure when nothing is
+ * stored, or when a call stands in the way that must not be made twice.
+ */
+export const storedResume = async (
+  store: TurnStore,
+  runId: string,
+  isSameRun: boolean,
+  agent: CompiledAgent,
+): Promise<{ readonly origin: TurnOrigin; readonly resume: TurnResume } | RunFailure> => {
+  const stored = await store.turn(runId);
+  if (stored === null) return notContinued('Nothing is stored of the turn.');
+  const { turn, storedSteps } = stored;
+  const ledger = await store.ledger(runId);
+  const call = blockingCall(turn.calls, ledger, agent);
+  if (call !== undefined) return blocked(call);
+  const settledTools = ledger.filter((entry) => entry.state === 'Settled').length;
+  const earlier = isSameRun ? { usage: turn.usage ?? noUsage, cost: turn.cost, settledTools, storedSteps } : null;
+  return { origin: turn.origin, resume: { messages: turn.messages, calls: turn.calls, earlier } };
+};
+
+/** Where another attempt of a run goes on: null when nothing had begun. */
+export const resumedAttempt = async (
+  store: TurnStore,
+  runId: string,
+  agent: CompiledAgent,
+): Promise<TurnResume | RunFailure | null> => {
+  if ((await store.turn(runId)) === null) {
+    // Without its steps the turn begins anew and would make its calls again, the settled ones too.
+    const call = (await store.ledger(runId)).find((entry) => !mayRepeat(entry, agent));
+    return call === undefined ? null : blocked(call);
+  }
+  const stored = await storedResume(store, runId, true, agent);
+  return stored instanceof RunFailure ? stored : stored.resume;
+};
