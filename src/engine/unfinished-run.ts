@@ -33,8 +33,10 @@ export const startSteps = (
     id === null ? [] : [ports.journal.stepsDropped(id)],
   );
   const [message] = input;
+  // Numbered as they are made, so the start comes first.
+  const start = steps.start(origin, resume);
   const first = resume === null && message !== undefined ? [steps.message(message, [], run.usage, run.cost)] : [];
-  return [...dropped, ...steps.start(origin, resume), ...first];
+  return [...dropped, ...start, ...first];
 };
 
 export const logFailure = (run: ActiveRun, ports: EnginePorts, failure: RunFailure): void => {
