@@ -180,6 +180,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       sessionId: source.session_id,
       principal: unpackPrincipal(principal as PackedPrincipal),
       userId: source.user_id,
+      ownerId: source.owner_id,
       labels: source.labels === null ? null : (JSON.parse(source.labels) as Record<string, string>),
       createdAt: own?.created_at ?? deps.now(),
       nextSequence: own === undefined ? 0 : (await deps.store.lastSequence(job.id)) + 1,
@@ -248,7 +249,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     if (row === undefined && job.handlerKey === continuationKey) {
       const { from } = job.payload as ContinuationPayload;
       await deps.storage.write([deps.journal.stepsDropped(from)]);
-      return { ...failed(failure), code: 'continuation-blocked' };
+      return { status: 'Failed', code: 'continuation-blocked', message: failure.message, final: true };
     }
     if (row?.status !== 'Queued') return { status: 'Canceled' };
     await deps.detached.close(row, { status: 'Failed', failure });
