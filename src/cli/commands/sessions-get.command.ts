@@ -49,7 +49,7 @@ const messageLines = (message: Message, style: Style): string => {
 };
 
 /** The session as a record, then its messages as a conversation; `#` is the sequence that a branch asks for. */
-export const renderSession = (session: SessionDetailResponse, style: Style): string => {
+const renderSession = (session: SessionDetailResponse, style: Style): string => {
   const { messages, state: _opaque, ...record } = session;
   return [renderRecord(record, style), ...(messages ?? []).map((message) => messageLines(message, style))].join('\n');
 };
