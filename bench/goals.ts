@@ -1,4 +1,5 @@
 import type { Goal, Memory, Starts } from './report.ts';
+import type { Listing } from './run-listing.ts';
 import type { Measurement } from './throughput.ts';
 
 const BYTES_PER_MB = 1_000_000;
@@ -8,6 +9,7 @@ export const judge = (
   measurements: readonly Measurement[],
   memory: readonly Memory[],
   starts: Starts | null,
+  listings: readonly Listing[],
 ): Goal[] => {
   const acp = (answer: 'sse' | 'json', concurrency: number): Measurement | undefined =>
     measurements.find(
@@ -27,6 +29,12 @@ export const judge = (
     ...atLeast('runs/s to (b), JSON, 16 at once, at least', acp('json', 16)?.ratio, 0.5),
     ...atMost('added to the first token, 1 at once, p50', acp('sse', 1)?.addedFirstTokenMs, 1.5, 'ms'),
     ...atMost('memory after load', after === undefined ? undefined : after / BYTES_PER_MB, 200, 'MB'),
+    ...atMost(
+      'a page of the run list, slowest filter, p50',
+      listings.length === 0 ? undefined : Math.max(...listings.map(({ p50Ms }) => p50Ms)),
+      10,
+      'ms',
+    ),
     ...atMost('acp --help', starts?.helpMs, 150, 'ms'),
     ...atMost('acp serve, until it listens', starts?.listeningMs, 700, 'ms'),
   ];

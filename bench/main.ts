@@ -7,6 +7,7 @@ import { type Options, readOptions, usage } from './options.ts';
 import { peakResidentBytes, residentBytes } from './process-usage.ts';
 import { profileAcp, profileText } from './profile.ts';
 import { type Memory, type Results, reportText, type Starts } from './report.ts';
+import { measureRunListing } from './run-listing.ts';
 import {
   builtProgram,
   type Program,
@@ -118,6 +119,8 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
   const { storedRuns, session } = await storage(folder, program, simulator, options);
   const started = await starts(folder, program, simulator, options.starts);
   await simulator.stop();
+  if (options.listed > 0) note(`a list of ${options.listed} runs`);
+  const listings = options.listed === 0 ? [] : await measureRunListing(folder, options.listed);
   const [cpu] = cpus();
   return {
     date: new Date().toISOString(),
@@ -132,7 +135,9 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
     storedRuns,
     session,
     starts: started,
-    goals: judge(measurements, memory, started),
+    listings,
+    listedRuns: options.listed,
+    goals: judge(measurements, memory, started, listings),
   };
 };
 

@@ -7,6 +7,8 @@ export interface Options {
   readonly concurrency: readonly number[];
   readonly turns: number;
   readonly starts: number;
+  /** Runs in the store whose list is timed. */
+  readonly listed: number;
   readonly json: string;
   readonly acp: string | undefined;
   readonly profile: boolean;
@@ -20,6 +22,7 @@ export const usage = `npm run bench -- [options]
   --concurrency <list>  such as 1,16,64 (the default)
   --turns <n>           turns of the long session (default 500; 0: none)
   --starts <n>          starts of the program that are timed (default 9; 0: none)
+  --listed <n>          runs in the store whose list is timed (default 1000000; 0: none)
   --acp <path>          program to measure (default dist/acp, else dist/acp.mjs)
   --json <path>         file for the results (default bench/results/latest.json)
   --cpu-prof            profile acp under streamed load at concurrency 16 instead, and sum its time by layer
@@ -43,6 +46,7 @@ export const readOptions = (args: readonly string[], defaultJson: string): Optio
       concurrency: { type: 'string', default: '1,16,64' },
       turns: { type: 'string' },
       starts: { type: 'string' },
+      listed: { type: 'string' },
       acp: { type: 'string' },
       json: { type: 'string', default: defaultJson },
       'cpu-prof': { type: 'boolean', default: false },
@@ -50,14 +54,15 @@ export const readOptions = (args: readonly string[], defaultJson: string): Optio
   });
   if (values.help) return null;
   const defaults = values.quick
-    ? { seconds: '0.5', rounds: '3', turns: '100', starts: '3' }
-    : { seconds: '1.5', rounds: '5', turns: '500', starts: '9' };
+    ? { seconds: '0.5', rounds: '3', turns: '100', starts: '3', listed: '100000' }
+    : { seconds: '1.5', rounds: '5', turns: '500', starts: '9', listed: '1000000' };
   return {
     seconds: positive('seconds', values.seconds ?? defaults.seconds, 0.1),
     rounds: positive('rounds', values.rounds ?? defaults.rounds),
     concurrency: values.concurrency.split(',').map((text) => positive('concurrency', text)),
     turns: positive('turns', values.turns ?? defaults.turns, 0),
     starts: positive('starts', values.starts ?? defaults.starts, 0),
+    listed: positive('listed', values.listed ?? defaults.listed, 0),
     json: values.json,
     acp: values.acp,
     profile: values['cpu-prof'],

@@ -1,3 +1,4 @@
+import type { Listing } from './run-listing.ts';
 import type { SessionTurn, StoredRun } from './storage-growth.ts';
 import type { Measurement } from './throughput.ts';
 
@@ -36,6 +37,9 @@ export interface Results {
   readonly storedRuns: readonly StoredRun[];
   readonly session: readonly SessionTurn[];
   readonly starts: Starts | null;
+  /** Pages of the run list, by filter, in a store of that many runs. */
+  readonly listings: readonly Listing[];
+  readonly listedRuns: number;
   readonly goals: readonly Goal[];
 }
 
@@ -107,6 +111,19 @@ const storedText = (stored: readonly StoredRun[]): string =>
     ]),
   );
 
+const listingText = ({ listings, listedRuns }: Results): string[] =>
+  listings.length === 0
+    ? []
+    : [
+        section(
+          `Run list: a page of 50 of ${listedRuns} runs, in the store`,
+          table(
+            ['filter', 'rows', 'p50 ms', 'p99 ms'],
+            listings.map(({ filter, rows, p50Ms, p99Ms }) => [filter, rows, number(p50Ms, 2), number(p99Ms, 2)]),
+          ),
+        ),
+      ];
+
 const goalText = (goals: readonly Goal[]): string =>
   table(
     ['Goal', 'measured', 'limit', ''],
@@ -169,6 +186,7 @@ export const reportText = (results: Results): string =>
             ),
           ),
         ]),
+    ...listingText(results),
     ...startText(results.starts),
     goalText(results.goals),
   ].join('\n');

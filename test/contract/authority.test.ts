@@ -8,15 +8,17 @@ import { overHttp } from '../support/app.ts';
 const entries = operationEntries(operations).filter(({ operation }) => operation.role !== null);
 const token = 'shared-token-of-the-contract-suite';
 
-/** Parameters that fit every schema and name nothing that exists. */
-const nothing: Readonly<Record<string, string>> = {
-  name: 'nobody',
-  runId: newId(),
-  sessionId: 'nothing',
-  scoreId: newId(),
-  id: newId(),
-  a: '1',
-  b: '2',
+const unknownId = newId();
+
+/** Parameters that fit the operation's schema and name nothing that exists. */
+const unknownParams = ({ operation }: OperationEntry): Record<string, string> => {
+  const properties = (operation.params?.properties ?? {}) as Record<string, { type?: string; format?: string }>;
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, { type, format }]) => [
+      name,
+      format === 'uuid' ? unknownId : type === 'integer' ? '1' : 'nothing',
+    ]),
+  );
 };
 
 const bodies: Readonly<Record<string, unknown>> = {
@@ -24,8 +26,8 @@ const bodies: Readonly<Record<string, unknown>> = {
   'agents.validate': { name: 'made', model: { provider: 'demo', model: 'demo-1' } },
   'agents.rollback': { version: 1 },
   'agents.estimate': { message: 'Hello' },
+  'scores.save': { kind: 'Stars', value: 3 },
   'runs.start': { message: 'Hello', stream: false },
-  'scores.save': { kind: 'Binary', value: 1 },
   'sessions.branch': {},
   'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },
 };
@@ -34,12 +36,6 @@ const bodies: Readonly<Record<string, unknown>> = {
 const bodyFor = (id: string, params: Readonly<Record<string, string>>): unknown =>
   id === 'agents.save' ? { name: params['name'], model: { provider: 'demo', model: 'demo-1' } } : bodies[id];
 
-/** Two runs go by the names that two versions have elsewhere. */
-const comparedRuns = (params: Readonly<Record<string, string>> = {}): Record<string, string> => {
-  const runId = params['runId'] ?? nothing['runId'] ?? '';
-  return { a: runId, b: runId };
-};
-
 const call = (
   url: string,
   entry: OperationEntry,
@@ -47,7 +43,7 @@ const call = (
   overrides: { body?: string; params?: Record<string, string> } = {},
 ) => {
   const { operation } = entry;
-  const params = { ...nothing, ...(entry.id === 'runs.compare' ? comparedRuns(overrides.params) : overrides.params) };
+  const params = { ...unknownParams(entry), ...overrides.params };
   const path = operation.path.replace(/\{(\w+)\}/g, (_braces, name: string) => params[name] ?? '');
   const body = overrides.body ?? (operation.body === undefined ? undefined : JSON.stringify(bodyFor(entry.id, params)));
   return fetch(url + path, {
@@ -158,9 +154,11 @@ overHttp('SEC-25 another tenant gets 404 for every id, with the body of an unkno
   const { plaintextKey } = (await made.json()) as { plaintextKey: string };
   assert.match(plaintextKey, /^acp_other_/);
 
-  const params = { name: 'mine', runId, sessionId: 'mine', id: owned.body.record.id };
+  const { body: score } = await app.client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3 } });
+  const mine = { name: 'mine', runId, sessionId: 'mine', id: owned.body.record.id, scoreId: score.id };
+  const ofEntry: Record<string, Record<string, string>> = { 'runs.compare': { a: runId, b: runId } };
   for (const entry of entries.filter(({ operation }) => operation.params !== undefined)) {
-    const theirs = await call(app.url, entry, plaintextKey, { params });
+    const theirs = await call(app.url, entry, plaintextKey, { params: { ...mine, ...ofEntry[entry.id] } });
     const unknown = await call(app.url, entry, plaintextKey, { params: {} });
     assert.equal(theirs.status, 404, entry.id);
     const [first, second] = [await problemOf(theirs), await problemOf(unknown)];

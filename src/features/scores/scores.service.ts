@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import type { RunAction } from '../../core/run-authorization.ts';
 import type { RunRow, RunScoreRow } from '../../db/tables.ts';
 import { isoTime } from '../../engine/event-pack.ts';
 import { scoreProblems } from './score-value.rules.ts';
@@ -13,7 +14,7 @@ export interface ScoreServiceDeps {
   readonly store: ScoreStore;
   readonly audit: Pick<AuditTrail, 'note'>;
   /** The run of a call, or `run-not-found`. */
-  readonly findRun: (context: CallContext, runId: string) => Promise<Pick<RunRow, 'id'>>;
+  readonly findRun: (context: CallContext, runId: string, action?: RunAction) => Promise<Pick<RunRow, 'id'>>;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -45,7 +46,7 @@ export const scoreService = ({
   newId,
 }: ScoreServiceDeps): Handlers<typeof scoreOperations> => ({
   async save(context, { params, body }) {
-    const run = await findRun(context, params.runId);
+    const run = await findRun(context, params.runId, 'Feedback');
     const errors = scoreProblems(body);
     if (errors.length > 0)
       throw new AcpError('validation-failed', 'The score does not fit its kind.', { details: { errors } });
@@ -72,7 +73,7 @@ export const scoreService = ({
     return ok((await store.list(context.tenantId, run.id)).map(toRunScore));
   },
   async remove(context, { params }) {
-    const run = await findRun(context, params.runId);
+    const run = await findRun(context, params.runId, 'Feedback');
     const { tenantId, principal } = context;
     const scoreId = params.scoreId.toLowerCase();
     const before = await store.get(tenantId, run.id, scoreId);
