@@ -11,7 +11,7 @@ const openQueue = async (t: TestContext) => {
   const { storage } = await openTestStore(t);
   const jobs = createJobStore(storage);
   const clock = { now: 1_000_000 };
-  const put = (id: string, more: { lane?: string; handlerKey?: string } = {}) =>
+  const put = (id: string, more: { lane?: string; handlerKey?: string; maxAttempts?: number } = {}) =>
     storage.write([
       jobs.queued({
         id,
@@ -180,4 +180,40 @@ test('a job that was given back counts no attempt', async (t) => {
   await one.idle();
   const row = await until('a', 'Pending');
   assert.deepEqual([row.attempt, row.lease_owner], [0, null]);
+});
+
+test('JOB-31 a job whose lease ran out is taken by another worker while attempts are left, else it fails', async (t) => {
+  const { put, worker, until, clock, jobs } = await openQueue(t);
+  const desk = new Desk();
+  await put('again', { maxAttempts: 2 });
+  await put('last');
+  for (const id of ['again', 'last'])
+    assert.equal((await jobs.claim('dead', clock.now, clock.now + 10, 1, { only: null, full: [] }))[0]?.id, id);
+  clock.now += 20;
+  const one = worker('w', desk.handler);
+  one.start();
+  const taken = await until('again', 'Running');
+  assert.deepEqual([taken.attempt, taken.lease_owner], [2, 'w']);
+  t.mock.timers.tick(1000);
+  const lost = await until('last', 'Failed');
+  assert.deepEqual([lost.error_code, lost.lease_owner], ['lease-expired', null]);
+  desk.end('again');
+  await one.idle();
+  assert.deepEqual(desk.begun, ['again']);
+});
+
+test('JOB-33 a failed attempt with attempts left waits for the next one', async (t) => {
+  const { put, worker, clock, jobs } = await openQueue(t);
+  await put('a', { maxAttempts: 2 });
+  const one = worker('w', async () => ({ status: 'Failed', code: 'x', message: 'y' }));
+  one.start();
+  let row = await jobs.get('a');
+  while (row?.status !== 'Pending' || row.attempt !== 1) row = await jobs.get('a');
+  const delay = row.scheduled_for - clock.now;
+  assert.ok(delay >= 8000 && delay <= 12_000, String(delay));
+  clock.now += 20_000;
+  one.wake();
+  while (row?.status !== 'Failed') row = await jobs.get('a');
+  assert.deepEqual([row.attempt, row.error_code], [2, 'x']);
+  await one.idle();
 });
