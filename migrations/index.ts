@@ -3,6 +3,7 @@ import { initial } from './0001-initial.ts';
 import { runSteps } from './0002-run-steps.ts';
 import { responseCache } from './0003-response-cache.ts';
 import { audit } from './0004-audit.ts';
+import { skills } from './0005-skills.ts';
 import { sessions } from './0007-sessions.ts';
 import { runReading } from './0011-run-reading.ts';
 
@@ -12,6 +13,7 @@ export const migrations: readonly Migration[] = [
   { ...runSteps, checksum: '794f7312e9aceb5c' },
   { ...responseCache, checksum: '4bde923152c548e0' },
   { ...audit, checksum: '66b75e36feab383e' },
+  { ...skills, checksum: 'afe8a34b2a8d1776' },
   { ...sessions, checksum: '0bf409b924648083' },
   { ...runReading, checksum: '540bc83f6f2d0e1c' },
 ];

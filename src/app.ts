@@ -22,6 +22,7 @@ import { preflightCheck, runsFeature } from './features/runs/index.ts';
 import { runScores, scoresFeature } from './features/scores/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
 import { sessionsFeature } from './features/sessions/index.ts';
+import { skillsFeature } from './features/skills/index.ts';
 import { statisticsFeature } from './features/statistics/index.ts';
 import { loadHostTools, toolsFeature } from './features/tools/index.ts';
 import { operations } from './operations.ts';
@@ -87,13 +88,6 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary));
   const runAuthorization = hostRunAuthorization(modules.runAuthorization, log);
   const hostTools = await loadHostTools(config, modules);
-  const references = agentReferences(providers, hostTools.registry, Service);
-  const codeAgents = await loadCodeAgents(Host.Agents, {
-    ...references,
-    parse: parseDefinitionDocuments,
-    modules: modules.agents,
-  });
-  for (const warning of codeAgents.warnings) log.warn({ ...warning }, 'An agent of the host has a warning');
 
   const opened: OpenedStorage = await openStorage({
     ...storeOptions(config.values, cwd),
@@ -116,6 +110,17 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       now,
       newId,
     });
+    const skills = await skillsFeature({ config: config.values, storage, ownsStore: true, audit, log, now, newId });
+    const references = agentReferences(providers, hostTools.registry, Service, {
+      hostSkills: skills.hostSkills,
+      builtInTools: (_definition, enabled) => skills.tools(enabled),
+    });
+    const codeAgents = await loadCodeAgents(Host.Agents, {
+      ...references,
+      parse: parseDefinitionDocuments,
+      modules: modules.agents,
+    });
+    for (const warning of codeAgents.warnings) log.warn({ ...warning }, 'An agent of the host has a warning');
     const jobs = createJobStore(storage);
     const agents = agentsFeature({
       storage,
@@ -123,6 +128,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       references,
       codeAgents,
       history: ({ tenantId, principal }, sessionId) => sessions.textsFor(tenantId, sessionId, principal),
+      skills: skills.agentSkills,
       reserveRatio: Service.Preflight.ReserveRatio,
       audit,
       prefix: Host.Prefix,
@@ -207,6 +213,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
           now,
         }).handlers,
         tools: toolsFeature({ storage, tools: hostTools.registry, authorization: runAuthorization }).handlers,
+        skills: skills.skills,
         models: modelsFeature({ providers }).handlers,
         keys: security.keys,
         meta: platform.meta,

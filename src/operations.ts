@@ -5,6 +5,7 @@ import { runOperations } from './features/runs/runs.operations.ts';
 import { scoreOperations } from './features/scores/scores.operations.ts';
 import { keyOperations } from './features/security/keys.operations.ts';
 import { sessionOperations } from './features/sessions/sessions.operations.ts';
+import { skillOperations } from './features/skills/skills.operations.ts';
 import { statisticOperations } from './features/statistics/statistics.operations.ts';
 import { toolOperations } from './features/tools/tools.operations.ts';
 
@@ -15,6 +16,7 @@ export const operations = {
   scores: scoreOperations,
   sessions: sessionOperations,
   statistics: statisticOperations,
+  skills: skillOperations,
   tools: toolOperations,
   models: modelOperations,
   keys: keyOperations,

@@ -261,6 +261,20 @@ export interface AuditHeadRow {
   newest_at: number;
 }
 
+export interface SkillRow {
+  tenant_id: string;
+  name: string;
+  id: string;
+  version: number;
+  enabled: number;
+  /** Changes with everything that an agent gets of the skill. */
+  fingerprint: string;
+  created_at: number;
+  updated_at: number;
+  /** JSON: description, instructions, resources, scripts and the rest. */
+  content: string;
+}
+
 export interface SchemaMigrationRow {
   name: string;
   checksum: string;
@@ -288,6 +302,7 @@ export interface Tables {
   response_cache: ResponseCacheRow;
   audit_entries: AuditEntryRow;
   audit_heads: AuditHeadRow;
+  skills: SkillRow;
   schema_migrations: SchemaMigrationRow;
 }
 
@@ -312,5 +327,6 @@ export const tableNames = [
   'response_cache',
   'audit_entries',
   'audit_heads',
+  'skills',
   'schema_migrations',
 ] as const satisfies readonly (keyof Tables)[];

@@ -6,6 +6,7 @@ import type { EnginePorts } from './engine-ports.ts';
 import { eventPayload, recordedPayload } from './payload.ts';
 import { RunFailure } from './run-failure.ts';
 import type { ToolCallEntry, ToolCallSettlement } from './run-journal.ts';
+import { parseArguments } from './tools/arguments.ts';
 import { executeTool } from './tools/execute.ts';
 import type { RegisteredTool } from './tools/registry.ts';
 import { isToolFailure, type ToolOutcome } from './tools/tool-call.ts';
@@ -22,6 +23,13 @@ const resolveTool = (run: ActiveRun, call: ModelToolCall, children: ChildCaller)
   return compiled.kind === 'tool'
     ? compiled.tool
     : agentTool(call.toolName, compiled.agentName, run, call.toolCallId, children);
+};
+
+/** A tool of many sources tells by the arguments which one a call is for. */
+const sourceOf = (tool: RegisteredTool | undefined, argumentsText: string): string | null => {
+  if (tool === undefined) return null;
+  const args = tool.sourceOf === null ? undefined : parseArguments(argumentsText);
+  return args === undefined ? tool.descriptor.source : (tool.sourceOf?.(args) ?? null);
 };
 
 const settlementOf = (run: ActiveRun, ports: EnginePorts, outcome: ToolOutcome): ToolCallSettlement => {
@@ -105,7 +113,7 @@ const runCall = async (
       runId: run.id,
       toolCallId: call.toolCallId,
       toolName: call.toolName,
-      source: tool?.descriptor.source ?? null,
+      source: sourceOf(tool, argumentsText),
       effect: tool?.descriptor.effect ?? 'Read',
       idempotencyKey: key,
       arguments: args.text,

@@ -5,7 +5,7 @@ import { authorizeCall } from './authorize.ts';
 import { openCallScope } from './call-scope.ts';
 import { type DeadlineEnd, withDeadline } from './deadline.ts';
 import type { RegisteredTool } from './registry.ts';
-import { cutText, isToolError, MAX_TOOL_ERROR_LENGTH } from './tool.ts';
+import { cutText, isToolError, MAX_TOOL_ERROR_LENGTH, ToolStop } from './tool.ts';
 import type { ToolCallDeps, ToolCallHooks, ToolCallRequest, ToolOutcome } from './tool-call.ts';
 import { canonicalText, truncateOutput } from './tool-output.ts';
 
@@ -23,6 +23,8 @@ const errorClassOf = (error: unknown): string => {
 };
 
 const thrown = (error: unknown, request: ToolCallRequest, deps: ToolCallDeps): End => {
+  if (error instanceof ToolStop)
+    return { status: error.status, text: error.message, error: error.recorded, errorClass: error.name };
   const errorClass = errorClassOf(error);
   const fields = { requestId: request.requestId, runId: request.run.runId, tool: request.toolName };
   if (isToolError(error)) {
@@ -123,7 +125,10 @@ export const executeTool = async (
   startedAt = performance.now();
   const timeoutMs = tool.ownsTimeout ? null : (tool.descriptor.timeoutMs ?? deps.defaultTimeoutMs);
   const end = await withDeadline<Json | null | undefined>(
-    async (bodySignal) => tool.definition.execute?.(args, { ...scope.context, signal: bodySignal }),
+    async (bodySignal) => {
+      const context = { ...scope.context, signal: bodySignal };
+      return tool.body === null ? tool.definition.execute?.(args, context) : tool.body(args, context, request);
+    },
     timeoutMs,
     signal,
   );

@@ -1,7 +1,8 @@
 import type { Json } from '../../contract/schema.ts';
+import type { Principal } from '../../core/context.ts';
 import { type ArgumentsChecker, argumentsChecker } from './arguments.ts';
 import { definitionProblems } from './definition.ts';
-import type { ToolDefinition, ToolDescriptor } from './tool.ts';
+import type { ToolContext, ToolDefinition, ToolDescriptor, ToolRun } from './tool.ts';
 import {
   type FieldPath,
   type FieldProblem,
@@ -25,7 +26,21 @@ export interface RegisteredTool {
   readonly checkArguments: ArgumentsChecker;
   /** True: the body ends its own wait, as a call of another agent does, and no timer is set for it. */
   readonly ownsTimeout: boolean;
+  /** Where a call of a tool with many sources goes, by its arguments; null: the descriptor says it. */
+  readonly sourceOf: ((args: Json) => string | null) | null;
+  /** A body of the service itself, which may know the whole call; null: the definition's. */
+  readonly body: BuiltInBody | null;
 }
+
+/** What a body of the service itself knows of its call beyond what a module's may. */
+export interface BuiltInCall {
+  readonly run: ToolRun;
+  readonly principal: Principal;
+  /** Joins log lines to the request. */
+  readonly requestId: string;
+}
+
+export type BuiltInBody = (args: Json, context: ToolContext, call: BuiltInCall) => Promise<Json | string | null>;
 
 /** Tools of code, fixed until restart. */
 export interface ToolRegistry {
@@ -38,7 +53,9 @@ export interface ToolRegistry {
 /** Makes a definition callable without the checks of the registry: for tools that the service itself makes. */
 export const registeredTool = (
   definition: ToolDefinition,
-  options: { readonly kind?: ToolDescriptor['kind']; readonly ownsTimeout?: boolean } = {},
+  options: { readonly kind?: ToolDescriptor['kind'] } & Partial<
+    Pick<RegisteredTool, 'ownsTimeout' | 'sourceOf' | 'body'>
+  > = {},
 ): RegisteredTool => ({
   descriptor: {
     name: definition.name,
@@ -57,6 +74,8 @@ export const registeredTool = (
   definition,
   checkArguments: argumentsChecker(definition.inputSchema),
   ownsTimeout: options.ownsTimeout ?? false,
+  sourceOf: options.sourceOf ?? null,
+  body: options.body ?? null,
 });
 
 /** A copy that later changes of the module's object do not reach; a schema library's own members fall away. */

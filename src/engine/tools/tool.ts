@@ -127,5 +127,19 @@ export class ToolError extends Error {
   }
 }
 
+/** How a body of the service itself ends its call other than by a result: with a text for the model and one for the record. */
+export class ToolStop extends Error {
+  readonly status: 'failed' | 'timed_out';
+  /** What the record of the call says; the model gets `message`. */
+  readonly recorded: string;
+
+  constructor(status: 'failed' | 'timed_out', message: string, recorded = message) {
+    super(message);
+    this.name = 'ToolStop';
+    this.status = status;
+    this.recorded = recorded;
+  }
+}
+
 /** True for the class itself and for an error of another realm or bundle that names itself so. */
 export const isToolError = (error: unknown): error is Error => error instanceof Error && error.name === 'ToolError';

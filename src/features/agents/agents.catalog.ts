@@ -1,6 +1,8 @@
+import type { AgentSkills } from '../skills/index.ts';
 import { isAgentName } from './agent-limits.rules.ts';
 import type { ReachableAgents } from './agent-references.rules.ts';
 import { listedCallables } from './agent-references.rules.ts';
+import type { ReachableSkills } from './agent-skills.rules.ts';
 import type { AgentContent } from './agents.content.ts';
 import type { AgentStore, StoredAgent } from './agents.store.ts';
 
@@ -14,6 +16,7 @@ export interface Reached {
   readonly agents: ReachableAgents;
   /** Version of each stored agent that was looked up, 0 where there was none. */
   readonly versions: ReadonlyMap<string, number>;
+  readonly skills: ReachableSkills;
 }
 
 /** Both sources as one: code agents hide stored ones of the same name, everywhere. */
@@ -54,7 +57,11 @@ export const reachAgents = async (
   return agents;
 };
 
-export const createAgentCatalog = (store: AgentStore, code: CodeAgentContents): AgentCatalog => ({
+export const createAgentCatalog = (
+  store: AgentStore,
+  code: CodeAgentContents,
+  skills: Pick<AgentSkills, 'resolve'>,
+): AgentCatalog => ({
   isCode: (name) => code.has(name),
   async find(tenantId, name) {
     const content = code.get(name);
@@ -85,6 +92,6 @@ export const createAgentCatalog = (store: AgentStore, code: CodeAgentContents): 
       }
       return found;
     });
-    return { agents, versions };
+    return { agents, versions, skills: await skills.resolve(tenantId, content.skillNames) };
   },
 });

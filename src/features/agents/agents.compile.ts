@@ -1,5 +1,6 @@
 import { agentToolSchema } from '../../engine/agent-tool.ts';
 import type { CompiledAgent, CompiledBinding, CompiledTarget, CompiledTool } from '../../engine/compiled-agent.ts';
+import type { RegisteredTool } from '../../engine/tools/registry.ts';
 import type {
   ModelJson,
   ModelProviders,
@@ -10,9 +11,10 @@ import { fillPlaceholders, instructionChooser, joinInstructions } from './agent-
 import { splitSettingKey } from './agent-model.rules.ts';
 import { parameterResolver } from './agent-parameters.ts';
 import { callToolName, type ReachableAgents } from './agent-references.rules.ts';
+import { enabledSkills, skillList } from './agent-skills.rules.ts';
 import type { AgentContent, BindingContent, ModelReferenceContent, ResponseFormatContent } from './agents.content.ts';
 import { type Finding, isError } from './agents.findings.ts';
-import { type AgentReferences, contentFindings } from './agents.rules.ts';
+import { type AgentReferences, contentFindings, type Reachable } from './agents.rules.ts';
 
 export interface CompileSubject {
   readonly content: AgentContent;
@@ -67,7 +69,12 @@ const compileBinding = (model: BindingContent, providers: Pick<ModelProviders, '
   responseCacheMs: model.responseCache?.enabled === true ? model.responseCache.lifetimeMs : null,
 });
 
-const compileTools = (content: AgentContent, agents: ReachableAgents, { tools }: AgentReferences) => {
+const compileTools = (
+  content: AgentContent,
+  agents: ReachableAgents,
+  { tools }: AgentReferences,
+  builtIn: readonly RegisteredTool[],
+) => {
   const byName = new Map<string, CompiledTool>();
   const modelTools: ModelTool[] = [];
   for (const name of content.toolNames) {
@@ -84,46 +91,57 @@ const compileTools = (content: AgentContent, agents: ReachableAgents, { tools }:
     byName.set(name, { kind: 'agent', agentName });
     modelTools.push({ name, description, inputSchema: agentToolSchema });
   }
+  for (const tool of builtIn) {
+    const { name, description, inputSchema } = tool.definition;
+    byName.set(name, { kind: 'tool', tool });
+    modelTools.push({ name, description, inputSchema: inputSchema as ModelTool['inputSchema'] });
+  }
   return { tools: byName, modelTools };
 };
 
-const compileInstructions = (content: AgentContent, agents: ReachableAgents): CompiledAgent['instructions'] => {
+const compileInstructions = (
+  content: AgentContent,
+  agents: ReachableAgents,
+  skills: string | null,
+): CompiledAgent['instructions'] => {
   const shared = content.sharedInstructionsName === null ? undefined : agents.get(content.sharedInstructionsName);
   const sharedText = shared === undefined ? () => null : instructionChooser(shared);
   const ownText = instructionChooser(content);
   return (culture, parameters) => {
     const text = joinInstructions([sharedText(culture), ownText(culture)]);
-    return text === null ? null : fillPlaceholders(text, parameters);
+    // Placeholders belong to the agent's own texts; a skill's description stays as it is.
+    return joinInstructions([text === null ? null : fillPlaceholders(text, parameters), skills]);
   };
 };
 
 const build = (
   { content, version, origin }: CompileSubject,
-  agents: ReachableAgents,
+  { agents, skills: reachable }: Reachable,
   references: AgentReferences,
 ): CompiledAgent => {
   const { limits, providers } = references;
+  const skills = enabledSkills(content, reachable);
   return Object.freeze({
     name: content.name,
     version,
     origin,
     model: compileBinding(content.model, providers),
-    ...compileTools(content, agents, references),
+    ...compileTools(content, agents, references, references.builtInTools(content, skills)),
     subAgents: {
       childDeadlineMs: content.subAgents?.childDeadlineMs ?? limits.childDeadlineMs,
       waitTimeoutMs: content.subAgents?.waitTimeoutMs ?? limits.waitTimeoutMs,
     },
     resolveParameters: parameterResolver(content.parameters, limits.maxParameterValueLength),
-    instructions: compileInstructions(content, agents),
+    instructions: compileInstructions(content, agents, skillList(skills)),
   });
 };
 
 /** Checks a definition against what it reaches and resolves it. Calls no provider. */
 export const compileAgent = (
   subject: CompileSubject,
-  agents: ReachableAgents,
+  reachable: Reachable,
   references: AgentReferences,
 ): Compilation => {
-  const findings = contentFindings(subject.content, agents, references);
-  return { agent: findings.some(isError) ? null : build(subject, agents, references), findings };
+  const findings = contentFindings(subject.content, reachable, references);
+  return { agent: findings.some(isError) ? null : build(subject, reachable, references), findings };
 };

@@ -1,8 +1,10 @@
-import type { ToolRegistry } from '../../engine/tools/registry.ts';
+import type { RegisteredTool, ToolRegistry } from '../../engine/tools/registry.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
+import type { AgentSkill } from '../skills/index.ts';
 import { limitFindings, type WaitDefaults } from './agent-limits.rules.ts';
 import { modelFindings } from './agent-model.rules.ts';
 import { type ReachableAgents, referenceFindings } from './agent-references.rules.ts';
+import { type ReachableSkills, skillFindings } from './agent-skills.rules.ts';
 import { textFindings } from './agent-texts.rules.ts';
 import { type AgentContent, agentContent } from './agents.content.ts';
 import { boundedFindings, type Finding } from './agents.findings.ts';
@@ -14,10 +16,21 @@ import { unknownFieldFindings } from './unknown-fields.rules.ts';
 export interface AgentReferences {
   readonly providers: Pick<ModelProviders, 'get'>;
   readonly tools: Pick<ToolRegistry, 'get'>;
+  /** Skills of the host by name, which every tenant has. */
+  readonly hostSkills: ReachableSkills;
+  /** Tools that the service itself adds to an agent by its settings; `skills` are those that are switched on. */
+  readonly builtInTools: (content: AgentContent, skills: readonly AgentSkill[]) => readonly RegisteredTool[];
   readonly limits: AgentLimits;
 }
 
+/** What one definition leads to. */
+export interface Reachable {
+  readonly agents: ReachableAgents;
+  readonly skills: ReachableSkills;
+}
+
 export interface AgentLimits extends WaitDefaults {
+  readonly maxSkills: number;
   /** Deepest level of a child run, the root being 0. */
   readonly maxDepth: number;
   /** Bytes of one parameter value. */
@@ -27,7 +40,7 @@ export interface AgentLimits extends WaitDefaults {
 /** Every finding about a definition's content; none stops the others. */
 export const contentFindings = (
   content: AgentContent,
-  agents: ReachableAgents,
+  { agents, skills }: Reachable,
   { providers, tools, limits }: AgentReferences,
 ): readonly Finding[] => {
   const shared = content.sharedInstructionsName === null ? null : (agents.get(content.sharedInstructionsName) ?? null);
@@ -36,6 +49,7 @@ export const contentFindings = (
     ...featureFindings(content),
     ...modelFindings(content, providers),
     ...referenceFindings(content, agents, tools, limits.maxDepth),
+    ...skillFindings(content, skills, limits.maxSkills),
     ...textFindings(content, shared),
   ]);
 };
@@ -43,7 +57,7 @@ export const contentFindings = (
 /** The same for a body as it came, unknown members included. */
 export const bodyFindings = (
   body: AgentDefinitionRequest,
-  agents: ReachableAgents,
+  reachable: Reachable,
   references: AgentReferences,
 ): readonly Finding[] =>
-  boundedFindings([...unknownFieldFindings(body), ...contentFindings(agentContent(body), agents, references)]);
+  boundedFindings([...unknownFieldFindings(body), ...contentFindings(agentContent(body), reachable, references)]);

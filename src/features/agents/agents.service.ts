@@ -44,8 +44,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
   const { store, catalog, versions, references, estimate, audit, prefix, now } = deps;
 
   const check = async (tenantId: string, body: AgentDefinitionRequest): Promise<readonly Finding[]> => {
-    const { agents } = await catalog.reach(tenantId, agentContent(body));
-    return bodyFindings(body, agents, references);
+    return bodyFindings(body, await catalog.reach(tenantId, agentContent(body)), references);
   };
   const refuseCode = (name: string): void => {
     if (catalog.isCode(name))

@@ -1,5 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import type { AgentSkills } from '../skills/index.ts';
 import type { AgentCatalog } from './agents.catalog.ts';
 import { type Compilation, compileAgent } from './agents.compile.ts';
 import { fieldErrors } from './agents.findings.ts';
@@ -12,13 +13,16 @@ interface CacheEntry {
   /** The agent itself first, then every stored name that it reaches. */
   readonly names: readonly string[];
   readonly versions: readonly number[];
+  /** Skills that it names, with what they were; empty for one that was not there. */
+  readonly skillNames: readonly string[];
+  readonly fingerprints: readonly string[];
 }
 
 // An agent may carry several MiB of instructions, so the cache is bounded by count; the oldest goes first.
 const maxCached = 1000;
 
-const isCurrent = (entry: CacheEntry, versions: readonly number[]): boolean =>
-  versions.every((version, index) => version === entry.versions[index]);
+const isSame = (now: readonly unknown[], then: readonly unknown[]): boolean =>
+  now.every((value, index) => value === then[index]);
 
 const compiled = (name: string, { compilation, versions }: CacheEntry): CompiledAgent => {
   if (compilation.agent !== null) return compilation.agent;
@@ -28,6 +32,7 @@ const compiled = (name: string, { compilation, versions }: CacheEntry): Compiled
 export interface AgentSourceDeps {
   readonly catalog: AgentCatalog;
   readonly versions: CurrentVersions;
+  readonly skills: AgentSkills;
   readonly references: AgentReferences;
   /** Compiled at start; they never change. */
   readonly codeAgents: ReadonlyMap<string, CompiledAgent>;
@@ -35,20 +40,32 @@ export interface AgentSourceDeps {
 
 /**
  * Compiled agents by tenant and name. A cached one is used while its own version and those of all agents that it calls
- * or shares instructions with are current: then a compile is a few map lookups.
+ * or shares instructions with, and of its skills, are current: then a compile is a few map lookups.
  */
-export const createAgentSource = ({ catalog, versions, references, codeAgents }: AgentSourceDeps): AgentSource => {
+export const createAgentSource = ({
+  catalog,
+  versions,
+  skills,
+  references,
+  codeAgents,
+}: AgentSourceDeps): AgentSource => {
   const cache = new Map<string, CacheEntry>();
   const compileNow = async (tenantId: string, name: string): Promise<CacheEntry | null> => {
     const known = await catalog.find(tenantId, name);
     if (known === null) return null;
     const reached = await catalog.reach(tenantId, known.content);
     return {
-      compilation: compileAgent(known, reached.agents, references),
+      compilation: compileAgent(known, reached, references),
       names: [name, ...reached.versions.keys()],
       versions: [known.version, ...reached.versions.values()],
+      skillNames: known.content.skillNames,
+      fingerprints: known.content.skillNames.map((skill) => reached.skills.get(skill)?.fingerprint ?? ''),
     };
   };
+  const isCurrent = async (tenantId: string, entry: CacheEntry): Promise<boolean> =>
+    isSame(await versions.current(tenantId, entry.names), entry.versions) &&
+    (entry.skillNames.length === 0 ||
+      isSame(await skills.fingerprints(tenantId, entry.skillNames), entry.fingerprints));
   return {
     async compile(tenantId, name) {
       const code = codeAgents.get(name);
@@ -56,8 +73,7 @@ export const createAgentSource = ({ catalog, versions, references, codeAgents }:
       // No tenant slug has a slash.
       const key = `${tenantId}/${name}`;
       const cached = cache.get(key);
-      if (cached !== undefined && isCurrent(cached, await versions.current(tenantId, cached.names)))
-        return compiled(name, cached);
+      if (cached !== undefined && (await isCurrent(tenantId, cached))) return compiled(name, cached);
       const entry = await compileNow(tenantId, name);
       cache.delete(key);
       if (entry === null) throw new AcpError('agent-not-found', `There is no agent "${name}".`);

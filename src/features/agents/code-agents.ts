@@ -202,7 +202,8 @@ export const loadCodeAgents = async (paths: readonly string[], deps: CodeAgentDe
       const known = names.map((callee): [string, AgentContent | undefined] => [callee, contents.get(callee)]);
       return new Map(known.filter((entry): entry is [string, AgentContent] => entry[1] !== undefined));
     });
-    const { agent, findings } = compileAgent({ content, version: 1, origin: 'code' }, agents, deps);
+    const reachable = { agents, skills: deps.hostSkills };
+    const { agent, findings } = compileAgent({ content, version: 1, origin: 'code' }, reachable, deps);
     for (const finding of [...unknown, ...findings])
       (isError(finding) ? sources.problems : warnings).push(located(document, finding.path, finding.message));
     if (agent !== null) compiled.set(name, agent);

@@ -9,7 +9,6 @@ interface LaterFeature {
 
 /** Fields whose features this version does not have. A definition that uses one is refused, never half obeyed. */
 const laterFeatures: readonly LaterFeature[] = [
-  { feature: 'skills', field: 'skillNames', isUsed: (content) => content.skillNames.length > 0 },
   { feature: 'mcp-resources', field: 'mcpResourceUris', isUsed: (content) => content.mcpResourceUris.length > 0 },
   { feature: 'harness', field: 'harness', isUsed: (content) => content.harness !== null },
   { feature: 'loop', field: 'harness.loop', isUsed: ({ harness }) => (harness?.['loop'] ?? null) !== null },

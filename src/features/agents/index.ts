@@ -5,6 +5,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { ToolRegistry } from '../../engine/tools/registry.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
+import type { AgentSkills } from '../skills/index.ts';
 import { createAgentCatalog } from './agents.catalog.ts';
 import type { agentOperations } from './agents.operations.ts';
 import type { AgentReferences } from './agents.rules.ts';
@@ -21,17 +22,22 @@ export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from '
 export { estimatePrompt } from './prompt-estimate.ts';
 export { estimateTokens } from './token-count.ts';
 
-export type AgentSettings = Pick<Config['Service'], 'Agents' | 'AgentGraph'>;
+export type AgentSettings = Pick<Config['Service'], 'Agents' | 'AgentGraph'> & {
+  readonly Skills: Pick<Config['Service']['Skills'], 'MaxSkillsPerAgent'>;
+};
 
 /** What definitions are checked against; made once, for code agents and the feature alike. */
 export const agentReferences = (
   providers: Pick<ModelProviders, 'get'>,
   tools: Pick<ToolRegistry, 'get'>,
   settings: AgentSettings,
+  more: Pick<AgentReferences, 'hostSkills' | 'builtInTools'>,
 ): AgentReferences => ({
   providers,
   tools,
+  ...more,
   limits: {
+    maxSkills: settings.Skills.MaxSkillsPerAgent,
     maxDepth: settings.AgentGraph.MaxDepth,
     childDeadlineMs: settings.AgentGraph.ChildDeadline,
     waitTimeoutMs: settings.AgentGraph.WaitTimeout,
@@ -45,6 +51,7 @@ export interface AgentsDeps {
   readonly ownsStore: boolean;
   readonly references: AgentReferences;
   readonly codeAgents: CodeAgents;
+  readonly skills: AgentSkills;
   readonly history: EstimateDeps['history'];
   readonly audit: Pick<AuditTrail, 'note'>;
   /** `Preflight:ReserveRatio`. */
@@ -62,9 +69,15 @@ export interface AgentsFeature {
 export const agentsFeature = (deps: AgentsDeps): AgentsFeature => {
   const { references, codeAgents } = deps;
   const store = createAgentStore(deps.storage);
-  const catalog = createAgentCatalog(store, codeAgents.contents);
+  const catalog = createAgentCatalog(store, codeAgents.contents, deps.skills);
   const versions = deps.ownsStore ? ownedVersions(store) : sharedVersions(store);
-  const source = createAgentSource({ catalog, versions, references, codeAgents: codeAgents.compiled });
+  const source = createAgentSource({
+    catalog,
+    versions,
+    skills: deps.skills,
+    references,
+    codeAgents: codeAgents.compiled,
+  });
   const estimate = estimateService({ source, history: deps.history, reserveRatio: deps.reserveRatio });
   return {
     handlers: agentService({

@@ -127,6 +127,16 @@ const LIMITS: readonly (readonly [string, readonly string[], readonly string[]])
   ['Host:Health:LivePath', ['alive', '/alive/'], ['/alive', '']],
   ['Host:LogLevel', ['fatal', 'silent'], ['TRACE', 'error']],
   ['Host:AuthorizationPolicy', ['x', ''], []],
+  [
+    'Service:Skills:Scripts:Interpreters',
+    [
+      '{"py":"python3"}',
+      '{".py":"/usr/bin/python3"}',
+      '{"py":{"Arguments":[]}}',
+      '{"py":{"Command":"/p","Shell":true}}',
+    ],
+    ['{"py":"/usr/bin/python3","sh":{"Command":"/bin/sh","Arguments":["-e"]}}'],
+  ],
   ['Service:Scheduling:Lanes', ['["A"]', '["a","a"]', '["-a"]'], ['["a.b-c_1"]']],
   ['Service:Scheduling:MaxConcurrentJobsPerLane', ['{"a":0}', '{"A":1}', '[1]', 'x'], ['{"a":1}', '{}']],
   ['Service:Providers:Anthropic:DefaultMaxOutputTokens', ['0', ''], ['1']],
@@ -187,16 +197,6 @@ const LATER: readonly (readonly [string, readonly string[], readonly string[]])[
   ['Service:ContentGuard:Pattern:MaskReplacement', ['x'.repeat(65)], ['', 'x']],
   ['Service:Webhooks:RetryDelays', ['[60]', '60s', '["0s"]'], ['["90s","60d"]', '[]']],
   ['Service:Webhooks:AllowedConfigurationPrefix', ['WebhookSecrets:', 'Service:WebhookSecrets'], ['Service:Other:']],
-  [
-    'Service:Skills:Scripts:Interpreters',
-    [
-      '{"py":"python3"}',
-      '{".py":"/usr/bin/python3"}',
-      '{"py":{"Arguments":[]}}',
-      '{"py":{"Command":"/p","Shell":true}}',
-    ],
-    ['{"py":"/usr/bin/python3","sh":{"Command":"/bin/sh","Arguments":["-e"]}}'],
-  ],
   ['Service:Attachments:MaxBytes', ['0', '1073741825'], ['1073741824']],
   ['Service:Attachments:AllowedMediaTypes', ['["image"]', '["*/*"]'], ['["image/*"]']],
   ['Service:AtRest:Keys:k1', ['short', 'A'.repeat(44)], [`${Buffer.alloc(32, 7).toString('base64')}`]],

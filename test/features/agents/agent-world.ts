@@ -17,6 +17,7 @@ import {
   noCodeAgents,
 } from '../../../src/features/agents/index.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import type { AgentSkills } from '../../../src/features/skills/index.ts';
 import type { ModelCatalogEntry, ModelProvider } from '../../../src/providers/models/model-provider.ts';
 import { openTestStorage, type TestDialect } from '../../support/store.ts';
 
@@ -84,6 +85,7 @@ export const tools: ToolRegistry = {
 
 const settings: AgentSettings = {
   Agents: { MaxParameterValueLength: 16 },
+  Skills: { MaxSkillsPerAgent: 10 },
   AgentGraph: {
     MaxDepth: 3,
     MaxTotalTokens: 0,
@@ -95,7 +97,15 @@ const settings: AgentSettings = {
   },
 };
 
-export const references = agentReferences(providers, tools, settings);
+export const references = agentReferences(providers, tools, settings, {
+  hostSkills: new Map(),
+  builtInTools: () => [],
+});
+
+export const noSkills: AgentSkills = {
+  resolve: async () => new Map(),
+  fingerprints: async (_tenantId, names) => names.map(() => ''),
+};
 
 const admin: Principal = {
   kind: 'Token',
@@ -137,6 +147,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
     ownsStore: options.ownsStore ?? true,
     references,
     codeAgents: options.codeAgents ?? noCodeAgents,
+    skills: noSkills,
     history: async () => options.history ?? [],
     reserveRatio: 0.2,
     audit: createAuditTrail({ storage, log: silentLogger, now: () => clock, newId }),

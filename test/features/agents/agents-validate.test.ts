@@ -246,13 +246,11 @@ const cases: Readonly<Record<string, readonly [rule: string, body: Record<string
   'fields of features that are not here': [
     'AGENT-20',
     definition('a', {
-      skillNames: ['writing'],
       mcpResourceUris: ['docs:file:///x'],
       harness: { loop: { criteria: [] } },
       compaction: { strategy: 'None' },
       memory: {},
     }),
-    ['Error', 'feature-not-available', 'skillNames'],
     ['Error', 'feature-not-available', 'mcpResourceUris'],
     ['Error', 'feature-not-available', 'harness'],
     ['Error', 'feature-not-available', 'harness.loop'],

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { AgentDefinition } from '../../../src/features/agents/agents.schema.ts';
 import { noCodeAgents } from '../../../src/features/agents/index.ts';
 import { forEachDialect } from '../../support/store.ts';
-import { create, definition, errorPaths, openWorld, refusal, save, withModel } from './agent-world.ts';
+import { create, definition, errorPaths, noSkills, openWorld, refusal, save, withModel } from './agent-world.ts';
 import { codeAgentsOf } from './code-agent-files.ts';
 
 forEachDialect(
@@ -306,9 +306,12 @@ test('AGENT-5 a stored agent behind a code agent is out of reach everywhere', as
     description: 'stored',
   });
   await store.create('default', { content, expectedVersion: null, updatedAt: 0, updatedBy: null });
-  assert.equal((await createAgentCatalog(store, noCodeAgents.contents).find('default', 'support'))?.origin, 'database');
+  assert.equal(
+    (await createAgentCatalog(store, noCodeAgents.contents, noSkills).find('default', 'support'))?.origin,
+    'database',
+  );
   const { contents } = await codeAgentsOf(context, definition('support', { description: 'coded' }));
-  const catalog = createAgentCatalog(store, contents);
+  const catalog = createAgentCatalog(store, contents, noSkills);
   assert.equal((await catalog.find('default', 'support'))?.origin, 'code');
   assert.deepEqual(
     (await catalog.list('default')).map(({ origin }) => origin),

@@ -40,16 +40,13 @@ const scripts = group(
 );
 
 export const skillSettings = {
-  Skills: planned(
-    'skills',
-    group('Agent skills.', {
-      MaxSkillsPerAgent: setting(int({ min: 0 }), 10, 'Skills that an agent may use.'),
-      MaxInstructionsLength: setting(bytes(), 65_536, 'Size of the instructions.'),
-      MaxResourceContentLength: setting(bytes(), 262_144, 'Size of one resource.'),
-      MaxResourcesPerSkill: setting(int({ min: 0 }), 20, 'Resources one skill may have.'),
-      Scripts: scripts,
-    }),
-  ),
+  Skills: group('Agent skills.', {
+    MaxSkillsPerAgent: setting(int({ min: 0 }), 10, 'Skills that an agent may use.'),
+    MaxInstructionsLength: setting(bytes(), 65_536, 'Size of the instructions.'),
+    MaxResourceContentLength: setting(bytes(), 262_144, 'Size of one resource.'),
+    MaxResourcesPerSkill: setting(int({ min: 0 }), 20, 'Resources one skill may have.'),
+    Scripts: scripts,
+  }),
   Attachments: planned(
     'attachments',
     group('Files that callers upload.', {

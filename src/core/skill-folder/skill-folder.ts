@@ -1,0 +1,221 @@
+import { parseDocument, stringify } from 'yaml';
+import { readSkillMarkdown, SkillFileError } from './frontmatter.ts';
+import { keepSource, sourceHead } from './source-head.ts';
+
+export { SkillFileError } from './frontmatter.ts';
+
+/** A skill as a folder says it; the body of a save has the same members. */
+export interface SkillDocument {
+  readonly name: string;
+  readonly description: string;
+  readonly instructions: string;
+  readonly license: string | null;
+  readonly compatibility: string | null;
+  readonly allowedTools: string | null;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly enabled: boolean;
+  readonly resources: readonly ResourceDocument[];
+  readonly scripts: readonly ScriptDocument[];
+}
+
+export interface ResourceDocument {
+  readonly name: string;
+  readonly description: string | null;
+  readonly mediaType: string;
+  readonly content: string;
+}
+
+export interface ScriptDocument {
+  readonly name: string;
+  readonly description: string | null;
+  readonly extension: string;
+  readonly content: string;
+  readonly parametersSchema: string | null;
+}
+
+/** A file of the folder; `path` is relative, with `/`. */
+export interface SkillFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+export const SKILL_FILE = 'SKILL.md';
+/** What a SKILL.md has no place for: switch, descriptions, media types, parameters of scripts. */
+export const SIDECAR_FILE = 'acp-skill.yaml';
+
+const mediaTypes: Readonly<Record<string, string>> = {
+  md: 'text/markdown',
+  html: 'text/html',
+  css: 'text/css',
+  csv: 'text/csv',
+  js: 'text/javascript',
+  mjs: 'text/javascript',
+  xml: 'application/xml',
+  json: 'application/json',
+  yaml: 'application/yaml',
+  yml: 'application/yaml',
+};
+
+const extensionOf = (path: string): string => /\.([^./]+)$/.exec(path)?.[1] ?? '';
+const usualMediaType = (path: string): string => mediaTypes[extensionOf(path).toLowerCase()] ?? 'text/plain';
+
+/** Path of a script in the folder; a name that carries its extension keeps it once. */
+export const scriptFilePath = ({ name, extension }: Pick<ScriptDocument, 'name' | 'extension'>): string =>
+  name.endsWith(`.${extension}`) ? `scripts/${name}` : `scripts/${name}.${extension}`;
+
+const scriptPath = /^scripts\/([A-Za-z0-9][A-Za-z0-9._-]{0,127})\.([a-z0-9]{1,16})$/;
+
+interface Sidecar {
+  readonly enabled?: boolean;
+  readonly resources?: Readonly<Record<string, { readonly description?: string; readonly mediaType?: string }>>;
+  readonly scripts?: Readonly<
+    Record<string, { readonly name?: string; readonly description?: string; readonly parametersSchema?: unknown }>
+  >;
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const sidecarMembers: Readonly<Record<string, readonly string[]>> = {
+  resources: ['description', 'mediaType'],
+  scripts: ['name', 'description', 'parametersSchema'],
+};
+
+const sidecarError = (what: string): SkillFileError => new SkillFileError(`${SIDECAR_FILE}: ${what}`);
+
+const checkEntry = (name: string, path: string, about: unknown, known: readonly string[]): void => {
+  if (!isRecord(about)) throw sidecarError(`${name}: ${path} must be a mapping of fields`);
+  for (const [field, entry] of Object.entries(about))
+    if (!known.includes(field) || (field !== 'parametersSchema' && typeof entry !== 'string'))
+      throw sidecarError(`${name}: ${path}: ${field} is not known or has the wrong type`);
+};
+
+const checkSidecar = (value: unknown, paths: ReadonlySet<string>): Sidecar => {
+  if (!isRecord(value)) throw sidecarError('must be a mapping of fields');
+  for (const [name, member] of Object.entries(value)) {
+    if (name === 'enabled' && typeof member === 'boolean') continue;
+    const known = sidecarMembers[name];
+    if (known === undefined || !isRecord(member)) throw sidecarError(`${name} is not known or has the wrong type`);
+    for (const [path, about] of Object.entries(member)) {
+      if (!paths.has(path)) throw sidecarError(`${name} names ${path}, which is no text file of the folder`);
+      checkEntry(name, path, about, known);
+    }
+  }
+  return value as Sidecar;
+};
+
+const readSidecar = (text: string | undefined, paths: ReadonlySet<string>): Sidecar => {
+  if (text === undefined) return {};
+  const document = parseDocument(text, { logLevel: 'silent' });
+  if (document.errors.length > 0) throw new SkillFileError(`${SIDECAR_FILE}: is not valid YAML`);
+  return checkSidecar(document.toJS({ maxAliasCount: 100 }) ?? {}, paths);
+};
+
+/** Files right below `scripts/` that can be run by their extension; everything else is there to be read. */
+const scriptNames = (files: readonly SkillFile[], sidecar: Sidecar): ReadonlyMap<string, string> => {
+  const found = files.flatMap(({ path, text }) => {
+    const [, stem, extension] = scriptPath.exec(path) ?? [];
+    // An empty file, such as an __init__.py, is nothing to run.
+    return stem === undefined || extension === undefined || text === '' ? [] : [{ path, stem }];
+  });
+  const stems = found.map(({ stem }) => stem);
+  return new Map(
+    found.map(({ path, stem }) => {
+      const isAlone = stems.indexOf(stem) === stems.lastIndexOf(stem);
+      return [path, sidecar.scripts?.[path]?.name ?? (isAlone ? stem : path.slice('scripts/'.length))];
+    }),
+  );
+};
+
+/**
+ * The skill that the text files of a folder make. Throws SkillFileError where SKILL.md cannot be read; limits are the
+ * rules' matter. `notes` say what cannot be given back byte for byte.
+ */
+export const readSkillFolder = (
+  files: readonly SkillFile[],
+): { readonly skill: SkillDocument; readonly notes: readonly string[] } => {
+  const byPath = new Map(files.map(({ path, text }) => [path, text]));
+  const source = byPath.get(SKILL_FILE);
+  if (source === undefined) throw new SkillFileError('There is no SKILL.md.');
+  const { frontmatter, head, body } = readSkillMarkdown(source);
+  const sidecar = readSidecar(byPath.get(SIDECAR_FILE), new Set(byPath.keys()));
+  const others = files
+    .filter(({ path }) => path !== SKILL_FILE && path !== SIDECAR_FILE)
+    .sort((left, right) => (left.path < right.path ? -1 : 1));
+  const scripts = scriptNames(others, sidecar);
+  const metadata = keepSource(frontmatter, head);
+  const { license, compatibility, allowedTools } = frontmatter;
+  const skill: SkillDocument = {
+    name: frontmatter.name,
+    description: frontmatter.description,
+    instructions: body,
+    license,
+    compatibility,
+    allowedTools,
+    metadata: metadata ?? frontmatter.metadata,
+    enabled: sidecar.enabled ?? true,
+    resources: others
+      .filter(({ path }) => !scripts.has(path))
+      .map(({ path, text }) => ({
+        name: path,
+        description: sidecar.resources?.[path]?.description ?? null,
+        mediaType: sidecar.resources?.[path]?.mediaType ?? usualMediaType(path),
+        content: text,
+      })),
+    scripts: others
+      .filter(({ path }) => scripts.has(path))
+      .map(({ path, text }) => {
+        const schema = sidecar.scripts?.[path]?.parametersSchema;
+        return {
+          name: scripts.get(path) ?? path,
+          description: sidecar.scripts?.[path]?.description ?? null,
+          extension: extensionOf(path),
+          content: text,
+          parametersSchema: schema === undefined ? null : typeof schema === 'string' ? schema : JSON.stringify(schema),
+        };
+      }),
+  };
+  const notes = metadata === null ? ['The frontmatter is too long to be given back byte for byte.'] : [];
+  return { skill, notes };
+};
+
+const definedOnly = (about: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(Object.entries(about).filter(([, value]) => value !== null && value !== undefined));
+
+/** The sidecar of a skill; null when the folder alone says everything. */
+const writeSidecar = (skill: SkillDocument, files: readonly SkillFile[]): string | null => {
+  const names = scriptNames(files, {});
+  const resources = skill.resources.map(({ name, description, mediaType }): [string, object] => [
+    name,
+    definedOnly({ description, mediaType: mediaType === usualMediaType(name) ? null : mediaType }),
+  ]);
+  const scripts = skill.scripts.map((script): [string, object] => {
+    const path = scriptFilePath(script);
+    const { name, description, parametersSchema } = script;
+    return [path, definedOnly({ name: names.get(path) === name ? null : name, description, parametersSchema })];
+  });
+  const said = (entries: readonly [string, object][]) => entries.filter(([, about]) => Object.keys(about).length > 0);
+  const sidecar = {
+    ...(skill.enabled ? {} : { enabled: false }),
+    ...(said(resources).length === 0 ? {} : { resources: Object.fromEntries(said(resources)) }),
+    ...(said(scripts).length === 0 ? {} : { scripts: Object.fromEntries(said(scripts)) }),
+  };
+  return Object.keys(sidecar).length === 0 ? null : stringify(sidecar, { lineWidth: 0 });
+};
+
+/** The files of a skill. Throws SkillFileError when a resource has the name of another file of the folder. */
+export const writeSkillFolder = (skill: SkillDocument): readonly SkillFile[] => {
+  const scripts = skill.scripts.map((script) => ({ path: scriptFilePath(script), text: script.content }));
+  const resources = skill.resources.map(({ name, content }) => ({ path: name, text: content }));
+  const taken = new Set([SKILL_FILE, SIDECAR_FILE, ...scripts.map(({ path }) => path)]);
+  for (const { path } of resources)
+    if (taken.has(path)) throw new SkillFileError(`The resource ${path} has the name of another file of the skill.`);
+  const head = sourceHead(skill);
+  const sidecar = writeSidecar(skill, [...scripts, ...resources]);
+  return [
+    { path: SKILL_FILE, text: head + skill.instructions },
+    ...resources,
+    ...scripts,
+    ...(sidecar === null ? [] : [{ path: SIDECAR_FILE, text: sidecar }]),
+  ];
+};

@@ -1,0 +1,50 @@
+import type { CurrentSkills } from './current-skills.ts';
+import type { AgentSkill, HostSkills } from './host-skills.ts';
+
+/** Where agents get their skills from. */
+export interface AgentSkills {
+  /** Skills by name; a host skill hides a stored one. Names without a skill are left out. */
+  resolve(tenantId: string, names: readonly string[]): Promise<ReadonlyMap<string, AgentSkill>>;
+  /** Changes with anything an agent gets of a skill; empty for a name without one. Asked before every run. */
+  fingerprints(tenantId: string, names: readonly string[]): Promise<readonly string[]>;
+}
+
+// Skills in memory that agents share; past it the oldest is only no longer shared.
+const maxShared = 1000;
+
+/** `most` is how many skills an agent may name; what stands behind them has its own finding and is not looked up. */
+export const createAgentSkills = (current: CurrentSkills, host: HostSkills, most: number): AgentSkills => {
+  // Agents that name the same skill hold one copy of its texts, which may have megabytes.
+  const shared = new Map<string, WeakRef<AgentSkill>>();
+  const share = (tenantId: string, skill: AgentSkill): AgentSkill => {
+    const key = `${tenantId}/${skill.name}`;
+    const held = shared.get(key)?.deref();
+    if (held?.fingerprint === skill.fingerprint) return held;
+    const oldest = shared.keys().next();
+    if (shared.size >= maxShared && oldest.done !== true) shared.delete(oldest.value);
+    shared.delete(key);
+    shared.set(key, new WeakRef(skill));
+    return skill;
+  };
+  return {
+    async resolve(tenantId, names) {
+      const found = new Map<string, AgentSkill>();
+      const inStore: string[] = [];
+      for (const name of new Set(names.slice(0, most))) {
+        const skill = host.get(name);
+        if (skill === undefined) inStore.push(name);
+        else found.set(name, skill);
+      }
+      for (const skill of await current.findMany(tenantId, inStore))
+        found.set(skill.name, share(tenantId, { ...skill, origin: 'stored' }));
+      return found;
+    },
+    async fingerprints(tenantId, names) {
+      const looked = names.slice(0, most);
+      const inStore = looked.filter((name) => !host.has(name));
+      const stored = await current.fingerprints(tenantId, inStore);
+      const known = new Map(inStore.map((name, index) => [name, stored[index] ?? '']));
+      return looked.map((name) => host.get(name)?.fingerprint ?? known.get(name) ?? '');
+    },
+  };
+};

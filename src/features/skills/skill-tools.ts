@@ -1,0 +1,151 @@
+import type { Json } from '../../contract/schema.ts';
+import { type BuiltInCall, type RegisteredTool, registeredTool } from '../../engine/tools/registry.ts';
+import { ToolError } from '../../engine/tools/tool.ts';
+import type { AgentSkill } from './host-skills.ts';
+
+/** One call of `run_skill_script`, the skill already found. */
+export interface ScriptCall {
+  readonly skill: AgentSkill;
+  readonly scriptName: string;
+  /** The object that the script reads; null: none was given. */
+  readonly args: Json;
+  readonly call: BuiltInCall;
+  readonly signal: AbortSignal;
+}
+
+/** Runs scripts; null where script execution is off. */
+export type ScriptRunner = (call: ScriptCall) => Promise<string>;
+
+type Skills = ReadonlyMap<string, AgentSkill>;
+
+const member = (args: Json, name: string): Json =>
+  typeof args === 'object' && args !== null && !Array.isArray(args)
+    ? ((args as Readonly<Record<string, Json>>)[name] ?? null)
+    : null;
+
+const text = (description: string) => ({ type: 'string', description });
+
+const names = (list: readonly { readonly name: string }[]): string =>
+  list.length === 0 ? 'none' : list.map(({ name }) => name).join(', ');
+
+const find = (skills: Skills, args: Json): AgentSkill => {
+  const skill = skills.get(String(member(args, 'skillName')));
+  if (skill === undefined)
+    throw new ToolError(`There is no skill of this name here. Skills: ${names([...skills.values()])}.`);
+  return skill;
+};
+
+const sourceOf =
+  (skills: Skills) =>
+  (args: Json): string | null => {
+    const name = member(args, 'skillName');
+    return typeof name === 'string' && skills.has(name) ? `skill:${name}` : null;
+  };
+
+const about = (description: string | null): string => (description === null ? '' : `: ${description}`);
+
+/** What the model gets of a skill it loads: the instructions, and what there is beside them by name. */
+const loaded = (skill: AgentSkill, scriptsRun: boolean): string => {
+  const sections = [skill.instructions];
+  if (skill.resources.length > 0)
+    sections.push(
+      [
+        'Resources, to be read with read_skill_resource:',
+        ...skill.resources.map(({ name, description }) => `- ${name}${about(description)}`),
+      ].join('\n'),
+    );
+  if (skill.scripts.length > 0)
+    sections.push(
+      [
+        scriptsRun ? 'Scripts, to be run with run_skill_script:' : 'Scripts, which cannot be run here:',
+        ...skill.scripts.map(({ name, description, parametersSchema }) => {
+          const takes = parametersSchema === null ? 'takes no arguments' : `arguments: ${parametersSchema}`;
+          return `- ${name}${about(description)} (${takes})`;
+        }),
+      ].join('\n'),
+    );
+  return sections.join('\n\n');
+};
+
+const skillName = text('Name of the skill, as listed');
+
+const objectOf = (properties: Record<string, Json>, optional: readonly string[] = []): Json => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties).filter((name) => !optional.includes(name)),
+  additionalProperties: false,
+});
+
+const loadSkill = (skills: Skills, scriptsRun: boolean): RegisteredTool =>
+  registeredTool(
+    {
+      name: 'load_skill',
+      description: 'Loads the instructions of a skill, with the names of its resources and scripts.',
+      inputSchema: objectOf({ skillName }),
+      execute: async (args) => loaded(find(skills, args), scriptsRun),
+    },
+    { kind: 'BuiltIn', sourceOf: sourceOf(skills) },
+  );
+
+const readResource = (skills: Skills): RegisteredTool =>
+  registeredTool(
+    {
+      name: 'read_skill_resource',
+      description: 'Reads one resource of a skill.',
+      inputSchema: objectOf({ skillName, resourceName: text('Name of the resource, as load_skill gives it') }),
+      async execute(args) {
+        const skill = find(skills, args);
+        const wanted = member(args, 'resourceName');
+        const resource = skill.resources.find(({ name }) => name === wanted);
+        if (resource === undefined)
+          throw new ToolError(`The skill ${skill.name} has no such resource. Resources: ${names(skill.resources)}.`);
+        return resource.content;
+      },
+    },
+    { kind: 'BuiltIn', sourceOf: sourceOf(skills) },
+  );
+
+const runScript = (skills: Skills, run: ScriptRunner): RegisteredTool =>
+  registeredTool(
+    {
+      name: 'run_skill_script',
+      description: 'Runs one script of a skill and returns its exit code and output.',
+      inputSchema: objectOf(
+        {
+          skillName,
+          scriptName: text('Name of the script, as load_skill gives it'),
+          arguments: { type: ['object', 'null'], description: 'Arguments of the script, when it takes any' },
+        },
+        ['arguments'],
+      ),
+      effect: 'External',
+      requiresApproval: true,
+    },
+    {
+      kind: 'BuiltIn',
+      // A script has its own time, and waiting for its turn is no part of it.
+      ownsTimeout: true,
+      sourceOf: sourceOf(skills),
+      body: async (args, { signal }, call) =>
+        run({
+          skill: find(skills, args),
+          scriptName: String(member(args, 'scriptName')),
+          args: member(args, 'arguments'),
+          call,
+          signal,
+        }),
+    },
+  );
+
+/** The tools that come with an agent's skills; `run` is null where script execution is off. */
+export const skillTools = (skills: readonly AgentSkill[], run: ScriptRunner | null): readonly RegisteredTool[] => {
+  if (skills.length === 0) return [];
+  const byName = new Map(skills.map((skill) => [skill.name, skill]));
+  const hasResources = skills.some(({ resources }) => resources.length > 0);
+  const hasScripts = skills.some(({ scripts }) => scripts.length > 0);
+  return [
+    loadSkill(byName, run !== null),
+    ...(hasResources ? [readResource(byName)] : []),
+    ...(hasScripts && run !== null ? [runScript(byName, run)] : []),
+  ];
+};
