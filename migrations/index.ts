@@ -5,6 +5,7 @@ import { responseCache } from './0003-response-cache.ts';
 import { audit } from './0004-audit.ts';
 import { skills } from './0005-skills.ts';
 import { sessions } from './0007-sessions.ts';
+import { attachments } from './0009-attachments.ts';
 import { runReading } from './0011-run-reading.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -15,5 +16,6 @@ export const migrations: readonly Migration[] = [
   { ...audit, checksum: '66b75e36feab383e' },
   { ...skills, checksum: 'afe8a34b2a8d1776' },
   { ...sessions, checksum: '0bf409b924648083' },
+  { ...attachments, checksum: 'dc5907b9ed3eb4bb' },
   { ...runReading, checksum: '540bc83f6f2d0e1c' },
 ];

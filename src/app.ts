@@ -10,9 +10,12 @@ import { type Caller, createDispatch, type Dispatch } from './core/dispatch.ts';
 import { newId } from './core/ids.ts';
 import { loadModule } from './core/load-module.ts';
 import { createLogger, type Logger } from './core/logger.ts';
+import { contentFiles, contentFolder } from './db/content-files.ts';
+import { memoryContent } from './db/content-memory.ts';
 import { type OpenedStorage, openStorage } from './db/open-storage.ts';
 import { storeOptions } from './db/store-options.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
+import { attachmentsFeature } from './features/attachments/index.ts';
 import { createAuditTrail } from './features/audit/index.ts';
 import { createJobStore } from './features/jobs/index.ts';
 import { modelsFeature } from './features/models/index.ts';
@@ -21,7 +24,7 @@ import { type HealthReport, platformFeature } from './features/platform/index.ts
 import { preflightCheck, runsFeature } from './features/runs/index.ts';
 import { runScores, scoresFeature } from './features/scores/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
-import { sessionsFeature } from './features/sessions/index.ts';
+import { createSessionAccess, sessionsFeature } from './features/sessions/index.ts';
 import { skillsFeature } from './features/skills/index.ts';
 import { statisticsFeature } from './features/statistics/index.ts';
 import { loadHostTools, toolsFeature } from './features/tools/index.ts';
@@ -98,10 +101,26 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const { storage } = opened;
   try {
     const audit = createAuditTrail({ storage, log, now, newId });
+    const attachments = attachmentsFeature({
+      storage,
+      content: opened.path === null ? memoryContent() : contentFiles(contentFolder(opened.path)),
+      limits: {
+        maxBytes: Service.Attachments.MaxBytes,
+        allowedMediaTypes: Service.Attachments.AllowedMediaTypes,
+      },
+      authorization: runAuthorization,
+      ownership: createSessionAccess(Service.SessionOwnership),
+      session: (tenantId, sessionId) => sessions.store.get(tenantId, sessionId),
+      prefix: Host.Prefix,
+      log,
+      now,
+      newId,
+    });
     const sessions = sessionsFeature({
       storage,
       ownership: Service.SessionOwnership,
-      deletions: [],
+      deletions: [attachments.removedWithSession],
+      cleanups: [attachments.cleanupWithSession],
       openRequests: [],
       prefix: Host.Prefix,
       recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
@@ -129,6 +148,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       codeAgents,
       history: ({ tenantId, principal }, sessionId) => sessions.textsFor(tenantId, sessionId, principal),
       skills: skills.agentSkills,
+      attachments: attachments.runs,
       reserveRatio: Service.Preflight.ReserveRatio,
       audit,
       prefix: Host.Prefix,
@@ -142,9 +162,13 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       jobs,
       authorizer: modules.toolAuthorizer,
       authorization: runAuthorization,
+      attachments: attachments.runs,
+      saveAttachment: attachments.save,
       scoresOf: runScores(storage),
-      preflight: Service.Preflight.Enabled ? preflightCheck(Service.Preflight.ReserveRatio, sessions.texts) : null,
       providers,
+      preflight: Service.Preflight.Enabled
+        ? preflightCheck(Service.Preflight.ReserveRatio, sessions.texts, attachments.runs)
+        : null,
       lifecycle,
       log,
       wake: () => worker.wake(),
@@ -212,6 +236,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
           currency: Service.Pricing.Currency,
           now,
         }).handlers,
+        attachments: attachments.handlers,
         tools: toolsFeature({ storage, tools: hostTools.registry, authorization: runAuthorization }).handlers,
         skills: skills.skills,
         models: modelsFeature({ providers }).handlers,
@@ -227,6 +252,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         hasAuthorizationHandler: false,
       });
       if (mode === 'serve' && problem !== null) throw new ConfigError([problem]);
+      await attachments.recover();
       const report = await runs.recover();
       await sessions.recover();
       if (report.orphanedRuns > 0 || report.requeuedRuns > 0)
@@ -260,10 +286,12 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         opened.ownership?.announce(url);
         if (ready) runs.started();
         if (works && ready) worker.start();
+        if (ready) attachments.startSweep();
       },
       drain,
       async close() {
         await drain();
+        await attachments.close();
         sessions.close();
         runs.close();
         await providers.close();

@@ -1,4 +1,5 @@
 import { agentOperations } from './features/agents/agents.operations.ts';
+import { attachmentOperations } from './features/attachments/attachments.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
 import { runOperations } from './features/runs/runs.operations.ts';
@@ -17,6 +18,7 @@ export const operations = {
   sessions: sessionOperations,
   statistics: statisticOperations,
   skills: skillOperations,
+  attachments: attachmentOperations,
   tools: toolOperations,
   models: modelOperations,
   keys: keyOperations,

@@ -5,6 +5,7 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   sessions: 'conversations: look at them, delete and branch them',
   stats: 'sums over runs: counts, tokens, cost, errors',
   skills: 'instructions, resources and scripts that agents load when they need them',
+  attachments: 'files that runs can name',
   tools: 'tools that agents may use',
   models: 'model providers and their catalogs',
   keys: 'API keys',

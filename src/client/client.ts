@@ -1,5 +1,5 @@
 import type { Static, TSchema } from 'typebox';
-import type { ApiTable, Frame, Operation } from '../contract/operation.ts';
+import type { ApiTable, Frame, Operation, UploadedFile, UploadShape } from '../contract/operation.ts';
 import { operations } from '../operations.ts';
 import type { Transport, TransportReply } from './transport.ts';
 
@@ -10,11 +10,12 @@ type Member<O extends Operation, K extends 'params' | 'query' | 'headers' | 'bod
 type Needed<K extends string, V> = [V] extends [never] ? unknown : { readonly [P in K]: V };
 type Possible<K extends string, V> = [V] extends [never] ? unknown : { readonly [P in K]?: V };
 
-/** What an operation takes: path parameters and body where it has them, query and headers at will. */
+/** What an operation takes: path parameters, body and file where it has them, query and headers at will. */
 export type ClientInput<O extends Operation> = Needed<'params', Member<O, 'params'>> &
   Possible<'query', Member<O, 'query'>> &
   Possible<'headers', Member<O, 'headers'>> &
-  Needed<'body', Member<O, 'body'>> & { readonly signal?: AbortSignal };
+  Needed<'body', Member<O, 'body'>> &
+  Needed<'file', O['upload'] extends UploadShape ? UploadedFile : never> & { readonly signal?: AbortSignal };
 
 interface ReplyHead<S extends number> {
   readonly status: S;
@@ -25,15 +26,27 @@ type BodyReplies<R> = {
   [S in keyof R & number]: ReplyHead<S> & {
     readonly body: R[S] extends TSchema ? Static<R[S]> : undefined;
     readonly frames?: undefined;
+    readonly bytes?: undefined;
   };
 }[keyof R & number];
 
-export type FramesReply = ReplyHead<200> & { readonly frames: AsyncIterable<Frame>; readonly body?: undefined };
+export type FramesReply = ReplyHead<200> & {
+  readonly frames: AsyncIterable<Frame>;
+  readonly body?: undefined;
+  readonly bytes?: undefined;
+};
 
-/** A success answer by status; one with `frames` is an event stream. Errors are thrown as AcpError. */
+export type BytesReply = ReplyHead<200> & {
+  readonly bytes: AsyncIterable<Uint8Array>;
+  readonly body?: undefined;
+  readonly frames?: undefined;
+};
+
+/** A success answer by status; one with `frames` is an event stream, one with `bytes` a file. Errors are thrown as AcpError. */
 export type ClientReply<O extends Operation> =
   | BodyReplies<O['responses']>
-  | (O['stream'] extends TSchema ? FramesReply : never);
+  | (O['stream'] extends TSchema ? FramesReply : never)
+  | (O['download'] extends string ? BytesReply : never);
 
 type Arguments<O extends Operation> =
   Record<never, never> extends ClientInput<O> ? [input?: ClientInput<O>] : [input: ClientInput<O>];
@@ -53,6 +66,7 @@ export interface AnyInput {
   readonly query?: Readonly<Record<string, unknown>> | undefined;
   readonly headers?: Readonly<Record<string, unknown>> | undefined;
   readonly body?: unknown;
+  readonly file?: UploadedFile | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -70,6 +84,7 @@ export const callOperation = (
     query: input.query ?? {},
     headers: input.headers ?? {},
     body: input.body,
+    file: input.file,
     ...(input.signal === undefined ? {} : { signal: input.signal }),
   });
 

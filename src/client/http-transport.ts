@@ -1,8 +1,10 @@
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { pipeline } from 'node:stream/promises';
 import { AcpError } from '../contract/errors.ts';
 import type { Frame } from '../contract/operation.ts';
 import { readFrames } from './event-stream.ts';
+import { encodeUpload, type FormBody } from './multipart.ts';
 import { problemError } from './problem.ts';
 import { operationPath, type Transport, type TransportCall, type TransportReply, textEntries } from './transport.ts';
 
@@ -53,6 +55,19 @@ const headersOf = (message: IncomingMessage): Record<string, string> =>
     ]),
   );
 
+/** What a request carries: JSON text, or a form whose file is read while it is sent. */
+type RequestBody = string | FormBody;
+
+const requestBody = ({ operation: { upload }, file, body }: TransportCall): RequestBody | undefined => {
+  if (upload !== undefined && file !== undefined) return encodeUpload(upload.part, file);
+  return body === undefined ? undefined : JSON.stringify(body);
+};
+
+const contentHeaders = (body: RequestBody): Record<string, string> =>
+  typeof body === 'string'
+    ? { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
+    : { 'content-type': body.contentType };
+
 const parseBody = (text: string): unknown => {
   try {
     return JSON.parse(text);
@@ -89,15 +104,14 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
     return url;
   };
 
-  const send = (call: TransportCall, url: URL, body: string | undefined): Promise<IncomingMessage> => {
-    const headers: Record<string, string> = { accept: 'application/json, text/event-stream' };
+  const send = (call: TransportCall, url: URL, body: RequestBody | undefined): Promise<IncomingMessage> => {
+    const headers: Record<string, string> = {
+      accept: call.operation.download === undefined ? 'application/json, text/event-stream' : '*/*',
+    };
     if (options.userAgent !== undefined) headers['user-agent'] = options.userAgent;
     if (options.token !== undefined) headers['authorization'] = `Bearer ${options.token}`;
     for (const [name, value] of textEntries(call.headers)) headers[name] = value;
-    if (body !== undefined) {
-      headers['content-type'] = 'application/json';
-      headers['content-length'] = String(Buffer.byteLength(body));
-    }
+    if (body !== undefined) Object.assign(headers, contentHeaders(body));
     return new Promise((resolve, reject) => {
       const request: ClientRequest = open(url, { method: call.operation.method, agent, headers, signal: call.signal });
       const timer = setTimeout(
@@ -109,7 +123,13 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
         else socket.once('connect', () => clearTimeout(timer));
       });
       request.on('close', () => clearTimeout(timer));
-      request.on('response', resolve);
+      request.on('response', (message) => {
+        // An answer that came before all was sent is a refusal: the rest has no reader.
+        message.once('end', () => {
+          if (!request.writableFinished) request.destroy();
+        });
+        resolve(message);
+      });
       request.on('error', (cause) => {
         if (call.signal?.aborted === true) reject(call.signal.reason);
         // A server may close an idle connection just when it is used again; a read can be sent once more.
@@ -117,7 +137,12 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
           send(call, url, body).then(resolve, reject);
         else reject(unreachable(cause));
       });
-      request.end(body);
+      if (typeof body !== 'object') request.end(body);
+      else
+        pipeline(body.bytes, request).catch((cause: unknown) => {
+          // A refusal ends the sending, too, and has been answered; a file that could not be read has not.
+          if (errorCode(cause) !== 'ERR_STREAM_PREMATURE_CLOSE') reject(cause);
+        });
     });
   };
 
@@ -136,6 +161,17 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
     }
   }
 
+  async function* bytes(message: IncomingMessage, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
+    try {
+      for await (const chunk of message) yield chunk as Buffer;
+    } catch (cause) {
+      if (signal?.aborted === true) throw signal.reason;
+      throw unreachable(cause);
+    } finally {
+      message.destroy();
+    }
+  }
+
   const read = async (message: IncomingMessage, call: TransportCall): Promise<string> => {
     try {
       return (await readBytes(message)).toString('utf8');
@@ -149,12 +185,14 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
     target,
     async call(call): Promise<TransportReply> {
       const url = urlOf(call);
-      const message = await send(call, url, call.body === undefined ? undefined : JSON.stringify(call.body));
+      const message = await send(call, url, requestBody(call));
       const status = message.statusCode ?? 0;
       const headers = headersOf(message);
-      const ok = status >= 200 && status < 300;
+      const ok = (status >= 200 && status < 300) || Object.hasOwn(call.operation.responses, status);
       if (ok && mediaType(message) === 'text/event-stream')
         return { status, headers, frames: frames(message, call.signal) };
+      if (status === 200 && call.operation.download !== undefined)
+        return { status, headers, bytes: bytes(message, call.signal) };
       const text = await read(message, call);
       const body = text === '' ? undefined : parseBody(text);
       if (!ok) throw problemError(status, body, url.pathname, headers['x-run-id']);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { AcpError, toProblem } from '../contract/errors.ts';
-import type { Frame, FrameSource, Operation } from '../contract/operation.ts';
+import type { FileSource, Frame, FrameSource, Operation, UploadedFile } from '../contract/operation.ts';
 import { ProblemError } from './problem.ts';
 import { operationPath, type Transport, type TransportCall, type TransportReply, textEntries } from './transport.ts';
 
@@ -11,13 +11,15 @@ interface LocalEntry {
 
 type LocalReply =
   | { readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
-  | { readonly status: number; readonly stream: FrameSource; readonly headers?: Readonly<Record<string, string>> };
+  | { readonly status: number; readonly stream: FrameSource; readonly headers?: Readonly<Record<string, string>> }
+  | { readonly status: number; readonly file: FileSource; readonly headers?: Readonly<Record<string, string>> };
 
 interface LocalRequest {
   readonly params: Readonly<Record<string, unknown>>;
   readonly query: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: unknown;
+  openFile?(): Promise<UploadedFile>;
 }
 
 interface LocalContext {
@@ -116,17 +118,23 @@ export const inProcessTransport = <Entry extends LocalEntry, Caller>(
     if (entry === undefined) throw new AcpError('feature-not-available', `This service has no operation ${call.id}.`);
     const rawBody = encodeBody(call);
     const signal = call.signal ?? new AbortController().signal;
+    const { file } = call;
     const request: LocalRequest = {
       params: call.params,
       query: Object.fromEntries(textEntries(call.query)),
       headers: Object.fromEntries(textEntries(call.headers)),
       body: rawBody === null ? undefined : JSON.parse(new TextDecoder().decode(rawBody)),
+      ...(file === undefined ? {} : { openFile: async () => file }),
     };
     const { method } = call.operation;
     const reply = await dispatch.call(entry, request, () => caller, { requestId, signal, rawBody, method, path });
     const { status } = reply;
     const headers = lowerCase(reply.headers);
     if ('stream' in reply) return { status, headers, frames: pull(reply.stream, signal) };
+    if ('file' in reply) {
+      const { sizeBytes, bytes } = reply.file;
+      return { status, headers: { ...headers, 'content-length': String(sizeBytes) }, bytes };
+    }
     const body = reply.body === undefined ? undefined : JSON.parse(JSON.stringify(reply.body));
     return { status, headers, body };
   };

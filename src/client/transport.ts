@@ -1,4 +1,4 @@
-import type { Frame, Operation } from '../contract/operation.ts';
+import type { Frame, Operation, UploadedFile } from '../contract/operation.ts';
 
 /** A call as every transport takes it; path and query values may be numbers or booleans. */
 export interface TransportCall {
@@ -9,6 +9,8 @@ export interface TransportCall {
   readonly query: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: unknown;
+  /** The file of an upload. */
+  readonly file?: UploadedFile | undefined;
   /** Ends the call: the promise or the iteration rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
@@ -19,6 +21,8 @@ export interface TransportReply {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly frames?: AsyncIterable<Frame>;
+  /** Set exactly when the answer is a file; leaving the iteration ends the download. */
+  readonly bytes?: AsyncIterable<Uint8Array>;
 }
 
 /** Carries calls to a service. Every failure is an AcpError, `cannot-connect` where no answer arrived. */

@@ -22,11 +22,21 @@ export interface Operation {
   readonly errors: readonly ErrorCode[];
   /** Members of the event frames when the answer may be a server-sent event stream. */
   readonly stream?: TSchema;
+  /** The body is `multipart/form-data` with one file part, read while it arrives. */
+  readonly upload?: UploadShape;
+  /** What the bytes are when the answer is a file and no JSON; its media type is the file's own. */
+  readonly download?: string;
   /** Largest body in bytes; default 1 MiB. */
   readonly maxBodyBytes?: number;
   /** Name of the audit entry that a successful call writes. */
   readonly audit?: string;
   readonly cli?: CliShape;
+}
+
+export interface UploadShape {
+  /** Name of the file part. */
+  readonly part: string;
+  readonly description: string;
 }
 
 /** How the generated command differs from `acp <feature> <verb>`. */
@@ -46,15 +56,25 @@ export type ApiTable = Readonly<Record<string, OperationTable>>;
 /** Keeps the literal types of a feature's operations. */
 export const defineOperations = <const T extends Record<string, Operation>>(operations: T): T => operations;
 
+/**
+ * A file on its way. `bytes` can be iterated once: it ends only when the whole request has arrived and was valid, and
+ * throws otherwise. Leaving the iteration stops the reading.
+ */
+export interface UploadedFile {
+  /** As the sender named it; null without a name. */
+  readonly name: string | null;
+  readonly bytes: AsyncIterable<Uint8Array>;
+}
+
 type StaticOr<T, Otherwise> = T extends TSchema ? Static<T> : Otherwise;
 
 /** What a handler receives, checked and with numbers and booleans of path and query already parsed. */
-export interface OperationInput<O extends Operation> {
+export type OperationInput<O extends Operation> = {
   readonly params: StaticOr<O['params'], Record<never, never>>;
   readonly query: StaticOr<O['query'], Record<never, never>>;
   readonly headers: StaticOr<O['headers'], Record<never, never>>;
   readonly body: StaticOr<O['body'], undefined>;
-}
+} & (O['upload'] extends UploadShape ? { readonly file: UploadedFile } : unknown);
 
 type Replies<R> = {
   [S in keyof R & number]: {
@@ -78,6 +98,21 @@ export interface StreamReply {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** The bytes of a file. Whoever gets it reads it, or calls `dispose`. */
+export interface FileReply {
+  readonly status: 200;
+  readonly file: FileSource;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface FileSource {
+  readonly sizeBytes: number;
+  /** Can be iterated once; leaving the iteration closes the source. */
+  readonly bytes: AsyncIterable<Uint8Array>;
+  /** Closes a source that nobody has read. */
+  dispose(): Promise<void>;
+}
+
 /**
  * A pushed source of frames: `subscribe` calls `onFrames` with batches, then `onEnd` once.
  * It returns the function that ends the subscription. Pushing saves a promise per frame on the hot path.
@@ -96,7 +131,8 @@ export interface FrameSource {
 
 export type OperationReply<O extends Operation> =
   | Replies<O['responses']>
-  | (O['stream'] extends TSchema ? StreamReply : never);
+  | (O['stream'] extends TSchema ? StreamReply : never)
+  | (O['download'] extends string ? FileReply : never);
 
 export const ok = <T>(body: T, headers?: Readonly<Record<string, string>>) =>
   headers === undefined ? ({ status: 200, body } as const) : ({ status: 200, body, headers } as const);

@@ -4,7 +4,7 @@ import type { AgentRunRequest } from './run-request.ts';
 const maxDocumentBytes = 262_144;
 
 /** Members whose features this version does not have. */
-const laterMembers = ['approvals', 'toolResults', 'attachmentIds'] as const;
+const laterMembers = ['approvals', 'toolResults'] as const;
 
 const refuse = (
   code: 'validation-failed' | 'feature-not-available' | 'message-required',

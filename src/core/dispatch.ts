@@ -1,6 +1,6 @@
 import { type ApiKeyScope, type Role, roleAtLeast } from '../contract/authority.ts';
 import { AcpError, type FieldError } from '../contract/errors.ts';
-import type { ApiTable, Operation, StreamReply } from '../contract/operation.ts';
+import type { ApiTable, FileReply, Operation, StreamReply, UploadedFile } from '../contract/operation.ts';
 import type { CallContext, Principal } from './context.ts';
 import { type Checker, compileChecker } from './validate.ts';
 
@@ -10,6 +10,8 @@ export interface DispatchRequest {
   readonly query: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: unknown;
+  /** The file of an upload, asked for once authority is established and the rest is valid. */
+  openFile?(): Promise<UploadedFile>;
 }
 
 export interface Reply {
@@ -18,7 +20,7 @@ export interface Reply {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export type Dispatched = Reply | StreamReply;
+export type Dispatched = Reply | StreamReply | FileReply;
 
 /** The caller after authentication: what the credential and tenant rules gave. */
 export interface Caller {
@@ -126,10 +128,20 @@ export const createDispatch = (
         compiled = compileCheckers(operation);
         checkers.set(entry, compiled);
       }
-      const input: Record<Part, unknown> = { params: {}, query: {}, headers: {}, body: undefined };
+      const input: Record<Part | 'file', unknown> = {
+        params: {},
+        query: {},
+        headers: {},
+        body: undefined,
+        file: undefined,
+      };
       for (const part of parts) {
         const checker = compiled[part];
         if (checker !== undefined) input[part] = checkPart(part, checker, request[part]);
+      }
+      if (operation.upload !== undefined) {
+        if (request.openFile === undefined) throw new AcpError('file-required', 'This operation takes a file.');
+        input.file = await request.openFile();
       }
       const handler = resolved.get(entry);
       if (handler === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);

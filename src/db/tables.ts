@@ -275,6 +275,23 @@ export interface SkillRow {
   content: string;
 }
 
+export interface AttachmentRow {
+  id: string;
+  tenant_id: string;
+  session_id: string | null;
+  run_id: string | null;
+  file_name: string;
+  media_type: string;
+  byte_size: number;
+  /** With the tenant, where the bytes are; several rows may have the same. */
+  sha256: string;
+  created_by: string | null;
+  user_id: string | null;
+  /** Whose it is while it has no session, or one that is gone; null while sessions have no owners. */
+  owner_id: string | null;
+  created_at: number;
+}
+
 export interface SchemaMigrationRow {
   name: string;
   checksum: string;
@@ -303,6 +320,7 @@ export interface Tables {
   audit_entries: AuditEntryRow;
   audit_heads: AuditHeadRow;
   skills: SkillRow;
+  attachments: AttachmentRow;
   schema_migrations: SchemaMigrationRow;
 }
 
@@ -328,5 +346,6 @@ export const tableNames = [
   'audit_entries',
   'audit_heads',
   'skills',
+  'attachments',
   'schema_migrations',
 ] as const satisfies readonly (keyof Tables)[];

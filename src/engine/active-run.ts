@@ -3,6 +3,7 @@ import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
 import type { CompiledAgent, CompiledTarget } from './compiled-agent.ts';
 import { addCosts, type CostMicros } from './pricing.ts';
+import { type AttachmentReference, type LoadedAttachments, noAttachments } from './run-attachments.ts';
 import type { RunFailure, StoredRunError } from './run-failure.ts';
 import type { SessionTurn } from './run-journal.ts';
 import type { RunLog } from './run-log.ts';
@@ -21,6 +22,7 @@ export interface RunPlan {
   readonly agent: CompiledAgent;
   readonly message: string | null;
   readonly documents: readonly { readonly name: string; readonly content: string }[];
+  readonly attachments: readonly AttachmentReference[];
   readonly culture: string | null;
   readonly parameters: Readonly<Record<string, string>>;
   readonly sessionId: string | null;
@@ -78,6 +80,8 @@ export class ActiveRun {
   readonly children = new Set<ActiveRun>();
   /** Messages of this turn: the user's first, then what was produced. */
   readonly messages: ChatMessage[] = [];
+  /** What the attachments of the conversation hold, from the start of the run to its end. */
+  attachments: LoadedAttachments = noAttachments;
   /** Text of the answer that is being streamed, kept when the run is cut off. */
   partialText = '';
   /** True while no model call may be answered from the response cache: attachments, live replays, repairs. */

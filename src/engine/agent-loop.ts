@@ -13,9 +13,9 @@ export interface LoopResult {
   readonly finishReason: FinishReason;
 }
 
-/** The user's message of this turn: its documents first, apart from the text. */
+/** The user's message of this turn: its documents and attachments first, apart from the text. */
 export const userMessage = (
-  run: Pick<ActiveRun['plan'], 'id' | 'message' | 'documents'>,
+  run: Pick<ActiveRun['plan'], 'id' | 'message' | 'documents' | 'attachments'>,
   messageId: string,
   now: number,
 ): ChatMessage => ({
@@ -28,6 +28,7 @@ export const userMessage = (
     ...run.documents.map(
       (document): ContentPart => ({ type: 'Document', name: document.name, text: document.content }),
     ),
+    ...run.attachments.map((reference): ContentPart => ({ type: 'Attachment', ...reference })),
     { type: 'Text', text: run.message ?? '' },
   ],
 });
@@ -85,7 +86,12 @@ export const agentLoop = async (
   }
   for (let round = run.modelCalls; ; round += 1) {
     const withTools = round < ports.settings.maxIterations;
-    const turn = await modelTurn(run, ports, toPrompt(instructions, [...history, ...run.messages]), withTools);
+    const turn = await modelTurn(
+      run,
+      ports,
+      toPrompt(instructions, [...history, ...run.messages], run.attachments),
+      withTools,
+    );
     run.messages.push(assistantMessage(run, turn, ports.now()));
     if (turn.toolCalls.length === 0) {
       if (turn.finish.finishReason === 'ContentFilter')

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ModelJson, ModelPrompt } from '../providers/models/model-provider.ts';
+import { type AttachmentReference, type LoadedAttachments, noAttachments } from './run-attachments.ts';
 
 export type ProviderMetadata = Record<string, Record<string, ModelJson | undefined>>;
 
@@ -20,6 +21,7 @@ export type ContentPart =
   | { readonly type: 'Text'; readonly text: string }
   | { readonly type: 'Reasoning'; readonly text: string; readonly providerMetadata?: ProviderMetadata }
   | { readonly type: 'Document'; readonly name: string; readonly text: string }
+  | ({ readonly type: 'Attachment' } & AttachmentReference)
   | {
       readonly type: 'ToolCall';
       readonly toolCallId: string;
@@ -37,6 +39,7 @@ export type ContentPart =
 
 type PromptMessage = ModelPrompt[number];
 type Content<R extends PromptMessage['role']> = Extract<PromptMessage, { role: R }>['content'];
+type UserPart = Content<'user'>[number];
 type AssistantPart = Exclude<Content<'assistant'>, string>[number];
 type ToolPart = Content<'tool'>[number];
 
@@ -87,23 +90,38 @@ const toolParts = (contents: readonly ContentPart[]): ToolPart[] =>
       : [],
   );
 
-const userText = (part: ContentPart): string | null =>
-  part.type === 'Text' ? part.text : part.type === 'Document' ? documentText(part.name, part.text) : null;
+/** The attachment itself, or a note in its place: what an earlier turn named may have been deleted since. */
+const attachmentPart = (
+  { attachmentId, mediaType, fileName }: AttachmentReference,
+  loaded: LoadedAttachments,
+): UserPart => {
+  const content = loaded.get(attachmentId);
+  if (content === undefined)
+    return { type: 'text', text: `[The file ${JSON.stringify(fileName)} is no longer available.]` };
+  if (content.kind === 'text') return { type: 'text', text: documentText(fileName, content.text) };
+  return { type: 'file', mediaType, filename: fileName, data: { type: 'data', data: content.base64 } };
+};
 
-const toPromptMessage = (message: ChatMessage): PromptMessage | null => {
+const userParts = (contents: readonly ContentPart[], loaded: LoadedAttachments): UserPart[] =>
+  contents.flatMap((part): UserPart[] => {
+    if (part.type === 'Text') return [{ type: 'text', text: part.text }];
+    if (part.type === 'Document') return [{ type: 'text', text: documentText(part.name, part.text) }];
+    return part.type === 'Attachment' ? [attachmentPart(part, loaded)] : [];
+  });
+
+/** What a conversation names, in its order. */
+export const attachmentsIn = (messages: readonly ChatMessage[]): AttachmentReference[] =>
+  messages.flatMap((message) =>
+    message.role === 'User' ? message.contents.filter((part) => part.type === 'Attachment') : [],
+  );
+
+const toPromptMessage = (message: ChatMessage, loaded: LoadedAttachments): PromptMessage | null => {
   if (message.role === 'System')
     return {
       role: 'system',
       content: message.contents.map((part) => (part.type === 'Text' ? part.text : '')).join('\n\n'),
     };
-  if (message.role === 'User')
-    return {
-      role: 'user',
-      content: message.contents.flatMap((part) => {
-        const text = userText(part);
-        return text === null ? [] : [{ type: 'text' as const, text }];
-      }),
-    };
+  if (message.role === 'User') return { role: 'user', content: userParts(message.contents, loaded) };
   if (message.role === 'Tool') return { role: 'tool', content: toolParts(message.contents) };
   const content = assistantParts(message.contents);
   return content.length === 0 ? null : { role: 'assistant', content };
@@ -153,9 +171,13 @@ const answerOpenCalls = (messages: readonly ChatMessage[]): ChatMessage[] => {
   return answered;
 };
 
-/** The conversation as the model interface takes it. */
-export const toPrompt = (instructions: string | null, messages: readonly ChatMessage[]): ModelPrompt => {
+/** The conversation as the model interface takes it, with what its attachments hold. */
+export const toPrompt = (
+  instructions: string | null,
+  messages: readonly ChatMessage[],
+  attachments: LoadedAttachments = noAttachments,
+): ModelPrompt => {
   const system: ModelPrompt = instructions === null ? [] : [{ role: 'system', content: instructions }];
-  const rest = answerOpenCalls(messages).flatMap((message) => toPromptMessage(message) ?? []);
+  const rest = answerOpenCalls(messages).flatMap((message) => toPromptMessage(message, attachments) ?? []);
   return [...system, ...rest];
 };

@@ -5,6 +5,7 @@ import type { AgentSource } from './compiled-agent.ts';
 import type { PayloadSettings } from './payload.ts';
 import type { PriceList } from './pricing.ts';
 import type { ResponseCache } from './response-cache.ts';
+import type { RunAttachments } from './run-attachments.ts';
 import type { RunFailure } from './run-failure.ts';
 import type { RunJournal } from './run-journal.ts';
 import type { ToolCallDeps } from './tools/tool-call.ts';
@@ -54,6 +55,7 @@ export interface EnginePorts {
   readonly prices: PriceList;
   readonly responses: ResponseCache;
   readonly tools: ToolCallDeps;
+  readonly attachments: RunAttachments;
   readonly settings: EngineSettings;
   readonly unfinished: UnfinishedRuns;
   readonly log: EngineLog;

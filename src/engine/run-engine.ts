@@ -3,7 +3,7 @@ import { ConditionFailedError } from '../db/statement.ts';
 import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan, type StopReason } from './active-run.ts';
 import { agentLoop, type LoopResult, userMessage } from './agent-loop.ts';
 import type { ChildCaller } from './agent-tool.ts';
-import type { ChatMessage } from './chat-message.ts';
+import { attachmentsIn, type ChatMessage } from './chat-message.ts';
 import { createChildCaller } from './child-runs.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { isoTime } from './event-pack.ts';
@@ -237,8 +237,18 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
 /** The user's message; null when a turn goes on without one. */
 const messageOf = (run: ActiveRun, ports: EnginePorts): ChatMessage | null => {
   const { plan } = run;
-  const isEmpty = (plan.message ?? '') === '' && plan.documents.length === 0;
+  const isEmpty = (plan.message ?? '') === '' && plan.documents.length === 0 && plan.attachments.length === 0;
   return plan.resume !== null && isEmpty ? null : userMessage(plan, ports.newId(), run.startedAt);
+};
+
+/** Reads what the conversation names of attachments, so that a later delete does not disturb the run. */
+const loadAttachments = async (run: ActiveRun, ports: EnginePorts): Promise<void> => {
+  const { tenantId, attachments: named } = run.plan;
+  const earlier = attachmentsIn([...(run.session?.history ?? []), ...run.messages]);
+  if (named.length === 0 && earlier.length === 0) return;
+  run.bypassesCache = true;
+  const sessionId = run.session?.sessionId ?? run.plan.sessionId;
+  run.attachments = await ports.attachments.load({ tenantId, sessionId, named, earlier, signal: run.signal });
 };
 
 /** Opens the row, runs the loop, closes the row. Never rejects. */
@@ -277,6 +287,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
         if (error instanceof ConditionFailedError) run.stop({ kind: 'cancel', cause: 'Requested', by: null });
       });
     run.signal.throwIfAborted();
+    await loadAttachments(run, ports);
     const result = await agentLoop(run, ports, children, resume === null ? null : message);
     return await closeRun(run, ports, { status: 'Completed', result });
   } catch (error) {
@@ -286,6 +297,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     return requeued ?? closeRun(run, ports, ending);
   } finally {
     if (timer !== null) clearTimeout(timer);
+    run.attachments.release();
   }
 };
 

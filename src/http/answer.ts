@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import { AcpError, toProblem } from '../contract/errors.ts';
+import type { FileReply } from '../contract/operation.ts';
 import type { Logger } from '../core/logger.ts';
 import { discardRest, hasBody } from './body.ts';
 
@@ -82,6 +84,28 @@ export const sendEmpty = (exchange: Exchange, status: number, fields?: HeaderFie
 
 export const sendJson = (exchange: Exchange, status: number, fields: HeaderFields | undefined, body: unknown): void => {
   sendBytes(exchange, status, { 'content-type': 'application/json', ...fields }, JSON.stringify(body));
+};
+
+/** Sends the bytes of a file as fast as the caller takes them. A file that breaks midway cuts the connection. */
+export const sendFile = async (
+  exchange: Exchange,
+  { status, file, headers }: FileReply,
+  log: Logger,
+): Promise<void> => {
+  const { raw } = exchange;
+  try {
+    const fields = answerHeaders(exchange, headers);
+    if (isGone(raw)) return;
+    raw.writeHead(status, { ...fields, 'content-length': String(file.sizeBytes) });
+    await pipeline(file.bytes, raw);
+  } catch (error) {
+    // Before the head there is still an answer to give; after it, a caller that went away is no news.
+    if (!raw.headersSent) throw error;
+    if (!raw.destroyed) raw.destroy();
+    log.info({ requestId: exchange.requestId, path: exchange.path, error }, 'A download was not read to its end');
+  } finally {
+    await file.dispose();
+  }
 };
 
 const problemHeaders = (error: AcpError): Record<string, string> => {

@@ -19,6 +19,8 @@ const withCredential: readonly ErrorCode[] = [
 const withInput: readonly ErrorCode[] = ['validation-failed'];
 const withBody: readonly ErrorCode[] = ['malformed-json', 'payload-too-large', 'unsupported-media-type'];
 
+const withUpload: readonly ErrorCode[] = ['multipart-malformed', 'payload-too-large', 'unsupported-media-type'];
+
 type CodesByStatus = ReadonlyMap<number, readonly ErrorCode[]>;
 
 const byStatus = (codes: Iterable<ErrorCode>): CodesByStatus => {
@@ -32,12 +34,13 @@ const byStatus = (codes: Iterable<ErrorCode>): CodesByStatus => {
 
 /** Every code that an operation may answer, its own and those of the pipeline before it. */
 const problemCodes = (operation: Operation): ReadonlySet<ErrorCode> => {
-  const { body, params, query, headers, role } = operation;
+  const { body, params, query, headers, upload, role } = operation;
   return new Set<ErrorCode>([
     ...always,
     ...(role === null ? [] : withCredential),
     ...((body ?? params ?? query ?? headers) ? withInput : []),
     ...(body === undefined ? [] : withBody),
+    ...(upload === undefined ? [] : withUpload),
     ...operation.errors,
   ]);
 };

@@ -14,9 +14,9 @@ export interface OpenApiOptions {
 
 const description = `Version v1 of the HTTP interface.
 
-Bodies are JSON, event streams are \`text/event-stream\`, and every error is a problem document (RFC 9457) whose \`code\` is
-stable. Every answer has an \`X-Request-Id\`, which is also in the log. Enumeration words may be sent in any case. What
-belongs to another tenant is answered as if it were not there.
+Bodies are JSON, uploads are \`multipart/form-data\`, event streams are \`text/event-stream\`, and every error is a problem
+document (RFC 9457) whose \`code\` is stable. Every answer has an \`X-Request-Id\`, which is also in the log. Enumeration
+words may be sent in any case. What belongs to another tenant is answered as if it were not there.
 
 Send a credential as \`Authorization: Bearer <token>\` or an API key as \`X-Api-Key: <key>\`. Each operation names the role
 that it needs (\`x-acp-role\`) and the scope that an API key must have (\`x-acp-scope\`).`;
@@ -78,11 +78,33 @@ const successResponses = (operation: Operation, components: SchemaComponents): R
       description: STATUS_CODES[status] ?? 'Success',
       ...(schema === null ? {} : { content: { 'application/json': { schema: components.place(schema) } } }),
     };
+  if (operation.download !== undefined)
+    responses['200'] = {
+      description: operation.download,
+      headers: {
+        ETag: { description: 'SHA-256 of the bytes, in quotes', schema: { type: 'string' } },
+        'Content-Disposition': { description: 'Always `attachment`, with the file name', schema: { type: 'string' } },
+      },
+      content: { '*/*': { schema: { type: 'string', format: 'binary' } } },
+    };
   if (operation.stream === undefined) return responses;
   const streamed = { 'text/event-stream': { schema: frameSchema(components.place(operation.stream)) } };
   const usual = responses['200'] ?? { description: 'OK' };
   responses['200'] = { ...usual, content: { ...streamed, ...(usual['content'] as JsonObject | undefined) } };
   return responses;
+};
+
+const requestBody = ({ body, upload }: Operation, components: SchemaComponents): JsonObject | null => {
+  if (upload !== undefined) {
+    const file = { type: 'string', format: 'binary', description: upload.description };
+    const schema = { type: 'object', required: [upload.part], properties: { [upload.part]: file } };
+    return { required: true, content: { 'multipart/form-data': { schema } } };
+  }
+  if (body === undefined) return null;
+  return {
+    required: !Object.hasOwn(body, '~optional'),
+    content: { 'application/json': { schema: components.place(body) } },
+  };
 };
 
 const operationObject = ({ id, operation }: OperationEntry, components: SchemaComponents): JsonObject => {
@@ -91,21 +113,14 @@ const operationObject = ({ id, operation }: OperationEntry, components: SchemaCo
     ...parametersIn('query', operation.query, components),
     ...parametersIn('header', operation.headers, components),
   ];
-  const { body } = operation;
+  const body = requestBody(operation, components);
   return {
     operationId: id,
     tags: [operation.tag],
     summary: operation.summary,
     ...(operation.role === null ? { security: [] } : { 'x-acp-role': operation.role, 'x-acp-scope': operation.scope }),
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: !Object.hasOwn(body, '~optional'),
-            content: { 'application/json': { schema: components.place(body) } },
-          },
-        }),
+    ...(body === null ? {} : { requestBody: body }),
     responses: { ...successResponses(operation, components), ...problemResponses(operation) },
   };
 };

@@ -5,7 +5,7 @@ import type { Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
 import type { Caller, Dispatch, Dispatched, DispatchRequest, OperationEntry } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
-import { type Exchange, sendEmpty, sendJson, sendProblem } from './answer.ts';
+import { type Exchange, sendEmpty, sendFile, sendJson, sendProblem } from './answer.ts';
 import {
   DEFAULT_MAX_BODY_BYTES,
   discardRest,
@@ -17,6 +17,7 @@ import {
 import { type Cors, isPreflight } from './cors.ts';
 import type { StreamHub } from './streams.ts';
 import { parseQuery, targetPath } from './target.ts';
+import { openUpload, type Upload } from './uploads.ts';
 
 export interface RouteOptions {
   readonly dispatch: Dispatch;
@@ -98,10 +99,17 @@ const refuseStrayBody = (bytes: Uint8Array): void => {
     throw new AcpError('validation-failed', 'This operation takes no body.');
 };
 
-const sendReply = (exchange: Exchange, reply: Dispatched, streams: StreamHub): void => {
+/** Only a file is sent for longer than this takes: its promise is the caller's to wait for. */
+const sendReply = (
+  exchange: Exchange,
+  reply: Dispatched,
+  { streams, log }: RouteOptions,
+): Promise<void> | undefined => {
+  if ('file' in reply) return sendFile(exchange, reply, log);
   if ('stream' in reply) streams.open(exchange, reply);
   else if (reply.body === undefined) sendEmpty(exchange, reply.status, reply.headers);
   else sendJson(exchange, reply.status, reply.headers, reply.body);
+  return undefined;
 };
 
 export const exchangeOf = (request: FastifyRequest, reply: FastifyReply, cors: Cors | null): Exchange => ({
@@ -123,23 +131,33 @@ const serve = async (
   exchange.raw.once('close', () => {
     if (!exchange.raw.writableFinished) gone.abort();
   });
+  const { operation } = route.entry;
+  let upload: Upload | null = null;
   try {
     const path = exchange.path.slice(options.prefix.length);
-    const caller = await options.authenticate(callerRequest(raw, path), route.entry.operation);
-    const rawBody = await readBody(raw, exchange.raw, route.maxBodyBytes);
-    if (route.entry.operation.body === undefined) refuseStrayBody(rawBody);
+    const caller = await options.authenticate(callerRequest(raw, path), operation);
+    // A file is read by the handler, while it arrives.
+    const rawBody = operation.upload === undefined ? await readBody(raw, exchange.raw, route.maxBodyBytes) : null;
+    if (operation.body === undefined && rawBody !== null) refuseStrayBody(rawBody);
     const call: DispatchRequest = {
       params: request.params as Record<string, unknown>,
       query: parseQuery(raw.url ?? '', route.queryLists),
       headers: headerParts(raw, route.headerNames),
       get body() {
-        return bodyOf(route, raw, rawBody);
+        return rawBody === null ? undefined : bodyOf(route, raw, rawBody);
+      },
+      async openFile() {
+        if (operation.upload === undefined) throw new Error('This operation takes no file.');
+        upload = openUpload(raw, exchange.raw, operation.upload);
+        return upload.file;
       },
     };
     const context = { requestId: exchange.requestId, signal: gone.signal, rawBody, method: exchange.method, path };
     const reply = await options.dispatch.call(route.entry, call, () => caller, context);
-    sendReply(exchange, reply, options.streams);
+    const sending = sendReply(exchange, reply, options);
+    if (sending !== undefined) await sending;
   } catch (error) {
+    (upload as Upload | null)?.stop();
     if (error instanceof RequestAbortedError) return;
     sendProblem(exchange, error, options.log);
     discardRest(raw);

@@ -9,6 +9,7 @@ import type { ChatMessage } from '../../src/engine/chat-message.ts';
 import type { CompiledAgent } from '../../src/engine/compiled-agent.ts';
 import { decodePack } from '../../src/engine/event-pack.ts';
 import { createPriceList } from '../../src/engine/pricing.ts';
+import { noAttachments } from '../../src/engine/run-attachments.ts';
 import { createRunEngine } from '../../src/engine/run-engine.ts';
 import { registeredTool } from '../../src/engine/tools/registry.ts';
 import type { ToolDefinition } from '../../src/engine/tools/tool.ts';
@@ -78,7 +79,16 @@ const openEngine = async (t: TestContext) => {
     journal: createRunJournal(storage.db, null),
     prices: createPriceList(null, {}),
     responses: { find: async () => null, keep: () => undefined },
-    tools: { authorizer: null, defaultTimeoutMs: 10_000, defaultMaxOutputBytes: null, log: silentLogger },
+    attachments: { load: async () => noAttachments },
+    tools: {
+      authorizer: null,
+      defaultTimeoutMs: 10_000,
+      defaultMaxOutputBytes: null,
+      saveAttachment: async () => {
+        throw new Error('No tool here saves attachments.');
+      },
+      log: silentLogger,
+    },
     settings: {
       recording: {
         enabled: true,
@@ -110,6 +120,7 @@ const openEngine = async (t: TestContext) => {
       agent,
       message: null,
       documents: [],
+      attachments: [],
       culture: null,
       parameters: {},
       sessionId: null,

@@ -1,6 +1,7 @@
 import { type CommandHost, commandGroup } from '../command-host.ts';
 import { groupDescriptions } from '../groups.ts';
 import { registerAgents } from './agents.command.ts';
+import { registerAttachments } from './attachments.command.ts';
 import { registerCompletion } from './completion.command.ts';
 import { registerConfig } from './config.command.ts';
 import { registerDb } from './db.command.ts';
@@ -34,6 +35,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerRunsTree(runs, host);
   registerRunsCompare(runs, host);
   registerSessionsGet(commandGroup(program, 'sessions', groupDescriptions['sessions'] ?? ''), host);
+  registerAttachments(commandGroup(program, 'attachments', groupDescriptions['attachments'] ?? ''), host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
   program.commandsGroup(OPERATE_HEADING);
   registerDoctor(host);

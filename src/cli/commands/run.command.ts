@@ -10,11 +10,13 @@ import { jsonText } from '../output/print-reply.ts';
 import type { Terminal } from '../output/terminal.ts';
 import type { Connection, Session } from '../session.ts';
 import { answerText, runStreaming, streamRun } from '../stream-run.ts';
+import { uploadFile } from '../upload-file.ts';
 
 interface RunOptions {
   readonly session?: string;
   readonly param?: readonly string[];
   readonly document?: readonly string[];
+  readonly attach?: readonly string[];
   readonly culture?: string;
   readonly concurrency?: NonNullable<AgentRunRequest['concurrency']>;
   readonly lane?: string;
@@ -132,12 +134,21 @@ const startForAnswer = async (
   }
 };
 
+/** One after another, so that a file that is refused keeps the rest from being sent. */
+const uploadAll = async ({ client }: Connection, files: readonly string[]): Promise<string[]> => {
+  const ids: string[] = [];
+  for (const file of files) ids.push((await uploadFile(client, file)).id);
+  return ids;
+};
+
 const runAgent = async (session: Session, { args, options }: Invocation): Promise<number> => {
   const [name, words] = args as [string, string[]];
   const chosen = options as RunOptions;
-  const body = await requestOf(words, chosen, session.terminal);
+  const request = await requestOf(words, chosen, session.terminal);
   const wantsAnswer = chosen.stream === false || (session.globals.json && chosen.stream !== true);
-  return session.connected((connection) => {
+  return session.connected(async (connection) => {
+    const attachmentIds = await uploadAll(connection, chosen.attach ?? []);
+    const body = attachmentIds.length === 0 ? request : { ...request, attachmentIds };
     if (chosen.queued === true) return startQueued(session, connection, name, body, chosen.follow === true);
     if (wantsAnswer || chosen.idempotencyKey !== undefined)
       return startForAnswer(session, connection, name, body, chosen.idempotencyKey);
@@ -155,6 +166,7 @@ export const registerRun = (host: CommandHost): void => {
     .option('-s, --session <id>', 'session to continue or to open; without one there is no history')
     .option('-p, --param <name=value>', 'value of a declared parameter (repeatable)', collect)
     .option('-d, --document <file>', 'text file sent as reference (repeatable)', collect)
+    .option('-a, --attach <file>', 'image, PDF, audio or text file that is uploaded for the run (repeatable)', collect)
     .option('--culture <tag>', 'language of the instructions, such as de-AT')
     .option('--concurrency <policy>', 'when the session is busy: Reject, Enqueue, Interrupt or Rollback')
     .option('--stream', 'with --json: one event per line as they happen')

@@ -21,7 +21,7 @@ export interface Terminal {
   readonly interactive: boolean;
   /** Aborted when the reader of stdout is gone. */
   readonly closed: AbortSignal;
-  write(text: string): Promise<void>;
+  write(content: string | Uint8Array): Promise<void>;
   /** A line on stderr. */
   note(line: string): void;
   /** All of stdin as text; throws for bytes that are no UTF-8. */
@@ -61,9 +61,9 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
     width: interactive ? stdout.columns : undefined,
     interactive,
     closed: closed.signal,
-    async write(text) {
+    async write(content) {
       closed.signal.throwIfAborted();
-      if (stdout.write(text)) return;
+      if (stdout.write(content)) return;
       await once(stdout, 'drain', { signal: closed.signal }).catch((error: unknown) => {
         throw closed.signal.aborted ? closed.signal.reason : error;
       });

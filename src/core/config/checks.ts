@@ -1,3 +1,4 @@
+import { recognizableTypes } from '../media-types.ts';
 import type { ConfigProblemCode } from './problem.ts';
 import type { Config } from './schema.ts';
 import { isInMemory } from './text-kinds.ts';
@@ -159,6 +160,18 @@ export const CHECKS: readonly Check[] = [
       const isHalf = (Knowledge.EmbeddingProvider === null) !== (Knowledge.EmbeddingModel === null);
       return when(isHalf, 'Service:Knowledge', 'expected both EmbeddingProvider and EmbeddingModel, or neither');
     },
+  },
+  {
+    keys: ['Service:Attachments:AllowedMediaTypes'],
+    severity: 'error',
+    run: ({ Service: { Attachments } }) =>
+      Attachments.AllowedMediaTypes.flatMap((type, index) =>
+        when(
+          !recognizableTypes.includes(type.toLowerCase()),
+          `Service:Attachments:AllowedMediaTypes:${index}`,
+          `expected one of ${recognizableTypes.join(', ')}: no other type is recognized by the bytes of a file`,
+        ),
+      ),
   },
   {
     keys: ['Service:Images:Provider', 'Service:Images:Model'],

@@ -52,7 +52,7 @@ export const mediaType = (options: { readonly wildcard?: boolean } = {}): ValueK
   text({
     label: 'media type',
     pattern:
-      options.wildcard === true ? /^[a-z0-9][\w.+-]*\/(\*|[a-z0-9][\w.+-]*)$/ : /^[a-z0-9][\w.+-]*\/[a-z0-9][\w.+-]*$/,
+      options.wildcard === true ? /^[a-z0-9][\w.+-]*\/(\*|[a-z0-9][\w.+-]*)$/i : /^[a-z0-9][\w.+-]*\/[a-z0-9][\w.+-]*$/,
     expected:
       options.wildcard === true ? 'a media type such as image/png or audio/*' : 'a media type such as audio/mpeg',
   });

@@ -1,6 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
-import { type ToolCallUsage, type ToolContext, ToolError } from './tool.ts';
-import type { ToolCallHooks, ToolCallRequest } from './tool-call.ts';
+import type { AttachmentDescriptor, ToolCallUsage, ToolContext } from './tool.ts';
+import type { ToolCallDeps, ToolCallHooks, ToolCallRequest } from './tool-call.ts';
 
 const CUSTOM_TYPE = /^[a-z0-9._-]{1,128}$/;
 const RESERVED_PREFIX = 'acp.';
@@ -11,6 +11,8 @@ export interface CallScope {
   readonly context: Omit<ToolContext, 'signal'>;
   /** The last report; null when there was none. */
   usage(): ToolCallUsage | null;
+  /** Files that the body has saved, in order. */
+  saved(): readonly AttachmentDescriptor[];
   /** From now on events and reports of a body that is still running are dropped. */
   close(): void;
 }
@@ -33,9 +35,14 @@ const checkCustomType = (customType: string): void => {
     throw new TypeError(`The type of an event must not start with ${RESERVED_PREFIX}`);
 };
 
-export const openCallScope = (request: ToolCallRequest, hooks: ToolCallHooks): CallScope => {
+export const openCallScope = (
+  request: ToolCallRequest,
+  hooks: ToolCallHooks,
+  deps: Pick<ToolCallDeps, 'saveAttachment'>,
+): CallScope => {
   let open = true;
   let reported: ToolCallUsage | null = null;
+  const saved: AttachmentDescriptor[] = [];
   return {
     context: {
       ...request.run,
@@ -45,8 +52,13 @@ export const openCallScope = (request: ToolCallRequest, hooks: ToolCallHooks): C
         checkCustomType(customType);
         if (open) hooks.emit(customType, payload);
       },
-      async saveAttachment() {
-        throw new ToolError('This tool saves attachments, which are not available in this version.');
+      async saveAttachment(bytes, fileName) {
+        if (!(bytes instanceof Uint8Array)) throw new TypeError('The bytes of an attachment must be a Uint8Array');
+        if (typeof fileName !== 'string') throw new TypeError('The name of an attachment must be text');
+        if (!open) throw new Error('The call is over, and saves no more attachments');
+        const attachment = await deps.saveAttachment(request.run, request.principal, bytes, fileName);
+        saved.push(attachment);
+        return attachment;
       },
       reportUsage(usage) {
         const checked = checkedUsage(usage);
@@ -54,6 +66,7 @@ export const openCallScope = (request: ToolCallRequest, hooks: ToolCallHooks): C
       },
     },
     usage: () => reported,
+    saved: () => saved,
     close() {
       open = false;
     },

@@ -2,12 +2,12 @@ import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/canonical-json.ts';
 import { parseArguments } from './arguments.ts';
 import { authorizeCall } from './authorize.ts';
-import { openCallScope } from './call-scope.ts';
+import { type CallScope, openCallScope } from './call-scope.ts';
 import { type DeadlineEnd, withDeadline } from './deadline.ts';
 import type { RegisteredTool } from './registry.ts';
 import { cutText, isToolError, MAX_TOOL_ERROR_LENGTH, ToolStop } from './tool.ts';
 import type { ToolCallDeps, ToolCallHooks, ToolCallRequest, ToolOutcome } from './tool-call.ts';
-import { canonicalText, truncateOutput } from './tool-output.ts';
+import { canonicalText, truncateOutput, withAttachments } from './tool-output.ts';
 
 type End = Pick<ToolOutcome, 'status' | 'text'> & Partial<ToolOutcome>;
 
@@ -58,6 +58,7 @@ const bodyEnd = (
   end: DeadlineEnd<Json | null | undefined>,
   tool: RegisteredTool,
   request: ToolCallRequest,
+  scope: CallScope,
   deps: ToolCallDeps,
 ): End => {
   if (end.kind === 'canceled') return canceled;
@@ -70,7 +71,8 @@ const bodyEnd = (
   if (end.kind === 'threw') return thrown(end.error, request, deps);
   try {
     const limit = tool.descriptor.maxOutputBytes ?? deps.defaultMaxOutputBytes;
-    return { status: 'succeeded', ...truncateOutput(canonicalText(end.value), limit) };
+    const output = truncateOutput(canonicalText(end.value), limit);
+    return { status: 'succeeded', ...output, text: withAttachments(output.text, scope.saved()) };
   } catch (error) {
     // A result that JSON cannot hold is the body's fault, like an error that it throws.
     return thrown(error, request, deps);
@@ -91,7 +93,7 @@ export const executeTool = async (
   const { tool, signal } = request;
   const args = parseArguments(request.argumentsText);
   const canonical = canonicalArguments(args);
-  const scope = openCallScope(request, hooks);
+  const scope = openCallScope(request, hooks, deps);
   const done = (end: End): ToolOutcome => {
     scope.close();
     return {
@@ -132,5 +134,5 @@ export const executeTool = async (
     timeoutMs,
     signal,
   );
-  return done(bodyEnd(end, tool, request, deps));
+  return done(bodyEnd(end, tool, request, scope, deps));
 };

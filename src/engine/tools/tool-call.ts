@@ -1,7 +1,7 @@
 import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
 import type { RegisteredTool } from './registry.ts';
-import type { ToolAuthorizer, ToolCallUsage, ToolRun } from './tool.ts';
+import type { AttachmentDescriptor, ToolAuthorizer, ToolCallUsage, ToolRun } from './tool.ts';
 import type { Truncation } from './tool-output.ts';
 
 /** One call of one tool, as the model asked for it. */
@@ -40,6 +40,13 @@ export interface ToolCallDeps {
   readonly defaultTimeoutMs: number;
   /** Null: no limit. */
   readonly defaultMaxOutputBytes: number | null;
+  /** Keeps a file for the run and its session. Throws ToolError for one that the rules refuse. */
+  saveAttachment(
+    run: ToolRun,
+    principal: Principal,
+    bytes: Uint8Array,
+    fileName: string,
+  ): Promise<AttachmentDescriptor>;
   readonly log: ToolLog;
 }
 

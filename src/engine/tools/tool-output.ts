@@ -1,4 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
+import type { AttachmentDescriptor } from './tool.ts';
 
 export interface Truncation {
   readonly originalBytes: number;
@@ -61,4 +62,15 @@ export const truncateOutput = (
     text: `${OPEN}${omittedBytes}${MIDDLE}${content}${CLOSE}`,
     truncation: { originalBytes, omittedBytes },
   };
+};
+
+/**
+ * The text with a line for each saved file that it does not name by its id, so that the model can speak of it. The lines
+ * stand outside the limit of the output.
+ */
+export const withAttachments = (text: string, saved: readonly AttachmentDescriptor[]): string => {
+  const lines = saved
+    .filter(({ id }) => !text.includes(id))
+    .map(({ id, fileName, mediaType }) => `[attachment ${id}: ${JSON.stringify(fileName)}, ${mediaType}]`);
+  return [text, ...lines].join('\n');
 };

@@ -125,6 +125,7 @@ export const agentOperations = defineOperations({
       'agent-not-found',
       'agent-not-compilable',
       'parameter-invalid',
+      'attachment-not-found',
       'message-required',
       'feature-not-available',
     ],

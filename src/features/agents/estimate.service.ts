@@ -3,15 +3,23 @@ import { ok } from '../../contract/operation.ts';
 import { checkRunBody } from '../../contract/run-body.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';
+import type { AttachmentReference } from '../../engine/run-attachments.ts';
+import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { agentOperations } from './agents.operations.ts';
 import { estimatePrompt } from './prompt-estimate.ts';
 
 export type EstimateHandler = Handlers<typeof agentOperations>['estimate'];
 
+/** A session's history as a run would send it; empty for a session that does not exist, or is not the caller's. */
+export type PromptHistory = (
+  tenantId: string,
+  sessionId: string,
+) => Promise<{ readonly texts: readonly string[]; readonly attachments: readonly AttachmentReference[] }>;
+
 export interface EstimateDeps {
   readonly source: AgentSource;
-  /** Texts of a session's history as a run would send them; empty for a session that the caller does not find. */
-  readonly history: (context: CallContext, sessionId: string) => Promise<readonly string[]>;
+  readonly history: (context: CallContext, sessionId: string) => ReturnType<PromptHistory>;
+  readonly attachments: Pick<RunAttachmentPort, 'named' | 'measure'>;
   readonly reserveRatio: number;
 }
 
@@ -21,20 +29,26 @@ const notCompilable = (error: unknown): unknown =>
     : error;
 
 export const estimateService =
-  ({ source, history, reserveRatio }: EstimateDeps): EstimateHandler =>
+  ({ source, history, attachments, reserveRatio }: EstimateDeps): EstimateHandler =>
   async (context, { params, body }) => {
+    const { tenantId } = context;
     checkRunBody(body);
     const agent = await source.compile(context.tenantId, params.name).catch((error: unknown) => {
       throw notCompilable(error);
     });
     const sessionId = body.sessionId ?? null;
+    const parameters = agent.resolveParameters(body.parameters ?? null);
+    const named = await attachments.named(context, body.attachmentIds ?? [], sessionId);
+    const said = sessionId === null ? { texts: [], attachments: [] } : await history(context, sessionId);
+    const files = await attachments.measure(tenantId, [...said.attachments, ...named]);
     const parts = {
       agent,
       culture: body.culture ?? null,
-      parameters: agent.resolveParameters(body.parameters ?? null),
+      parameters,
       message: body.message ?? null,
-      documents: body.documents ?? [],
-      history: sessionId === null ? [] : await history(context, sessionId),
+      documents: [...(body.documents ?? []), ...files.texts],
+      otherAttachments: files.others,
+      history: said.texts,
     };
     return ok(await estimatePrompt(parts, reserveRatio));
   };

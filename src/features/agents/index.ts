@@ -19,6 +19,7 @@ import { type EstimateDeps, estimateService } from './estimate.service.ts';
 export type { AgentReferences } from './agents.rules.ts';
 export type { AgentDefinitionRequest } from './agents.schema.ts';
 export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from './code-agents.ts';
+export type { PromptHistory } from './estimate.service.ts';
 export { estimatePrompt } from './prompt-estimate.ts';
 export { estimateTokens } from './token-count.ts';
 
@@ -53,6 +54,7 @@ export interface AgentsDeps {
   readonly codeAgents: CodeAgents;
   readonly skills: AgentSkills;
   readonly history: EstimateDeps['history'];
+  readonly attachments: EstimateDeps['attachments'];
   readonly audit: Pick<AuditTrail, 'note'>;
   /** `Preflight:ReserveRatio`. */
   readonly reserveRatio: number;
@@ -78,7 +80,12 @@ export const agentsFeature = (deps: AgentsDeps): AgentsFeature => {
     references,
     codeAgents: codeAgents.compiled,
   });
-  const estimate = estimateService({ source, history: deps.history, reserveRatio: deps.reserveRatio });
+  const estimate = estimateService({
+    source,
+    history: deps.history,
+    attachments: deps.attachments,
+    reserveRatio: deps.reserveRatio,
+  });
   return {
     handlers: agentService({
       store,

@@ -3,6 +3,9 @@ import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { ContextWindowEstimate } from './agents.schema.ts';
 import { estimateTokens } from './token-count.ts';
 
+// What a file that is no text costs depends on the model; this is a number of the usual size.
+const tokensPerFile = 1024;
+
 /** What the first model call of a run carries. */
 export interface PromptParts {
   readonly agent: CompiledAgent;
@@ -10,7 +13,10 @@ export interface PromptParts {
   /** As `CompiledAgent.resolveParameters` gives them. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly message: string | null;
+  /** Documents of the request, and attachments that are text. */
   readonly documents: readonly { readonly name: string; readonly content: string }[];
+  /** How many images, PDF and audio files there are. */
+  readonly otherAttachments: number;
   /** Texts of the session's history as it would be sent. */
   readonly history: readonly string[];
 }
@@ -47,5 +53,6 @@ const compareWithWindow = (
 /** The numbers of the pre-flight check. Calls no provider. */
 export const estimatePrompt = async (parts: PromptParts, reserveRatio: number): Promise<ContextWindowEstimate> => {
   const window = parts.agent.model.catalog?.contextWindowTokens ?? null;
-  return compareWithWindow(await estimateTokens(promptTexts(parts)), window, reserveRatio);
+  const promptTokens = (await estimateTokens(promptTexts(parts))) + parts.otherAttachments * tokensPerFile;
+  return compareWithWindow(promptTokens, window, reserveRatio);
 };

@@ -8,8 +8,10 @@ import type { EngineSettings } from '../../engine/engine-ports.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
+import type { ToolCallDeps } from '../../engine/tools/tool-call.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import type { JobHandler, QueuedJob } from '../../scheduler/job-queue.ts';
+import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type CostRecalculation, createCostRecalculation } from './cost-recalculation.ts';
@@ -40,6 +42,8 @@ export interface RunsDeps {
   readonly sessions: Pick<SessionsFeature, 'store' | 'turns' | 'access'>;
   readonly jobs: JobStore;
   readonly providers: Pick<ModelProviders, 'list'>;
+  readonly attachments: RunAttachmentPort;
+  readonly saveAttachment: ToolCallDeps['saveAttachment'];
   readonly authorizer: ToolAuthorizer | null;
   readonly authorization: RunAuthorization;
   readonly preflight: Preflight | null;
@@ -129,10 +133,12 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     prices,
     responses,
     settings,
+    attachments: deps.attachments,
     tools: {
       authorizer: deps.authorizer,
       defaultTimeoutMs: Service.Tools.DefaultTimeout,
       defaultMaxOutputBytes: Service.Tools.DefaultMaxOutputBytes,
+      saveAttachment: deps.saveAttachment,
       log,
     },
     unfinished: {
@@ -156,6 +162,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     engine,
     agents,
     sessions,
+    attachments: deps.attachments,
     detached,
     turns,
     lost,
@@ -187,6 +194,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     agents,
     engine,
     sessions,
+    attachments: deps.attachments,
     queue,
     detached,
     keys,

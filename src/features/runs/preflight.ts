@@ -1,26 +1,34 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import { estimatePrompt } from '../agents/index.ts';
+import type { AttachmentReference } from '../../engine/run-attachments.ts';
+import { estimatePrompt, type PromptHistory } from '../agents/index.ts';
+import type { RunAttachmentPort } from '../attachments/index.ts';
 
 /** Throws `context-window-exceeded` for a prompt that is too long. */
-export type Preflight = (agent: CompiledAgent, tenantId: string, body: AgentRunRequest) => Promise<void>;
-
-type History = (tenantId: string, sessionId: string) => Promise<readonly string[]>;
+export type Preflight = (
+  agent: CompiledAgent,
+  tenantId: string,
+  body: AgentRunRequest,
+  attachments: readonly AttachmentReference[],
+) => Promise<void>;
 
 /** Refuses a prompt that would not fit the model's window; a window that is not known refuses nothing. */
 export const preflightCheck =
-  (reserveRatio: number, history: History): Preflight =>
-  async (agent, tenantId, body) => {
+  (reserveRatio: number, history: PromptHistory, attachments: Pick<RunAttachmentPort, 'measure'>): Preflight =>
+  async (agent, tenantId, body, named) => {
     const sessionId = body.sessionId ?? null;
+    const said = sessionId === null ? { texts: [], attachments: [] } : await history(tenantId, sessionId);
+    const files = await attachments.measure(tenantId, [...said.attachments, ...named]);
     const estimate = await estimatePrompt(
       {
         agent,
         culture: body.culture ?? null,
         parameters: agent.resolveParameters(body.parameters ?? null),
         message: body.message ?? null,
-        documents: body.documents ?? [],
-        history: sessionId === null ? [] : await history(tenantId, sessionId),
+        documents: [...(body.documents ?? []), ...files.texts],
+        otherAttachments: files.others,
+        history: said.texts,
       },
       reserveRatio,
     );

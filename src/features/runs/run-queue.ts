@@ -12,10 +12,12 @@ import { RunFailure, toRunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
 import { type JobHandler, type JobResult, LeaseLostError, type QueuedJob } from '../../scheduler/job-queue.ts';
 import { retryDelayMs } from '../../scheduler/retry-delay.ts';
+import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionPlace, SessionTurns } from '../sessions/index.ts';
 import { type PackedPrincipal, packPrincipal, unpackPrincipal } from './packed-principal.ts';
 import type { Preflight } from './preflight.ts';
+import { attachmentsAgain } from './run-attachments-again.ts';
 import { attributionOf } from './run-attribution.ts';
 import { asConflict } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
@@ -50,6 +52,7 @@ interface RunQueueDeps {
   readonly engine: RunEngine;
   readonly agents: AgentSource;
   readonly sessions: SessionTurns;
+  readonly attachments: Pick<RunAttachmentPort, 'stillThere'>;
   readonly detached: DetachedRuns;
   readonly turns: TurnStore;
   readonly lost: LostRuns;
@@ -82,6 +85,7 @@ const queuedPlan = (job: QueuedJob, agent: CompiledAgent) => ({
   agent,
   message: null,
   documents: [],
+  attachments: [],
   session: null,
   isStreaming: true,
   jobId: job.id,
@@ -126,11 +130,14 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     if (parameters instanceof RunFailure) return parameters;
     const resume = job.attempt === 1 ? null : await resumedAttempt(deps.turns, job.id, agent);
     if (resume instanceof RunFailure) return resume;
+    const attachments = resume === null ? await attachmentsAgain(deps.attachments, job.tenantId, request) : [];
+    if (attachments instanceof RunFailure) return attachments;
     return {
       ...queuedPlan(job, agent),
       requestId,
       message: resume === null ? (request.message ?? null) : null,
       documents: resume === null ? (request.documents ?? []) : [],
+      attachments,
       culture: request.culture ?? null,
       parameters,
       sessionId: request.sessionId ?? null,
@@ -204,11 +211,11 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
   };
 
   /** Again, because the agent and the history may have changed since the run was accepted. */
-  const checkPrompt = async (job: QueuedJob, agent: CompiledAgent): Promise<void> => {
+  const checkPrompt = async (job: QueuedJob, { agent, attachments }: RunPlan): Promise<void> => {
     const { request } = job.payload as Partial<QueuedRunPayload>;
     // A turn that goes on has passed the check when it began.
     if (request === undefined) return;
-    await deps.preflight?.(agent, job.tenantId, request).catch((error: unknown) => {
+    await deps.preflight?.(agent, job.tenantId, request, attachments).catch((error: unknown) => {
       if (!(error instanceof AcpError)) throw error;
       throw new RunFailure('ProviderError', 'context_overflow', error.message, { cause: error });
     });
@@ -233,7 +240,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
         place?.leave();
         return waits ? 'Released' : 'Canceled';
       }
-      await checkPrompt(job, plan.agent);
+      await checkPrompt(job, plan);
     } catch (error) {
       place?.leave();
       throw error;

@@ -29,7 +29,7 @@ export const runMode = (
 };
 
 const refuseUnavailable = (body: AgentRunRequest): void => {
-  const given = (['approvals', 'toolResults', 'attachmentIds'] as const).find((name) => (body[name]?.length ?? 0) > 0);
+  const given = (['approvals', 'toolResults'] as const).find((name) => (body[name]?.length ?? 0) > 0);
   if (given !== undefined)
     throw new AcpError('feature-not-available', `"${given}" is not available in this version.`, {
       details: { errors: [{ path: given, message: 'is not available in this version' }] },

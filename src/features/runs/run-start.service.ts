@@ -9,6 +9,7 @@ import { type PriceList, publicCost } from '../../engine/pricing.ts';
 import { type RunEngine, structuredOutput } from '../../engine/run-engine.ts';
 import { problemCode, RunFailure } from '../../engine/run-failure.ts';
 import type { SessionTurn } from '../../engine/run-journal.ts';
+import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { SessionTurns } from '../sessions/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
 import type { Preflight } from './preflight.ts';
@@ -30,6 +31,7 @@ export interface RunStartDeps {
   readonly agents: AgentSource;
   readonly engine: RunEngine;
   readonly sessions: SessionTurns;
+  readonly attachments: Pick<RunAttachmentPort, 'named'>;
   readonly queue: RunQueue;
   readonly detached: DetachedRuns;
   readonly keys: IdempotencyKeys;
@@ -187,7 +189,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     body: AgentRunRequest,
     isStreaming: boolean,
     ownerId: string | null,
-  ): Promise<{ agent: CompiledAgent; parameters: RunPlan['parameters'] }> => {
+  ): Promise<Pick<RunPlan, 'agent' | 'parameters' | 'attachments'>> => {
     const { tenantId } = context;
     const compiled = await compile(deps, tenantId, name);
     const sessionId = body.sessionId ?? null;
@@ -195,11 +197,12 @@ export const createRunStart = (deps: RunStartDeps) => {
     if (owner !== null && owner !== name)
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${owner}".`);
     const parameters = compiled instanceof CompileError ? {} : compiled.resolveParameters(body.parameters ?? null);
+    const attachments = await deps.attachments.named(context, body.attachmentIds ?? [], sessionId);
     const rejects = (body.concurrency ?? 'Reject') === 'Reject';
     if (sessionId !== null && rejects && deps.sessions.busy(tenantId, sessionId)) throw busyError(sessionId);
     if (compiled instanceof CompileError) return compileFailed(context, name, compiled, isStreaming, ownerId);
-    if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body);
-    return { agent: compiled, parameters };
+    if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
+    return { agent: compiled, parameters, attachments };
   };
 
   const plan = async (
@@ -209,7 +212,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     ownerId: string | null,
   ): Promise<RunPlan> => {
     const { tenantId } = context;
-    const { agent, parameters } = await admit(context, name, body, mode !== 'json', ownerId);
+    const { agent, parameters, attachments } = await admit(context, name, body, mode !== 'json', ownerId);
     const id = deps.newId();
     const session = await sessionPart(deps, context, body, name, id);
     return {
@@ -219,6 +222,7 @@ export const createRunStart = (deps: RunStartDeps) => {
       agent,
       message: body.message ?? null,
       documents: body.documents ?? [],
+      attachments,
       culture: body.culture ?? null,
       parameters,
       ...session,

@@ -40,6 +40,7 @@ export const runOperations = defineOperations({
       'message-required',
       'stream-not-possible',
       'parameter-invalid',
+      'attachment-not-found',
       'not-for-queued-runs',
       'idempotency-key-invalid',
       'agent-not-compilable',

@@ -17,6 +17,11 @@ import type { SessionStore } from './sessions.store.ts';
 
 /** Writes of other features that go with the deletion of a session, in its transaction. */
 export type SessionDeletion = (tenantId: string, sessionId: string) => readonly Statement[];
+/**
+ * What another feature has to do outside of the store when a session goes. Asked before the deletion, while what is to
+ * be looked up is still there; what it gives is done once the deletion is committed, and does not reject.
+ */
+export type SessionCleanup = (tenantId: string, sessionId: string) => Promise<() => Promise<void>>;
 /** What a session waits for, as another feature knows it. */
 export type OpenRequests = (tenantId: string, sessionId: string) => Promise<readonly OpenRequest[]>;
 
@@ -27,6 +32,7 @@ export interface SessionServiceDeps {
   readonly turns: Pick<SessionTurns, 'busy'>;
   readonly access: SessionAccess;
   readonly deletions: readonly SessionDeletion[];
+  readonly cleanups: readonly SessionCleanup[];
   readonly openRequests: readonly OpenRequests[];
   readonly prefix: string;
   /** Whether reasoning that was kept for its provider is shown. */
@@ -122,6 +128,7 @@ export const sessionService = (deps: SessionServiceDeps): Handlers<typeof sessio
     async remove(context, { params }) {
       const row = await find(context, params.sessionId, 'Delete');
       if (deps.turns.busy(row.tenant_id, row.id)) throw busy(row.id);
+      const cleanups = await Promise.all(deps.cleanups.map((cleanup) => cleanup(row.tenant_id, row.id)));
       try {
         await storage.write([
           ...branches.removed(row, now(), deps.newId()),
@@ -136,6 +143,7 @@ export const sessionService = (deps: SessionServiceDeps): Handlers<typeof sessio
       await branches.purge().catch((error: unknown) => {
         deps.log.warn({ sessionId: row.id, error }, 'The messages of a deleted session could not be freed yet');
       });
+      for (const cleanup of cleanups) await cleanup();
       return noContent();
     },
 

@@ -159,6 +159,12 @@ const LIMITS: readonly (readonly [string, readonly string[], readonly string[]])
     ['[{"Name":"a"},{"name":"b"}]'],
   ],
   ['Service:Pricing:openai:m:Input', ['-1', 'free'], ['0', '0.25']],
+  ['Service:Attachments:MaxBytes', ['0', '1073741825'], ['1', '1073741824']],
+  [
+    'Service:Attachments:AllowedMediaTypes',
+    ['["image"]', '["*/*"]', '["image/*"]', '["video/mp4"]'],
+    ['["IMAGE/PNG", "audio/*"]'],
+  ],
 ];
 
 for (const [key, refused, accepted] of LIMITS) {
@@ -197,8 +203,6 @@ const LATER: readonly (readonly [string, readonly string[], readonly string[]])[
   ['Service:ContentGuard:Pattern:MaskReplacement', ['x'.repeat(65)], ['', 'x']],
   ['Service:Webhooks:RetryDelays', ['[60]', '60s', '["0s"]'], ['["90s","60d"]', '[]']],
   ['Service:Webhooks:AllowedConfigurationPrefix', ['WebhookSecrets:', 'Service:WebhookSecrets'], ['Service:Other:']],
-  ['Service:Attachments:MaxBytes', ['0', '1073741825'], ['1073741824']],
-  ['Service:Attachments:AllowedMediaTypes', ['["image"]', '["*/*"]'], ['["image/*"]']],
   ['Service:AtRest:Keys:k1', ['short', 'A'.repeat(44)], [`${Buffer.alloc(32, 7).toString('base64')}`]],
   ['Service:Images:DefaultSize', ['1024', '0x1'], ['512x768']],
   ['Service:Images:MaxCount', ['11'], ['10']],

@@ -14,6 +14,8 @@ import {
 } from '../../../src/engine/tools/tool.ts';
 import { isToolFailure, type ToolCallDeps, type ToolOutcome } from '../../../src/engine/tools/tool-call.ts';
 
+const savedId = '018f0000-0000-7000-8000-000000000001';
+
 const principal: Principal = {
   kind: 'ApiKey',
   role: 'Operator',
@@ -70,6 +72,18 @@ const call = async (options: Call): Promise<Seen> => {
     authorizer: options.authorizer ?? null,
     defaultTimeoutMs: 30_000,
     defaultMaxOutputBytes: options.maxOutputBytes ?? null,
+    saveAttachment: async (run, principal, bytes, fileName) => ({
+      id: savedId,
+      tenantId: run.tenantId,
+      sessionId: run.sessionId,
+      runId: run.runId,
+      fileName,
+      mediaType: 'image/png',
+      byteSize: bytes.byteLength,
+      sha256: '0'.repeat(64),
+      createdBy: principal.actor,
+      createdAt: '2026-01-01T00:00:00.000Z',
+    }),
     log: { warn: (fields, message) => log.push({ ...fields, message }) },
   };
   const outcome = await executeTool(
@@ -371,12 +385,34 @@ test('TOOL-19 the limit of the tool goes before the default', async () => {
   assert.equal(Buffer.byteLength(byDefault.outcome.text), 400);
 });
 
-test('TOOL-20 saving an attachment fails with a clear message while there are none', async () => {
+test('TOOL-19 TOOL-20 the result names what the body has saved, beyond the limit of the output', async () => {
+  const save = (text: (id: string) => string) =>
+    call({
+      maxOutputBytes: 60,
+      tool: {
+        execute: async (_args, { saveAttachment }) => text((await saveAttachment(new Uint8Array(1), 'a "b".png')).id),
+      },
+    });
+  const told = await save(() => 'Done.');
+  assert.equal(told.outcome.text, `Done.\n[attachment ${savedId}: "a \\"b\\".png", image/png]`);
+  assert.equal((await save((id) => `See ${id}.`)).outcome.text, `See ${savedId}.`);
+  const long = await save(() => 'x'.repeat(1000));
+  assert.match(long.outcome.text, /^\{"truncated":true.*\}\n\[attachment /);
+  assert.equal(long.outcome.truncation?.originalBytes, 1000);
+});
+
+test('TOOL-20 bytes and name are checked, and a call that is over saves nothing', async () => {
+  let late: (() => Promise<unknown>) | undefined;
   const { outcome } = await call({
-    tool: { execute: async (_args, { saveAttachment }) => (await saveAttachment(new Uint8Array(1), 'a.png')).id },
+    tool: {
+      execute: async (_args, { saveAttachment }) => {
+        late = () => saveAttachment(new Uint8Array(1), 'a.png');
+        return (await saveAttachment('text' as never, 'a.png')).id;
+      },
+    },
   });
-  assert.equal(outcome.status, 'failed');
-  assert.equal(outcome.text, 'This tool saves attachments, which are not available in this version.');
+  assert.equal(outcome.text, 'Tool failed with TypeError.');
+  await assert.rejects(late?.() ?? Promise.resolve(), /over/);
 });
 
 test('TOOL-22 cancelling the run aborts a running body and drops its result', async () => {

@@ -148,7 +148,8 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
     references,
     codeAgents: options.codeAgents ?? noCodeAgents,
     skills: noSkills,
-    history: async () => options.history ?? [],
+    history: async () => ({ texts: options.history ?? [], attachments: [] }),
+    attachments: { named: async () => [], measure: async () => ({ texts: [], others: 0 }) },
     reserveRatio: 0.2,
     audit: createAuditTrail({ storage, log: silentLogger, now: () => clock, newId }),
     prefix: '/base',
@@ -171,7 +172,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
           path: found.operation.path,
         },
       );
-      if ('stream' in reply) throw new Error('No agent operation streams.');
+      if ('stream' in reply || 'file' in reply) throw new Error('Agent operations answer JSON.');
       return { status: reply.status, headers: reply.headers ?? {}, body: reply.body };
     },
     compile: (name, tenantId = 'default') => feature.source.compile(tenantId, name),

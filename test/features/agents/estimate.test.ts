@@ -22,7 +22,7 @@ test('AGENT-50 estimate refuses what a run refuses', async (context) => {
     await refused({ message: 'hi', documents: [{ name: 'd', content: 'é'.repeat(131_073) }] }),
     'validation-failed',
   );
-  for (const member of ['attachmentIds', 'approvals', 'toolResults'])
+  for (const member of ['approvals', 'toolResults'])
     assert.equal(
       await refused({ message: 'hi', parameters: { n: '1' }, [member]: ['018f0000-0000-7000-8000-000000000000'] }),
       'feature-not-available',

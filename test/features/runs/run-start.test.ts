@@ -180,10 +180,9 @@ forEachTransport('RUN-5 the refusal of an unknown member names it', async (open)
   assert.deepEqual(problem.errors, [{ path: 'sesionId', message: 'is not a known field' }]);
 });
 
-forEachTransport('RUN-2 decisions, tool results and attachments are refused, not ignored', async (open) => {
+forEachTransport('RUN-2 decisions and tool results are refused, not ignored', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
-  const id = '0190b6a2-0000-7000-8000-000000000000';
-  for (const body of [{ approvals: [{}] }, { toolResults: [{}] }, { attachmentIds: [id] }])
+  for (const body of [{ approvals: [{}] }, { toolResults: [{}] }])
     assert.equal((await refusal(start(client, 'helper', { message: 'Hi', ...body }))).code, 'feature-not-available');
   for (const body of [{ approvals: [{}] }, { toolResults: [{}] }]) {
     const queued = start(client, 'helper', { message: 'Hi', ...body }, { headers: { prefer: 'respond-async' } });

@@ -76,6 +76,9 @@ const declare = async (t: TestContext, document: Record<string, unknown>, answer
         authorizer: null,
         defaultTimeoutMs: 10_000,
         defaultMaxOutputBytes: null,
+        saveAttachment: async () => {
+          throw new Error('No tool here saves attachments.');
+        },
         log: { warn: (fields) => log.push(fields) },
       },
     );

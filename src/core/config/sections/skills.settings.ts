@@ -1,6 +1,6 @@
 import { SECOND } from '../duration.ts';
 import { bool, bytes, duration, int } from '../number-kinds.ts';
-import { group, mapOf, planned, required, setting, shorthand } from '../schema-nodes.ts';
+import { group, mapOf, required, setting, shorthand } from '../schema-nodes.ts';
 import { mediaType, path, text } from '../text-kinds.ts';
 import { listOf } from '../value-kind.ts';
 
@@ -47,15 +47,12 @@ export const skillSettings = {
     MaxResourcesPerSkill: setting(int({ min: 0 }), 20, 'Resources one skill may have.'),
     Scripts: scripts,
   }),
-  Attachments: planned(
-    'attachments',
-    group('Files that callers upload.', {
-      MaxBytes: setting(bytes({ min: 1, max: 1_073_741_824 }), 20_971_520, 'Size of one file.'),
-      AllowedMediaTypes: setting(
-        listOf(mediaType({ wildcard: true })),
-        ['image/png', 'image/jpeg', 'image/webp', 'image/gif', 'application/pdf', 'text/plain', 'audio/*'],
-        'Types that are accepted, as found in the bytes of the file.',
-      ),
-    }),
-  ),
+  Attachments: group('Files that callers upload.', {
+    MaxBytes: setting(bytes({ min: 1, max: 1_073_741_824 }), 20_971_520, 'Size of one file.'),
+    AllowedMediaTypes: setting(
+      listOf(mediaType({ wildcard: true })),
+      ['image/png', 'image/jpeg', 'image/webp', 'image/gif', 'application/pdf', 'text/plain', 'audio/*'],
+      'Types that are accepted, as found in the bytes of the file.',
+    ),
+  }),
 };

@@ -1,0 +1,66 @@
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import type { Command } from 'commander';
+import { AcpError } from '../../contract/errors.ts';
+import { attachmentOperations } from '../../features/attachments/attachments.operations.ts';
+import type { AttachmentDescriptor } from '../../features/attachments/attachments.schema.ts';
+import { type CommandHost, covers, type Invocation } from '../command-host.ts';
+import { printReply } from '../output/print-reply.ts';
+import type { Session } from '../session.ts';
+import { uploadFile } from '../upload-file.ts';
+
+const upload = async (session: Session, { args, options }: Invocation): Promise<undefined> => {
+  const sessionId = options['session'] as string | undefined;
+  await session.connected(async ({ client }) => {
+    const descriptors: AttachmentDescriptor[] = [];
+    for (const file of args[0] as string[]) descriptors.push(await uploadFile(client, file, sessionId));
+    const { json } = session.globals;
+    const shown = json && descriptors.length === 1 ? descriptors[0] : descriptors;
+    await printReply(session.terminal, shown, { json, columns: attachmentOperations.list.cli.columns });
+  });
+  return undefined;
+};
+
+/** The file has its name only once it is whole. */
+const writeWhole = async (path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> => {
+  const draft = `${path}.${process.pid}.partial`;
+  try {
+    await pipeline(bytes, createWriteStream(draft, { flags: 'wx' }));
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    if (error instanceof AcpError) throw error;
+    throw new AcpError('validation-failed', `${path} cannot be written.`, { cause: error });
+  }
+};
+
+const download = async (session: Session, { args, options }: Invocation): Promise<undefined> => {
+  const { terminal } = session;
+  const output = options['output'] as string | undefined;
+  if (output === undefined && terminal.interactive)
+    throw new AcpError('validation-failed', 'A terminal does not show files: give one with --output.');
+  await session.connected(async ({ client }) => {
+    const reply = await client.attachments.download({ params: { id: args[0] as string }, signal: terminal.closed });
+    if (reply.bytes === undefined) throw new AcpError('cannot-connect', 'The service did not answer with a file.');
+    if (output !== undefined) await writeWhole(output, reply.bytes);
+    else for await (const chunk of reply.bytes) await terminal.write(chunk);
+  });
+  return undefined;
+};
+
+/** `acp attachments upload|get`; listing and deleting are made from the operation table. */
+export const registerAttachments = (attachments: Command, host: CommandHost): void => {
+  const uploading = attachments
+    .command('upload')
+    .description('upload files that runs can name')
+    .argument('<file...>')
+    .option('-s, --session <id>', 'session that the files belong to');
+  covers(uploading, 'attachments.upload').action(host.act(upload));
+  const getting = attachments
+    .command('get')
+    .description('download the bytes of an attachment')
+    .argument('<id>')
+    .option('-o, --output <file>', 'where to write it; default: the standard output, when that is no terminal');
+  covers(getting, 'attachments.download').action(host.act(download));
+};

@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, mkdir, open, opendir, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { AcpError } from '../contract/errors.ts';
+import { type ContentDraft, type ContentPlace, type ContentStore, createPlaceLocks } from './content-store.ts';
+
+// Only the account of the service reads what people uploaded.
+const folderMode = 0o700;
+const fileMode = 0o600;
+
+const draftFolder = 'tmp';
+const placePattern = /^[0-9a-f]{32}\/[0-9a-f]{2}\/[0-9a-f]{64}$/;
+
+/** Beside the store file and named after it, as its log is: two stores of one folder share nothing. */
+export const contentFolder = (storePath: string): string => `${storePath}-attachments`;
+
+const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+
+const failure = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error
+    ? new AcpError('store-unavailable', 'The contents of attachments cannot be reached now.', { cause: error })
+    : error;
+
+/** File system errors become `store-unavailable`; their words may name paths, and stay in the cause. */
+const reaching = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    throw failure(error);
+  }
+};
+
+const syncFolder = async (folder: string): Promise<void> => {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+const createDraft = async (folder: string): Promise<ContentDraft> => {
+  const drafts = join(folder, draftFolder);
+  await mkdir(drafts, { recursive: true, mode: folderMode });
+  const path = join(drafts, randomUUID());
+  let handle: FileHandle | null = await open(path, 'wx+', fileMode);
+  const opened = (): FileHandle => {
+    if (handle === null) throw new Error('This draft has ended.');
+    return handle;
+  };
+  const close = async (): Promise<void> => {
+    const open = handle;
+    handle = null;
+    await open?.close();
+  };
+  return {
+    write: (bytes) => reaching(() => opened().writeFile(bytes)),
+    read: (offset, length) =>
+      reaching(async () => {
+        const { bytesRead, buffer } = await opened().read(Buffer.alloc(length), 0, length, offset);
+        return buffer.subarray(0, bytesRead);
+      }),
+    keep: (place) =>
+      reaching(async () => {
+        // On the disk before it has its name, and the name before the row: whatever has a row is whole.
+        await opened().sync();
+        await close();
+        const target = join(folder, place);
+        await mkdir(dirname(target), { recursive: true, mode: folderMode });
+        await rename(path, target);
+        await syncFolder(dirname(target));
+      }),
+    async discard() {
+      await close();
+      // Gone already after `keep`; what cannot be removed now goes with the next start.
+      await rm(path, { force: true }).catch(() => undefined);
+    },
+  };
+};
+
+async function* namesIn(folder: string): AsyncGenerator<string, void> {
+  try {
+    for await (const entry of await opendir(folder)) yield entry.name;
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}
+
+/** Contents as files: `<folder>/<tenant>/<aa>/<sha256>`. The folder is made when the first one comes. */
+export const contentFiles = (folder: string): ContentStore => ({
+  draft: () => reaching(() => createDraft(folder)),
+  open: (place) =>
+    reaching(async () => {
+      let handle: FileHandle;
+      try {
+        handle = await open(join(folder, place), 'r');
+      } catch (error) {
+        if (isMissing(error)) return null;
+        throw error;
+      }
+      const { size } = await handle.stat();
+      const bytes = handle.createReadStream();
+      return {
+        sizeBytes: size,
+        bytes,
+        dispose: () =>
+          new Promise((resolve) => {
+            if (bytes.closed) resolve();
+            else bytes.once('close', () => resolve()).destroy();
+          }),
+      };
+    }),
+  read: (place) =>
+    reaching(async () => {
+      try {
+        return await readFile(join(folder, place));
+      } catch (error) {
+        if (isMissing(error)) return null;
+        throw error;
+      }
+    }),
+  remove: (place) => reaching(() => rm(join(folder, place), { force: true })),
+  exclusive: createPlaceLocks(),
+  async *places() {
+    for await (const tenant of namesIn(folder)) {
+      if (tenant === draftFolder) continue;
+      for await (const part of namesIn(join(folder, tenant)))
+        for await (const name of namesIn(join(folder, tenant, part))) {
+          const place = `${tenant}/${part}/${name}`;
+          if (placePattern.test(place)) yield place as ContentPlace;
+        }
+    }
+  },
+  removeDrafts: () => reaching(() => rm(join(folder, draftFolder), { recursive: true, force: true })),
+});

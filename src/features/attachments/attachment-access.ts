@@ -1,0 +1,45 @@
+import type { CallContext } from '../../core/context.ts';
+import type { RunAuthorization } from '../../core/run-authorization.ts';
+import type { AttachmentRow } from '../../db/tables.ts';
+import type { SessionAccess, SessionStore } from '../sessions/index.ts';
+
+/** Who may use attachments, beyond tenant, role and scope: asked by every operation and by runs that name some. */
+export interface AttachmentAccess {
+  /** Throws `run-not-allowed`, or `session-not-owned` for a session of somebody else. */
+  mayUpload(context: CallContext, sessionId: string | null): Promise<void>;
+  /** Throws `run-not-allowed` for the whole list. Gives the only owner whose attachments are listed; null: all. */
+  mayList(context: CallContext, sessionId: string | null): Promise<string | null>;
+  may(context: CallContext, action: 'Read' | 'Delete', row: AttachmentRow): Promise<boolean>;
+}
+
+export interface AttachmentAccessDeps {
+  readonly authorization: RunAuthorization;
+  readonly ownership: Pick<SessionAccess, 'enabled' | 'maySee' | 'assertMayRun' | 'listOwner'>;
+  readonly session: SessionStore['get'];
+}
+
+/** The host's decision, then that of the session's owner. */
+export const createAttachmentAccess = ({
+  authorization,
+  ownership,
+  session,
+}: AttachmentAccessDeps): AttachmentAccess => ({
+  async mayUpload(context, sessionId) {
+    await authorization.require(context, 'Upload', { resource: 'Attachment', sessionId });
+    if (!ownership.enabled || sessionId === null) return;
+    // A session that does not exist yet is nobody's.
+    const row = await session(context.tenantId, sessionId);
+    if (row !== undefined) ownership.assertMayRun(context.principal, sessionId, row.owner_id);
+  },
+  async mayList(context, sessionId) {
+    await authorization.require(context, 'List', { resource: 'Attachment', sessionId });
+    return ownership.listOwner(context.principal);
+  },
+  async may(context, action, row) {
+    const target = { id: row.id, sessionId: row.session_id, runId: row.run_id, userId: row.user_id };
+    if (!(await authorization.allows(context, action, { resource: 'Attachment', ...target }))) return false;
+    if (!ownership.enabled) return true;
+    const owner = row.session_id === null ? undefined : await session(context.tenantId, row.session_id);
+    return ownership.maySee(context.principal, owner === undefined ? row.owner_id : owner.owner_id);
+  },
+});

@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto';
+import { AcpError } from '../../contract/errors.ts';
+import type { UploadedFile } from '../../contract/operation.ts';
+import { isAllowedType } from '../../core/media-types.ts';
+import { type ContentDraft, type ContentStore, contentPlace } from '../../db/content-store.ts';
+import type { AttachmentRow } from '../../db/tables.ts';
+import type { AttachmentStore } from './attachments.store.ts';
+import { hasVideoTrack } from './container-tracks.ts';
+import { attachmentName } from './file-name.rules.ts';
+import { type DetectedType, detectionBytes, detectMediaType } from './media-type.rules.ts';
+
+export interface AttachmentLimits {
+  readonly maxBytes: number;
+  readonly allowedMediaTypes: readonly string[];
+}
+
+export interface IntakeDeps {
+  readonly store: AttachmentStore;
+  readonly content: ContentStore;
+  readonly limits: AttachmentLimits;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/** Whose file it is, and what made it. */
+export interface AttachmentOrigin {
+  readonly tenantId: string;
+  readonly sessionId: string | null;
+  readonly runId: string | null;
+  readonly createdBy: string | null;
+  readonly userId: string | null;
+  readonly ownerId: string | null;
+}
+
+export interface AttachmentIntake {
+  /**
+   * Reads a file to its end and keeps it. Throws `file-empty`, `attachment-too-large` or `media-type-not-allowed` as
+   * soon as that is known, and then reads no further and keeps nothing.
+   */
+  receive(file: UploadedFile, origin: AttachmentOrigin): Promise<AttachmentRow>;
+}
+
+const notAllowed = (shownType: string): AcpError =>
+  new AcpError('media-type-not-allowed', `The file is of the type ${shownType}, which is not allowed here.`);
+
+/** What is known of the bytes once they have all been written to a draft. */
+interface Received {
+  readonly sizeBytes: number;
+  readonly sha256: string;
+  readonly detected: DetectedType;
+}
+
+const checkType = async (head: Uint8Array, limits: AttachmentLimits): Promise<DetectedType> => {
+  const detected = await detectMediaType(head);
+  if (detected.mediaType === null || !isAllowedType(detected.mediaType, limits.allowedMediaTypes))
+    throw notAllowed(detected.shownType);
+  return detected;
+};
+
+const writeDraft = async (
+  bytes: AsyncIterable<Uint8Array>,
+  draft: ContentDraft,
+  limits: AttachmentLimits,
+): Promise<Received> => {
+  const hash = createHash('sha256');
+  const head: Uint8Array[] = [];
+  let sizeBytes = 0;
+  let detected: DetectedType | null = null;
+  for await (const chunk of bytes) {
+    if (chunk.byteLength === 0) continue;
+    if (sizeBytes + chunk.byteLength > limits.maxBytes)
+      throw new AcpError('attachment-too-large', `The file is larger than ${limits.maxBytes} bytes.`);
+    if (detected === null) head.push(Uint8Array.from(chunk.subarray(0, detectionBytes - sizeBytes)));
+    sizeBytes += chunk.byteLength;
+    if (detected === null && sizeBytes >= detectionBytes) detected = await checkType(Buffer.concat(head), limits);
+    hash.update(chunk);
+    await draft.write(chunk);
+  }
+  if (sizeBytes === 0) throw new AcpError('file-empty', 'The file is empty.');
+  return {
+    sizeBytes,
+    sha256: hash.digest('hex'),
+    detected: detected ?? (await checkType(Buffer.concat(head), limits)),
+  };
+};
+
+/** The one way in for files, of callers and of tools: never more than a piece of a file is in memory. */
+export const createAttachmentIntake = ({ store, content, limits, now, newId }: IntakeDeps): AttachmentIntake => {
+  const keep = async (draft: ContentDraft, row: AttachmentRow): Promise<void> => {
+    const place = contentPlace(row.tenant_id, row.sha256);
+    // Bytes first, then their row: a crash between leaves bytes without a row, which the next start removes.
+    await content.exclusive(place, async () => {
+      await draft.keep(place);
+      try {
+        await store.insert(row);
+      } catch (error) {
+        const isWanted = await store.isReferenced(row.tenant_id, row.sha256).catch(() => true);
+        if (!isWanted) await content.remove(place);
+        throw error;
+      }
+    });
+  };
+  return {
+    async receive(file, origin) {
+      const draft = await content.draft();
+      try {
+        const { sizeBytes, sha256, detected } = await writeDraft(file.bytes, draft, limits);
+        const { mediaType, container } = detected;
+        if (mediaType === null) throw notAllowed(detected.shownType);
+        if (container !== null && (await hasVideoTrack(container, (at, length) => draft.read(at, length), sizeBytes)))
+          throw notAllowed(`video/${container}`);
+        const row: AttachmentRow = {
+          id: newId(),
+          tenant_id: origin.tenantId,
+          session_id: origin.sessionId,
+          run_id: origin.runId,
+          file_name: attachmentName(file.name, mediaType),
+          media_type: mediaType,
+          byte_size: sizeBytes,
+          sha256,
+          created_by: origin.createdBy,
+          user_id: origin.userId,
+          owner_id: origin.ownerId,
+          created_at: now(),
+        };
+        await keep(draft, row);
+        return row;
+      } finally {
+        await draft.discard();
+      }
+    },
+  };
+};

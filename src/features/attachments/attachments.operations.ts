@@ -1,0 +1,64 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import { nullable, pagingQuery, sessionIdPattern, Uuid } from '../../contract/schema.ts';
+import { AttachmentDescriptor } from './attachments.schema.ts';
+
+const read = { tag: 'Attachments', role: 'Reader', scope: 'RunsRead' } as const;
+const write = { tag: 'Attachments', role: 'Operator', scope: 'RunsWrite' } as const;
+const AttachmentId = Type.Object({ id: Uuid });
+const SessionId = Type.String({ pattern: sessionIdPattern });
+
+export const attachmentOperations = defineOperations({
+  upload: {
+    ...write,
+    method: 'POST',
+    path: '/api/attachments',
+    summary: 'Upload a file that runs can name',
+    query: Type.Object({ sessionId: Type.Optional(SessionId) }),
+    upload: { part: 'file', description: 'Its type is found in its bytes, whatever the part says' },
+    responses: { 201: AttachmentDescriptor },
+    errors: [
+      'file-required',
+      'file-empty',
+      'run-not-allowed',
+      'session-not-owned',
+      'attachment-too-large',
+      'media-type-not-allowed',
+    ],
+    cli: { handWritten: true },
+  },
+  list: {
+    ...read,
+    method: 'GET',
+    path: '/api/attachments',
+    summary: 'List attachments, newest first',
+    query: Type.Object({ sessionId: Type.Optional(SessionId), ...pagingQuery }),
+    responses: { 200: Type.Array(AttachmentDescriptor) },
+    errors: ['run-not-allowed', 'session-not-owned'],
+    cli: { columns: ['id', 'fileName', 'mediaType', 'byteSize', 'sessionId', 'createdAt'] },
+  },
+  download: {
+    ...read,
+    method: 'GET',
+    path: '/api/attachments/{id}',
+    summary: 'Download the bytes of an attachment',
+    params: AttachmentId,
+    headers: Type.Object({
+      'if-none-match': Type.Optional(nullable(Type.String({ description: 'ETag of the bytes that the caller has' }))),
+    }),
+    download: 'The bytes; their media type is in `Content-Type`, their SHA-256 in `ETag`',
+    responses: { 304: null },
+    errors: ['not-found'],
+    cli: { handWritten: true },
+  },
+  remove: {
+    ...write,
+    method: 'DELETE',
+    path: '/api/attachments/{id}',
+    summary: 'Delete an attachment and its bytes',
+    params: AttachmentId,
+    responses: { 204: null },
+    errors: ['not-found'],
+    cli: { command: 'attachments delete' },
+  },
+});

@@ -1,0 +1,107 @@
+import { AcpError } from '../../contract/errors.ts';
+import { noContent, ok } from '../../contract/operation.ts';
+import { clampPaging } from '../../contract/schema.ts';
+import type { CallContext, Handlers, Principal } from '../../core/context.ts';
+import { type ContentStore, contentPlace } from '../../db/content-store.ts';
+import type { AttachmentRow } from '../../db/tables.ts';
+import { isoTime } from '../../engine/event-pack.ts';
+import type { AttachmentAccess } from './attachment-access.ts';
+import type { ContentCleanup } from './attachment-content.ts';
+import type { AttachmentIntake } from './attachment-intake.ts';
+import type { attachmentOperations } from './attachments.operations.ts';
+import type { AttachmentDescriptor } from './attachments.schema.ts';
+import type { AttachmentStore } from './attachments.store.ts';
+import { attachmentDisposition } from './file-name.rules.ts';
+
+export interface AttachmentServiceDeps {
+  readonly store: AttachmentStore;
+  readonly content: ContentStore;
+  readonly intake: AttachmentIntake;
+  readonly cleanup: ContentCleanup;
+  readonly access: AttachmentAccess;
+  readonly ownerOf: (principal: Principal) => string | null;
+  readonly prefix: string;
+}
+
+export const toDescriptor = (row: AttachmentRow): AttachmentDescriptor => ({
+  id: row.id,
+  tenantId: row.tenant_id,
+  sessionId: row.session_id,
+  runId: row.run_id,
+  fileName: row.file_name,
+  mediaType: row.media_type,
+  byteSize: row.byte_size,
+  sha256: row.sha256,
+  createdBy: row.created_by,
+  createdAt: isoTime(row.created_at),
+});
+
+/** `If-None-Match` (RFC 9110, section 13.1.2): any of the tags, compared without their weakness, or `*`. */
+const hasTag = (header: string | null | undefined, tag: string): boolean =>
+  (header ?? '').split(',').some((entry) => ['*', tag].includes(entry.trim().replace(/^W\//, '')));
+
+export const attachmentService = (deps: AttachmentServiceDeps): Handlers<typeof attachmentOperations> => {
+  const { store, content, intake, cleanup, access } = deps;
+
+  /** One answer for an unknown id, another tenant's, and one that the caller may not see. */
+  const find = async (context: CallContext, id: string, action: 'Read' | 'Delete'): Promise<AttachmentRow> => {
+    const row = await store.get(context.tenantId, id.toLowerCase());
+    if (row === undefined || !(await access.may(context, action, row)))
+      throw new AcpError('not-found', `Attachment ${id} was not found.`);
+    return row;
+  };
+
+  return {
+    async upload(context, { query, file }) {
+      const sessionId = query.sessionId ?? null;
+      await access.mayUpload(context, sessionId);
+      const { actor, userId } = context.principal;
+      const row = await intake.receive(file, {
+        tenantId: context.tenantId,
+        sessionId,
+        runId: null,
+        createdBy: actor,
+        userId,
+        ownerId: deps.ownerOf(context.principal),
+      });
+      const headers = { Location: `${deps.prefix}/api/attachments/${row.id}` };
+      return { status: 201, body: toDescriptor(row), headers };
+    },
+
+    async list(context, { query }) {
+      const sessionId = query.sessionId ?? null;
+      const ownerId = await access.mayList(context, sessionId);
+      const rows = await store.list(context.tenantId, { sessionId, ownerId, ...clampPaging(query) });
+      return ok(rows.map(toDescriptor));
+    },
+
+    async download(context, { params, headers: given }) {
+      const row = await find(context, params.id, 'Read');
+      const headers = { ETag: `"${row.sha256}"`, 'Cache-Control': 'private, no-cache' };
+      if (hasTag(given['if-none-match'], headers.ETag)) return { status: 304, headers };
+      const file = await content.open(contentPlace(row.tenant_id, row.sha256));
+      if (file === null) {
+        // A delete that came between is an ordinary 404; anything else is damage.
+        await find(context, params.id, 'Read');
+        throw new AcpError('store-unavailable', 'The bytes of the attachment are missing from the store.');
+      }
+      return {
+        status: 200,
+        file,
+        headers: {
+          ...headers,
+          'Content-Type': row.media_type,
+          'Content-Disposition': attachmentDisposition(row.file_name),
+        },
+      };
+    },
+
+    async remove(context, { params }) {
+      const row = await find(context, params.id, 'Delete');
+      if (!(await store.remove(row.tenant_id, row.id)))
+        throw new AcpError('not-found', `Attachment ${params.id} was not found.`);
+      await cleanup.release(row.tenant_id, [row.sha256]);
+      return noContent();
+    },
+  };
+};

@@ -1,0 +1,113 @@
+import { insertStatement, type Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { AttachmentRow } from '../../db/tables.ts';
+
+export interface AttachmentFilter {
+  readonly sessionId: string | null;
+  /** Only what is in sessions of this owner, or is the owner's own outside of any; null: all of the tenant's. */
+  readonly ownerId: string | null;
+  readonly skip: number;
+  readonly take: number;
+}
+
+export interface AttachmentStore {
+  insert(row: AttachmentRow): Promise<void>;
+  get(tenantId: string, id: string): Promise<AttachmentRow | undefined>;
+  /** In no order; ids without a row are missing. */
+  getAll(tenantId: string, ids: readonly string[]): Promise<readonly AttachmentRow[]>;
+  /** Newest first. */
+  list(tenantId: string, filter: AttachmentFilter): Promise<readonly AttachmentRow[]>;
+  ofSession(tenantId: string, sessionId: string): Promise<readonly AttachmentRow[]>;
+  /** False when it was gone. */
+  remove(tenantId: string, id: string): Promise<boolean>;
+  /** Deletes the rows of a session, as part of its own deletion. */
+  removedWithSession(tenantId: string, sessionId: string): Statement;
+  /** Those of the ids that have no session get this one. */
+  link(tenantId: string, ids: readonly string[], sessionId: string): Promise<void>;
+  /** Tenants with a row of these bytes. */
+  tenantsOf(sha256: string): Promise<readonly string[]>;
+  isReferenced(tenantId: string, sha256: string): Promise<boolean>;
+}
+
+export const createAttachmentStore = (storage: Storage): AttachmentStore => {
+  const insertRow = insertStatement(storage.db, 'attachments', [
+    'id',
+    'tenant_id',
+    'session_id',
+    'run_id',
+    'file_name',
+    'media_type',
+    'byte_size',
+    'sha256',
+    'created_by',
+    'user_id',
+    'owner_id',
+    'created_at',
+  ]);
+  const { sql: removeOfSession } = storage.db
+    .deleteFrom('attachments')
+    .where('tenant_id', '=', '')
+    .where('session_id', '=', '')
+    .compile();
+  const rowsOf = (tenantId: string) =>
+    storage.db.selectFrom('attachments').selectAll().where('tenant_id', '=', tenantId);
+  return {
+    insert: (row) => storage.write([insertRow(row)]),
+    get: (tenantId, id) => rowsOf(tenantId).where('id', '=', id).executeTakeFirst(),
+    getAll: async (tenantId, ids) => (ids.length === 0 ? [] : rowsOf(tenantId).where('id', 'in', ids).execute()),
+    list(tenantId, { sessionId, ownerId, skip, take }) {
+      let rows = rowsOf(tenantId);
+      if (sessionId !== null) rows = rows.where('session_id', '=', sessionId);
+      if (ownerId !== null)
+        rows = rows.where((eb) => {
+          const session = eb
+            .selectFrom('sessions')
+            .whereRef('sessions.tenant_id', '=', 'attachments.tenant_id')
+            .whereRef('sessions.id', '=', 'attachments.session_id');
+          const inOwned = eb.exists(session.select('sessions.id').where('sessions.owner_id', '=', ownerId));
+          const inNone = eb.not(eb.exists(session.select('sessions.id')));
+          return eb.or([inOwned, eb.and([inNone, eb('owner_id', '=', ownerId)])]);
+        });
+      return rows.orderBy('id', 'desc').limit(take).offset(skip).execute();
+    },
+    ofSession: (tenantId, sessionId) => rowsOf(tenantId).where('session_id', '=', sessionId).execute(),
+    async remove(tenantId, id) {
+      const { numDeletedRows } = await storage.db
+        .deleteFrom('attachments')
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow();
+      return numDeletedRows > 0n;
+    },
+    removedWithSession: (tenantId, sessionId) => ({ sql: removeOfSession, parameters: [tenantId, sessionId] }),
+    async link(tenantId, ids, sessionId) {
+      if (ids.length === 0) return;
+      await storage.db
+        .updateTable('attachments')
+        .set({ session_id: sessionId })
+        .where('tenant_id', '=', tenantId)
+        .where('id', 'in', ids)
+        .where('session_id', 'is', null)
+        .execute();
+    },
+    async tenantsOf(sha256) {
+      const rows = await storage.db
+        .selectFrom('attachments')
+        .select('tenant_id')
+        .distinct()
+        .where('sha256', '=', sha256)
+        .execute();
+      return rows.map((row) => row.tenant_id);
+    },
+    async isReferenced(tenantId, sha256) {
+      const row = await storage.db
+        .selectFrom('attachments')
+        .select('id')
+        .where('sha256', '=', sha256)
+        .where('tenant_id', '=', tenantId)
+        .limit(1)
+        .executeTakeFirst();
+      return row !== undefined;
+    },
+  };
+};

@@ -1,0 +1,76 @@
+import type { Handlers } from '../../core/context.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { RunAuthorization } from '../../core/run-authorization.ts';
+import type { ContentStore } from '../../db/content-store.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { SessionAccess, SessionCleanup, SessionDeletion } from '../sessions/index.ts';
+import { type AttachmentAccessDeps, createAttachmentAccess } from './attachment-access.ts';
+import { createContentCleanup } from './attachment-content.ts';
+import { type AttachmentLimits, createAttachmentIntake } from './attachment-intake.ts';
+import type { attachmentOperations } from './attachments.operations.ts';
+import { attachmentService } from './attachments.service.ts';
+import { createAttachmentStore } from './attachments.store.ts';
+import { createRunAttachments, type RunAttachmentPort } from './run-attachments.ts';
+import { type SaveAttachment, toolAttachments } from './tool-attachments.ts';
+
+export type { RunAttachmentPort } from './run-attachments.ts';
+
+export interface AttachmentsDeps {
+  readonly storage: Storage;
+  readonly content: ContentStore;
+  readonly limits: AttachmentLimits;
+  readonly authorization: RunAuthorization;
+  readonly ownership: SessionAccess;
+  readonly session: AttachmentAccessDeps['session'];
+  readonly prefix: string;
+  readonly log: Pick<Logger, 'warn' | 'info'>;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+export interface AttachmentsFeature {
+  readonly handlers: Handlers<typeof attachmentOperations>;
+  readonly runs: RunAttachmentPort;
+  readonly save: SaveAttachment;
+  /** The rows of a session go with it; then the bytes that nothing names any more. */
+  readonly removedWithSession: SessionDeletion;
+  readonly cleanupWithSession: SessionCleanup;
+  /** Removes what a dead process was receiving; before the first upload. */
+  recover(): Promise<void>;
+  /** Looks for bytes that no row names, in the background. */
+  startSweep(): void;
+  close(): Promise<void>;
+}
+
+export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature => {
+  const { storage, content, limits, prefix, log, now, newId } = deps;
+  const access = createAttachmentAccess(deps);
+  const ownerOf = deps.ownership.callerOwner;
+  const store = createAttachmentStore(storage);
+  const intake = createAttachmentIntake({ store, content, limits, now, newId });
+  const cleanup = createContentCleanup(store, content);
+  // Bytes that could not be removed go with the next start; their rows are gone.
+  const leftBehind = (error: unknown): void => log.warn({ error }, 'The bytes of deleted attachments are still there');
+  const stopping = new AbortController();
+  let sweeping: Promise<void> = Promise.resolve();
+  return {
+    handlers: attachmentService({ store, content, intake, cleanup, access, ownerOf, prefix }),
+    runs: createRunAttachments({ store, content, access }),
+    save: toolAttachments(intake, ownerOf),
+    removedWithSession: (tenantId, sessionId) => [store.removedWithSession(tenantId, sessionId)],
+    async cleanupWithSession(tenantId, sessionId) {
+      const hashes = (await store.ofSession(tenantId, sessionId)).map((row) => row.sha256);
+      return () => cleanup.release(tenantId, hashes).catch(leftBehind);
+    },
+    recover: () => content.removeDrafts(),
+    startSweep() {
+      sweeping = cleanup.sweep(stopping.signal).then((removed) => {
+        if (removed > 0) log.info({ removed }, 'Bytes of attachments that nothing names were removed');
+      }, leftBehind);
+    },
+    async close() {
+      stopping.abort();
+      await sweeping;
+    },
+  };
+};

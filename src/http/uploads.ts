@@ -1,0 +1,136 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { Busboy } from '@fastify/busboy';
+import { AcpError } from '../contract/errors.ts';
+import type { UploadedFile, UploadShape } from '../contract/operation.ts';
+import { RequestAbortedError } from './body.ts';
+
+// A browser's form has a handful of parts beside the file; whatever is more is there to cost something.
+const limits = {
+  parts: 32,
+  fields: 32,
+  files: 32,
+  headerPairs: 32,
+  headerSize: 8192,
+  fieldNameSize: 256,
+  // Fields are ignored, so none of their text is kept.
+  fieldSize: 256,
+};
+/** Bytes that a request may have beside its file, framing and what waits in the parser included. */
+const maxBesideBytes = 1_310_720;
+/** What the parser holds of a file before it stops the sender. */
+const bufferBytes = 65_536;
+
+/** An upload in progress. `stop` ends the reading of what nobody wants any more; it is safe to call at any time. */
+export interface Upload {
+  readonly file: Promise<UploadedFile>;
+  stop(): void;
+}
+
+const malformed = (cause: unknown): AcpError =>
+  new AcpError('multipart-malformed', 'The body is not valid multipart/form-data, or not all of it arrived.', {
+    cause,
+  });
+
+const required = (part: string, found: 'none' | 'several'): AcpError =>
+  new AcpError(
+    'file-required',
+    found === 'none'
+      ? `The form needs a file part named "${part}".`
+      : `The form has several file parts named "${part}".`,
+  );
+
+/** The file stream of the parser: `bytesRead` counts what it has been given. */
+interface FileStream extends Readable {
+  readonly bytesRead: number;
+}
+
+const openParser = (request: IncomingMessage) => {
+  const contentType = request.headers['content-type'] ?? '';
+  if (!/^multipart\/form-data[ \t]*(?:;|$)/i.test(contentType))
+    throw new AcpError('unsupported-media-type', 'The body must be multipart/form-data.');
+  try {
+    // Names with their paths: what of them is kept is the feature's business.
+    const headers = { ...request.headers, 'content-type': contentType };
+    return new Busboy({ headers, limits, fileHwm: bufferBytes, highWaterMark: bufferBytes, preservePath: true });
+  } catch (error) {
+    throw malformed(error);
+  }
+};
+
+/**
+ * Reads a form while it arrives: nothing of the file is held but what is on its way to the reader, and a reader that is
+ * slow slows the sender.
+ */
+export const openUpload = (request: IncomingMessage, response: ServerResponse, { part }: UploadShape): Upload => {
+  const parser = openParser(request);
+  const found = Promise.withResolvers<UploadedFile>();
+  const whole = Promise.withResolvers<void>();
+  // Whoever waits for either is told; nobody may be waiting.
+  found.promise.catch(() => undefined);
+  whole.promise.catch(() => undefined);
+  let file: FileStream | null = null;
+  let total = 0;
+  let ended = false;
+
+  const stop = (): void => {
+    if (ended) return;
+    ended = true;
+    request.off('data', count).off('close', gone).off('error', gone);
+    request.unpipe(parser);
+    request.pause();
+  };
+  const fail = (error: Error): void => {
+    if (ended) return;
+    stop();
+    found.reject(error);
+    whole.reject(error);
+    file?.destroy(error);
+  };
+  // A request that has arrived closes, too, perhaps while its last bytes are still being read.
+  const gone = (): void => {
+    if (!request.complete) fail(new RequestAbortedError());
+  };
+  const tooMuch = (): void => fail(new AcpError('payload-too-large', 'The form has too much beside its file.'));
+  const count = (chunk: Buffer): void => {
+    total += chunk.length;
+    if (total - (file?.bytesRead ?? 0) > maxBesideBytes) tooMuch();
+  };
+
+  async function* read(stream: FileStream): AsyncGenerator<Uint8Array, void> {
+    try {
+      for await (const chunk of stream) yield chunk as Buffer;
+      // The file is over; whether it was the only one is known at the end of the form.
+      await whole.promise;
+    } catch (error) {
+      // A stream that broke says less than what broke it.
+      if (!(error instanceof AcpError)) await whole.promise;
+      throw error;
+    } finally {
+      stop();
+    }
+  }
+
+  parser.on('file', (name, stream, fileName) => {
+    // Told once for the part and perhaps again for the form: the end of the body came too early.
+    stream.on('error', (error) => fail(malformed(error)));
+    if (name !== part) stream.resume();
+    else if (file !== null) {
+      stream.resume();
+      fail(required(part, 'several'));
+    } else {
+      file = stream as FileStream;
+      found.resolve({ name: fileName === '' ? null : (fileName ?? null), bytes: read(file) });
+    }
+  });
+  for (const event of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const) parser.on(event, tooMuch);
+  parser.on('error', (error) => fail(malformed(error)));
+  parser.on('finish', () => {
+    if (file === null) fail(required(part, 'none'));
+    else whole.resolve();
+  });
+  request.on('close', gone).on('error', gone).on('data', count);
+  if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue();
+  request.pipe(parser);
+  return { file: found.promise, stop };
+};
