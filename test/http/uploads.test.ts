@@ -41,7 +41,7 @@ const serveOne = async (
   const server = createServer((request, response) => {
     const open = async (): Promise<UploadedFile> =>
       openUpload(request, response, { part: 'file', description: '' }).file;
-    use(open, request.socket).finally(() => response.end('read'));
+    void use(open, request.socket).finally(() => response.end('read'));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
