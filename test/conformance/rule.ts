@@ -1,0 +1,41 @@
+import { after, test } from 'node:test';
+import { type Api, createApi } from './api.ts';
+import { chosenTarget, type OwnServer, type Settings, startServer } from './server.ts';
+
+export interface RuleOptions {
+  /** Settings that the rule is about; a server that was started without them cannot be asked. */
+  readonly settings?: Settings;
+}
+
+const servers = new Map<string, Promise<OwnServer>>();
+
+const ownServer = (settings: Settings): Promise<OwnServer> => {
+  const key = JSON.stringify(settings);
+  let server = servers.get(key);
+  if (server === undefined) {
+    server = startServer(settings);
+    servers.set(key, server);
+  }
+  return server;
+};
+
+after(async () => {
+  for (const server of servers.values()) await (await server).stop();
+});
+
+/** One rule, or several that one scenario proves: `rule('RUN-5 RUN-6', 'what holds', async (api) => …)`. */
+export const rule = (
+  ids: string,
+  what: string,
+  body: (api: Api) => Promise<void>,
+  { settings }: RuleOptions = {},
+): void => {
+  const chosen = chosenTarget();
+  const skip =
+    chosen !== undefined && settings !== undefined
+      ? `needs a server with ${Object.entries(settings)
+          .map(([key, value]) => `${key}=${value}`)
+          .join(', ')}`
+      : false;
+  test(`${ids} ${what}`, { skip }, async () => body(createApi(chosen ?? (await ownServer(settings ?? {})))));
+};

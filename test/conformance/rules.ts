@@ -1,0 +1,21 @@
+const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
+const between = (first: number, last: number): number[] => upTo(last).filter((number) => number >= first);
+
+/** The numbered rules that this version promises, by area. */
+export const areas: Readonly<Record<string, { readonly title: string; readonly rules: readonly number[] }>> = {
+  AGENT: { title: 'Agents', rules: upTo(54) },
+  RUN: { title: 'Runs', rules: upTo(80) },
+  TOOL: { title: 'Tools', rules: upTo(39) },
+  SKILL: { title: 'Skills', rules: upTo(28) },
+  GRANT: { title: 'Script grants', rules: upTo(11) },
+  SCRIPT: { title: 'Scripts', rules: upTo(21) },
+  SESS: { title: 'Sessions', rules: upTo(28) },
+  ATT: { title: 'Attachments', rules: upTo(19) },
+  APPR: { title: 'Approvals', rules: upTo(40) },
+  RULE: { title: 'Standing rules', rules: upTo(12) },
+  // Schedules and the operations on jobs come with a later version; queued runs need the rest.
+  JOB: { title: 'Jobs of queued runs', rules: [...between(26, 39), ...between(43, 46)] },
+};
+
+/** Rules that no test of this version can prove, each with its reason. */
+export const elsewhere: Readonly<Record<string, string>> = {};

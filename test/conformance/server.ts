@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import process from 'node:process';
+import { setTimeout as pause } from 'node:timers/promises';
+import { environment } from '../../src/core/environment.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const startWithinMs = 30_000;
+
+/** Settings by their full key, as `--set` takes them. */
+export type Settings = Readonly<Record<string, string>>;
+
+export interface Target {
+  readonly url: string;
+  readonly token: string;
+}
+
+/** The server that the caller of the suite has chosen; undefined: the suite starts its own. */
+export const chosenTarget = (): Target | undefined => {
+  const { ACP_CONFORMANCE_URL: url, ACP_CONFORMANCE_TOKEN: token } = environment();
+  return url === undefined || url === '' ? undefined : { url: url.replace(/\/+$/, ''), token: token ?? '' };
+};
+
+/** What is started as `acp`: the sources, a bundle, or an executable. */
+const program = (): readonly string[] => {
+  const chosen = environment()['ACP_CONFORMANCE_PROGRAM'];
+  if (chosen === undefined || chosen === '') return [process.execPath, join(root, 'src/main.ts')];
+  return /\.m?js$/.test(chosen) ? [process.execPath, resolve(root, chosen)] : [resolve(root, chosen)];
+};
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === 'string') throw new Error('No port is free.');
+  return address.port;
+};
+
+const untilReady = async (url: string, child: ChildProcess, output: () => string): Promise<void> => {
+  const deadline = Date.now() + startWithinMs;
+  while (Date.now() < deadline) {
+    if (child.exitCode !== null) throw new Error(`The server ended before it listened:\n${output()}`);
+    const ready = await fetch(`${url}/health/ready`).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (ready) return;
+    await pause(50);
+  }
+  throw new Error(`The server did not listen in time:\n${output()}`);
+};
+
+export interface OwnServer extends Target {
+  stop(): Promise<void>;
+}
+
+/** A server of the suite's own, in a folder of its own. */
+export const startServer = async (settings: Settings): Promise<OwnServer> => {
+  const folder = mkdtempSync(join(tmpdir(), 'acp-conformance-'));
+  cpSync(join(import.meta.dirname, 'target'), folder, { recursive: true });
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const token = `conformance-${process.pid}-token-of-the-suite`;
+  const sets = Object.entries({ ...settings, 'Host:Url': url }).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
+  const [command = '', ...args] = program();
+  const child = spawn(command, [...args, 'serve', '--config', join(folder, 'service.yaml'), ...sets], {
+    cwd: folder,
+    env: { ...environment(), ACP_CONFORMANCE_TOKEN: token, NO_COLOR: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (part: Buffer) => {
+      output = (output + part.toString()).slice(-20_000);
+    });
+  const stop = async (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) {
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      await ended;
+    }
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    await untilReady(url, child, () => output);
+  } catch (error) {
+    child.kill('SIGKILL');
+    await stop();
+    throw error;
+  }
+  return { url, token, stop };
+};
