@@ -5,6 +5,7 @@ import { responseCache } from './0003-response-cache.ts';
 import { audit } from './0004-audit.ts';
 import { skills } from './0005-skills.ts';
 import { sessions } from './0007-sessions.ts';
+import { agentMemory } from './0008-agent-memory.ts';
 import { attachments } from './0009-attachments.ts';
 import { runReading } from './0011-run-reading.ts';
 
@@ -16,6 +17,7 @@ export const migrations: readonly Migration[] = [
   { ...audit, checksum: '66b75e36feab383e' },
   { ...skills, checksum: 'afe8a34b2a8d1776' },
   { ...sessions, checksum: '0bf409b924648083' },
+  { ...agentMemory, checksum: 'e1953ced835b870b' },
   { ...attachments, checksum: 'dc5907b9ed3eb4bb' },
   { ...runReading, checksum: '540bc83f6f2d0e1c' },
 ];

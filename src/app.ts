@@ -18,6 +18,7 @@ import { agentReferences, agentsFeature, loadCodeAgents } from './features/agent
 import { attachmentsFeature } from './features/attachments/index.ts';
 import { createAuditTrail } from './features/audit/index.ts';
 import { createJobStore } from './features/jobs/index.ts';
+import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { hostLibrary, hostRunAuthorization, loadHostModules } from './features/modules/index.ts';
 import { type HealthReport, platformFeature } from './features/platform/index.ts';
@@ -101,6 +102,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const { storage } = opened;
   try {
     const audit = createAuditTrail({ storage, log, now, newId });
+    const memory = memoryFeature({ storage, now });
     const attachments = attachmentsFeature({
       storage,
       content: opened.path === null ? memoryContent() : contentFiles(contentFolder(opened.path)),
@@ -119,7 +121,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const sessions = sessionsFeature({
       storage,
       ownership: Service.SessionOwnership,
-      deletions: [attachments.removedWithSession],
+      deletions: [attachments.removedWithSession, memory.sessionDeleted],
       cleanups: [attachments.cleanupWithSession],
       openRequests: [],
       prefix: Host.Prefix,
@@ -132,7 +134,8 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const skills = await skillsFeature({ config: config.values, storage, ownsStore: true, audit, log, now, newId });
     const references = agentReferences(providers, hostTools.registry, Service, {
       hostSkills: skills.hostSkills,
-      builtInTools: (_definition, enabled) => skills.tools(enabled),
+      builtInTools: (definition, enabled) => [...memory.builtInTools(definition), ...skills.tools(enabled)],
+      loopCriteria: modules.loopCriteria,
     });
     const codeAgents = await loadCodeAgents(Host.Agents, {
       ...references,
@@ -146,7 +149,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       ownsStore: true,
       references,
       codeAgents,
-      history: ({ tenantId, principal }, sessionId) => sessions.textsFor(tenantId, sessionId, principal),
+      history: ({ tenantId, principal }, sessionId) => sessions.historyFor(tenantId, sessionId, principal),
       skills: skills.agentSkills,
       attachments: attachments.runs,
       reserveRatio: Service.Preflight.ReserveRatio,
@@ -167,8 +170,11 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       scoresOf: runScores(storage),
       providers,
       preflight: Service.Preflight.Enabled
-        ? preflightCheck(Service.Preflight.ReserveRatio, sessions.texts, attachments.runs)
+        ? preflightCheck(Service.Preflight.ReserveRatio, sessions.history, attachments.runs)
         : null,
+      memory: memory.memory,
+      structuredResponseValidators: modules.structuredResponseValidators,
+      loopCriteria: modules.loopCriteria,
       lifecycle,
       log,
       wake: () => worker.wake(),

@@ -92,6 +92,7 @@ export const errorTable = {
   'provider-unavailable': entry(502, 'The model provider is not available', 7),
   'provider-rate-limited': entry(502, 'The model provider limits the rate', 7),
   'provider-timeout': entry(502, 'The model provider did not answer in time', 7),
+  'structured-response-invalid': entry(502, 'The answer does not have the format that was asked for', 7),
   'tool-failed': entry(502, 'A tool failed', 7),
   'tool-timeout': entry(502, 'A tool did not answer in time', 7),
   draining: entry(503, 'The service is stopping', 8),

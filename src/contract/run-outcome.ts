@@ -14,7 +14,7 @@ export const codesByErrorClass = {
   Timeout: 'provider-timeout',
   CompilationFailed: 'agent-not-compilable',
   Canceled: 'run-canceled',
-  StructuredResponseInvalid: 'provider-error',
+  StructuredResponseInvalid: 'structured-response-invalid',
   Infrastructure: 'internal',
 } as const satisfies Record<string, ErrorCode>;
 

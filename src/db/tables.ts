@@ -18,6 +18,25 @@ export interface AgentVersionRow {
   restored_from: number | null;
 }
 
+/** A file of an agent. `owner`: `session:{id}`, or `run:{id}` for a run without a session. */
+export interface AgentFileRow {
+  tenant_id: string;
+  owner: string;
+  path: string;
+  content: string;
+  size_bytes: number;
+  updated_at: number;
+}
+
+export interface AgentStateRow {
+  tenant_id: string;
+  owner: string;
+  /** The todo list as JSON; null until it is written. */
+  todos: string | null;
+  mode: string | null;
+  updated_at: number;
+}
+
 export interface ApiKeyRow {
   id: string;
   tenant_id: string;
@@ -301,6 +320,8 @@ export interface SchemaMigrationRow {
 export interface Tables {
   agents: AgentRow;
   agent_versions: AgentVersionRow;
+  agent_files: AgentFileRow;
+  agent_states: AgentStateRow;
   api_keys: ApiKeyRow;
   runs: RunRow;
   run_events: RunEventRow;
@@ -327,6 +348,8 @@ export interface Tables {
 export const tableNames = [
   'agents',
   'agent_versions',
+  'agent_files',
+  'agent_states',
   'api_keys',
   'runs',
   'run_events',

@@ -1,7 +1,8 @@
 import type { Principal } from '../core/context.ts';
 import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
-import type { CompiledAgent, CompiledTarget } from './compiled-agent.ts';
+import type { CompiledAgent } from './compiled-agent.ts';
+import type { CompiledTarget } from './compiled-binding.ts';
 import { addCosts, type CostMicros } from './pricing.ts';
 import { type AttachmentReference, type LoadedAttachments, noAttachments } from './run-attachments.ts';
 import type { RunFailure, StoredRunError } from './run-failure.ts';

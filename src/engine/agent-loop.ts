@@ -1,10 +1,13 @@
 import type { ActiveRun, FinishReason } from './active-run.ts';
 import type { ChildCaller } from './agent-tool.ts';
 import { type ChatMessage, type ContentPart, toPrompt } from './chat-message.ts';
+import { type Conversation, openConversation } from './compaction/conversation.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { isoTime } from './event-pack.ts';
+import { createLoopControl } from './loop/loop-control.ts';
 import { type ModelTurn, modelTurn } from './model-turn.ts';
 import { RunFailure } from './run-failure.ts';
+import { acceptedAnswer } from './structured-response.ts';
 import { type ErrorStreak, toolTurn } from './tool-turn.ts';
 import { type OpenCall, openCalls } from './turn-resume.ts';
 
@@ -58,9 +61,66 @@ const toolMessage = (run: ActiveRun, ports: EnginePorts, contents: readonly Cont
   contents,
 });
 
+/** What the model is told next in place of the user: why the run goes on. */
+const inputMessage = (run: ActiveRun, ports: EnginePorts, text: string): ChatMessage => ({
+  messageId: ports.newId(),
+  role: 'User',
+  runId: run.id,
+  createdAt: isoTime(ports.now()),
+  interrupted: false,
+  contents: [{ type: 'Text', text }],
+});
+
+/** The mode is read once: a change in the run is in the result of its tool call. */
+const systemText = async ({ plan }: ActiveRun, ports: EnginePorts): Promise<string | null> => {
+  const { tenantId, sessionId, id: runId, agent } = plan;
+  const mode = agent.hasModes ? await ports.memory.mode({ tenantId, sessionId, runId }) : null;
+  return agent.instructions(plan.culture, plan.parameters, mode);
+};
+
+const refuseFiltered = (run: ActiveRun, turn: ModelTurn): void => {
+  if (turn.finish.finishReason === 'ContentFilter')
+    throw new RunFailure(
+      'ContentFiltered',
+      'content_filtered',
+      `Provider "${run.target.provider.name}" filtered the content.`,
+    );
+};
+
+interface ModelTurns {
+  readonly conversation: Conversation;
+  /** One call with the conversation as it is sent now; the answer is part of the run from then on. */
+  call(withTools: boolean, isRepair?: boolean): Promise<ModelTurn>;
+}
+
+const openTurns = async (run: ActiveRun, ports: EnginePorts): Promise<ModelTurns> => {
+  const instructions = await systemText(run, ports);
+  const conversation = openConversation(run, ports, instructions);
+  return {
+    conversation,
+    async call(withTools, isRepair = false) {
+      const prompt = toPrompt(instructions, await conversation.toSend(), run.attachments);
+      const turn = await modelTurn(run, ports, prompt, withTools, isRepair);
+      run.messages.push(assistantMessage(run, turn, ports.now()));
+      if (turn.toolCalls.length === 0) refuseFiltered(run, turn);
+      return turn;
+    },
+  };
+};
+
+/** The answer in the format that the agent asks for; a rejected one is asked for again where that is allowed. */
+const finalAnswer = (run: ActiveRun, ports: EnginePorts, turns: ModelTurns, answer: LoopResult): Promise<LoopResult> =>
+  acceptedAnswer(run, ports, answer, async (input) => {
+    run.bypassesCache = true;
+    run.messages.push(inputMessage(run, ports, input));
+    const { text, finish } = await turns.call(false, true);
+    return { output: text, finishReason: finish.finishReason };
+  });
+
 /**
- * The loop: model, tools, model, … until an answer without tool calls, or the iteration cap. A resumed turn first
- * answers the calls that were open; `next`, the user's next message, follows them.
+ * The loop: model, tools, model, … until an answer without tool calls, or the iteration cap; where the agent has loop
+ * criteria, again until they are met. A resumed turn first answers the calls that were open; `next`, the user's next
+ * message, follows them.
  */
 export const agentLoop = async (
   run: ActiveRun,
@@ -68,9 +128,9 @@ export const agentLoop = async (
   children: ChildCaller,
   next: ChatMessage | null,
 ): Promise<LoopResult> => {
-  const { plan } = run;
-  const instructions = plan.agent.instructions(plan.culture, plan.parameters);
-  const history = run.session?.history ?? [];
+  const { agent, resume } = run.plan;
+  const turns = await openTurns(run, ports);
+  const loop = agent.loop === null ? null : createLoopControl(run, ports, agent.loop);
   const streak: ErrorStreak = { count: 0 };
   const answer = async (calls: readonly OpenCall[]): Promise<void> => {
     const parts = await toolTurn(run, ports, calls, children, streak);
@@ -78,32 +138,30 @@ export const agentLoop = async (
     // A tool that swallowed its abort signal must not lead to another model call.
     run.signal.throwIfAborted();
   };
-  const open = plan.resume?.calls ?? [];
+  const open = resume?.calls ?? [];
   if (open.length > 0) await answer(open);
   if (next !== null) {
     run.messages.push(next);
     keepMessage(run, []);
   }
   for (let round = run.modelCalls; ; round += 1) {
-    const withTools = round < ports.settings.maxIterations;
-    const turn = await modelTurn(
-      run,
-      ports,
-      toPrompt(instructions, [...history, ...run.messages], run.attachments),
-      withTools,
-    );
-    run.messages.push(assistantMessage(run, turn, ports.now()));
-    if (turn.toolCalls.length === 0) {
-      if (turn.finish.finishReason === 'ContentFilter')
-        throw new RunFailure(
-          'ContentFiltered',
-          'content_filtered',
-          `Provider "${run.target.provider.name}" filtered the content.`,
-        );
-      return { output: turn.text, finishReason: withTools ? turn.finish.finishReason : 'Iterations' };
+    const withTools = round < (agent.maxIterations ?? ports.settings.maxIterations);
+    const turn = await turns.call(withTools);
+    if (turn.toolCalls.length > 0) {
+      const calls = openCalls(run, turn.toolCalls);
+      keepMessage(run, calls);
+      await answer(calls);
+      continue;
     }
-    const calls = openCalls(run, turn.toolCalls);
-    keepMessage(run, calls);
-    await answer(calls);
+    // A run at its cap of rounds has no more to give, whatever its criteria say.
+    const feedback = loop === null || !withTools ? null : await loop.next(turn.text);
+    if (feedback === null) {
+      const finishReason = withTools ? turn.finish.finishReason : 'Iterations';
+      return finalAnswer(run, ports, turns, { output: turn.text, finishReason });
+    }
+    keepMessage(run, []);
+    if (agent.loop?.freshContextPerIteration === true) turns.conversation.startFresh(run.messages.length);
+    run.messages.push(inputMessage(run, ports, feedback));
+    keepMessage(run, []);
   }
 };

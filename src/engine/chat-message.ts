@@ -90,6 +90,16 @@ const toolParts = (contents: readonly ContentPart[]): ToolPart[] =>
       : [],
   );
 
+/** What the parts of a message say, as a count of tokens takes them; what an attachment holds is not part of it. */
+export const messageTexts = ({ contents }: ChatMessage): string[] =>
+  contents.map((part) => {
+    if (part.type === 'Attachment') return '';
+    if (part.type === 'Document') return documentText(part.name, part.text);
+    if (part.type === 'ToolCall') return `${part.toolName} ${JSON.stringify(part.arguments)}`;
+    if (part.type === 'ToolResult') return part.result ?? part.errorMessage ?? '';
+    return part.text;
+  });
+
 /** The attachment itself, or a note in its place: what an earlier turn named may have been deleted since. */
 const attachmentPart = (
   { attachmentId, mediaType, fileName }: AttachmentReference,

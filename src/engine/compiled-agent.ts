@@ -1,10 +1,7 @@
-import type {
-  ModelCatalogEntry,
-  ModelJson,
-  ModelProvider,
-  ModelResponseFormat,
-  ModelTool,
-} from '../providers/models/model-provider.ts';
+import type { ModelTool } from '../providers/models/model-provider.ts';
+import type { CompactionPlan } from './compaction/compaction-plan.ts';
+import type { CompiledBinding } from './compiled-binding.ts';
+import type { LoopPlan } from './loop/loop-plan.ts';
 import type { RegisteredTool } from './tools/registry.ts';
 
 /** What the engine needs of an agent: references resolved, defaults applied, nothing left to look up. Immutable and cached. */
@@ -20,35 +17,29 @@ export interface CompiledAgent {
   readonly subAgents: { readonly childDeadlineMs: number | null; readonly waitTimeoutMs: number | null };
   /** Values for this run's placeholders; throws `parameter-invalid` with a finding per parameter. */
   resolveParameters(given: Readonly<Record<string, string>> | null): Readonly<Record<string, string>>;
-  /** The system text for a culture, placeholders replaced; null when there is none. */
-  instructions(culture: string | null, parameters: Readonly<Record<string, string>>): string | null;
+  /** Null: the whole history is sent. */
+  readonly compaction: CompactionPlan | null;
+  /** Null: the run completes with its first answer. */
+  readonly loop: LoopPlan | null;
+  /** Rounds of model and tools; null: `Tools:MaxIterations`. */
+  readonly maxIterations: number | null;
+  /** True: the provider's own web search goes with every call. */
+  readonly webSearch: boolean;
+  /** True: the run may leave todo entries, files or a mode. */
+  readonly hasMemory: boolean;
+  /** True: the system text names the mode in which the agent is. */
+  readonly hasModes: boolean;
+  /** The system text for a culture and a mode, placeholders replaced; null when there is none. */
+  instructions(
+    culture: string | null,
+    parameters: Readonly<Record<string, string>>,
+    mode?: string | null,
+  ): string | null;
 }
 
 export type CompiledTool =
   | { readonly kind: 'tool'; readonly tool: RegisteredTool }
   | { readonly kind: 'agent'; readonly agentName: string };
-
-/** One provider and model, ready to be called. */
-export interface CompiledTarget {
-  readonly provider: ModelProvider;
-  readonly model: string;
-  /** The model's catalog entry, null when it is not listed. */
-  readonly catalog: ModelCatalogEntry | null;
-  /** The binding's provider settings for this provider, prefix removed. */
-  readonly settings: Readonly<Record<string, ModelJson>>;
-}
-
-export interface CompiledBinding extends CompiledTarget {
-  readonly fallbacks: readonly CompiledTarget[];
-  readonly temperature: number | null;
-  readonly topP: number | null;
-  readonly maxOutputTokens: number | null;
-  readonly reasoningEffort: string | null;
-  readonly responseFormat: ModelResponseFormat | null;
-  readonly allowConcurrentToolCalls: boolean;
-  /** How old the answer to an equal call may be; null: every call reaches the model. */
-  readonly responseCacheMs: number | null;
-}
 
 /** Where the engine gets agents from. */
 export interface AgentSource {

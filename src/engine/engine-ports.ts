@@ -1,7 +1,9 @@
 import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
 import type { RunPlan } from './active-run.ts';
+import type { AgentMemory } from './agent-memory.ts';
 import type { AgentSource } from './compiled-agent.ts';
+import type { LoopCriterionEvaluator, StructuredResponseValidator } from './host-extensions.ts';
 import type { PayloadSettings } from './payload.ts';
 import type { PriceList } from './pricing.ts';
 import type { ResponseCache } from './response-cache.ts';
@@ -36,6 +38,11 @@ export interface EngineSettings {
   readonly steps: { readonly continuation: boolean; readonly retries: boolean };
   readonly childDeadlineMs: number | null;
   readonly waitTimeoutMs: number | null;
+  readonly structuredResponse: {
+    readonly enabled: boolean;
+    /** Further model calls that one run may spend on a rejected answer. */
+    readonly maxRepairAttempts: number;
+  };
 }
 
 /** What becomes of a run that its process cannot finish. */
@@ -56,6 +63,11 @@ export interface EnginePorts {
   readonly responses: ResponseCache;
   readonly tools: ToolCallDeps;
   readonly attachments: RunAttachments;
+  readonly memory: AgentMemory;
+  /** Of modules, by agent name. */
+  readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
+  /** Of modules, by kind. */
+  readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
   readonly settings: EngineSettings;
   readonly unfinished: UnfinishedRuns;
   readonly log: EngineLog;

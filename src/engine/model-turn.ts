@@ -8,11 +8,10 @@ import type {
 } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { ContentPart, ProviderMetadata } from './chat-message.ts';
-import type { CompiledTarget } from './compiled-agent.ts';
+import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
-import { costOf, publicCost } from './pricing.ts';
 import { cacheableCall, replayedParts } from './response-cache.ts';
-import { reportedUsage } from './usage.ts';
+import { announceUsage, settleCall } from './settle-call.ts';
 
 /** What the model answered in one turn. */
 export interface ModelTurn {
@@ -47,6 +46,7 @@ const callFor = (run: ActiveRun, target: CompiledTarget, prompt: ModelPrompt, wi
     settings: target.settings,
     parallelToolCalls: binding.allowConcurrentToolCalls,
     signal: run.signal,
+    webSearch: run.plan.agent.webSearch && withTools,
     callNumber: run.modelCalls,
     requestId: run.plan.requestId,
   };
@@ -180,12 +180,16 @@ const callWithFallbacks = async (
   throw allFailed(errors);
 };
 
-/** One model call: budget first, then deltas as they come, then the whole message and its usage. */
+/**
+ * One model call: budget first, then deltas as they come, then the whole message and its usage. `isRepair`: a rejected
+ * answer is asked for again, without tools, which is not the end of the rounds.
+ */
 export const modelTurn = async (
   run: ActiveRun,
   ports: EnginePorts,
   prompt: ModelPrompt,
   withTools: boolean,
+  isRepair = false,
 ): Promise<ModelTurn> => {
   run.budget.check();
   run.modelCalls += 1;
@@ -196,24 +200,15 @@ export const modelTurn = async (
   if (finish === null) throw new Error('A model provider ended a stream without a finish part.');
   run.target = target;
   // A hit has neither usage nor cost, and its null cost must not make the cost of the other calls unknown.
-  if (!collected.fromCache) {
-    const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
-    const cost = costOf(finish.usage, prices);
-    run.addUsage(finish.usage, cost);
-    run.budget.settle(finish.usage, cost);
-  }
+  if (!collected.fromCache) settleCall(run, ports, target, finish.usage);
   // A call after the last allowed round may still name tools; they are not executed and not kept.
   const toolCalls = withTools ? collected.toolCalls : [];
   run.log.append('message.completed', {
     messageId,
     text: collected.text,
-    finishReason: toolCalls.length > 0 ? 'ToolCalls' : withTools ? finish.finishReason : 'Iterations',
+    finishReason: toolCalls.length > 0 ? 'ToolCalls' : withTools || isRepair ? finish.finishReason : 'Iterations',
   });
-  run.log.append('usage.updated', {
-    usage: reportedUsage(run.usage),
-    cost: run.cost === null ? null : publicCost(run.cost, ports.prices.currency),
-    treeUsage: reportedUsage(run.budget.usage),
-  });
+  announceUsage(run, ports);
   run.partialText = '';
   const contents: ContentPart[] = [...collected.contents];
   if (collected.text !== '') contents.push({ type: 'Text', text: collected.text });

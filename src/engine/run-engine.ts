@@ -11,6 +11,7 @@ import { publicCost } from './pricing.ts';
 import { RunFailure, storedError, toRunFailure } from './run-failure.ts';
 import type { OpenedRun } from './run-journal.ts';
 import { RunLog } from './run-log.ts';
+import { structuredOutput } from './structured-response.ts';
 import { TreeBudget } from './tree-budget.ts';
 import { abandonRun, logFailure, requeueRun, startSteps, stepsFor } from './unfinished-run.ts';
 import { reportedUsage } from './usage.ts';
@@ -133,17 +134,9 @@ const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending) =
   return session.release();
 };
 
-/** The answer as JSON where the agent's format asks for it; unchecked, null when it does not parse. */
-export const structuredOutput = (run: ActiveRun, output: string): unknown => {
-  const kind = run.plan.agent.model.responseFormat?.kind;
-  if (kind !== 'Json' && kind !== 'JsonSchema') return null;
-  try {
-    return JSON.parse(output);
-  } catch {
-    // Unchecked structured answers may be anything; null says that it did not parse.
-    return null;
-  }
-};
+/** What belonged to a run without a session goes with it. */
+const memoryStatements = ({ plan }: ActiveRun, ports: EnginePorts) =>
+  plan.agent.hasMemory && plan.sessionId === null ? ports.memory.runClosed(plan.tenantId, plan.id) : [];
 
 const terminalEvent = (
   run: ActiveRun,
@@ -192,7 +185,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   const ledger = run.steps === null ? [] : [ports.journal.toolsUnknown(run.id)];
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
-    kept: sessionStatements(run, ports, ending),
+    kept: [...sessionStatements(run, ports, ending), ...memoryStatements(run, ports)],
     recorded: (eventCount) => [
       ...ports.journal.closed({
         id: run.id,

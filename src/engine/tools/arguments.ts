@@ -18,14 +18,14 @@ const MAX_MESSAGES = 8;
 
 const join = (path: string, name: unknown): string => (path === '' ? String(name) : `${path}.${String(name)}`);
 
-const describe = ({ keyword, instancePath, message, params }: RawError): string[] => {
+const describe = ({ keyword, instancePath, message, params }: RawError, whole: string, member: string): string[] => {
   const path = memberPath(instancePath);
   const { additionalProperties, requiredProperties, allowedValues } = params;
   if (keyword === 'additionalProperties' && Array.isArray(additionalProperties))
-    return additionalProperties.map((name) => `${join(path, name)} is not a known argument`);
+    return additionalProperties.map((name) => `${join(path, name)} is not a known ${member}`);
   if (keyword === 'required' && Array.isArray(requiredProperties))
     return requiredProperties.map((name) => `${join(path, name)} is required`);
-  const subject = path === '' ? 'the arguments' : path;
+  const subject = path === '' ? whole : path;
   if (keyword === 'enum' && Array.isArray(allowedValues))
     return [`${subject} must be one of ${allowedValues.map((value) => JSON.stringify(value)).join(', ')}`];
   // The finding behind an additional property, which is reported by name.
@@ -33,15 +33,18 @@ const describe = ({ keyword, instancePath, message, params }: RawError): string[
   return [`${subject} ${message}`];
 };
 
-/** Compiles on the first call: most tools of a catalog are not called in most processes. */
-export const argumentsChecker = (schema: Json): ArgumentsChecker => {
+/**
+ * Compiles on the first call: most tools of a catalog are not called in most processes. `whole` and `member` are what
+ * the messages call the checked value and what is in it.
+ */
+export const argumentsChecker = (schema: Json, whole = 'the arguments', member = 'argument'): ArgumentsChecker => {
   let compiled: ReturnType<typeof Compile> | undefined;
   return (args) => {
     compiled ??= Compile(schema as XSchema);
     if (compiled.Check(args)) return [];
     const [, errors] = compiled.Errors(args);
-    const messages = new Set((errors as unknown as RawError[]).flatMap(describe));
-    return messages.size === 0 ? ['the arguments do not fit the schema'] : [...messages].slice(0, MAX_MESSAGES);
+    const messages = new Set((errors as unknown as RawError[]).flatMap((found) => describe(found, whole, member)));
+    return messages.size === 0 ? [`${whole} must fit the schema`] : [...messages].slice(0, MAX_MESSAGES);
   };
 };
 

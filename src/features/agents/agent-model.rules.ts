@@ -2,7 +2,7 @@ import type { Json } from '../../contract/schema.ts';
 import type { ModelCatalogEntry, ModelProviders } from '../../providers/models/model-provider.ts';
 import { isOwnedSetting } from '../../providers/models/owned-settings.ts';
 import { countLimit, maxListed, nestingFindings, rangeLimit, textLimit } from './agent-limits.rules.ts';
-import type { AgentContent, BindingContent, ModelReferenceContent, ResponseFormatContent } from './agents.content.ts';
+import type { BindingContent, ModelReferenceContent, ResponseFormatContent } from './agent-model.content.ts';
 import { error, type Finding, quoted, warning } from './agents.findings.ts';
 import { responseFormatKinds } from './agents.schema.ts';
 
@@ -24,8 +24,8 @@ const holdsOwnedSetting = (setting: string, value: Json): boolean =>
   value !== null &&
   Object.keys(value).some(isOwnedSetting);
 
-const settingFindings = (key: string, value: Json): Finding[] => {
-  const path = `model.providerSettings.${key}`.slice(0, 256);
+const settingFindings = (binding: string, key: string, value: Json): Finding[] => {
+  const path = `${binding}.providerSettings.${key}`.slice(0, 256);
   const refuse = (why: string) => [
     error('invalid-provider-setting', path, `The provider setting ${quoted(key)} ${why}.`),
   ];
@@ -44,6 +44,7 @@ const cannotStructure = (entry: ModelCatalogEntry | undefined, format: ResponseF
 
 /** One model of the binding, the main one or a fallback. */
 const targetFindings = (
+  binding: string,
   path: string,
   reference: ModelReferenceContent,
   format: ResponseFormatContent | null,
@@ -65,19 +66,23 @@ const targetFindings = (
   }
   if (cannotStructure(entry, format)) {
     const message = `The model ${quoted(reference.model)} cannot answer in the format ${format?.kind}.`;
-    findings.push(error('structured-output-unsupported', 'model.responseFormat', message));
+    findings.push(error('structured-output-unsupported', `${binding}.responseFormat`, message));
   }
   return findings;
 };
 
-const fallbackFindings = (model: BindingContent, providers: Pick<ModelProviders, 'get'>): Finding[] => {
+const fallbackFindings = (
+  binding: string,
+  model: BindingContent,
+  providers: Pick<ModelProviders, 'get'>,
+): Finding[] => {
   const key = ({ provider, model: name }: ModelReferenceContent) => JSON.stringify([provider, name]);
   const seen = new Set([key(model)]);
-  const findings = countLimit('model.fallbacks', model.fallbacks.length, maxListed.fallbacks);
+  const findings = countLimit(`${binding}.fallbacks`, model.fallbacks.length, maxListed.fallbacks);
   for (const [index, fallback] of model.fallbacks.slice(0, maxListed.fallbacks).entries()) {
-    const path = `model.fallbacks[${index}]`;
+    const path = `${binding}.fallbacks[${index}]`;
     if (fallback.model === '') findings.push(error('value-out-of-range', `${path}.model`, `${path}.model is empty.`));
-    findings.push(...targetFindings(path, fallback, model.responseFormat, providers));
+    findings.push(...targetFindings(binding, path, fallback, model.responseFormat, providers));
     if (seen.has(key(fallback))) {
       const message = `The model ${quoted(fallback.model)} of ${quoted(fallback.provider)} is already bound.`;
       findings.push(error('duplicate-entry', path, message));
@@ -90,9 +95,9 @@ const fallbackFindings = (model: BindingContent, providers: Pick<ModelProviders,
 const hasObjectRoot = (schema: Json): boolean =>
   typeof schema === 'object' && schema !== null && 'type' in schema && schema['type'] === 'object';
 
-const formatFindings = (format: ResponseFormatContent | null): Finding[] => {
+const formatFindings = (binding: string, format: ResponseFormatContent | null): Finding[] => {
   if (format === null) return [];
-  const path = 'model.responseFormat';
+  const path = `${binding}.responseFormat`;
   const refuse = (member: string, message: string) => error('invalid-response-format', `${path}.${member}`, message);
   if (!responseFormatKinds.includes(format.kind))
     return [refuse('kind', `${quoted(format.kind)} is no response format: ${responseFormatKinds.join(', ')}.`)];
@@ -106,15 +111,19 @@ const formatFindings = (format: ResponseFormatContent | null): Finding[] => {
   return [...findings, ...nestingFindings(`${path}.schema`, format.schema)];
 };
 
-/** The model binding: what it names, how it is set, and whether the catalog agrees. */
-export const modelFindings = ({ model }: AgentContent, providers: Pick<ModelProviders, 'get'>): Finding[] => [
-  ...targetFindings('model', model, model.responseFormat, providers),
-  ...rangeLimit('model.temperature', model.temperature, 0, 2),
-  ...rangeLimit('model.topP', model.topP, 0, 1),
-  ...rangeLimit('model.maxOutputTokens', model.maxOutputTokens, 1, anyWhole),
-  ...rangeLimit('model.responseCache.lifetimeMs', model.responseCache?.lifetimeMs ?? null, 1000, 86_400_000),
-  ...textLimit('model.reasoningEffort', model.reasoningEffort, longestEffort),
-  ...Object.entries(model.providerSettings).flatMap(([key, value]) => settingFindings(key, value)),
-  ...formatFindings(model.responseFormat),
-  ...fallbackFindings(model, providers),
+/** A model binding at this path: what it names, how it is set, and whether the catalog agrees. */
+export const modelFindings = (
+  path: string,
+  model: BindingContent,
+  providers: Pick<ModelProviders, 'get'>,
+): Finding[] => [
+  ...targetFindings(path, path, model, model.responseFormat, providers),
+  ...rangeLimit(`${path}.temperature`, model.temperature, 0, 2),
+  ...rangeLimit(`${path}.topP`, model.topP, 0, 1),
+  ...rangeLimit(`${path}.maxOutputTokens`, model.maxOutputTokens, 1, anyWhole),
+  ...rangeLimit(`${path}.responseCache.lifetimeMs`, model.responseCache?.lifetimeMs ?? null, 1000, 86_400_000),
+  ...textLimit(`${path}.reasoningEffort`, model.reasoningEffort, longestEffort),
+  ...Object.entries(model.providerSettings).flatMap(([key, value]) => settingFindings(path, key, value)),
+  ...formatFindings(path, model.responseFormat),
+  ...fallbackFindings(path, model, providers),
 ];

@@ -56,6 +56,8 @@ const placeholderFindings = (content: AgentContent, shared: InstructionTexts | n
     }
   };
   for (const { path, text } of instructionTexts(content)) read(path.slice(0, 256), text, 'The instructions');
+  if (content.harness !== null)
+    read('harness.harnessInstructions', content.harness.harnessInstructions ?? '', 'The harness instructions');
   for (const { text } of shared === null ? [] : instructionTexts(shared))
     read('sharedInstructionsName', text, `The shared instructions of ${quoted(content.sharedInstructionsName ?? '')}`);
   for (const [index, { name }] of content.parameters.slice(0, maxListed.parameters).entries())

@@ -1,20 +1,17 @@
 import { agentToolSchema } from '../../engine/agent-tool.ts';
-import type { CompiledAgent, CompiledBinding, CompiledTarget, CompiledTool } from '../../engine/compiled-agent.ts';
+import type { CompiledAgent, CompiledTool } from '../../engine/compiled-agent.ts';
 import type { RegisteredTool } from '../../engine/tools/registry.ts';
-import type {
-  ModelJson,
-  ModelProviders,
-  ModelResponseFormat,
-  ModelTool,
-} from '../../providers/models/model-provider.ts';
+import type { ModelTool } from '../../providers/models/model-provider.ts';
+import { compileBinding } from './agent-binding.compile.ts';
 import { fillPlaceholders, instructionChooser, joinInstructions } from './agent-instructions.ts';
-import { splitSettingKey } from './agent-model.rules.ts';
 import { parameterResolver } from './agent-parameters.ts';
 import { callToolName, type ReachableAgents } from './agent-references.rules.ts';
+import { compileSettings } from './agent-settings.compile.ts';
 import { enabledSkills, skillList } from './agent-skills.rules.ts';
-import type { AgentContent, BindingContent, ModelReferenceContent, ResponseFormatContent } from './agents.content.ts';
+import type { AgentContent } from './agents.content.ts';
 import { type Finding, isError } from './agents.findings.ts';
 import { type AgentReferences, contentFindings, type Reachable } from './agents.rules.ts';
+import { harnessText } from './harness-instructions.ts';
 
 export interface CompileSubject {
   readonly content: AgentContent;
@@ -28,47 +25,6 @@ export interface Compilation {
   readonly findings: readonly Finding[];
 }
 
-const settingsOf = (provider: string, settings: BindingContent['providerSettings']): Record<string, ModelJson> =>
-  Object.fromEntries(
-    Object.entries(settings).flatMap(([key, value]): [string, ModelJson][] => {
-      const parts = splitSettingKey(key);
-      return parts?.provider === provider ? [[parts.setting, value as ModelJson]] : [];
-    }),
-  );
-
-const compileTarget = (
-  { provider: name, model }: ModelReferenceContent,
-  settings: BindingContent['providerSettings'],
-  providers: Pick<ModelProviders, 'get'>,
-): CompiledTarget => {
-  const provider = providers.get(name);
-  if (provider === undefined) throw new Error(`The provider "${name}" passed the rules and is not registered.`);
-  const catalog = provider.catalog.find((entry) => entry.name === model) ?? null;
-  return { provider, model, catalog, settings: settingsOf(name, settings) };
-};
-
-const compileFormat = (format: ResponseFormatContent | null): ModelResponseFormat | null =>
-  format === null
-    ? null
-    : {
-        kind: format.kind,
-        ...(format.schema === null ? {} : { schema: format.schema as ModelJson }),
-        ...(format.schemaName === null ? {} : { name: format.schemaName }),
-        ...(format.schemaDescription === null ? {} : { description: format.schemaDescription }),
-      };
-
-const compileBinding = (model: BindingContent, providers: Pick<ModelProviders, 'get'>): CompiledBinding => ({
-  ...compileTarget(model, model.providerSettings, providers),
-  fallbacks: model.fallbacks.map((fallback) => compileTarget(fallback, model.providerSettings, providers)),
-  temperature: model.temperature,
-  topP: model.topP,
-  maxOutputTokens: model.maxOutputTokens,
-  reasoningEffort: model.reasoningEffort,
-  responseFormat: compileFormat(model.responseFormat),
-  allowConcurrentToolCalls: model.allowConcurrentToolCalls,
-  responseCacheMs: model.responseCache?.enabled === true ? model.responseCache.lifetimeMs : null,
-});
-
 const compileTools = (
   content: AgentContent,
   agents: ReachableAgents,
@@ -77,12 +33,15 @@ const compileTools = (
 ) => {
   const byName = new Map<string, CompiledTool>();
   const modelTools: ModelTool[] = [];
+  const add = (tool: RegisteredTool): void => {
+    const { name, description, inputSchema } = tool.definition;
+    byName.set(name, { kind: 'tool', tool });
+    modelTools.push({ name, description, inputSchema: inputSchema as ModelTool['inputSchema'] });
+  };
   for (const name of content.toolNames) {
     const tool = tools.get(name);
     if (tool === undefined) throw new Error(`The tool "${name}" passed the rules and is not registered.`);
-    const { description, inputSchema } = tool.definition;
-    byName.set(name, { kind: 'tool', tool });
-    modelTools.push({ name, description, inputSchema: inputSchema as ModelTool['inputSchema'] });
+    add(tool);
   }
   for (const agentName of content.callableAgentNames) {
     const name = callToolName(agentName);
@@ -91,11 +50,7 @@ const compileTools = (
     byName.set(name, { kind: 'agent', agentName });
     modelTools.push({ name, description, inputSchema: agentToolSchema });
   }
-  for (const tool of builtIn) {
-    const { name, description, inputSchema } = tool.definition;
-    byName.set(name, { kind: 'tool', tool });
-    modelTools.push({ name, description, inputSchema: inputSchema as ModelTool['inputSchema'] });
-  }
+  for (const tool of builtIn) add(tool);
   return { tools: byName, modelTools };
 };
 
@@ -107,8 +62,8 @@ const compileInstructions = (
   const shared = content.sharedInstructionsName === null ? undefined : agents.get(content.sharedInstructionsName);
   const sharedText = shared === undefined ? () => null : instructionChooser(shared);
   const ownText = instructionChooser(content);
-  return (culture, parameters) => {
-    const text = joinInstructions([sharedText(culture), ownText(culture)]);
+  return (culture, parameters, mode = null) => {
+    const text = joinInstructions([sharedText(culture), ownText(culture), harnessText(content.harness, mode)]);
     // Placeholders belong to the agent's own texts; a skill's description stays as it is.
     return joinInstructions([text === null ? null : fillPlaceholders(text, parameters), skills]);
   };
@@ -120,13 +75,15 @@ const build = (
   references: AgentReferences,
 ): CompiledAgent => {
   const { limits, providers } = references;
-  const skills = enabledSkills(content, reachable);
+  const model = compileBinding(content.model, providers);
+  const skills = content.harness?.disableSkills === true ? [] : enabledSkills(content, reachable);
   return Object.freeze({
     name: content.name,
     version,
     origin,
-    model: compileBinding(content.model, providers),
+    model,
     ...compileTools(content, agents, references, references.builtInTools(content, skills)),
+    ...compileSettings(content, model, references),
     subAgents: {
       childDeadlineMs: content.subAgents?.childDeadlineMs ?? limits.childDeadlineMs,
       waitTimeoutMs: content.subAgents?.waitTimeoutMs ?? limits.waitTimeoutMs,

@@ -1,38 +1,21 @@
 import type { Json } from '../../contract/schema.ts';
+import { type BindingContent, bindingContent, canonicalWord } from './agent-model.content.ts';
+import {
+  type CompactionContent,
+  compactionContent,
+  type HarnessContent,
+  harnessContent,
+  type MemoryContent,
+  memoryContent,
+} from './agent-settings.content.ts';
 import {
   type AgentDefinitionRequest,
   type AgentParameter,
-  defaultCacheLifetimeMs,
   parameterKinds,
-  responseFormatKinds,
   type SubAgentSettings,
 } from './agents.schema.ts';
 
 type JsonObject = Readonly<Record<string, Json>>;
-
-export interface ModelReferenceContent {
-  readonly provider: string;
-  readonly model: string;
-}
-
-export interface ResponseFormatContent {
-  readonly kind: (typeof responseFormatKinds)[number];
-  readonly schema: Json;
-  readonly schemaName: string | null;
-  readonly schemaDescription: string | null;
-}
-
-export interface BindingContent extends ModelReferenceContent {
-  readonly temperature: number | null;
-  readonly topP: number | null;
-  readonly maxOutputTokens: number | null;
-  readonly reasoningEffort: string | null;
-  readonly providerSettings: Record<string, Json>;
-  readonly responseFormat: ResponseFormatContent | null;
-  readonly fallbacks: ModelReferenceContent[];
-  readonly responseCache: { readonly enabled: boolean; readonly lifetimeMs: number } | null;
-  readonly allowConcurrentToolCalls: boolean;
-}
 
 /** What a version holds: every field of a definition with its defaults filled in, nothing about who saved it. */
 export interface AgentContent {
@@ -49,47 +32,11 @@ export interface AgentContent {
   readonly callableAgentNames: string[];
   readonly subAgents: Required<SubAgentSettings> | null;
   readonly mcpResourceUris: string[];
-  readonly harness: Record<string, Json> | null;
-  readonly compaction: Record<string, Json> | null;
-  readonly memory: Record<string, Json> | null;
+  readonly harness: HarnessContent | null;
+  readonly compaction: CompactionContent | null;
+  readonly memory: MemoryContent | null;
   readonly metadata: JsonObject & Record<string, Json>;
 }
-
-const defaultSchemaName = 'response';
-
-/** Words of a closed set are taken in any case; one that is not in it stays as it is, for the rules to report. */
-const canonicalWord = <W extends string>(words: readonly W[], given: W): W =>
-  words.find((word) => word.toLowerCase() === given.toLowerCase()) ?? given;
-
-const responseFormat = (given: AgentDefinitionRequest['model']['responseFormat']): ResponseFormatContent | null => {
-  if (given === undefined || given === null) return null;
-  const kind = canonicalWord(responseFormatKinds, given.kind);
-  return {
-    kind,
-    schema: given.schema ?? null,
-    schemaName: given.schemaName ?? (kind === 'JsonSchema' ? defaultSchemaName : null),
-    schemaDescription: given.schemaDescription ?? null,
-  };
-};
-
-const responseCache = (given: AgentDefinitionRequest['model']['responseCache']): BindingContent['responseCache'] =>
-  given === undefined || given === null
-    ? null
-    : { enabled: given.enabled, lifetimeMs: given.lifetimeMs ?? defaultCacheLifetimeMs };
-
-const binding = (given: AgentDefinitionRequest['model']): BindingContent => ({
-  provider: given.provider,
-  model: given.model,
-  temperature: given.temperature ?? null,
-  topP: given.topP ?? null,
-  maxOutputTokens: given.maxOutputTokens ?? null,
-  reasoningEffort: given.reasoningEffort ?? null,
-  providerSettings: given.providerSettings ?? {},
-  responseFormat: responseFormat(given.responseFormat),
-  fallbacks: (given.fallbacks ?? []).map(({ provider, model }) => ({ provider, model })),
-  responseCache: responseCache(given.responseCache),
-  allowConcurrentToolCalls: given.allowConcurrentToolCalls ?? false,
-});
 
 const parameter = (given: AgentParameter): Required<AgentParameter> => ({
   name: given.name,
@@ -110,7 +57,7 @@ const subAgents = (given: AgentDefinitionRequest['subAgents']): Required<SubAgen
  */
 export const agentContent = (body: AgentDefinitionRequest): AgentContent => ({
   name: body.name,
-  model: binding(body.model),
+  model: bindingContent(body.model),
   displayName: body.displayName ?? null,
   description: body.description ?? null,
   instructions: body.instructions ?? null,
@@ -122,8 +69,8 @@ export const agentContent = (body: AgentDefinitionRequest): AgentContent => ({
   callableAgentNames: body.callableAgentNames ?? [],
   subAgents: subAgents(body.subAgents),
   mcpResourceUris: body.mcpResourceUris ?? [],
-  harness: body.harness ?? null,
-  compaction: body.compaction ?? null,
-  memory: body.memory ?? null,
+  harness: harnessContent(body.harness ?? null),
+  compaction: compactionContent(body.compaction ?? null),
+  memory: memoryContent(body.memory ?? null),
   metadata: body.metadata ?? {},
 });

@@ -26,6 +26,12 @@ export const findingCodes = [
   'invalid-culture',
   'invalid-response-format',
   'structured-output-unsupported',
+  'invalid-compaction',
+  'invalid-memory',
+  'invalid-harness',
+  'feature-conflict',
+  'loop-criterion-not-found',
+  'vector-search-unavailable',
 ] as const;
 export type FindingCode = (typeof findingCodes)[number];
 

@@ -1,9 +1,10 @@
 import type { RegisteredTool, ToolRegistry } from '../../engine/tools/registry.ts';
-import type { ModelProviders } from '../../providers/models/model-provider.ts';
 import type { AgentSkill } from '../skills/index.ts';
 import { limitFindings, type WaitDefaults } from './agent-limits.rules.ts';
+import type { ModelReferenceContent } from './agent-model.content.ts';
 import { modelFindings } from './agent-model.rules.ts';
 import { type ReachableAgents, referenceFindings } from './agent-references.rules.ts';
+import { type SettingReferences, settingFindings } from './agent-settings.rules.ts';
 import { type ReachableSkills, skillFindings } from './agent-skills.rules.ts';
 import { textFindings } from './agent-texts.rules.ts';
 import { type AgentContent, agentContent } from './agents.content.ts';
@@ -13,9 +14,10 @@ import { featureFindings } from './feature-use.rules.ts';
 import { unknownFieldFindings } from './unknown-fields.rules.ts';
 
 /** What definitions are checked and compiled against; fixed while the process lives. */
-export interface AgentReferences {
-  readonly providers: Pick<ModelProviders, 'get'>;
+export interface AgentReferences extends SettingReferences {
   readonly tools: Pick<ToolRegistry, 'get'>;
+  /** Model of the calls that the service makes for itself; null: the agent's own. */
+  readonly utilityModel: ModelReferenceContent | null;
   /** Skills of the host by name, which every tenant has. */
   readonly hostSkills: ReachableSkills;
   /** Tools that the service itself adds to an agent by its settings; `skills` are those that are switched on. */
@@ -41,13 +43,15 @@ export interface AgentLimits extends WaitDefaults {
 export const contentFindings = (
   content: AgentContent,
   { agents, skills }: Reachable,
-  { providers, tools, limits }: AgentReferences,
+  references: AgentReferences,
 ): readonly Finding[] => {
+  const { providers, tools, limits } = references;
   const shared = content.sharedInstructionsName === null ? null : (agents.get(content.sharedInstructionsName) ?? null);
   return boundedFindings([
     ...limitFindings(content, limits),
     ...featureFindings(content),
-    ...modelFindings(content, providers),
+    ...modelFindings('model', content.model, providers),
+    ...settingFindings(content, references),
     ...referenceFindings(content, agents, tools, limits.maxDepth),
     ...skillFindings(content, skills, limits.maxSkills),
     ...textFindings(content, shared),

@@ -1,5 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { closed, Int32, type Json, JsonValue, nullable, oneOf, Time } from '../../contract/schema.ts';
+import { compactionSettings, HarnessSettings, MemorySettings } from './agent-settings.schema.ts';
+import { openWord, type WordSchema } from './agent-words.schema.ts';
 
 // Limits that have their own finding (`too-long`, `value-out-of-range`, …) are checked by the agent rules, so that
 // every finding is reported together; the schema only says what makes a body unreadable: wrong JSON types.
@@ -8,11 +10,6 @@ const names = () => Type.Optional(Type.Array(Type.String()));
 
 const ModelReference = closed({ provider: Type.String(), model: Type.String() });
 const OpenModelReference = Type.Object({ provider: Type.String(), model: Type.String() });
-
-/** A word that a request may get wrong without being unreadable: the agent rules report it. */
-const openWord = <const V extends readonly string[]>(values: V) =>
-  Type.Unsafe<V[number]>({ type: 'string', description: `One of ${values.join(', ')}`, examples: values });
-type WordSchema = <const V extends readonly string[]>(values: V) => ReturnType<typeof openWord<V>>;
 
 export const defaultCacheLifetimeMs = 600_000;
 
@@ -74,8 +71,6 @@ export const SubAgentSettings = Type.Object({
 });
 export type SubAgentSettings = Static<typeof SubAgentSettings>;
 
-const settings = () => Type.Optional(nullable(Type.Unsafe<Record<string, Json>>({ type: 'object' })));
-
 /** Body of create, update and validate. Unknown members are findings of the agent rules, never dropped. */
 export const AgentDefinitionRequest = Type.Object(
   {
@@ -95,9 +90,9 @@ export const AgentDefinitionRequest = Type.Object(
     callableAgentNames: names(),
     subAgents: Type.Optional(nullable(SubAgentSettings)),
     mcpResourceUris: names(),
-    harness: settings(),
-    compaction: settings(),
-    memory: settings(),
+    harness: Type.Optional(nullable(HarnessSettings)),
+    compaction: Type.Optional(nullable(compactionSettings(openWord, ModelBindingRequest))),
+    memory: Type.Optional(nullable(MemorySettings)),
     metadata: Type.Optional(
       Type.Unsafe<Record<string, Json>>({ type: 'object', description: 'At most 16384 bytes as JSON' }),
     ),
@@ -122,9 +117,9 @@ export const AgentDefinition = Type.Object(
     callableAgentNames: Type.Array(Type.String()),
     subAgents: nullable(SubAgentSettings),
     mcpResourceUris: Type.Array(Type.String()),
-    harness: nullable(Type.Unsafe<Record<string, Json>>({ type: 'object' })),
-    compaction: nullable(Type.Unsafe<Record<string, Json>>({ type: 'object' })),
-    memory: nullable(Type.Unsafe<Record<string, Json>>({ type: 'object' })),
+    harness: nullable(HarnessSettings),
+    compaction: nullable(compactionSettings(oneOf, ModelBinding)),
+    memory: nullable(MemorySettings),
     metadata: Type.Unsafe<Record<string, Json>>({ type: 'object' }),
     origin: oneOf(['database']),
     version: Int32(),

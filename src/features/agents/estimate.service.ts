@@ -2,19 +2,16 @@ import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import { checkRunBody } from '../../contract/run-body.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { attachmentsIn, type ChatMessage } from '../../engine/chat-message.ts';
 import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';
-import type { AttachmentReference } from '../../engine/run-attachments.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { agentOperations } from './agents.operations.ts';
 import { estimatePrompt } from './prompt-estimate.ts';
 
 export type EstimateHandler = Handlers<typeof agentOperations>['estimate'];
 
-/** A session's history as a run would send it; empty for a session that does not exist, or is not the caller's. */
-export type PromptHistory = (
-  tenantId: string,
-  sessionId: string,
-) => Promise<{ readonly texts: readonly string[]; readonly attachments: readonly AttachmentReference[] }>;
+/** The history that a run of a session would go on from; empty for one that does not exist, or is not the caller's. */
+export type PromptHistory = (tenantId: string, sessionId: string) => Promise<readonly ChatMessage[]>;
 
 export interface EstimateDeps {
   readonly source: AgentSource;
@@ -39,8 +36,8 @@ export const estimateService =
     const sessionId = body.sessionId ?? null;
     const parameters = agent.resolveParameters(body.parameters ?? null);
     const named = await attachments.named(context, body.attachmentIds ?? [], sessionId);
-    const said = sessionId === null ? { texts: [], attachments: [] } : await history(context, sessionId);
-    const files = await attachments.measure(tenantId, [...said.attachments, ...named]);
+    const said = sessionId === null ? [] : await history(context, sessionId);
+    const files = await attachments.measure(tenantId, [...attachmentsIn(said), ...named]);
     const parts = {
       agent,
       culture: body.culture ?? null,
@@ -48,7 +45,7 @@ export const estimateService =
       message: body.message ?? null,
       documents: [...(body.documents ?? []), ...files.texts],
       otherAttachments: files.others,
-      history: said.texts,
+      history: said,
     };
     return ok(await estimatePrompt(parts, reserveRatio));
   };

@@ -10,10 +10,11 @@ interface LaterFeature {
 /** Fields whose features this version does not have. A definition that uses one is refused, never half obeyed. */
 const laterFeatures: readonly LaterFeature[] = [
   { feature: 'mcp-resources', field: 'mcpResourceUris', isUsed: (content) => content.mcpResourceUris.length > 0 },
-  { feature: 'harness', field: 'harness', isUsed: (content) => content.harness !== null },
-  { feature: 'loop', field: 'harness.loop', isUsed: ({ harness }) => (harness?.['loop'] ?? null) !== null },
-  { feature: 'compaction', field: 'compaction', isUsed: (content) => content.compaction !== null },
-  { feature: 'memory', field: 'memory', isUsed: (content) => content.memory !== null },
+  {
+    feature: 'approvals',
+    field: 'harness.disableToolAutoApproval',
+    isUsed: ({ harness }) => harness?.disableToolAutoApproval === true,
+  },
 ];
 
 export const featureFindings = (content: AgentContent): Finding[] =>

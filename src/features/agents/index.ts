@@ -23,8 +23,18 @@ export type { PromptHistory } from './estimate.service.ts';
 export { estimatePrompt } from './prompt-estimate.ts';
 export { estimateTokens } from './token-count.ts';
 
-export type AgentSettings = Pick<Config['Service'], 'Agents' | 'AgentGraph'> & {
+export type AgentSettings = Pick<Config['Service'], 'Agents' | 'AgentGraph' | 'UtilityModel'> & {
   readonly Skills: Pick<Config['Service']['Skills'], 'MaxSkillsPerAgent'>;
+};
+
+const utilityModel = (
+  providers: Pick<ModelProviders, 'get'>,
+  { UtilityModel }: AgentSettings,
+): AgentReferences['utilityModel'] => {
+  const { Provider: provider, Model } = UtilityModel;
+  if (provider === null) return null;
+  const model = Model ?? providers.get(provider)?.defaultModel ?? null;
+  return model === null ? null : { provider, model };
 };
 
 /** What definitions are checked against; made once, for code agents and the feature alike. */
@@ -32,11 +42,12 @@ export const agentReferences = (
   providers: Pick<ModelProviders, 'get'>,
   tools: Pick<ToolRegistry, 'get'>,
   settings: AgentSettings,
-  more: Pick<AgentReferences, 'hostSkills' | 'builtInTools'>,
+  more: Pick<AgentReferences, 'hostSkills' | 'builtInTools' | 'loopCriteria'>,
 ): AgentReferences => ({
   providers,
   tools,
   ...more,
+  utilityModel: utilityModel(providers, settings),
   limits: {
     maxSkills: settings.Skills.MaxSkillsPerAgent,
     maxDepth: settings.AgentGraph.MaxDepth,

@@ -1,4 +1,6 @@
-import { documentText } from '../../engine/chat-message.ts';
+import { userMessage } from '../../engine/agent-loop.ts';
+import { type ChatMessage, messageTexts } from '../../engine/chat-message.ts';
+import { previewCompaction } from '../../engine/compaction/conversation.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { ContextWindowEstimate } from './agents.schema.ts';
 import { estimateTokens } from './token-count.ts';
@@ -17,18 +19,17 @@ export interface PromptParts {
   readonly documents: readonly { readonly name: string; readonly content: string }[];
   /** How many images, PDF and audio files there are. */
   readonly otherAttachments: number;
-  /** Texts of the session's history as it would be sent. */
-  readonly history: readonly string[];
+  readonly history: readonly ChatMessage[];
 }
 
-/** The texts of a prompt in the order in which they are sent. */
-const promptTexts = (parts: PromptParts): string[] => [
-  parts.agent.instructions(parts.culture, parts.parameters) ?? '',
-  ...parts.agent.modelTools.map((tool) => JSON.stringify(tool)),
-  ...parts.history,
-  ...parts.documents.map(({ name, content }) => documentText(name, content)),
-  parts.message ?? '',
-];
+/** The texts of a prompt in the order in which they are sent, the history as compaction leaves it. */
+const promptTexts = async (parts: PromptParts): Promise<string[]> => {
+  const { agent } = parts;
+  const instructions = agent.instructions(parts.culture, parts.parameters) ?? '';
+  const input = userMessage({ id: '', message: parts.message, documents: parts.documents, attachments: [] }, '', 0);
+  const messages = await previewCompaction(agent, instructions, [...parts.history, input]);
+  return [instructions, ...agent.modelTools.map((tool) => JSON.stringify(tool)), ...messages.flatMap(messageTexts)];
+};
 
 /**
  * The prompt against the window that the catalog gives the model. Without a known window nothing is ever rejected.
@@ -53,6 +54,6 @@ const compareWithWindow = (
 /** The numbers of the pre-flight check. Calls no provider. */
 export const estimatePrompt = async (parts: PromptParts, reserveRatio: number): Promise<ContextWindowEstimate> => {
   const window = parts.agent.model.catalog?.contextWindowTokens ?? null;
-  const promptTokens = (await estimateTokens(promptTexts(parts))) + parts.otherAttachments * tokensPerFile;
+  const promptTokens = (await estimateTokens(await promptTexts(parts))) + parts.otherAttachments * tokensPerFile;
   return compareWithWindow(promptTokens, window, reserveRatio);
 };

@@ -4,6 +4,7 @@ import type {
   LoopCriterionEvaluator,
   StructuredResponseValidator,
 } from '../../engine/host-extensions.ts';
+import { builtInCriteria } from '../../engine/loop/loop-plan.ts';
 import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../engine/tools/tool.ts';
 import type { FieldPath } from '../../engine/tools/tool-problem.ts';
@@ -57,13 +58,10 @@ export type ModuleMember = Exclude<keyof HostModule, 'name'>;
 const laterMembers: Readonly<Partial<Record<ModuleMember, string>>> = {
   approvalPolicy: 'approvals',
   approvalPresenters: 'approvals',
-  structuredResponseValidators: 'structured-responses',
-  loopCriteria: 'loop',
   skills: 'skills',
 };
 
 const modelName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
-const builtInCriteria = ['completionMarker', 'todoCompletion', 'aiJudge', 'backgroundTaskCompletion'];
 
 export const isMembers = (value: unknown): value is Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -153,7 +151,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   approvalPresenters: readPresenters,
   structuredResponseValidators: byName('structuredResponseValidators', 'agent name'),
   loopCriteria: byName('loopCriteria', 'criterion kind', (kind) =>
-    builtInCriteria.includes(kind) ? `has ${kind}, which is built in` : null,
+    builtInCriteria.some((builtIn) => builtIn === kind) ? `has ${kind}, which is built in` : null,
   ),
   skills: readSkills,
 };

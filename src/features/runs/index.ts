@@ -3,8 +3,10 @@ import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { AgentMemory } from '../../engine/agent-memory.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { EngineSettings } from '../../engine/engine-ports.ts';
+import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/host-extensions.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
@@ -48,6 +50,9 @@ export interface RunsDeps {
   readonly authorization: RunAuthorization;
   readonly preflight: Preflight | null;
   readonly scoresOf: (tenantId: string, runId: string) => Promise<RunComparisonSide['scores']>;
+  readonly memory: AgentMemory;
+  readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
+  readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
   readonly lifecycle: { readonly draining: boolean };
   readonly log: Logger;
   /** Called when a job was queued in this process. */
@@ -72,7 +77,7 @@ export interface RunsFeature {
 }
 
 const engineSettings = ({ Service }: Config): EngineSettings => {
-  const { RunRecording: recording, AgentGraph: graph, Tools: tools } = Service;
+  const { RunRecording: recording, AgentGraph: graph, Tools: tools, StructuredResponse: structured } = Service;
   return {
     recording: {
       enabled: recording.Enabled,
@@ -94,6 +99,10 @@ const engineSettings = ({ Service }: Config): EngineSettings => {
     steps: { continuation: Service.RunContinuation.Enabled, retries: Service.AsyncRun.MaxAttempts > 1 },
     childDeadlineMs: graph.ChildDeadline,
     waitTimeoutMs: graph.WaitTimeout,
+    structuredResponse: {
+      enabled: structured.Enabled,
+      maxRepairAttempts: structured.MaxRepairAttempts,
+    },
   };
 };
 
@@ -148,6 +157,9 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
         lost.continuation({ id, tenantId, agentName: agent.name, sessionId }, failure),
       packPrincipal: (plan) => packPrincipal(plan.principal),
     },
+    memory: deps.memory,
+    structuredResponseValidators: deps.structuredResponseValidators,
+    loopCriteria: deps.loopCriteria,
     log,
     enqueue: (unit) => storage.enqueue(unit),
     closeLater: (statements) => lateClosings.add(statements),

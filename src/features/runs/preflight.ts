@@ -1,5 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
+import { attachmentsIn } from '../../engine/chat-message.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { AttachmentReference } from '../../engine/run-attachments.ts';
 import { estimatePrompt, type PromptHistory } from '../agents/index.ts';
@@ -18,8 +19,8 @@ export const preflightCheck =
   (reserveRatio: number, history: PromptHistory, attachments: Pick<RunAttachmentPort, 'measure'>): Preflight =>
   async (agent, tenantId, body, named) => {
     const sessionId = body.sessionId ?? null;
-    const said = sessionId === null ? { texts: [], attachments: [] } : await history(tenantId, sessionId);
-    const files = await attachments.measure(tenantId, [...said.attachments, ...named]);
+    const said = sessionId === null ? [] : await history(tenantId, sessionId);
+    const files = await attachments.measure(tenantId, [...attachmentsIn(said), ...named]);
     const estimate = await estimatePrompt(
       {
         agent,
@@ -28,7 +29,7 @@ export const preflightCheck =
         message: body.message ?? null,
         documents: [...(body.documents ?? []), ...files.texts],
         otherAttachments: files.others,
-        history: said.texts,
+        history: said,
       },
       reserveRatio,
     );

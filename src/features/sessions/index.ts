@@ -1,7 +1,8 @@
 import type { Handlers, Principal } from '../../core/context.ts';
+import type { ChatMessage } from '../../engine/chat-message.ts';
 import { createSessionAccess, type SessionAccess, type SessionOwnershipSettings } from './session-access.ts';
 import { createSessionBranchStore } from './session-branches.store.ts';
-import { type SessionTexts, sessionTexts } from './session-texts.ts';
+import { sessionHistory } from './session-history.ts';
 import { createSessionTurns, type SessionTurnDeps, type SessionTurns } from './session-turns.ts';
 import type { sessionOperations } from './sessions.operations.ts';
 import { type SessionServiceDeps, sessionService } from './sessions.service.ts';
@@ -26,10 +27,10 @@ export interface SessionsFeature {
   readonly store: SessionStore;
   readonly turns: SessionTurns;
   readonly access: SessionAccess;
-  /** Texts of a session's history as a run would send them; empty for a session that does not exist. */
-  texts(tenantId: string, sessionId: string): Promise<SessionTexts>;
+  /** The history that a run would go on from; empty for a session that does not exist. */
+  history(tenantId: string, sessionId: string): Promise<readonly ChatMessage[]>;
   /** The same for a caller: empty for a session that it may not see. */
-  textsFor(tenantId: string, sessionId: string, caller: Principal): Promise<SessionTexts>;
+  historyFor(tenantId: string, sessionId: string, caller: Principal): Promise<readonly ChatMessage[]>;
   /** Frees what a process left that ended between the deletion of a session and that of its messages. */
   recover(): Promise<void>;
   close(): void;
@@ -46,9 +47,9 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
     store,
     turns,
     access,
-    texts: (tenantId, sessionId) => sessionTexts(store, tenantId, sessionId),
-    textsFor: (tenantId, sessionId, caller) =>
-      sessionTexts(store, tenantId, sessionId, (ownerId) => access.maySee(caller, ownerId)),
+    history: (tenantId, sessionId) => sessionHistory(store, tenantId, sessionId),
+    historyFor: (tenantId, sessionId, caller) =>
+      sessionHistory(store, tenantId, sessionId, (ownerId) => access.maySee(caller, ownerId)),
     async recover() {
       await branches.purge();
     },

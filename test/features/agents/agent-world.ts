@@ -4,6 +4,7 @@ import type { Principal } from '../../../src/core/context.ts';
 import { createDispatch } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
+import { userMessage } from '../../../src/engine/agent-loop.ts';
 import type { CompiledAgent } from '../../../src/engine/compiled-agent.ts';
 import { createToolRegistry, registeredTool, type ToolRegistry } from '../../../src/engine/tools/registry.ts';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
@@ -84,6 +85,7 @@ export const tools: ToolRegistry = {
 };
 
 const settings: AgentSettings = {
+  UtilityModel: { Provider: null, Model: null },
   Agents: { MaxParameterValueLength: 16 },
   Skills: { MaxSkillsPerAgent: 10 },
   AgentGraph: {
@@ -100,6 +102,7 @@ const settings: AgentSettings = {
 export const references = agentReferences(providers, tools, settings, {
   hostSkills: new Map(),
   builtInTools: () => [],
+  loopCriteria: new Set(['reviewed']),
 });
 
 export const noSkills: AgentSkills = {
@@ -132,6 +135,7 @@ export interface AgentWorld {
 
 export interface WorldOptions {
   readonly codeAgents?: CodeAgents;
+  /** Texts of a session. */
   readonly history?: readonly string[];
   readonly ownsStore?: boolean;
   readonly dialect?: TestDialect;
@@ -148,7 +152,8 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
     references,
     codeAgents: options.codeAgents ?? noCodeAgents,
     skills: noSkills,
-    history: async () => ({ texts: options.history ?? [], attachments: [] }),
+    history: async () =>
+      (options.history ?? []).map((message) => userMessage({ id: '', message, documents: [], attachments: [] }, '', 0)),
     attachments: { named: async () => [], measure: async () => ({ texts: [], others: 0 }) },
     reserveRatio: 0.2,
     audit: createAuditTrail({ storage, log: silentLogger, now: () => clock, newId }),

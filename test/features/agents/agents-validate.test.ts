@@ -247,15 +247,10 @@ const cases: Readonly<Record<string, readonly [rule: string, body: Record<string
     'AGENT-20',
     definition('a', {
       mcpResourceUris: ['docs:file:///x'],
-      harness: { loop: { criteria: [] } },
-      compaction: { strategy: 'None' },
-      memory: {},
+      harness: { disableToolAutoApproval: true },
     }),
     ['Error', 'feature-not-available', 'mcpResourceUris'],
-    ['Error', 'feature-not-available', 'harness'],
-    ['Error', 'feature-not-available', 'harness.loop'],
-    ['Error', 'feature-not-available', 'compaction'],
-    ['Error', 'feature-not-available', 'memory'],
+    ['Error', 'feature-not-available', 'harness.disableToolAutoApproval'],
   ],
   'fields of such features that are not used': [
     'AGENT-20',
@@ -306,8 +301,8 @@ test('AGENT-20 an unknown field that looks like a typo gets a suggestion', async
 
 test('AGENT-20 a message names the feature and the field that are missing', async (context) => {
   const world = await openWorld(context);
-  const { messages } = await validate(world, definition('a', { memory: { enableTodo: true } }));
-  assert.match(messages[0]?.message ?? '', /memory/);
+  const { messages } = await validate(world, definition('a', { mcpResourceUris: ['docs:file:///x'] }));
+  assert.match(messages[0]?.message ?? '', /mcp-resources/);
 });
 
 test('AGENT-20 the call graph with this definition in it: cycles, depth, approval of children', async (context) => {

@@ -120,9 +120,13 @@ test('RUN-39 one module may bring the run authorization, and it must be one', as
 const laterMembers = {
   approvalPolicy: "{ async decide() { return 'Undecided'; } }",
   approvalPresenters: "[{ toolName: 'refund', async present() { return null; } }]",
+  skills: "[{ name: 'a', description: 'b', instructions: 'c' }]",
+};
+
+const namedMembers = {
+  ...laterMembers,
   structuredResponseValidators: '{ invoice: () => undefined }',
   loopCriteria: '{ polite: async () => ({ met: true }) }',
-  skills: "[{ name: 'a', description: 'b', instructions: 'c' }]",
 };
 
 test('CONF-14 a member whose feature is not there is refused by name, never accepted and ignored', async (t) => {
@@ -155,14 +159,14 @@ test('CONF-14 members are checked, and each name is given once', async (t) => {
       'm1.mjs: structuredResponseValidators has "a b", which is no agent name',
     ],
   );
-  const twice = Object.entries(laterMembers)
+  const twice = Object.entries(namedMembers)
     .map(([member, value]) => `${member}: ${value}`)
     .join(', ');
   assert.deepEqual(await problemsOf(`{ ${twice} }`, `{ ${twice} }`), [
     'm1.mjs: approvalPolicy is taken: m0.mjs registers one already',
     'm1.mjs: approvalPresenters is taken for refund: m0.mjs registers one already',
+    'm1.mjs: skills is taken for a: m0.mjs registers one already',
     'm1.mjs: structuredResponseValidators is taken for invoice: m0.mjs registers one already',
     'm1.mjs: loopCriteria is taken for polite: m0.mjs registers one already',
-    'm1.mjs: skills is taken for a: m0.mjs registers one already',
   ]);
 });

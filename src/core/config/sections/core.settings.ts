@@ -13,12 +13,12 @@ export const coreSettings = {
       setting(duration(), 5 * SECOND, 'How long the validation of an agent waits for one MCP server.'),
     ),
   }),
-  UtilityModel: planned(
-    'utility-model',
-    group('Model of calls that the service makes for itself, such as summaries. Without it: the model of the agent.', {
+  UtilityModel: group(
+    'Model of calls that the service makes for itself, such as summaries. Without it: the model of the agent.',
+    {
       Provider: setting(nullable(text()), null, 'Name of a configured provider.'),
       Model: setting(nullable(text()), null, 'Model of that provider; null: its default model.'),
-    }),
+    },
   ),
   AgentGraph: group('Limits of a run and the runs below it, counted together.', {
     MaxDepth: setting(
@@ -58,13 +58,10 @@ export const coreSettings = {
     MaxConsecutiveErrors: setting(int({ min: 0, max: 100 }), 3, 'Failed calls in a row that end the run.'),
     MaxIterations: setting(int({ min: 1, max: 1000 }), 40, 'Model calls of one run.'),
   }),
-  StructuredResponse: planned(
-    'structured-responses',
-    group('Answers of agents whose response format is JSON.', {
-      Enabled: setting(bool(), false, 'Answers are checked against their format.'),
-      MaxRepairAttempts: setting(int({ min: 0, max: 5 }), 0, 'Extra model calls that may correct a bad answer.'),
-    }),
-  ),
+  StructuredResponse: group('Answers of agents whose response format is JSON.', {
+    Enabled: setting(bool(), false, 'Answers are checked against their format.'),
+    MaxRepairAttempts: setting(int({ min: 0, max: 5 }), 0, 'Extra model calls that may correct a bad answer.'),
+  }),
   SessionOwnership: group('Who may use a session.', {
     Enabled: setting(bool(), false, 'A session is for the caller who opened it.'),
     RequireAuthenticatedOwner: setting(bool(), true, 'Only callers with an identity may open one.'),

@@ -1,0 +1,101 @@
+import type { ActiveRun } from '../active-run.ts';
+import type { ChatMessage } from '../chat-message.ts';
+import type { CompiledAgent } from '../compiled-agent.ts';
+import type { EnginePorts } from '../engine-ports.ts';
+import { taskMessage } from '../run-task.ts';
+import type { CompactionPlan } from './compaction-plan.ts';
+import { groupMessages, sizeOf } from './groups.ts';
+import { compactGroups, isSmallEnough } from './strategies.ts';
+import { summarizeFor, summaryMessage } from './summary.ts';
+import { textTokens } from './token-estimate.ts';
+
+/** What a run sends of its session's history and of its own messages. What is stored never changes. */
+export interface Conversation {
+  /** Asked before every model call; compacts when it is time. */
+  toSend(): Promise<readonly ChatMessage[]>;
+  /** From now on only the first input and those from this index on are sent. */
+  startFresh(from: number): void;
+}
+
+const toolTokens = new WeakMap<CompiledAgent['modelTools'], number>();
+
+const tokensOfTools = (tools: CompiledAgent['modelTools']): number => {
+  const known = toolTokens.get(tools);
+  if (known !== undefined) return known;
+  const tokens = tools.length === 0 ? 0 : textTokens(JSON.stringify(tools));
+  toolTokens.set(tools, tokens);
+  return tokens;
+};
+
+/** Tokens of what goes with every call of an agent: its system text and its tools. */
+const fixedTokens = (agent: Pick<CompiledAgent, 'modelTools'>, instructions: string | null): number =>
+  textTokens(instructions ?? '') + tokensOfTools(agent.modelTools);
+
+const compact = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  plan: CompactionPlan,
+  messages: readonly ChatMessage[],
+  fixed: number,
+): Promise<readonly ChatMessage[]> => {
+  const groups = groupMessages(messages);
+  const before = sizeOf(groups);
+  if (isSmallEnough(plan, before, fixed)) return messages;
+  const kept = await compactGroups(plan, { groups, fixedTokens: fixed }, summarizeFor(run, ports, plan));
+  if (kept === groups) return messages;
+  const after = sizeOf(kept);
+  run.log.append('history.compacted', {
+    strategy: plan.strategy,
+    messagesBefore: before.messages,
+    messagesAfter: after.messages,
+    tokensBefore: before.tokens + fixed,
+    tokensAfter: after.tokens + fixed,
+  });
+  return kept.flatMap((group) => group.messages);
+};
+
+// As long as summaries are asked to be.
+const assumedSummary = 'word '.repeat(300);
+
+/** What would be sent first, without a model call: a summary is taken to be of the length that is asked for. */
+export const previewCompaction = async (
+  agent: Pick<CompiledAgent, 'modelTools' | 'compaction'>,
+  instructions: string | null,
+  messages: readonly ChatMessage[],
+): Promise<readonly ChatMessage[]> => {
+  const { compaction } = agent;
+  if (compaction === null) return messages;
+  const fixed = fixedTokens(agent, instructions);
+  const groups = groupMessages(messages);
+  if (isSmallEnough(compaction, sizeOf(groups), fixed)) return messages;
+  const summarize = async () => summaryMessage(assumedSummary, '', '', 0);
+  const kept = await compactGroups(compaction, { groups, fixedTokens: fixed }, summarize);
+  return kept.flatMap((group) => group.messages);
+};
+
+/** A history that was compacted once stays so for the rest of the run; what comes after it is added. */
+export const openConversation = (run: ActiveRun, ports: EnginePorts, instructions: string | null): Conversation => {
+  const { agent } = run.plan;
+  const { compaction } = agent;
+  let base: readonly ChatMessage[] = run.session?.history ?? [];
+  let from = 0;
+  let fixed: number | null = null;
+  return {
+    async toSend() {
+      const messages = [...base, ...run.messages.slice(from)];
+      if (compaction === null) return messages;
+      fixed ??= fixedTokens(agent, instructions);
+      const sent = await compact(run, ports, compaction, messages, fixed);
+      if (sent !== messages) {
+        base = sent;
+        from = run.messages.length;
+      }
+      return sent;
+    },
+    startFresh(index) {
+      const task = taskMessage(run);
+      base = task === null ? [] : [task];
+      from = index;
+    },
+  };
+};

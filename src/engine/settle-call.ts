@@ -1,0 +1,23 @@
+import type { ModelUsage } from '../providers/models/model-provider.ts';
+import type { ActiveRun } from './active-run.ts';
+import type { CompiledTarget } from './compiled-binding.ts';
+import type { EnginePorts } from './engine-ports.ts';
+import { costOf, publicCost } from './pricing.ts';
+import { reportedUsage } from './usage.ts';
+
+/** What a model call used, at its price, added to the run and its tree. */
+export const settleCall = (run: ActiveRun, ports: EnginePorts, target: CompiledTarget, usage: ModelUsage): void => {
+  const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
+  const cost = costOf(usage, prices);
+  run.addUsage(usage, cost);
+  run.budget.settle(usage, cost);
+};
+
+/** Writes the sums so far; after every model call. */
+export const announceUsage = (run: ActiveRun, ports: EnginePorts): void => {
+  run.log.append('usage.updated', {
+    usage: reportedUsage(run.usage),
+    cost: run.cost === null ? null : publicCost(run.cost, ports.prices.currency),
+    treeUsage: reportedUsage(run.budget.usage),
+  });
+};

@@ -1,0 +1,51 @@
+import type { ModelPrompt } from '../providers/models/model-provider.ts';
+import type { ActiveRun } from './active-run.ts';
+import type { CompiledBinding } from './compiled-binding.ts';
+import type { EnginePorts } from './engine-ports.ts';
+import { announceUsage, settleCall } from './settle-call.ts';
+
+/** No turn of the run: rules of a scripted model that ask for a call's number do not mean it. */
+const callNumber = 0;
+
+/**
+ * A model call that the service makes for a run, such as a summary: within the run's budget, its usage and cost added
+ * to the run, its text seen by nobody but the caller. Throws ModelCallError, or RunFailure when the budget is used up.
+ */
+export const utilityCall = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  model: CompiledBinding,
+  ask: { readonly instructions: string; readonly text: string },
+): Promise<string> => {
+  run.budget.check();
+  const prompt: ModelPrompt = [
+    { role: 'system', content: ask.instructions },
+    { role: 'user', content: [{ type: 'text', text: ask.text }] },
+  ];
+  const parts = await model.provider.generate({
+    model: model.model,
+    prompt,
+    tools: [],
+    toolChoice: 'none',
+    temperature: model.temperature,
+    topP: model.topP,
+    maxOutputTokens: model.maxOutputTokens,
+    reasoningEffort: model.reasoningEffort,
+    responseFormat: null,
+    settings: model.settings,
+    parallelToolCalls: false,
+    webSearch: false,
+    signal: run.signal,
+    callNumber,
+    requestId: run.plan.requestId,
+  });
+  let text = '';
+  for (const part of parts) {
+    if (part.type === 'text-delta') text += part.text;
+    if (part.type === 'finish') {
+      settleCall(run, ports, model, part.usage);
+      announceUsage(run, ports);
+    }
+  }
+  return text;
+};

@@ -1,0 +1,115 @@
+import type { Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { MemoryOwner } from '../../engine/agent-memory.ts';
+
+export const todoStatuses = ['pending', 'in_progress', 'completed'] as const;
+export interface TodoEntry {
+  readonly text: string;
+  readonly status: (typeof todoStatuses)[number];
+}
+
+export interface FileEntry {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+/** Bytes that an owner's files have together without this one. */
+export type FileLimit = (otherBytes: number) => void;
+
+export interface MemoryStore {
+  todos(owner: MemoryOwner): Promise<readonly TodoEntry[]>;
+  saveTodos(owner: MemoryOwner, todos: readonly TodoEntry[], now: number): Promise<void>;
+  mode(owner: MemoryOwner): Promise<string | null>;
+  saveMode(owner: MemoryOwner, mode: string, now: number): Promise<void>;
+  /** Ordered by path. */
+  files(owner: MemoryOwner): Promise<readonly FileEntry[]>;
+  file(owner: MemoryOwner, path: string): Promise<string | null>;
+  /** `limit` throws when there is no room, and nothing is written. */
+  saveFile(owner: MemoryOwner, path: string, content: string, limit: FileLimit, now: number): Promise<void>;
+  /** False: there was none. */
+  removeFile(owner: MemoryOwner, path: string): Promise<boolean>;
+  /** Everything of a session, or of a run without one; compiled, for the unit that removes the owner. */
+  forgetSession(tenantId: string, sessionId: string): readonly Statement[];
+  forgetRun(tenantId: string, runId: string): readonly Statement[];
+}
+
+const keyOf = ({ sessionId, runId }: Omit<MemoryOwner, 'tenantId'>): string =>
+  sessionId === null ? `run:${runId}` : `session:${sessionId}`;
+
+export const createMemoryStore = (storage: Storage): MemoryStore => {
+  const state = (owner: MemoryOwner) =>
+    storage.db
+      .selectFrom('agent_states')
+      .select(['todos', 'mode'])
+      .where('tenant_id', '=', owner.tenantId)
+      .where('owner', '=', keyOf(owner))
+      .executeTakeFirst();
+
+  const saveState = async (owner: MemoryOwner, values: { todos?: string; mode?: string }, now: number) => {
+    const changed = { ...values, updated_at: now };
+    await storage.db
+      .insertInto('agent_states')
+      .values({ tenant_id: owner.tenantId, owner: keyOf(owner), todos: null, mode: null, ...changed })
+      .onConflict((conflict) => conflict.columns(['tenant_id', 'owner']).doUpdateSet(changed))
+      .execute();
+  };
+
+  const ownFiles = (owner: MemoryOwner) =>
+    storage.db.selectFrom('agent_files').where('tenant_id', '=', owner.tenantId).where('owner', '=', keyOf(owner));
+
+  const forget = (tenantId: string, owner: string): readonly Statement[] =>
+    (['agent_files', 'agent_states'] as const).map((table) => {
+      const query = storage.db.deleteFrom(table).where('tenant_id', '=', tenantId).where('owner', '=', owner);
+      const { sql, parameters } = query.compile();
+      return { sql, parameters };
+    });
+
+  return {
+    async todos(owner) {
+      const row = await state(owner);
+      return row?.todos === undefined || row.todos === null ? [] : (JSON.parse(row.todos) as TodoEntry[]);
+    },
+    saveTodos: (owner, todos, now) => saveState(owner, { todos: JSON.stringify(todos) }, now),
+    async mode(owner) {
+      return (await state(owner))?.mode ?? null;
+    },
+    saveMode: (owner, mode, now) => saveState(owner, { mode }, now),
+    async files(owner) {
+      const rows = await ownFiles(owner).select(['path', 'size_bytes']).orderBy('path').execute();
+      return rows.map((row) => ({ path: row.path, sizeBytes: Number(row.size_bytes) }));
+    },
+    async file(owner, path) {
+      const row = await ownFiles(owner).select('content').where('path', '=', path).executeTakeFirst();
+      return row?.content ?? null;
+    },
+    saveFile: (owner, path, content, limit, now) =>
+      // Sum and write belong together: parallel calls must not both fit into the same room.
+      storage.transaction(async (transaction) => {
+        const { total } = await transaction
+          .selectFrom('agent_files')
+          .select((eb) => eb.fn.sum<number | null>('size_bytes').as('total'))
+          .where('tenant_id', '=', owner.tenantId)
+          .where('owner', '=', keyOf(owner))
+          .where('path', '!=', path)
+          .executeTakeFirstOrThrow();
+        limit(Number(total ?? 0));
+        const values = { content, size_bytes: Buffer.byteLength(content), updated_at: now };
+        await transaction
+          .insertInto('agent_files')
+          .values({ tenant_id: owner.tenantId, owner: keyOf(owner), path, ...values })
+          .onConflict((conflict) => conflict.columns(['tenant_id', 'owner', 'path']).doUpdateSet(values))
+          .execute();
+      }),
+    async removeFile(owner, path) {
+      const { numDeletedRows } = await storage.db
+        .deleteFrom('agent_files')
+        .where('tenant_id', '=', owner.tenantId)
+        .where('owner', '=', keyOf(owner))
+        .where('path', '=', path)
+        .executeTakeFirst();
+      return numDeletedRows > 0n;
+    },
+    forgetSession: (tenantId, sessionId) => forget(tenantId, `session:${sessionId}`),
+    forgetRun: (tenantId, runId) => forget(tenantId, `run:${runId}`),
+  };
+};

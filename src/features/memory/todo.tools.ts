@@ -1,0 +1,58 @@
+import { type RegisteredTool, registeredTool } from '../../engine/tools/registry.ts';
+import type { MemoryDeps } from './memory.deps.ts';
+import { type TodoEntry, todoStatuses } from './memory.store.ts';
+
+const maxEntries = 100;
+const longestEntry = 500;
+const none = { type: 'object', properties: {}, additionalProperties: false } as const;
+
+const writeSchema = {
+  type: 'object',
+  properties: {
+    todos: {
+      type: 'array',
+      maxItems: maxEntries,
+      description: 'The whole list in order; it replaces the one before',
+      items: {
+        type: 'object',
+        properties: {
+          text: { type: 'string', minLength: 1, maxLength: longestEntry, description: 'What is to be done' },
+          status: { enum: todoStatuses },
+        },
+        required: ['text', 'status'],
+        additionalProperties: false,
+      },
+    },
+  },
+  required: ['todos'],
+  additionalProperties: false,
+} as const;
+
+const asJson = (todos: readonly TodoEntry[]) => ({ todos: todos.map(({ text, status }) => ({ text, status })) });
+
+export const todoTools = ({ store, now }: MemoryDeps): readonly RegisteredTool[] => [
+  registeredTool(
+    {
+      name: 'todo_list',
+      description: 'Returns your todo list in its order.',
+      inputSchema: none,
+      effect: 'Read',
+      execute: async (_args, owner) => asJson(await store.todos(owner)),
+    },
+    { kind: 'BuiltIn' },
+  ),
+  registeredTool(
+    {
+      name: 'todo_write',
+      description: 'Replaces your todo list. Send every entry, also those that did not change.',
+      inputSchema: writeSchema,
+      effect: 'Write',
+      async execute(args, owner) {
+        const { todos } = args as unknown as { readonly todos: readonly TodoEntry[] };
+        await store.saveTodos(owner, todos, now());
+        return asJson(todos);
+      },
+    },
+    { kind: 'BuiltIn' },
+  ),
+];
