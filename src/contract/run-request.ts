@@ -17,7 +17,9 @@ export const AgentRunRequest = closed(
     concurrency: Type.Optional(
       oneOf(concurrencyPolicies, { description: 'When the session has a run in progress; default Reject' }),
     ),
-    culture: Type.Optional(nullable(Type.String({ maxLength: 64, description: 'BCP 47 tag' }))),
+    culture: Type.Optional(
+      nullable(Type.String({ description: 'BCP 47 tag; one that is not valid takes the default' })),
+    ),
     parameters: Type.Optional(nullable(Type.Record(Type.String(), Type.String()))),
     attachmentIds: Type.Optional(Type.Array(Uuid, { maxItems: 32 })),
     documents: Type.Optional(

@@ -7,6 +7,9 @@ export interface InstructionTexts {
   readonly instructionsByCulture: Readonly<Record<string, string>> | null;
 }
 
+// No tag in use comes near; the lookup takes quadratic time, and a request may hold megabytes.
+const maxTagLength = 128;
+
 /** A structurally valid BCP 47 language tag. */
 export const isCultureTag = (tag: string): boolean => {
   try {
@@ -47,7 +50,8 @@ export const instructionChooser = (texts: InstructionTexts): ((culture: string |
   );
   const fallback = texts.instructions;
   return (culture) => {
-    if (culture === null || byCulture.size === 0 || !isCultureTag(culture)) return fallback;
+    if (culture === null || byCulture.size === 0 || culture.length > maxTagLength || !isCultureTag(culture))
+      return fallback;
     for (let tag = culture.toLowerCase(); tag !== ''; tag = tag.slice(0, Math.max(tag.lastIndexOf('-'), 0))) {
       const text = byCulture.get(tag);
       if (text !== undefined) return text;

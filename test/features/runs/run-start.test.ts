@@ -303,7 +303,8 @@ forEachTransport('RUN-13 AGENT-32 AGENT-33 AGENT-35 culture and parameters shape
   };
   assert.equal(await instructionsFor({}), 'You show {{name}} to guests.');
   assert.equal(await instructionsFor({ culture: 'de-AT' }), 'Du zeigst guests die Stadt {{name}}.');
-  assert.equal(await instructionsFor({ culture: 'not a culture' }), 'You show {{name}} to guests.');
+  for (const culture of ['not a culture', '', 'de-'.repeat(100_000)])
+    assert.equal(await instructionsFor({ culture }), 'You show {{name}} to guests.');
   assert.equal(
     await instructionsFor({ culture: 'DE', parameters: { city: 'Linz', name: 'Ada' } }),
     'Du zeigst Ada die Stadt Linz.',
