@@ -23,8 +23,6 @@ export interface CompiledAgent {
   readonly loop: LoopPlan | null;
   /** Rounds of model and tools; null: `Tools:MaxIterations`. */
   readonly maxIterations: number | null;
-  /** True: the provider's own web search goes with every call. */
-  readonly webSearch: boolean;
   /** True: the run may leave todo entries, files or a mode. */
   readonly hasMemory: boolean;
   /** True: the system text names the mode in which the agent is. */

@@ -46,7 +46,6 @@ const callFor = (run: ActiveRun, target: CompiledTarget, prompt: ModelPrompt, wi
     settings: target.settings,
     parallelToolCalls: binding.allowConcurrentToolCalls,
     signal: run.signal,
-    webSearch: run.plan.agent.webSearch && withTools,
     callNumber: run.modelCalls,
     requestId: run.plan.requestId,
   };

@@ -34,7 +34,6 @@ export const utilityCall = async (
     responseFormat: null,
     settings: model.settings,
     parallelToolCalls: false,
-    webSearch: false,
     signal: run.signal,
     callNumber,
     requestId: run.plan.requestId,

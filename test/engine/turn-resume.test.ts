@@ -74,7 +74,6 @@ const openEngine = async (t: TestContext) => {
     compaction: null,
     loop: null,
     maxIterations: null,
-    webSearch: false,
     hasMemory: false,
     hasModes: false,
     resolveParameters: () => ({}),

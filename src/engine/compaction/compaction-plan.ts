@@ -1,19 +1,16 @@
 import type { CompiledBinding } from '../compiled-binding.ts';
 
-export const compactionStrategies = [
-  'None',
-  'SlidingWindow',
-  'Truncation',
-  'ToolResult',
-  'Summarization',
-  'ContextWindow',
-  'Pipeline',
-] as const;
-export type CompactionStrategy = (typeof compactionStrategies)[number];
+export type CompactionStrategy =
+  | 'SlidingWindow'
+  | 'Truncation'
+  | 'ToolResult'
+  | 'Summarization'
+  | 'ContextWindow'
+  | 'Pipeline';
 
 /** How a history is shortened before it is sent; defaults applied. A trigger that is null never fires. */
 export interface CompactionPlan {
-  readonly strategy: Exclude<CompactionStrategy, 'None'>;
+  readonly strategy: CompactionStrategy;
   readonly triggerTokens: number | null;
   readonly triggerMessages: number | null;
   readonly triggerTurns: number | null;

@@ -95,7 +95,7 @@ const summarization = async (
   return [groupOf([summary], 'Summary'), ...groups.filter((_, index) => !old.has(index))];
 };
 
-type Step = Exclude<CompactionStrategy, 'None' | 'ContextWindow' | 'Pipeline'>;
+type Step = Exclude<CompactionStrategy, 'ContextWindow' | 'Pipeline'>;
 
 const steps: Readonly<Record<CompactionPlan['strategy'], readonly Step[]>> = {
   SlidingWindow: ['SlidingWindow'],

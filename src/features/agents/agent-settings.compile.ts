@@ -7,7 +7,7 @@ import { defaultOutputTokens } from './agent-settings.rules.ts';
 import type { AgentContent } from './agents.content.ts';
 import type { AgentReferences } from './agents.rules.ts';
 
-type Settings = Pick<CompiledAgent, 'compaction' | 'loop' | 'maxIterations' | 'webSearch' | 'hasMemory' | 'hasModes'>;
+type Settings = Pick<CompiledAgent, 'compaction' | 'loop' | 'maxIterations' | 'hasMemory' | 'hasModes'>;
 
 const preserved = { turns: 2, groups: 4 } as const;
 const defaultLoopIterations = 10;
@@ -85,7 +85,6 @@ export const compileSettings = (
     compaction: ownCompaction(content, model, references) ?? harnessCompaction(content, model),
     loop: loopPlan(content, model, references),
     maxIterations: harness?.maximumIterationsPerRequest ?? null,
-    webSearch: harness !== null && !harness.disableWebSearch,
     hasMemory: content.memory !== null || harness !== null,
     hasModes: harness !== null && !harness.disableModes,
   };

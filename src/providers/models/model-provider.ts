@@ -26,8 +26,6 @@ export interface ModelCall {
   readonly settings: Readonly<Record<string, ModelJson>>;
   /** False asks the provider for one tool call per turn where it has such a switch. */
   readonly parallelToolCalls: boolean;
-  /** True asks for the provider's own web search; ignored where it has none that goes with other tools. */
-  readonly webSearch?: boolean;
   readonly signal: AbortSignal;
   /** Number of this call within the run, from 1; the scripted provider matches on it. */
   readonly callNumber: number;
