@@ -8,6 +8,7 @@ import { sessions } from './0007-sessions.ts';
 import { agentMemory } from './0008-agent-memory.ts';
 import { attachments } from './0009-attachments.ts';
 import { runReading } from './0011-run-reading.ts';
+import { replays } from './0012-replays.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
 export const migrations: readonly Migration[] = [
@@ -20,4 +21,5 @@ export const migrations: readonly Migration[] = [
   { ...agentMemory, checksum: 'e1953ced835b870b' },
   { ...attachments, checksum: 'dc5907b9ed3eb4bb' },
   { ...runReading, checksum: '540bc83f6f2d0e1c' },
+  { ...replays, checksum: 'cda8598f9e6d6e51' },
 ];

@@ -22,6 +22,7 @@ import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { hostLibrary, hostRunAuthorization, loadHostModules } from './features/modules/index.ts';
 import { type HealthReport, platformFeature } from './features/platform/index.ts';
+import { replaysFeature } from './features/replays/index.ts';
 import { preflightCheck, runsFeature } from './features/runs/index.ts';
 import { runScores, scoresFeature } from './features/scores/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
@@ -233,6 +234,20 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         agents: agents.handlers,
         runs: runs.handlers,
         scores: scoresFeature({ storage, audit, findRun: runs.access.find, now, newId }).handlers,
+        replays: replaysFeature({
+          authorization: runAuthorization,
+          access: runs.access,
+          records: runs.records,
+          variants: agents.variants,
+          engine: runs.engine,
+          turns: sessions.turns,
+          audit,
+          recordingEnabled: Service.RunRecording.Enabled,
+          lifecycle,
+          prefix: Host.Prefix,
+          now,
+          newId,
+        }).handlers,
         sessions: sessions.handlers,
         statistics: statisticsFeature({
           storage,

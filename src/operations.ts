@@ -2,6 +2,7 @@ import { agentOperations } from './features/agents/agents.operations.ts';
 import { attachmentOperations } from './features/attachments/attachments.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
+import { replayOperations } from './features/replays/replays.operations.ts';
 import { runOperations } from './features/runs/runs.operations.ts';
 import { scoreOperations } from './features/scores/scores.operations.ts';
 import { keyOperations } from './features/security/keys.operations.ts';
@@ -15,6 +16,7 @@ export const operations = {
   agents: agentOperations,
   runs: runOperations,
   scores: scoreOperations,
+  replays: replayOperations,
   sessions: sessionOperations,
   statistics: statisticOperations,
   skills: skillOperations,

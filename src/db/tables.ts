@@ -105,6 +105,14 @@ export interface RunEventRow {
 export interface RunInputRow {
   run_id: string;
   messages: string;
+  /** Culture, parameters and length of the history as JSON; null when the run had none of them. */
+  context: string | null;
+}
+
+/** What was sent to the model in each call of a run, as hashes, and which tools each answer called. */
+export interface RunModelCallsRow {
+  run_id: string;
+  calls: string;
 }
 
 /** One step of a turn that is not finished; see engine/turn-steps. */
@@ -329,6 +337,7 @@ export interface Tables {
   run_steps: RunStepRow;
   run_heartbeats: RunHeartbeatRow;
   run_labels: RunLabelRow;
+  run_model_calls: RunModelCallsRow;
   run_scores: RunScoreRow;
   tool_invocations: ToolInvocationRow;
   sessions: SessionRow;
@@ -358,6 +367,7 @@ export const tableNames = [
   'run_heartbeats',
   'run_labels',
   'run_scores',
+  'run_model_calls',
   'tool_invocations',
   'sessions',
   'session_messages',

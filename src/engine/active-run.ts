@@ -8,6 +8,7 @@ import { type AttachmentReference, type LoadedAttachments, noAttachments } from 
 import type { RunFailure, StoredRunError } from './run-failure.ts';
 import type { SessionTurn } from './run-journal.ts';
 import type { RunLog } from './run-log.ts';
+import type { RunReplay } from './tool-replay.ts';
 import type { TreeBudget } from './tree-budget.ts';
 import { earlierModelCalls, type TurnResume } from './turn-resume.ts';
 import type { TurnSteps } from './turn-steps.ts';
@@ -44,6 +45,8 @@ export interface RunPlan {
   readonly resume: TurnResume | null;
   /** The closed run whose turn this one goes on with. */
   readonly continuedFromRunId: string | null;
+  /** Set when a recorded run is repeated. */
+  readonly replay?: RunReplay;
   readonly parent: ActiveRun | null;
   /** Set when the run has to wait for its session: it is Queued until the promise gives it. */
   readonly waiting: { readonly position: number; session(signal: AbortSignal): Promise<SessionTurn> } | null;
@@ -108,6 +111,7 @@ export class ActiveRun {
     this.startedAt = now;
     this.target = plan.agent.model;
     this.session = plan.session;
+    this.bypassesCache = plan.replay?.isLive === true;
     this.modelCalls = earlierModelCalls(plan.resume);
     const earlier = plan.resume?.earlier ?? null;
     if (earlier !== null) {

@@ -55,10 +55,16 @@ const opened = (
     parentRunId: plan.parent?.id ?? null,
     rootRunId: plan.parent === null ? null : run.rootId,
     continuedFromRunId: plan.continuedFromRunId,
+    replayOfRunId: plan.replay?.sourceRunId ?? null,
     depth: run.depth,
     createdAt: plan.createdAt,
     startedAt: status === 'Queued' ? null : run.startedAt,
     input: ports.settings.recording.recordRunInput ? input : null,
+    inputContext: {
+      culture: plan.culture,
+      parameters: plan.parameters,
+      historyLength: run.session?.history.length ?? null,
+    },
   };
 };
 
@@ -75,7 +81,7 @@ const appendStart = (run: ActiveRun): void => {
     isStreaming: plan.isStreaming,
     parentRunId: plan.parent?.id ?? null,
     continuedFromRunId: plan.continuedFromRunId,
-    replayOfRunId: null,
+    replayOfRunId: plan.replay?.sourceRunId ?? null,
   });
   for (const document of plan.documents)
     run.log.append('document.attached', { name: document.name, bytes: Buffer.byteLength(document.content) });

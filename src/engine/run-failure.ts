@@ -65,6 +65,7 @@ export const storedError = (failure: RunFailure): StoredRunError => ({
 
 const codesByType: Readonly<Record<string, ErrorCode>> = {
   context_overflow: 'context-window-exceeded',
+  replay_result_missing: 'replay-result-missing',
   session_conflict: 'session-conflict',
   attachment_not_found: 'attachment-not-found',
   shutdown: 'draining',

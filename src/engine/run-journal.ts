@@ -4,6 +4,15 @@ import type { ChatMessage } from './chat-message.ts';
 import type { CostMicros } from './pricing.ts';
 import type { StoredRunError } from './run-failure.ts';
 
+/** What a run was started with beside its messages. */
+export interface RunInputContext {
+  readonly culture: string | null;
+  /** Resolved: defaults are filled in. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** Messages of the session that stood before the turn; null without a session. */
+  readonly historyLength: number | null;
+}
+
 /** A run as it is first stored. Times are epoch milliseconds. */
 export interface OpenedRun {
   readonly id: string;
@@ -22,11 +31,15 @@ export interface OpenedRun {
   readonly parentRunId: string | null;
   readonly rootRunId: string | null;
   readonly continuedFromRunId: string | null;
+  /** The run that this one repeats. */
+  readonly replayOfRunId?: string | null;
   readonly depth: number;
   readonly createdAt: number;
   readonly startedAt: number | null;
   /** Null: the input is not recorded. */
   readonly input: readonly ChatMessage[] | null;
+  /** Stored with the input. */
+  readonly inputContext?: RunInputContext;
 }
 
 export interface ClosedRun {

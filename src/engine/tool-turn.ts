@@ -94,6 +94,26 @@ class UnrecordedCallError extends Error {
 const writeFailed = (run: ActiveRun, ports: EnginePorts, error: unknown): void =>
   ports.log.error({ runId: run.id, requestId: run.plan.requestId, error }, 'A tool call could not be recorded');
 
+/** What a reader of the log sees of a call that a replay answers from the recording. */
+const announceReplayed = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  { toolCallId, toolName }: ModelToolCall,
+  tool: RegisteredTool | undefined,
+  outcome: ToolOutcome,
+): void => {
+  // A call that was refused or did not fit never began.
+  if (tool === undefined || outcome.status === 'denied') return;
+  const payload = recordedPayload(outcome.arguments, ports.settings.recording);
+  run.log.append('tool.invoking', {
+    toolCallId,
+    toolName,
+    source: sourceOf(tool, outcome.arguments),
+    arguments: eventPayload(payload),
+    ...(payload.truncated ? { truncated: true } : {}),
+  });
+};
+
 /** One call with its ledger entry before it and its record after it; the part that goes back to the model. */
 const runCall = async (
   run: ActiveRun,
@@ -123,67 +143,74 @@ const runCall = async (
   };
   let entry: ToolCallEntry | null = null;
   const startedAt = ports.now();
-  const outcome: ToolOutcome = await executeTool(
-    {
-      tool,
-      toolName: call.toolName,
-      toolCallId: call.toolCallId,
-      argumentsText: call.input === '' ? '{}' : call.input,
-      run: {
-        tenantId: plan.tenantId,
-        agentName: plan.agent.name,
-        runId: run.id,
-        rootRunId: run.rootId,
-        sessionId: plan.sessionId,
-        userId: plan.userId,
+  const replayed = plan.replay?.tools?.answer(call.toolName, call.input) ?? null;
+  if (replayed !== null) announceReplayed(run, ports, call, tool, replayed);
+  const outcome: ToolOutcome =
+    replayed ??
+    (await executeTool(
+      {
+        tool,
+        toolName: call.toolName,
+        toolCallId: call.toolCallId,
+        argumentsText: call.input === '' ? '{}' : call.input,
+        run: {
+          tenantId: plan.tenantId,
+          agentName: plan.agent.name,
+          runId: run.id,
+          rootRunId: run.rootId,
+          sessionId: plan.sessionId,
+          userId: plan.userId,
+        },
+        principal: plan.principal,
+        signal: run.signal,
+        idempotencyKey: key,
+        requestId: plan.requestId,
       },
-      principal: plan.principal,
-      signal: run.signal,
-      idempotencyKey: key,
-      requestId: plan.requestId,
-    },
-    {
-      async beforeBody(_args, canonicalArguments) {
-        const pending = entryFor(canonicalArguments);
-        entry = pending;
-        const payload = recordedPayload(canonicalArguments, settings.recording);
-        run.log.append('tool.invoking', {
-          toolCallId: call.toolCallId,
-          toolName: call.toolName,
-          source: pending.source,
-          arguments: eventPayload(payload),
-          ...(payload.truncated ? { truncated: true } : {}),
-        });
-        // The call is made only when its entry is in the store: what may have happened must be known after a crash.
-        // A reading call changes nothing outside, so a lost record does not stop it.
-        await run.log.write(journal.toolPending(pending)).catch((error: unknown) => {
-          writeFailed(run, ports, error);
-          if (pending.effect !== 'Read') throw new UnrecordedCallError();
-        });
+      {
+        async beforeBody(_args, canonicalArguments) {
+          const pending = entryFor(canonicalArguments);
+          entry = pending;
+          const payload = recordedPayload(canonicalArguments, settings.recording);
+          run.log.append('tool.invoking', {
+            toolCallId: call.toolCallId,
+            toolName: call.toolName,
+            source: pending.source,
+            arguments: eventPayload(payload),
+            ...(payload.truncated ? { truncated: true } : {}),
+          });
+          // The call is made only when its entry is in the store: what may have happened must be known after a crash.
+          // A reading call changes nothing outside, so a lost record does not stop it.
+          await run.log.write(journal.toolPending(pending)).catch((error: unknown) => {
+            writeFailed(run, ports, error);
+            if (pending.effect !== 'Read') throw new UnrecordedCallError();
+          });
+        },
+        emit(customType, payload) {
+          const recorded = recordedPayload(JSON.stringify(payload), {
+            ...settings.recording,
+            recordToolPayloads: true,
+          });
+          run.log.append('custom', {
+            customType,
+            payload: eventPayload(recorded),
+            ...(recorded.truncated ? { truncated: true } : {}),
+          });
+        },
       },
-      emit(customType, payload) {
-        const recorded = recordedPayload(JSON.stringify(payload), { ...settings.recording, recordToolPayloads: true });
-        run.log.append('custom', {
-          customType,
-          payload: eventPayload(recorded),
-          ...(recorded.truncated ? { truncated: true } : {}),
-        });
-      },
-    },
-    ports.tools,
-  ).catch((error: unknown) => {
-    if (!(error instanceof UnrecordedCallError)) throw error;
-    return {
-      status: 'failed',
-      text: error.message,
-      error: error.message,
-      arguments: normalizedArguments(call.input),
-      durationMs: ports.now() - startedAt,
-      usage: null,
-      truncation: null,
-      errorClass: error.name,
-    };
-  });
+      ports.tools,
+    ).catch((error: unknown) => {
+      if (!(error instanceof UnrecordedCallError)) throw error;
+      return {
+        status: 'failed',
+        text: error.message,
+        error: error.message,
+        arguments: normalizedArguments(call.input),
+        durationMs: ports.now() - startedAt,
+        usage: null,
+        truncation: null,
+        errorClass: error.name,
+      };
+    }));
   const succeeded = outcome.status === 'succeeded';
   const part: ToolResultPart = {
     type: 'ToolResult',

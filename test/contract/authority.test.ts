@@ -28,6 +28,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   'agents.estimate': { message: 'Hello' },
   'scores.save': { kind: 'Stars', value: 3 },
   'runs.start': { message: 'Hello', stream: false },
+  'replays.create': {},
   'sessions.branch': {},
   'skills.save': { name: 'nobody', description: 'Does nothing.', instructions: 'Do nothing.' },
   'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },

@@ -12,6 +12,7 @@ import { registerOpenapi } from './openapi.command.ts';
 import { registerQuickstart } from './quickstart.command.ts';
 import { registerRun } from './run.command.ts';
 import { registerRunsCompare } from './runs-compare.command.ts';
+import { registerRunsReplay } from './runs-replay.command.ts';
 import { registerRunsTail } from './runs-tail.command.ts';
 import { registerRunsTree } from './runs-tree.command.ts';
 import { registerServe } from './serve.command.ts';
@@ -34,6 +35,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerRunsTail(runs, host);
   registerRunsTree(runs, host);
   registerRunsCompare(runs, host);
+  registerRunsReplay(runs, host);
   registerSessionsGet(commandGroup(program, 'sessions', groupDescriptions['sessions'] ?? ''), host);
   registerAttachments(commandGroup(program, 'attachments', groupDescriptions['attachments'] ?? ''), host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);

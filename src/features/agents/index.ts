@@ -6,6 +6,7 @@ import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { ToolRegistry } from '../../engine/tools/registry.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
 import type { AgentSkills } from '../skills/index.ts';
+import { type AgentVariants, createAgentVariants } from './agent-variants.ts';
 import { createAgentCatalog } from './agents.catalog.ts';
 import type { agentOperations } from './agents.operations.ts';
 import type { AgentReferences } from './agents.rules.ts';
@@ -16,6 +17,7 @@ import type { CodeAgents } from './code-agents.ts';
 import { ownedVersions, sharedVersions } from './current-versions.ts';
 import { type EstimateDeps, estimateService } from './estimate.service.ts';
 
+export type { AgentVariant, AgentVariants } from './agent-variants.ts';
 export type { AgentReferences } from './agents.rules.ts';
 export type { AgentDefinitionRequest } from './agents.schema.ts';
 export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from './code-agents.ts';
@@ -74,6 +76,7 @@ export interface AgentsDeps {
 }
 
 export interface AgentsFeature {
+  readonly variants: AgentVariants;
   readonly handlers: Handlers<typeof agentOperations>;
   /** Where the engine gets compiled agents from. */
   readonly source: AgentSource;
@@ -109,5 +112,6 @@ export const agentsFeature = (deps: AgentsDeps): AgentsFeature => {
       now: deps.now,
     }),
     source,
+    variants: createAgentVariants({ catalog, store, source, references }),
   };
 };

@@ -22,7 +22,7 @@ import { packPrincipal } from './packed-principal.ts';
 import type { Preflight } from './preflight.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess, type RunAccess } from './run-access.ts';
-import { createDetachedRuns } from './run-detached.ts';
+import { createDetachedRuns, type DetachedRuns } from './run-detached.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
 import { createLostRuns } from './run-lost.ts';
@@ -35,7 +35,7 @@ import { createTurnStore } from './run-turns.store.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { RunComparisonSide } from './runs.schema.ts';
 import { runService } from './runs.service.ts';
-import { createRunStore } from './runs.store.ts';
+import { createRunStore, type RunStore } from './runs.store.ts';
 
 export interface RunsDeps {
   readonly config: Config;
@@ -61,10 +61,14 @@ export interface RunsDeps {
   readonly newId: () => string;
 }
 
+/** What other features read of recorded runs, and how they record one that did not start. */
+export type RunRecords = Pick<RunStore, 'recordedInput' | 'toolInvocations'> & Pick<DetachedRuns, 'recordFailed'>;
+
 export interface RunsFeature {
   readonly handlers: Handlers<typeof runOperations>;
   readonly engine: RunEngine;
   readonly access: RunAccess;
+  readonly records: RunRecords;
   readonly recalculateCosts: (tenantId: string) => Promise<CostRecalculation>;
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
   /** Closes what a dead owner of the store left open; before the first request. */
@@ -240,6 +244,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     },
     engine,
     access,
+    records: { ...store, ...detached },
     recalculateCosts: createCostRecalculation({
       storage,
       unpriced: createUnpricedRuns(storage),
@@ -269,3 +274,5 @@ import { createUnpricedRuns } from './unpriced-runs.store.ts';
 
 export { preflightCheck } from './preflight.ts';
 export type { RunAccess } from './run-access.ts';
+export { attributionOf } from './run-attribution.ts';
+export { failureError } from './run-start.service.ts';

@@ -14,6 +14,7 @@ export interface FailedStart {
   readonly isStreaming: boolean;
   readonly attribution: Pick<OpenedRun, 'userId' | 'ownerId' | 'labels'>;
   readonly failure: RunFailure;
+  readonly replayOfRunId?: string;
 }
 
 type Closing =
@@ -70,6 +71,7 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
         parentRunId: null,
         rootRunId: null,
         continuedFromRunId: null,
+        replayOfRunId: start.replayOfRunId ?? null,
         depth: 0,
         createdAt: at,
         startedAt: at,
@@ -86,7 +88,7 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
         isStreaming: start.isStreaming,
         parentRunId: null,
         continuedFromRunId: null,
-        replayOfRunId: null,
+        replayOfRunId: start.replayOfRunId ?? null,
       };
       await storage.write([
         ...journal.opened(run),

@@ -24,6 +24,7 @@ const openColumns = [
   'parent_run_id',
   'root_run_id',
   'continued_from_run_id',
+  'replay_of_run_id',
   'depth',
 ] as const;
 
@@ -128,14 +129,30 @@ const openRow = (run: OpenedRun) => ({
   parent_run_id: run.parentRunId,
   root_run_id: run.rootRunId,
   continued_from_run_id: run.continuedFromRunId,
+  replay_of_run_id: run.replayOfRunId ?? null,
   depth: run.depth,
+});
+
+/** Most runs have neither culture, parameters nor session: those keep nothing but their messages. */
+const contextOf = ({ inputContext: context }: OpenedRun): string | null => {
+  if (context === undefined) return null;
+  const { culture, parameters, historyLength } = context;
+  return culture === null && historyLength === null && Object.keys(parameters).length === 0
+    ? null
+    : JSON.stringify(context);
+};
+
+const inputRow = (run: OpenedRun, input: NonNullable<OpenedRun['input']>) => ({
+  run_id: run.id,
+  messages: JSON.stringify(input),
+  context: contextOf(run),
 });
 
 /** The writes of an executing run, compiled once per process. */
 export const createRunJournal = (db: Kysely<Tables>, currency: string | null): RunJournal => {
   const insertRun = insertStatement(db, 'runs', openColumns);
   const insertLabel = insertStatement(db, 'run_labels', ['tenant_id', 'key', 'value', 'run_id']);
-  const insertInput = insertStatement(db, 'run_inputs', ['run_id', 'messages']);
+  const insertInput = insertStatement(db, 'run_inputs', ['run_id', 'messages', 'context']);
   const insertPack = insertStatement(db, 'run_events', ['run_id', 'first_sequence', 'last_sequence', 'events']);
   const insertEntry = insertStatement(db, 'tool_invocations', entryColumns);
   const insertSettled = insertStatement(db, 'tool_invocations', [
@@ -163,9 +180,7 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
     .compile();
 
   const withInput = (run: OpenedRun, statement: Statement): Statement[] =>
-    run.input === null
-      ? [statement]
-      : [statement, insertInput({ run_id: run.id, messages: JSON.stringify(run.input) })];
+    run.input === null ? [statement] : [statement, insertInput(inputRow(run, run.input))];
 
   return {
     opened(run) {

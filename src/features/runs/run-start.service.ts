@@ -120,7 +120,7 @@ const runHeaders = (deps: RunStartDeps, runId: string): Record<string, string> =
 });
 
 /** The problem with which a run that did not complete answers a JSON caller. */
-const failureError = (failure: RunFailure, runId: string): AcpError =>
+export const failureError = (failure: RunFailure, runId: string): AcpError =>
   new AcpError(problemCode(failure.errorClass, failure.type), failure.message, {
     cause: failure.cause,
     details: {

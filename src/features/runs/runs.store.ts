@@ -1,12 +1,21 @@
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
+import type { ChatMessage } from '../../engine/chat-message.ts';
+import type { RunInputContext } from '../../engine/run-journal.ts';
 import { listRuns, type RunFilter } from './run-list.store.ts';
 
 export interface StoredEvent {
   readonly type: string;
   readonly members: Readonly<Record<string, unknown>>;
 }
+
+export interface RecordedInput {
+  readonly messages: readonly ChatMessage[];
+  readonly context: RunInputContext;
+}
+
+const noContext: RunInputContext = { culture: null, parameters: {}, historyLength: null };
 
 // A tree is truncated at this many runs, as the tree operation promises; larger sums would only slow every listing.
 const maxTreeRows = 200;
@@ -27,6 +36,8 @@ export interface RunStore {
   toolInvocations(tenantId: string, runId: string, limit: number): Promise<readonly ToolInvocationRow[]>;
   /** The recorded input of a run; null when there is none. */
   input(runId: string): Promise<unknown>;
+  /** The same with what the run was started with beside its messages. */
+  recordedInput(runId: string): Promise<RecordedInput | null>;
   /** The newest event in the log; undefined when nothing is recorded. */
   lastEvent(runId: string): Promise<StoredEvent | undefined>;
   /** Calls that settled. */
@@ -102,6 +113,16 @@ export const createRunStore = (storage: Storage): RunStore => ({
       .where('run_id', '=', runId)
       .executeTakeFirst();
     return row === undefined ? null : JSON.parse(row.messages);
+  },
+  async recordedInput(runId) {
+    const row = await storage.db
+      .selectFrom('run_inputs')
+      .select(['messages', 'context'])
+      .where('run_id', '=', runId)
+      .executeTakeFirst();
+    if (row === undefined) return null;
+    const context = row.context === null ? noContext : (JSON.parse(row.context) as RunInputContext);
+    return { messages: JSON.parse(row.messages) as ChatMessage[], context };
   },
   async lastEvent(runId) {
     const row = await storage.db

@@ -1,0 +1,57 @@
+import { type Command, Option } from 'commander';
+import { AcpError } from '../../contract/errors.ts';
+import { toolModes } from '../../features/replays/replays.schema.ts';
+import { type CommandHost, covers } from '../command-host.ts';
+import { printReply } from '../output/print-reply.ts';
+import { safeText } from '../output/text-width.ts';
+
+const versionOf = (given: unknown): number | null => {
+  if (given === undefined) return null;
+  const version = Number(given);
+  if (Number.isSafeInteger(version) && version > 0) return version;
+  throw new AcpError('validation-failed', `--agent-version must be a whole number from 1 up, not "${String(given)}".`);
+};
+
+/** `provider/model`; a model alone stays with the definition's provider. Names of models may have slashes. */
+const modelOf = (given: unknown): { modelProvider: string | null; modelId: string | null } => {
+  if (typeof given !== 'string') return { modelProvider: null, modelId: null };
+  const slash = given.indexOf('/');
+  if (slash === -1) return { modelProvider: null, modelId: given };
+  return { modelProvider: given.slice(0, slash), modelId: given.slice(slash + 1) };
+};
+
+/** `acp runs replay`: the recorded input of a run again. */
+export const registerRunsReplay = (runs: Command, host: CommandHost): void => {
+  const command = runs
+    .command('replay')
+    .description('run the recorded input of a run again, to its end')
+    .argument('<run-id>')
+    .addOption(
+      new Option('--tools <mode>', 'what answers tool calls: the recording, nothing, or the tools themselves')
+        .choices(toolModes)
+        .default('ReplayTools'),
+    )
+    .option('--agent-version <n>', 'version of the agent; default: the active one')
+    .option('--model <provider/model>', 'another model than the one of the definition');
+  covers(command, 'replays.create').action(
+    host.act(async (session, { args, options }) => {
+      const { terminal, globals } = session;
+      const [runId] = args as [string];
+      const body = {
+        toolMode: options['tools'] as (typeof toolModes)[number],
+        agentVersion: versionOf(options['agentVersion']),
+        ...modelOf(options['model']),
+      };
+      await session.connected(async ({ client }) => {
+        const reply = await client.replays.create({ params: { runId }, body, signal: terminal.closed });
+        const replayed = reply.body;
+        if (globals.json) return printReply(terminal, replayed, { json: true });
+        await terminal.write(`${safeText(replayed.output ?? '')}\n`);
+        terminal.note(`Run ${replayed.runId} ended ${replayed.status}.`);
+        terminal.note(`Compare: acp runs compare ${replayed.sourceRunId} ${replayed.runId}`);
+        return undefined;
+      });
+      return undefined;
+    }),
+  );
+};

@@ -1,0 +1,224 @@
+import { AcpError } from '../../contract/errors.ts';
+import { type OperationInput, ok } from '../../contract/operation.ts';
+import type { AuditTrail } from '../../core/audit.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
+import type { RunAuthorization } from '../../core/run-authorization.ts';
+import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
+import type { RunPlan } from '../../engine/active-run.ts';
+import type { ChatMessage } from '../../engine/chat-message.ts';
+import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import type { RunEngine } from '../../engine/run-engine.ts';
+import { RunFailure } from '../../engine/run-failure.ts';
+import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/tool-replay.ts';
+import type { AgentVariants } from '../agents/index.ts';
+import { attributionOf, failureError, type RunAccess, type RunRecords } from '../runs/index.ts';
+import type { SessionTurns } from '../sessions/index.ts';
+import type { replayOperations } from './replays.operations.ts';
+import type { ToolMode } from './replays.schema.ts';
+
+export interface ReplayServiceDeps {
+  readonly authorization: Pick<RunAuthorization, 'require'>;
+  readonly access: Pick<RunAccess, 'find'>;
+  readonly records: RunRecords;
+  readonly variants: AgentVariants;
+  readonly engine: Pick<RunEngine, 'start'>;
+  readonly turns: Pick<SessionTurns, 'ownerOf'>;
+  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly recordingEnabled: boolean;
+  readonly lifecycle: { readonly draining: boolean };
+  readonly prefix: string;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+type ReplayBody = OperationInput<(typeof replayOperations)['create']>['body'];
+
+/** More calls than a run can have: the loop is capped and each turn is one message of a model. */
+const maxCalls = 100_000;
+
+const requireAdmin = ({ principal }: CallContext): void => {
+  if (principal.role === 'Admin') return;
+  throw new AcpError('insufficient-role', 'A replay with LiveTools needs the role Admin.', {
+    details: { requiredRole: 'Admin' },
+  });
+};
+
+const assertRepeatable = (run: RunRow): void => {
+  if (run.kind === 'Workflow')
+    throw new AcpError('replay-not-supported', `Run ${run.id} is a workflow's; only runs of agents can be replayed.`);
+  if (run.status === 'Queued' || run.status === 'Running')
+    throw new AcpError('run-not-finished', `Run ${run.id} is ${run.status} and can be replayed once it has ended.`);
+};
+
+/** What the person or program said in the source turn; what came of it is left to the replay. */
+const turnInput = (run: RunRow, messages: readonly ChatMessage[]): readonly ChatMessage[] => {
+  const first = messages.findIndex((message) => message.role !== 'User');
+  const input = first === -1 ? messages : messages.slice(0, first);
+  if (input.length > 0) return input;
+  throw new AcpError(
+    'replay-not-supported',
+    `Run ${run.id} went on with another run's turn and has no input of its own.`,
+  );
+};
+
+const toolsOf = (agent: CompiledAgent) =>
+  [...agent.tools.values()].flatMap((tool) => (tool.kind === 'tool' ? [tool.tool.descriptor] : []));
+
+const assertToolsAllow = (agent: CompiledAgent, mode: ToolMode): void => {
+  const tools = toolsOf(agent);
+  const onClient = tools.find((tool) => tool.runsOnClient);
+  if (onClient !== undefined)
+    throw new AcpError(
+      'replay-client-tools',
+      `Agent "${agent.name}" has the client-side tool "${onClient.name}" and cannot be replayed.`,
+    );
+  const guarded = mode === 'LiveTools' ? tools.find((tool) => tool.requiresApproval) : undefined;
+  if (guarded !== undefined)
+    throw new AcpError(
+      'replay-needs-approval',
+      `Tool "${guarded.name}" of agent "${agent.name}" needs approval, which a replay cannot ask for.`,
+    );
+};
+
+const toRecordedCall = (row: ToolInvocationRow): RecordedCall => ({
+  toolName: row.tool_name,
+  arguments: row.arguments,
+  result: row.result,
+  error: row.error,
+  succeeded: row.succeeded === 1,
+  authorizationDenied: row.authorization_denied === 1,
+  timedOut: row.timed_out === 1,
+  truncated: row.truncated === 1,
+});
+
+const withoutTools = (agent: CompiledAgent): CompiledAgent => ({ ...agent, tools: new Map(), modelTools: [] });
+
+/** Checks in the order of the first refusal, then one run to its end. */
+export const replayService = (deps: ReplayServiceDeps): Handlers<typeof replayOperations> => {
+  const compile = async (context: CallContext, source: RunRow, body: ReplayBody, ownerId: string | null) => {
+    const { tenantId } = context;
+    try {
+      return await deps.variants.compile(tenantId, source.agent_name, {
+        version: body.agentVersion ?? null,
+        modelProvider: body.modelProvider ?? null,
+        modelId: body.modelId ?? null,
+      });
+    } catch (error) {
+      if (!(error instanceof CompileError)) throw error;
+      const failure = new RunFailure('CompilationFailed', 'compilation_failed', error.message, {
+        findings: error.findings,
+      });
+      const runId = deps.newId();
+      await deps.records.recordFailed({
+        runId,
+        tenantId,
+        agentName: source.agent_name,
+        agentVersion: error.version,
+        isStreaming: false,
+        attribution: attributionOf(context.principal, ownerId),
+        failure,
+        replayOfRunId: source.id,
+      });
+      throw failureError(failure, runId);
+    }
+  };
+
+  const replayOf = async (source: RunRow, mode: ToolMode): Promise<RunReplay> => {
+    if (mode !== 'ReplayTools') return { sourceRunId: source.id, isLive: mode === 'LiveTools', tools: null };
+    const rows = await deps.records.toolInvocations(source.tenant_id, source.id, maxCalls);
+    // Ids grow in the order of calling; calls side by side may have settled in another one.
+    const calls = [...rows].sort((a, b) => (a.id < b.id ? -1 : 1)).map(toRecordedCall);
+    return { sourceRunId: source.id, isLive: false, tools: recordedTools(calls) };
+  };
+
+  return {
+    async create(context, { params, body }) {
+      const mode = body.toolMode ?? 'ReplayTools';
+      if (mode === 'LiveTools') requireAdmin(context);
+      if (!deps.recordingEnabled)
+        throw new AcpError('run-recording-disabled', 'Replays need run recording, which is switched off.');
+      const { tenantId, principal } = context;
+      const source = await deps.access.find(context, params.runId);
+      await deps.authorization.require(context, 'Start', {
+        resource: 'Run',
+        agentName: source.agent_name,
+        sessionId: null,
+        runId: source.id,
+        userId: source.user_id,
+      });
+      const ownerId = await deps.turns.ownerOf(tenantId, null, principal);
+      if (deps.lifecycle.draining)
+        throw new AcpError('draining', 'The service is stopping and starts no more runs.', {
+          details: { retryAfterMs: 5000 },
+        });
+      assertRepeatable(source);
+      const recorded = await deps.records.recordedInput(source.id);
+      if (recorded === null)
+        throw new AcpError('run-input-not-recorded', `The input of run ${source.id} was not recorded, or was removed.`);
+      const input = turnInput(source, recorded.messages);
+      const agent = await compile(context, source, body, ownerId);
+      const parameters = agent.resolveParameters(recorded.context.parameters);
+      assertToolsAllow(agent, mode);
+      const replay = await replayOf(source, mode);
+      const id = deps.newId();
+      if (mode === 'LiveTools')
+        await deps.audit.record(
+          {
+            tenantId,
+            actor: principal.actor,
+            action: 'run.replay-live',
+            entity: `run:${source.id}`,
+            before: null,
+            after: { runId: id, agentName: agent.name, agentVersion: agent.version },
+          },
+          [],
+        );
+      const plan: RunPlan = {
+        id,
+        tenantId,
+        requestId: context.requestId,
+        agent: mode === 'NoTools' ? withoutTools(agent) : agent,
+        message: null,
+        documents: [],
+        attachments: [],
+        culture: recorded.context.culture,
+        parameters,
+        sessionId: null,
+        session: null,
+        waiting: null,
+        isStreaming: false,
+        principal,
+        ...attributionOf(principal, ownerId),
+        jobId: null,
+        attempt: 1,
+        createdAt: deps.now(),
+        nextSequence: 0,
+        // The recorded messages as they are, documents and attachments included.
+        resume: {
+          messages: input.map((message) => ({ ...message, messageId: deps.newId(), runId: id })),
+          calls: [],
+          earlier: null,
+        },
+        continuedFromRunId: null,
+        replay,
+        parent: null,
+      };
+      const outcome = await deps.engine.start(plan).done;
+      if (outcome.failure !== null) throw failureError(outcome.failure, id);
+      return ok(
+        {
+          runId: id,
+          sourceRunId: source.id,
+          toolMode: mode,
+          agentVersion: agent.version,
+          modelProvider: outcome.modelProvider,
+          modelId: outcome.modelId,
+          status: outcome.status,
+          output: outcome.output,
+          compareLocation: `${deps.prefix}/api/runs/${source.id}/compare/${id}`,
+        },
+        { 'X-Run-Id': id },
+      );
+    },
+  };
+};
