@@ -4,6 +4,7 @@ import { runSteps } from './0002-run-steps.ts';
 import { responseCache } from './0003-response-cache.ts';
 import { audit } from './0004-audit.ts';
 import { skills } from './0005-skills.ts';
+import { skillScriptGrants } from './0006-skill-script-grants.ts';
 import { sessions } from './0007-sessions.ts';
 import { agentMemory } from './0008-agent-memory.ts';
 import { attachments } from './0009-attachments.ts';
@@ -17,6 +18,7 @@ export const migrations: readonly Migration[] = [
   { ...responseCache, checksum: '4bde923152c548e0' },
   { ...audit, checksum: '66b75e36feab383e' },
   { ...skills, checksum: 'afe8a34b2a8d1776' },
+  { ...skillScriptGrants, checksum: '7ab9b5fa3907e42f' },
   { ...sessions, checksum: '0bf409b924648083' },
   { ...agentMemory, checksum: 'e1953ced835b870b' },
   { ...attachments, checksum: 'dc5907b9ed3eb4bb' },

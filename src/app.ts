@@ -260,6 +260,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         attachments: attachments.handlers,
         tools: toolsFeature({ storage, tools: hostTools.registry, authorization: runAuthorization }).handlers,
         skills: skills.skills,
+        grants: skills.grants,
         models: modelsFeature({ providers }).handlers,
         keys: security.keys,
         meta: platform.meta,
@@ -315,6 +316,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         await attachments.close();
         sessions.close();
         runs.close();
+        await skills.close();
         await providers.close();
         await hostTools.close();
         await opened.close();

@@ -7,6 +7,7 @@ import { runOperations } from './features/runs/runs.operations.ts';
 import { scoreOperations } from './features/scores/scores.operations.ts';
 import { keyOperations } from './features/security/keys.operations.ts';
 import { sessionOperations } from './features/sessions/sessions.operations.ts';
+import { grantOperations } from './features/skills/grants.operations.ts';
 import { skillOperations } from './features/skills/skills.operations.ts';
 import { statisticOperations } from './features/statistics/statistics.operations.ts';
 import { toolOperations } from './features/tools/tools.operations.ts';
@@ -21,6 +22,7 @@ export const operations = {
   statistics: statisticOperations,
   skills: skillOperations,
   attachments: attachmentOperations,
+  grants: grantOperations,
   tools: toolOperations,
   models: modelOperations,
   keys: keyOperations,

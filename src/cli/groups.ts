@@ -4,6 +4,7 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   runs: 'look at runs, follow and cancel them',
   sessions: 'conversations: look at them, delete and branch them',
   stats: 'sums over runs: counts, tokens, cost, errors',
+  grants: 'which scripts of skills may run',
   skills: 'instructions, resources and scripts that agents load when they need them',
   attachments: 'files that runs can name',
   tools: 'tools that agents may use',

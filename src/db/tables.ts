@@ -319,6 +319,18 @@ export interface AttachmentRow {
   created_at: number;
 }
 
+export interface SkillScriptGrantRow {
+  id: string;
+  tenant_id: string;
+  skill_name: string;
+  /** Null: every script of the skill. */
+  script_name: string | null;
+  granted_by: string | null;
+  granted_at: number;
+  expires_at: number | null;
+  revoked_at: number | null;
+}
+
 export interface SchemaMigrationRow {
   name: string;
   checksum: string;
@@ -351,6 +363,7 @@ export interface Tables {
   audit_heads: AuditHeadRow;
   skills: SkillRow;
   attachments: AttachmentRow;
+  skill_script_grants: SkillScriptGrantRow;
   schema_migrations: SchemaMigrationRow;
 }
 
@@ -380,5 +393,6 @@ export const tableNames = [
   'audit_heads',
   'skills',
   'attachments',
+  'skill_script_grants',
   'schema_migrations',
 ] as const satisfies readonly (keyof Tables)[];

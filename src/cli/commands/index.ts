@@ -6,6 +6,7 @@ import { registerCompletion } from './completion.command.ts';
 import { registerConfig } from './config.command.ts';
 import { registerDb } from './db.command.ts';
 import { registerDoctor } from './doctor.command.ts';
+import { registerGrantsAdd } from './grants-add.command.ts';
 import { registerInit } from './init.command.ts';
 import { registerKeysCreate } from './keys-create.command.ts';
 import { registerOpenapi } from './openapi.command.ts';
@@ -38,6 +39,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerRunsReplay(runs, host);
   registerSessionsGet(commandGroup(program, 'sessions', groupDescriptions['sessions'] ?? ''), host);
   registerAttachments(commandGroup(program, 'attachments', groupDescriptions['attachments'] ?? ''), host);
+  registerGrantsAdd(commandGroup(program, 'grants', groupDescriptions['grants'] ?? ''), host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
   program.commandsGroup(OPERATE_HEADING);
   registerDoctor(host);

@@ -119,6 +119,7 @@ export const executeTool = async (
   try {
     const mistake = argumentsMistake(tool, args);
     if (mistake !== null) return done(invalid(mistake));
+    await tool.admit?.(args, { ...scope.context, signal }, request);
   } catch (error) {
     return done(thrown(error, request, deps));
   }

@@ -28,6 +28,8 @@ export interface RegisteredTool {
   readonly ownsTimeout: boolean;
   /** Where a call of a tool with many sources goes, by its arguments; null: the descriptor says it. */
   readonly sourceOf: ((args: Json) => string | null) | null;
+  /** Asked before anybody is asked for approval; what it throws ends the call. Null: nothing is asked. */
+  readonly admit: ((args: Json, context: ToolContext, call: BuiltInCall) => Promise<void>) | null;
   /** A body of the service itself, which may know the whole call; null: the definition's. */
   readonly body: BuiltInBody | null;
 }
@@ -54,7 +56,7 @@ export interface ToolRegistry {
 export const registeredTool = (
   definition: ToolDefinition,
   options: { readonly kind?: ToolDescriptor['kind'] } & Partial<
-    Pick<RegisteredTool, 'ownsTimeout' | 'sourceOf' | 'body'>
+    Pick<RegisteredTool, 'ownsTimeout' | 'sourceOf' | 'admit' | 'body'>
   > = {},
 ): RegisteredTool => ({
   descriptor: {
@@ -75,6 +77,7 @@ export const registeredTool = (
   checkArguments: argumentsChecker(definition.inputSchema),
   ownsTimeout: options.ownsTimeout ?? false,
   sourceOf: options.sourceOf ?? null,
+  admit: options.admit ?? null,
   body: options.body ?? null,
 });
 

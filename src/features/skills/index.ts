@@ -1,13 +1,20 @@
-import type { AuditTrail } from '../../core/audit.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
+import { environment } from '../../core/environment.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RegisteredTool } from '../../engine/tools/registry.ts';
+import { ToolStop } from '../../engine/tools/tool.ts';
+import type { AuditLog } from '../audit/index.ts';
 import { type AgentSkills, createAgentSkills } from './agent-skills.ts';
 import { ownedSkills, sharedSkills } from './current-skills.ts';
+import type { grantOperations } from './grants.operations.ts';
+import { grantService } from './grants.service.ts';
+import { createGrantStore } from './grants.store.ts';
 import { type AgentSkill, type HostSkills, loadHostSkills } from './host-skills.ts';
-import { skillTools } from './skill-tools.ts';
+import { createScriptQueue } from './script-queue.ts';
+import { createScripts, scriptEnvironment } from './script-runner.ts';
+import { type ScriptTool, skillTools } from './skill-tools.ts';
 import type { skillOperations } from './skills.operations.ts';
 import type { SkillLimits } from './skills.rules.ts';
 import { skillService } from './skills.service.ts';
@@ -24,12 +31,33 @@ const limitsOf = (settings: Config['Service']['Skills']): SkillLimits => ({
   maxScripts: settings.Scripts.MaxScriptsPerSkill,
 });
 
+/** Secrets of the configuration, which no script may get whatever the variable is called that holds one. */
+const knownSecrets = ({ Service, Host }: Config): ReadonlySet<string> => {
+  const found = new Set(Host.AuthToken === null ? [] : [Host.AuthToken]);
+  const walk = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return;
+    for (const [name, member] of Object.entries(value))
+      if (typeof member !== 'string') walk(member);
+      else if (/key$|secret|token/i.test(name) && member !== '') found.add(member);
+  };
+  walk(Service.Providers);
+  return found;
+};
+
+/** Scripts need approval, and this version has nobody to ask: past the first gates the call says so. */
+const unasked = ({ admit }: ScriptTool): ScriptTool => ({
+  admit,
+  async run() {
+    throw new ToolStop('failed', 'approval-not-available: a script needs approval, which cannot be given here yet.');
+  },
+});
+
 export interface SkillsDeps {
   readonly storage: Storage;
   /** True when no other process writes the store while this one runs. */
   readonly ownsStore: boolean;
   readonly config: Config;
-  readonly audit: AuditTrail;
+  readonly audit: AuditLog;
   readonly log: Pick<Logger, 'warn'>;
   readonly now: () => number;
   readonly newId: () => string;
@@ -42,6 +70,9 @@ export interface SkillsFeature {
   readonly agentSkills: AgentSkills;
   /** The tools that come with skills which are switched on. */
   readonly tools: (skills: readonly AgentSkill[]) => readonly RegisteredTool[];
+  readonly grants: Handlers<typeof grantOperations>;
+  /** Ends every script that still runs. */
+  close(): Promise<void>;
 }
 
 /** Reads the skills of the host; throws when a root of them is missing. */
@@ -52,22 +83,46 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
   const { SkillRoots: roots, SearchDepth: searchDepth } = settings.Scripts;
   const hostSkills = await loadHostSkills({ roots, searchDepth, limits, log });
   const store = createSkillStore(storage);
+  const grantStore = createGrantStore(storage);
   const current = deps.ownsStore ? ownedSkills(store) : sharedSkills(store);
+  const agentSkills = createAgentSkills(current, hostSkills, settings.MaxSkillsPerAgent);
+  // The runner exists where the host registers it; the settings alone run nothing.
+  const executionIsOn = config.Host.SkillScripts.Register;
+  const stopping = new AbortController();
+  const scripts = createScripts({
+    settings: settings.Scripts,
+    environment: scriptEnvironment(settings.Scripts.EnvironmentAllowList, environment(), knownSecrets(config)),
+    grants: grantStore,
+    skills: agentSkills,
+    audit,
+    queue: createScriptQueue({
+      perTenant: settings.Scripts.MaxConcurrentPerTenant,
+      total: settings.Scripts.MaxConcurrentTotal,
+    }),
+    stopping: stopping.signal,
+    now,
+  });
+  const grants = grantService({ store: grantStore, skills: agentSkills, audit, executionIsOn, now, newId });
   return {
     hostSkills,
+    grants: grants.handlers,
     skills: skillService({
       store,
       current,
       limits,
       isHostSkill: (name) => hostSkills.has(name),
       hasInterpreter: (extension) => Object.hasOwn(settings.Scripts.Interpreters, extension),
-      revokeGrants: async () => undefined,
+      revokeGrants: grants.revokeAll,
       audit,
       prefix: config.Host.Prefix,
       now,
       newId,
     }),
-    agentSkills: createAgentSkills(current, hostSkills, settings.MaxSkillsPerAgent),
-    tools: (skills) => skillTools(skills, null),
+    agentSkills,
+    tools: (skills) => skillTools(skills, executionIsOn ? unasked(scripts) : null),
+    async close() {
+      stopping.abort();
+      await scripts.idle();
+    },
   };
 };

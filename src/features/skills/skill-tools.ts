@@ -1,6 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
 import { type BuiltInCall, type RegisteredTool, registeredTool } from '../../engine/tools/registry.ts';
-import { ToolError } from '../../engine/tools/tool.ts';
+import { type ToolContext, ToolError } from '../../engine/tools/tool.ts';
 import type { AgentSkill } from './host-skills.ts';
 
 /** One call of `run_skill_script`, the skill already found. */
@@ -13,7 +13,7 @@ export interface ScriptCall {
   readonly signal: AbortSignal;
 }
 
-/** Runs scripts; null where script execution is off. */
+/** Runs one script to its end and gives its exit code and output. */
 export type ScriptRunner = (call: ScriptCall) => Promise<string>;
 
 type Skills = ReadonlyMap<string, AgentSkill>;
@@ -105,8 +105,22 @@ const readResource = (skills: Skills): RegisteredTool =>
     { kind: 'BuiltIn', sourceOf: sourceOf(skills) },
   );
 
-const runScript = (skills: Skills, run: ScriptRunner): RegisteredTool =>
-  registeredTool(
+/** What the tool needs of the runner of scripts. */
+export interface ScriptTool {
+  readonly run: ScriptRunner;
+  /** Throws where the script would be refused anyway, so that nobody is asked in vain. */
+  admit(call: ScriptCall): Promise<void>;
+}
+
+const runScript = (skills: Skills, scripts: ScriptTool): RegisteredTool => {
+  const callOf = (args: Json, { signal }: Pick<ToolContext, 'signal'>, call: BuiltInCall): ScriptCall => ({
+    skill: find(skills, args),
+    scriptName: String(member(args, 'scriptName')),
+    args: member(args, 'arguments'),
+    call,
+    signal,
+  });
+  return registeredTool(
     {
       name: 'run_skill_script',
       description: 'Runs one script of a skill and returns its exit code and output.',
@@ -126,26 +140,21 @@ const runScript = (skills: Skills, run: ScriptRunner): RegisteredTool =>
       // A script has its own time, and waiting for its turn is no part of it.
       ownsTimeout: true,
       sourceOf: sourceOf(skills),
-      body: async (args, { signal }, call) =>
-        run({
-          skill: find(skills, args),
-          scriptName: String(member(args, 'scriptName')),
-          args: member(args, 'arguments'),
-          call,
-          signal,
-        }),
+      admit: async (args, context, call) => scripts.admit(callOf(args, context, call)),
+      body: async (args, context, call) => scripts.run(callOf(args, context, call)),
     },
   );
+};
 
-/** The tools that come with an agent's skills; `run` is null where script execution is off. */
-export const skillTools = (skills: readonly AgentSkill[], run: ScriptRunner | null): readonly RegisteredTool[] => {
+/** The tools that come with an agent's skills; `scripts` is null where script execution is off. */
+export const skillTools = (skills: readonly AgentSkill[], scripts: ScriptTool | null): readonly RegisteredTool[] => {
   if (skills.length === 0) return [];
   const byName = new Map(skills.map((skill) => [skill.name, skill]));
   const hasResources = skills.some(({ resources }) => resources.length > 0);
   const hasScripts = skills.some(({ scripts }) => scripts.length > 0);
   return [
-    loadSkill(byName, run !== null),
+    loadSkill(byName, scripts !== null),
     ...(hasResources ? [readResource(byName)] : []),
-    ...(hasScripts && run !== null ? [runScript(byName, run)] : []),
+    ...(hasScripts && scripts !== null ? [runScript(byName, scripts)] : []),
   ];
 };

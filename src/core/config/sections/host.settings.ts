@@ -136,12 +136,9 @@ export const hostSettings = {
     'trusted-proxies',
     setting(listOf(addressRange(), { unique: true }), [], 'Proxies that may name the address of a caller.'),
   ),
-  SkillScripts: planned(
-    'skills',
-    group('The runner of skill scripts.', {
-      Register: setting(bool(), false, 'The runner exists and scripts are enabled; see Service:Skills:Scripts.'),
-    }),
-  ),
+  SkillScripts: group('The runner of skill scripts.', {
+    Register: setting(bool(), false, 'The runner exists and scripts are enabled; see Service:Skills:Scripts.'),
+  }),
   Agents: files('Agents from YAML files that the API cannot change.'),
   Tools: files('HTTP tools from YAML files.'),
   Modules: files('Code to load: tools, guards, judges, agents and more.'),

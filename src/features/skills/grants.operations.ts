@@ -1,0 +1,46 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import { SkillScriptGrant, SkillScriptGrantRequest } from './grants.schema.ts';
+
+export const grantOperations = defineOperations({
+  list: {
+    tag: 'Skill script grants',
+    role: 'Reader',
+    scope: 'SecurityAdmin',
+    method: 'GET',
+    path: '/api/skill-script-grants',
+    summary: 'List the grants of the tenant, active or not, newest first',
+    responses: { 200: Type.Array(SkillScriptGrant) },
+    errors: [],
+    cli: { columns: ['skillName', 'scriptName', 'grantedBy', 'grantedAt', 'expiresAt', 'revokedAt'] },
+  },
+  create: {
+    tag: 'Skill script grants',
+    role: 'Admin',
+    scope: 'SecurityAdmin',
+    method: 'POST',
+    path: '/api/skill-script-grants',
+    summary: 'Allow the scripts of a skill, or one of them, to run',
+    body: SkillScriptGrantRequest,
+    responses: { 201: SkillScriptGrant },
+    errors: ['expires-at-not-in-future', 'script-execution-disabled'],
+    audit: 'skill-script-grant.create',
+    cli: { handWritten: true },
+  },
+  remove: {
+    tag: 'Skill script grants',
+    role: 'Admin',
+    scope: 'SecurityAdmin',
+    method: 'DELETE',
+    path: '/api/skill-script-grants/{skillName}',
+    summary: 'Revoke a grant, named as it was given',
+    params: Type.Object({ skillName: Type.String({ minLength: 1, maxLength: 256 }) }),
+    query: Type.Object({
+      scriptName: Type.Optional(Type.String({ description: 'Without it the grant of the whole skill is meant' })),
+    }),
+    responses: { 204: null },
+    errors: ['not-found'],
+    audit: 'skill-script-grant.revoke',
+    cli: { command: 'grants revoke' },
+  },
+});

@@ -1,0 +1,73 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+
+/*
+ * A process group holds what a script starts, unless a child makes a group or session of its own. On Linux such a child
+ * is found as a descendant, by the variable with the script's folder in its environment, or by a working folder inside
+ * it. What breaks all three ties (orphaned, own session, environment cleared, moved elsewhere) cannot be told from any
+ * other process of the same user.
+ */
+
+const kill = (pid: number): void => {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // Gone already, or never ours to end: nothing is left to do for either.
+  }
+};
+
+interface Seen {
+  readonly pid: number;
+  readonly parent: number;
+  readonly isTied: boolean;
+}
+
+const readOrNull = async (path: string): Promise<string | null> => {
+  try {
+    return await readFile(path, 'latin1');
+  } catch {
+    // Processes end while they are looked at, and those of other users are closed.
+    return null;
+  }
+};
+
+const look = async (pid: number, folder: string): Promise<Seen | null> => {
+  const stat = await readOrNull(`/proc/${pid}/stat`);
+  if (stat === null) return null;
+  // The name in parentheses may hold anything; the fields behind it are plain.
+  const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  if (state === 'Z') return null;
+  const variables = (await readOrNull(`/proc/${pid}/environ`)) ?? '';
+  const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => '');
+  const isTied = variables.includes(`ACP_SKILL_TEMP=${folder}`) || cwd === folder || cwd.startsWith(`${folder}/`);
+  return { pid, parent: Number(parent), isTied };
+};
+
+const tree = async (root: number, folder: string): Promise<number[]> => {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const seen = (await Promise.all(pids.map((pid) => look(pid, folder)))).filter((entry) => entry !== null);
+  const found = new Set([root, ...seen.filter(({ isTied }) => isTied).map(({ pid }) => pid)]);
+  for (let before = 0; before !== found.size; ) {
+    before = found.size;
+    for (const { pid, parent } of seen) if (found.has(parent)) found.add(pid);
+  }
+  // Never this process or the one that started it, whatever the ties say.
+  return seen.map(({ pid }) => pid).filter((pid) => found.has(pid) && pid !== process.pid && pid !== process.ppid);
+};
+
+// A process that starts others while it is looked for is found in the next round; after this many it is out of hand.
+const maxRounds = 10;
+
+/** Ends a script's process, its group and what can be found of its children. `folder` is its temporary folder. */
+export const killTree = async (root: number, folder: string): Promise<void> => {
+  if (process.platform !== 'linux') {
+    kill(process.platform === 'win32' ? root : -root);
+    return;
+  }
+  // Children are looked for while they still have their parent: killed first, they would be nobody's.
+  for (let round = 0; round < maxRounds; round += 1) {
+    const found = await tree(root, folder);
+    kill(-root);
+    for (const pid of found) kill(pid);
+    if (found.length === 0) return;
+  }
+};

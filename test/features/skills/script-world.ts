@@ -1,0 +1,142 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { Json } from '../../../src/contract/schema.ts';
+import { newId } from '../../../src/core/ids.ts';
+import { silentLogger } from '../../../src/core/logger.ts';
+import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { createGrantStore } from '../../../src/features/skills/grants.store.ts';
+import type { AgentSkill } from '../../../src/features/skills/host-skills.ts';
+import { createScriptQueue } from '../../../src/features/skills/script-queue.ts';
+import { createScripts, scriptEnvironment } from '../../../src/features/skills/script-runner.ts';
+import { skillContent } from '../../../src/features/skills/skills.content.ts';
+import { openTestStore } from '../../support/opened-store.ts';
+
+export interface WorldOptions {
+  readonly origin?: 'host' | 'stored';
+  readonly granted?: boolean;
+  readonly schema?: string;
+  readonly timeoutMs?: number;
+  readonly maxOutputBytes?: number;
+  readonly perTenant?: number;
+  readonly total?: number;
+  readonly interpreter?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** A runner of real processes on a real store, with one skill whose script is given. */
+export const scriptWorld = async (t: TestContext, source: string, options: WorldOptions = {}) => {
+  const { storage } = await openTestStore(t);
+  const temporary = mkdtempSync(join(tmpdir(), 'acp-scripts-'));
+  const environment = { PATH: '/usr/bin:/bin', ...options.environment };
+  const audit = createAuditTrail({ storage, log: silentLogger, now: Date.now, newId });
+  const grants = createGrantStore(storage);
+  const skill: AgentSkill = {
+    ...skillContent({
+      name: 'pdf',
+      description: 'Works on files.',
+      instructions: 'Go.',
+      resources: [{ name: 'data/in.txt', content: 'from a resource\n' }],
+      scripts: [{ name: 'go', extension: 'sh', content: source, parametersSchema: options.schema ?? null }],
+    }),
+    origin: options.origin ?? 'host',
+    fingerprint: 'f',
+  };
+  const skills = new Map([[skill.name, skill]]);
+  const stopping = new AbortController();
+  const scripts = createScripts({
+    settings: {
+      Enabled: true,
+      PlatformIsolationAcknowledged: true,
+      AllowStoredScripts: false,
+      SkillRoots: [],
+      Interpreters: { sh: { Command: options.interpreter ?? '/bin/sh', Arguments: [] } },
+      EnvironmentAllowList: ['PATH', 'HOME'],
+      Timeout: options.timeoutMs ?? 20_000,
+      MaxOutputBytes: options.maxOutputBytes ?? 262_144,
+      MaxArgumentBytes: 64,
+      MaxScriptContentLength: 65_536,
+      MaxScriptsPerSkill: 10,
+      MaxConcurrentPerTenant: options.perTenant ?? 2,
+      MaxConcurrentTotal: options.total ?? 8,
+      SearchDepth: 2,
+    },
+    environment: scriptEnvironment(['PATH', 'HOME', 'TOKEN'], { ...environment, TOKEN: 'hush' }, new Set(['hush'])),
+    grants,
+    skills: { resolve: async () => skills },
+    audit,
+    queue: createScriptQueue({ perTenant: options.perTenant ?? 2, total: options.total ?? 8 }),
+    stopping: stopping.signal,
+    now: Date.now,
+  });
+  t.after(async () => {
+    stopping.abort();
+    await scripts.idle();
+    rmSync(temporary, { recursive: true, force: true });
+  });
+  const grant = async (scriptName: string | null = null, expiresAt: number | null = null): Promise<void> =>
+    grants.insert(
+      {
+        id: newId(),
+        tenantId: 'default',
+        skillName: 'pdf',
+        scriptName,
+        grantedBy: null,
+        grantedAt: Date.now(),
+        expiresAt,
+        revokedAt: null,
+      },
+      async () => undefined,
+    );
+  if (options.granted !== false) await grant();
+  const callOf = (args: Json = null, signal = new AbortController().signal) => ({
+    skill,
+    scriptName: 'go',
+    args,
+    signal,
+    call: {
+      run: { tenantId: 'default', agentName: 'a', runId: 'r', rootRunId: 'r', sessionId: null, userId: null },
+      principal: {
+        kind: 'Token' as const,
+        role: 'Admin' as const,
+        scopes: null,
+        actor: 'token',
+        userId: null,
+        apiKey: null,
+        permissions: null,
+      },
+      requestId: 'q',
+    },
+  });
+  const actions = async () =>
+    (await storage.db.selectFrom('audit_entries').select(['action', 'after']).orderBy('id').execute()).map(
+      ({ action, after }) => [action, JSON.parse(after ?? 'null').gate ?? null],
+    );
+  return {
+    storage,
+    temporary,
+    skill,
+    skills,
+    scripts,
+    stopping,
+    grants,
+    grant,
+    callOf,
+    actions,
+    run: (args?: Json) => scripts.run(callOf(args)),
+  };
+};
+
+/** Processes of the machine whose command line or environment names the text. */
+export const processesWith = async (text: string): Promise<string[]> => {
+  const { readFile } = await import('node:fs/promises');
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && existsSync(`/proc/${name}/cmdline`));
+  const found: string[] = [];
+  for (const pid of pids) {
+    const line = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '');
+    const state = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
+    if (line.includes(text) && !/\) Z /.test(state)) found.push(pid);
+  }
+  return found;
+};
