@@ -18,6 +18,7 @@ import { registerRunsTail } from './runs-tail.command.ts';
 import { registerRunsTree } from './runs-tree.command.ts';
 import { registerServe } from './serve.command.ts';
 import { registerSessionsGet } from './sessions-get.command.ts';
+import { registerSkills } from './skills.command.ts';
 import { registerVersion } from './version.command.ts';
 
 export const OPERATE_HEADING = 'Look after it:';
@@ -39,6 +40,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerRunsReplay(runs, host);
   registerSessionsGet(commandGroup(program, 'sessions', groupDescriptions['sessions'] ?? ''), host);
   registerAttachments(commandGroup(program, 'attachments', groupDescriptions['attachments'] ?? ''), host);
+  registerSkills(commandGroup(program, 'skills', groupDescriptions['skills'] ?? ''), host);
   registerGrantsAdd(commandGroup(program, 'grants', groupDescriptions['grants'] ?? ''), host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
   program.commandsGroup(OPERATE_HEADING);
