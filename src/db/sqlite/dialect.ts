@@ -6,6 +6,7 @@ import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
 import { translateStoreError } from '../store-failure.ts';
 import { tableNames } from '../tables.ts';
+import { createCheckpointer } from './checkpointer.ts';
 import { Mutex, StatementCache, sqliteKyselyDialect } from './driver.ts';
 import { classifySqlite } from './failure.ts';
 import { openSqlite, type SqliteOptions } from './open.ts';
@@ -26,14 +27,16 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
   const cache = new StatementCache(raw);
   const mutex = new Mutex();
   const prefix = options.tablePrefix;
-  const scanner =
+  const thread =
     options.path === null
       ? null
-      : createScanner({
+      : {
           path: options.path,
           nativeBinding: assetPath('better_sqlite3.node'),
           busyTimeoutMs: options.busyTimeoutMs,
-        });
+        };
+  const scanner = thread === null ? null : createScanner(thread);
+  const checkpointer = thread === null || options.readonly === true ? null : createCheckpointer(thread);
 
   const runUnit = (unit: readonly Statement[]): void => {
     for (const statement of unit) {
@@ -206,12 +209,15 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       return Math.max(log - checkpointed, 0) * Number(raw.pragma('page_size', { simple: true }));
     },
     async checkpoint(effort) {
+      // The thread moves the bulk while others write on. What they wrote meanwhile is little, and is moved here, between
+      // two writes: only a log that is moved whole starts over, and one that never is would grow without end.
+      if (effort === 'Passive') await checkpointer?.run();
       await walCheckpoint(effort === 'Shrink' ? 'TRUNCATE' : 'PASSIVE');
       return size();
     },
     size,
     async close() {
-      await scanner?.close();
+      await Promise.all([scanner?.close(), checkpointer?.close()]);
       if (!raw.open) return;
       raw.close();
     },

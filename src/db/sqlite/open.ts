@@ -49,7 +49,7 @@ export const openSqlite = (options: SqliteOptions): BetterSqlite3.Database => {
   }
 };
 
-export interface SqliteReaderOptions {
+export interface SqliteThreadOptions {
   readonly path: string;
   /** Path of the addon: a worker thread cannot unpack it from the executable by itself. */
   readonly nativeBinding: string;
@@ -61,9 +61,16 @@ export const openSqliteReader = ({
   path,
   nativeBinding,
   busyTimeoutMs,
-}: SqliteReaderOptions): BetterSqlite3.Database => {
+}: SqliteThreadOptions): BetterSqlite3.Database => {
   const db = new BetterSqlite3(path, { nativeBinding, readonly: true, fileMustExist: true, timeout: busyTimeoutMs });
   db.pragma('temp_store = MEMORY');
+  return db;
+};
+
+/** A second connection that only moves the write-ahead log; it waits for nobody. */
+export const openSqliteCheckpointer = ({ path, nativeBinding }: SqliteThreadOptions): BetterSqlite3.Database => {
+  const db = new BetterSqlite3(path, { nativeBinding, fileMustExist: true, timeout: 0 });
+  db.pragma('synchronous = NORMAL');
   return db;
 };
 

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { openSqliteReader, type SqliteReaderOptions } from './open.ts';
+import { openSqliteReader, type SqliteThreadOptions } from './open.ts';
 
 export interface ScanRequest {
   readonly id: number;
@@ -11,7 +11,7 @@ export type ScanAnswer =
   | { readonly id: number; readonly rows: readonly unknown[] }
   | { readonly id: number; readonly failure: { readonly code: string | null; readonly message: string } };
 
-const db = openSqliteReader(workerData as SqliteReaderOptions);
+const db = openSqliteReader(workerData as SqliteThreadOptions);
 
 const answer = ({ id, sql, parameters }: ScanRequest): ScanAnswer => {
   try {

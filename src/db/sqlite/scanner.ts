@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { workerPath } from '../../core/assets.ts';
-import type { SqliteReaderOptions } from './open.ts';
+import type { SqliteThreadOptions } from './open.ts';
 import type { ScanAnswer, ScanRequest } from './scan.worker.ts';
 
 /** Reads in a thread of its own, on a connection that cannot write. */
@@ -22,7 +22,7 @@ class ScanError extends Error {
   }
 }
 
-export const createScanner = (options: SqliteReaderOptions): Scanner => {
+export const createScanner = (options: SqliteThreadOptions): Scanner => {
   const asked = new Map<number, PromiseWithResolvers<readonly unknown[]>>();
   let worker: Worker | null = null;
   let lastId = 0;
