@@ -8,6 +8,7 @@ import { skillScriptGrants } from './0006-skill-script-grants.ts';
 import { sessions } from './0007-sessions.ts';
 import { agentMemory } from './0008-agent-memory.ts';
 import { attachments } from './0009-attachments.ts';
+import { approvals } from './0010-approvals.ts';
 import { runReading } from './0011-run-reading.ts';
 import { replays } from './0012-replays.ts';
 
@@ -22,6 +23,7 @@ export const migrations: readonly Migration[] = [
   { ...sessions, checksum: '0bf409b924648083' },
   { ...agentMemory, checksum: 'e1953ced835b870b' },
   { ...attachments, checksum: 'dc5907b9ed3eb4bb' },
+  { ...approvals, checksum: '09427ac63b1f61cc' },
   { ...runReading, checksum: '540bc83f6f2d0e1c' },
   { ...replays, checksum: 'cda8598f9e6d6e51' },
 ];

@@ -15,6 +15,7 @@ import { memoryContent } from './db/content-memory.ts';
 import { type OpenedStorage, openStorage } from './db/open-storage.ts';
 import { storeOptions } from './db/store-options.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
+import { approvalsFeature } from './features/approvals/index.ts';
 import { attachmentsFeature } from './features/attachments/index.ts';
 import { createAuditTrail } from './features/audit/index.ts';
 import { createJobStore } from './features/jobs/index.ts';
@@ -119,12 +120,28 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       now,
       newId,
     });
+    const approvals = approvalsFeature({
+      config: config.values,
+      storage,
+      audit,
+      authorization: runAuthorization,
+      policy: modules.approvalPolicy,
+      presenters: modules.approvalPresenters,
+      continuations: {
+        queued: (handover, at) => runs.queue.continuation(handover, at),
+        wake: () => worker.wake(),
+      },
+      contextOf: (plan) => runs.queue.contextOf(plan),
+      log,
+      now,
+      newId,
+    });
     const sessions = sessionsFeature({
       storage,
       ownership: Service.SessionOwnership,
-      deletions: [attachments.removedWithSession, memory.sessionDeleted],
+      deletions: [attachments.removedWithSession, memory.sessionDeleted, approvals.onSessionDeleted],
       cleanups: [attachments.cleanupWithSession],
-      openRequests: [],
+      openRequests: [approvals.pauses.open],
       prefix: Host.Prefix,
       recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
       authorization: runAuthorization,
@@ -168,6 +185,9 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       authorization: runAuthorization,
       attachments: attachments.runs,
       saveAttachment: attachments.save,
+      gate: approvals.gate,
+      pauseJournal: approvals.pauseJournal,
+      pauses: approvals.pauses,
       scoresOf: runScores(storage),
       providers,
       preflight: Service.Preflight.Enabled
@@ -261,6 +281,8 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         tools: toolsFeature({ storage, tools: hostTools.registry, authorization: runAuthorization }).handlers,
         skills: skills.skills,
         grants: skills.grants,
+        approvals: approvals.handlers,
+        approvalRules: approvals.rules,
         models: modelsFeature({ providers }).handlers,
         keys: security.keys,
         meta: platform.meta,
@@ -309,11 +331,13 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         if (ready) runs.started();
         if (works && ready) worker.start();
         if (ready) attachments.startSweep();
+        if (ready) approvals.expiration.start();
       },
       drain,
       async close() {
         await drain();
         await attachments.close();
+        await approvals.expiration.close();
         sessions.close();
         runs.close();
         await skills.close();

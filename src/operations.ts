@@ -1,4 +1,5 @@
 import { agentOperations } from './features/agents/agents.operations.ts';
+import { approvalOperations, approvalRuleOperations } from './features/approvals/approvals.operations.ts';
 import { attachmentOperations } from './features/attachments/attachments.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
@@ -23,6 +24,8 @@ export const operations = {
   skills: skillOperations,
   attachments: attachmentOperations,
   grants: grantOperations,
+  approvals: approvalOperations,
+  approvalRules: approvalRuleOperations,
   tools: toolOperations,
   models: modelOperations,
   keys: keyOperations,

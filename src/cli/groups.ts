@@ -7,6 +7,8 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   grants: 'which scripts of skills may run',
   skills: 'instructions, resources and scripts that agents load when they need them',
   attachments: 'files that runs can name',
+  approvals: 'decide about tool calls that wait for a person',
+  rules: 'standing rules that approve calls in advance',
   tools: 'tools that agents may use',
   models: 'model providers and their catalogs',
   keys: 'API keys',

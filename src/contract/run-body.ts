@@ -3,17 +3,35 @@ import type { AgentRunRequest } from './run-request.ts';
 
 const maxDocumentBytes = 262_144;
 
-/** Members whose features this version does not have. */
-const laterMembers = ['approvals', 'toolResults'] as const;
+const refuse = (code: 'validation-failed' | 'message-required', error: FieldError): AcpError =>
+  new AcpError(code, `${error.path} ${error.message}.`, { details: { errors: [error] } });
 
-const refuse = (
-  code: 'validation-failed' | 'feature-not-available' | 'message-required',
-  error: FieldError,
-): AcpError => new AcpError(code, `${error.path} ${error.message}.`, { details: { errors: [error] } });
+const invalid = (path: string, message: string): AcpError => refuse('validation-failed', { path, message });
+
+const repeated = (ids: readonly string[]): number => ids.findIndex((id, index) => ids.indexOf(id) !== index);
+
+/** Decisions and results belong to a session, and each names its request once. */
+const checkAnswers = ({ approvals = [], toolResults = [], sessionId }: AgentRunRequest): void => {
+  if (approvals.length === 0 && toolResults.length === 0) return;
+  if (approvals.length > 0 && toolResults.length > 0) throw invalid('toolResults', 'cannot be sent with approvals');
+  if ((sessionId ?? null) === null) throw invalid('sessionId', 'is required with approvals and toolResults');
+  const twice = repeated(approvals.map(({ requestId }) => requestId));
+  if (twice >= 0) throw invalid(`approvals[${twice}].requestId`, 'is in the list before');
+  for (const [index, { approved, remember, rememberArgumentsOnly }] of approvals.entries()) {
+    if (remember === true && !approved) throw invalid(`approvals[${index}].remember`, 'is for approved calls only');
+    if (rememberArgumentsOnly === true && remember !== true)
+      throw invalid(`approvals[${index}].rememberArgumentsOnly`, 'needs remember');
+  }
+  const again = repeated(toolResults.map(({ callId }) => callId));
+  if (again >= 0) throw invalid(`toolResults[${again}].callId`, 'is in the list before');
+  for (const [index, { result, errorMessage }] of toolResults.entries())
+    if (((result ?? null) === null) === ((errorMessage ?? null) === null))
+      throw invalid(`toolResults[${index}]`, 'must have exactly one of result and errorMessage');
+};
 
 /**
  * What a run's body must have beyond its shape, for an estimate as for a run. Throws `validation-failed` for documents
- * that are too large, `feature-not-available`, or `message-required`.
+ * that are too large and for answers that belong together differently, or `message-required`.
  */
 export const checkRunBody = (body: AgentRunRequest): void => {
   for (const [index, { content }] of (body.documents ?? []).entries())
@@ -22,8 +40,8 @@ export const checkRunBody = (body: AgentRunRequest): void => {
         path: `documents[${index}].content`,
         message: `is longer than ${maxDocumentBytes} bytes`,
       });
-  for (const path of laterMembers)
-    if ((body[path]?.length ?? 0) > 0)
-      throw refuse('feature-not-available', { path, message: 'is not available in this version' });
-  if ((body.message ?? '').trim() === '') throw refuse('message-required', { path: 'message', message: 'is required' });
+  checkAnswers(body);
+  const answers = (body.approvals?.length ?? 0) + (body.toolResults?.length ?? 0);
+  if ((body.message ?? '').trim() === '' && answers === 0)
+    throw refuse('message-required', { path: 'message', message: 'is required' });
 };

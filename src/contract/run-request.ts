@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox';
-import { closed, JsonValue, nullable, oneOf, sessionIdPattern, Uuid } from './schema.ts';
+import { closed, nullable, oneOf, sessionIdPattern, Uuid } from './schema.ts';
+import { ClientToolResult, ToolApprovalDecision } from './tool-approval.ts';
 
 const concurrencyPolicies = ['Reject', 'Enqueue', 'Interrupt', 'Rollback'] as const;
 export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number];
@@ -31,8 +32,12 @@ export const AgentRunRequest = closed(
         { maxItems: 32, description: 'Reference text, sent apart from the instructions' },
       ),
     ),
-    approvals: Type.Optional(Type.Array(JsonValue)),
-    toolResults: Type.Optional(Type.Array(JsonValue)),
+    approvals: Type.Optional(
+      Type.Array(ToolApprovalDecision, { maxItems: 128, description: 'A decision for every call that waits for one' }),
+    ),
+    toolResults: Type.Optional(
+      Type.Array(ClientToolResult, { maxItems: 128, description: 'A result for every call that waits for the client' }),
+    ),
     lane: Type.Optional(
       nullable(Type.String({ pattern: '^[a-z0-9][a-z0-9._-]{0,63}$', description: 'Queued runs only' })),
     ),

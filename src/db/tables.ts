@@ -1,3 +1,5 @@
+import { type ApprovalTables, approvalTableNames } from './approval-tables.ts';
+
 /**
  * Rows as they are stored, the same on every database: ids are text, times epoch milliseconds,
  * booleans 0 or 1, money integer micro-units, JSON text that the stores decode.
@@ -337,7 +339,7 @@ export interface SchemaMigrationRow {
   applied_at: number;
 }
 
-export interface Tables {
+export interface Tables extends ApprovalTables {
   agents: AgentRow;
   agent_versions: AgentVersionRow;
   agent_files: AgentFileRow;
@@ -394,5 +396,6 @@ export const tableNames = [
   'skills',
   'attachments',
   'skill_script_grants',
+  ...approvalTableNames,
   'schema_migrations',
 ] as const satisfies readonly (keyof Tables)[];

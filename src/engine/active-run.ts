@@ -3,6 +3,7 @@ import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
 import type { CompiledAgent } from './compiled-agent.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
+import type { Pause } from './pause.ts';
 import { addCosts, type CostMicros } from './pricing.ts';
 import { type AttachmentReference, type LoadedAttachments, noAttachments } from './run-attachments.ts';
 import type { RunFailure, StoredRunError } from './run-failure.ts';
@@ -37,6 +38,8 @@ export interface RunPlan {
   readonly ownerId: string | null;
   readonly labels: Readonly<Record<string, string>> | null;
   readonly jobId: string | null;
+  /** Lane of the job; left out without one. */
+  readonly lane?: string;
   readonly attempt: number;
   readonly createdAt: number;
   /** 0 for a new run; after `run.queued` the row and its log exist already. */
@@ -63,7 +66,9 @@ export type FinishReason = 'Stop' | 'Length' | 'ToolCalls' | 'ContentFilter' | '
 /** How a run ended, as its caller gets it. */
 export interface RunOutcome {
   /** Queued: the attempt failed and another one follows. */
-  readonly status: 'Completed' | 'Failed' | 'Canceled' | 'Queued';
+  readonly status: 'Completed' | 'Failed' | 'Canceled' | 'Queued' | 'AwaitingApproval' | 'AwaitingInput';
+  /** What a paused run waits for; null otherwise. */
+  readonly pause: Pause | null;
   readonly output: string | null;
   readonly finishReason: FinishReason | null;
   readonly usage: ModelUsage | null;

@@ -6,6 +6,7 @@ import type { EnginePorts } from './engine-ports.ts';
 import { isoTime } from './event-pack.ts';
 import { createLoopControl } from './loop/loop-control.ts';
 import { type ModelTurn, modelTurn } from './model-turn.ts';
+import { type Pause, pauseOf, type WaitingCall } from './pause.ts';
 import { RunFailure } from './run-failure.ts';
 import { acceptedAnswer } from './structured-response.ts';
 import { type ErrorStreak, toolTurn } from './tool-turn.ts';
@@ -52,9 +53,22 @@ const keepMessage = (run: ActiveRun, calls: readonly OpenCall[]): void => {
   run.log.write([run.steps.message(message, calls, run.usage, run.cost)]).catch(() => undefined);
 };
 
-const toolMessage = (run: ActiveRun, ports: EnginePorts, contents: readonly ContentPart[]): ChatMessage => ({
+const requestPart = ({ requestId, call, arguments: args }: WaitingCall): ContentPart => ({
+  type: 'ApprovalRequest',
+  requestId,
+  toolCallId: call.toolCallId,
+  toolName: call.toolName,
+  arguments: args,
+});
+
+const madeMessage = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  role: 'Tool' | 'Assistant',
+  contents: readonly ContentPart[],
+): ChatMessage => ({
   messageId: ports.newId(),
-  role: 'Tool',
+  role,
   runId: run.id,
   createdAt: isoTime(ports.now()),
   interrupted: false,
@@ -117,40 +131,65 @@ const finalAnswer = (run: ActiveRun, ports: EnginePorts, turns: ModelTurns, answ
     return { output: text, finishReason: finish.finishReason };
   });
 
+/** Answers the calls of a model turn; what has to wait is the run's pause. */
+const answerCalls = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  children: ChildCaller,
+  streak: ErrorStreak,
+  calls: readonly OpenCall[],
+): Promise<Pause | null> => {
+  const { parts, waiting } = await toolTurn(run, ports, calls, children, streak);
+  if (parts.length > 0) run.messages.push(madeMessage(run, ports, 'Tool', parts));
+  // A tool that swallowed its abort signal must not lead to another model call.
+  run.signal.throwIfAborted();
+  const pause = pauseOf(waiting);
+  if (pause?.status === 'AwaitingApproval')
+    run.messages.push(madeMessage(run, ports, 'Assistant', pause.calls.map(requestPart)));
+  return pause;
+};
+
+/** What comes before the first model call: the answers to calls that were open, then the user's next message. */
+const openTurn = async (
+  run: ActiveRun,
+  next: ChatMessage | null,
+  answer: (calls: readonly OpenCall[]) => Promise<Pause | null>,
+): Promise<Pause | null> => {
+  const open = run.plan.resume?.calls ?? [];
+  const early = open.length > 0 ? await answer(open) : null;
+  if (next !== null) {
+    run.messages.push(next);
+    keepMessage(run, []);
+  }
+  return early;
+};
+
 /**
  * The loop: model, tools, model, … until an answer without tool calls, or the iteration cap; where the agent has loop
  * criteria, again until they are met. A resumed turn first answers the calls that were open; `next`, the user's next
- * message, follows them.
+ * message, follows them. A pause ends it early.
  */
 export const agentLoop = async (
   run: ActiveRun,
   ports: EnginePorts,
   children: ChildCaller,
   next: ChatMessage | null,
-): Promise<LoopResult> => {
-  const { agent, resume } = run.plan;
+): Promise<LoopResult | Pause> => {
+  const { agent } = run.plan;
   const turns = await openTurns(run, ports);
   const loop = agent.loop === null ? null : createLoopControl(run, ports, agent.loop);
   const streak: ErrorStreak = { count: 0 };
-  const answer = async (calls: readonly OpenCall[]): Promise<void> => {
-    const parts = await toolTurn(run, ports, calls, children, streak);
-    run.messages.push(toolMessage(run, ports, parts));
-    // A tool that swallowed its abort signal must not lead to another model call.
-    run.signal.throwIfAborted();
-  };
-  const open = resume?.calls ?? [];
-  if (open.length > 0) await answer(open);
-  if (next !== null) {
-    run.messages.push(next);
-    keepMessage(run, []);
-  }
+  const answer = (calls: readonly OpenCall[]) => answerCalls(run, ports, children, streak, calls);
+  const early = await openTurn(run, next, answer);
+  if (early !== null) return early;
   for (let round = run.modelCalls; ; round += 1) {
     const withTools = round < (agent.maxIterations ?? ports.settings.maxIterations);
     const turn = await turns.call(withTools);
     if (turn.toolCalls.length > 0) {
       const calls = openCalls(run, turn.toolCalls);
       keepMessage(run, calls);
-      await answer(calls);
+      const pause = await answer(calls);
+      if (pause !== null) return pause;
       continue;
     }
     // A run at its cap of rounds has no more to give, whatever its criteria say.

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Json } from '../contract/schema.ts';
 import type { ModelJson, ModelPrompt } from '../providers/models/model-provider.ts';
 import { type AttachmentReference, type LoadedAttachments, noAttachments } from './run-attachments.ts';
 
@@ -35,6 +36,20 @@ export type ContentPart =
       readonly toolName: string;
       readonly result: string | null;
       readonly errorMessage: string | null;
+    }
+  | {
+      /** A call that waits for a person; the model never sees it. */
+      readonly type: 'ApprovalRequest';
+      readonly requestId: string;
+      readonly toolCallId: string;
+      readonly toolName: string;
+      readonly arguments: Json;
+    }
+  | {
+      readonly type: 'ApprovalResponse';
+      readonly requestId: string;
+      readonly approved: boolean;
+      readonly reason: string | null;
     };
 
 type PromptMessage = ModelPrompt[number];
@@ -97,6 +112,8 @@ export const messageTexts = ({ contents }: ChatMessage): string[] =>
     if (part.type === 'Document') return documentText(part.name, part.text);
     if (part.type === 'ToolCall') return `${part.toolName} ${JSON.stringify(part.arguments)}`;
     if (part.type === 'ToolResult') return part.result ?? part.errorMessage ?? '';
+    // Requests and decisions are no part of a prompt.
+    if (part.type === 'ApprovalRequest' || part.type === 'ApprovalResponse') return '';
     return part.text;
   });
 
@@ -131,7 +148,10 @@ const toPromptMessage = (message: ChatMessage, loaded: LoadedAttachments): Promp
       role: 'system',
       content: message.contents.map((part) => (part.type === 'Text' ? part.text : '')).join('\n\n'),
     };
-  if (message.role === 'User') return { role: 'user', content: userParts(message.contents, loaded) };
+  if (message.role === 'User') {
+    const content = userParts(message.contents, loaded);
+    return content.length === 0 ? null : { role: 'user', content };
+  }
   if (message.role === 'Tool') return { role: 'tool', content: toolParts(message.contents) };
   const content = assistantParts(message.contents);
   return content.length === 0 ? null : { role: 'assistant', content };
@@ -140,45 +160,41 @@ const toPromptMessage = (message: ChatMessage, loaded: LoadedAttachments): Promp
 const callsOf = (message: ChatMessage) =>
   message.role === 'Assistant' ? message.contents.filter((part) => part.type === 'ToolCall') : [];
 
-const resultsOf = (message: ChatMessage | undefined) =>
-  new Map(
-    message?.role === 'Tool'
-      ? message.contents.flatMap((part) => (part.type === 'ToolResult' ? [[part.toolCallId, part] as const] : []))
-      : [],
-  );
-
-const hasOpenCalls = (message: ChatMessage, next: ChatMessage | undefined): boolean => {
-  const results = resultsOf(next);
-  return callsOf(message).some((call) => !results.has(call.toolCallId));
-};
+/** What the model reads of a call that nobody answered. */
+const unanswered = (asked: ReadonlySet<string>, call: { toolCallId: string; toolName: string }): ContentPart => ({
+  type: 'ToolResult',
+  toolCallId: call.toolCallId,
+  toolName: call.toolName,
+  result: null,
+  errorMessage: asked.has(call.toolCallId) ? 'The call was not approved.' : 'The call was not executed.',
+});
 
 /**
- * Calls that a cancel left without a result are answered as not executed: providers refuse a history with open calls.
- * Some match results to calls by their place, so all results of a turn stand together in the order of its calls.
+ * Calls left without a result, by a cancel or by a request that nobody answered, are answered as not executed or not
+ * approved: providers refuse a history with open calls. Some match results to calls by their place, so all results of a
+ * model turn stand together, in the order of its calls, right after them; a later run may have brought some of them.
  */
 const answerOpenCalls = (messages: readonly ChatMessage[]): ChatMessage[] => {
-  const answered: ChatMessage[] = [];
-  messages.forEach((message, index) => {
-    const previous = messages[index - 1];
-    // Written already, with what was missing.
-    if (message.role === 'Tool' && previous !== undefined && hasOpenCalls(previous, message)) return;
-    answered.push(message);
-    const next = messages[index + 1];
-    if (!hasOpenCalls(message, next)) return;
-    const results = resultsOf(next);
-    const contents = callsOf(message).map(
-      (call): ContentPart =>
-        results.get(call.toolCallId) ?? {
-          type: 'ToolResult',
-          toolCallId: call.toolCallId,
-          toolName: call.toolName,
-          result: null,
-          errorMessage: 'The call was not executed.',
-        },
-    );
-    answered.push({ ...message, messageId: `${message.messageId}-results`, role: 'Tool', contents });
+  const asking = messages.flatMap((message, index) => (callsOf(message).length > 0 ? [index] : []));
+  const endOf = new Map(asking.map((index, nth) => [index, asking[nth + 1] ?? messages.length]));
+  return messages.flatMap((message, index) => {
+    // Written with the calls that it answers.
+    if (message.role === 'Tool') return [];
+    const end = endOf.get(index);
+    if (end === undefined) return [message];
+    const calls = callsOf(message);
+    const after = messages.slice(index + 1, end);
+    const parts = after.flatMap(({ contents }) => contents);
+    const results = new Map(parts.flatMap((part) => (part.type === 'ToolResult' ? [[part.toolCallId, part]] : [])));
+    const asked = new Set(parts.flatMap((part) => (part.type === 'ApprovalRequest' ? [part.toolCallId] : [])));
+    const stored = after.find(({ role }) => role === 'Tool');
+    const answers: ChatMessage = {
+      ...(stored ?? { ...message, messageId: `${message.messageId}-results` }),
+      role: 'Tool',
+      contents: calls.map((call) => results.get(call.toolCallId) ?? unanswered(asked, call)),
+    };
+    return [message, answers];
   });
-  return answered;
 };
 
 /** The conversation as the model interface takes it, with what its attachments hold. */

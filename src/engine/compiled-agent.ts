@@ -14,6 +14,8 @@ export interface CompiledAgent {
   readonly tools: ReadonlyMap<string, CompiledTool>;
   /** The same tools as they are declared to the model, in the definition's order. */
   readonly modelTools: readonly ModelTool[];
+  /** True: every call of a tool needs an approval, whatever the tool says. */
+  readonly asksForEveryTool: boolean;
   readonly subAgents: { readonly childDeadlineMs: number | null; readonly waitTimeoutMs: number | null };
   /** Values for this run's placeholders; throws `parameter-invalid` with a finding per parameter. */
   resolveParameters(given: Readonly<Record<string, string>> | null): Readonly<Record<string, string>>;
@@ -45,6 +47,8 @@ export interface AgentSource {
    * The agent that is current now. Throws AcpError `agent-not-found`, or CompileError when it exists and does not compile.
    */
   compile(tenantId: string, name: string): Promise<CompiledAgent>;
+  /** The agent as it was in a version, for a run that goes on; throws as `compile` does. An agent of code has one. */
+  compileVersion(tenantId: string, name: string, version: number): Promise<CompiledAgent>;
 }
 
 /** A definition that exists and does not compile; recorded as a failed run of class CompilationFailed. */

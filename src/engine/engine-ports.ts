@@ -2,8 +2,10 @@ import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
 import type { RunPlan } from './active-run.ts';
 import type { AgentMemory } from './agent-memory.ts';
+import type { ApprovalGate } from './approval-gate.ts';
 import type { AgentSource } from './compiled-agent.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from './host-extensions.ts';
+import type { PauseJournal } from './pause-journal.ts';
 import type { PayloadSettings } from './payload.ts';
 import type { PriceList } from './pricing.ts';
 import type { ResponseCache } from './response-cache.ts';
@@ -68,6 +70,8 @@ export interface EnginePorts {
   readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
   /** Of modules, by kind. */
   readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
+  readonly approvals: ApprovalGate;
+  readonly pauses: PauseJournal;
   readonly settings: EngineSettings;
   readonly unfinished: UnfinishedRuns;
   readonly log: EngineLog;

@@ -7,6 +7,7 @@ import { attachmentsIn, type ChatMessage } from './chat-message.ts';
 import { createChildCaller } from './child-runs.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { isoTime } from './event-pack.ts';
+import { type Pause, waitingApprovals, waitingClientCalls } from './pause.ts';
 import { publicCost } from './pricing.ts';
 import { RunFailure, storedError, toRunFailure } from './run-failure.ts';
 import type { OpenedRun } from './run-journal.ts';
@@ -89,6 +90,7 @@ const appendStart = (run: ActiveRun): void => {
 
 type Ending =
   | { readonly status: 'Completed'; readonly result: LoopResult }
+  | { readonly status: 'AwaitingApproval' | 'AwaitingInput'; readonly pause: Pause }
   | { readonly status: 'Failed'; readonly failure: RunFailure }
   | {
       readonly status: 'Canceled';
@@ -109,6 +111,13 @@ const endingOf = (run: ActiveRun, error: unknown): Ending => {
   const reason = run.stopReason;
   if (reason?.kind === 'cancel') return canceledEnding(reason);
   return { status: 'Failed', failure: reason?.kind === 'fail' ? reason.failure : toRunFailure(error) };
+};
+
+/** One event for each call that waits. */
+const announceWaiting = (run: ActiveRun, ports: EnginePorts, pause: Pause): void => {
+  for (const call of waitingApprovals(pause, ports.settings.recording, true))
+    run.log.append('approval.requested', call);
+  for (const call of waitingClientCalls(pause)) run.log.append('client-tool.requested', call);
 };
 
 /** What the session keeps of a canceled turn: the partial answer, marked. */
@@ -135,6 +144,8 @@ const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending) =
   const { session } = run;
   if (session === null) return [];
   if (ending.status === 'Completed') return session.save(run.messages, ports.now());
+  if ('pause' in ending)
+    return [...session.save(run.messages, ports.now()), ...ports.pauses.opened(run, ending.pause, ports.now())];
   if (ending.status === 'Canceled' && ending.cause !== 'RolledBack')
     return session.save(interruptedMessages(run, ports), ports.now());
   return session.release();
@@ -164,6 +175,15 @@ const terminalEvent = (
         durationMs,
       },
     ];
+  if ('pause' in ending) {
+    const sessionId = run.session?.sessionId ?? null;
+    return ending.status === 'AwaitingApproval'
+      ? [
+          'run.awaiting-approval',
+          { sessionId, approvals: waitingApprovals(ending.pause, ports.settings.recording, true), usage, cost },
+        ]
+      : ['run.awaiting-input', { sessionId, clientToolCalls: waitingClientCalls(ending.pause), usage, cost }];
+  }
   if (ending.status === 'Canceled')
     return ['run.canceled', { cause: ending.cause, canceledBy: ending.by, usage, cost, durationMs }];
   return ['run.failed', { error: storedError(ending.failure), usage, cost, durationMs }];
@@ -181,7 +201,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   const durationMs = now - run.startedAt;
   const usage = reportedUsage(run.usage);
   const [type, members] = terminalEvent(run, ports, ending, durationMs);
-  const failure = ending.status === 'Completed' ? null : ending.failure;
+  const failure = 'failure' in ending ? ending.failure : null;
   if (ending.status === 'Failed') logFailure(run, ports, ending.failure);
   const error = failure === null ? null : storedError(failure);
   const continued =
@@ -221,6 +241,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   }
   return {
     status: ending.status,
+    pause: 'pause' in ending ? ending.pause : null,
     output: ending.status === 'Completed' ? ending.result.output : null,
     finishReason: ending.status === 'Completed' ? ending.result.finishReason : null,
     usage,
@@ -288,7 +309,9 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     run.signal.throwIfAborted();
     await loadAttachments(run, ports);
     const result = await agentLoop(run, ports, children, resume === null ? null : message);
-    return await closeRun(run, ports, { status: 'Completed', result });
+    if (!('status' in result)) return await closeRun(run, ports, { status: 'Completed', result });
+    announceWaiting(run, ports, result);
+    return await closeRun(run, ports, { status: result.status, pause: result });
   } catch (error) {
     if (run.stopReason?.kind === 'lost') return abandonRun(run, ports);
     const ending = endingOf(run, error);

@@ -45,7 +45,7 @@ export interface OpenedRun {
 export interface ClosedRun {
   readonly id: string;
   readonly tenantId: string;
-  readonly status: 'Completed' | 'Failed' | 'Canceled';
+  readonly status: 'Completed' | 'Failed' | 'Canceled' | 'AwaitingApproval' | 'AwaitingInput';
   readonly completedAt: number;
   readonly agentVersion: number | null;
   readonly modelProvider: string | null;

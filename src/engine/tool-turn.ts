@@ -3,14 +3,17 @@ import type { ActiveRun } from './active-run.ts';
 import { agentTool, type ChildCaller } from './agent-tool.ts';
 import type { ContentPart } from './chat-message.ts';
 import type { EnginePorts } from './engine-ports.ts';
+import type { WaitingCall } from './pause.ts';
 import { eventPayload, recordedPayload } from './payload.ts';
 import { RunFailure } from './run-failure.ts';
 import type { ToolCallEntry, ToolCallSettlement } from './run-journal.ts';
+import { holdCall } from './tool-hold.ts';
 import { parseArguments } from './tools/arguments.ts';
 import { executeTool } from './tools/execute.ts';
 import type { RegisteredTool } from './tools/registry.ts';
 import { isToolFailure, type ToolOutcome } from './tools/tool-call.ts';
-import { normalizedArguments, type OpenCall, type ToolResultPart } from './turn-resume.ts';
+import { canonicalText, truncateOutput } from './tools/tool-output.ts';
+import { type ClientResult, normalizedArguments, type OpenCall, type ToolResultPart } from './turn-resume.ts';
 
 /** Failed calls in a row; kept over the turns of a run. */
 export interface ErrorStreak {
@@ -44,7 +47,7 @@ const settlementOf = (run: ActiveRun, ports: EnginePorts, outcome: ToolOutcome):
     succeeded,
     authorizationDenied: outcome.status === 'denied',
     timedOut: outcome.status === 'timed_out',
-    durationMs: Math.round(outcome.durationMs),
+    durationMs: outcome.durationMs === null ? null : Math.round(outcome.durationMs),
     usage: outcome.usage,
     settledAt: ports.now(),
     order,
@@ -53,7 +56,7 @@ const settlementOf = (run: ActiveRun, ports: EnginePorts, outcome: ToolOutcome):
 
 const announceSettled = (run: ActiveRun, ports: EnginePorts, call: ModelToolCall, outcome: ToolOutcome): void => {
   const { toolCallId, toolName } = call;
-  const durationMs = Math.round(outcome.durationMs);
+  const durationMs = outcome.durationMs === null ? null : Math.round(outcome.durationMs);
   if (outcome.truncation !== null)
     run.log.append('tool.output-truncated', {
       toolCallId,
@@ -114,33 +117,53 @@ const announceReplayed = (
   });
 };
 
-/** One call with its ledger entry before it and its record after it; the part that goes back to the model. */
-const runCall = async (
+const entryOf = (
   run: ActiveRun,
   ports: EnginePorts,
-  call: ModelToolCall,
-  children: ChildCaller,
-  key: string,
-): Promise<{ outcome: ToolOutcome; part: ContentPart }> => {
+  { call, idempotencyKey }: OpenCall,
+  tool: RegisteredTool | undefined,
+  argumentsText: string,
+): ToolCallEntry => {
+  const args = recordedPayload(argumentsText, ports.settings.recording);
+  return {
+    id: ports.newId(),
+    tenantId: run.plan.tenantId,
+    runId: run.id,
+    toolCallId: call.toolCallId,
+    toolName: call.toolName,
+    source: sourceOf(tool, argumentsText),
+    effect: tool?.descriptor.effect ?? 'Read',
+    idempotencyKey,
+    arguments: args.text,
+    argumentsTruncated: args.truncated,
+    createdAt: ports.now(),
+  };
+};
+
+const resultPart = (call: ModelToolCall, outcome: ToolOutcome): ToolResultPart => {
+  const succeeded = outcome.status === 'succeeded';
+  return {
+    type: 'ToolResult',
+    toolCallId: call.toolCallId,
+    toolName: call.toolName,
+    result: succeeded ? outcome.text : null,
+    errorMessage: succeeded ? null : outcome.text,
+  };
+};
+
+interface Called {
+  readonly outcome: ToolOutcome;
+  /** Set when the call waits: nothing of it has happened. */
+  readonly waiting: WaitingCall | null;
+}
+
+/** One call with its ledger entry before it and its record after it. */
+const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, children: ChildCaller): Promise<Called> => {
   const { plan } = run;
   const { journal, settings } = ports;
+  const { call } = open;
   const tool = resolveTool(run, call, children);
-  const entryFor = (argumentsText: string): ToolCallEntry => {
-    const args = recordedPayload(argumentsText, settings.recording);
-    return {
-      id: ports.newId(),
-      tenantId: plan.tenantId,
-      runId: run.id,
-      toolCallId: call.toolCallId,
-      toolName: call.toolName,
-      source: sourceOf(tool, argumentsText),
-      effect: tool?.descriptor.effect ?? 'Read',
-      idempotencyKey: key,
-      arguments: args.text,
-      argumentsTruncated: args.truncated,
-      createdAt: ports.now(),
-    };
-  };
+  let waiting: WaitingCall | null = null;
   let entry: ToolCallEntry | null = null;
   const startedAt = ports.now();
   const replayed = plan.replay?.tools?.answer(call.toolName, call.input) ?? null;
@@ -163,12 +186,19 @@ const runCall = async (
         },
         principal: plan.principal,
         signal: run.signal,
-        idempotencyKey: key,
+        idempotencyKey: open.idempotencyKey,
         requestId: plan.requestId,
       },
       {
+        async hold(args) {
+          if (tool === undefined) return null;
+          const held = await holdCall(run, ports, open, tool, args);
+          if (held === null || 'refused' in held) return held;
+          waiting = held;
+          return 'waiting';
+        },
         async beforeBody(_args, canonicalArguments) {
-          const pending = entryFor(canonicalArguments);
+          const pending = entryOf(run, ports, open, tool, canonicalArguments);
           entry = pending;
           const payload = recordedPayload(canonicalArguments, settings.recording);
           run.log.append('tool.invoking', {
@@ -211,27 +241,49 @@ const runCall = async (
         errorClass: error.name,
       };
     }));
-  const succeeded = outcome.status === 'succeeded';
-  const part: ToolResultPart = {
-    type: 'ToolResult',
-    toolCallId: call.toolCallId,
-    toolName: call.toolName,
-    result: succeeded ? outcome.text : null,
-    errorMessage: succeeded ? null : outcome.text,
-  };
+  if (outcome.status === 'waiting') return { outcome, waiting };
   // The process gave the call up, not the run: what became of it outside is unknown, and whoever goes on decides.
   if (outcome.status === 'canceled' && run.steps !== null && run.stopReason?.kind !== 'cancel')
-    return { outcome, part };
+    return { outcome, waiting: null };
   announceSettled(run, ports, call, outcome);
   const settlement = settlementOf(run, ports, outcome);
   const statements =
     entry === null
-      ? journal.toolRefused(entryFor(outcome.arguments), settlement)
+      ? journal.toolRefused(entryOf(run, ports, open, tool, outcome.arguments), settlement)
       : journal.toolSettled(entry, settlement);
-  const step = run.steps === null ? [] : [run.steps.result(key, part)];
+  const step = run.steps === null ? [] : [run.steps.result(open.idempotencyKey, resultPart(call, outcome))];
   // Not awaited: it is committed with the frames above, before any of them is delivered.
   run.log.write([...statements, ...step]).catch((error: unknown) => writeFailed(run, ports, error));
-  return { outcome, part };
+  return { outcome, waiting: null };
+};
+
+/** What the caller's own program answered: cut and recorded like the result of a body, without a duration. */
+const clientCall = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  open: OpenCall,
+  { result, errorMessage }: ClientResult,
+): Called => {
+  const { call } = open;
+  const compiled = run.plan.agent.tools.get(call.toolName);
+  const tool = compiled?.kind === 'tool' ? compiled.tool : undefined;
+  const limit = tool?.descriptor.maxOutputBytes ?? ports.tools.defaultMaxOutputBytes;
+  const outcome: ToolOutcome = {
+    ...(errorMessage === null
+      ? { status: 'succeeded', error: null, ...truncateOutput(canonicalText(result), limit) }
+      : { status: 'failed', error: errorMessage, text: errorMessage, truncation: null }),
+    arguments: normalizedArguments(call.input),
+    durationMs: null,
+    usage: null,
+    errorClass: errorMessage === null ? null : 'ToolError',
+  };
+  announceSettled(run, ports, call, outcome);
+  const entry = entryOf(run, ports, open, tool, outcome.arguments);
+  const step = run.steps === null ? [] : [run.steps.result(open.idempotencyKey, resultPart(call, outcome))];
+  run.log
+    .write([...ports.journal.toolRefused(entry, settlementOf(run, ports, outcome)), ...step])
+    .catch((error: unknown) => writeFailed(run, ports, error));
+  return { outcome, waiting: null };
 };
 
 const countStreak = (streak: ErrorStreak, outcome: ToolOutcome, call: ModelToolCall, ports: EnginePorts): void => {
@@ -252,31 +304,54 @@ const countStreak = (streak: ErrorStreak, outcome: ToolOutcome, call: ModelToolC
   );
 };
 
-/** The calls of one model turn, one after another or side by side; results come back in the model's order. */
+export interface ToolTurn {
+  /** In the model's order. */
+  readonly parts: readonly ContentPart[];
+  readonly waiting: readonly WaitingCall[];
+}
+
+/**
+ * The calls of one model turn, one after another or side by side. A call that waits stops none of the others: they run
+ * before the run closes.
+ */
 export const toolTurn = async (
   run: ActiveRun,
   ports: EnginePorts,
   calls: readonly OpenCall[],
   children: ChildCaller,
   streak: ErrorStreak,
-): Promise<readonly ContentPart[]> => {
-  const runOne = async ({ call, idempotencyKey, answer }: OpenCall): Promise<ContentPart> => {
-    if (answer !== 'execute') return answer;
-    const { outcome, part } = await runCall(run, ports, call, children, idempotencyKey);
-    countStreak(streak, outcome, call, ports);
-    return part;
+): Promise<ToolTurn> => {
+  const waiting: WaitingCall[] = [];
+  const runOne = async (open: OpenCall): Promise<ContentPart | null> => {
+    const { call, answer } = open;
+    if (typeof answer !== 'string' && answer.type === 'ToolResult') return answer;
+    const called =
+      typeof answer === 'string' ? await runCall(run, ports, open, children) : clientCall(run, ports, open, answer);
+    if (called.waiting !== null) {
+      waiting.push(called.waiting);
+      return null;
+    }
+    countStreak(streak, called.outcome, call, ports);
+    return resultPart(call, called.outcome);
   };
+  const turn = (parts: readonly (ContentPart | null)[]): ToolTurn => ({
+    parts: parts.filter((part) => part !== null),
+    // Side by side they come as their checks end; they are told in the model's order.
+    waiting: calls.flatMap(({ call }) => waiting.filter((held) => held.call === call)),
+  });
   if (run.plan.agent.model.allowConcurrentToolCalls) {
     const settled = await Promise.allSettled(calls.map(runOne));
-    return settled.map((result) => {
-      if (result.status === 'rejected') throw result.reason;
-      return result.value;
-    });
+    return turn(
+      settled.map((result) => {
+        if (result.status === 'rejected') throw result.reason;
+        return result.value;
+      }),
+    );
   }
-  const parts: ContentPart[] = [];
+  const parts: (ContentPart | null)[] = [];
   for (const open of calls) {
-    if (run.signal.aborted && open.answer === 'execute') continue;
+    if (run.signal.aborted && typeof open.answer === 'string') continue;
     parts.push(await runOne(open));
   }
-  return parts;
+  return turn(parts);
 };

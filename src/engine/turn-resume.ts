@@ -7,13 +7,23 @@ import type { CostMicros } from './pricing.ts';
 
 export type ToolResultPart = Extract<ContentPart, { type: 'ToolResult' }>;
 
+/** Exactly one of the two is given. */
+export interface ClientResult {
+  readonly type: 'ClientResult';
+  readonly result: string | null;
+  readonly errorMessage: string | null;
+}
+
 /** A tool call that the model has made and that its next turn needs an answer to. */
 export interface OpenCall {
   readonly call: ModelToolCall;
   /** Equal for every execution of the call, in whichever run or attempt. */
   readonly idempotencyKey: string;
-  /** `execute`: the call is made now. A part: the answer is known, nothing is called, logged or recorded. */
-  readonly answer: 'execute' | ToolResultPart;
+  /**
+   * `execute`: the call is made now. `approved`: the same, and nobody is asked again. ClientResult: what the caller's
+   * own program answered. Another part: the answer is known, nothing is called, logged or recorded.
+   */
+  readonly answer: 'execute' | 'approved' | ClientResult | ToolResultPart;
 }
 
 /** A turn that goes on where another run, or an earlier attempt of this one, stopped. */

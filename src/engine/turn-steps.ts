@@ -65,7 +65,9 @@ export const createTurnSteps = (first: number, write: (sequence: number, content
 const answersOf = (messages: readonly ChatMessage[], calls: readonly OpenCall[]): ChatMessage[] => {
   const asking = messages.at(-1);
   if (calls.length === 0 || asking === undefined) return [];
-  const contents = calls.flatMap(({ answer }): ContentPart[] => (answer === 'execute' ? [] : [answer]));
+  const contents = calls.flatMap(({ answer }): ContentPart[] =>
+    typeof answer !== 'string' && answer.type === 'ToolResult' ? [answer] : [],
+  );
   return [{ ...asking, messageId: `${asking.messageId}-results`, role: 'Tool', contents }];
 };
 

@@ -58,6 +58,7 @@ const unfinishedOutcome = (
   now: number,
 ): RunOutcome => ({
   status,
+  pause: null,
   output: null,
   finishReason: null,
   usage: reportedUsage(run.usage),

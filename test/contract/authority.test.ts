@@ -31,6 +31,8 @@ const bodies: Readonly<Record<string, unknown>> = {
   'replays.create': {},
   'sessions.branch': {},
   'skills.save': { name: 'nobody', description: 'Does nothing.', instructions: 'Do nothing.' },
+  'approvals.decide': { approved: true },
+  'approvalRules.create': { toolName: 'pay' },
   'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },
 };
 

@@ -70,6 +70,7 @@ const openEngine = async (t: TestContext) => {
     },
     tools: new Map(tools.map((tool) => [tool.definition.name, { kind: 'tool', tool }])),
     modelTools: [],
+    asksForEveryTool: false,
     subAgents: { childDeadlineMs: null, waitTimeoutMs: null },
     compaction: null,
     loop: null,
@@ -80,7 +81,12 @@ const openEngine = async (t: TestContext) => {
     instructions: () => null,
   };
   const engine = createRunEngine({
-    agents: { compile: async () => agent },
+    agents: { compile: async () => agent, compileVersion: async () => agent },
+    approvals: {
+      decide: async () => ({ kind: 'run', by: null, ruleId: null }),
+      present: async () => null,
+    },
+    pauses: { opened: () => [] },
     journal: createRunJournal(storage.db, null),
     prices: createPriceList(null, {}),
     responses: { find: async () => null, keep: () => undefined },

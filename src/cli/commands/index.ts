@@ -1,6 +1,7 @@
 import { type CommandHost, commandGroup } from '../command-host.ts';
 import { groupDescriptions } from '../groups.ts';
 import { registerAgents } from './agents.command.ts';
+import { registerApprovals } from './approvals.command.ts';
 import { registerAttachments } from './attachments.command.ts';
 import { registerCompletion } from './completion.command.ts';
 import { registerConfig } from './config.command.ts';
@@ -42,6 +43,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerAttachments(commandGroup(program, 'attachments', groupDescriptions['attachments'] ?? ''), host);
   registerSkills(commandGroup(program, 'skills', groupDescriptions['skills'] ?? ''), host);
   registerGrantsAdd(commandGroup(program, 'grants', groupDescriptions['grants'] ?? ''), host);
+  registerApprovals(commandGroup(program, 'approvals', groupDescriptions['approvals'] ?? ''), host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
   program.commandsGroup(OPERATE_HEADING);
   registerDoctor(host);

@@ -52,22 +52,15 @@ const checkName: Check = (value) => {
   return null;
 };
 
-const refused =
-  (feature: string): Check =>
-  (value) => {
-    if (value === undefined || value === false) return null;
-    return value === true ? `must be false: ${feature} not available in this version` : 'must be true or false';
-  };
-
 /** Every member of a definition. `inputSchema` has its own check. */
 const members: Readonly<Record<string, Check>> = {
   name: checkName,
   description: (value) => (isText(value) ? null : 'must be text that is not empty'),
   inputSchema: () => null,
   effect: expect((value) => toolEffects.some((effect) => effect === value), `must be one of ${toolEffects.join(', ')}`),
-  requiresApproval: refused('approvals are'),
+  requiresApproval: expect(isBoolean, 'must be true or false'),
   requiredPermission: expect((value) => value === null || isText(value), 'must be the name of a permission, or null'),
-  runsOnClient: refused('client-side tools are'),
+  runsOnClient: expect(isBoolean, 'must be true or false'),
   timeoutMs: expect(isWithin(1, MAX_TOOL_TIMEOUT_MS), `must be a whole number from 1 to ${MAX_TOOL_TIMEOUT_MS}`),
   maxOutputBytes: expect(
     isWithin(MIN_OUTPUT_BYTES, Number.MAX_SAFE_INTEGER),
@@ -75,7 +68,13 @@ const members: Readonly<Record<string, Check>> = {
   ),
   safeToRepeat: expect(isBoolean, 'must be true or false'),
   validate: expect(isFunction, 'must be a function'),
-  execute: (value) => (isFunction(value) ? null : 'must be a function'),
+  execute: () => null,
+};
+
+/** A client-side tool is a declaration; every other one has a body. */
+const bodyProblem = ({ runsOnClient, execute }: Readonly<Record<string, unknown>>): string | null => {
+  if (runsOnClient === true) return execute === undefined ? null : 'must be left out: the tool runs on the client';
+  return isFunction(execute) ? null : 'must be a function';
 };
 
 const schemaProblems = (schema: unknown): FieldProblem[] => {
@@ -93,6 +92,7 @@ export const definitionProblems = (definition: unknown): FieldProblem[] => {
   if (typeof definition !== 'object' || definition === null || Array.isArray(definition))
     return [{ path: [], message: 'must be an object' }];
   const given = definition as Readonly<Record<string, unknown>>;
+  const body = bodyProblem(given);
   const unknown = Object.keys(given).filter((name) => !Object.hasOwn(members, name));
   return [
     ...unknown.map((name) => ({ path: [name], message: 'is not a known member of a tool' })),
@@ -100,6 +100,7 @@ export const definitionProblems = (definition: unknown): FieldProblem[] => {
       const message = check(given[name]);
       return message === null ? [] : [{ path: [name], message }];
     }),
+    ...(body === null ? [] : [{ path: ['execute'], message: body }]),
     ...schemaProblems(given['inputSchema']),
   ];
 };

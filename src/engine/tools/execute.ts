@@ -13,6 +13,8 @@ type End = Pick<ToolOutcome, 'status' | 'text'> & Partial<ToolOutcome>;
 
 const canceled: End = { status: 'canceled', text: 'The call was canceled with its run.' };
 
+const waiting: End = { status: 'waiting', text: 'The call waits.' };
+
 const invalid = (text: string): End => ({ status: 'invalid', text: cutText(text, MAX_TOOL_ERROR_LENGTH) });
 
 /** A class name is foreign text too: only what looks like one is passed on. */
@@ -80,9 +82,9 @@ const bodyEnd = (
 };
 
 /**
- * One call from the model's text to the text that goes back: authorization, validation, timeout, body, canonical text
- * and truncation, in this order. A later step never runs when an earlier one ended the call. Nothing that a tool or a
- * model does rejects it; only a failing `beforeBody` passes through.
+ * One call from the model's text to the text that goes back: authorization, validation, approval, timeout, body,
+ * canonical text and truncation, in this order. A later step never runs when an earlier one ended the call. Nothing
+ * that a tool or a model does rejects it; only a failing `hold` or `beforeBody` passes through.
  */
 export const executeTool = async (
   request: ToolCallRequest,
@@ -123,6 +125,11 @@ export const executeTool = async (
   } catch (error) {
     return done(thrown(error, request, deps));
   }
+
+  const held = await hooks.hold(args, canonical);
+  if (signal.aborted) return done(canceled);
+  if (held === 'waiting') return done(waiting);
+  if (held !== null) return done({ status: 'failed', text: held.refused, errorClass: 'ToolError' });
 
   await hooks.beforeBody(args, canonical);
   startedAt = performance.now();

@@ -63,7 +63,7 @@ export const registeredTool = (
     name: definition.name,
     description: definition.description,
     jsonSchema: definition.inputSchema,
-    kind: options.kind ?? 'Code',
+    kind: options.kind ?? (definition.runsOnClient === true ? 'Client' : 'Code'),
     source: null,
     effect: definition.effect ?? 'Read',
     requiresApproval: definition.requiresApproval ?? false,

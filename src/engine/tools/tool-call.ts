@@ -23,6 +23,11 @@ export interface ToolCallRequest {
 
 /** What the run does around the body. */
 export interface ToolCallHooks {
+  /**
+   * Asked once the arguments are known to fit, before anything runs: null when the call may go on, `waiting` when
+   * somebody else has the next word, or the text with which the call fails.
+   */
+  hold(args: Json, canonicalArguments: string): Promise<'waiting' | { readonly refused: string } | null>;
   /** Awaited before the body runs: the ledger entry. When it rejects the body does not run and the call rejects. */
   beforeBody(args: Json, canonicalArguments: string): Promise<void>;
   /** A custom event, already checked; never called after the call has settled. */
@@ -50,7 +55,7 @@ export interface ToolCallDeps {
   readonly log: ToolLog;
 }
 
-export type ToolCallStatus = 'succeeded' | 'failed' | 'timed_out' | 'denied' | 'invalid' | 'canceled';
+export type ToolCallStatus = 'succeeded' | 'failed' | 'timed_out' | 'denied' | 'invalid' | 'canceled' | 'waiting';
 
 export interface ToolOutcome {
   readonly status: ToolCallStatus;
@@ -60,8 +65,8 @@ export interface ToolOutcome {
   readonly error: string | null;
   /** Canonical JSON of the arguments, or the model's own text when it is no JSON. */
   readonly arguments: string;
-  /** Time of the body; of the checks when it did not run. */
-  readonly durationMs: number;
+  /** Time of the body; of the checks when it did not run; null where a client executed the call. */
+  readonly durationMs: number | null;
   readonly usage: ToolCallUsage | null;
   readonly truncation: Truncation | null;
   /** Class name of a thrown error, for `error.type` of the span; null without one. */

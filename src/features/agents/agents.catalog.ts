@@ -23,6 +23,8 @@ export interface Reached {
 export interface AgentCatalog {
   isCode(name: string): boolean;
   find(tenantId: string, name: string): Promise<KnownAgent | null>;
+  /** A version of a stored agent that still exists. */
+  findVersion(tenantId: string, name: string, version: number): Promise<KnownAgent | null>;
   /** Ordered by name. */
   list(tenantId: string): Promise<readonly KnownAgent[]>;
   /** Follows calls to any depth and shared instructions one hop; the definition itself is not looked up. */
@@ -67,6 +69,10 @@ export const createAgentCatalog = (
     const content = code.get(name);
     if (content !== undefined) return codeAgent(content);
     const stored = await store.find(tenantId, name);
+    return stored === null ? null : storedAgent(stored);
+  },
+  async findVersion(tenantId, name, version) {
+    const stored = await store.findVersion(tenantId, name, version);
     return stored === null ? null : storedAgent(stored);
   },
   async list(tenantId) {

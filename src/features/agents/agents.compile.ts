@@ -84,6 +84,7 @@ const build = (
     model,
     ...compileTools(content, agents, references, references.builtInTools(content, skills)),
     ...compileSettings(content, model, references),
+    asksForEveryTool: content.harness?.disableToolAutoApproval === true,
     subAgents: {
       childDeadlineMs: content.subAgents?.childDeadlineMs ?? limits.childDeadlineMs,
       waitTimeoutMs: content.subAgents?.waitTimeoutMs ?? limits.waitTimeoutMs,

@@ -50,8 +50,10 @@ export const createAgentSource = ({
   codeAgents,
 }: AgentSourceDeps): AgentSource => {
   const cache = new Map<string, CacheEntry>();
-  const compileNow = async (tenantId: string, name: string): Promise<CacheEntry | null> => {
-    const known = await catalog.find(tenantId, name);
+  const compileNow = async (tenantId: string, name: string, version?: number): Promise<CacheEntry | null> => {
+    const known = await (version === undefined
+      ? catalog.find(tenantId, name)
+      : catalog.findVersion(tenantId, name, version));
     if (known === null) return null;
     const reached = await catalog.reach(tenantId, known.content);
     return {
@@ -66,7 +68,15 @@ export const createAgentSource = ({
     isSame(await versions.current(tenantId, entry.names), entry.versions) &&
     (entry.skillNames.length === 0 ||
       isSame(await skills.fingerprints(tenantId, entry.skillNames), entry.fingerprints));
-  return {
+  const source: AgentSource = {
+    async compileVersion(tenantId, name, version) {
+      if (codeAgents.has(name)) return source.compile(tenantId, name);
+      const [current] = await versions.current(tenantId, [name]);
+      if (current === version) return source.compile(tenantId, name);
+      const entry = await compileNow(tenantId, name, version);
+      if (entry === null) throw new AcpError('agent-not-found', `There is no version ${version} of agent "${name}".`);
+      return compiled(name, entry);
+    },
     async compile(tenantId, name) {
       const code = codeAgents.get(name);
       if (code !== undefined) return code;
@@ -83,4 +93,5 @@ export const createAgentSource = ({
       return compiled(name, entry);
     },
   };
+  return source;
 };

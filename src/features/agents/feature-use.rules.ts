@@ -10,11 +10,6 @@ interface LaterFeature {
 /** Fields whose features this version does not have. A definition that uses one is refused, never half obeyed. */
 const laterFeatures: readonly LaterFeature[] = [
   { feature: 'mcp-resources', field: 'mcpResourceUris', isUsed: (content) => content.mcpResourceUris.length > 0 },
-  {
-    feature: 'approvals',
-    field: 'harness.disableToolAutoApproval',
-    isUsed: ({ harness }) => harness?.disableToolAutoApproval === true,
-  },
 ];
 
 export const featureFindings = (content: AgentContent): Finding[] =>

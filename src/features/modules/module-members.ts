@@ -56,8 +56,6 @@ export type ModuleMember = Exclude<keyof HostModule, 'name'>;
  * member from `LoadedModules` takes its line out here; nothing else has to change.
  */
 const laterMembers: Readonly<Partial<Record<ModuleMember, string>>> = {
-  approvalPolicy: 'approvals',
-  approvalPresenters: 'approvals',
   skills: 'skills',
 };
 

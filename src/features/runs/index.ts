@@ -4,15 +4,19 @@ import type { Logger } from '../../core/logger.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AgentMemory } from '../../engine/agent-memory.ts';
+import type { ApprovalGate } from '../../engine/approval-gate.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { EngineSettings } from '../../engine/engine-ports.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/host-extensions.ts';
+import type { PauseJournal } from '../../engine/pause-journal.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
+import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ToolCallDeps } from '../../engine/tools/tool-call.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import type { JobHandler, QueuedJob } from '../../scheduler/job-queue.ts';
+import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
@@ -48,6 +52,9 @@ export interface RunsDeps {
   readonly saveAttachment: ToolCallDeps['saveAttachment'];
   readonly authorizer: ToolAuthorizer | null;
   readonly authorization: RunAuthorization;
+  readonly gate: ApprovalGate;
+  readonly pauseJournal: PauseJournal;
+  readonly pauses: SessionPauses;
   readonly preflight: Preflight | null;
   readonly scoresOf: (tenantId: string, runId: string) => Promise<RunComparisonSide['scores']>;
   readonly memory: AgentMemory;
@@ -70,6 +77,7 @@ export interface RunsFeature {
   readonly access: RunAccess;
   readonly records: RunRecords;
   readonly recalculateCosts: (tenantId: string) => Promise<CostRecalculation>;
+  readonly queue: Pick<RunQueue, 'contextOf' | 'continuation'>;
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
   /** Closes what a dead owner of the store left open; before the first request. */
   recover(): Promise<RecoveryReport>;
@@ -164,12 +172,21 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     memory: deps.memory,
     structuredResponseValidators: deps.structuredResponseValidators,
     loopCriteria: deps.loopCriteria,
+    approvals: deps.gate,
+    pauses: deps.pauseJournal,
     log,
     enqueue: (unit) => storage.enqueue(unit),
     closeLater: (statements) => lateClosings.add(statements),
     now,
     newId,
   });
+  const release = async (session: SessionTurn): Promise<void> => {
+    try {
+      await storage.write(session.release());
+    } finally {
+      session.ended();
+    }
+  };
   const queue = createRunQueue({
     storage,
     journal,
@@ -182,7 +199,9 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     detached,
     turns,
     lost,
+    pauses: deps.pauses,
     preflight: deps.preflight,
+    release,
     settings: {
       enabled: Service.AsyncRun.Enabled && Service.Scheduling.Enabled,
       maxAttempts: Service.AsyncRun.MaxAttempts,
@@ -216,8 +235,11 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     keys,
     prices,
     prefix: Host.Prefix,
+    pauses: deps.pauses,
+    release,
     settings: {
       recordingEnabled,
+      payloads: settings.recording,
       idempotency: { enabled: Service.Idempotency.Enabled, maxKeyLength: Service.Idempotency.MaxKeyLength },
     },
     lifecycle: deps.lifecycle,
@@ -257,6 +279,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       if (row?.status === 'Running' || row?.status === 'Queued') await lost.lose(row);
     },
     started: () => reconciliation?.start(),
+    queue,
     recover() {
       responses.start();
       return recoverRuns({ runs: store, lost, jobs, sessions: deps.sessions.store, keys, now });

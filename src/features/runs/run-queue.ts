@@ -1,22 +1,34 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { CallContext } from '../../core/context.ts';
+import type { ApprovalHandoverRow } from '../../db/approval-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
-import { encodePack } from '../../engine/event-pack.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import { RunFailure, toRunFailure } from '../../engine/run-failure.ts';
-import type { RunJournal } from '../../engine/run-journal.ts';
+import type { RunJournal, SessionTurn } from '../../engine/run-journal.ts';
+import type { TurnResume } from '../../engine/turn-resume.ts';
 import { type JobHandler, type JobResult, LeaseLostError, type QueuedJob } from '../../scheduler/job-queue.ts';
 import { retryDelayMs } from '../../scheduler/retry-delay.ts';
+import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionPlace, SessionTurns } from '../sessions/index.ts';
 import { type PackedPrincipal, packPrincipal, unpackPrincipal } from './packed-principal.ts';
 import type { Preflight } from './preflight.ts';
+import {
+  approvalResumeKey,
+  continuationOf,
+  failedJob,
+  jobResult,
+  type PauseContext,
+  pauseContextOf,
+  type QueuedRunPayload,
+  queuedStatements,
+} from './queued-run.ts';
 import { attachmentsAgain } from './run-attachments-again.ts';
 import { attributionOf } from './run-attribution.ts';
 import { asConflict } from './run-conflict.ts';
@@ -25,20 +37,15 @@ import { agentRunKey, type ContinuationPayload, continuationKey, type LostRuns }
 import { notContinued, resumedAttempt, storedResume, type TurnStore } from './run-turns.store.ts';
 import type { RunStore } from './runs.store.ts';
 
-/** What a queued run keeps of its acceptance: the request and who asked. */
-interface QueuedRunPayload {
-  readonly request: AgentRunRequest;
-  readonly requestId: string;
-  readonly createdAt: number;
-  readonly ownerId: string | null;
-  readonly principal: PackedPrincipal;
-}
-
 export interface RunQueue {
   /** Stores the run as Queued with its job and returns its id. */
   accept(context: CallContext, agentName: string, request: AgentRunRequest, ownerId: string | null): Promise<string>;
   /** Ends the wait of a run that a worker has taken and that was closed before it started. */
   abandon(runId: string): void;
+  /** What a continuation takes over from the run that paused. */
+  contextOf(plan: RunPlan): PauseContext;
+  /** The row, log and job of the run that goes on once every call of another was decided. */
+  continuation(handover: ApprovalHandoverRow, now: number): readonly Statement[];
   readonly handlers: Readonly<Record<string, JobHandler>>;
   /** The writes that put a run of this process back in line; null when it has no attempt left. */
   requeue(plan: RunPlan, failure: RunFailure): readonly Statement[] | null;
@@ -56,7 +63,10 @@ interface RunQueueDeps {
   readonly detached: DetachedRuns;
   readonly turns: TurnStore;
   readonly lost: LostRuns;
+  readonly pauses: Pick<SessionPauses, 'overtake' | 'resume'>;
   readonly preflight: Preflight | null;
+  /** Frees a session that no run came to use. */
+  release(session: SessionTurn): Promise<void>;
   readonly settings: {
     readonly enabled: boolean;
     readonly maxAttempts: number;
@@ -70,13 +80,6 @@ interface RunQueueDeps {
 
 const canceledWhileWaiting = new Error('The run was canceled while it waited.');
 
-const failed = (failure: RunFailure): JobResult => ({
-  status: 'Failed',
-  code: failure.type.replaceAll('_', '-'),
-  message: failure.message,
-  final: true,
-});
-
 type Prepared = RunPlan | RunFailure;
 
 const queuedPlan = (job: QueuedJob, agent: CompiledAgent) => ({
@@ -89,6 +92,7 @@ const queuedPlan = (job: QueuedJob, agent: CompiledAgent) => ({
   session: null,
   isStreaming: true,
   jobId: job.id,
+  lane: job.lane,
   attempt: job.attempt,
   resume: null,
   continuedFromRunId: null,
@@ -98,12 +102,15 @@ const queuedPlan = (job: QueuedJob, agent: CompiledAgent) => ({
 
 /** Runs that wait in the job queue: the job has the run's id, so that either finds the other. */
 export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
+  const writes = { journal: deps.journal, jobs: deps.jobs, maxAttempts: deps.settings.maxAttempts };
   /** Runs that a worker has taken and that wait for their session. */
   const waiting = new Map<string, AbortController>();
 
-  const compile = async (tenantId: string, name: string): Promise<CompiledAgent | RunFailure> => {
+  const compile = async (tenantId: string, name: string, version?: number): Promise<CompiledAgent | RunFailure> => {
     try {
-      return await deps.agents.compile(tenantId, name);
+      return await (version === undefined
+        ? deps.agents.compile(tenantId, name)
+        : deps.agents.compileVersion(tenantId, name, version));
     } catch (error) {
       if (error instanceof CompileError)
         return new RunFailure('CompilationFailed', 'compilation_failed', error.message, { findings: error.findings });
@@ -146,6 +153,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       createdAt,
       nextSequence: (await deps.store.lastSequence(job.id)) + 1,
       resume,
+      continuedFromRunId: rest.resumes?.runId ?? null,
     };
   };
 
@@ -221,6 +229,20 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     });
   };
 
+  /** Where a run goes on whose calls were decided; any other takes the session over from whatever waits in it. */
+  const resumeOf = async (job: QueuedJob, plan: RunPlan, session: SessionTurn): Promise<TurnResume | null> => {
+    if (plan.resume !== null) return plan.resume;
+    const { resumes } = job.payload as Partial<QueuedRunPayload>;
+    try {
+      if (resumes !== undefined) return await deps.pauses.resume(resumes.runId, session);
+      await deps.pauses.overtake(plan.tenantId, session);
+      return null;
+    } catch (error) {
+      await deps.release(session);
+      return asConflict(error);
+    }
+  };
+
   /** Waits, takes the session and starts; what keeps a run from starting is its failure. */
   const startWhenReady = async (
     job: QueuedJob,
@@ -248,7 +270,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     if (plan.sessionId === null) return deps.engine.start(plan);
     const { tenantId, sessionId, principal } = plan;
     const session = await deps.sessions.take(tenantId, sessionId, job.targetName, plan.id, principal).catch(asConflict);
-    return deps.engine.start({ ...plan, session });
+    return deps.engine.start({ ...plan, session, resume: await resumeOf(job, plan, session) });
   };
 
   const closeUnstarted = async (job: QueuedJob, failure: RunFailure): Promise<JobResult> => {
@@ -260,12 +282,13 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     }
     if (row?.status !== 'Queued') return { status: 'Canceled' };
     await deps.detached.close(row, { status: 'Failed', failure });
-    return failed(failure);
+    return failedJob(failure);
   };
 
   /** What a run that was closed already means for its job; null while there is something to do. */
   const resultOf = (row: RunRow | undefined): JobResult | null => {
     if (row?.status === 'Completed' || row?.status === 'Canceled') return { status: row.status };
+    if (row?.status === 'AwaitingApproval' || row?.status === 'AwaitingInput') return { status: 'Completed' };
     if (row?.status !== 'Failed') return null;
     const code = (row.error_type ?? 'internal').replaceAll('_', '-');
     return { status: 'Failed', code, message: row.error_message ?? '', final: true };
@@ -283,7 +306,8 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       const { tenant_id, id } = row;
       await deps.storage.write([deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)]);
     }
-    const agent = await compile(job.tenantId, job.targetName);
+    const { resumes } = job.payload as Partial<QueuedRunPayload>;
+    const agent = await compile(job.tenantId, job.targetName, resumes?.agentVersion);
     if (agent instanceof RunFailure) return closeUnstarted(job, agent);
     const plan = await prepare(job, agent);
     if (plan instanceof RunFailure) return closeUnstarted(job, plan);
@@ -301,9 +325,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     if (signal.aborted) onAbort();
     const outcome = await run.done;
     signal.removeEventListener('abort', onAbort);
-    if (outcome.status === 'Queued') return { status: 'Requeued' };
-    if (outcome.status === 'Failed') return failed(outcome.failure ?? toRunFailure(null));
-    return { status: outcome.status };
+    return jobResult(outcome);
   };
 
   const handlerFor =
@@ -328,8 +350,6 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       const runId = deps.newId();
       const now = deps.now();
       const lane = request.lane ?? deps.settings.laneByHandlerKey[agentRunKey] ?? 'default';
-      const sessionId = request.sessionId ?? null;
-      const members = JSON.stringify({ jobId: runId, lane, sessionId });
       const payload: QueuedRunPayload = {
         request,
         requestId: context.requestId,
@@ -337,51 +357,24 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
         ownerId,
         principal: packPrincipal(context.principal),
       };
-      await deps.storage.write([
-        ...deps.journal.opened({
-          id: runId,
-          tenantId: context.tenantId,
-          agentName,
-          agentVersion: null,
-          status: 'Queued',
-          modelProvider: null,
-          modelId: null,
-          isStreaming: false,
-          jobId: runId,
-          sessionId,
-          ...attributionOf(context.principal, ownerId),
-          parentRunId: null,
-          rootRunId: null,
-          continuedFromRunId: null,
-          depth: 0,
-          createdAt: now,
-          startedAt: null,
-          input: null,
-        }),
-        deps.journal.packed(
-          runId,
-          0,
-          0,
-          encodePack([{ sequence: 0, type: 'run.queued', timestamp: now, members, stored: members }]),
-        ),
-        deps.jobs.queued({
-          id: runId,
-          tenantId: context.tenantId,
-          handlerKey: agentRunKey,
-          lane,
-          targetName: agentName,
-          payload,
-          maxAttempts: deps.settings.maxAttempts,
-          now,
-        }),
-      ]);
+      const { tenantId } = context;
+      await deps.storage.write(
+        queuedStatements(writes, { runId, tenantId, agentName, handlerKey: agentRunKey, lane, now, payload }),
+      );
       deps.wake();
       return runId;
     },
 
+    contextOf: pauseContextOf,
+    continuation: (handover, now) => queuedStatements(writes, continuationOf(handover, now)),
+
     abandon: (runId) => waiting.get(runId)?.abort(canceledWhileWaiting),
 
-    handlers: { [agentRunKey]: handlerFor(acceptedPlan), [continuationKey]: handlerFor(continuationPlan) },
+    handlers: {
+      [agentRunKey]: handlerFor(acceptedPlan),
+      [approvalResumeKey]: handlerFor(acceptedPlan),
+      [continuationKey]: handlerFor(continuationPlan),
+    },
 
     requeue(plan, failure) {
       const job = current.get(plan.id);

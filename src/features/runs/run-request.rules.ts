@@ -28,19 +28,10 @@ export const runMode = (
   return keyed || body.stream === false ? 'json' : 'stream';
 };
 
-const refuseUnavailable = (body: AgentRunRequest): void => {
-  const given = (['approvals', 'toolResults'] as const).find((name) => (body[name]?.length ?? 0) > 0);
-  if (given !== undefined)
-    throw new AcpError('feature-not-available', `"${given}" is not available in this version.`, {
-      details: { errors: [{ path: given, message: 'is not available in this version' }] },
-    });
-};
-
 /** What the schema cannot say of a run request. */
 export const checkRunRequest = (body: AgentRunRequest, mode: RunMode): void => {
   if (mode === 'queued' && ((body.approvals?.length ?? 0) > 0 || (body.toolResults?.length ?? 0) > 0))
     throw new AcpError('not-for-queued-runs', 'Decisions and tool results cannot be queued.');
-  refuseUnavailable(body);
   if (body.lane !== undefined && body.lane !== null && mode !== 'queued')
     throw invalid('lane', 'is for queued runs only');
   checkRunBody(body);

@@ -5,11 +5,14 @@ import type { CallContext } from '../../core/context.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import { waitingApprovals, waitingClientCalls } from '../../engine/pause.ts';
+import type { PayloadSettings } from '../../engine/payload.ts';
 import { type PriceList, publicCost } from '../../engine/pricing.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import { problemCode, RunFailure } from '../../engine/run-failure.ts';
 import type { SessionTurn } from '../../engine/run-journal.ts';
 import { structuredOutput } from '../../engine/structured-response.ts';
+import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { SessionTurns } from '../sessions/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
@@ -36,13 +39,17 @@ export interface RunStartDeps {
   readonly queue: RunQueue;
   readonly detached: DetachedRuns;
   readonly keys: IdempotencyKeys;
+  readonly pauses: Pick<SessionPauses, 'check' | 'begin' | 'overtake'>;
   readonly prices: PriceList;
   readonly prefix: string;
   readonly settings: {
     readonly recordingEnabled: boolean;
+    readonly payloads: PayloadSettings;
     readonly idempotency: { readonly enabled: boolean; readonly maxKeyLength: number };
   };
   readonly lifecycle: { readonly draining: boolean };
+  /** Frees a session that no run came to use. */
+  release(session: SessionTurn): Promise<void>;
   /** Null: switched off. */
   readonly preflight: Preflight | null;
   readonly now: () => number;
@@ -86,6 +93,20 @@ const takeFromHolder = async (
   }
 };
 
+const hasAnswers = ({ approvals, toolResults }: AgentRunRequest): boolean =>
+  (approvals?.length ?? 0) > 0 || (toolResults?.length ?? 0) > 0;
+
+/** What is done between the lock of a session and the start of its run; the session is free again when it fails. */
+const keepOrFree = async <T>(deps: RunStartDeps, session: SessionTurn, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    // Best effort: the lock lapses by itself.
+    await deps.release(session).catch(() => undefined);
+    throw error;
+  }
+};
+
 /** What the plan needs of the session: taken now, or waited for in line. */
 const sessionPart = async (
   deps: RunStartDeps,
@@ -99,11 +120,14 @@ const sessionPart = async (
   const { tenantId } = context;
   const policy = body.concurrency ?? 'Reject';
   const take = (): Promise<SessionTurn> => deps.sessions.take(tenantId, sessionId, agentName, runId, context.principal);
-  if (policy === 'Enqueue' && deps.sessions.busy(tenantId, sessionId)) {
+  // Answers belong to the pause that the session is in: behind another run they would come too late.
+  if (policy === 'Enqueue' && !hasAnswers(body) && deps.sessions.busy(tenantId, sessionId)) {
     const place = deps.sessions.wait(tenantId, sessionId, runId, { bounded: true });
     const session = async (signal: AbortSignal): Promise<SessionTurn> => {
       await place.ready(signal);
-      return take().catch(asConflict);
+      const turn = await take().catch(asConflict);
+      await keepOrFree(deps, turn, () => deps.pauses.overtake(tenantId, turn).catch(asConflict));
+      return turn;
     };
     return { sessionId, session: null, waiting: { position: place.position, session } };
   }
@@ -133,7 +157,7 @@ export const failureError = (failure: RunFailure, runId: string): AcpError =>
 
 const jsonBody = (deps: RunStartDeps, run: ActiveRun, outcome: RunOutcome): AgentRunResponse => ({
   runId: run.id,
-  status: 'Completed',
+  status: outcome.pause?.status ?? 'Completed',
   agentName: run.plan.agent.name,
   agentVersion: run.plan.agent.version,
   sessionId: run.plan.sessionId,
@@ -144,8 +168,8 @@ const jsonBody = (deps: RunStartDeps, run: ActiveRun, outcome: RunOutcome): Agen
     ? null
     : structuredOutput(run, outcome.output)) as AgentRunResponse['structuredOutput'],
   finishReason: outcome.finishReason,
-  approvals: [],
-  clientToolCalls: [],
+  approvals: outcome.pause === null ? [] : waitingApprovals(outcome.pause, deps.settings.payloads, false),
+  clientToolCalls: outcome.pause === null ? [] : waitingClientCalls(outcome.pause),
   usage: outcome.usage,
   cost: outcome.cost === null ? null : publicCost(outcome.cost, deps.prices.currency),
   durationMs: outcome.durationMs,
@@ -199,6 +223,7 @@ export const createRunStart = (deps: RunStartDeps) => {
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${owner}".`);
     const parameters = compiled instanceof CompileError ? {} : compiled.resolveParameters(body.parameters ?? null);
     const attachments = await deps.attachments.named(context, body.attachmentIds ?? [], sessionId);
+    if (sessionId !== null) await deps.pauses.check(context, name, sessionId, body);
     const rejects = (body.concurrency ?? 'Reject') === 'Reject';
     if (sessionId !== null && rejects && deps.sessions.busy(tenantId, sessionId)) throw busyError(sessionId);
     if (compiled instanceof CompileError) return compileFailed(context, name, compiled, isStreaming, ownerId);
@@ -215,7 +240,12 @@ export const createRunStart = (deps: RunStartDeps) => {
     const { tenantId } = context;
     const { agent, parameters, attachments } = await admit(context, name, body, mode !== 'json', ownerId);
     const id = deps.newId();
-    const session = await sessionPart(deps, context, body, name, id);
+    const part = await sessionPart(deps, context, body, name, id);
+    const { session } = part;
+    const continued =
+      session === null
+        ? { resume: null, continuedFromRunId: null }
+        : await keepOrFree(deps, session, () => deps.pauses.begin(context, id, name, session, body));
     return {
       id,
       tenantId,
@@ -226,7 +256,8 @@ export const createRunStart = (deps: RunStartDeps) => {
       attachments,
       culture: body.culture ?? null,
       parameters,
-      ...session,
+      ...part,
+      ...continued,
       isStreaming: mode !== 'json',
       principal: context.principal,
       ...attributionOf(context.principal, ownerId),
@@ -234,8 +265,6 @@ export const createRunStart = (deps: RunStartDeps) => {
       attempt: 1,
       createdAt: deps.now(),
       nextSequence: 0,
-      resume: null,
-      continuedFromRunId: null,
       parent: null,
     };
   };
@@ -252,7 +281,12 @@ export const createRunStart = (deps: RunStartDeps) => {
     if (!deps.settings.recordingEnabled)
       throw new AcpError('run-recording-disabled', 'Queued runs need run recording, which is switched off.');
     const { name } = input.params;
-    await admit(context, name, input.body, true, ownerId);
+    const { agent } = await admit(context, name, input.body, true, ownerId);
+    if ([...agent.tools.values()].some((entry) => entry.kind === 'tool' && entry.tool.descriptor.runsOnClient))
+      throw new AcpError(
+        'client-tools-need-a-client',
+        `Agent "${name}" has a tool that runs on the client; a queued run has no client.`,
+      );
     const runId = await deps.queue.accept(context, name, input.body, ownerId);
     const location = `${deps.prefix}/api/runs/${runId}`;
     return {

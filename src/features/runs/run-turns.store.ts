@@ -76,7 +76,7 @@ const blockingCall = (
   agent: CompiledAgent,
 ): LedgerCall | undefined => {
   // A settled call has its answer among the steps, so a call that stands in the ledger and is still open has none.
-  const open = new Set(calls.flatMap((call) => (call.answer === 'execute' ? [call.idempotencyKey] : [])));
+  const open = new Set(calls.flatMap((call) => (typeof call.answer === 'string' ? [call.idempotencyKey] : [])));
   return ledger.find((call) => open.has(call.idempotency_key) && !mayRepeat(call, agent));
 };
 

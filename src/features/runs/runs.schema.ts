@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox';
 import { ChatMessage } from '../../contract/chat-message.ts';
 import { runErrorClasses } from '../../contract/run-outcome.ts';
 import { Int32, type Json, JsonValue, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+import { ClientToolCall, PendingToolApproval } from '../../contract/tool-approval.ts';
 import { RunScore } from '../scores/scores.schema.ts';
 
 export const runStatuses = [
@@ -121,8 +122,8 @@ export const AgentRunResponse = Type.Object(
     output: nullable(Type.String()),
     structuredOutput: nullable(JsonValue),
     finishReason: nullable(oneOf(finishReasons)),
-    approvals: Type.Array(JsonValue),
-    clientToolCalls: Type.Array(JsonValue),
+    approvals: Type.Array(PendingToolApproval),
+    clientToolCalls: Type.Array(ClientToolCall),
     usage: nullable(RunUsage),
     cost: nullable(RunCost),
     durationMs: Type.Integer(),

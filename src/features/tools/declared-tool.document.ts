@@ -1,4 +1,3 @@
-import type { Json } from '../../contract/schema.ts';
 import { parseDuration } from '../../core/config/duration.ts';
 import { MAX_TOOL_TIMEOUT_MS } from '../../engine/tools/definition.ts';
 import { type ToolDefinition, type ToolEffect, toolEffects } from '../../engine/tools/tool.ts';
@@ -14,6 +13,7 @@ const FIELDS = [
   'effect',
   'safeToRepeat',
   'requiresApproval',
+  'runsOnClient',
   'requiredPermission',
   'timeout',
   'maxOutputBytes',
@@ -27,6 +27,7 @@ const SHARED = [
   'inputSchema',
   'safeToRepeat',
   'requiresApproval',
+  'runsOnClient',
   'requiredPermission',
   'maxOutputBytes',
 ] as const;
@@ -78,19 +79,23 @@ export const readDeclaredTool = (document: unknown, deps: DocumentDeps): ReadDoc
     scalarText: deps.scalarText,
     report,
   };
-  const plan = readPlan(document['request'], ['request'], scope);
+  const onClient = document['runsOnClient'] === true;
+  if (onClient && document['request'] !== undefined)
+    report(['request'], 'must be left out: the tool runs on the client');
+  const plan = onClient ? null : readPlan(document['request'], ['request'], scope);
   const shared = Object.fromEntries(
     SHARED.filter((name) => (document[name] ?? null) !== null).map((name) => [name, document[name]]),
   );
+  const execute: NonNullable<ToolDefinition['execute']> = async (args, context) => {
+    if (plan === null) throw new Error('The request of this tool was not readable.');
+    return callDeclaredTool(plan, args, context, deps);
+  };
   const definition = {
     // The registry reports what is missing here, with the place of the document.
     ...(shared as unknown as Pick<ToolDefinition, 'name' | 'description' | 'inputSchema'>),
     ...optional('effect', effect),
     ...optional('timeoutMs', timeoutMs),
-    execute: async (args: Json, context: Parameters<NonNullable<ToolDefinition['execute']>>[1]) => {
-      if (plan === null) throw new Error('The request of this tool was not readable.');
-      return callDeclaredTool(plan, args, context, deps);
-    },
+    ...optional('execute', onClient ? undefined : execute),
   };
   return { definition, problems };
 };

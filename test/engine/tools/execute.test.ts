@@ -99,6 +99,7 @@ const call = async (options: Call): Promise<Seen> => {
       requestId: 'req-1',
     },
     {
+      hold: async () => null,
       async beforeBody(_args, canonical) {
         steps.push(`ledger ${canonical}`);
         await options.beforeBody?.();
@@ -127,7 +128,7 @@ test('TOOL-11 a call that is in order goes ledger, body, text', async () => {
   assert.equal(outcome.arguments, '{"city":"Bern","days":2}');
   assert.equal(outcome.error, null);
   assert.equal(outcome.truncation, null);
-  assert.ok(outcome.durationMs >= 0);
+  assert.ok((outcome.durationMs ?? -1) >= 0);
   assert.equal(context?.idempotencyKey, 'idem-1');
   assert.equal(context?.runId, 'r1');
   assert.equal(context?.toolCallId, 'call-1');

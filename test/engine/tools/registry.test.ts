@@ -112,13 +112,13 @@ test('CONF-14 every problem of every module is in one report, with module, tool 
   );
 });
 
-test('approvals and client-side tools are refused while this version has neither', () => {
-  assert.deepEqual(problemsOf(...from('m.mjs', tool({ requiresApproval: true }))), [
-    'requiresApproval must be false: approvals are not available in this version',
-  ]);
+test('TOOL-33 a client-side tool is a declaration without a body', () => {
+  assert.deepEqual(problemsOf(...from('m.mjs', tool({ requiresApproval: true }))), []);
   assert.deepEqual(problemsOf(...from('m.mjs', tool({ runsOnClient: true }))), [
-    'runsOnClient must be false: client-side tools are not available in this version',
+    'execute must be left out: the tool runs on the client',
   ]);
+  const { execute: _body, ...declared } = tool({ runsOnClient: true });
+  assert.deepEqual(problemsOf(...from('m.mjs', declared)), []);
   assert.deepEqual(problemsOf(...from('m.mjs', tool({ requiresApproval: false, runsOnClient: false }))), []);
 });
 

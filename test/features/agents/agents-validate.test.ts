@@ -245,12 +245,8 @@ const cases: Readonly<Record<string, readonly [rule: string, body: Record<string
   ],
   'fields of features that are not here': [
     'AGENT-20',
-    definition('a', {
-      mcpResourceUris: ['docs:file:///x'],
-      harness: { disableToolAutoApproval: true },
-    }),
+    definition('a', { mcpResourceUris: ['docs:file:///x'] }),
     ['Error', 'feature-not-available', 'mcpResourceUris'],
-    ['Error', 'feature-not-available', 'harness.disableToolAutoApproval'],
   ],
   'fields of such features that are not used': [
     'AGENT-20',

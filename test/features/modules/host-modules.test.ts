@@ -116,14 +116,18 @@ test('RUN-39 one module may bring the run authorization, and it must be one', as
   ]);
 });
 
-/** Members of features that are still to come; one that becomes real leaves this list. */
-const laterMembers = {
+const approvalMembers = {
   approvalPolicy: "{ async decide() { return 'Undecided'; } }",
   approvalPresenters: "[{ toolName: 'refund', async present() { return null; } }]",
+};
+
+/** Members of features that are still to come; one that becomes real leaves this list. */
+const laterMembers = {
   skills: "[{ name: 'a', description: 'b', instructions: 'c' }]",
 };
 
 const namedMembers = {
+  ...approvalMembers,
   ...laterMembers,
   structuredResponseValidators: '{ invoice: () => undefined }',
   loopCriteria: '{ polite: async () => ({ met: true }) }',

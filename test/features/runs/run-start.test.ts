@@ -180,13 +180,12 @@ forEachTransport('RUN-5 the refusal of an unknown member names it', async (open)
   assert.deepEqual(problem.errors, [{ path: 'sesionId', message: 'is not a known field' }]);
 });
 
-forEachTransport('RUN-2 decisions and tool results are refused, not ignored', async (open) => {
+forEachTransport('RUN-16 decisions and tool results cannot be queued', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
-  for (const body of [{ approvals: [{}] }, { toolResults: [{}] }])
-    assert.equal((await refusal(start(client, 'helper', { message: 'Hi', ...body }))).code, 'feature-not-available');
-  for (const body of [{ approvals: [{}] }, { toolResults: [{}] }]) {
-    const queued = start(client, 'helper', { message: 'Hi', ...body }, { headers: { prefer: 'respond-async' } });
-    assert.equal((await refusal(queued)).code, 'not-for-queued-runs', 'RUN-16');
+  const approvals = [{ requestId: '0190b6a2-0000-7000-8000-000000000000', approved: true }];
+  for (const body of [{ approvals }, { toolResults: [{ callId: 'c', result: 'r' }] }]) {
+    const queued = start(client, 'helper', { ...body, sessionId: 's' }, { headers: { prefer: 'respond-async' } });
+    assert.equal((await refusal(queued)).code, 'not-for-queued-runs');
   }
   assert.deepEqual(await listRuns(client), []);
 });

@@ -71,7 +71,7 @@ const declare = async (t: TestContext, document: Record<string, unknown>, answer
         idempotencyKey: 'idem-7',
         requestId: 'req',
       },
-      { beforeBody: async () => undefined, emit: () => undefined },
+      { hold: async () => null, beforeBody: async () => undefined, emit: () => undefined },
       {
         authorizer: null,
         defaultTimeoutMs: 10_000,

@@ -129,7 +129,7 @@ inputSchema:
 effect: Reads
 timeout: 10
 maxOutputBytes: 56
-requiresApproval: true
+requiresApproval: sometimes
 request:
   methd: GET
   method: FETCH
@@ -153,7 +153,7 @@ inputSchema: { type: object }
     'tools.yaml:1 (bad name): description must be text that is not empty',
     'tools.yaml:1 (bad name): name must be 1 to 64 of A-Z a-z 0-9 _ -',
     'tools.yaml:10 (bad name): maxOutputBytes must be a whole number from 57 up',
-    'tools.yaml:11 (bad name): requiresApproval must be false: approvals are not available in this version',
+    'tools.yaml:11 (bad name): requiresApproval must be true or false',
     'tools.yaml:13 (bad name): request.methd is not a known field; did you mean method?',
     'tools.yaml:14 (bad name): request.method must be one of GET, HEAD, POST, PUT, PATCH, DELETE',
     'tools.yaml:17 (bad name): request.headers.Host is a header that the service sets itself',

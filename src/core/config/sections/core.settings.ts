@@ -98,13 +98,10 @@ export const coreSettings = {
       ),
     }),
   ),
-  Approvals: planned(
-    'approvals',
-    group('Decisions of people about tool calls.', {
-      DefaultExpiration: setting(age(), 24 * 3600 * SECOND, 'Age at which an open request lapses.'),
-      ExpirationEnabled: setting(bool(), true, 'Whether open requests lapse at all.'),
-      ScanInterval: setting(duration(), 60 * SECOND, 'Pause between two searches for lapsed requests.'),
-      MaxPerScan: setting(int({ min: 1 }), 100, 'Requests one search handles.'),
-    }),
-  ),
+  Approvals: group('Decisions of people about tool calls.', {
+    DefaultExpiration: setting(age(), 24 * 3600 * SECOND, 'Age at which an open request lapses.'),
+    ExpirationEnabled: setting(bool(), true, 'Whether open requests lapse at all.'),
+    ScanInterval: setting(duration(), 60 * SECOND, 'Pause between two searches for lapsed requests.'),
+    MaxPerScan: setting(int({ min: 1 }), 100, 'Requests one search handles.'),
+  }),
 };

@@ -1,0 +1,39 @@
+import type { Command } from 'commander';
+import { type CommandHost, covers, type Invocation } from '../command-host.ts';
+import { printReply } from '../output/print-reply.ts';
+import type { Session } from '../session.ts';
+
+const decide =
+  (approved: boolean) =>
+  async ({ terminal, globals, connected }: Session, { args, options }: Invocation): Promise<undefined> => {
+    const [id] = args as [string];
+    const { reason } = options as { readonly reason?: string };
+    const body = { approved, ...(reason === undefined ? {} : { reason }) };
+    await connected(async ({ client, local }) => {
+      const { body: decided } = await client.approvals.decide({ params: { id }, body });
+      await printReply(terminal, decided, { json: globals.json });
+      if (globals.json) return;
+      const { continuationRunId, toolName } = decided;
+      if (continuationRunId === null)
+        terminal.note(`${decided.status} ${toolName}. The run goes on when its other calls are decided.`);
+      else terminal.note(`${decided.status} ${toolName}. Follow it with: acp runs tail ${continuationRunId}`);
+      if (local && continuationRunId !== null)
+        terminal.note('It goes on when a service runs on this store: `acp serve`.');
+    });
+    return undefined;
+  };
+
+/** `acp approvals approve` and `reject`: a person's word on a call of a queued run. */
+export const registerApprovals = (approvals: Command, host: CommandHost): void => {
+  for (const [name, approved, what] of [
+    ['approve', true, 'let a waiting tool call run'],
+    ['reject', false, 'refuse a waiting tool call; the model is told so'],
+  ] as const) {
+    const command = approvals
+      .command(name)
+      .description(what)
+      .argument('<id>', 'of `acp approvals list`')
+      .option('--reason <text>', approved ? 'kept with the decision' : 'kept with the decision and told to the model');
+    covers(command, 'approvals.decide').action(host.act(decide(approved)));
+  }
+};

@@ -1,0 +1,62 @@
+import Type, { type Static } from 'typebox';
+import { closed, JsonValue, nullable } from './schema.ts';
+
+/** What a person reads who decides about a call. */
+export const ToolApprovalPresentation = Type.Object(
+  {
+    entityType: nullable(Type.String()),
+    entityId: nullable(Type.String()),
+    entityName: nullable(Type.String()),
+    message: nullable(Type.String({ description: 'One sentence for the person who decides' })),
+  },
+  { title: 'ToolApprovalPresentation' },
+);
+export type ToolApprovalPresentation = Static<typeof ToolApprovalPresentation>;
+
+/** A call that waits, as an answer and an event carry it. */
+export const PendingToolApproval = Type.Object(
+  {
+    requestId: Type.String(),
+    toolCallId: Type.String(),
+    toolName: Type.String(),
+    arguments: nullable(JsonValue),
+    presentation: nullable(ToolApprovalPresentation),
+  },
+  { title: 'PendingToolApproval' },
+);
+export type PendingToolApproval = Static<typeof PendingToolApproval>;
+
+/** A call that the caller's own program executes. */
+export const ClientToolCall = Type.Object(
+  { callId: Type.String(), toolName: Type.String(), arguments: JsonValue },
+  { title: 'ClientToolCall' },
+);
+export type ClientToolCall = Static<typeof ClientToolCall>;
+
+export const ToolApprovalDecision = closed(
+  {
+    requestId: Type.String({ minLength: 1, maxLength: 128 }),
+    approved: Type.Boolean(),
+    reason: Type.Optional(
+      nullable(Type.String({ maxLength: 2000, description: 'Given to the model with a rejection' })),
+    ),
+    remember: Type.Optional(
+      Type.Boolean({ description: 'Also stores a standing rule for this agent and tool; needs PlatformAdmin' }),
+    ),
+    rememberArgumentsOnly: Type.Optional(
+      Type.Boolean({ description: 'The rule is for exactly these arguments; default: for every call' }),
+    ),
+  },
+  { title: 'ToolApprovalDecision' },
+);
+export type ToolApprovalDecision = Static<typeof ToolApprovalDecision>;
+
+export const ClientToolResult = closed(
+  {
+    callId: Type.String({ minLength: 1, maxLength: 256 }),
+    result: Type.Optional(nullable(Type.String({ description: 'Exactly one of result and errorMessage' }))),
+    errorMessage: Type.Optional(nullable(Type.String({ maxLength: 2000 }))),
+  },
+  { title: 'ClientToolResult' },
+);
+export type ClientToolResult = Static<typeof ClientToolResult>;

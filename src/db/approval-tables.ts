@@ -1,0 +1,81 @@
+export interface ApprovalRow {
+  id: string;
+  tenant_id: string;
+  run_id: string;
+  agent_name: string;
+  session_id: string;
+  request_id: string;
+  tool_call_id: string;
+  tool_name: string;
+  /** Canonical JSON, whole; null where tool payloads are not recorded. */
+  arguments: string | null;
+  arguments_hash: string;
+  presentation: string | null;
+  status: string;
+  decided_by: string | null;
+  decided_at: number | null;
+  reason: string | null;
+  expires_at: number | null;
+  created_at: number;
+}
+
+export interface ApprovalHandoverRow {
+  run_id: string;
+  tenant_id: string;
+  session_id: string;
+  agent_name: string;
+  agent_version: number;
+  continuation_run_id: string;
+  lane: string;
+  /** JSON that the continuation is made of. */
+  context: string;
+  /** Waiting; Queued once it goes on; Lapsed when nobody decided; Dropped when the session went. */
+  state: string;
+  version: number;
+  created_at: number;
+}
+
+export interface ApprovalRuleRow {
+  id: string;
+  tenant_id: string;
+  /** Empty: all agents. */
+  agent_name: string;
+  tool_name: string;
+  arguments_hash: string | null;
+  argument_conditions: string;
+  match_key: string;
+  created_by: string | null;
+  created_at: number;
+}
+
+export interface SessionRequestRow {
+  tenant_id: string;
+  session_id: string;
+  run_id: string;
+  /** The request's id; for a client-side call the call's. */
+  id: string;
+  kind: string;
+  tool_call_id: string;
+  tool_name: string;
+  /** InBand or Mailbox. */
+  channel: string;
+  /** Open, Answered or Void. */
+  state: string;
+  idempotency_key: string;
+  position: number;
+  created_at: number;
+}
+
+export interface ApprovalTables {
+  approvals: ApprovalRow;
+  approval_handovers: ApprovalHandoverRow;
+  approval_rules: ApprovalRuleRow;
+  session_requests: SessionRequestRow;
+}
+
+export const approvalTableNames = [
+  'approvals',
+  'approval_handovers',
+  'approval_rules',
+  'session_requests',
+] as const satisfies readonly (keyof ApprovalTables)[];

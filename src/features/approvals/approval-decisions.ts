@@ -1,0 +1,149 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
+import type { ApprovalHandoverRow, ApprovalRow } from '../../db/approval-tables.ts';
+import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import type { ApprovalStatus } from './approvals.schema.ts';
+import type { ApprovalStore, DecisionRow, MailboxRow } from './approvals.store.ts';
+
+/** The run that goes on once its calls are decided: made by whoever owns queued runs. */
+export interface Continuations {
+  /** The row, log and job of the continuation. */
+  queued(handover: ApprovalHandoverRow, now: number): readonly Statement[];
+  /** Called when one was queued. */
+  wake(): void;
+}
+
+export interface DecisionDeps {
+  readonly store: ApprovalStore;
+  readonly audit: AuditTrail;
+  readonly continuations: Continuations;
+  /** False: nothing is queued and nothing decided. */
+  readonly schedulingEnabled: boolean;
+  readonly now: () => number;
+}
+
+export interface ApprovalDecisions {
+  /** Stores a decision with its entry and, when it was the last one, the continuation. Throws `approval-expired`, `approval-already-decided` or `scheduling-disabled`. */
+  decide(row: MailboxRow, decision: DecisionRow): Promise<MailboxRow>;
+  /** Stores what has lapsed of one run, and queues its continuation when that settled it. */
+  settle(runId: string): Promise<void>;
+}
+
+const expiryActor = 'system:approval-expiration';
+// Every failed try means that another decision on the same run was stored, and a run has few calls.
+const maxTries = 50;
+
+/** The state that a reader sees: a row past its time is expired at once. */
+export const statusAt = (row: Pick<ApprovalRow, 'status' | 'expires_at'>, now: number): ApprovalStatus =>
+  row.status === 'Pending' && row.expires_at !== null && row.expires_at <= now
+    ? 'Expired'
+    : (row.status as ApprovalStatus);
+
+const isDecided = (status: string): boolean => status === 'Approved' || status === 'Rejected';
+
+const decisionEntry = (row: ApprovalRow, decision: DecisionRow): AuditEntry => ({
+  tenantId: row.tenant_id,
+  actor: decision.decidedBy,
+  action: 'approval.decide',
+  entity: `approval:${row.id}`,
+  before: null,
+  after: { decision: decision.status, toolName: row.tool_name, argumentsHash: row.arguments_hash },
+});
+
+const expiryEntry = (row: ApprovalRow): AuditEntry => ({
+  tenantId: row.tenant_id,
+  actor: expiryActor,
+  action: 'approval.expire',
+  entity: `approval:${row.id}`,
+  before: null,
+  after: { toolName: row.tool_name, argumentsHash: row.arguments_hash },
+});
+
+export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions => {
+  const { store, audit, continuations, now } = deps;
+
+  /**
+   * One transaction: the decision, what lapsed meanwhile, and the continuation when nothing is open any more. Fails
+   * with ConditionFailedError when another change on the same run came first.
+   */
+  const move = async (runId: string, decided: { id: string; decision: DecisionRow } | null): Promise<void> => {
+    // Read before the rows: whatever changes them afterwards changes its version too.
+    const handover = await store.handover(runId);
+    if (handover === undefined) throw new Error(`The paused run ${runId} has no handover.`);
+    const rows = await store.ofRun(runId);
+    const at = now();
+    const writes: Statement[] = [];
+    const entries: AuditEntry[] = [];
+    const after = rows.map((row) => {
+      if (row.id === decided?.id) {
+        writes.push(store.decided(row.tenant_id, row.id, decided.decision));
+        entries.push(decisionEntry(row, decided.decision));
+        return decided.decision.status;
+      }
+      const status = statusAt(row, at);
+      if (status === 'Expired' && row.status === 'Pending') {
+        writes.push(store.expired(row.tenant_id, row.id));
+        entries.push(expiryEntry(row));
+      }
+      return status;
+    });
+    const isSettled = handover.state === 'Waiting' && !after.includes('Pending');
+    const goesOn = isSettled && after.some(isDecided) && deps.schedulingEnabled;
+    const lapsed = isSettled && !after.some(isDecided);
+    if (writes.length === 0 && !goesOn && !lapsed) return;
+    writes.push(store.handoverMoved(handover, goesOn ? 'Queued' : lapsed ? 'Lapsed' : handover.state));
+    if (goesOn) writes.push(...continuations.queued(handover, at));
+    await audit.record(entries, writes);
+    if (goesOn) continuations.wake();
+  };
+
+  const settle = async (runId: string): Promise<void> => {
+    for (let tries = 0; tries < maxTries; tries += 1)
+      try {
+        return await move(runId, null);
+      } catch (error) {
+        if (!(error instanceof ConditionFailedError)) throw error;
+      }
+  };
+
+  const read = async ({ tenant_id, id }: ApprovalRow): Promise<MailboxRow> => {
+    const row = await store.get(tenant_id, id);
+    if (row === undefined) throw new AcpError('not-found', 'There is no approval with this id.');
+    return row;
+  };
+
+  /** True when it was decided the same way before; throws where a decision comes too late. */
+  const isRepeat = (row: MailboxRow, decision: DecisionRow): boolean => {
+    const status = statusAt(row, now());
+    if (status === 'Expired') throw new AcpError('approval-expired', `Approval ${row.id} has expired.`);
+    if (status === 'Pending') return false;
+    if (status === decision.status) return true;
+    throw new AcpError('approval-already-decided', `Approval ${row.id} was ${status.toLowerCase()} before.`);
+  };
+
+  return {
+    settle,
+    async decide(first, decision) {
+      if (!deps.schedulingEnabled)
+        throw new AcpError('scheduling-disabled', 'The job queue is switched off, so no run could go on.');
+      let row = first;
+      for (let tries = 0; tries < maxTries; tries += 1) {
+        if (isRepeat(row, decision)) {
+          // What had stopped half-way is completed.
+          if (row.handover_state === 'Waiting') await settle(row.run_id);
+          return read(row);
+        }
+        try {
+          await move(row.run_id, { id: row.id, decision: { ...decision, decidedAt: now() } });
+          return await read(row);
+        } catch (error) {
+          if (!(error instanceof ConditionFailedError)) throw error;
+          row = await read(row);
+        }
+      }
+      throw new AcpError('store-unavailable', 'Too many decisions on one run at the same moment.', {
+        details: { retryAfterMs: 1000 },
+      });
+    },
+  };
+};

@@ -1,0 +1,99 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import { pagingQuery, Uuid } from '../../contract/schema.ts';
+import {
+  ApprovalDecisionRequest,
+  PendingApproval,
+  ToolApprovalRule,
+  ToolApprovalRuleRequest,
+} from './approvals.schema.ts';
+
+const tag = 'Approvals';
+
+export const approvalOperations = defineOperations({
+  list: {
+    tag,
+    role: 'Reader',
+    scope: 'RunsRead',
+    method: 'GET',
+    path: '/api/approvals/pending',
+    summary: 'List the tool calls that wait for a decision, newest first',
+    query: Type.Object({ agentName: Type.Optional(Type.String()), ...pagingQuery }),
+    responses: { 200: Type.Array(PendingApproval) },
+    errors: ['run-not-allowed'],
+    cli: { columns: ['id', 'agentName', 'toolName', 'arguments', 'presentation.message', 'createdAt', 'expiresAt'] },
+  },
+  get: {
+    tag,
+    role: 'Reader',
+    scope: 'RunsRead',
+    method: 'GET',
+    path: '/api/approvals/{id}',
+    summary: 'Show one approval, in every state',
+    params: Type.Object({ id: Uuid }),
+    responses: { 200: PendingApproval },
+    errors: ['not-found'],
+    cli: { command: 'approvals show' },
+  },
+  decide: {
+    tag,
+    role: 'Operator',
+    scope: 'RunsWrite',
+    method: 'POST',
+    path: '/api/approvals/{id}/decide',
+    summary: 'Approve or reject a waiting tool call',
+    params: Type.Object({ id: Uuid }),
+    body: ApprovalDecisionRequest,
+    responses: { 200: PendingApproval },
+    errors: ['not-found', 'approval-already-decided', 'approval-expired', 'scheduling-disabled', 'audit-unavailable'],
+    audit: 'approval.decide',
+    cli: { handWritten: true },
+  },
+});
+
+export const approvalRuleOperations = defineOperations({
+  list: {
+    tag,
+    role: 'Reader',
+    scope: 'PlatformRead',
+    method: 'GET',
+    path: '/api/approvals/rules',
+    summary: 'List the standing rules that approve calls in advance, newest first',
+    query: Type.Object({
+      agentName: Type.Optional(Type.String({ description: 'Empty: the rules for all agents' })),
+      toolName: Type.Optional(Type.String()),
+    }),
+    responses: { 200: Type.Array(ToolApprovalRule) },
+    errors: [],
+    cli: {
+      command: 'approvals rules list',
+      columns: ['id', 'agentName', 'toolName', 'argumentConditions', 'argumentsHash', 'createdBy', 'createdAt'],
+    },
+  },
+  create: {
+    tag,
+    role: 'Admin',
+    scope: 'PlatformAdmin',
+    method: 'POST',
+    path: '/api/approvals/rules',
+    summary: 'Approve calls of a tool in advance',
+    body: ToolApprovalRuleRequest,
+    responses: { 201: ToolApprovalRule, 200: ToolApprovalRule },
+    errors: ['audit-unavailable'],
+    audit: 'approval-rule.create',
+    cli: { command: 'approvals rules add' },
+  },
+  remove: {
+    tag,
+    role: 'Admin',
+    scope: 'PlatformAdmin',
+    method: 'DELETE',
+    path: '/api/approvals/rules/{ruleId}',
+    summary: 'Remove a standing rule',
+    params: Type.Object({ ruleId: Uuid }),
+    responses: { 204: null },
+    errors: ['not-found', 'audit-unavailable'],
+    audit: 'approval-rule.delete',
+    cli: { command: 'approvals rules remove' },
+  },
+});

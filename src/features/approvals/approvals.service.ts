@@ -1,0 +1,80 @@
+import { AcpError } from '../../contract/errors.ts';
+import { ok } from '../../contract/operation.ts';
+import { clampPaging, type Json } from '../../contract/schema.ts';
+import type { ToolApprovalPresentation } from '../../contract/tool-approval.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
+import type { RunAction, RunAuthorization } from '../../core/run-authorization.ts';
+import { type ApprovalDecisions, statusAt } from './approval-decisions.ts';
+import type { approvalOperations } from './approvals.operations.ts';
+import type { PendingApproval } from './approvals.schema.ts';
+import type { ApprovalStore, MailboxRow } from './approvals.store.ts';
+
+export interface ApprovalServiceDeps {
+  readonly store: ApprovalStore;
+  readonly decisions: ApprovalDecisions;
+  readonly authorization: RunAuthorization;
+  readonly now: () => number;
+}
+
+const isoTime = (time: number | null): string | null => (time === null ? null : new Date(time).toISOString());
+
+const toPublic = (row: MailboxRow, now: number): PendingApproval => ({
+  id: row.id,
+  tenantId: row.tenant_id,
+  runId: row.run_id,
+  agentName: row.agent_name,
+  sessionId: row.session_id,
+  requestId: row.request_id,
+  toolCallId: row.tool_call_id,
+  toolName: row.tool_name,
+  arguments: row.arguments === null ? null : (JSON.parse(row.arguments) as Json),
+  presentation: row.presentation === null ? null : (JSON.parse(row.presentation) as ToolApprovalPresentation),
+  status: statusAt(row, now),
+  decidedBy: row.decided_by,
+  decidedAt: isoTime(row.decided_at),
+  reason: row.reason,
+  expiresAt: isoTime(row.expires_at),
+  continuationRunId: row.handover_state === 'Queued' ? row.continuation_run_id : null,
+  createdAt: new Date(row.created_at).toISOString(),
+});
+
+export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof approvalOperations> => {
+  const { store, decisions, authorization, now } = deps;
+
+  /** A refused one is answered as an unknown one, before anything else could tell that it exists. */
+  const find = async (context: CallContext, id: string, action: RunAction): Promise<MailboxRow> => {
+    const row = await store.get(context.tenantId, id.toLowerCase());
+    const target = { resource: 'Approval', id: id.toLowerCase() } as const;
+    const known =
+      row === undefined
+        ? target
+        : { ...target, agentName: row.agent_name, sessionId: row.session_id, runId: row.run_id };
+    if (row === undefined || !(await authorization.allows(context, action, known)))
+      throw new AcpError('not-found', 'There is no approval with this id.');
+    return row;
+  };
+
+  return {
+    async list(context, { query }) {
+      const { agentName } = query;
+      await authorization.require(context, 'List', { resource: 'Approval', agentName: agentName ?? null });
+      const filter = { ...clampPaging(query), ...(agentName === undefined ? {} : { agentName }) };
+      const at = now();
+      const rows = await store.pending(context.tenantId, at, filter);
+      return ok(rows.map((row) => toPublic(row, at)));
+    },
+    async get(context, { params }) {
+      return ok(toPublic(await find(context, params.id, 'Read'), now()));
+    },
+    async decide(context, { params, body }) {
+      const row = await find(context, params.id, 'Decide');
+      const decided = await decisions.decide(row, {
+        status: body.approved ? 'Approved' : 'Rejected',
+        decidedBy: context.principal.actor,
+        decidedAt: now(),
+        reason: body.reason ?? null,
+      });
+      return ok(toPublic(decided, now()));
+    },
+  };
+};

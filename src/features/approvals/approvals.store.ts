@@ -1,0 +1,192 @@
+import type { ApprovalHandoverRow, ApprovalRow } from '../../db/approval-tables.ts';
+import { insertStatement, type Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+
+export interface DecisionRow {
+  readonly status: 'Approved' | 'Rejected';
+  readonly decidedBy: string | null;
+  readonly decidedAt: number;
+  readonly reason: string | null;
+}
+
+/** A row of the mailbox beside the continuation of its run. */
+export type MailboxRow = ApprovalRow & {
+  readonly continuation_run_id: string | null;
+  readonly handover_state: string | null;
+};
+
+export interface ApprovalStore {
+  get(tenantId: string, id: string): Promise<MailboxRow | undefined>;
+  /** Undecided and not past their time, newest first. */
+  pending(
+    tenantId: string,
+    now: number,
+    filter: { readonly agentName?: string; readonly skip: number; readonly take: number },
+  ): Promise<readonly MailboxRow[]>;
+  ofRun(runId: string): Promise<readonly ApprovalRow[]>;
+  handover(runId: string): Promise<ApprovalHandoverRow | undefined>;
+  /** Rows whose time is over and that still say Pending, oldest first. */
+  lapsed(now: number, limit: number): Promise<readonly ApprovalRow[]>;
+  /** True while a person is asked about a call of the session, or what was decided waits to go on. */
+  blocks(tenantId: string, sessionId: string, now: number): Promise<boolean>;
+  inserted(row: ApprovalRow): Statement;
+  handoverInserted(row: ApprovalHandoverRow): Statement;
+  /** Fails its unit when the row is not pending at that time any more. */
+  decided(tenantId: string, id: string, decision: DecisionRow): Statement;
+  expired(tenantId: string, id: string): Statement;
+  /** Orders everything that happens to the calls of one run; fails its unit when another change came first. */
+  handoverMoved(handover: ApprovalHandoverRow, state: string): Statement;
+  /** For the deletion of a session: nothing of it waits any more, and nothing goes on. */
+  sessionDropped(tenantId: string, sessionId: string): readonly Statement[];
+}
+
+const rowColumns = [
+  'id',
+  'tenant_id',
+  'run_id',
+  'agent_name',
+  'session_id',
+  'request_id',
+  'tool_call_id',
+  'tool_name',
+  'arguments',
+  'arguments_hash',
+  'presentation',
+  'status',
+  'decided_by',
+  'decided_at',
+  'reason',
+  'expires_at',
+  'created_at',
+] as const;
+
+const handoverColumns = [
+  'run_id',
+  'tenant_id',
+  'session_id',
+  'agent_name',
+  'agent_version',
+  'continuation_run_id',
+  'lane',
+  'context',
+  'state',
+  'version',
+  'created_at',
+] as const;
+
+export const createApprovalStore = (storage: Storage): ApprovalStore => {
+  const insertRow = insertStatement(storage.db, 'approvals', rowColumns);
+  const insertHandover = insertStatement(storage.db, 'approval_handovers', handoverColumns);
+  const mailbox = () =>
+    storage.db
+      .selectFrom('approvals')
+      .leftJoin('approval_handovers', 'approval_handovers.run_id', 'approvals.run_id')
+      .selectAll('approvals')
+      .select(['approval_handovers.continuation_run_id', 'approval_handovers.state as handover_state']);
+
+  return {
+    get: (tenantId, id) =>
+      mailbox().where('approvals.tenant_id', '=', tenantId).where('approvals.id', '=', id).executeTakeFirst(),
+    pending(tenantId, now, { agentName, skip, take }) {
+      let query = mailbox()
+        .where('approvals.status', '=', 'Pending')
+        .where('approvals.tenant_id', '=', tenantId)
+        .where((eb) => eb.or([eb('approvals.expires_at', 'is', null), eb('approvals.expires_at', '>', now)]));
+      if (agentName !== undefined) query = query.where('approvals.agent_name', '=', agentName);
+      return query.orderBy('approvals.id', 'desc').limit(take).offset(skip).execute();
+    },
+    ofRun: (runId) =>
+      storage.db.selectFrom('approvals').selectAll().where('run_id', '=', runId).orderBy('id').execute(),
+    handover: (runId) =>
+      storage.db.selectFrom('approval_handovers').selectAll().where('run_id', '=', runId).executeTakeFirst(),
+    lapsed: (now, limit) =>
+      storage.db
+        .selectFrom('approvals')
+        .selectAll()
+        .where('status', '=', 'Pending')
+        .where('expires_at', '<=', now)
+        .orderBy('expires_at')
+        .orderBy('id')
+        .limit(limit)
+        .execute(),
+    async blocks(tenantId, sessionId, now) {
+      const asked = await storage.db
+        .selectFrom('approvals')
+        .select('id')
+        .where('tenant_id', '=', tenantId)
+        .where('session_id', '=', sessionId)
+        .where('status', '=', 'Pending')
+        .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+        .limit(1)
+        .executeTakeFirst();
+      if (asked !== undefined) return true;
+      const queued = await storage.db
+        .selectFrom('session_requests')
+        .innerJoin('approval_handovers', 'approval_handovers.run_id', 'session_requests.run_id')
+        .innerJoin('runs', 'runs.id', 'approval_handovers.continuation_run_id')
+        .select('runs.id')
+        .where('session_requests.tenant_id', '=', tenantId)
+        .where('session_requests.session_id', '=', sessionId)
+        .where('session_requests.state', '=', 'Open')
+        .where('runs.tenant_id', '=', tenantId)
+        .where('runs.status', '=', 'Queued')
+        .limit(1)
+        .executeTakeFirst();
+      return queued !== undefined;
+    },
+    inserted: insertRow,
+    handoverInserted: insertHandover,
+    decided(tenantId, id, decision) {
+      const { sql, parameters } = storage.db
+        .updateTable('approvals')
+        .set({
+          status: decision.status,
+          decided_by: decision.decidedBy,
+          decided_at: decision.decidedAt,
+          reason: decision.reason,
+        })
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .where('status', '=', 'Pending')
+        .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', decision.decidedAt)]))
+        .compile();
+      return { sql, parameters, mustChange: true };
+    },
+    expired(tenantId, id) {
+      const { sql, parameters } = storage.db
+        .updateTable('approvals')
+        .set({ status: 'Expired' })
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .where('status', '=', 'Pending')
+        .compile();
+      return { sql, parameters, mustChange: true };
+    },
+    handoverMoved({ run_id, version }, state) {
+      const { sql, parameters } = storage.db
+        .updateTable('approval_handovers')
+        .set({ state, version: version + 1 })
+        .where('run_id', '=', run_id)
+        .where('version', '=', version)
+        .compile();
+      return { sql, parameters, mustChange: true };
+    },
+    sessionDropped(tenantId, sessionId) {
+      const rows = storage.db
+        .updateTable('approvals')
+        .set({ status: 'Expired' })
+        .where('tenant_id', '=', tenantId)
+        .where('session_id', '=', sessionId)
+        .where('status', '=', 'Pending')
+        .compile();
+      const handovers = storage.db
+        .updateTable('approval_handovers')
+        .set((eb) => ({ state: 'Dropped', version: eb('version', '+', 1) }))
+        .where('tenant_id', '=', tenantId)
+        .where('session_id', '=', sessionId)
+        .where('state', '=', 'Waiting')
+        .compile();
+      return [rows, handovers].map(({ sql, parameters }) => ({ sql, parameters }));
+    },
+  };
+};

@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+import type { FieldError } from '../../contract/errors.ts';
+import type { Json } from '../../contract/schema.ts';
+import { canonicalJson } from '../../core/canonical-json.ts';
+import type { ConditionOperator, ToolArgumentCondition } from './approvals.schema.ts';
+
+type Scalar = string | number | boolean;
+
+const maxNames = 8;
+const maxListed = 100;
+
+/** Lower-case hex SHA-256 of the arguments in canonical JSON (RFC 8785). */
+export const argumentsHash = (args: Json): string => createHash('sha256').update(canonicalJson(args)).digest('hex');
+
+/** The scalar at a dotted path; undefined for everything that no condition may match: missing, null, object, array. */
+const scalarAt = (args: Json, path: string): Scalar | undefined => {
+  let value: Json | undefined = args;
+  for (const name of path.split('.')) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || !Object.hasOwn(value, name))
+      return undefined;
+    value = (value as Readonly<Record<string, Json>>)[name];
+  }
+  return value === null || typeof value === 'object' ? undefined : value;
+};
+
+const compare: Readonly<Record<ConditionOperator, (found: Scalar, wanted: Json) => boolean>> = {
+  Equals: (found, wanted) => found === wanted,
+  NotEquals: (found, wanted) => typeof found === typeof wanted && found !== wanted,
+  GreaterThan: (found, wanted) => typeof found === 'number' && typeof wanted === 'number' && found > wanted,
+  GreaterThanOrEqual: (found, wanted) => typeof found === 'number' && typeof wanted === 'number' && found >= wanted,
+  LessThan: (found, wanted) => typeof found === 'number' && typeof wanted === 'number' && found < wanted,
+  LessThanOrEqual: (found, wanted) => typeof found === 'number' && typeof wanted === 'number' && found <= wanted,
+  In: (found, wanted) => Array.isArray(wanted) && wanted.includes(found),
+  NotIn: (found, wanted) => Array.isArray(wanted) && typeof found === typeof wanted[0] && !wanted.includes(found),
+};
+
+/** True when the condition certainly holds; whatever is in doubt is false, for the negated operators too. */
+export const conditionHolds = (args: Json, { path, operator, value }: ToolArgumentCondition): boolean => {
+  const found = scalarAt(args, path);
+  return found !== undefined && compare[operator](found, value);
+};
+
+/** What a rule matches; both empty: every call. */
+export interface RuleMatch {
+  readonly argumentsHash: string | null;
+  readonly argumentConditions: readonly ToolArgumentCondition[];
+}
+
+export const ruleMatches = (rule: RuleMatch, args: Json, hash: () => string): boolean =>
+  rule.argumentsHash === null
+    ? rule.argumentConditions.every((condition) => conditionHolds(args, condition))
+    : rule.argumentsHash === hash();
+
+/** Equal for rules that match the same: the order of conditions says nothing. */
+export const matchKey = ({ argumentsHash: hash, argumentConditions }: RuleMatch): string => {
+  if (hash !== null) return hash;
+  const conditions = argumentConditions.map((condition) => canonicalJson(condition)).sort();
+  return createHash('sha256')
+    .update([...new Set(conditions)].join('\n'))
+    .digest('hex');
+};
+
+const isScalar = (value: Json): boolean => ['string', 'number', 'boolean'].includes(typeof value);
+
+const isList = (value: Json): boolean =>
+  Array.isArray(value) &&
+  value.length >= 1 &&
+  value.length <= maxListed &&
+  ['string', 'number'].some((type) => value.every((item: Json) => typeof item === type));
+
+const valueProblem = (operator: ConditionOperator, value: Json): string | null => {
+  if (operator === 'In' || operator === 'NotIn')
+    return isList(value) ? null : `must be a list of 1 to ${maxListed} strings, or of as many numbers`;
+  if (operator === 'Equals' || operator === 'NotEquals')
+    return isScalar(value) ? null : 'must be one string, number or boolean';
+  return typeof value === 'number' ? null : 'must be a number';
+};
+
+/** Everything that the schema cannot say of the conditions of a rule. */
+export const conditionProblems = (conditions: readonly ToolArgumentCondition[]): FieldError[] =>
+  conditions.flatMap(({ path, operator, value }, index) => {
+    const at = `argumentConditions[${index}]`;
+    const names = path.split('.');
+    const problem = valueProblem(operator, value);
+    return [
+      ...(names.length > maxNames || names.includes('')
+        ? [{ path: `${at}.path`, message: `must be 1 to ${maxNames} names with dots between them` }]
+        : []),
+      ...(problem === null ? [] : [{ path: `${at}.value`, message: `${problem} for ${operator}` }]),
+    ];
+  });

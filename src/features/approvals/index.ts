@@ -1,0 +1,102 @@
+import type { AuditTrail } from '../../core/audit.ts';
+import type { Config } from '../../core/config/schema.ts';
+import type { Handlers } from '../../core/context.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { RunAuthorization } from '../../core/run-authorization.ts';
+import type { Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { RunPlan } from '../../engine/active-run.ts';
+import { type ApprovalGate, createApprovalGate } from '../../engine/approval-gate.ts';
+import type { ApprovalPolicy, ApprovalPresenter } from '../../engine/host-extensions.ts';
+import type { PauseJournal } from '../../engine/pause-journal.ts';
+import { type Continuations, createApprovalDecisions } from './approval-decisions.ts';
+import { type ApprovalExpiration, createApprovalExpiration } from './approval-expiration.ts';
+import { createApprovalRuleStore } from './approval-rules.store.ts';
+import type { approvalOperations, approvalRuleOperations } from './approvals.operations.ts';
+import { approvalService } from './approvals.service.ts';
+import { createApprovalStore } from './approvals.store.ts';
+import { createPauseJournal } from './paused-runs.ts';
+import { createSessionPauses, type SessionPauses } from './session-pauses.ts';
+import { createSessionRequestStore } from './session-requests.store.ts';
+import { createStandingRules } from './standing-rules.service.ts';
+
+export interface ApprovalsDeps {
+  readonly config: Config;
+  readonly storage: Storage;
+  readonly audit: AuditTrail;
+  readonly authorization: RunAuthorization;
+  readonly policy: ApprovalPolicy | null;
+  /** By the name of their tool. */
+  readonly presenters: ReadonlyMap<string, ApprovalPresenter>;
+  readonly continuations: Continuations;
+  /** What a continuation takes over from the run that paused, as JSON. */
+  contextOf(plan: RunPlan): unknown;
+  readonly log: Logger;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+export interface ApprovalsFeature {
+  readonly handlers: Handlers<typeof approvalOperations>;
+  readonly rules: Handlers<typeof approvalRuleOperations>;
+  readonly gate: ApprovalGate;
+  readonly pauseJournal: PauseJournal;
+  readonly pauses: SessionPauses;
+  readonly expiration: ApprovalExpiration;
+  /** Writes for the transaction that deletes a session. */
+  onSessionDeleted(tenantId: string, sessionId: string): readonly Statement[];
+}
+
+/** Who must say yes before a tool runs: rules, the mailbox, and what paused sessions wait for. */
+export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
+  const { storage, audit, log, now, newId } = deps;
+  const { Approvals: settings, RunRecording: recording, Scheduling: scheduling } = deps.config.Service;
+  const store = createApprovalStore(storage);
+  const requests = createSessionRequestStore(storage);
+  const ruleStore = createApprovalRuleStore(storage);
+  const rules = createStandingRules({ store: ruleStore, storage, audit, now, newId });
+  const decisions = createApprovalDecisions({
+    store,
+    audit,
+    continuations: deps.continuations,
+    schedulingEnabled: scheduling.Enabled,
+    now,
+  });
+  return {
+    handlers: approvalService({ store, decisions, authorization: deps.authorization, now }),
+    rules: rules.handlers,
+    gate: createApprovalGate({
+      policy: deps.policy,
+      presenters: deps.presenters,
+      matchingRule: (tenantId, agentName, toolName, args) => rules.matching(tenantId, agentName, toolName, args),
+      log,
+    }),
+    pauseJournal: createPauseJournal({
+      requests,
+      approvals: store,
+      contextOf: (plan) => deps.contextOf(plan),
+      recordToolPayloads: recording.RecordToolPayloads,
+      expiresAfterMs: settings.ExpirationEnabled ? settings.DefaultExpiration : null,
+      newId,
+    }),
+    pauses: createSessionPauses({ storage, requests, approvals: store, rules, ruleStore, audit, now, newId }),
+    expiration: createApprovalExpiration({
+      store,
+      decisions,
+      log,
+      now,
+      settings: {
+        enabled: settings.ExpirationEnabled,
+        scanIntervalMs: settings.ScanInterval,
+        maxPerScan: settings.MaxPerScan,
+      },
+    }),
+    onSessionDeleted: (tenantId, sessionId) => [
+      ...store.sessionDropped(tenantId, sessionId),
+      requests.dropped(tenantId, sessionId),
+    ],
+  };
+};
+
+export type { Continuations } from './approval-decisions.ts';
+export type { SessionPauses } from './session-pauses.ts';

@@ -1,0 +1,91 @@
+import { canonicalJson } from '../../core/canonical-json.ts';
+import type { Statement } from '../../db/statement.ts';
+import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
+import type { Pause, WaitingCall } from '../../engine/pause.ts';
+import type { PauseJournal } from '../../engine/pause-journal.ts';
+import type { ApprovalStore } from './approvals.store.ts';
+import { argumentsHash } from './argument-conditions.rules.ts';
+import type { SessionRequestStore } from './session-requests.store.ts';
+
+export interface PausedRunDeps {
+  readonly requests: SessionRequestStore;
+  readonly approvals: ApprovalStore;
+  /** What a continuation takes over from its source: attribution, principal, parameters. */
+  contextOf(plan: RunPlan): unknown;
+  readonly recordToolPayloads: boolean;
+  /** Null: rows of the mailbox do not expire. */
+  readonly expiresAfterMs: number | null;
+  readonly newId: () => string;
+}
+
+/** What is stored with the end of a run that waits: its open requests and, for a queued run, the mailbox. */
+export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
+  const { requests, approvals, newId } = deps;
+
+  const request = (run: ActiveRun, sessionId: string, waiting: WaitingCall, position: number, now: number) =>
+    requests.inserted({
+      tenant_id: run.plan.tenantId,
+      session_id: sessionId,
+      run_id: run.id,
+      id: waiting.requestId,
+      kind: waiting.kind === 'approval' ? 'Approval' : 'ClientTool',
+      tool_call_id: waiting.call.toolCallId,
+      tool_name: waiting.call.toolName,
+      channel: run.plan.jobId === null ? 'InBand' : 'Mailbox',
+      state: 'Open',
+      idempotency_key: waiting.idempotencyKey,
+      position,
+      created_at: now,
+    });
+
+  const mailboxRow = (run: ActiveRun, sessionId: string, waiting: WaitingCall, now: number): Statement =>
+    approvals.inserted({
+      id: newId(),
+      tenant_id: run.plan.tenantId,
+      run_id: run.id,
+      agent_name: run.plan.agent.name,
+      session_id: sessionId,
+      request_id: waiting.requestId,
+      tool_call_id: waiting.call.toolCallId,
+      tool_name: waiting.call.toolName,
+      arguments: deps.recordToolPayloads ? canonicalJson(waiting.arguments) : null,
+      arguments_hash: argumentsHash(waiting.arguments),
+      presentation: waiting.presentation === null ? null : JSON.stringify(waiting.presentation),
+      status: 'Pending',
+      decided_by: null,
+      decided_at: null,
+      reason: null,
+      expires_at: deps.expiresAfterMs === null ? null : now + deps.expiresAfterMs,
+      created_at: now,
+    });
+
+  const handover = (run: ActiveRun, sessionId: string, now: number): Statement =>
+    approvals.handoverInserted({
+      run_id: run.id,
+      tenant_id: run.plan.tenantId,
+      session_id: sessionId,
+      agent_name: run.plan.agent.name,
+      agent_version: run.plan.agent.version,
+      // Fixed here, so that no repeat of a decision can start a second run.
+      continuation_run_id: newId(),
+      lane: run.plan.lane ?? 'default',
+      context: JSON.stringify(deps.contextOf(run.plan)),
+      state: 'Waiting',
+      version: 0,
+      created_at: now,
+    });
+
+  return {
+    opened(run: ActiveRun, pause: Pause, now: number) {
+      const sessionId = run.session?.sessionId;
+      if (sessionId === undefined) throw new Error('A run without a session cannot wait.');
+      const rows = pause.calls.map((waiting, position) => request(run, sessionId, waiting, position, now));
+      if (run.plan.jobId === null || pause.status !== 'AwaitingApproval') return rows;
+      return [
+        ...rows,
+        ...pause.calls.map((waiting) => mailboxRow(run, sessionId, waiting, now)),
+        handover(run, sessionId, now),
+      ];
+    },
+  };
+};

@@ -1,0 +1,71 @@
+import type { SessionRequestRow } from '../../db/approval-tables.ts';
+import { insertStatement, type Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+
+/** What paused sessions wait for. A request is answered once, or void, and stays as that. */
+export interface SessionRequestStore {
+  /** Every request that the session ever had, the newest pause first, in the order of its calls. */
+  list(tenantId: string, sessionId: string): Promise<readonly SessionRequestRow[]>;
+  inserted(row: SessionRequestRow): Statement;
+  /** Fails its unit when the request is not open any more. */
+  answered(row: SessionRequestRow): Statement;
+  voided(tenantId: string, sessionId: string): Statement;
+  dropped(tenantId: string, sessionId: string): Statement;
+}
+
+export const createSessionRequestStore = (storage: Storage): SessionRequestStore => ({
+  list: (tenantId, sessionId) =>
+    storage.db
+      .selectFrom('session_requests')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('session_id', '=', sessionId)
+      .orderBy('created_at', 'desc')
+      .orderBy('run_id', 'desc')
+      .orderBy('position')
+      .execute(),
+  inserted: insertStatement(storage.db, 'session_requests', [
+    'tenant_id',
+    'session_id',
+    'run_id',
+    'id',
+    'kind',
+    'tool_call_id',
+    'tool_name',
+    'channel',
+    'state',
+    'idempotency_key',
+    'position',
+    'created_at',
+  ]),
+  answered(row) {
+    const { sql, parameters } = storage.db
+      .updateTable('session_requests')
+      .set({ state: 'Answered' })
+      .where('tenant_id', '=', row.tenant_id)
+      .where('session_id', '=', row.session_id)
+      .where('run_id', '=', row.run_id)
+      .where('id', '=', row.id)
+      .where('state', '=', 'Open')
+      .compile();
+    return { sql, parameters, mustChange: true };
+  },
+  voided(tenantId, sessionId) {
+    const { sql, parameters } = storage.db
+      .updateTable('session_requests')
+      .set({ state: 'Void' })
+      .where('tenant_id', '=', tenantId)
+      .where('session_id', '=', sessionId)
+      .where('state', '=', 'Open')
+      .compile();
+    return { sql, parameters };
+  },
+  dropped(tenantId, sessionId) {
+    const { sql, parameters } = storage.db
+      .deleteFrom('session_requests')
+      .where('tenant_id', '=', tenantId)
+      .where('session_id', '=', sessionId)
+      .compile();
+    return { sql, parameters };
+  },
+});

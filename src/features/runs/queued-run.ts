@@ -1,0 +1,132 @@
+import type { AgentRunRequest } from '../../contract/run-request.ts';
+import type { ApprovalHandoverRow } from '../../db/approval-tables.ts';
+import type { Statement } from '../../db/statement.ts';
+import type { RunOutcome, RunPlan } from '../../engine/active-run.ts';
+import { encodePack } from '../../engine/event-pack.ts';
+import { type RunFailure, toRunFailure } from '../../engine/run-failure.ts';
+import type { RunJournal } from '../../engine/run-journal.ts';
+import type { JobResult } from '../../scheduler/job-queue.ts';
+import type { JobStore } from '../jobs/index.ts';
+import { type PackedPrincipal, packPrincipal, unpackPrincipal } from './packed-principal.ts';
+import { attributionOf } from './run-attribution.ts';
+
+export const approvalResumeKey = 'acp.approval-resume';
+
+/** What a queued run keeps of its acceptance: the request and who asked. */
+export interface QueuedRunPayload {
+  readonly request: AgentRunRequest;
+  readonly requestId: string;
+  readonly createdAt: number;
+  readonly ownerId: string | null;
+  readonly principal: PackedPrincipal;
+  /** Set for a run that goes on once the calls of another were decided. */
+  readonly resumes?: { readonly runId: string; readonly agentVersion: number };
+}
+
+export interface QueuedRun {
+  readonly runId: string;
+  readonly tenantId: string;
+  readonly agentName: string;
+  readonly handlerKey: string;
+  readonly lane: string;
+  readonly now: number;
+  readonly payload: QueuedRunPayload;
+}
+
+/** Kept with a paused run, as JSON. */
+export type PauseContext = Pick<QueuedRunPayload, 'principal' | 'ownerId' | 'requestId'> & {
+  readonly culture: string | null;
+  readonly parameters: RunPlan['parameters'];
+};
+
+export interface QueueWrites {
+  readonly journal: RunJournal;
+  readonly jobs: Pick<JobStore, 'queued'>;
+  readonly maxAttempts: number;
+}
+
+/** What a continuation takes over from the run that paused. */
+export const pauseContextOf = ({ principal, ownerId, requestId, culture, parameters }: RunPlan): PauseContext => ({
+  principal: packPrincipal(principal),
+  ownerId,
+  requestId,
+  culture,
+  parameters,
+});
+
+/** The run that goes on once every call of another was decided. */
+export const continuationOf = (handover: ApprovalHandoverRow, now: number): QueuedRun => {
+  const { principal, ownerId, requestId, culture, parameters } = JSON.parse(handover.context) as PauseContext;
+  return {
+    runId: handover.continuation_run_id,
+    tenantId: handover.tenant_id,
+    agentName: handover.agent_name,
+    handlerKey: approvalResumeKey,
+    lane: handover.lane,
+    now,
+    payload: {
+      request: { sessionId: handover.session_id, culture, parameters },
+      requestId,
+      createdAt: now,
+      principal,
+      ownerId,
+      resumes: { runId: handover.run_id, agentVersion: handover.agent_version },
+    },
+  };
+};
+
+/** The row, the first event and the job of a run that waits. */
+export const queuedStatements = ({ journal, jobs, maxAttempts }: QueueWrites, run: QueuedRun): readonly Statement[] => {
+  const { runId, tenantId, agentName, handlerKey, lane, payload, now } = run;
+  const sessionId = payload.request.sessionId ?? null;
+  const members = JSON.stringify({ jobId: runId, lane, sessionId });
+  const first = { sequence: 0, type: 'run.queued', timestamp: now, members, stored: members };
+  return [
+    ...journal.opened({
+      id: runId,
+      tenantId,
+      agentName,
+      agentVersion: payload.resumes?.agentVersion ?? null,
+      status: 'Queued',
+      modelProvider: null,
+      modelId: null,
+      isStreaming: false,
+      jobId: runId,
+      sessionId,
+      ...attributionOf(unpackPrincipal(payload.principal), payload.ownerId),
+      parentRunId: null,
+      rootRunId: null,
+      continuedFromRunId: payload.resumes?.runId ?? null,
+      depth: 0,
+      createdAt: now,
+      startedAt: null,
+      input: null,
+    }),
+    journal.packed(runId, 0, 0, encodePack([first])),
+    jobs.queued({
+      id: runId,
+      tenantId,
+      handlerKey,
+      lane,
+      targetName: agentName,
+      payload,
+      maxAttempts: maxAttempts,
+      now,
+    }),
+  ];
+};
+
+export const failedJob = (failure: RunFailure): JobResult => ({
+  status: 'Failed',
+  code: failure.type.replaceAll('_', '-'),
+  message: failure.message,
+  final: true,
+});
+
+/** What the end of a run means for its job. */
+export const jobResult = (outcome: RunOutcome): JobResult => {
+  if (outcome.status === 'Queued') return { status: 'Requeued' };
+  if (outcome.status === 'Failed') return failedJob(outcome.failure ?? toRunFailure(null));
+  // A paused run has done its part.
+  return { status: outcome.status === 'Canceled' ? 'Canceled' : 'Completed' };
+};
