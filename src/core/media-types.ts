@@ -16,7 +16,7 @@ export const fileExtensions: Readonly<Record<string, string>> = {
 };
 
 /** The one entry of an allow list that stands for several types. */
-export const anyAudio = 'audio/*';
+const anyAudio = 'audio/*';
 
 export const recognizableTypes: readonly string[] = [...Object.keys(fileExtensions), anyAudio];
 

@@ -41,7 +41,7 @@ export interface SkillFile {
 
 export const SKILL_FILE = 'SKILL.md';
 /** What a SKILL.md has no place for: switch, descriptions, media types, parameters of scripts. */
-export const SIDECAR_FILE = 'acp-skill.yaml';
+const SIDECAR_FILE = 'acp-skill.yaml';
 
 const mediaTypes: Readonly<Record<string, string>> = {
   md: 'text/markdown',

@@ -14,7 +14,7 @@ const mostPieces = 8;
 
 const isPiece = (name: string): boolean => name.startsWith(key);
 
-export const withoutSource = (metadata: Readonly<Record<string, string>>): Record<string, string> =>
+const withoutSource = (metadata: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(metadata).filter(([name]) => !isPiece(name)));
 
 /** Metadata that holds the head of a file; null: it is too long to be kept. Nothing is added where nothing is lost. */

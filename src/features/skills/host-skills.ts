@@ -25,7 +25,7 @@ export interface HostSkillDeps {
 }
 
 /** Thrown at start: a root that is not there was not meant. */
-export class SkillRootError extends Error {
+class SkillRootError extends Error {
   constructor(root: string) {
     super(`Service:Skills:Scripts:SkillRoots: ${root} is no folder that can be read.`);
     this.name = 'SkillRootError';

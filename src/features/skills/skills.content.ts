@@ -21,7 +21,7 @@ export interface SkillContent {
   readonly scripts: readonly AgentSkillScriptDefinition[];
 }
 
-export const defaultMediaType = 'text/plain';
+const defaultMediaType = 'text/plain';
 
 export const skillContent = (body: AgentSkillRequest): SkillContent => ({
   name: body.name,

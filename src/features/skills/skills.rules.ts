@@ -25,14 +25,14 @@ const longestDescription = 1024;
 const mostMetadata = 32;
 const mostSchemaBytes = 65_536;
 
-export const isSkillName = (name: string): boolean => name.length <= 64 && skillName.test(name);
+const isSkillName = (name: string): boolean => name.length <= 64 && skillName.test(name);
 
 /** Relative, with `/` between segments, and nothing that leads out of the folder. */
 const isResourceName = (name: string): boolean =>
   name.length <= 256 && name.split('/').every((part) => segment.test(part) && part !== '.' && part !== '..');
 
-export const isScriptName = (name: string): boolean => scriptName.test(name);
-export const isScriptExtension = (text: string): boolean => extension.test(text);
+const isScriptName = (name: string): boolean => scriptName.test(name);
+const isScriptExtension = (text: string): boolean => extension.test(text);
 
 // In characters, as JSON Schema counts them.
 const lengthOf = (text: string): number => [...text].length;

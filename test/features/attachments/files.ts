@@ -9,7 +9,7 @@ const u32 = (value: number): Buffer => {
   return buffer;
 };
 
-export const box = (type: string, ...content: Uint8Array[]): Buffer => {
+const box = (type: string, ...content: Uint8Array[]): Buffer => {
   const inner = Buffer.concat(content);
   return Buffer.concat([u32(inner.length + 8), Buffer.from(type, 'latin1'), inner]);
 };
