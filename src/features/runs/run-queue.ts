@@ -204,17 +204,23 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     };
   };
 
+  const sessionOf = async (job: QueuedJob): Promise<string | null> => {
+    if (job.handlerKey !== continuationKey) return (job.payload as QueuedRunPayload).request.sessionId ?? null;
+    return (await deps.store.get(job.tenantId, (job.payload as ContinuationPayload).from))?.session_id ?? null;
+  };
+
   /** A queued run on a busy session waits its turn, in the worker's place. */
-  const waitForSession = async (plan: RunPlan, signal: AbortSignal): Promise<SessionPlace | null> => {
-    if (plan.sessionId === null) return null;
-    const place = deps.sessions.wait(plan.tenantId, plan.sessionId, plan.id, {});
+  const waitForSession = async (job: QueuedJob, signal: AbortSignal): Promise<SessionPlace | null> => {
+    const sessionId = await sessionOf(job);
+    if (sessionId === null) return null;
+    const place = deps.sessions.wait(job.tenantId, sessionId, job.id, {});
     const abandoned = new AbortController();
-    waiting.set(plan.id, abandoned);
+    waiting.set(job.id, abandoned);
     try {
       await place.ready(AbortSignal.any([signal, abandoned.signal]));
       return place;
     } finally {
-      waiting.delete(plan.id);
+      waiting.delete(job.id);
     }
   };
 
@@ -243,25 +249,30 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     }
   };
 
-  /** Waits, takes the session and starts; what keeps a run from starting is its failure. */
+  /** Waits, takes the agent and the session as they are by then, and starts; what keeps a run from it is its failure. */
   const startWhenReady = async (
     job: QueuedJob,
-    plan: RunPlan,
+    prepare: typeof acceptedPlan,
     signal: AbortSignal,
   ): Promise<ActiveRun | 'Canceled' | 'Released'> => {
-    const place = await waitForSession(plan, signal).catch((error: unknown) => {
+    const place = await waitForSession(job, signal).catch((error: unknown) => {
       if (error === canceledWhileWaiting) return 'Canceled' as const;
       throw error;
     });
     if (place === 'Canceled') return place;
+    let plan: Prepared;
     try {
       const row = await deps.store.get(job.tenantId, job.id);
       // The run of a continuation has no row before it starts.
-      const waits = row?.status === 'Queued' || (row === undefined && plan.continuedFromRunId !== null);
+      const waits = row?.status === 'Queued' || (row === undefined && job.handlerKey === continuationKey);
       if (!waits || deps.engine.stopped) {
         place?.leave();
         return waits ? 'Released' : 'Canceled';
       }
+      const { resumes } = job.payload as Partial<QueuedRunPayload>;
+      const agent = await compile(job.tenantId, job.targetName, resumes?.agentVersion);
+      plan = agent instanceof RunFailure ? agent : await prepare(job, agent);
+      if (plan instanceof RunFailure) throw plan;
       await checkPrompt(job, plan);
     } catch (error) {
       place?.leave();
@@ -306,12 +317,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       const { tenant_id, id } = row;
       await deps.storage.write([deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)]);
     }
-    const { resumes } = job.payload as Partial<QueuedRunPayload>;
-    const agent = await compile(job.tenantId, job.targetName, resumes?.agentVersion);
-    if (agent instanceof RunFailure) return closeUnstarted(job, agent);
-    const plan = await prepare(job, agent);
-    if (plan instanceof RunFailure) return closeUnstarted(job, plan);
-    const run = await startWhenReady(job, plan, signal).catch((error: unknown) => {
+    const run = await startWhenReady(job, prepare, signal).catch((error: unknown) => {
       if (error instanceof RunFailure) return error;
       throw error;
     });
