@@ -1,5 +1,31 @@
 /** Tools of the conformance suite; plain JavaScript, so that any build of the service loads it. */
+import { ToolError } from 'acp';
+
 const object = (properties, required = Object.keys(properties)) => ({ type: 'object', properties, required });
+
+/** Runs whose body was told to stop. */
+const stopped = new Set();
+
+let waiting = null;
+/** Two calls at once meet; one that comes alone does not wait for ever. */
+const meet = () => {
+  if (waiting !== null) {
+    waiting('together');
+    waiting = null;
+    return 'together';
+  }
+  return new Promise((resolve) => {
+    const done = (answer) => {
+      clearTimeout(timer);
+      resolve(answer);
+    };
+    const timer = setTimeout(() => {
+      waiting = null;
+      resolve('alone');
+    }, 500);
+    waiting = done;
+  });
+};
 
 export default {
   name: 'conformance',
@@ -38,6 +64,83 @@ export default {
       inputSchema: object({}),
       maxOutputBytes: 200,
       execute: async () => 'ä'.repeat(1000),
+    },
+    {
+      name: 'context',
+      description: 'Tells what it was given',
+      inputSchema: object({}),
+      effect: 'External',
+      safeToRepeat: true,
+      execute: async (_args, { signal, emit, saveAttachment, reportUsage, ...context }) => context,
+    },
+    {
+      name: 'report',
+      description: 'Reports events and usage',
+      inputSchema: object({}),
+      effect: 'Write',
+      execute: async (_args, { emit, reportUsage }) => {
+        emit('conformance.note', { n: 1 });
+        reportUsage({ unit: 'pages', quantity: 3, cost: null, currency: null, isEstimated: true });
+        return 'reported';
+      },
+    },
+    {
+      name: 'shape',
+      description: 'Answers with what it is asked for',
+      inputSchema: object({ kind: { enum: ['text', 'object', 'null', 'nothing'] } }),
+      execute: async ({ kind }) => ({ text: 'a "text"', object: { b: [1, null] }, null: null })[kind],
+    },
+    {
+      name: 'told',
+      description: 'Fails with a message for the model',
+      inputSchema: object({}),
+      execute: async () => {
+        throw new ToolError('There is no order A-1.');
+      },
+    },
+    {
+      name: 'picky',
+      description: 'Checks its arguments itself',
+      inputSchema: object({ list: { type: 'array', items: { type: 'integer' } } }),
+      validate: ({ list }) => (list.length > 2 ? ['list must have at most two entries'] : []),
+      execute: async ({ list }) => list.length,
+    },
+    {
+      name: 'permitted',
+      description: 'Needs a permission',
+      inputSchema: object({ n: { type: 'number' } }),
+      requiredPermission: 'conformance.permission',
+      effect: 'Destructive',
+      execute: async ({ n }) => n,
+    },
+    {
+      name: 'meet',
+      description: 'Waits for another call',
+      inputSchema: object({ who: { type: 'string' } }),
+      execute: meet,
+    },
+    {
+      name: 'hold',
+      description: 'Waits until its run is canceled',
+      inputSchema: object({}),
+      timeoutMs: 60_000,
+      execute: (_args, { signal, runId }) =>
+        new Promise((resolve) =>
+          signal.addEventListener(
+            'abort',
+            () => {
+              stopped.add(runId);
+              resolve('late');
+            },
+            { once: true },
+          ),
+        ),
+    },
+    {
+      name: 'aborted',
+      description: 'Whether the body of a run was told to stop',
+      inputSchema: object({ runId: { type: 'string' } }),
+      execute: async ({ runId }) => stopped.has(runId),
     },
   ],
 };
