@@ -67,7 +67,7 @@ const parseFrame = (block: string): Frame | null => {
   return { id: id === undefined ? null : Number(id), event: field('event') ?? 'message', data: JSON.parse(data) };
 };
 
-const parseFrames = (text: string): Frame[] => text.split('\n\n').flatMap((block) => parseFrame(block) ?? []);
+export const parseFrames = (text: string): Frame[] => text.split('\n\n').flatMap((block) => parseFrame(block) ?? []);
 
 export const createApi = (target: Target, token: string | null = target.token, tenant: string | null = null): Api => {
   const send: Api['fetch'] = (method, path, body, options = {}) =>
