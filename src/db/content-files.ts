@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, mkdir, open, opendir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import process from 'node:process';
 import { AcpError } from '../contract/errors.ts';
 import { type ContentDraft, type ContentPlace, type ContentStore, createPlaceLocks } from './content-store.ts';
 
@@ -30,7 +31,9 @@ const reaching = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
+/** Makes the names in a folder durable. Windows has no such call. */
 const syncFolder = async (folder: string): Promise<void> => {
+  if (process.platform === 'win32') return;
   const handle = await open(folder, 'r');
   try {
     await handle.sync();
@@ -39,9 +42,16 @@ const syncFolder = async (folder: string): Promise<void> => {
   }
 };
 
+const makeFolder = async (folder: string): Promise<void> => {
+  const made = await mkdir(folder, { recursive: true, mode: folderMode });
+  if (made === undefined) return;
+  // A new folder is a name, too, in the one above it.
+  for (let above = folder; above.length >= made.length; above = dirname(above)) await syncFolder(dirname(above));
+};
+
 const createDraft = async (folder: string): Promise<ContentDraft> => {
   const drafts = join(folder, draftFolder);
-  await mkdir(drafts, { recursive: true, mode: folderMode });
+  await makeFolder(drafts);
   const path = join(drafts, randomUUID());
   let handle: FileHandle | null = await open(path, 'wx+', fileMode);
   const opened = (): FileHandle => {
@@ -66,7 +76,7 @@ const createDraft = async (folder: string): Promise<ContentDraft> => {
         await opened().sync();
         await close();
         const target = join(folder, place);
-        await mkdir(dirname(target), { recursive: true, mode: folderMode });
+        await makeFolder(dirname(target));
         await rename(path, target);
         await syncFolder(dirname(target));
       }),

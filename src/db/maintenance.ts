@@ -2,8 +2,18 @@ import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
 import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
+import { type ContentCopy, copyContents, forgetDeleted, removeFolder, removeUnnamed } from './content-backup.ts';
+import { checkContents } from './content-check.ts';
+import { contentFolder } from './content-files.ts';
 import { type Migration, migrationStatus } from './migrate.ts';
-import { type OpenOptions, openForReading, openStorage, pathOfStore, type StoreOptions } from './open-storage.ts';
+import {
+  type OpenOptions,
+  openCopy,
+  openForReading,
+  openStorage,
+  pathOfStore,
+  type StoreOptions,
+} from './open-storage.ts';
 import { readOwner, type StoreOwner } from './owner-lock.ts';
 import { makeStandalone } from './sqlite/open.ts';
 import type { Storage } from './storage.ts';
@@ -29,11 +39,17 @@ export interface CheckReport {
   readonly path: string;
   /** One sentence each; empty when the store is sound. */
   readonly findings: readonly string[];
+  /** What is worth knowing and no damage. */
+  readonly notes: readonly string[];
 }
 
 export interface BackupReport {
   readonly path: string;
   readonly totalBytes: number;
+  /** Files of attachments, in the folder that belongs to the copy. */
+  readonly attachments: { readonly path: string; readonly files: number; readonly totalBytes: number };
+  /** Files that the store itself lacks or has damaged, one sentence each. */
+  readonly findings: readonly string[];
 }
 
 // A damaged store has the same finding many times over.
@@ -136,7 +152,7 @@ const unfinishedLogs = async (db: Kysely<Tables>): Promise<string[]> => {
   return rows.map((run) => `The closed run ${run.id} should have ${run.expected} events and has ${run.found}.`);
 };
 
-/** Integrity of file and indexes, references, and the logs of all runs. Also while a server runs. */
+/** Integrity of file and indexes, references, the logs of all runs, and attachments. Also while a server runs. */
 export const checkStore = (
   options: StoreOptions,
   migrations: readonly Migration[] = allMigrations,
@@ -144,11 +160,12 @@ export const checkStore = (
   reading(options, async (storage, path) => {
     const damage = await storage.dialect.check();
     // Queries on a damaged file answer anything, or nothing.
-    if (damage.length > 0) return { path, findings: damage.slice(0, maxFindings) };
+    if (damage.length > 0) return { path, findings: damage.slice(0, maxFindings), notes: [] };
     const { pending } = await migrationStatus(storage, migrations);
-    if (pending.length > 0) return { path, findings: [] };
-    const findings = [...(await brokenLogs(storage.db)), ...(await unfinishedLogs(storage.db))];
-    return { path, findings: findings.slice(0, maxFindings) };
+    if (pending.length > 0) return { path, findings: [], notes: [] };
+    const contents = await checkContents(storage, path, maxFindings);
+    const logs = [...(await brokenLogs(storage.db)), ...(await unfinishedLogs(storage.db))];
+    return { path, findings: [...logs, ...contents.findings].slice(0, maxFindings), notes: contents.notes };
   });
 
 const leftovers = (path: string): string[] => [`${path}-wal`, `${path}-shm`, `${path}-journal`];
@@ -156,9 +173,10 @@ const leftovers = (path: string): string[] => [`${path}-wal`, `${path}-shm`, `${
 const refuseTarget = async (target: string, source: string, force: boolean): Promise<void> => {
   if (target === source)
     throw new AcpError('validation-failed', 'The backup cannot have the path of the store itself.');
-  if (!existsSync(target)) return;
-  if (!force) throw new AcpError('validation-failed', `${target} exists already; use --force to replace it.`);
-  const owner = await readOwner(target);
+  const existing = [target, contentFolder(target)].find((path) => existsSync(path));
+  if (existing === undefined) return;
+  if (!force) throw new AcpError('validation-failed', `${existing} exists already; use --force to replace it.`);
+  const owner = existsSync(target) ? await readOwner(target) : null;
   if (owner !== null) throw new AcpError('validation-failed', `${target} is a store that is being served.`);
 };
 
@@ -168,9 +186,30 @@ const verifyCopy = (copy: StoreOptions): Promise<void> =>
     if (damage !== undefined) throw new AcpError('store-unavailable', `The copy is not sound: ${damage}.`);
   });
 
+/** Copies the files that the copied rows name; what was deleted meanwhile goes from the copy's rows, too. */
+const copyAttachments = async (
+  from: Storage,
+  fromFolder: string,
+  copy: StoreOptions,
+  toFolder: string,
+): Promise<ContentCopy> => {
+  const copied = await reading(copy, (to) => copyContents({ from, fromFolder, to, toFolder }));
+  if (copied.deleted.length > 0) {
+    const to = openCopy(copy);
+    try {
+      await forgetDeleted(to, copied.deleted);
+    } finally {
+      await to.close();
+    }
+    makeStandalone(copy.location);
+  }
+  return copied;
+};
+
 /**
- * Copies the store to `to` while it may be in use. The copy is checked before it gets its name, is one file that needs
- * no other, and has everything that was committed when the copy began.
+ * Copies the store to `to` and the files of its attachments to the folder beside it, while both may be in use. The copy
+ * is checked before it gets its name, is one file that needs no other, and has everything that was committed when the
+ * copy began. The rows come first: a file of a row that came later is not needed, and one whose row has gone is known.
  */
 export const backupStore = (
   options: StoreOptions,
@@ -182,17 +221,27 @@ export const backupStore = (
     const target = realStorePath(to);
     await refuseTarget(target, source, force);
     const draft = `${target}.${process.pid}.partial`;
+    const copy = { ...options, location: draft };
+    const folder = contentFolder(target);
+    const isNewFolder = !existsSync(folder);
+    let isNamed = false;
     try {
       await storage.dialect.backup(draft);
       makeStandalone(draft);
-      await verifyCopy({ ...options, location: draft });
+      const { files, totalBytes, findings } = await copyAttachments(storage, contentFolder(source), copy, folder);
+      await verifyCopy(copy);
       // A log that an older file of this name left behind would be applied to the new one.
       for (const file of leftovers(target)) rmSync(file, { force: true });
       renameSync(draft, target);
+      isNamed = true;
+      // Only now, so that an older copy was whole until the new one had its name.
+      if (!isNewFolder) await reading({ ...options, location: target }, (made) => removeUnnamed(made, folder));
+      const attachments = { path: folder, files, totalBytes };
+      return { path: target, totalBytes: statSync(target).size, attachments, findings };
     } catch (error) {
+      if (isNewFolder && !isNamed) await removeFolder(folder);
       throw error instanceof AcpError ? error : openFailure(target, error, 'backup', storage.dialect.classify(error));
     } finally {
       for (const file of [draft, ...leftovers(draft)]) rmSync(file, { force: true });
     }
-    return { path: target, totalBytes: statSync(target).size };
   });

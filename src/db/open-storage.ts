@@ -123,3 +123,7 @@ export const openForReading = async (options: StoreOptions): Promise<{ storage: 
   if (!existsSync(path)) throw new AcpError('store-unavailable', `There is no store at ${path}.`);
   return { storage: createStorage(createDialect(options, path, true), true), path };
 };
+
+/** Opens a file for writing without owning it: a copy in the making, of which nobody else knows. */
+export const openCopy = (options: StoreOptions): Storage =>
+  createStorage(createDialect(options, options.location, false), true);

@@ -57,7 +57,7 @@ test('a backup taken from a running server is a sound store of its own', async (
   assert.equal(report.path, copy);
   await storage.write([insertAgent(storage.db, 'b')]);
   assert.deepEqual(readdirSync(join(folder, 'backups')), ['copy.db']);
-  assert.deepEqual(await checkStore(storeOptions(copy)), { path: copy, findings: [] });
+  assert.deepEqual(await checkStore(storeOptions(copy)), { path: copy, findings: [], notes: [] });
   const restored = await openTestStore(t, copy);
   assert.deepEqual(await agentNames(restored.storage.db), ['a']);
 });

@@ -33,13 +33,23 @@ const status = async (session: Session): Promise<undefined> => {
   return printReply(session.terminal, await maintenance.storeStatus(options), { json: session.globals.json });
 };
 
-const backup = async (session: Session, to: string, force: boolean): Promise<undefined> => {
+/** One line for each; the exit code is that of a check. */
+const writeFindings = async ({ terminal }: Session, findings: readonly string[]): Promise<void> =>
+  terminal.write(findings.map((finding) => `${terminal.style.red('✗')} ${finding}\n`).join(''));
+
+const backup = async (session: Session, to: string, force: boolean): Promise<number> => {
   const { terminal, globals } = session;
   const { maintenance, options } = await openMaintenance(session);
   const report = await maintenance.backupStore(options, to, { force });
-  if (globals.json) return printReply(terminal, report, { json: true });
-  await terminal.write(`${report.path}  ${report.totalBytes} bytes\n`);
-  return undefined;
+  const { path, totalBytes, attachments, findings } = report;
+  if (globals.json) await terminal.write(jsonText(report));
+  else {
+    await terminal.write(`${path}  ${totalBytes} bytes\n`);
+    if (attachments.files > 0)
+      await terminal.write(`${attachments.path}  ${attachments.files} files, ${attachments.totalBytes} bytes\n`);
+    await writeFindings(session, findings);
+  }
+  return findings.length === 0 ? 0 : FINDINGS_EXIT_CODE;
 };
 
 const check = async (session: Session): Promise<number> => {
@@ -48,7 +58,8 @@ const check = async (session: Session): Promise<number> => {
   const report = await maintenance.checkStore(options);
   if (globals.json) await terminal.write(jsonText(report));
   else if (report.findings.length === 0) await terminal.write(`${report.path} is sound.\n`);
-  else await terminal.write(report.findings.map((finding) => `${terminal.style.red('✗')} ${finding}\n`).join(''));
+  else await writeFindings(session, report.findings);
+  if (!globals.json) for (const note of report.notes) terminal.note(note);
   return report.findings.length === 0 ? 0 : FINDINGS_EXIT_CODE;
 };
 
@@ -60,12 +71,14 @@ export const registerDb = (host: CommandHost): Command => {
     .action(host.act(migrate));
   db.command('status').description('show the store, its migrations and who serves it').action(host.act(status));
   db.command('backup')
-    .description('copy the store to a file, also while it is served')
+    .description('copy the store to a file and its attachments to a folder beside it, also while it is served')
     .argument('<file>')
     .option('--force', 'replace the file when it exists')
     .action(host.act((session, { args, options }) => backup(session, args[0] as string, options['force'] === true)));
   db.command('check')
-    .description('check the store and the logs of all runs; exit code 1 when something is wrong')
+    .description(
+      'check the store, the logs of all runs and the files of attachments; exit code 1 when something is wrong',
+    )
     .action(host.act(check));
   return db;
 };

@@ -34,7 +34,7 @@ export const attachmentOperations = defineOperations({
     summary: 'List attachments, newest first',
     query: Type.Object({ sessionId: Type.Optional(SessionId), ...pagingQuery }),
     responses: { 200: Type.Array(AttachmentDescriptor) },
-    errors: ['run-not-allowed', 'session-not-owned'],
+    errors: ['run-not-allowed'],
     cli: { columns: ['id', 'fileName', 'mediaType', 'byteSize', 'sessionId', 'createdAt'] },
   },
   download: {

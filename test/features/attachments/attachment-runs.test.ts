@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { AcpError } from '../../../src/contract/errors.ts';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
 import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { enqueue, followToEnd, getRun } from '../runs/run-calls.ts';
 import { fileOf, mp3, pdf, png, readAll, wav } from './files.ts';
 
 const upload = async (app: TestApp, content: string | Uint8Array, name: string, sessionId?: string): Promise<string> =>
@@ -194,16 +195,26 @@ forEachTransport('ATT-10 a delete after the start does not disturb a run', async
 });
 
 forEachTransport('ATT-10 a queued run whose attachment is gone fails before it starts', async (open) => {
-  const app = await open({ agents: [{ name: 'eye' }], service: { Scheduling: { RunWorker: false } } });
-  const id = await upload(app, 'text', 'a.txt');
-  const accepted = await app.client.runs.start({
-    params: { name: 'eye' },
-    headers: { prefer: 'respond-async' },
-    body: { message: 'Look.', attachmentIds: [id] },
-  });
-  assert.equal(accepted.status, 202);
-  await app.client.attachments.remove({ params: { id } });
-  assert.equal((await app.client.runs.list()).body[0]?.status, 'Queued');
+  const idle = await open({ agents: [{ name: 'eye' }], service: { Scheduling: { RunWorker: false } } });
+  const [gone, kept] = [await upload(idle, 'text', 'a.txt'), await upload(idle, 'text', 'b.txt')];
+  const body = { message: 'Look.', attachmentIds: [gone, kept] };
+  const runId = await enqueue(idle.client, 'eye', body);
+  const whole = await enqueue(idle.client, 'eye', { ...body, attachmentIds: [kept] });
+  await idle.client.attachments.remove({ params: { id: gone } });
+  assert.equal((await getRun(idle.client, runId)).status, 'Queued');
+  await idle.close();
+
+  const app = await open({ folder: idle.folder });
+  const events = await followToEnd(app.client, runId);
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    ['run.queued', 'run.failed'],
+  );
+  const { status, error } = await getRun(app.client, runId);
+  assert.deepEqual([status, error?.class, error?.type], ['Failed', 'Infrastructure', 'attachment_not_found']);
+  assert.match(error?.message ?? '', new RegExp(gone));
+  await followToEnd(app.client, whole);
+  assert.equal((await getRun(app.client, whole)).status, 'Completed');
 });
 
 forEachTransport('AGENT-51 text counts as it is, every other attachment 1024 tokens', async (open) => {

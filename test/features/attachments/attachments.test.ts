@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { AcpError } from '../../../src/contract/errors.ts';
 import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
 import { fileOf, pdf, png, readAll, recognized } from './files.ts';
@@ -243,4 +243,25 @@ forEachTransport('a memory store keeps attachments in memory', async (open) => {
   await app.client.attachments.remove({ params: { id } });
   assert.equal(await refusal(app.client.attachments.download({ params: { id } })), '404 not-found');
   assert.deepEqual(filesOf(app), []);
+});
+
+overHttp('ATT-6 bytes without a row, and what was being received, go with the next start', async (open) => {
+  const first = await open();
+  const { id } = await upload(first, 'kept');
+  const { sha256: orphaned } = await upload(first, 'orphaned');
+  await first.close();
+  first.change('delete from service_attachments where sha256 = ?', orphaned);
+  mkdirSync(join(folderOf(first), 'tmp'), { recursive: true });
+  writeFileSync(join(folderOf(first), 'tmp', 'half'), 'half a file');
+  assert.equal(filesOf(first).length, 3);
+  const app = await open({ folder: first.folder });
+  assert.equal((await readAll((await app.client.attachments.download({ params: { id } })).bytes)).toString(), 'kept');
+  const swept = () => app.log.find(({ message }) => /nothing names/.test(message));
+  while (swept() === undefined) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(swept()?.fields['removed'], 1);
+  const kept = sha256(Buffer.from('kept'));
+  assert.deepEqual(
+    filesOf(app).map((file) => basename(file)),
+    [kept],
+  );
 });

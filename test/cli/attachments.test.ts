@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { png } from '../features/attachments/files.ts';
+import { createFolder, type Folder } from './support.ts';
+
+interface Descriptor {
+  readonly id: string;
+  readonly fileName: string;
+  readonly mediaType: string;
+  readonly byteSize: number;
+  readonly sessionId: string | null;
+}
+
+/** The same commands without a server and with one; the second opens the store through it. */
+const inBothWays = (name: string, body: (folder: Folder, t: TestContext) => Promise<void>): void => {
+  for (const served of [false, true])
+    test(`${name} [${served ? 'http' : 'in process'}]`, async (t) => {
+      const folder = createFolder(t);
+      writeFileSync(join(folder.path, 'dot.png'), png);
+      folder.write('note.txt', 'Grüße aus Wien\n');
+      if (served) await folder.serve();
+      await body(folder, t);
+    });
+};
+
+const json = async <T>(folder: Folder, args: readonly string[]): Promise<T> => {
+  const { code, stdout, stderr } = await folder.acp([...args, '--json']);
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout) as T;
+};
+
+inBothWays('files are uploaded, listed, downloaded and deleted', async (folder) => {
+  const shown = await folder.acp(['attachments', 'upload', 'dot.png', 'note.txt', '--session', 'trip']);
+  assert.equal(shown.code, 0, shown.stderr);
+  assert.match(shown.stdout, /^ID +FILE NAME +MEDIA TYPE +BYTE SIZE +SESSION ID +CREATED AT\n/);
+  assert.match(shown.stdout, /dot\.png +image\/png +\d+ +trip /);
+  assert.match(shown.stdout, /note\.txt +text\/plain +17 +trip /);
+  const alone = await json<Descriptor>(folder, ['attachments', 'upload', 'note.txt']);
+  assert.deepEqual([alone.fileName, alone.sessionId], ['note.txt', null]);
+
+  const list = (args: readonly string[] = []) => json<Descriptor[]>(folder, ['attachments', 'list', ...args]);
+  const all = await list();
+  assert.equal(all[0]?.id, alone.id);
+  const ofTrip = await list(['--session-id', 'trip']);
+  assert.deepEqual(
+    ofTrip.map(({ fileName }) => fileName),
+    ['note.txt', 'dot.png'],
+  );
+
+  const image = ofTrip[1]?.id ?? '';
+  const got = await folder.acp(['attachments', 'get', image, '-o', 'copy.png']);
+  assert.deepEqual([got.code, got.stdout], [0, '']);
+  assert.deepEqual(readFileSync(join(folder.path, 'copy.png')), png);
+  const printed = await folder.acp(['attachments', 'get', alone.id]);
+  assert.equal(printed.stdout, 'Grüße aus Wien\n');
+
+  assert.equal((await folder.acp(['attachments', 'delete', image])).code, 0);
+  const again = await folder.acp(['attachments', 'delete', image]);
+  assert.equal(again.code, 4);
+  assert.match(again.stderr, /was not found/);
+  const gone = await folder.acp(['attachments', 'get', image, '-o', 'gone.png']);
+  assert.equal(gone.code, 4);
+  assert.equal(existsSync(join(folder.path, 'gone.png')), false);
+  assert.equal((await list()).length, 2);
+});
+
+inBothWays('what cannot be read, sent or written is told, and leaves nothing behind', async (folder) => {
+  const missing = await folder.acp(['attachments', 'upload', 'nothing.txt']);
+  assert.equal(missing.code, 2);
+  assert.match(missing.stderr, /nothing\.txt/);
+  folder.write('empty.txt', '');
+  assert.match((await folder.acp(['attachments', 'upload', 'empty.txt'])).stderr, /is empty/);
+  folder.write('program', 'MZ\0\0');
+  assert.match((await folder.acp(['attachments', 'upload', 'program'])).stderr, /not allowed here/);
+  const { id } = await json<Descriptor>(folder, ['attachments', 'upload', 'note.txt']);
+  const before = readdirSync(folder.path);
+  const unwritable = await folder.acp(['attachments', 'get', id, '-o', 'no/such/folder.txt']);
+  assert.equal(unwritable.code, 2);
+  assert.match(unwritable.stderr, /no\/such\/folder\.txt cannot be written/);
+  assert.deepEqual(readdirSync(folder.path), before);
+  assert.equal((await json<Descriptor[]>(folder, ['attachments', 'list'])).length, 1);
+});
+
+inBothWays('ATT-11 run --attach uploads the files and names them in the run', async (folder) => {
+  await folder.acp(['agents', 'apply', '-f', 'hello.yaml']);
+  const args = ['run', 'hello', 'Look.', '--attach', 'note.txt', '--attach', 'dot.png', '--session', 'trip'];
+  const answer = await folder.acp(args);
+  assert.equal(answer.code, 0, answer.stderr);
+  assert.match(answer.stdout, /Hello there\./);
+  const list = await json<Descriptor[]>(folder, ['attachments', 'list', '--session-id', 'trip']);
+  assert.deepEqual(
+    list.map(({ fileName }) => fileName),
+    ['dot.png', 'note.txt'],
+  );
+  const session = await json<{ messages: { contents: { type: string; attachmentId?: string }[] }[] }>(folder, [
+    'sessions',
+    'get',
+    'trip',
+  ]);
+  const named = session.messages[0]?.contents.flatMap(({ attachmentId }) => attachmentId ?? []);
+  assert.deepEqual(named?.toSorted(), list.map(({ id }) => id).toSorted());
+});
+
+inBothWays('run --attach with a file that is refused starts no run', async (folder) => {
+  await folder.acp(['agents', 'apply', '-f', 'hello.yaml']);
+  const refused = await folder.acp(['run', 'hello', 'Look.', '--attach', 'nothing.txt', '--attach', 'note.txt']);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /nothing\.txt/);
+  assert.deepEqual(await json(folder, ['runs', 'list']), []);
+  assert.deepEqual(await json(folder, ['attachments', 'list']), []);
+});
