@@ -24,6 +24,10 @@ const layers = [
   { name: 'app', above: [...transports, 'main'] },
   { name: 'http', above: ['client', 'cli', 'tui', 'module', 'main'] },
   { name: 'module', above: ['client', 'cli', 'tui', 'main'] },
+  {
+    name: 'text',
+    above: ['core', 'db', 'providers', 'scheduler', 'engine', 'operations', 'app', ...transports, 'main'],
+  },
   { name: 'client', above: ['cli', 'tui', 'main'] },
   { name: 'cli', above: ['main', 'module'] },
   { name: 'tui', above: ['cli', 'main', 'module'] },
@@ -117,17 +121,27 @@ export default {
       },
     },
     {
-      name: 'server-by-dynamic-import',
-      comment: '`acp --help` loads no server: serve, migrate and local mode import it when they run.',
+      name: 'screens-know-the-client',
+      comment: 'Screens show what the client reads, over every transport alike.',
       severity: 'error',
-      from: { path: layer('main', 'cli', 'tui') },
+      from: { path: layer('tui') },
+      to: {
+        path: ['^(src|migrations)/', ...packages('fastify', 'kysely', 'better-sqlite3', '@ai-sdk/[^/]+')],
+        pathNot: ['^src/(tui|client|contract|text)/', '\\.schema\\.ts$'],
+      },
+    },
+    {
+      name: 'server-by-dynamic-import',
+      comment:
+        '`acp --help` loads no server and no screen: serve, migrate, local mode and tui import them when they run.',
+      severity: 'error',
+      from: { path: layer('main', 'cli') },
       to: {
         path: [
-          ...layer('app', 'db', 'providers', 'scheduler', 'engine', 'http', 'module'),
+          ...layer('app', 'db', 'providers', 'scheduler', 'engine', 'http', 'module', 'tui'),
           '^src/features/[^/]+/(?![^/]*\\.(schema|operations)\\.ts$)',
           ...packages('fastify', 'kysely', 'better-sqlite3', '@ai-sdk/[^/]+', 'ink', 'react'),
         ],
-        pathNot: '^src/tui/',
         dynamic: false,
         dependencyTypesNot: typeOnly,
       },

@@ -5,8 +5,8 @@ import type { AppDescription } from '../app.ts';
 import type { LoadedConfig } from '../core/config/index.ts';
 import { version } from '../core/version.ts';
 import type { StoreStatus } from '../db/maintenance.ts';
+import { createStyle } from '../text/style.ts';
 import { reportError } from './output/error-report.ts';
-import { createStyle } from './output/style.ts';
 import { readConfig } from './read-config.ts';
 import type { Session } from './session.ts';
 

@@ -1,9 +1,7 @@
 import { errorTable, isErrorCode } from '../contract/errors.ts';
 import type { Frame } from '../contract/operation.ts';
 import { codesByErrorClass, type RunErrorClass } from '../contract/run-outcome.ts';
-import type { EventData } from './output/event-line.ts';
-
-export const frameData = (frame: Frame): EventData => JSON.parse(frame.data) as EventData;
+import { frameData } from '../text/event-line.ts';
 
 const isClass = (value: unknown): value is RunErrorClass =>
   typeof value === 'string' && Object.hasOwn(codesByErrorClass, value);

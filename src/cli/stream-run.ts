@@ -4,10 +4,10 @@ import { AcpError } from '../contract/errors.ts';
 import type { Frame } from '../contract/operation.ts';
 import { terminalEvents } from '../contract/run-outcome.ts';
 import type { AgentRunRequest } from '../contract/run-request.ts';
+import { eventLine, frameData } from '../text/event-line.ts';
+import { safeText } from '../text/text-width.ts';
 import { interruptedExitCode, onInterrupt } from './interrupt.ts';
-import { eventLine } from './output/event-line.ts';
-import { safeText } from './output/text-width.ts';
-import { exitCodeOf, frameData } from './run-outcome.ts';
+import { exitCodeOf } from './run-outcome.ts';
 import type { Connection, Session } from './session.ts';
 
 /** Events that say nothing beside the answer and its summary. */

@@ -10,6 +10,8 @@ export interface FollowOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long to try again when nothing arrives, before the last error is thrown; default 2 minutes. */
   readonly patienceMs?: number | undefined;
+  /** Told when a stream was opened: the first one, and each that goes on after a drop. */
+  readonly onOpen?: (() => void) | undefined;
   /** Told before each new attempt. */
   readonly onRetry?: ((error: AcpError, delayMs: number) => void) | undefined;
 }
@@ -48,13 +50,18 @@ class LogPosition {
   last: number;
   attempts = 0;
   /** False until a stream was opened once: a service that is not there at all is told at once. */
-  opened = false;
+  #opened = false;
   #since = Date.now();
   readonly #options: FollowOptions;
 
   constructor(options: FollowOptions) {
     this.last = options.from ?? -1;
     this.#options = options;
+  }
+
+  open(): void {
+    this.#opened = true;
+    this.#options.onOpen?.();
   }
 
   /** True for a frame that comes next, false for one that was seen; throws where the stream has a gap. */
@@ -72,7 +79,7 @@ class LogPosition {
 
   async beforeRetry(error: unknown): Promise<void> {
     this.#options.signal?.throwIfAborted();
-    if (!this.opened || !passesByItself(error)) throw error;
+    if (!this.#opened || !passesByItself(error)) throw error;
     const wait = error.details.retryAfterMs ?? Math.min(FIRST_DELAY_MS * 2 ** this.attempts, LONGEST_DELAY_MS);
     if (Date.now() + wait - this.#since > (this.#options.patienceMs ?? DEFAULT_PATIENCE_MS)) throw error;
     this.attempts += 1;
@@ -107,7 +114,7 @@ async function* followFrom(
   for (;;) {
     try {
       frames ??= await openEvents(client, runId, position.last, signal);
-      position.opened = true;
+      position.open();
       for await (const frame of frames) {
         if (!position.accept(frame)) continue;
         yield frame;

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { expiryTime } from '../../src/cli/commands/keys-create.command.ts';
 import { renderRunTree } from '../../src/cli/commands/runs-tree.command.ts';
-import { eventLine } from '../../src/cli/output/event-line.ts';
-import { formatCost, formatDuration, formatValue } from '../../src/cli/output/format.ts';
 import { renderRecord } from '../../src/cli/output/record.ts';
-import { createStyle } from '../../src/cli/output/style.ts';
 import { renderTable } from '../../src/cli/output/table.ts';
-import { fitText, padText, safeLine, safeText, textWidth } from '../../src/cli/output/text-width.ts';
 import { unifiedDiff } from '../../src/cli/output/unified-diff.ts';
 import { AcpError } from '../../src/contract/errors.ts';
 import type { RunRecord } from '../../src/features/runs/runs.schema.ts';
+import { eventLine } from '../../src/text/event-line.ts';
+import { formatCost, formatDuration, formatValue } from '../../src/text/format.ts';
+import { createStyle } from '../../src/text/style.ts';
+import { fitText, padText, safeLine, safeText, textWidth } from '../../src/text/text-width.ts';
 
 const plain = createStyle(false);
 

@@ -5,7 +5,11 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-const file = resolve(import.meta.dirname, '../../dist', process.platform === 'win32' ? 'acp.exe' : 'acp');
+export const executableFile = resolve(
+  import.meta.dirname,
+  '../../dist',
+  process.platform === 'win32' ? 'acp.exe' : 'acp',
+);
 
 export interface Finished {
   readonly code: number | null;
@@ -51,14 +55,18 @@ const collect = (child: ChildProcess) => {
 };
 
 export const openWorkplace = (): Workplace => {
-  assert.ok(existsSync(file), 'dist/acp is missing: npm test builds it, and so does npm run build');
+  assert.ok(existsSync(executableFile), 'dist/acp is missing: npm test builds it, and so does npm run build');
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'acp-e2e-')));
   const [folder, home, temporary] = ['work', 'home', 'tmp'].map((name) => join(root, name)) as [string, string, string];
   for (const path of [folder, home, temporary]) mkdirSync(path);
   const running = new Set<ChildProcess>();
 
   const start = (args: readonly string[], { env, input }: CallOptions = {}) => {
-    const child = spawn(file, args, { cwd: folder, env: { HOME: home, TMPDIR: temporary, ...env }, stdio: 'pipe' });
+    const child = spawn(executableFile, args, {
+      cwd: folder,
+      env: { HOME: home, TMPDIR: temporary, ...env },
+      stdio: 'pipe',
+    });
     running.add(child);
     child.once('close', () => running.delete(child));
     child.stdin.end(input ?? '');

@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import type { DefinitionDocument, DefinitionProblem } from '../../contract/definition-document.ts';
 import { AcpError, errorTable, type FieldError } from '../../contract/errors.ts';
+import type { StyleName } from '../../text/style.ts';
+import { padText, safeLine, textWidth } from '../../text/text-width.ts';
 import { type Applied, type ApplyAction, applyDefinition, previewDefinition } from '../apply-definition.ts';
 import { type CommandHost, collect, covers, type Invocation } from '../command-host.ts';
 import { inDependencyOrder, readDefinitions } from '../definition-sources.ts';
 import { reportError } from '../output/error-report.ts';
 import { jsonText } from '../output/print-reply.ts';
-import type { StyleName } from '../output/style.ts';
-import { padText, safeLine, textWidth } from '../output/text-width.ts';
 import type { Session } from '../session.ts';
 
 interface ApplyOptions {

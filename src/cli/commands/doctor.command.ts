@@ -1,8 +1,8 @@
+import type { StyleName } from '../../text/style.ts';
+import { padText, safeText } from '../../text/text-width.ts';
 import type { CommandHost } from '../command-host.ts';
 import { type Finding, type FindingStatus, runDiagnosis } from '../diagnosis.ts';
 import { jsonText } from '../output/print-reply.ts';
-import type { StyleName } from '../output/style.ts';
-import { padText, safeText } from '../output/text-width.ts';
 
 const FAILED_EXIT_CODE = 1;
 

@@ -20,6 +20,7 @@ import { registerRunsTree } from './runs-tree.command.ts';
 import { registerServe } from './serve.command.ts';
 import { registerSessionsGet } from './sessions-get.command.ts';
 import { registerSkills } from './skills.command.ts';
+import { registerTui } from './tui.command.ts';
 import { registerVersion } from './version.command.ts';
 
 export const OPERATE_HEADING = 'Look after it:';
@@ -34,6 +35,7 @@ export const registerCommands = (host: CommandHost): void => {
   program.commandsGroup('Work:');
   registerAgents(host);
   registerRun(host);
+  registerTui(host);
   const runs = commandGroup(program, 'runs', groupDescriptions['runs'] ?? '');
   registerRunsTail(runs, host);
   registerRunsTree(runs, host);

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { type ApiKeyScope, apiKeyScopes, type Role, roles } from '../../contract/authority.ts';
 import { AcpError } from '../../contract/errors.ts';
+import { formatTime } from '../../text/format.ts';
 import { type CommandHost, collect, covers } from '../command-host.ts';
-import { formatTime } from '../output/format.ts';
 import { printReply } from '../output/print-reply.ts';
 
 interface KeyOptions {

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { RunComparisonSide } from '../../features/runs/runs.schema.ts';
+import { formatCost, formatDuration } from '../../text/format.ts';
+import { safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { formatCost, formatDuration } from '../output/format.ts';
 import { printReply } from '../output/print-reply.ts';
 import { renderTable } from '../output/table.ts';
-import { safeText } from '../output/text-width.ts';
 
 const model = ({ modelProvider, modelId }: RunComparisonSide): string =>
   modelId === null ? '' : `${modelProvider ?? '?'}/${modelId}`;

@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import { toolModes } from '../../features/replays/replays.schema.ts';
+import { safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { printReply } from '../output/print-reply.ts';
-import { safeText } from '../output/text-width.ts';
 
 const versionOf = (given: unknown): number | null => {
   if (given === undefined) return null;

@@ -5,13 +5,13 @@ import { AcpError } from '../../contract/errors.ts';
 import type { Frame } from '../../contract/operation.ts';
 import { terminalEvents } from '../../contract/run-outcome.ts';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { eventLine, frameData } from '../../text/event-line.ts';
+import { formatTime } from '../../text/format.ts';
+import { safeLine, safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
 import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';
-import { eventLine } from '../output/event-line.ts';
-import { formatTime } from '../output/format.ts';
 import type { Terminal } from '../output/terminal.ts';
-import { safeLine, safeText } from '../output/text-width.ts';
-import { exitCodeOf, frameData } from '../run-outcome.ts';
+import { exitCodeOf } from '../run-outcome.ts';
 import { runWatcher } from '../run-watcher.ts';
 import type { Session } from '../session.ts';
 

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { runSummary } from '../../text/event-line.ts';
+import { treeRows } from '../../text/run-tree.ts';
+import type { Style, StyleName } from '../../text/style.ts';
+import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { runSummary } from '../output/event-line.ts';
 import { printReply } from '../output/print-reply.ts';
-import type { Style, StyleName } from '../output/style.ts';
-import { safeLine } from '../output/text-width.ts';
 
 const statusStyles: Partial<Readonly<Record<RunRecord['status'], StyleName>>> = {
   Completed: 'green',
@@ -24,23 +25,11 @@ const describe = (run: RunRecord, style: Style): string =>
     .filter((part) => part !== '')
     .join('  ');
 
-/** The tree as lines with branches. A run whose parent is cut off by the service's limit stands at the top. */
-export const renderRunTree = (runs: readonly RunRecord[], style: Style): string => {
-  const known = new Set(runs.map(({ id }) => id));
-  const childrenOf = Map.groupBy(runs, ({ parentRunId }) =>
-    parentRunId !== null && known.has(parentRunId) ? parentRunId : null,
-  );
-  const branch = (run: RunRecord, lead: string, isLast: boolean): string[] => [
-    `${lead}${isLast ? '└─ ' : '├─ '}${describe(run, style)}`,
-    ...below(run, `${lead}${isLast ? '   ' : '│  '}`),
-  ];
-  const below = (run: RunRecord, lead: string): string[] => {
-    const children = childrenOf.get(run.id) ?? [];
-    return children.flatMap((child, index) => branch(child, lead, index === children.length - 1));
-  };
-  const lines = (childrenOf.get(null) ?? []).flatMap((root) => [describe(root, style), ...below(root, '')]);
-  return lines.map((line) => `${line}\n`).join('');
-};
+/** The tree as lines with branches. */
+export const renderRunTree = (runs: readonly RunRecord[], style: Style): string =>
+  treeRows(runs)
+    .map(({ run, lead }) => `${lead}${describe(run, style)}\n`)
+    .join('');
 
 /** `acp runs tree`: a run with everything it called. */
 export const registerRunsTree = (runs: Command, host: CommandHost): void => {

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import type { SessionDetailResponse } from '../../features/sessions/sessions.schema.ts';
+import { formatTime } from '../../text/format.ts';
+import type { Style } from '../../text/style.ts';
+import { fitText, safeLine, safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { formatTime } from '../output/format.ts';
 import { printReply } from '../output/print-reply.ts';
 import { renderRecord } from '../output/record.ts';
-import type { Style } from '../output/style.ts';
-import { fitText, safeLine, safeText } from '../output/text-width.ts';
 
 type Message = NonNullable<SessionDetailResponse['messages']>[number];
 type Part = Message['contents'][number];

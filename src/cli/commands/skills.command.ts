@@ -5,9 +5,9 @@ import type { Command } from 'commander';
 import type { Client } from '../../client/client.ts';
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentSkillDefinition, AgentSkillRequest } from '../../features/skills/skills.schema.ts';
+import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { jsonText } from '../output/print-reply.ts';
-import { safeLine } from '../output/text-width.ts';
 import { readText } from '../read-body.ts';
 import type { Session } from '../session.ts';
 

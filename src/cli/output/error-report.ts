@@ -7,9 +7,9 @@ import {
   type Problem,
   toProblem,
 } from '../../contract/errors.ts';
-import { formatDuration } from './format.ts';
-import type { Style } from './style.ts';
-import { safeText } from './text-width.ts';
+import { formatDuration } from '../../text/format.ts';
+import type { Style } from '../../text/style.ts';
+import { safeText } from '../../text/text-width.ts';
 
 /** A failure as the command line tells it. */
 export interface ErrorReport {

@@ -1,7 +1,7 @@
+import { safeText } from '../../text/text-width.ts';
 import { renderRecord } from './record.ts';
 import { renderTable, scalarColumns } from './table.ts';
 import type { Terminal } from './terminal.ts';
-import { safeText } from './text-width.ts';
 
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 

@@ -1,6 +1,6 @@
-import { formatValue } from './format.ts';
-import type { Style } from './style.ts';
-import { safeLine, safeText } from './text-width.ts';
+import { formatValue } from '../../text/format.ts';
+import type { Style } from '../../text/style.ts';
+import { safeLine, safeText } from '../../text/text-width.ts';
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

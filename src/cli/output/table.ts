@@ -1,6 +1,6 @@
-import { formatValue, memberAt, shortTime } from './format.ts';
-import type { Style } from './style.ts';
-import { fitText, padText, safeLine, textWidth } from './text-width.ts';
+import { formatValue, memberAt, shortTime } from '../../text/format.ts';
+import type { Style } from '../../text/style.ts';
+import { fitText, padText, safeLine, textWidth } from '../../text/text-width.ts';
 
 const GAP = 2;
 const NARROWEST = 6;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import process from 'node:process';
 import { AcpError } from '../../contract/errors.ts';
-import { createStyle, type Style } from './style.ts';
+import { createStyle, type Style } from '../../text/style.ts';
 
 /** Nobody reads the output any more (`acp runs list | head -1`); the command ends without a word. */
 export class OutputClosedError extends Error {
@@ -19,6 +19,8 @@ export interface Terminal {
   /** Cells of a line; absent where stdout is no terminal, and nothing is cut. */
   readonly width: number | undefined;
   readonly interactive: boolean;
+  /** False where stdout is no terminal, and for `--no-color`, NO_COLOR and TERM=dumb. */
+  readonly colored: boolean;
   /** Aborted when the reader of stdout is gone. */
   readonly closed: AbortSignal;
   write(content: string | Uint8Array): Promise<void>;
@@ -55,8 +57,10 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
   // Without stderr there is nowhere left to report to.
   stderr.on('error', () => undefined);
   const interactive = stdout.isTTY === true;
+  const colored = wantsColor(stdout, options);
   return {
-    style: createStyle(wantsColor(stdout, options)),
+    style: createStyle(colored),
+    colored,
     noteStyle: createStyle(wantsColor(stderr, options)),
     width: interactive ? stdout.columns : undefined,
     interactive,

@@ -1,4 +1,5 @@
-import type { RunCost, RunError, RunUsage } from '../../features/runs/runs.schema.ts';
+import type { Frame } from '../contract/operation.ts';
+import type { RunCost, RunError, RunUsage } from '../features/runs/runs.schema.ts';
 import { formatCost, formatDuration } from './format.ts';
 import type { Style } from './style.ts';
 import { fitText, safeLine } from './text-width.ts';
@@ -7,6 +8,8 @@ import { fitText, safeLine } from './text-width.ts';
 export interface EventData {
   readonly [member: string]: unknown;
 }
+
+export const frameData = (frame: Frame): EventData => JSON.parse(frame.data) as EventData;
 
 const PAYLOAD_WIDTH = 160;
 

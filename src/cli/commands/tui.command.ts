@@ -1,0 +1,45 @@
+import process from 'node:process';
+import type { Transport } from '../../client/transport.ts';
+import { AcpError } from '../../contract/errors.ts';
+import { type CommandHost, covers } from '../command-host.ts';
+import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';
+import type { Session } from '../session.ts';
+
+/** `127.0.0.1:7070`: what tells services apart, without what all addresses share. */
+const nameOf = ({ target }: Transport, local: boolean): string =>
+  local ? 'store of this folder, no service' : target.replace(/^https?:\/\//, '');
+
+const show = async (session: Session): Promise<number> => {
+  const { terminal } = session;
+  if (!terminal.interactive || process.stdin.isTTY !== true)
+    throw new AcpError(
+      'validation-failed',
+      'The screens need a terminal. `acp runs list` and `acp runs tail` write to files and pipes.',
+    );
+  const leave = new AbortController();
+  let interrupt: Interrupt | null = null;
+  const release = onInterrupt((signal) => {
+    interrupt = signal;
+    leave.abort();
+  });
+  const signal = AbortSignal.any([leave.signal, terminal.closed]);
+  try {
+    await session.connected(async ({ client, transport, local }) => {
+      // A service that is not there, or that refuses, is told as every command tells it.
+      await client.runs.list({ query: { take: 1 }, signal });
+      const { openScreens } = await import('../../tui/index.ts');
+      await openScreens({ client, target: nameOf(transport, local), color: terminal.colored, signal });
+    });
+    return interrupt === null ? 0 : interruptedExitCode[interrupt];
+  } finally {
+    release();
+  }
+};
+
+/** `acp tui`: runs, their events and approvals on the terminal, live. */
+export const registerTui = (host: CommandHost): void => {
+  const command = host.program
+    .command('tui')
+    .description('watch runs live on the terminal: events, cost, approvals; cancel and score with a key');
+  covers(command, 'runs.list', 'runs.tree', 'runs.events').action(host.act(show));
+};

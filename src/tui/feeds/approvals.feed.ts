@@ -1,0 +1,29 @@
+import { passesByItself } from '../../client/follow-events.ts';
+import { AcpError } from '../../contract/errors.ts';
+import { type Feed, poll } from './feed.ts';
+
+const INTERVAL_MS = 500;
+// In the background only the number of waiting calls is shown.
+const BACKGROUND_INTERVAL_MS = 2_000;
+const TAKE = 200;
+
+/** The calls that wait for a person. */
+export const waitingApprovals: Feed = (context) => {
+  const { client, store, signal } = context;
+  return poll(
+    context,
+    () => (store.get().screen === 'approvals' ? INTERVAL_MS : BACKGROUND_INTERVAL_MS),
+    async () => {
+      try {
+        const { body: rows } = await client.approvals.list({ query: { take: TAKE }, signal });
+        store.dispatch({ type: 'approvals', rows });
+      } catch (error) {
+        // Who may not see approvals can still look at runs.
+        const refusal = error instanceof AcpError ? error.message : '';
+        if (refusal === '' || passesByItself(error)) throw error;
+        store.dispatch({ type: 'approvals-refused', refusal });
+      }
+      return true;
+    },
+  );
+};

@@ -1,0 +1,156 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { followEvents, passesByItself, pause } from '../../client/follow-events.ts';
+import { AcpError } from '../../contract/errors.ts';
+import type { Frame } from '../../contract/operation.ts';
+import { terminalEvents } from '../../contract/run-outcome.ts';
+import type { RunCost, RunUsage } from '../../features/runs/runs.schema.ts';
+import { eventLine, frameData } from '../../text/event-line.ts';
+import { createStyle } from '../../text/style.ts';
+import { safeLine } from '../../text/text-width.ts';
+import type { StreamState } from '../state/open-run.ts';
+import type { Activity } from '../state/run-list.ts';
+import { isOpen } from '../state/run-status.ts';
+import { type Feed, type FeedContext, poll } from './feed.ts';
+
+/** Events are handed over at most this often, so that a burst is drawn once and the screen is never 100 ms behind. */
+const BATCH_MS = 25;
+/** A long log is taken in pieces that leave room for keys. */
+const MAX_BATCH = 500;
+const RETRY_MS = 1_000;
+const TREE_INTERVAL_MS = 400;
+const CLOSED_TREE_INTERVAL_MS = 5_000;
+
+/** Collects frames and hands them on in batches; what is left goes with `flush`. */
+const batches = (deliver: (frames: readonly Frame[]) => void) => {
+  let waiting: Frame[] = [];
+  let timer: NodeJS.Timeout | null = null;
+  const flush = (): void => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    const frames = waiting;
+    waiting = [];
+    if (frames.length > 0) deliver(frames);
+  };
+  return {
+    flush,
+    async add(frame: Frame): Promise<void> {
+      waiting.push(frame);
+      timer ??= setTimeout(flush, BATCH_MS);
+      if (waiting.length < MAX_BATCH) return;
+      flush();
+      await delay(0);
+    },
+  };
+};
+
+/** Follows a run to its end, over dropped connections and restarts, and tells how the stream stands. */
+const follow = async (
+  { client, signal }: FeedContext,
+  runId: string,
+  deliver: (frames: readonly Frame[]) => void,
+  tell: (status: StreamState['status'], message?: string) => void,
+): Promise<void> => {
+  const batch = batches(deliver);
+  let from: number | undefined;
+  const onOpen = (): void => tell('live');
+  const onRetry = (error: AcpError): void => tell('reconnecting', error.message);
+  for (;;) {
+    try {
+      const options = { from, signal, onOpen, onRetry, patienceMs: Number.POSITIVE_INFINITY };
+      for await (const frame of followEvents(client, runId, options)) {
+        from = frame.id ?? from;
+        await batch.add(frame);
+      }
+      batch.flush();
+      tell('ended');
+      return;
+    } catch (error) {
+      batch.flush();
+      signal.throwIfAborted();
+      if (!(error instanceof AcpError)) throw error;
+      const { message } = error;
+      if (!passesByItself(error)) return tell('failed', message);
+      tell('reconnecting', message);
+    }
+    await pause(RETRY_MS, signal);
+  }
+};
+
+/** The events of the run on screen. */
+export const eventsOf =
+  (runId: string): Feed =>
+  (context) => {
+    const { store } = context;
+    return follow(
+      context,
+      runId,
+      (frames) => store.dispatch({ type: 'frames', runId, frames }),
+      (status, message = '') => store.dispatch({ type: 'stream', runId, stream: { status, message } }),
+    );
+  };
+
+/** The tree of the run on screen: often while any of its runs is in progress. */
+export const treeOf =
+  (runId: string): Feed =>
+  (context) => {
+    const { client, store, signal } = context;
+    let isLive = true;
+    return poll(
+      context,
+      () => (isLive ? TREE_INTERVAL_MS : CLOSED_TREE_INTERVAL_MS),
+      async () => {
+        const { body: runs } = await client.runs.tree({ params: { runId }, signal });
+        isLive = runs.some(isOpen);
+        store.dispatch({ type: 'tree', runId, runs });
+        return true;
+      },
+    );
+  };
+
+const plain = createStyle(false);
+const WRITTEN_TAIL = 80;
+
+const idle: Activity = { text: '', totalTokens: null, totalCost: null, currency: null };
+
+/** What a run does after some more of its events. */
+const next = (before: Activity, frame: Frame, written: string): Activity => {
+  const data = frameData(frame);
+  if (frame.event === 'message.delta') return { ...before, text: `writing: ${safeLine(written.slice(-WRITTEN_TAIL))}` };
+  if (frame.event === 'reasoning.delta') return { ...before, text: 'thinking' };
+  if (frame.event === 'usage.updated') {
+    const usage = data['usage'] as RunUsage | null;
+    const cost = data['cost'] as RunCost | null;
+    return {
+      ...before,
+      totalTokens: usage?.totalTokens ?? before.totalTokens,
+      totalCost: cost?.totalCost ?? before.totalCost,
+      currency: cost?.currency ?? before.currency,
+    };
+  }
+  const line = eventLine(frame.event, data, plain);
+  return line === null ? before : { ...before, text: safeLine(line) };
+};
+
+/** What one run of the list does at the moment; its row is read anew when it ends. */
+export const activityOf =
+  (runId: string): Feed =>
+  async (context) => {
+    const { client, store, signal } = context;
+    let activity = idle;
+    let written = '';
+    let ended = false;
+    const deliver = (frames: readonly Frame[]): void => {
+      for (const frame of frames) {
+        const text = frame.event === 'message.delta' ? frameData(frame)['text'] : null;
+        if (typeof text === 'string') written = (written + text).slice(-WRITTEN_TAIL);
+        else written = '';
+        activity = next(activity, frame, written);
+        ended ||= terminalEvents.has(frame.event);
+      }
+      store.dispatch({ type: 'activity', runId, activity });
+    };
+    await follow(context, runId, deliver, () => undefined);
+    if (!ended) return;
+    const { body: run } = await client.runs.get({ params: { runId }, signal });
+    store.dispatch({ type: 'run', run });
+  };

@@ -1,0 +1,60 @@
+import { AcpError } from '../../contract/errors.ts';
+import { filterKey, filterQuery } from '../state/run-filter.ts';
+import { type Feed, type FeedContext, poll } from './feed.ts';
+
+/** What is in progress changes on its own events; this finds new runs, and those whose events are not followed. */
+const LIST_INTERVAL_MS = 400;
+const NEWEST = 100;
+const OLDER = 200;
+
+const readPage = async ({ client, store, signal }: FeedContext, skip: number, take: number): Promise<void> => {
+  const { filter } = store.get().runs;
+  const query = { ...filterQuery(filter, Date.now()), skip, take };
+  const { body: rows } = await client.runs.list({ query, signal });
+  store.dispatch({ type: 'runs', page: { key: filterKey(filter), skip, take, rows } });
+};
+
+/** The newest runs of the filter, again and again. */
+export const newestRuns: Feed = (context) =>
+  poll(
+    context,
+    () => LIST_INTERVAL_MS,
+    async () => {
+      await readPage(context, 0, NEWEST);
+      return true;
+    },
+  );
+
+/** One more page of older runs. */
+export const olderRuns: Feed = (context) =>
+  poll(
+    context,
+    () => LIST_INTERVAL_MS,
+    async () => {
+      await readPage(context, context.store.get().runs.rows.length, OLDER);
+      return false;
+    },
+  );
+
+const AGENTS_INTERVAL_MS = 5_000;
+
+/** Names for the search: of the agents there are, and of the runs that are listed. */
+export const agentNames: Feed = (context) =>
+  poll(
+    context,
+    () => AGENTS_INTERVAL_MS,
+    async () => {
+      const { client, store, signal } = context;
+      const listed = store.get().runs.rows.map(({ agentName }) => agentName);
+      const known = await client.agents
+        .list({ signal })
+        .then(({ body }) => body.map(({ name }) => name))
+        .catch((error: unknown) => {
+          // A key for runs alone may not list agents.
+          if (error instanceof AcpError) return [];
+          throw error;
+        });
+      store.dispatch({ type: 'agents', names: [...new Set([...known, ...listed])].sort() });
+      return false;
+    },
+  );

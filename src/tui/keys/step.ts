@@ -1,0 +1,42 @@
+import type { Prompt } from '../state/prompt.ts';
+import type { Request } from '../state/request.ts';
+import type { ScreenState } from '../state/screen-state.ts';
+import type { Key } from './key.ts';
+
+/** What a key does: another state, and perhaps something to ask for. */
+export interface Step {
+  readonly state: ScreenState;
+  readonly request?: Request;
+}
+
+export const stay = (state: ScreenState): Step => ({ state });
+
+export const ask = (state: ScreenState, prompt: Prompt): Step => ({ state: { ...state, prompt } });
+
+/** Rows that a page up or down moves by. */
+const pageOf = ({ size }: ScreenState): number => Math.max(1, size.rows - 8);
+
+/** By how many rows a key moves a choice; null for keys that move nothing. `Infinity` goes to an end. */
+export const movement = (state: ScreenState, key: Key): number | null => {
+  switch (key.name === 'text' ? key.text : key.name) {
+    case 'up':
+    case 'k':
+      return -1;
+    case 'down':
+    case 'j':
+      return 1;
+    case 'pageup':
+      return -pageOf(state);
+    case 'pagedown':
+    case ' ':
+      return pageOf(state);
+    case 'home':
+    case 'g':
+      return Number.NEGATIVE_INFINITY;
+    case 'end':
+    case 'G':
+      return Number.POSITIVE_INFINITY;
+    default:
+      return null;
+  }
+};

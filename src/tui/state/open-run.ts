@@ -1,0 +1,74 @@
+import type { Frame } from '../../contract/operation.ts';
+import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { type TreeRow, treeRows } from '../../text/run-tree.ts';
+import { addFrames, emptyTimeline, type Timeline, type TimelineItem } from './timeline.ts';
+
+/** How the event stream of the run on screen stands. */
+export interface StreamState {
+  readonly status: 'opening' | 'live' | 'reconnecting' | 'ended' | 'failed';
+  readonly message: string;
+}
+
+/** A run that was opened, with the tree it belongs to. */
+export interface OpenRun {
+  /** The run whose events are shown. */
+  readonly runId: string;
+  readonly tree: readonly TreeRow[];
+  readonly focus: 'events' | 'tree';
+  readonly timeline: Timeline;
+  readonly stream: StreamState;
+  /** Key of the chosen item; null: the latest, whichever it is. */
+  readonly cursor: string | null;
+}
+
+const opening: StreamState = { status: 'opening', message: '' };
+
+const atRun = (runId: string) =>
+  ({ runId, timeline: emptyTimeline, stream: opening, cursor: null }) satisfies Partial<OpenRun>;
+
+/** `run` is null where only the id is known. */
+export const openRun = (runId: string, run: RunRecord | null): OpenRun => ({
+  ...atRun(runId),
+  tree: run === null ? [] : treeRows([run]),
+  focus: 'events',
+});
+
+export const shownRun = ({ tree, runId }: OpenRun): RunRecord | null =>
+  tree.find(({ run }) => run.id === runId)?.run ?? null;
+
+/** Shows the events of another run of the tree. */
+export const showRun = (open: OpenRun, runId: string): OpenRun =>
+  open.runId === runId ? open : { ...open, ...atRun(runId) };
+
+export const moveInTree = (open: OpenRun, by: number): OpenRun => {
+  const at = open.tree.findIndex(({ run }) => run.id === open.runId);
+  const index = Math.min(Math.max(at + by, 0), open.tree.length - 1);
+  return showRun(open, open.tree[index]?.run.id ?? open.runId);
+};
+
+export const receiveTree = (open: OpenRun, runs: readonly RunRecord[]): OpenRun => {
+  const tree = treeRows(runs);
+  return { ...open, tree, focus: tree.length > 1 ? open.focus : 'events' };
+};
+
+export const receiveFrames = (open: OpenRun, runId: string, frames: readonly Frame[]): OpenRun =>
+  open.runId === runId ? { ...open, timeline: addFrames(open.timeline, frames) } : open;
+
+export const receiveStream = (open: OpenRun, runId: string, stream: StreamState): OpenRun =>
+  open.runId === runId ? { ...open, stream } : open;
+
+export const cursorIndex = ({ cursor, timeline: { items } }: OpenRun): number => {
+  if (cursor === null) return items.length - 1;
+  const at = items.findIndex(({ key }) => key === cursor);
+  // The oldest items of a long run are dropped; the choice then moves to the oldest that is left.
+  return at === -1 ? 0 : at;
+};
+
+export const chosenItem = (open: OpenRun): TimelineItem | null => open.timeline.items[cursorIndex(open)] ?? null;
+
+/** Moves the choice by items; at the end it follows what comes. */
+export const moveInEvents = (open: OpenRun, by: number): OpenRun => {
+  const { items } = open.timeline;
+  const index = Math.min(Math.max(cursorIndex(open) + by, 0), items.length - 1);
+  return { ...open, cursor: index >= items.length - 1 ? null : (items[index]?.key ?? null) };
+};

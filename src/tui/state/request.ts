@@ -1,0 +1,22 @@
+export type ScoreValue =
+  | { readonly kind: 'Stars'; readonly value: 1 | 2 | 3 | 4 | 5 }
+  | { readonly kind: 'Binary'; readonly value: 0 | 1 };
+
+/** What a key asks for beyond the screen. */
+export type Request =
+  | { readonly kind: 'quit' }
+  | { readonly kind: 'cancel'; readonly runId: string; readonly name: string }
+  | {
+      readonly kind: 'score';
+      readonly runId: string;
+      readonly name: string;
+      readonly value: ScoreValue;
+      readonly comment: string;
+    }
+  | {
+      readonly kind: 'decide';
+      readonly approvalId: string;
+      readonly toolName: string;
+      readonly approved: boolean;
+      readonly reason: string;
+    };

@@ -1,0 +1,94 @@
+import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { filterKey, noFilter, type RunFilter } from './run-filter.ts';
+import { isOpen } from './run-status.ts';
+
+/** What an open run does at the moment, from its events. */
+export interface Activity {
+  readonly text: string;
+  readonly totalTokens: number | null;
+  readonly totalCost: number | null;
+  readonly currency: string | null;
+}
+
+export interface RunList {
+  readonly filter: RunFilter;
+  /** Newest first. */
+  readonly rows: readonly RunRecord[];
+  /** False until the first page of this filter has come. */
+  readonly loaded: boolean;
+  /** True when there are no older runs than those here. */
+  readonly complete: boolean;
+  /** Null: the newest run, whichever it is. */
+  readonly selectedId: string | null;
+  readonly activity: ReadonlyMap<string, Activity>;
+}
+
+export interface RunPage {
+  readonly key: string;
+  readonly skip: number;
+  readonly take: number;
+  readonly rows: readonly RunRecord[];
+}
+
+// Rows are kept in memory; whoever looks for older runs narrows the filter.
+const MAX_LISTED_RUNS = 10_000;
+/** Rows that are read before the chosen one comes near the end of what is here. */
+const AHEAD = 60;
+
+export const emptyList = (filter: RunFilter = noFilter): RunList => ({
+  filter,
+  rows: [],
+  loaded: false,
+  complete: false,
+  selectedId: null,
+  activity: new Map(),
+});
+
+const newestPage = (list: RunList, { rows, take }: RunPage): RunList => {
+  const oldest = rows.at(-1)?.id ?? '';
+  if (rows.length < take) return { ...list, rows, loaded: true, complete: true };
+  // More new runs than one page holds: what lies between is not known, so the rest is read again when it is needed.
+  const hasGap = (list.rows[0]?.id ?? '') < oldest;
+  if (hasGap) return { ...list, rows, loaded: true, complete: false };
+  return { ...list, rows: [...rows, ...list.rows.filter(({ id }) => id < oldest)], loaded: true };
+};
+
+const olderPage = (list: RunList, { rows, take }: RunPage): RunList => {
+  const oldest = list.rows.at(-1)?.id ?? '';
+  // Rows move down while new runs start, so a page may begin with some that are known.
+  const all = [...list.rows, ...rows.filter(({ id }) => id < oldest)];
+  return { ...list, rows: all, complete: rows.length < take || all.length >= MAX_LISTED_RUNS };
+};
+
+/** Takes in a page; one of another filter is too late. */
+export const addPage = (list: RunList, page: RunPage): RunList => {
+  if (page.key !== filterKey(list.filter)) return list;
+  return page.skip === 0 ? newestPage(list, page) : olderPage(list, page);
+};
+
+export const selectedIndex = ({ rows, selectedId }: RunList): number =>
+  selectedId === null
+    ? 0
+    : Math.max(
+        0,
+        rows.findIndex(({ id }) => id === selectedId),
+      );
+
+export const selectedRun = (list: RunList): RunRecord | null => list.rows[selectedIndex(list)] ?? null;
+
+/** Moves the choice by rows. It stays with its run when others come; `-Infinity` goes back to the newest. */
+export const moveInList = (list: RunList, by: number): RunList => {
+  if (by === Number.NEGATIVE_INFINITY) return { ...list, selectedId: null };
+  const index = Math.min(Math.max(selectedIndex(list) + by, 0), list.rows.length - 1);
+  return { ...list, selectedId: list.rows[index]?.id ?? null };
+};
+
+export const wantsOlder = (list: RunList): boolean =>
+  list.loaded && !list.complete && selectedIndex(list) > list.rows.length - AHEAD;
+
+export const replaceRun = (list: RunList, run: RunRecord): RunList => {
+  if (!list.rows.some(({ id }) => id === run.id)) return list;
+  const activity = new Map(list.activity);
+  if (!isOpen(run)) activity.delete(run.id);
+  return { ...list, activity, rows: list.rows.map((row) => (row.id === run.id ? run : row)) };
+};

@@ -1,0 +1,128 @@
+import type { Frame } from '../../contract/operation.ts';
+import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
+import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { emptyInbox, type Inbox, receiveApprovals, withoutApproval } from './inbox.ts';
+import { type OpenRun, receiveFrames, receiveStream, receiveTree, type StreamState } from './open-run.ts';
+import type { Prompt } from './prompt.ts';
+import { type Activity, addPage, emptyList, type RunList, type RunPage, replaceRun } from './run-list.ts';
+
+export interface Size {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** A text laid over the screen: the help, or all of one event. */
+export interface Overlay {
+  readonly title: string;
+  readonly lines: readonly string[];
+  /** First row shown. */
+  readonly top: number;
+}
+
+export interface Notice {
+  readonly text: string;
+  readonly tone: 'good' | 'bad';
+  /** Epoch milliseconds after which it goes. */
+  readonly until: number;
+}
+
+export interface ScreenState {
+  /** Where the runs come from, as people call it. */
+  readonly target: string;
+  /** Epoch milliseconds, advanced every second. */
+  readonly now: number;
+  readonly size: Size;
+  readonly screen: 'runs' | 'approvals' | 'run';
+  /** Screen that `esc` goes back to from a run. */
+  readonly cameFrom: 'runs' | 'approvals';
+  readonly runs: RunList;
+  readonly inbox: Inbox;
+  readonly open: OpenRun | null;
+  readonly overlay: Overlay | null;
+  readonly prompt: Prompt | null;
+  readonly notice: Notice | null;
+  /** Why nothing can be read at the moment; null while the service answers. */
+  readonly lost: string | null;
+  /** Names of the agents there are, for the search. */
+  readonly agentNames: readonly string[];
+}
+
+/** What happens outside of the keyboard. */
+export type ScreenEvent =
+  | { readonly type: 'tick'; readonly now: number }
+  | { readonly type: 'resized'; readonly size: Size }
+  | { readonly type: 'link'; readonly lost: string | null }
+  | { readonly type: 'runs'; readonly page: RunPage }
+  | { readonly type: 'activity'; readonly runId: string; readonly activity: Activity }
+  | { readonly type: 'run'; readonly run: RunRecord }
+  | { readonly type: 'tree'; readonly runId: string; readonly runs: readonly RunRecord[] }
+  | { readonly type: 'frames'; readonly runId: string; readonly frames: readonly Frame[] }
+  | { readonly type: 'stream'; readonly runId: string; readonly stream: StreamState }
+  | { readonly type: 'approvals'; readonly rows: readonly PendingApproval[] }
+  | { readonly type: 'approvals-refused'; readonly refusal: string }
+  | { readonly type: 'decided'; readonly approvalId: string }
+  | { readonly type: 'agents'; readonly names: readonly string[] }
+  | { readonly type: 'notice'; readonly text: string; readonly tone: Notice['tone'] };
+
+const NOTICE_MS = 6_000;
+
+export const initialState = (target: string, now: number, size: Size): ScreenState => ({
+  target,
+  now,
+  size,
+  screen: 'runs',
+  cameFrom: 'runs',
+  runs: emptyList(),
+  inbox: emptyInbox,
+  open: null,
+  overlay: null,
+  prompt: null,
+  notice: null,
+  lost: null,
+  agentNames: [],
+});
+
+const inOpen = (state: ScreenState, change: (open: OpenRun) => OpenRun): ScreenState =>
+  state.open === null ? state : { ...state, open: change(state.open) };
+
+const tick = (state: ScreenState, now: number): ScreenState => ({
+  ...state,
+  now,
+  notice: state.notice !== null && state.notice.until <= now ? null : state.notice,
+});
+
+/** The state after something happened; a pure function. */
+export const receive = (state: ScreenState, event: ScreenEvent): ScreenState => {
+  switch (event.type) {
+    case 'tick':
+      return tick(state, event.now);
+    case 'resized':
+      return { ...state, size: event.size };
+    case 'link':
+      return { ...state, lost: event.lost };
+    case 'runs':
+      return { ...state, runs: addPage(state.runs, event.page) };
+    case 'activity': {
+      const activity = new Map(state.runs.activity).set(event.runId, event.activity);
+      return { ...state, runs: { ...state.runs, activity } };
+    }
+    case 'run':
+      return { ...state, runs: replaceRun(state.runs, event.run) };
+    case 'tree':
+      return inOpen(state, (open) => (open.runId === event.runId ? receiveTree(open, event.runs) : open));
+    case 'frames':
+      return inOpen(state, (open) => receiveFrames(open, event.runId, event.frames));
+    case 'stream':
+      return inOpen(state, (open) => receiveStream(open, event.runId, event.stream));
+    case 'approvals':
+      return { ...state, inbox: receiveApprovals(state.inbox, event.rows) };
+    case 'approvals-refused':
+      return { ...state, inbox: { ...state.inbox, loaded: true, refusal: event.refusal } };
+    case 'decided':
+      return { ...state, inbox: withoutApproval(state.inbox, event.approvalId) };
+    case 'agents':
+      return { ...state, agentNames: event.names };
+    case 'notice':
+      return { ...state, notice: { text: event.text, tone: event.tone, until: state.now + NOTICE_MS } };
+  }
+};

@@ -1,0 +1,115 @@
+import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
+import { formatTime } from '../../text/format.ts';
+import { safeText } from '../../text/text-width.ts';
+import type { Overlay, Size } from '../state/screen-state.ts';
+import type { TimelineItem } from '../state/timeline.ts';
+import { wrapText } from './wrap.ts';
+
+export const helpText = `Everywhere
+  ↑ ↓  j k         choose
+  PgUp PgDn Space  a page up or down
+  Home End  g G    first, last; runs and events then follow what comes
+  ?                this page
+  q  Ctrl-C        quit; runs go on
+
+Runs
+  Enter            open: its tree, its events as they happen
+  f                filters: status, agent, label, session, period, sub-runs
+  /                only the runs of one agent
+  c                cancel the run and everything it called
+  s                score it: 1 to 5 stars, + good, - bad
+  Tab              approvals
+
+One run
+  Tab              between its events and its tree
+  Enter            all of an event; a called run opens
+  i                the whole record of the run
+  c  s             cancel, score
+  Esc              back
+
+Approvals
+  Enter            all arguments of the call
+  a  r             approve, reject with a reason
+  o                open the run that waits
+  Tab  Esc         back to the runs
+
+Cancel, approve and reject ask before they act.`;
+
+/** JSON as people read it; a text that is no JSON stays as it is. */
+const pretty = (value: unknown): string => {
+  if (value === undefined || value === null) return '';
+  if (typeof value !== 'string') return JSON.stringify(value, null, 2);
+  try {
+    const parsed: unknown = JSON.parse(value);
+    return typeof parsed === 'object' && parsed !== null ? JSON.stringify(parsed, null, 2) : value;
+  } catch {
+    // Results of tools may be plain text.
+    return value;
+  }
+};
+
+const indented = (text: string): string => text.replaceAll(/^/gm, '  ');
+
+const sections = (parts: readonly (readonly [title: string, text: string])[]): string =>
+  safeText(
+    parts
+      .filter(([, text]) => text !== '')
+      .map(([title, text]) => `${title}\n${indented(text)}`)
+      .join('\n\n'),
+  );
+
+/** All of a timeline's item, safe for a terminal. */
+export const itemText = (item: TimelineItem): string => {
+  if (item.kind === 'message' || item.kind === 'reasoning') return item.text;
+  const { data } = item;
+  if (item.kind === 'event') return safeText(pretty(data));
+  return sections([
+    ['Tool', String(data['toolName'] ?? '')],
+    ['Call', String(data['toolCallId'] ?? '')],
+    ['Arguments', pretty(data['arguments'])],
+    ['Result', pretty(data['result'])],
+    ['Error', pretty(data['error'])],
+  ]);
+};
+
+const LABEL_WIDTH = 10;
+
+const facts = (pairs: readonly (readonly [label: string, value: string])[]): string =>
+  pairs
+    .filter(([, value]) => value !== '')
+    .map(([label, value]) => `${label.padEnd(LABEL_WIDTH)}${value}`)
+    .join('\n');
+
+/** What there is to judge a waiting call by. */
+export const approvalText = (approval: PendingApproval): string => {
+  const { presentation } = approval;
+  const about = [presentation?.entityType, presentation?.entityName, presentation?.entityId].filter(
+    (part) => typeof part === 'string' && part !== '',
+  );
+  const who = facts([
+    ['Says', presentation?.message ?? ''],
+    ['About', about.join(' ')],
+    ['Tool', approval.toolName],
+    ['Agent', approval.agentName],
+    ['Session', approval.sessionId],
+    ['Run', approval.runId],
+    ['Asked', formatTime(approval.createdAt)],
+    ['Expires', approval.expiresAt === null ? 'never' : formatTime(approval.expiresAt)],
+  ]);
+  const given =
+    approval.arguments === null ? 'Arguments not recorded' : `Arguments\n${indented(pretty(approval.arguments))}`;
+  return safeText(`${given}\n\n${who}`);
+};
+
+/** The record of a run, or anything else, as JSON. */
+export const recordText = (value: unknown): string => safeText(JSON.stringify(value, null, 2));
+
+/** Rows of the screen that are left for an overlay's text. */
+export const overlayHeight = ({ rows }: Size): number => Math.max(1, rows - 3);
+
+export const overlayRows = ({ lines }: Overlay, { columns }: Size): readonly string[] =>
+  lines.flatMap((text) => wrapText(text, columns - 2));
+
+/** Last row that may be at the top, so that the text fills the screen. */
+export const lastTop = (overlay: Overlay, size: Size): number =>
+  Math.max(0, overlayRows(overlay, size).length - overlayHeight(size));

@@ -1,0 +1,49 @@
+import type { RunRecord, RunStatus } from '../../features/runs/runs.schema.ts';
+import { formatCost, formatDuration, formatTime, shortTime } from '../../text/format.ts';
+import { statusLabel } from '../state/run-status.ts';
+import { type Span, span, type Tone } from './line.ts';
+
+const marks: Readonly<Record<RunStatus, readonly [mark: string, tone: Tone]>> = {
+  Queued: ['○', 'dim'],
+  Running: ['●', 'accent'],
+  Completed: ['✓', 'good'],
+  Failed: ['✗', 'bad'],
+  Canceled: ['■', 'warn'],
+  AwaitingInput: ['?', 'warn'],
+  AwaitingApproval: ['?', 'warn'],
+};
+
+/** `✓ completed`: the mark says it where there are no colours. */
+export const statusSpan = ({ status }: Pick<RunRecord, 'status'>): Span => {
+  const [mark, tone] = marks[status];
+  return span(`${mark} ${statusLabel(status)}`, tone);
+};
+
+/** A local time, shorter where it is of today. */
+export const timeText = (time: string, now: number): string => shortTime(formatTime(time), new Date(now));
+
+/** `12s`, `3m`, `5h`, `9d`: how long ago something was, in few cells. */
+export const ageText = (time: string, now: number): string => {
+  const seconds = Math.max(0, Math.floor((now - Date.parse(time)) / 1000));
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)}h`;
+  return `${Math.floor(seconds / 86_400)}d`;
+};
+
+/** How long a run took, or takes so far. */
+export const durationText = (run: RunRecord, now: number): string => {
+  if (run.durationMs !== null) return formatDuration(run.durationMs);
+  if (run.status !== 'Running' || run.startedAt === null) return '';
+  // Whole seconds: a number that changes once a second can be read.
+  const seconds = Math.floor(Math.max(0, now - Date.parse(run.startedAt)) / 1000);
+  return seconds === 0 ? '0s' : formatDuration(seconds * 1000);
+};
+
+const thousands = new Intl.NumberFormat('en-US');
+
+export const tokensText = (tokens: number | null | undefined): string =>
+  tokens === null || tokens === undefined ? '' : thousands.format(tokens);
+
+export const costText = (cost: number | null | undefined, currency: string | null | undefined): string =>
+  cost === null || cost === undefined ? '' : formatCost(cost, currency);

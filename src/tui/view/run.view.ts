@@ -1,0 +1,111 @@
+import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import type { TreeRow } from '../../text/run-tree.ts';
+import { safeLine } from '../../text/text-width.ts';
+import { type OpenRun, shownRun } from '../state/open-run.ts';
+import { isOpen } from '../state/run-status.ts';
+import type { ScreenState } from '../state/screen-state.ts';
+import { type Column, layOutColumns } from './columns.ts';
+import { beside, fitHeight, type Line, line, ruleLine, type Span, span, windowStart } from './line.ts';
+import { costText, durationText, statusSpan, timeText, tokensText } from './run-cells.ts';
+import { timelineView } from './timeline.view.ts';
+
+/** From here on the tree stands beside the events, not above them. */
+const TWO_COLUMNS_FROM = 110;
+const TREE_SHARE = 0.4;
+const WIDEST_TREE = 64;
+
+const joined = (parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ');
+
+const usageText = (run: RunRecord, { timeline }: OpenRun): string => {
+  const usage = run.usage ?? timeline.usage;
+  if (usage === null || usage.totalTokens === null) return '';
+  const parts = [
+    usage.inputTokens === null ? '' : `${tokensText(usage.inputTokens)} in`,
+    usage.outputTokens === null ? '' : `${tokensText(usage.outputTokens)} out`,
+  ].filter((part) => part !== '');
+  return `${tokensText(usage.totalTokens)} tokens${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
+};
+
+const treeText = (root: RunRecord | undefined, count: number): string => {
+  if (root === undefined || count < 2) return '';
+  const tokens = root.treeUsage?.totalTokens;
+  const sums = [
+    tokens === null || tokens === undefined ? '' : `${tokensText(tokens)} tokens`,
+    costText(root.treeCost?.totalCost, root.treeCost?.currency),
+  ].filter((part) => part !== '');
+  return sums.length === 0 ? `tree of ${count} runs` : `tree of ${count} runs: ${sums.join(', ')}`;
+};
+
+/** What there is to say about the run: who, how it stands, what it used, and where it belongs. */
+const head = (run: RunRecord, open: OpenRun, now: number): readonly Line[] => {
+  const cost = run.cost ?? open.timeline.cost;
+  const version = run.agentVersion === null ? '' : ` v${run.agentVersion}`;
+  const numbers = joined([
+    durationText(run, now),
+    usageText(run, open),
+    costText(cost?.totalCost, cost?.currency),
+    treeText(open.tree[0]?.run, open.tree.length),
+  ]);
+  const about = joined([
+    run.id,
+    [run.modelProvider, run.modelId].filter((part) => part !== null).join('/'),
+    `started ${timeText(run.startedAt ?? run.createdAt, now)}`,
+    run.sessionId === null ? '' : `session ${run.sessionId}`,
+    ...Object.entries(run.labels ?? {}).map(([key, value]) => `${key}:${value}`),
+  ]);
+  const error =
+    run.error === null ? [] : [line(span(` ${safeLine(`${run.error.type}: ${run.error.message}`)}`, 'bad'))];
+  const title: Span[] = [span(` ${safeLine(run.agentName)}${version}`, 'strong'), span('  '), statusSpan(run)];
+  return [
+    line(...title, span(numbers === '' ? '' : ` · ${numbers}`)),
+    line(span(` ${safeLine(about)}`, 'dim')),
+    ...error,
+  ];
+};
+
+const treeColumns = (now: number): readonly Column<TreeRow>[] => [
+  { heading: 'RUN', width: null, cell: ({ run, lead }) => span(`${lead}${safeLine(run.agentName)}`, 'strong') },
+  { heading: 'STATUS', width: 16, from: 44, cell: ({ run }) => statusSpan(run) },
+  { heading: 'TIME', width: 7, align: 'right', cell: ({ run }) => span(durationText(run, now)) },
+  {
+    heading: 'TOKENS',
+    width: 8,
+    align: 'right',
+    from: 46,
+    cell: ({ run }) => span(tokensText(run.usage?.totalTokens)),
+  },
+];
+
+const treeView = (open: OpenRun, now: number, width: number, height: number): readonly Line[] => {
+  const { row } = layOutColumns(treeColumns(now), width);
+  const at = Math.max(
+    0,
+    open.tree.findIndex(({ run }) => run.id === open.runId),
+  );
+  const start = windowStart(at, open.tree.length, height - 1);
+  const running = open.tree.filter(({ run }) => isOpen(run)).length;
+  const note = running === 0 ? '' : `${running} running`;
+  const title = ruleLine(`Tree of ${open.tree.length} runs`, note, width, open.focus === 'tree' ? 'strong' : 'dim');
+  const rows = open.tree.slice(start, start + height - 1).map((entry, index) => row(entry, start + index === at));
+  return [title, ...rows];
+};
+
+const body = (open: OpenRun, now: number, width: number, height: number): readonly Line[] => {
+  if (open.tree.length < 2) return timelineView(open, width, height);
+  if (width >= TWO_COLUMNS_FROM) {
+    const own = Math.min(WIDEST_TREE, Math.floor(width * TREE_SHARE));
+    const events = timelineView(open, width - own - 3, height);
+    return beside(fitHeight(treeView(open, now, own, height), height), events, own, width);
+  }
+  // At most a third, so that most of the screen is for what happens.
+  const treeHeight = Math.min(open.tree.length + 1, Math.max(3, Math.floor(height / 3)));
+  const tree = fitHeight(treeView(open, now, width, treeHeight), treeHeight);
+  return [...tree, ...timelineView(open, width, height - treeHeight)];
+};
+
+export const runView = ({ open, now }: ScreenState, width: number, height: number): readonly Line[] => {
+  if (open === null) return [];
+  const run = shownRun(open);
+  const top = run === null ? [line(span(` ${open.runId}`, 'dim'))] : head(run, open, now);
+  return [...top, ...body(open, now, width, height - top.length)];
+};

@@ -1,0 +1,112 @@
+import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { safeLine } from '../../text/text-width.ts';
+import { describeFilter } from '../state/run-filter.ts';
+import { selectedIndex, selectedRun } from '../state/run-list.ts';
+import { isOpen } from '../state/run-status.ts';
+import type { ScreenState } from '../state/screen-state.ts';
+import { type Column, layOutColumns } from './columns.ts';
+import { blank, fitHeight, type Line, line, ruleLine, span, windowStart } from './line.ts';
+import { ageText, costText, durationText, statusSpan, timeText, tokensText } from './run-cells.ts';
+
+const DETAIL_ROWS = 3;
+
+/** What a run does, or why it failed. */
+const doing = (run: RunRecord, { runs }: ScreenState): string => {
+  if (run.error !== null) return safeLine(`${run.error.type}: ${run.error.message}`);
+  return isOpen(run) ? (runs.activity.get(run.id)?.text ?? '') : '';
+};
+
+/** From here on a column says what each run does. */
+const WIDE = 110;
+
+const columnsOf = (state: ScreenState): readonly Column<RunRecord>[] => {
+  const { now, runs } = state;
+  const live = (run: RunRecord) => (isOpen(run) ? runs.activity.get(run.id) : undefined);
+  const agent: Column<RunRecord> = {
+    heading: 'AGENT',
+    width: state.size.columns >= WIDE ? 28 : null,
+    cell: (run) => span(`${run.depth > 0 ? '└ ' : ''}${safeLine(run.agentName)}`, 'strong'),
+  };
+  const what: Column<RunRecord> = {
+    heading: 'WHAT',
+    width: null,
+    cell: (run) => span(doing(run, state), run.error === null ? 'dim' : 'bad'),
+  };
+  return [
+    agent,
+    { heading: 'STATUS', width: 16, cell: statusSpan },
+    { heading: 'AGE', width: 4, align: 'right', from: 50, cell: (run) => span(ageText(run.createdAt, now), 'dim') },
+    { heading: 'TIME', width: 7, align: 'right', cell: (run) => span(durationText(run, now)) },
+    {
+      heading: 'TOKENS',
+      width: 9,
+      align: 'right',
+      from: 64,
+      cell: (run) => span(tokensText(run.usage?.totalTokens ?? live(run)?.totalTokens)),
+    },
+    {
+      heading: 'COST',
+      width: 12,
+      align: 'right',
+      from: 78,
+      cell: (run) => {
+        const cost = run.cost ?? live(run);
+        return span(costText(cost?.totalCost, cost?.currency));
+      },
+    },
+    ...(state.size.columns >= WIDE ? [what] : []),
+  ];
+};
+
+const emptyText = ({ runs }: ScreenState): string => {
+  if (!runs.loaded) return 'Reading the runs …';
+  return describeFilter(runs.filter) === ''
+    ? 'No runs yet. `acp run <agent> "…"` starts one.'
+    : 'No run matches the filters. f changes them.';
+};
+
+/** `1–15 of 200+` */
+const position = ({ runs }: ScreenState, start: number, height: number): string => {
+  const count = runs.rows.length;
+  if (count === 0) return '';
+  return `${start + 1}–${Math.min(start + height, count)} of ${tokensText(count)}${runs.complete ? '' : '+'}`;
+};
+
+/** What is not in the row of the chosen run. */
+const detail = (state: ScreenState, where: string, width: number): readonly Line[] => {
+  const run = selectedRun(state.runs);
+  if (run === null) return [ruleLine('', '', width), blank, blank];
+  const model = [run.modelProvider, run.modelId].filter((part) => part !== null).join('/');
+  const parts = [
+    model,
+    `started ${timeText(run.startedAt ?? run.createdAt, state.now)}`,
+    run.childRunCount === 0 ? '' : `called ${run.childRunCount} ${run.childRunCount === 1 ? 'run' : 'runs'}`,
+    run.sessionId === null ? '' : `session ${run.sessionId}`,
+    ...Object.entries(run.labels ?? {}).map(([key, value]) => `${key}:${value}`),
+  ];
+  const about = safeLine(parts.filter((part) => part !== '').join(' · '));
+  return [
+    ruleLine(run.id, where, width),
+    line(`  ${about}`),
+    line(span(`  ${doing(run, state)}`, run.error === null ? 'dim' : 'bad')),
+  ];
+};
+
+export const runsView = (state: ScreenState, width: number, height: number): readonly Line[] => {
+  const { runs } = state;
+  const withDetail = height >= DETAIL_ROWS + 5;
+  const listHeight = height - 1 - (withDetail ? DETAIL_ROWS : 0);
+  const { heading, row } = layOutColumns(columnsOf(state), width);
+  const selected = selectedIndex(runs);
+  const start = windowStart(selected, runs.rows.length, listHeight);
+  const rows = runs.rows.slice(start, start + listHeight).map((run, index) => row(run, start + index === selected));
+  const list = rows.length === 0 ? [blank, line(span(`  ${emptyText(state)}`, 'dim'))] : rows;
+  const tail = withDetail ? detail(state, position(state, start, listHeight), width) : [];
+  return [heading, ...fitHeight(list, listHeight), ...tail];
+};
+
+/** The rows that the list shows, or a few more: those whose events are worth following. */
+export const visibleRuns = ({ runs, size }: ScreenState): readonly RunRecord[] => {
+  const start = windowStart(selectedIndex(runs), runs.rows.length, size.rows);
+  return runs.rows.slice(start, start + size.rows);
+};

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { textWidth } from '../../src/text/text-width.ts';
+import { type Key, type KeyName, readKeys } from '../../src/tui/keys/key.ts';
+import { press } from '../../src/tui/keys/press.ts';
+import type { Request } from '../../src/tui/state/request.ts';
+import { filterKey, noFilter } from '../../src/tui/state/run-filter.ts';
+import { initialState, receive, type ScreenState } from '../../src/tui/state/screen-state.ts';
+import { frameView } from '../../src/tui/view/frame.view.ts';
+import { lineText } from '../../src/tui/view/line.ts';
+import { wrapText } from '../../src/tui/view/wrap.ts';
+import { runRecord } from './run-records.ts';
+
+const now = Date.parse('2026-03-01T12:00:30Z');
+
+const names: Readonly<Record<string, KeyName>> = {
+  '⏎': 'enter',
+  '⎋': 'escape',
+  '⇥': 'tab',
+  '↓': 'down',
+  '⌫': 'backspace',
+};
+const keysOf = (text: string): Key[] =>
+  [...text].map((one) => (names[one] === undefined ? { name: 'text', text: one } : { name: names[one], text: '' }));
+
+/** The state after some keys, and what the last one asked for. */
+const pressed = (state: ScreenState, keys: string): { state: ScreenState; request: Request | undefined } =>
+  keysOf(keys).reduce<{ state: ScreenState; request: Request | undefined }>(
+    (before, key) => {
+      const { state: after, request } = press(before.state, key);
+      return { state: after, request };
+    },
+    { state, request: undefined },
+  );
+
+const nasty = 'wide 表示 \u001b[31m name that is far too long for its column';
+
+const withRuns = (columns: number, rows: number): ScreenState => {
+  const rowsOfRuns = [
+    runRecord(3, { status: 'Running', durationMs: null, agentName: nasty, labels: { team: 'a\u0007b' } }),
+    runRecord(2, {
+      status: 'Failed',
+      error: { type: 'provider_error', message: 'it\nfailed', class: 'ProviderError', fingerprint: null },
+    }),
+    runRecord(1),
+  ];
+  const listed = { key: filterKey(noFilter), skip: 0, take: 100, rows: rowsOfRuns };
+  return receive(initialState('127.0.0.1:7070', now, { columns, rows }), { type: 'runs', page: listed });
+};
+
+const assertWhole = (state: ScreenState, what: string): void => {
+  const lines = frameView(state).map(lineText);
+  assert.equal(lines.length, state.size.rows, what);
+  for (const text of lines) {
+    assert.equal(textWidth(text), state.size.columns, `${what}: "${text}"`);
+    assert.doesNotMatch(text, /\p{Cc}/u, what);
+  }
+};
+
+describe('a frame', () => {
+  test('fills its window exactly, at every size and on every screen', () => {
+    for (const [columns, rows] of [
+      [200, 60],
+      [120, 40],
+      [80, 24],
+      [60, 15],
+      [40, 10],
+      [20, 4],
+      [1, 1],
+    ] as const)
+      for (const keys of ['', 'f', '/', 's', 'c', 's4', '?', '⇥', '⏎', '⏎i', '⏎?', '↓⏎'])
+        assertWhole(pressed(withRuns(columns, rows), keys).state, `${keys} at ${columns}×${rows}`);
+  });
+
+  test('says what it cannot show', () => {
+    assert.match(frameView(withRuns(30, 8)).map(lineText).join('\n'), /too small\. +\n.*It has 30×8; 40×10/);
+    const lost = receive(withRuns(80, 24), { type: 'link', lost: 'Nothing listens there.' });
+    const text = frameView(lost).map(lineText).join('\n');
+    assert.match(text, /✗ reconnecting/);
+    assert.match(text, /Nothing listens there\./);
+  });
+
+  test('breaks long texts at white space, and words that are wider than a row anywhere', () => {
+    assert.deepEqual(wrapText('one two three', 8), ['one two', 'three']);
+    assert.deepEqual(wrapText('abcdefghij', 4), ['abcd', 'efgh', 'ij']);
+    assert.deepEqual(wrapText('表示表示', 5), ['表示', '表示']);
+    assert.deepEqual(wrapText('  "a": one two', 9), ['  "a":', '  one two']);
+    assert.deepEqual(wrapText('a\n\nb', 9), ['a', '', 'b']);
+  });
+});
+
+describe('keys', () => {
+  const state = withRuns(80, 24);
+
+  test('that change something outside the screen ask first, and name what they would change', () => {
+    const asked = pressed(state, 'c');
+    assert.equal(asked.request, undefined);
+    assert.equal(asked.state.prompt?.kind, 'confirm');
+    for (const no of ['n', '⎋']) assert.equal(pressed(state, `c${no}`).state.prompt, null);
+    assert.equal(pressed(state, 'cx').state.prompt?.kind, 'confirm', 'any other key is no answer');
+    assert.deepEqual(pressed(state, 'cy').request, {
+      kind: 'cancel',
+      runId: runRecord(3).id,
+      name: 'wide 表示 �[31m name that is far too long for its column …000003',
+    });
+    assert.match(pressed(state, '↓c').state.notice?.text ?? '', /is not running any more/);
+  });
+
+  test('score a run with or without a comment', () => {
+    const score = { kind: 'score', runId: runRecord(2).id, name: 'hello …000002' };
+    assert.deepEqual(pressed(state, '↓s5⏎').request, { ...score, value: { kind: 'Stars', value: 5 }, comment: '' });
+    assert.deepEqual(pressed(state, '↓s-nox⌫⏎').request, {
+      ...score,
+      value: { kind: 'Binary', value: 0 },
+      comment: 'no',
+    });
+    assert.equal(pressed(state, '↓s9').state.prompt?.kind, 'score');
+  });
+
+  test('type letters where a text is asked for, and mean something elsewhere', () => {
+    const { state: typed, request } = pressed(receive(state, { type: 'agents', names: ['quick', 'slow'] }), '/qui⏎');
+    assert.equal(request, undefined);
+    assert.deepEqual(typed.runs.filter, { ...noFilter, agentName: 'quick' });
+    assert.deepEqual(pressed(state, 'q').request, { kind: 'quit' });
+    assert.equal(pressed(state, '?q').request, undefined, 'closes the help');
+  });
+
+  test('that come at once are taken one by one, and control characters are no text', () => {
+    const plain = Object.fromEntries(
+      ['upArrow', 'downArrow', 'return', 'escape', 'ctrl', 'meta', 'tab'].map((name) => [name, false]),
+    ) as unknown as Parameters<typeof readKeys>[1];
+    assert.deepEqual(
+      readKeys('ab\r\u0001é', plain).map(({ name, text }) => text || name),
+      ['a', 'b', 'enter', 'é'],
+    );
+    assert.deepEqual(readKeys('c', { ...plain, ctrl: true }), [{ name: 'interrupt', text: '' }]);
+  });
+});

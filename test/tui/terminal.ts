@@ -1,0 +1,104 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import process from 'node:process';
+import type { TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const root = resolve(import.meta.dirname, '../..');
+
+/** Why tests that need a terminal are left out on this machine; false where they run. */
+export const withoutTmux: string | false =
+  spawnSync('tmux', ['-V']).status === 0 ? false : 'there is no tmux on this machine';
+
+/** `acp` from the sources. */
+const fromSources: readonly string[] = [process.execPath, join(root, 'src', 'main.ts')];
+
+export interface Terminal {
+  /** The screen as text, a row a line. */
+  screen(): Promise<string>;
+  /** The same with the escape sequences that set colours and weights. */
+  styledScreen(): Promise<string>;
+  /** Waits until the screen is as expected, and gives it back. */
+  until(expected: RegExp | ((screen: string) => boolean)): Promise<string>;
+  /** Presses keys, one after the other: characters, or names such as Enter and Escape. */
+  press(...keys: readonly string[]): Promise<void>;
+  type(text: string): Promise<void>;
+  resize(columns: number, rows: number): Promise<void>;
+  /** Whether the alternate screen is on and the cursor is shown. */
+  state(): Promise<{ readonly alternate: boolean; readonly cursor: boolean }>;
+}
+
+export interface TerminalOptions {
+  readonly columns?: number;
+  readonly rows?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  /** What is started as `acp`. */
+  readonly program?: readonly string[];
+}
+
+let opened = 0;
+
+const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
+
+/**
+ * A real terminal that runs `acp` with arguments in a folder, and then prints `ended <exit code>`. Its server is one of
+ * its own, with no settings of the machine, and ends with the test.
+ */
+export const openTerminal = async (
+  t: Pick<TestContext, 'after'>,
+  folder: string,
+  args: readonly string[],
+  { columns = 80, rows = 24, env = {}, program = fromSources }: TerminalOptions = {},
+): Promise<Terminal> => {
+  opened += 1;
+  const socket = join(folder, `terminal-${opened}.sock`);
+  const tmux = async (...words: readonly string[]): Promise<string> =>
+    (await run('tmux', ['-u', '-f', '/dev/null', '-S', socket, ...words])).stdout;
+  const variables = {
+    PATH: process.env['PATH'] ?? '',
+    HOME: folder,
+    TZ: 'UTC',
+    LANG: 'C.UTF-8',
+    NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'acp-tests'),
+    ...env,
+  };
+  const assignments = Object.entries(variables).map(([name, value]) => quoted(`${name}=${value}`));
+  const command = [...program, ...args].map(quoted).join(' ');
+  // The terminal's own kind is kept unless a test sets another.
+  const clean = `env -i TERM="$TERM" ${assignments.join(' ')}`;
+  const script = `cd ${quoted(folder)}; ${clean} ${command}; echo "ended $?"; exec cat`;
+  await tmux('new-session', '-d', '-x', String(columns), '-y', String(rows), script);
+  t.after(() => tmux('kill-server').catch(() => ''));
+
+  const screen = (): Promise<string> => tmux('capture-pane', '-p');
+  return {
+    screen,
+    styledScreen: () => tmux('capture-pane', '-p', '-e'),
+    async until(expected) {
+      const isThere = typeof expected === 'function' ? expected : (text: string) => expected.test(text);
+      // Bounded only by the test's own timeout: being slow is no failure.
+      for (;;) {
+        const text = await screen();
+        if (isThere(text)) return text;
+        await pause(30);
+      }
+    },
+    async press(...keys) {
+      await tmux('send-keys', ...keys);
+    },
+    async type(text) {
+      await tmux('send-keys', '-l', text);
+    },
+    async resize(width, height) {
+      await tmux('resize-window', '-x', String(width), '-y', String(height));
+    },
+    async state() {
+      const [alternate, cursor] = (await tmux('display-message', '-p', '#{alternate_on} #{cursor_flag}'))
+        .trim()
+        .split(' ');
+      return { alternate: alternate === '1', cursor: cursor === '1' };
+    },
+  };
+};
