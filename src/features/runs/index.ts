@@ -298,4 +298,5 @@ import { createUnpricedRuns } from './unpriced-runs.store.ts';
 export { preflightCheck } from './preflight.ts';
 export type { RunAccess } from './run-access.ts';
 export { attributionOf } from './run-attribution.ts';
+export type { RecoveryReport } from './run-recovery.ts';
 export { failureError } from './run-start.service.ts';

@@ -1,0 +1,41 @@
+import type { Operation } from '../contract/operation.ts';
+import type { CallerRequest } from '../core/caller-request.ts';
+import type { LoadedConfig } from '../core/config/index.ts';
+import type { Caller, Dispatch } from '../core/dispatch.ts';
+import type { Logger } from '../core/logger.ts';
+import type { HealthReport } from '../features/platform/index.ts';
+
+export interface AppOptions {
+  readonly config: LoadedConfig;
+  readonly log?: Logger;
+  /** `local` serves one command in process: no worker, no listener. */
+  readonly mode: 'serve' | 'local';
+  readonly cwd?: string;
+}
+
+export interface App {
+  readonly dispatch: Dispatch;
+  /** The caller of commands in process: who can open the store has full authority in the default tenant. */
+  readonly localCaller: Caller;
+  readonly config: LoadedConfig;
+  readonly log: Logger;
+  /** The caller of a transport's request; an operation without a role never refuses one. */
+  authenticate(request: CallerRequest, operation?: Operation): Caller | Promise<Caller>;
+  health(): Promise<HealthReport>;
+  /** Called once the service listens: tells other processes where, and lets the worker take jobs. */
+  started(url: string): void;
+  /** Starts no more runs and waits for those in progress, at most `Drain:Timeout`; the rest ends as `shutdown`. */
+  drain(): Promise<void>;
+  close(): Promise<void>;
+  describe(): AppDescription;
+}
+
+/** What `acp doctor` tells of the parts that the configuration brought. */
+export interface AppDescription {
+  readonly storePath: string | null;
+  readonly pendingMigrations: readonly string[];
+  readonly providers: readonly { readonly name: string; readonly kind: string }[];
+  readonly tools: readonly string[];
+  readonly modules: readonly string[];
+  readonly codeAgents: readonly string[];
+}

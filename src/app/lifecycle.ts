@@ -1,0 +1,67 @@
+import type { Config } from '../core/config/schema.ts';
+import type { Logger } from '../core/logger.ts';
+import type { RunEngine } from '../engine/run-engine.ts';
+import type { RecoveryReport } from '../features/runs/index.ts';
+import type { JobWorker } from '../scheduler/job-worker.ts';
+
+interface Part {
+  recover?(): Promise<unknown>;
+  /** Called once the service listens. */
+  started?(): void;
+  close?(): unknown;
+}
+
+export interface LifecycleDeps {
+  readonly config: Config;
+  /** Seen by every feature that starts runs. */
+  readonly state: { draining: boolean };
+  readonly engine: Pick<RunEngine, 'idle' | 'shutdown'>;
+  readonly worker: Pick<JobWorker, 'start' | 'stop' | 'idle'>;
+  /** False: this process takes no jobs. */
+  readonly works: boolean;
+  readonly runs: { recover(): Promise<RecoveryReport> };
+  /** In the order in which they recover, start and close. */
+  readonly parts: readonly Part[];
+  readonly log: Pick<Logger, 'warn'>;
+}
+
+/** Start and end of a service, in order over its parts. */
+export const createLifecycle = ({ config, state, engine, worker, works, runs, parts, log }: LifecycleDeps) => {
+  const { Drain } = config.Service;
+
+  const withinDrainTime = async (idle: Promise<void>): Promise<void> => {
+    let timer: NodeJS.Timeout | undefined;
+    const timeUp = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, Drain.Timeout);
+    });
+    await Promise.race([idle, timeUp]);
+    clearTimeout(timer);
+  };
+
+  const drain = async (): Promise<void> => {
+    state.draining = true;
+    worker.stop();
+    if (Drain.Enabled) await withinDrainTime(engine.idle());
+    await engine.shutdown();
+    await worker.idle();
+  };
+
+  return {
+    /** Before the first request: nothing executes yet, so what is open belongs to a process that is gone. */
+    async recover(): Promise<void> {
+      const report = await runs.recover();
+      for (const part of parts) await part.recover?.();
+      if (report.orphanedRuns > 0 || report.requeuedRuns > 0)
+        log.warn({ ...report }, 'The last owner of the store ended without closing its runs');
+    },
+    started(): void {
+      for (const part of parts) part.started?.();
+      if (works) worker.start();
+    },
+    drain,
+    async close(): Promise<void> {
+      await drain();
+      for (const part of parts) await part.close?.();
+    },
+  };
+};
