@@ -111,7 +111,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       openRequests: [approvals.pauses.open],
       recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
     });
-    const skills = await skillsFeature({ ...base, ownsStore: true });
+    const skills = await skillsFeature({ ...base, ownsStore: true, modules: modules.skills });
     const references = agentReferences(providers, hostTools.registry, Service, {
       hostSkills: skills.hostSkills,
       builtInTools: (definition, enabled) => [...memory.builtInTools(definition), ...skills.tools(enabled)],

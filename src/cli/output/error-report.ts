@@ -58,9 +58,16 @@ interface StartProblems {
   readonly problems?: readonly { readonly key?: string | null; readonly field?: string; readonly message: string }[];
 }
 
-// Classes of what stops a start: configuration, agents, tools and scripts of the host. They are known by name, since
+// Classes of what stops a start: configuration, agents, tools, skills and scripts of the host. They are known by name, since
 // light commands must not load what throws them. Each lists its `problems` and has a text of several lines.
-const startErrors = new Set(['ConfigError', 'CodeAgentsError', 'ToolProblemsError', 'ScriptError']);
+const startErrors = new Set([
+  'ConfigError',
+  'CodeAgentsError',
+  'ToolProblemsError',
+  'ScriptError',
+  'SkillRootError',
+  'ModuleSkillsError',
+]);
 
 const isStartError = (error: unknown): error is Error & StartProblems =>
   error instanceof Error && startErrors.has(error.name);

@@ -34,7 +34,7 @@ export interface LoadedModules {
   readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
   /** By the kind that definitions name; none is a built-in one. */
   readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
-  /** Unique by name; limits are for the skills feature to check. */
+  /** Unique by name; the skills feature checks the rest. */
   readonly skills: readonly FromModule<HostSkill>[];
   readonly problems: readonly ToolProblem[];
 }

@@ -51,14 +51,6 @@ type MemberReader = (given: unknown, file: string, into: Registered) => string |
 
 export type ModuleMember = Exclude<keyof HostModule, 'name'>;
 
-/**
- * Members whose feature is not part of this version: a module that has one does not load. A feature that reads its
- * member from `LoadedModules` takes its line out here; nothing else has to change.
- */
-const laterMembers: Readonly<Partial<Record<ModuleMember, string>>> = {
-  skills: 'skills',
-};
-
 const modelName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 export const isMembers = (value: unknown): value is Members =>
@@ -155,7 +147,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
 };
 
 const isMember = (name: string): name is ModuleMember => Object.hasOwn(readers, name);
-const known = ['name', ...Object.keys(readers)].filter((name) => !Object.hasOwn(laterMembers, name));
+const known = ['name', ...Object.keys(readers)];
 
 /** Reads every member but the name; `report` gets the member and what is wrong with it. */
 export const readMembers = (
@@ -172,7 +164,5 @@ export const readMembers = (
     }
     const message = readers[name](given, file, into);
     if (message !== null) report(name, message);
-    const feature = laterMembers[name];
-    if (feature !== undefined) report(name, `needs the feature "${feature}", which this build does not have`);
   }
 };

@@ -20,6 +20,8 @@ export interface HostSkillDeps {
   readonly roots: readonly string[];
   /** Levels below a root that are searched. */
   readonly searchDepth: number;
+  /** Skills that modules bring; a folder of the same name is left out. */
+  readonly ofModules: readonly AgentSkill[];
   readonly limits: SkillLimits;
   readonly log: Pick<Logger, 'warn'>;
 }
@@ -104,9 +106,9 @@ const load = async ({ folder, root }: Found, { limits, log }: HostSkillDeps): Pr
   }
 };
 
-/** Reads the skills of every root. What breaks a rule is left out and told in the log; only a missing root throws. */
+/** Skills of modules, then of every root. A folder that breaks a rule is left out and told in the log; a missing root throws. */
 export const loadHostSkills = async (deps: HostSkillDeps): Promise<HostSkills> => {
-  const skills = new Map<string, AgentSkill>();
+  const skills = new Map(deps.ofModules.map((skill) => [skill.name, skill]));
   for (const root of deps.roots) {
     const real = await realFolder(root);
     for (const found of await search(real, real, deps.searchDepth)) {

@@ -4,7 +4,6 @@ import { environment } from '../../core/environment.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RegisteredTool } from '../../engine/tools/registry.ts';
-import { ToolStop } from '../../engine/tools/tool.ts';
 import type { AuditLog } from '../audit/index.ts';
 import { type AgentSkills, createAgentSkills } from './agent-skills.ts';
 import { ownedSkills, sharedSkills } from './current-skills.ts';
@@ -12,9 +11,10 @@ import type { grantOperations } from './grants.operations.ts';
 import { grantService } from './grants.service.ts';
 import { createGrantStore } from './grants.store.ts';
 import { type AgentSkill, type HostSkills, loadHostSkills } from './host-skills.ts';
+import { type ModuleSkill, readModuleSkills } from './module-skills.ts';
 import { createScriptQueue } from './script-queue.ts';
 import { createScripts, scriptEnvironment } from './script-runner.ts';
-import { type ScriptTool, skillTools } from './skill-tools.ts';
+import { skillTools } from './skill-tools.ts';
 import type { skillOperations } from './skills.operations.ts';
 import type { SkillLimits } from './skills.rules.ts';
 import { skillService } from './skills.service.ts';
@@ -44,19 +44,13 @@ const knownSecrets = ({ Service, Host }: Config): ReadonlySet<string> => {
   return found;
 };
 
-/** Scripts need approval, and this version has nobody to ask: past the first gates the call says so. */
-const unasked = ({ admit }: ScriptTool): ScriptTool => ({
-  admit,
-  async run() {
-    throw new ToolStop('failed', 'approval-not-available: a script needs approval, which cannot be given here yet.');
-  },
-});
-
 export interface SkillsDeps {
   readonly storage: Storage;
   /** True when no other process writes the store while this one runs. */
   readonly ownsStore: boolean;
   readonly config: Config;
+  /** Skills of the host's modules. */
+  readonly modules: readonly ModuleSkill[];
   readonly audit: AuditLog;
   readonly log: Pick<Logger, 'warn'>;
   readonly now: () => number;
@@ -75,13 +69,14 @@ export interface SkillsFeature {
   close(): Promise<void>;
 }
 
-/** Reads the skills of the host; throws when a root of them is missing. */
+/** Reads the skills of the host; throws when a root of them is missing, or a module's breaks a rule. */
 export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> => {
   const { config, storage, audit, log, now, newId } = deps;
   const settings = config.Service.Skills;
   const limits = limitsOf(settings);
   const { SkillRoots: roots, SearchDepth: searchDepth } = settings.Scripts;
-  const hostSkills = await loadHostSkills({ roots, searchDepth, limits, log });
+  const ofModules = readModuleSkills(deps.modules, limits);
+  const hostSkills = await loadHostSkills({ roots, searchDepth, ofModules, limits, log });
   const store = createSkillStore(storage);
   const grantStore = createGrantStore(storage);
   const current = deps.ownsStore ? ownedSkills(store) : sharedSkills(store);
@@ -119,7 +114,7 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
       newId,
     }),
     agentSkills,
-    tools: (skills) => skillTools(skills, executionIsOn ? unasked(scripts) : null),
+    tools: (skills) => skillTools(skills, executionIsOn ? scripts : null),
     async close() {
       stopping.abort();
       await scripts.idle();

@@ -121,30 +121,17 @@ const approvalMembers = {
   approvalPresenters: "[{ toolName: 'refund', async present() { return null; } }]",
 };
 
-/** Members of features that are still to come; one that becomes real leaves this list. */
-const laterMembers = {
-  skills: "[{ name: 'a', description: 'b', instructions: 'c' }]",
-};
-
 const namedMembers = {
   ...approvalMembers,
-  ...laterMembers,
+  skills: "[{ name: 'a', description: 'b', instructions: 'c' }]",
   structuredResponseValidators: '{ invoice: () => undefined }',
   loopCriteria: '{ polite: async () => ({ met: true }) }',
 };
 
-test('CONF-14 a member whose feature is not there is refused by name, never accepted and ignored', async (t) => {
-  for (const [member, value] of Object.entries(laterMembers)) {
-    const { report } = await load(t, { 'm.mjs': `export default { ${member}: ${value} };` });
-    assert.equal(report.length, 1, member);
-    assert.match(report[0] ?? '', new RegExp(`^m\\.mjs: ${member} needs the feature ".+", which this build does not`));
-  }
-});
-
 test('CONF-14 members are checked, and each name is given once', async (t) => {
   const problemsOf = async (...modules: string[]): Promise<string[]> => {
     const files = Object.fromEntries(modules.map((members, index) => [`m${index}.mjs`, `export default ${members};`]));
-    return (await load(t, files)).report.filter((line) => !line.includes('needs the feature'));
+    return (await load(t, files)).report;
   };
   assert.deepEqual(await problemsOf('{ approvalPolicy: {}, approvalPresenters: [{}], loopCriteria: [] }'), [
     'm0.mjs: approvalPolicy must be an object with a function decide',

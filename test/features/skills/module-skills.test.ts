@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { forEachTransport } from '../../support/app.ts';
+import { refusal, runJson } from '../runs/run-calls.ts';
+import { save, skill, skillFile, writeFiles } from './skill-bodies.ts';
+
+const house = {
+  name: 'house-style',
+  description: 'How we write.',
+  instructions: 'Short sentences.',
+  resources: [{ name: 'words.md', content: 'Never "leverage".' }],
+};
+
+forEachTransport('SKILL-18 SKILL-11 SKILL-21 a module registers a skill for every tenant', async (open, t) => {
+  const root = mkdtempSync(join(tmpdir(), 'acp-host-skills-'));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  writeFiles(root, { 'house-style/SKILL.md': skillFile('house-style', 'Long sentences.') });
+  const app = await open({
+    service: { Skills: { Scripts: { SkillRoots: [root] } } },
+    simulator: {},
+    module: { skills: [house] },
+    agents: [{ name: 'writer', model: { provider: 'local', model: 'any' }, skillNames: ['house-style'] }],
+  });
+  app.simulator.enqueue({
+    answer: { toolCalls: [{ id: 'c', name: 'load_skill', arguments: '{"skillName":"house-style"}' }] },
+  });
+  await runJson(app.client, 'writer', 'Write');
+  const { messages } = app.simulator.lastRequest().body as { messages: { role: string; content: string }[] };
+  assert.match(messages.find(({ role }) => role === 'system')?.content ?? '', /- house-style: How we write\./);
+  assert.match(messages.at(-1)?.content ?? '', /^Short sentences\.\n\nResources.*\n- words\.md$/);
+  assert.ok(
+    app.log.some(({ fields }) => fields['rule'] === 'name is that of an earlier one'),
+    'the folder of the same name is left out, and the log says so',
+  );
+  assert.deepEqual((await app.client.skills.list({})).body, []);
+  assert.equal((await refusal(app.client.skills.get({ params: { name: 'house-style' } }))).status, 404);
+  assert.equal((await refusal(save(app, skill('house-style')))).code, 'skill-code-defined');
+});
+
+forEachTransport('CONF-14 SKILL-19 module skills that break a rule stop the start, all in one report', async (open) => {
+  const scripts = [{ name: 'go', extension: 'sh', content: '' }];
+  const faulty: unknown[] = [
+    { ...house, name: 'A b', description: '' },
+    { ...house, name: 'wrong', resources: 'none', more: 1 },
+    { ...house, name: 'empty-script', scripts },
+    { ...house, name: 'code', license: () => 'MIT' },
+  ];
+  const start = open({ module: { skills: faulty as (typeof house)[] } });
+  const lines = await start.then(
+    () => assert.fail('the service started'),
+    (error: Error) => {
+      assert.equal(error.name, 'ModuleSkillsError');
+      return error.message.split('\n').map((line) => line.replace(/^.*\.mjs /, ''));
+    },
+  );
+  assert.equal(lines[0], `The skills of the modules have ${lines.length - 1} problems:`);
+  assert.deepEqual(
+    lines.slice(1).map((line) =>
+      line
+        .split(' ')
+        .slice(0, line.startsWith('(A b)') ? 3 : 2)
+        .join(' '),
+    ),
+    [
+      '(A b): name',
+      '(A b): description',
+      '(wrong): more',
+      '(wrong): resources',
+      '(empty-script): scripts[0].content',
+      '(code): is',
+    ],
+  );
+});
+
+forEachTransport(
+  'SKILL-18 a folder of SkillRoots that is missing stops the start and names the setting',
+  async (open) => {
+    await assert.rejects(open({ service: { Skills: { Scripts: { SkillRoots: ['/nowhere/skills'] } } } }), {
+      name: 'SkillRootError',
+      message: 'Service:Skills:Scripts:SkillRoots: /nowhere/skills is no folder that can be read.',
+    });
+  },
+);
