@@ -9,7 +9,7 @@ import type { EnginePorts } from './engine-ports.ts';
 import { isoTime } from './event-pack.ts';
 import { type Pause, waitingApprovals, waitingClientCalls } from './pause.ts';
 import { publicCost } from './pricing.ts';
-import { RunFailure, storedError, toRunFailure } from './run-failure.ts';
+import { problemCode, RunFailure, storedError, toRunFailure } from './run-failure.ts';
 import type { OpenedRun } from './run-journal.ts';
 import { RunLog } from './run-log.ts';
 import { structuredOutput } from './structured-response.ts';
@@ -189,10 +189,10 @@ const terminalEvent = (
   return ['run.failed', { error: storedError(ending.failure), usage, cost, durationMs }];
 };
 
-/** What tells a streaming caller of the failure, outside the log. */
-const errorFrame = ({ type, message }: RunFailure): Frame => ({
+/** What tells a streaming caller of the failure, outside the log: the code that a JSON caller gets. */
+const errorFrame = ({ errorClass, type, message }: RunFailure): Frame => ({
   event: 'error',
-  data: JSON.stringify({ code: type.replaceAll('_', '-'), errorType: type, message }),
+  data: JSON.stringify({ code: problemCode(errorClass, type), errorType: type, message }),
 });
 
 /** Writes the end of a run: session, row and terminal event in one unit. */
