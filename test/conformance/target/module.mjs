@@ -106,6 +106,13 @@ export default {
       execute: async ({ list }) => list.length,
     },
     {
+      name: 'draw',
+      description: 'Saves a file and answers with what was kept',
+      inputSchema: object({ content: { type: 'string' }, fileName: { type: 'string' } }),
+      maxOutputBytes: 1000,
+      execute: ({ content, fileName }, { saveAttachment }) => saveAttachment(Buffer.from(content, 'base64'), fileName),
+    },
+    {
       name: 'permitted',
       description: 'Needs a permission',
       inputSchema: object({ n: { type: 'number' } }),

@@ -265,3 +265,13 @@ overHttp('ATT-6 bytes without a row, and what was being received, go with the ne
     [kept],
   );
 });
+
+forEachTransport('ATT-19 neither an upload nor a delete leaves an audit entry', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const entries = () => app.rows<{ action: string }>('select action from service_audit_entries');
+  const before = entries();
+  assert.ok(before.length > 0, 'the audit trail is on');
+  const { id } = await upload(app, 'text');
+  await app.client.attachments.remove({ params: { id } });
+  assert.deepEqual(entries(), before);
+});
