@@ -5,6 +5,7 @@ const codes = {
   green: [32, 39],
   yellow: [33, 39],
   cyan: [36, 39],
+  inverse: [7, 27],
 } as const;
 
 export type StyleName = keyof typeof codes;

@@ -49,6 +49,20 @@ export const fitText = (text: string, width: number): string => {
   return `${kept}…`;
 };
 
+/** The same from the other side: the end is kept. */
+export const fitTextEnd = (text: string, width: number): string => {
+  if (textWidth(text) <= width) return text;
+  let kept = '';
+  let used = 0;
+  for (const { segment } of [...segmenter.segment(text)].reverse()) {
+    const next = used + clusterWidth(segment);
+    if (next > width - 1) break;
+    kept = segment + kept;
+    used = next;
+  }
+  return `…${kept}`;
+};
+
 export const padText = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - textWidth(text)));
 
 // Escape sequences and direction marks in names, answers or errors could rewrite what the screen shows.

@@ -1,5 +1,6 @@
-import { Box, Text, type TextProps, useInput, useWindowSize } from 'ink';
-import { createElement as h, type ReactElement, useEffect, useSyncExternalStore } from 'react';
+import { Box, Text, useInput, useWindowSize } from 'ink';
+import { createElement as h, memo, type ReactElement, useEffect, useMemo, useSyncExternalStore } from 'react';
+import { createStyle, type Style, type StyleName } from '../text/style.ts';
 import { readKeys } from './keys/key.ts';
 import type { Request } from './state/request.ts';
 import type { ScreenStore } from './store.ts';
@@ -13,27 +14,26 @@ export interface ScreenProps {
   readonly onRequest: (request: Request) => void;
 }
 
-const looks: Readonly<Record<Tone, Omit<TextProps, 'children'>>> = {
-  plain: {},
-  strong: { bold: true },
-  dim: { dimColor: true },
-  good: { color: 'green' },
-  bad: { color: 'red' },
-  warn: { color: 'yellow' },
-  accent: { color: 'cyan' },
+const looks: Readonly<Record<Exclude<Tone, 'plain'>, StyleName>> = {
+  strong: 'bold',
+  dim: 'dim',
+  good: 'green',
+  bad: 'red',
+  warn: 'yellow',
+  accent: 'cyan',
 };
 
-const row = ({ spans, selected }: Line, index: number, color: boolean): ReactElement => {
-  const own = { key: index, wrap: 'truncate' } as const;
-  // One text without parts is the cheapest to lay out.
-  if (!color || selected)
-    return h(Text, { ...own, inverse: color && selected }, spans.map(({ text }) => text).join(''));
-  return h(
-    Text,
-    own,
-    spans.map(({ text, tone }, part) => h(Text, { key: part, ...looks[tone] }, text)),
-  );
+/** A row with its escape sequences. The chosen one is inverted as a whole. */
+const styledText = ({ spans, selected }: Line, style: Style): string => {
+  if (selected) return style.inverse(spans.map(({ text }) => text).join(''));
+  return spans.map(({ text, tone }) => (tone === 'plain' ? text : style[looks[tone]](text))).join('');
 };
+
+/** One text for each row, drawn anew only when it changed: a row of many parts costs several times as much. */
+const Row = memo(({ text }: { readonly text: string }): ReactElement => h(Text, { wrap: 'truncate' }, text));
+
+// Rows stand for places on the screen, so their number is their identity.
+const row = (text: string, key: number): ReactElement => h(Row, { key, text });
 
 /** All of the screen: the rows that the state gives, and the keys that change it. */
 export const Screen = ({ store, color, onRequest }: ScreenProps): ReactElement => {
@@ -46,10 +46,11 @@ export const Screen = ({ store, color, onRequest }: ScreenProps): ReactElement =
       if (request !== undefined) onRequest(request);
     }
   });
+  const style = useMemo(() => createStyle(color), [color]);
   const lines = frameView({ ...state, size: { columns, rows } });
   return h(
     Box,
     { flexDirection: 'column', width: columns, height: rows },
-    lines.map((line, index) => row(line, index, color)),
+    lines.map((line, index) => row(styledText(line, style), index)),
   );
 };

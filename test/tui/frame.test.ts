@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { textWidth } from '../../src/text/text-width.ts';
+import { fitTextEnd, textWidth } from '../../src/text/text-width.ts';
 import { type Key, type KeyName, readKeys } from '../../src/tui/keys/key.ts';
 import { press } from '../../src/tui/keys/press.ts';
 import type { Request } from '../../src/tui/state/request.ts';
@@ -78,6 +78,22 @@ describe('a frame', () => {
     const text = frameView(lost).map(lineText).join('\n');
     assert.match(text, /✗ reconnecting/);
     assert.match(text, /Nothing listens there\./);
+  });
+
+  test('keeps the end of what is being written', () => {
+    assert.equal(fitTextEnd('one two', 7), 'one two');
+    assert.equal(fitTextEnd('one two three', 6), '…three');
+    assert.equal(fitTextEnd('表示表示', 6), '…表示');
+    const listed = withRuns(60, 20);
+    const activity = {
+      text: 'writing',
+      written: `${'a '.repeat(100)}latest`,
+      totalTokens: null,
+      totalCost: null,
+      currency: null,
+    };
+    const state = receive(listed, { type: 'activity', runId: runRecord(3).id, activity });
+    assert.match(frameView(state).map(lineText).join('\n'), /writing: ….*latest *\n/);
   });
 
   test('breaks long texts at white space, and words that are wider than a row anywhere', () => {

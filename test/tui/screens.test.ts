@@ -281,6 +281,16 @@ describe('acp tui', { skip: withoutTmux }, () => {
     assert.equal(after.code, 0, 'the store is free again');
   });
 
+  test('ended from outside leaves the terminal as it was', async (t) => {
+    const folder = await prepare(t);
+    const { url } = await folder.serve();
+    const terminal = await openTerminal(t, folder.path, ['tui', '--url', url]);
+    await terminal.until(/No runs yet/);
+    await terminal.signal('SIGTERM');
+    await terminal.until(/ended 143/);
+    assert.deepEqual(await terminal.state(), { alternate: false, cursor: true });
+  });
+
   test('sets no colour where none is wanted, and shows nothing that rewrites the screen', async (t) => {
     const folder = await prepare(t);
     const { url } = await folder.serve();

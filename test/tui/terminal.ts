@@ -1,4 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
 import type { TestContext } from 'node:test';
@@ -26,6 +27,8 @@ export interface Terminal {
   press(...keys: readonly string[]): Promise<void>;
   type(text: string): Promise<void>;
   resize(columns: number, rows: number): Promise<void>;
+  /** Signals the program, not the terminal. */
+  signal(name: NodeJS.Signals): Promise<void>;
   /** Whether the alternate screen is on and the cursor is shown. */
   state(): Promise<{ readonly alternate: boolean; readonly cursor: boolean }>;
 }
@@ -54,6 +57,7 @@ export const openTerminal = async (
 ): Promise<Terminal> => {
   opened += 1;
   const socket = join(folder, `terminal-${opened}.sock`);
+  const pidFile = `${socket}.pid`;
   const tmux = async (...words: readonly string[]): Promise<string> =>
     (await run('tmux', ['-u', '-f', '/dev/null', '-S', socket, ...words])).stdout;
   const variables = {
@@ -68,7 +72,7 @@ export const openTerminal = async (
   const command = [...program, ...args].map(quoted).join(' ');
   // The terminal's own kind is kept unless a test sets another.
   const clean = `env -i TERM="$TERM" ${assignments.join(' ')}`;
-  const script = `cd ${quoted(folder)}; ${clean} ${command}; echo "ended $?"; exec cat`;
+  const script = `cd ${quoted(folder)}; ${clean} sh -c 'echo $$ > "$0"; exec "$@"' ${quoted(pidFile)} ${command}; echo "ended $?"; exec cat`;
   await tmux('new-session', '-d', '-x', String(columns), '-y', String(rows), script);
   t.after(() => tmux('kill-server').catch(() => ''));
 
@@ -93,6 +97,9 @@ export const openTerminal = async (
     },
     async resize(width, height) {
       await tmux('resize-window', '-x', String(width), '-y', String(height));
+    },
+    async signal(name) {
+      process.kill(Number(await readFile(pidFile, 'utf8')), name);
     },
     async state() {
       const [alternate, cursor] = (await tmux('display-message', '-p', '#{alternate_on} #{cursor_flag}'))

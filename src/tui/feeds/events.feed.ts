@@ -108,14 +108,21 @@ export const treeOf =
   };
 
 const plain = createStyle(false);
-const WRITTEN_TAIL = 80;
+/** More than the widest row shows. */
+const WRITTEN_TAIL = 400;
 
-const idle: Activity = { text: '', totalTokens: null, totalCost: null, currency: null };
+const changesStatus = (event: string): boolean => event === 'run.started' || terminalEvents.has(event);
+
+const idle: Activity = { text: '', written: '', totalTokens: null, totalCost: null, currency: null };
 
 /** What a run does after some more of its events. */
-const next = (before: Activity, frame: Frame, written: string): Activity => {
+const next = (last: Activity, frame: Frame): Activity => {
   const data = frameData(frame);
-  if (frame.event === 'message.delta') return { ...before, text: `writing: ${safeLine(written.slice(-WRITTEN_TAIL))}` };
+  if (frame.event === 'message.delta') {
+    const text = typeof data['text'] === 'string' ? safeLine(data['text']) : '';
+    return { ...last, text: 'writing', written: (last.written + text).slice(-WRITTEN_TAIL) };
+  }
+  const before = { ...last, written: '' };
   if (frame.event === 'reasoning.delta') return { ...before, text: 'thinking' };
   if (frame.event === 'usage.updated') {
     const usage = data['usage'] as RunUsage | null;
@@ -131,26 +138,21 @@ const next = (before: Activity, frame: Frame, written: string): Activity => {
   return line === null ? before : { ...before, text: safeLine(line) };
 };
 
-/** What one run of the list does at the moment; its row is read anew when it ends. */
+/** What one run of the list does at the moment; its row is read anew when its status changes. */
 export const activityOf =
   (runId: string): Feed =>
   async (context) => {
     const { client, store, signal } = context;
     let activity = idle;
-    let written = '';
-    let ended = false;
+    const refresh = async (): Promise<void> => {
+      const { body: run } = await client.runs.get({ params: { runId }, signal });
+      store.dispatch({ type: 'run', run });
+    };
     const deliver = (frames: readonly Frame[]): void => {
-      for (const frame of frames) {
-        const text = frame.event === 'message.delta' ? frameData(frame)['text'] : null;
-        if (typeof text === 'string') written = (written + text).slice(-WRITTEN_TAIL);
-        else written = '';
-        activity = next(activity, frame, written);
-        ended ||= terminalEvents.has(frame.event);
-      }
+      for (const frame of frames) activity = next(activity, frame);
       store.dispatch({ type: 'activity', runId, activity });
+      // A row that cannot be read at the moment is read with the next page.
+      if (frames.some(({ event }) => changesStatus(event))) refresh().catch(() => undefined);
     };
     await follow(context, runId, deliver, () => undefined);
-    if (!ended) return;
-    const { body: run } = await client.runs.get({ params: { runId }, signal });
-    store.dispatch({ type: 'run', run });
   };

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import { filterKey, noFilter, type RunFilter } from './run-filter.ts';
 import { isOpen } from './run-status.ts';
@@ -5,6 +6,8 @@ import { isOpen } from './run-status.ts';
 /** What an open run does at the moment, from its events. */
 export interface Activity {
   readonly text: string;
+  /** End of the message that it writes; empty while it does something else. */
+  readonly written: string;
   readonly totalTokens: number | null;
   readonly totalCost: number | null;
   readonly currency: string | null;
@@ -63,6 +66,9 @@ const olderPage = (list: RunList, { rows, take }: RunPage): RunList => {
 /** Takes in a page; one of another filter is too late. */
 export const addPage = (list: RunList, page: RunPage): RunList => {
   if (page.key !== filterKey(list.filter)) return list;
+  // Most looks find nothing new, and then nothing is drawn.
+  const isKnown = list.loaded && page.skip === 0 && page.rows.length > 0;
+  if (isKnown && isDeepStrictEqual(page.rows, list.rows.slice(0, page.rows.length))) return list;
   return page.skip === 0 ? newestPage(list, page) : olderPage(list, page);
 };
 

@@ -85,6 +85,9 @@ export const initialState = (target: string, now: number, size: Size): ScreenSta
 const inOpen = (state: ScreenState, change: (open: OpenRun) => OpenRun): ScreenState =>
   state.open === null ? state : { ...state, open: change(state.open) };
 
+/** The same state where nothing changed, so that nothing is drawn. */
+const withRuns = (state: ScreenState, runs: RunList): ScreenState => (runs === state.runs ? state : { ...state, runs });
+
 const tick = (state: ScreenState, now: number): ScreenState => ({
   ...state,
   now,
@@ -101,7 +104,7 @@ export const receive = (state: ScreenState, event: ScreenEvent): ScreenState => 
     case 'link':
       return { ...state, lost: event.lost };
     case 'runs':
-      return { ...state, runs: addPage(state.runs, event.page) };
+      return withRuns(state, addPage(state.runs, event.page));
     case 'activity': {
       const activity = new Map(state.runs.activity).set(event.runId, event.activity);
       return { ...state, runs: { ...state.runs, activity } };

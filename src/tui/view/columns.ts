@@ -8,7 +8,8 @@ export interface Column<Row> {
   readonly align?: 'right';
   /** Narrowest screen that shows it. */
   readonly from?: number;
-  readonly cell: (row: Row) => Span;
+  /** `cells` is the width that it has. */
+  readonly cell: (row: Row, cells: number) => Span;
 }
 
 const GAP = '  ';
@@ -29,14 +30,14 @@ export const layOutColumns = <Row>(
   const fixed = shown.reduce((sum, column) => sum + (column.width ?? 0), 0);
   const free = width - MARK_WIDTH - fixed - GAP.length * (shown.length - 1);
   const sized = shown.map((column) => ({ column, cells: column.width ?? Math.max(NARROWEST_FILL, free) }));
-  const parts = (cellOf: (column: Column<Row>) => Span): Span[] =>
+  const parts = (cellOf: (column: Column<Row>, cells: number) => Span): Span[] =>
     sized.flatMap(({ column, cells }, index) => {
-      const { text, tone } = cellOf(column);
+      const { text, tone } = cellOf(column, cells);
       const cell = span(aligned(text, cells, column.align), tone);
       return index === 0 ? [cell] : [span(GAP), cell];
     });
   return {
     heading: line(' '.repeat(MARK_WIDTH), ...parts(({ heading }) => span(heading, 'dim'))),
-    row: (row, selected) => listLine(selected, ...parts(({ cell }) => cell(row))),
+    row: (row, selected) => listLine(selected, ...parts(({ cell }, cells) => cell(row, cells))),
   };
 };

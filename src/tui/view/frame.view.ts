@@ -109,7 +109,7 @@ export const frameView = (state: ScreenState): readonly Line[] => {
   if (width < SMALLEST.columns || rows < SMALLEST.rows) return fill(tooSmall(state.size));
   if (state.overlay !== null)
     return fill([header(state, width), ...overlaid(state.overlay, state, width), hintLine(state, width)]);
-  const panel = filterPanel(state, width);
+  const panel = filterPanel(state, width, rows - 5);
   const height = Math.max(1, rows - 4 - panel.length);
   return fill([
     header(state, width),

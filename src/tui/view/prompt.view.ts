@@ -3,7 +3,7 @@ import { type Prompt, suggestions } from '../state/prompt.ts';
 import { type FilterMember, filterMembers, type RunFilter } from '../state/run-filter.ts';
 import { statusLabel } from '../state/run-status.ts';
 import type { ScreenState } from '../state/screen-state.ts';
-import { type Line, line, listLine, ruleLine, span } from './line.ts';
+import { type Line, line, listLine, ruleLine, span, windowStart } from './line.ts';
 
 const CARET = '█';
 const MAX_SUGGESTIONS = 12;
@@ -55,18 +55,22 @@ const filterNames: Readonly<Record<FilterMember, string>> = {
   includeChildren: 'Sub-runs',
 };
 
-/** The filters, one a row, below the list that they change. */
-export const filterPanel = (state: ScreenState, width: number): readonly Line[] => {
+/** The filters, one a row, below the list that they change; in a low window those around the chosen one. */
+export const filterPanel = (state: ScreenState, width: number, room: number): readonly Line[] => {
   const { prompt, runs } = state;
   if (prompt?.kind !== 'filters') return [];
+  const height = Math.min(filterMembers.length, room - 1);
+  const start = windowStart(prompt.row, filterMembers.length, height);
   return [
     ruleLine('Filters', '', width, 'strong'),
-    ...filterMembers.map((member, row) =>
-      listLine(
-        row === prompt.row,
-        span(filterNames[member].padEnd(10)),
-        span(filterValue(runs.filter, member), 'accent'),
+    ...filterMembers
+      .slice(start, start + height)
+      .map((member, index) =>
+        listLine(
+          start + index === prompt.row,
+          span(filterNames[member].padEnd(10)),
+          span(filterValue(runs.filter, member), 'accent'),
+        ),
       ),
-    ),
   ];
 };

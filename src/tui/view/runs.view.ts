@@ -1,5 +1,5 @@
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
-import { safeLine } from '../../text/text-width.ts';
+import { fitTextEnd, safeLine } from '../../text/text-width.ts';
 import { describeFilter } from '../state/run-filter.ts';
 import { selectedIndex, selectedRun } from '../state/run-list.ts';
 import { isOpen } from '../state/run-status.ts';
@@ -9,11 +9,15 @@ import { blank, fitHeight, type Line, line, ruleLine, span, windowStart } from '
 import { ageText, costText, durationText, statusSpan, timeText, tokensText } from './run-cells.ts';
 
 const DETAIL_ROWS = 3;
+const WRITING = 'writing: ';
 
-/** What a run does, or why it failed. */
-const doing = (run: RunRecord, { runs }: ScreenState): string => {
+/** What a run does, or why it failed; of a message the end, which is what is new. */
+const doing = (run: RunRecord, { runs }: ScreenState, cells: number): string => {
   if (run.error !== null) return safeLine(`${run.error.type}: ${run.error.message}`);
-  return isOpen(run) ? (runs.activity.get(run.id)?.text ?? '') : '';
+  const activity = isOpen(run) ? runs.activity.get(run.id) : undefined;
+  if (activity === undefined) return '';
+  if (activity.written === '') return activity.text;
+  return `${WRITING}${fitTextEnd(activity.written, cells - WRITING.length)}`;
 };
 
 /** From here on a column says what each run does. */
@@ -30,7 +34,7 @@ const columnsOf = (state: ScreenState): readonly Column<RunRecord>[] => {
   const what: Column<RunRecord> = {
     heading: 'WHAT',
     width: null,
-    cell: (run) => span(doing(run, state), run.error === null ? 'dim' : 'bad'),
+    cell: (run, cells) => span(doing(run, state, cells), run.error === null ? 'dim' : 'bad'),
   };
   return [
     agent,
@@ -88,7 +92,7 @@ const detail = (state: ScreenState, where: string, width: number): readonly Line
   return [
     ruleLine(run.id, where, width),
     line(`  ${about}`),
-    line(span(`  ${doing(run, state)}`, run.error === null ? 'dim' : 'bad')),
+    line(span(`  ${doing(run, state, width - 2)}`, run.error === null ? 'dim' : 'bad')),
   ];
 };
 
