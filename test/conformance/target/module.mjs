@@ -150,4 +150,11 @@ export default {
       execute: async ({ runId }) => stopped.has(runId),
     },
   ],
+  skills: [
+    {
+      name: 'house-style',
+      description: 'How this house writes.',
+      instructions: 'Short sentences.',
+    },
+  ],
 };
