@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { png } from '../features/attachments/files.ts';
@@ -110,4 +110,29 @@ inBothWays('run --attach with a file that is refused starts no run', async (fold
   assert.match(refused.stderr, /nothing\.txt/);
   assert.deepEqual(await json(folder, ['runs', 'list']), []);
   assert.deepEqual(await json(folder, ['attachments', 'list']), []);
+});
+
+test('db check and db backup name what is lost, with exit code 1, and mention what is only left over', async (t) => {
+  const folder = createFolder(t);
+  folder.write('lost.txt', 'lost');
+  const upload = (file: string) => json<Descriptor & { sha256: string }>(folder, ['attachments', 'upload', file]);
+  const lost = await upload('lost.txt');
+  const data = join(folder.path, 'data');
+  const found = readdirSync(data, { recursive: true, encoding: 'utf8' }).find((path) => path.endsWith(lost.sha256));
+  assert.ok(found !== undefined);
+  renameSync(join(data, found), join(data, found.replace(lost.sha256, 'f'.repeat(64))));
+  const backup = await folder.acp(['db', 'backup', 'copy.db']);
+  assert.equal(backup.code, 1);
+  assert.match(
+    backup.stdout,
+    new RegExp(`^.*copy\\.db {2}\\d+ bytes\n✗ The file .* of attachment ${lost.id} is missing\\.\n$`),
+  );
+  const check = await folder.acp(['db', 'check']);
+  assert.equal(check.code, 1);
+  assert.match(check.stdout, new RegExp(`^✗ The file .* of attachment ${lost.id} is missing\\.\n$`));
+  assert.match(check.stderr, /^1 file in .*acp\.db-attachments without an attachment/);
+  assert.equal((await folder.acp(['attachments', 'delete', lost.id])).code, 0);
+  const sound = await folder.acp(['db', 'check']);
+  assert.equal(sound.code, 0, 'what is left over is no finding');
+  assert.match(sound.stdout, /is sound/);
 });
