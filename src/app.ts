@@ -213,6 +213,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
           variants: agents.variants,
           engine: runs.engine,
           turns: sessions.turns,
+          sessions: sessions.store,
           recordingEnabled: Service.RunRecording.Enabled,
         }).handlers,
         sessions: sessions.handlers,

@@ -35,6 +35,7 @@ export const errorTable = {
   'client-tools-need-a-client': entry(400, 'Client-side tools need a connected client', 2),
   'agent-not-compilable': entry(400, 'The agent does not compile', 2),
   'context-window-exceeded': entry(400, 'The prompt is larger than the context window', 6),
+  'bundle-invalid': entry(400, 'The run bundle cannot be read', 2),
   'replay-not-supported': entry(400, 'The run cannot be replayed so', 2),
   'idempotency-key-invalid': entry(400, 'The idempotency key is not valid', 2),
   'ambiguous-credentials': entry(400, 'Two credentials in one request', 3),

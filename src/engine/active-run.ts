@@ -3,6 +3,7 @@ import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
 import type { CompiledAgent } from './compiled-agent.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
+import type { ModelCallRecord } from './model-call-record.ts';
 import type { Pause } from './pause.ts';
 import { addCosts, type CostMicros } from './pricing.ts';
 import { type AttachmentReference, type LoadedAttachments, noAttachments } from './run-attachments.ts';
@@ -100,6 +101,8 @@ export class ActiveRun {
   target: CompiledTarget;
   session: SessionTurn | null;
   modelCalls = 0;
+  /** Null where the input of runs is not recorded, without which no call could be repeated. */
+  callRecord: ModelCallRecord | null = null;
   settledTools = 0;
   /** Null: nobody will go on with this turn, so nothing is stored of it until it ends. */
   readonly steps: TurnSteps | null;

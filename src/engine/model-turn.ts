@@ -194,6 +194,8 @@ export const modelTurn = async (
   run.modelCalls += 1;
   run.partialText = '';
   const messageId = ports.newId();
+  const { model } = run.plan.agent;
+  run.callRecord?.sent(run.modelCalls, model.provider.name, callFor(run, model, prompt, withTools));
   const { target, collected } = await callWithFallbacks(run, ports, prompt, withTools, messageId);
   const { finish } = collected;
   if (finish === null) throw new Error('A model provider ended a stream without a finish part.');
@@ -202,6 +204,7 @@ export const modelTurn = async (
   if (!collected.fromCache) settleCall(run, ports, target, finish.usage);
   // A call after the last allowed round may still name tools; they are not executed and not kept.
   const toolCalls = withTools ? collected.toolCalls : [];
+  run.callRecord?.answered(toolCalls.map((call) => call.toolCallId));
   run.log.append('message.completed', {
     messageId,
     text: collected.text,

@@ -7,6 +7,7 @@ import { attachmentsIn, type ChatMessage } from './chat-message.ts';
 import { createChildCaller } from './child-runs.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { isoTime } from './event-pack.ts';
+import { ModelCallRecord } from './model-call-record.ts';
 import { type Pause, waitingApprovals, waitingClientCalls } from './pause.ts';
 import { publicCost } from './pricing.ts';
 import { problemCode, RunFailure, storedError, toRunFailure } from './run-failure.ts';
@@ -209,6 +210,8 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   // A turn that somebody goes on with keeps its steps until then.
   const drops = run.steps !== null && continued.length === 0 ? [ports.journal.stepsDropped(run.id)] : [];
   const ledger = run.steps === null ? [] : [ports.journal.toolsUnknown(run.id)];
+  const stored = run.callRecord?.stored() ?? null;
+  const calls = stored === null ? [] : [ports.journal.modelCalls(run.id, stored)];
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
     kept: [...sessionStatements(run, ports, ending), ...memoryStatements(run, ports)],
@@ -227,6 +230,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
         eventCount,
       }),
       ...ledger,
+      ...calls,
       ...drops,
       ...continued,
     ],
@@ -356,6 +360,7 @@ export const createRunEngine = (ports: EnginePorts): RunEngine => {
   const start = (plan: RunPlan): ActiveRun => {
     const budget = plan.parent === null ? new TreeBudget(ports.settings.tree, ports.now) : plan.parent.budget;
     const run = new ActiveRun(plan, logFor(plan), budget, stepsFor(plan, ports), ports.now());
+    if (recording.enabled && recording.recordRunInput) run.callRecord = new ModelCallRecord();
     runs.set(run.id, run);
     if (stopped) run.stop({ kind: 'fail', failure: shutdownFailure() });
     void execute(run, ports, children).then((outcome) => {

@@ -98,6 +98,8 @@ export interface RunJournal {
   toolRefused(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
   /** Calls of the run that have not settled: nobody knows what became of them. */
   toolsUnknown(runId: string): Statement;
+  /** What the model calls of a closed run were sent. */
+  modelCalls(runId: string, calls: string): Statement;
   step(runId: string, sequence: number, content: string): Statement;
   stepsDropped(runId: string): Statement;
 }

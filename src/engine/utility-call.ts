@@ -46,5 +46,6 @@ export const utilityCall = async (
       announceUsage(run, ports);
     }
   }
+  run.callRecord?.utilityAnswered(text);
   return text;
 };

@@ -18,10 +18,12 @@ import { ownedVersions, sharedVersions } from './current-versions.ts';
 import { type EstimateDeps, estimateService } from './estimate.service.ts';
 
 export type { AgentVariant, AgentVariants } from './agent-variants.ts';
+export type { AgentContent } from './agents.content.ts';
 export type { AgentReferences } from './agents.rules.ts';
 export type { AgentDefinitionRequest } from './agents.schema.ts';
 export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from './code-agents.ts';
 export type { PromptHistory } from './estimate.service.ts';
+export { compileOffline, type OfflineWorld, readDefinition } from './offline-agents.ts';
 export { estimatePrompt } from './prompt-estimate.ts';
 export { estimateTokens } from './token-count.ts';
 

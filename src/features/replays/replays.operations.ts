@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
 import { Uuid } from '../../contract/schema.ts';
-import { RunReplayRequest, RunReplayResponse } from './replays.schema.ts';
+import { BundleFrame, RunReplayRequest, RunReplayResponse } from './replays.schema.ts';
 
 export const replayOperations = defineOperations({
   create: {
@@ -42,6 +42,22 @@ export const replayOperations = defineOperations({
       'draining',
       'audit-unavailable',
     ],
+    cli: { handWritten: true },
+  },
+  bundle: {
+    tag: 'Runs',
+    role: 'Operator',
+    scope: 'RunsRead',
+    method: 'GET',
+    path: '/api/runs/{runId}/bundle',
+    summary: 'Export a run tree as the lines of a run bundle; needs the scope AgentsRead, too',
+    params: Type.Object({ runId: Uuid }),
+    query: Type.Object({
+      redact: Type.Optional(Type.Boolean({ description: 'Marks with length and hash in place of message text' })),
+    }),
+    responses: {},
+    stream: BundleFrame,
+    errors: ['run-not-found', 'run-not-finished', 'run-recording-disabled'],
     cli: { handWritten: true },
   },
 });

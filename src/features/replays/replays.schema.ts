@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, Int32, nullable, oneOf, Uuid } from '../../contract/schema.ts';
+import { closed, Int32, JsonValue, nullable, oneOf, Uuid } from '../../contract/schema.ts';
 import { runStatuses } from '../runs/runs.schema.ts';
 
 export const toolModes = ['ReplayTools', 'NoTools', 'LiveTools'] as const;
@@ -43,3 +43,8 @@ export const RunReplayResponse = Type.Object(
   { title: 'RunReplayResponse' },
 );
 export type RunReplayResponse = Static<typeof RunReplayResponse>;
+
+export const BundleFrame = Type.Object(
+  { section: Type.String(), data: JsonValue },
+  { title: 'BundleLine', description: 'One line of a run bundle; the section `manifest` is the last one' },
+);

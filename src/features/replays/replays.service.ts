@@ -72,7 +72,8 @@ const assertToolsAllow = (agent: CompiledAgent, mode: ToolMode): void => {
       'replay-client-tools',
       `Agent "${agent.name}" has the client-side tool "${onClient.name}" and cannot be replayed.`,
     );
-  const guarded = mode === 'LiveTools' ? tools.find((tool) => tool.requiresApproval) : undefined;
+  const asks = (tool: (typeof tools)[number]): boolean => tool.requiresApproval || agent.asksForEveryTool;
+  const guarded = mode === 'LiveTools' ? tools.find(asks) : undefined;
   if (guarded !== undefined)
     throw new AcpError(
       'replay-needs-approval',
@@ -94,7 +95,7 @@ const toRecordedCall = (row: ToolInvocationRow): RecordedCall => ({
 const withoutTools = (agent: CompiledAgent): CompiledAgent => ({ ...agent, tools: new Map(), modelTools: [] });
 
 /** Checks in the order of the first refusal, then one run to its end. */
-export const replayService = (deps: ReplayServiceDeps): Handlers<typeof replayOperations> => {
+export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof replayOperations>, 'create'> => {
   const compile = async (context: CallContext, source: RunRow, body: ReplayBody, ownerId: string | null) => {
     const { tenantId } = context;
     try {

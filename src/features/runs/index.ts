@@ -69,7 +69,8 @@ export interface RunsDeps {
 }
 
 /** What other features read of recorded runs, and how they record one that did not start. */
-export type RunRecords = Pick<RunStore, 'recordedInput' | 'toolInvocations'> & Pick<DetachedRuns, 'recordFailed'>;
+export type RunRecords = Pick<RunStore, 'recordedInput' | 'toolInvocations' | 'modelCalls' | 'tree' | 'packs'> &
+  Pick<DetachedRuns, 'recordFailed'>;
 
 export interface RunsFeature {
   readonly handlers: Handlers<typeof runOperations>;
@@ -298,5 +299,6 @@ import { createUnpricedRuns } from './unpriced-runs.store.ts';
 export { preflightCheck } from './preflight.ts';
 export type { RunAccess } from './run-access.ts';
 export { attributionOf } from './run-attribution.ts';
+export { toRunRecord } from './run-record.ts';
 export type { RecoveryReport } from './run-recovery.ts';
 export { failureError } from './run-start.service.ts';

@@ -153,6 +153,7 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
   const insertRun = insertStatement(db, 'runs', openColumns);
   const insertLabel = insertStatement(db, 'run_labels', ['tenant_id', 'key', 'value', 'run_id']);
   const insertInput = insertStatement(db, 'run_inputs', ['run_id', 'messages', 'context']);
+  const insertCalls = insertStatement(db, 'run_model_calls', ['run_id', 'calls']);
   const insertPack = insertStatement(db, 'run_events', ['run_id', 'first_sequence', 'last_sequence', 'events']);
   const insertEntry = insertStatement(db, 'tool_invocations', entryColumns);
   const insertSettled = insertStatement(db, 'tool_invocations', [
@@ -229,6 +230,7 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
     },
     packed: (runId, first, last, events) =>
       insertPack({ run_id: runId, first_sequence: first, last_sequence: last, events }),
+    modelCalls: (runId, calls) => insertCalls({ run_id: runId, calls }),
     toolPending: (entry) => [insertEntry(entryRow(entry, 'Pending'))],
     toolSettled: (entry, settlement) => [
       settle(

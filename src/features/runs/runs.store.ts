@@ -2,6 +2,7 @@ import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
+import type { StoredModelCalls } from '../../engine/model-call-record.ts';
 import type { RunInputContext } from '../../engine/run-journal.ts';
 import { listRuns, type RunFilter } from './run-list.store.ts';
 
@@ -38,6 +39,8 @@ export interface RunStore {
   input(runId: string): Promise<unknown>;
   /** The same with what the run was started with beside its messages. */
   recordedInput(runId: string): Promise<RecordedInput | null>;
+  /** What the model calls of a closed run were sent; null when it was not recorded. */
+  modelCalls(runId: string): Promise<StoredModelCalls | null>;
   /** The newest event in the log; undefined when nothing is recorded. */
   lastEvent(runId: string): Promise<StoredEvent | undefined>;
   /** Calls that settled. */
@@ -123,6 +126,14 @@ export const createRunStore = (storage: Storage): RunStore => ({
     if (row === undefined) return null;
     const context = row.context === null ? noContext : (JSON.parse(row.context) as RunInputContext);
     return { messages: JSON.parse(row.messages) as ChatMessage[], context };
+  },
+  async modelCalls(runId) {
+    const row = await storage.db
+      .selectFrom('run_model_calls')
+      .select('calls')
+      .where('run_id', '=', runId)
+      .executeTakeFirst();
+    return row === undefined ? null : (JSON.parse(row.calls) as StoredModelCalls);
   },
   async lastEvent(runId) {
     const row = await storage.db

@@ -1,0 +1,123 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { AcpError } from '../../contract/errors.ts';
+import type { BundleReport, RunReport } from '../../features/replays/index.ts';
+import type { Style } from '../../text/style.ts';
+import { safeLine, safeText } from '../../text/text-width.ts';
+import { type CommandHost, collect } from '../command-host.ts';
+import { readDefinitions } from '../definition-sources.ts';
+import { junitXml } from '../output/junit.ts';
+import { printReply } from '../output/print-reply.ts';
+import type { Terminal } from '../output/terminal.ts';
+import { unifiedDiff } from '../output/unified-diff.ts';
+
+/** Apart from the codes of errors: a gate tells a difference from a failure of the command. */
+const exitCodes = { identical: 0, drifted: 10, missing: 11 } as const;
+
+// A small file can say that it is huge; no recorded run tree is.
+const maxBundleBytes = 1_073_741_824;
+
+const invalid = (message: string, cause: unknown): AcpError => new AcpError('bundle-invalid', message, { cause });
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
+
+const readFileText = async (path: string): Promise<string> => {
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(path);
+  } catch (cause) {
+    throw new AcpError('validation-failed', `${path} cannot be read (${codeOf(cause)}).`, { cause });
+  }
+  try {
+    return (await promisify(gunzip)(bytes, { maxOutputLength: maxBundleBytes })).toString('utf8');
+  } catch (cause) {
+    if (codeOf(cause) === 'Z_BUF_ERROR') throw invalid(`${path} was cut off: its compressed text has no end.`, cause);
+    if (codeOf(cause) === 'ERR_BUFFER_TOO_LARGE') throw invalid(`${path} is larger than a run bundle may be.`, cause);
+    throw invalid(`${path} is no run bundle, or is damaged: it cannot be unpacked.`, cause);
+  }
+};
+
+/** `agent=FILE`: the definition of that name in the file. */
+const readChange = async (given: string, terminal: Terminal, cwd: string) => {
+  const at = given.indexOf('=');
+  if (at < 1) throw new AcpError('validation-failed', `--with takes agent=FILE, not "${given}".`);
+  const [name, file] = [given.slice(0, at), resolve(cwd, given.slice(at + 1))];
+  const { documents, problems } = await readDefinitions([file], terminal);
+  const [problem] = problems;
+  if (problem !== undefined)
+    throw new AcpError('definition-invalid', `${problem.file}:${problem.line ?? 1}: ${problem.message}`);
+  const document = documents.find(({ value }) => value['name'] === name);
+  if (document === undefined) throw new AcpError('validation-failed', `${file} has no definition of agent "${name}".`);
+  return [name, document.value] as const;
+};
+
+const replay = async (text: string, changed: readonly (readonly [string, unknown])[]): Promise<BundleReport> => {
+  // The engine is loaded by this command alone.
+  const [{ readBundle, replayBundle }, { readDefinition }, { CompileError }] = await Promise.all([
+    import('../../features/replays/index.ts'),
+    import('../../features/agents/index.ts'),
+    import('../../engine/compiled-agent.ts'),
+  ]);
+  const changes = new Map(changed.map(([name, value]) => [name, readDefinition(value)]));
+  try {
+    return await replayBundle(readBundle(text), changes);
+  } catch (error) {
+    if (!(error instanceof CompileError)) throw error;
+    throw new AcpError('agent-not-compilable', error.message, { details: { errors: error.findings } });
+  }
+};
+
+const styled = (result: RunReport['result'], style: Style): string =>
+  result === 'identical' ? style.green(result) : result === 'drifted' ? style.red(result) : style.yellow(result);
+
+const changeLines = (run: RunReport): string[] =>
+  run.changes.flatMap(({ part, recorded, replayed }) => [
+    '',
+    ...unifiedDiff(safeText(recorded), safeText(replayed), `recorded ${part}`, `replayed ${part}`),
+  ]);
+
+const describe = (report: BundleReport, style: Style): string => {
+  const lines = report.divergences.map(({ runId, agentName, step, result, detail }, index) => {
+    const where = step === null ? 'outcome' : `step ${step}`;
+    const lead = index === 0 ? 'First divergence: ' : '';
+    return `${lead}${safeLine(agentName)} ${runId} ${where}: ${styled(result, style)}, ${safeLine(detail)}`;
+  });
+  const first = report.runs.find(({ runId }) => runId === report.divergences[0]?.runId);
+  if (first !== undefined) lines.push(...changeLines(first));
+  if (lines.length > 0) lines.push('');
+  for (const run of report.runs) {
+    const version = run.agentVersion === null ? '' : ` v${run.agentVersion}`;
+    const steps = `${run.steps.length} ${run.steps.length === 1 ? 'step' : 'steps'}`;
+    const name = `${'  '.repeat(run.depth)}${safeLine(run.agentName)}${version}`;
+    lines.push(`${name}  ${styled(run.result, style)}  ${steps}  ${style.dim(run.runId)}`);
+  }
+  lines.push(`Result: ${styled(report.result, style)}`);
+  return lines.map((line) => `${line}\n`).join('');
+};
+
+/** `acp replay`: a bundle again, in this process. */
+export const registerReplay = (host: CommandHost): void => {
+  host.program
+    .command('replay')
+    .description('execute a run bundle again from its recording, without key, network or service')
+    .argument('<bundle>', 'file of `acp runs export`')
+    .option('--offline', 'from the recording alone, which is the only way a bundle is replayed')
+    .option('--with <agent=file>', 'against a changed definition of an agent (repeatable)', collect)
+    .option('--junit <file>', 'also write the report as JUnit XML')
+    .addHelpText('after', '\nExit codes: 0 identical, 10 drifted, 11 something could not be compared.\n')
+    .action(
+      host.act(async ({ terminal, globals, cwd }, { args, options }) => {
+        const path = resolve(cwd, String(args[0]));
+        const given = (options['with'] ?? []) as readonly string[];
+        const changed = await Promise.all(given.map((each) => readChange(each, terminal, cwd)));
+        const report = await replay(await readFileText(path), changed);
+        for (const warning of report.warnings) terminal.note(warning);
+        if (typeof options['junit'] === 'string') await writeFile(resolve(cwd, options['junit']), junitXml(report));
+        if (globals.json) await printReply(terminal, report, { json: true });
+        else await terminal.write(describe(report, terminal.style));
+        return exitCodes[report.result];
+      }),
+    );
+};

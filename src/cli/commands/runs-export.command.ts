@@ -1,0 +1,59 @@
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import type { Command } from 'commander';
+import { AcpError } from '../../contract/errors.ts';
+import type { Frame } from '../../contract/operation.ts';
+import { type CommandHost, covers } from '../command-host.ts';
+
+/** The lines of the file; a stream that ends without the manifest has lost its end. */
+const linesOf = async function* (frames: AsyncIterable<Frame>): AsyncGenerator<string> {
+  let last = '';
+  for await (const { event, data } of frames) {
+    if (event !== 'line') continue;
+    last = data;
+    yield `${data}\n`;
+  }
+  if (!last.startsWith('{"section":"manifest"'))
+    throw new AcpError('cannot-connect', 'The bundle did not arrive whole; its export can be tried again.');
+};
+
+/** Written beside its place and moved there when it is whole, so that nobody finds half a bundle. */
+const writeBundle = async (path: string, frames: AsyncIterable<Frame>): Promise<void> => {
+  const draft = `${path}.part`;
+  try {
+    await pipeline(Readable.from(linesOf(frames)), createGzip(), createWriteStream(draft, { mode: 0o600 }));
+    await rename(draft, path);
+  } catch (cause) {
+    await rm(draft, { force: true });
+    if (cause instanceof Error && 'code' in cause && 'syscall' in cause)
+      throw new AcpError('validation-failed', `${path} cannot be written (${String(cause.code)}).`, { cause });
+    throw cause;
+  }
+};
+
+/** `acp runs export`: a run tree as one file. */
+export const registerRunsExport = (runs: Command, host: CommandHost): void => {
+  const command = runs
+    .command('export')
+    .description('write the tree of a run to one file that can be replayed without a service')
+    .argument('<run-id>')
+    .requiredOption('-o, --output <file>', 'file to write, such as run.acp')
+    .option('--redact', 'leave out what was said, and keep lengths and hashes');
+  covers(command, 'replays.bundle').action(
+    host.act(async ({ terminal, cwd, connected }, { args, options }) => {
+      const [runId] = args as [string];
+      const path = resolve(cwd, String(options['output']));
+      await connected(async ({ client }) => {
+        const query = options['redact'] === true ? { redact: true } : {};
+        const { frames } = await client.replays.bundle({ params: { runId }, query, signal: terminal.closed });
+        await writeBundle(path, frames);
+      });
+      terminal.note(`Wrote ${path}.`);
+      return undefined;
+    }),
+  );
+};

@@ -1,0 +1,128 @@
+import { createHash, hash } from 'node:crypto';
+import type { Json } from '../contract/schema.ts';
+import { canonicalJson } from '../core/canonical-json.ts';
+import type { ModelCall, ModelPrompt } from '../providers/models/model-provider.ts';
+
+/** What a model call was sent, part by part, so that a difference can be named. */
+export interface PromptHashes {
+  readonly instructions: string;
+  readonly tools: string;
+  /** Provider, model and everything else that goes with the prompt. */
+  readonly settings: string;
+  readonly messages: string;
+}
+
+export const promptParts = [
+  'instructions',
+  'tools',
+  'settings',
+  'messages',
+] as const satisfies readonly (keyof PromptHashes)[];
+
+export type HashedCall = Pick<
+  ModelCall,
+  | 'model'
+  | 'prompt'
+  | 'tools'
+  | 'temperature'
+  | 'topP'
+  | 'maxOutputTokens'
+  | 'reasoningEffort'
+  | 'responseFormat'
+  | 'settings'
+  | 'parallelToolCalls'
+>;
+
+const redactedText = /^\[redacted sha256:([\w-]{43}) length:\d+\]$/;
+
+/** Of a text. The mark that stands for a redacted text has the hash of the text itself, so prompts still compare. */
+export const textHash = (text: string): string =>
+  (text.startsWith('[redacted ') ? redactedText.exec(text)?.[1] : undefined) ?? hash('sha256', text, 'base64url');
+
+export const redacted = (text: string): string =>
+  redactedText.test(text) ? text : `[redacted sha256:${textHash(text)} length:${text.length}]`;
+
+/** Of JSON whose order of members means nothing. */
+export const jsonHash = (value: Json): string => textHash(typeof value === 'string' ? value : canonicalJson(value));
+
+const short = (text: string): string => hash('sha256', text, 'base64url').slice(0, 22);
+
+// Tools and schemas of an agent are the same objects for every call of every run.
+const toolHashes = new WeakMap<HashedCall['tools'], string>();
+
+const toolsHash = (tools: HashedCall['tools']): string => {
+  const known = toolHashes.get(tools);
+  if (known !== undefined) return known;
+  const made = short(JSON.stringify(tools));
+  toolHashes.set(tools, made);
+  return made;
+};
+
+type Message = ModelPrompt[number];
+type Part = Exclude<Message['content'], string>[number];
+
+/** Reasoning is the model's own, and not always recorded, so it does not count; nor do signatures. */
+const partLine = (part: Part, of: (text: string) => string): string => {
+  switch (part.type) {
+    case 'text':
+      return `text ${of(part.text)}\n`;
+    case 'tool-call':
+      return `call ${part.toolCallId} ${part.toolName} ${jsonHash((part.input ?? null) as Json)}\n`;
+    case 'tool-result': {
+      const { output } = part;
+      const value = 'value' in output ? output.value : null;
+      const text = typeof value === 'string' ? of(value) : jsonHash((value ?? null) as Json);
+      return `result ${part.toolCallId} ${part.toolName} ${output.type} ${text}\n`;
+    }
+    case 'file':
+      return `file ${part.mediaType} ${part.filename ?? ''} ${'data' in part.data ? of(String(part.data.data)) : ''}\n`;
+    default:
+      return '';
+  }
+};
+
+/** Hashes for the calls of one run: a text that went with an earlier call is not hashed again. */
+export const promptHasher = (): ((provider: string, call: HashedCall) => PromptHashes) => {
+  const known = new Map<string, string>();
+  const of = (text: string): string => {
+    let made = known.get(text);
+    if (made === undefined) {
+      made = textHash(text);
+      known.set(text, made);
+    }
+    return made;
+  };
+  let settingsOf: string | null = null;
+  return (provider, call) => {
+    const [first] = call.prompt;
+    const instructions = first?.role === 'system' ? first.content : '';
+    const messages = createHash('sha256');
+    for (const [index, { role, content }] of call.prompt.entries()) {
+      if (index === 0 && role === 'system') continue;
+      let lines = `${role}\n`;
+      if (typeof content === 'string') lines += `text ${of(content)}\n`;
+      else for (const part of content) lines += partLine(part, of);
+      messages.update(lines);
+    }
+    // The binding is the same for every call of a run.
+    settingsOf ??= short(
+      JSON.stringify([
+        provider,
+        call.model,
+        call.temperature,
+        call.topP,
+        call.maxOutputTokens,
+        call.reasoningEffort,
+        call.responseFormat,
+        canonicalJson(call.settings as Json),
+        call.parallelToolCalls,
+      ]),
+    );
+    return {
+      instructions: of(instructions).slice(0, 22),
+      tools: toolsHash(call.tools),
+      settings: settingsOf,
+      messages: messages.digest('base64url').slice(0, 22),
+    };
+  };
+};

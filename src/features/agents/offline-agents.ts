@@ -1,0 +1,81 @@
+import { AcpError } from '../../contract/errors.ts';
+import { compileChecker } from '../../core/validate.ts';
+import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import { registeredTool } from '../../engine/tools/registry.ts';
+import type { ModelProvider, ModelTool } from '../../providers/models/model-provider.ts';
+import { reachAgents } from './agents.catalog.ts';
+import { compileAgent } from './agents.compile.ts';
+import { type AgentContent, agentContent } from './agents.content.ts';
+import { fieldErrors } from './agents.findings.ts';
+import type { AgentReferences } from './agents.rules.ts';
+import { AgentDefinitionRequest } from './agents.schema.ts';
+
+/** What definitions are compiled against where there is no service: models and tools that only stand for the real ones. */
+export interface OfflineWorld {
+  /** Current content by name. */
+  readonly contents: ReadonlyMap<string, AgentContent>;
+  provider(name: string): ModelProvider;
+  /** Declaration of a tool; undefined when it is not known. */
+  tool(name: string): ModelTool | undefined;
+}
+
+// High enough that no limit of a service that is not here refuses what one accepted.
+const noLimit = Number.MAX_SAFE_INTEGER;
+
+const unknownTool = (name: string): ModelTool => ({
+  name,
+  description: 'This tool was not declared when the run was recorded.',
+  inputSchema: { type: 'object' },
+});
+
+const referencesTo = (world: OfflineWorld): AgentReferences => ({
+  providers: { get: (name) => world.provider(name) },
+  tools: {
+    get(name) {
+      const { description, inputSchema } = world.tool(name) ?? unknownTool(name);
+      return registeredTool({ name, description: description ?? '', inputSchema: inputSchema as never });
+    },
+  },
+  utilityModel: null,
+  loopCriteria: { has: () => true },
+  hostSkills: new Map(),
+  builtInTools: () => [],
+  limits: {
+    maxSkills: noLimit,
+    maxDepth: noLimit,
+    childDeadlineMs: null,
+    waitTimeoutMs: null,
+    maxParameterValueLength: noLimit,
+  },
+});
+
+/**
+ * Compiles a definition without a service. Skills and MCP resources are left out, because nothing here can load them.
+ * Throws CompileError.
+ */
+export const compileOffline = async (
+  content: AgentContent,
+  version: number,
+  world: OfflineWorld,
+): Promise<CompiledAgent> => {
+  const own = { ...content, skillNames: [], mcpResourceUris: [] };
+  const agents = await reachAgents(own, async (names) => {
+    const known = names.map((name): [string, AgentContent | undefined] => [name, world.contents.get(name)]);
+    return new Map(known.filter((entry): entry is [string, AgentContent] => entry[1] !== undefined));
+  });
+  const subject = { content: own, version, origin: 'database' as const };
+  const { agent, findings } = compileAgent(subject, { agents, skills: new Map() }, referencesTo(world));
+  if (agent === null) throw new CompileError(content.name, version, fieldErrors(findings));
+  return agent;
+};
+
+/** The content of a definition document. Throws `definition-invalid` with every mistake of its shape. */
+export const readDefinition = (value: unknown): AgentContent => {
+  const checker = compileChecker(AgentDefinitionRequest);
+  const normalized = checker.normalize(value);
+  if (!checker.check(normalized))
+    throw new AcpError('definition-invalid', 'The definition does not have the shape of an agent.', {
+      details: { errors: checker.errors(normalized) },
+    });
+  return agentContent(normalized as AgentDefinitionRequest);
+};

@@ -1,0 +1,212 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { Json } from '../../contract/schema.ts';
+import { version as productVersion } from '../../core/version.ts';
+import type { RunRow } from '../../db/tables.ts';
+import type { ChatMessage } from '../../engine/chat-message.ts';
+import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import { decodePack, isoTime } from '../../engine/event-pack.ts';
+import { readModelCalls } from '../../engine/model-call-record.ts';
+import { textHash } from '../../engine/prompt-hashes.ts';
+import type { AgentVariant, AgentVariants } from '../agents/index.ts';
+import { type RunRecords, toRunRecord } from '../runs/index.ts';
+import type { SessionStore } from '../sessions/index.ts';
+import {
+  type BundleDefinition,
+  type BundledRun,
+  type BundleHeader,
+  type BundleLine,
+  type BundleStart,
+  bundleFormat,
+  bundleVersion,
+} from './bundle.format.ts';
+import { redactedRun } from './bundle-redaction.ts';
+import { type LoggedEvent, recordedSteps } from './recorded-steps.ts';
+
+export interface BundleDeps {
+  readonly records: RunRecords;
+  readonly sessions: Pick<SessionStore, 'get' | 'messages'>;
+  readonly variants: AgentVariants;
+  readonly now: () => number;
+}
+
+const maxCalls = 100_000;
+const packsPerRead = 64;
+
+const eventsOf = async ({ records }: BundleDeps, runId: string): Promise<LoggedEvent[]> => {
+  const events: LoggedEvent[] = [];
+  for (let next = 0; ; ) {
+    const packs = await records.packs(runId, next, packsPerRead);
+    for (const pack of packs) {
+      for (const frame of decodePack(runId, pack.firstSequence, pack.events, next))
+        events.push(JSON.parse(frame.data) as Record<string, Json>);
+      next = pack.lastSequence + 1;
+    }
+    if (packs.length < packsPerRead) return events;
+  }
+};
+
+interface SessionPart {
+  readonly history: readonly ChatMessage[] | null;
+  readonly turn: readonly ChatMessage[];
+  readonly missing: string | null;
+}
+
+/** History and turn of a run as the session has them; a conversation is only added to. */
+const sessionPart = async (deps: BundleDeps, run: RunRow, length: number | null): Promise<SessionPart> => {
+  if (run.session_id === null) return { history: null, turn: [], missing: null };
+  const gone = { history: null, turn: [] };
+  if (length === null) return { ...gone, missing: 'How much of the history the run saw was not recorded.' };
+  const session = await deps.sessions.get(run.tenant_id, run.session_id);
+  // A session of this id that is younger than the run is another one.
+  const isOther = session === undefined || session.created_at > (run.started_at ?? run.created_at) + 1000;
+  const messages = isOther ? [] : await deps.sessions.messages(session);
+  if (messages.length < length) return { ...gone, missing: 'The history of the session was deleted.' };
+  return {
+    history: messages.slice(0, length),
+    turn: messages.filter((message) => message.runId === run.id),
+    missing: null,
+  };
+};
+
+/** Null for what is gone or no longer fits: the bundle says so, and the replay compiles what the bundle has. */
+const orNull = async <T>(work: Promise<T>): Promise<T | null> => {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof AcpError || error instanceof CompileError) return null;
+    throw error;
+  }
+};
+
+/** The system text of the run: of several modes the one that was sent. */
+const instructionsOf = (
+  agent: CompiledAgent,
+  context: Pick<BundleStart, 'culture' | 'parameters'>,
+  sent: string | undefined,
+): string | null => {
+  const texts = (['act', 'plan'] as const).map((mode) => agent.instructions(context.culture, context.parameters, mode));
+  const same = texts.find((text) => sent !== undefined && textHash(text ?? '').startsWith(sent));
+  return same === undefined ? (texts[0] ?? null) : same;
+};
+
+interface Found {
+  readonly variant: AgentVariant | null;
+  readonly agent: CompiledAgent | null;
+}
+
+const findAgent = async (deps: BundleDeps, run: RunRow): Promise<Found> => {
+  const { tenant_id: tenantId, agent_name: name } = run;
+  const current = await orNull(deps.variants.find(tenantId, name, null));
+  // Agents of code have one version, which is always the current one.
+  const version = current?.known.origin === 'code' ? null : run.agent_version;
+  const change = { version, modelProvider: null, modelId: null };
+  return {
+    variant: version === null ? current : await orNull(deps.variants.find(tenantId, name, version)),
+    agent: await orNull(deps.variants.compile(tenantId, name, change)),
+  };
+};
+
+const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Found): Promise<BundledRun> => {
+  const { records } = deps;
+  const recorded = await records.recordedInput(row.id);
+  const context = recorded?.context ?? { culture: null, parameters: {}, historyLength: null };
+  const session = await sessionPart(deps, row, context.historyLength);
+  const stored = await records.modelCalls(row.id);
+  const ledger = await records.toolInvocations(row.tenant_id, row.id, maxCalls);
+  const events = await eventsOf(deps, row.id);
+  const record = toRunRecord(row, []);
+  const calls = stored === null ? [] : readModelCalls(stored);
+  const { steps, tools } = recordedSteps({
+    events,
+    // Ids grow in the order of calling.
+    ledger: [...ledger].sort((a, b) => (a.id < b.id ? -1 : 1)),
+    calls,
+    turn: session.turn,
+    error: record.error,
+  });
+  const [first] = session.turn;
+  const missing = [
+    ...(recorded === null ? ['The input was not recorded, or was removed.'] : []),
+    ...(session.missing === null ? [] : [session.missing]),
+    ...(variant === null ? [`Version ${row.agent_version} of agent "${row.agent_name}" is gone.`] : []),
+    ...(events.length === 0 ? ['The events were removed.'] : []),
+  ];
+  return {
+    record,
+    start: {
+      culture: context.culture,
+      parameters: context.parameters,
+      input: recorded?.messages ?? null,
+      history: session.history,
+      openResults: first?.role === 'Tool' ? first : null,
+      compiled:
+        agent === null
+          ? null
+          : {
+              instructions: instructionsOf(agent, context, calls[0]?.prompt.instructions),
+              tools: agent.modelTools,
+            },
+      skills: (variant?.known.content.skillNames ?? []).map((name) => ({
+        name,
+        fingerprint: variant?.reached.skills.get(name)?.fingerprint ?? '',
+      })),
+      utility: stored?.utility ?? [],
+      missing,
+    },
+    steps,
+    tools,
+    events,
+  };
+};
+
+/** The definitions that the variants are and reach, each version once. */
+const definitionsOf = (variants: readonly AgentVariant[]): BundleDefinition[] => {
+  const found = new Map<string, BundleDefinition>();
+  const add = (definition: BundleDefinition): void => {
+    const key = `${definition.name}@${definition.version}`;
+    if (!found.has(key)) found.set(key, definition);
+  };
+  for (const { known } of variants)
+    add({ name: known.content.name, version: known.version, origin: known.origin, content: known.content });
+  const names = new Set([...found.values()].map(({ name }) => name));
+  for (const { reached } of variants)
+    for (const [name, content] of reached.agents)
+      if (!names.has(name)) add({ name, version: reached.versions.get(name) ?? 1, origin: 'database', content });
+  return [...found.values()];
+};
+
+const runLines = function* (run: BundledRun): Generator<BundleLine> {
+  const section = (name: string): string => `runs/${run.record.id}/${name}`;
+  yield { section: section('record'), data: run.record };
+  yield { section: section('start'), data: run.start };
+  for (const step of run.steps) yield { section: section('steps'), data: step };
+  for (const tool of run.tools) yield { section: section('tools'), data: tool };
+  for (const event of run.events) yield { section: section('events'), data: event };
+};
+
+/** A run tree as lines; one run is held in memory at a time. */
+export const bundleLines = async function* (
+  deps: BundleDeps,
+  tenantId: string,
+  rootRunId: string,
+  redact: boolean,
+): AsyncGenerator<BundleLine> {
+  const rows = await deps.records.tree(tenantId, rootRunId);
+  const header: BundleHeader = {
+    format: bundleFormat,
+    version: bundleVersion,
+    productVersion,
+    createdAt: isoTime(deps.now()),
+    rootRunId,
+    redacted: redact,
+  };
+  yield { section: 'header', data: header };
+  const found: Found[] = [];
+  for (const row of rows) found.push(await findAgent(deps, row));
+  for (const data of definitionsOf(found.flatMap(({ variant }) => variant ?? [])))
+    yield { section: 'definitions', data };
+  for (const [index, row] of rows.entries()) {
+    const run = await bundledRun(deps, row, found[index] ?? { variant: null, agent: null });
+    yield* runLines(redact ? redactedRun(run) : run);
+  }
+};

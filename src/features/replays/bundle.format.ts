@@ -1,0 +1,134 @@
+import { createHash, type Hash } from 'node:crypto';
+import type { Json } from '../../contract/schema.ts';
+import type { FinishReason } from '../../engine/active-run.ts';
+import type { ChatMessage } from '../../engine/chat-message.ts';
+import type { PromptHashes } from '../../engine/prompt-hashes.ts';
+import type { RecordedCall } from '../../engine/tool-replay.ts';
+import type { ModelTool, ModelUsage } from '../../providers/models/model-provider.ts';
+import type { AgentContent } from '../agents/index.ts';
+import type { RunRecord } from '../runs/runs.schema.ts';
+
+export const bundleFormat = 'acp-run-bundle';
+/** Raised when a reader of an older version would misread a file. */
+export const bundleVersion = 1;
+
+export interface BundleHeader {
+  readonly format: typeof bundleFormat;
+  readonly version: number;
+  readonly productVersion: string;
+  readonly createdAt: string;
+  readonly rootRunId: string;
+  readonly redacted: boolean;
+}
+
+export interface BundleDefinition {
+  readonly name: string;
+  readonly version: number;
+  readonly origin: 'code' | 'database';
+  readonly content: AgentContent;
+}
+
+/** What a run began with. `missing` says what the store no longer had, in words. */
+export interface BundleStart {
+  readonly culture: string | null;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly input: readonly ChatMessage[] | null;
+  /** Of the session, as it stood before the turn; null without a session. */
+  readonly history: readonly ChatMessage[] | null;
+  /** Results of calls that an earlier run had left open; null where the turn began with a message. */
+  readonly openResults: ChatMessage | null;
+  /** What the agent's definition gave at the time of the export; null when it no longer compiled. */
+  readonly compiled: { readonly instructions: string | null; readonly tools: readonly ModelTool[] } | null;
+  readonly skills: readonly { readonly name: string; readonly fingerprint: string }[];
+  /** Answers of model calls that the service made for itself, in their order. */
+  readonly utility: readonly string[];
+  readonly missing: readonly string[];
+}
+
+export interface BundleToolCall {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly arguments: Json;
+}
+
+/** One model call and its answer. */
+export interface BundleStep {
+  readonly number: number;
+  /** Null: not recorded. */
+  readonly prompt: PromptHashes | null;
+  /** Null: the call failed, or its answer was not recorded whole. */
+  readonly answer: {
+    readonly text: string;
+    readonly toolCalls: readonly BundleToolCall[];
+    readonly finishReason: FinishReason;
+    readonly usage: ModelUsage | null;
+  } | null;
+  readonly failure: { readonly class: string; readonly type: string; readonly message: string } | null;
+  /** Targets that failed before the one that answered. */
+  readonly fallbacks: readonly { readonly provider: string; readonly model: string; readonly errorClass: string }[];
+  /** Why the step cannot be repeated; null when it can. */
+  readonly missing: string | null;
+}
+
+export type BundleTool = RecordedCall & { readonly toolCallId: string };
+
+export interface BundledRun {
+  readonly record: RunRecord;
+  readonly start: BundleStart;
+  readonly steps: readonly BundleStep[];
+  readonly tools: readonly BundleTool[];
+  readonly events: readonly Readonly<Record<string, Json>>[];
+}
+
+export interface RunBundle {
+  readonly header: BundleHeader;
+  readonly definitions: readonly BundleDefinition[];
+  /** The root first, then by depth and start. */
+  readonly runs: readonly BundledRun[];
+}
+
+export interface BundleManifest {
+  /** Per section, in the order of the file: number of lines, and SHA-256 of them with their line ends. */
+  readonly sections: Readonly<Record<string, { readonly lines: number; readonly sha256: string }>>;
+  /** SHA-256 of every line before this one. */
+  readonly sha256: string;
+}
+
+/** A line of the file: a section's name and one value of it. */
+export interface BundleLine {
+  readonly section: string;
+  readonly data: unknown;
+}
+
+/** Hashes lines as they pass, by section and as a whole. */
+export class BundleHashes {
+  readonly #sections = new Map<string, { lines: number; hash: Hash }>();
+  readonly #whole = createHash('sha256');
+
+  add(section: string, line: string): void {
+    const known = this.#sections.get(section) ?? { lines: 0, hash: createHash('sha256') };
+    this.#sections.set(section, known);
+    known.lines += 1;
+    known.hash.update(`${line}\n`);
+    this.#whole.update(`${line}\n`);
+  }
+
+  manifest(): BundleManifest {
+    const sections = [...this.#sections].map(([name, { lines, hash: made }]) => [
+      name,
+      { lines, sha256: made.digest('hex') },
+    ]);
+    return { sections: Object.fromEntries(sections), sha256: this.#whole.digest('hex') };
+  }
+}
+
+/** The lines as they stand in the file, the manifest last. */
+export const bundleText = async function* (lines: AsyncIterable<BundleLine>): AsyncGenerator<string> {
+  const hashes = new BundleHashes();
+  for await (const line of lines) {
+    const text = JSON.stringify(line);
+    hashes.add(line.section, text);
+    yield text;
+  }
+  yield JSON.stringify({ section: 'manifest', data: hashes.manifest() } satisfies BundleLine);
+};

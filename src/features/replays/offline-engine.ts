@@ -1,0 +1,110 @@
+import { AcpError } from '../../contract/errors.ts';
+import { newId } from '../../core/ids.ts';
+import type { ChatMessage } from '../../engine/chat-message.ts';
+import type { EngineLog, EnginePorts } from '../../engine/engine-ports.ts';
+import { createPriceList } from '../../engine/pricing.ts';
+import { noAttachments } from '../../engine/run-attachments.ts';
+import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
+import type { RunJournal, SessionTurn } from '../../engine/run-journal.ts';
+import { ToolError } from '../../engine/tools/tool.ts';
+import type { BundledRun } from './bundle.format.ts';
+
+const silent: EngineLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+const nothing = { sql: '', parameters: [] };
+
+/** Nothing is recorded, so nothing of this is ever written. */
+const emptyJournal: RunJournal = {
+  opened: () => [],
+  begun: () => [],
+  closed: () => [],
+  packed: () => nothing,
+  toolPending: () => [],
+  toolSettled: () => [],
+  toolRefused: () => [],
+  toolsUnknown: () => nothing,
+  modelCalls: () => nothing,
+  step: () => nothing,
+  stepsDropped: () => nothing,
+};
+
+/** The session as the run saw it; what the repeated turn adds is dropped. */
+export const offlineSession = (sessionId: string, history: readonly ChatMessage[]): SessionTurn => ({
+  sessionId,
+  history,
+  save: () => [],
+  release: () => [],
+  ended: () => undefined,
+});
+
+const typeOf = (event: BundledRun['events'][number]): string => String(event['type']);
+
+/** Limits of the recording's service, as far as the recording shows them. */
+const settingsOf = ({ steps, tools, record, events }: BundledRun): EnginePorts['settings'] => {
+  const lastRound = steps.findIndex(({ answer }) => answer?.finishReason === 'Iterations');
+  const failedInARow = tools.length - 1 - tools.findLastIndex(({ succeeded }) => succeeded);
+  const gaveUp = record.error?.type === 'tool_error' || record.error?.type === 'tool_timeout';
+  const repairs = events.filter((event) => typeOf(event) === 'structured-response.repair-attempted').length;
+  return {
+    recording: {
+      enabled: false,
+      recordMessageDeltas: false,
+      recordReasoningDeltas: false,
+      recordToolPayloads: true,
+      recordRunInput: false,
+      maxPayloadLength: 0,
+    },
+    tree: { maxDepth: 0, maxTotalTokens: 0, maxTotalRuns: 0, maxTotalCostMicros: null, maxDurationMs: null },
+    maxIterations: lastRound === -1 ? Number.MAX_SAFE_INTEGER : lastRound,
+    maxConsecutiveToolErrors: gaveUp ? failedInARow - 1 : Number.MAX_SAFE_INTEGER,
+    steps: { continuation: false, retries: false },
+    childDeadlineMs: null,
+    waitTimeoutMs: null,
+    structuredResponse: {
+      enabled: events.some((event) => typeOf(event) === 'structured-response.rejected'),
+      maxRepairAttempts: repairs,
+    },
+  };
+};
+
+const noAgent = async (_tenantId: string, name: string): Promise<never> => {
+  throw new AcpError('agent-not-found', `Agent "${name}" is not called in a replay.`);
+};
+
+/** The engine itself, with nothing around it: every port is empty, and what it would write goes nowhere. */
+export const offlineEngine = (run: BundledRun): RunEngine =>
+  createRunEngine({
+    agents: { compile: noAgent, compileVersion: noAgent },
+    journal: emptyJournal,
+    prices: createPriceList(null, {}),
+    responses: { find: async () => null, keep: () => undefined },
+    tools: {
+      authorizer: null,
+      defaultTimeoutMs: 1,
+      defaultMaxOutputBytes: null,
+      async saveAttachment() {
+        throw new ToolError('No tool runs in a replay.');
+      },
+      log: silent,
+    },
+    attachments: { load: async () => noAttachments },
+    memory: { openTodos: async () => [], mode: async () => 'act', runClosed: () => [] },
+    structuredResponseValidators: new Map(),
+    loopCriteria: new Map(),
+    // The recording answers before anybody is asked.
+    approvals: { decide: async () => ({ kind: 'run', by: null, ruleId: null }), present: async () => null },
+    pauses: { opened: () => [] },
+    settings: settingsOf(run),
+    unfinished: { requeue: () => null, continuation: () => [], packPrincipal: () => null },
+    log: silent,
+    enqueue(unit) {
+      // As a store commits: later, so that the engine is never called back from within.
+      setImmediate(() => {
+        unit.collect();
+        unit.committed();
+      });
+    },
+    closeLater: () => undefined,
+    now: Date.now,
+    newId,
+  });

@@ -1,0 +1,175 @@
+import type { Json } from '../../contract/schema.ts';
+import { canonicalJson } from '../../core/canonical-json.ts';
+import type { ToolInvocationRow } from '../../db/tables.ts';
+import type { FinishReason } from '../../engine/active-run.ts';
+import type { ChatMessage, ContentPart } from '../../engine/chat-message.ts';
+import type { RecordedModelCall } from '../../engine/model-call-record.ts';
+import type { ModelUsage } from '../../providers/models/model-provider.ts';
+import type { BundleStep, BundleTool, BundleToolCall } from './bundle.format.ts';
+
+export type LoggedEvent = Readonly<Record<string, Json>>;
+
+/** What the store has of one run. */
+export interface RecordedRun {
+  readonly events: readonly LoggedEvent[];
+  /** Settled calls in the order of calling. */
+  readonly ledger: readonly ToolInvocationRow[];
+  readonly calls: readonly RecordedModelCall[];
+  /** What the session kept of the turn: whole payloads, where the log has cut ones. */
+  readonly turn: readonly ChatMessage[];
+  readonly error: { readonly class: string; readonly type: string; readonly message: string } | null;
+}
+
+type Part<T extends ContentPart['type']> = Extract<ContentPart, { type: T }>;
+
+const partsOf = <T extends ContentPart['type']>(messages: readonly ChatMessage[], type: T): Part<T>[] =>
+  messages.flatMap(({ contents }) => contents.filter((part): part is Part<T> => part.type === type));
+
+const wholeResult = (part: Part<'ToolResult'> | undefined): Pick<BundleTool, 'result' | 'error'> | null =>
+  part === undefined ? null : { result: part.result, error: part.errorMessage };
+
+/** Takes the rows of one tool call id in their order: some providers give the same id again. */
+const takerOf = <T>(entries: readonly T[], idOf: (entry: T) => string) => {
+  const left = Map.groupBy(entries, idOf);
+  return (id: string): T | undefined => left.get(id)?.shift();
+};
+
+const parsed = (text: string): Json => {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    // A model may write arguments that are no JSON; they are the text then, as in the conversation.
+    return text;
+  }
+};
+
+const argumentsText = (args: Json): string => (typeof args === 'string' ? args : canonicalJson(args));
+
+const keptCall = (kept: readonly Part<'ToolCall'>[] | null, id: string): BundleToolCall | null => {
+  const part = kept?.find(({ toolCallId }) => toolCallId === id);
+  return part === undefined ? null : { toolCallId: id, toolName: part.toolName, arguments: part.arguments as Json };
+};
+
+/** A row is cut where its arguments or its result are; arguments that are still JSON were kept whole. */
+const ledgerCall = (row: ToolInvocationRow | undefined, id: string): BundleToolCall | null => {
+  if (row === undefined || row.arguments === null) return null;
+  const args = parsed(row.arguments);
+  if (row.truncated === 1 && typeof args === 'string') return null;
+  return { toolCallId: id, toolName: row.tool_name, arguments: args };
+};
+
+/** How a call ended: from the session where that has it whole, else from the ledger. */
+const settledOf = (
+  row: ToolInvocationRow | undefined,
+  whole: Pick<BundleTool, 'result' | 'error'> | null,
+): Omit<BundleTool, keyof BundleToolCall> => ({
+  result: (whole === null ? row?.result : whole.result) ?? null,
+  error: (whole === null ? row?.error : whole.error) ?? null,
+  succeeded: whole === null ? row?.succeeded === 1 : whole.error === null,
+  authorizationDenied: row?.authorization_denied === 1,
+  timedOut: row?.timed_out === 1,
+  truncated: whole === null && row?.truncated === 1,
+});
+
+const minus = (after: ModelUsage, before: ModelUsage | null): ModelUsage =>
+  Object.fromEntries(
+    Object.entries(after).map(([name, count]) => [
+      name,
+      count === null ? null : count - (before?.[name as keyof ModelUsage] ?? 0),
+    ]),
+  ) as unknown as ModelUsage;
+
+interface LoggedAnswer {
+  readonly messageId: string;
+  readonly text: string;
+  readonly finishReason: FinishReason;
+  readonly fallbacks: BundleStep['fallbacks'];
+  usage: ModelUsage | null;
+}
+
+/** The model's answers as the log has them. */
+const loggedAnswers = (events: readonly LoggedEvent[]): { answers: LoggedAnswer[]; open: BundleStep['fallbacks'] } => {
+  const answers: LoggedAnswer[] = [];
+  let fallbacks: { provider: string; model: string; errorClass: string }[] = [];
+  let usage: ModelUsage | null = null;
+  for (const event of events) {
+    if (event['type'] === 'model.fallback-used')
+      fallbacks.push({
+        provider: String(event['fromProvider']),
+        model: String(event['fromModel']),
+        errorClass: String(event['errorClass']),
+      });
+    if (event['type'] === 'message.completed') {
+      const { messageId, text, finishReason } = event as unknown as LoggedAnswer;
+      answers.push({ messageId, text, finishReason, fallbacks, usage: null });
+      fallbacks = [];
+    }
+    if (event['type'] === 'usage.updated') {
+      const now = (event['usage'] ?? null) as ModelUsage | null;
+      const last = answers.at(-1);
+      if (last !== undefined && last.usage === null && now !== null) last.usage = minus(now, usage);
+      usage = now ?? usage;
+    }
+  }
+  return { answers, open: fallbacks };
+};
+
+/** Steps and tool calls of a run, put together from its log, its ledger, its session and the record of its calls. */
+export const recordedSteps = (run: RecordedRun): { steps: BundleStep[]; tools: BundleTool[] } => {
+  const { answers, open } = loggedAnswers(run.events);
+  const takeRow = takerOf(run.ledger, (row) => row.tool_call_id);
+  const takeResult = takerOf(partsOf(run.turn, 'ToolResult'), (part) => part.toolCallId);
+  const callOf = new Map(run.calls.map((call) => [call.callNumber, call]));
+  const tools: BundleTool[] = [];
+
+  const recordTool = (call: BundleToolCall, row: ToolInvocationRow | undefined): void => {
+    const result = wholeResult(takeResult(call.toolCallId));
+    if (row === undefined && result === null) return;
+    tools.push({ ...call, arguments: argumentsText(call.arguments), ...settledOf(row, result) });
+  };
+
+  const toolCalls = (answer: LoggedAnswer, ids: readonly string[] | null): BundleToolCall[] | string => {
+    const message = run.turn.find(({ messageId }) => messageId === answer.messageId);
+    const kept = message === undefined ? null : partsOf([message], 'ToolCall');
+    if (kept === null && ids === null)
+      return answer.finishReason === 'ToolCalls' ? 'The tool calls of the answer were not recorded.' : [];
+    const calls: BundleToolCall[] = [];
+    let missing: string | null = null;
+    for (const id of kept?.map((part) => part.toolCallId) ?? ids ?? []) {
+      const row = takeRow(id);
+      const call = keptCall(kept, id) ?? ledgerCall(row, id);
+      if (call === null) missing ??= `The arguments of call ${id} were not recorded whole.`;
+      else {
+        calls.push(call);
+        recordTool(call, row);
+      }
+    }
+    return missing ?? calls;
+  };
+
+  const steps = answers.map((answer, index): BundleStep => {
+    const call = callOf.get(index + 1);
+    const calls = toolCalls(answer, call?.toolCallIds ?? null);
+    const { text, finishReason, usage, fallbacks } = answer;
+    const isWhole = typeof calls !== 'string';
+    return {
+      number: index + 1,
+      prompt: call?.prompt ?? null,
+      answer: isWhole ? { text, toolCalls: calls, finishReason, usage } : null,
+      failure: null,
+      fallbacks,
+      missing: isWhole ? null : calls,
+    };
+  });
+  const failed = callOf.get(steps.length + 1);
+  if (failed !== undefined)
+    steps.push({
+      number: steps.length + 1,
+      prompt: failed.prompt,
+      answer: null,
+      failure: run.error,
+      fallbacks: open,
+      missing: null,
+    });
+  return { steps, tools };
+};

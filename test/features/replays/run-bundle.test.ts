@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { AcpError } from '../../../src/contract/errors.ts';
+import { readDefinition } from '../../../src/features/agents/index.ts';
+import { readBundle, replayBundle } from '../../../src/features/replays/index.ts';
+import { forEachTransport } from '../../support/app.ts';
+import { refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
+import { bundleOf, bundleTextOf } from './bundle-calls.ts';
+
+const none = new Map();
+
+const add = tool(
+  'add',
+  async (args) => {
+    const { a, b } = args as { a: number; b: number };
+    return { sum: a + b };
+  },
+  { inputSchema: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } } },
+);
+
+const script = [
+  { when: { message: 'break' }, reply: { error: 'provider_error' } },
+  { when: { model: 'boss', tool: 'call_child' }, reply: { text: 'It said: {{last}}' } },
+  { when: { model: 'boss' }, reply: { toolCalls: [{ name: 'call_child', arguments: { message: 'Well?' } }] } },
+  { when: { tool: 'add' }, reply: { text: 'The sum: {{last}}', usage: { inputTokens: 9, outputTokens: 4 } } },
+  {
+    when: { message: 'sum' },
+    reply: { text: 'I add.', toolCalls: [{ name: 'add', arguments: { b: 2, a: 1 } }] },
+  },
+  { reply: { text: 'Hello.' } },
+];
+
+const helper = { name: 'helper', instructions: 'Be exact, {{who}}.', toolNames: ['add'] };
+const parameters = [{ name: 'who', kind: 'Text', defaultValue: 'friend' }];
+
+const setup = {
+  script,
+  tools: [add],
+  agents: [
+    { ...helper, parameters },
+    { name: 'child', instructions: 'Say hello.' },
+    { name: 'boss', model: { provider: 'demo', model: 'boss' }, callableAgentNames: ['child'] },
+  ],
+};
+
+const definition = (changes: object) =>
+  readDefinition({ ...helper, parameters, model: { provider: 'demo', model: 'demo-1' }, ...changes });
+
+forEachTransport('a bundle of a session run with tools, documents and parameters replays identically', async (open) => {
+  const { client } = await open(setup);
+  await runJson(client, 'helper', { message: 'Hi', sessionId: 's' });
+  const documents = [{ name: 'note.txt', content: 'the note' }];
+  const { runId } = await runStream(client, 'helper', {
+    message: 'the sum',
+    sessionId: 's',
+    documents,
+    parameters: { who: 'Ada' },
+  });
+  await runJson(client, 'helper', { message: 'Later', sessionId: 's' });
+  const bundle = await bundleOf(client, runId);
+  const [run] = bundle.runs;
+  assert.equal(run?.start.history?.length, 2, 'what came later is not in it');
+  assert.deepEqual(run?.start.missing, []);
+  assert.equal(run?.start.compiled?.instructions, 'Be exact, Ada.');
+  assert.equal(run?.steps.length, 2);
+  assert.ok(run?.steps.every(({ prompt }) => prompt !== null));
+  const report = await replayBundle(bundle, none);
+  assert.deepEqual(report.divergences, []);
+  assert.equal(report.result, 'identical');
+});
+
+forEachTransport('a bundle of a run without a session has its tool calls from the ledger', async (open) => {
+  const { client } = await open(setup);
+  const { runId } = await runJson(client, 'helper', 'the sum');
+  const report = await replayBundle(await bundleOf(client, runId), none);
+  assert.deepEqual([report.result, report.divergences], ['identical', []]);
+});
+
+forEachTransport('a bundle has the whole tree, and each run of it is repeated', async (open) => {
+  const { client } = await open(setup);
+  const { runId } = await runJson(client, 'boss', 'Go');
+  const bundle = await bundleOf(client, runId);
+  assert.deepEqual(
+    bundle.runs.map(({ record }) => record.agentName),
+    ['boss', 'child'],
+  );
+  const report = await replayBundle(bundle, none);
+  assert.deepEqual([report.result, report.divergences], ['identical', []]);
+  const child = bundle.runs[1]?.record.id ?? '';
+  assert.equal((await bundleOf(client, child)).header.rootRunId, runId, 'any member names the tree');
+});
+
+forEachTransport('a failed run fails again in the replay', async (open) => {
+  const { client } = await open(setup);
+  await refusal(start(client, 'helper', { message: 'break', stream: false }));
+  const [{ id = '' } = {}] = (await client.runs.list({})).body;
+  const report = await replayBundle(await bundleOf(client, id), none);
+  assert.deepEqual([report.result, report.runs[0]?.outcome.recorded], ['identical', 'Failed (provider_error)']);
+  assert.equal(report.runs[0]?.steps.length, 1);
+});
+
+forEachTransport('a redacted bundle holds no text and replays all the same', async (open) => {
+  const { client } = await open(setup);
+  const secret = 'the sum of my salary';
+  const documents = [{ name: 'note.txt', content: 'my diary' }];
+  await runJson(client, 'helper', { message: 'Hi', sessionId: 's' });
+  const { runId } = await runJson(client, 'helper', { message: secret, sessionId: 's', documents });
+  const text = await bundleTextOf(client, runId, true);
+  for (const said of [secret, 'my diary', 'The sum', 'I add', 'Hello', '"sum"', '\\"sum\\"'])
+    assert.ok(!text.includes(said), `${said} is in the bundle`);
+  const bundle = readBundle(text);
+  assert.equal(bundle.header.redacted, true);
+  const report = await replayBundle(bundle, none);
+  assert.deepEqual([report.result, report.divergences], ['identical', []]);
+  const alone = await runJson(client, 'helper', 'the sum');
+  assert.equal((await replayBundle(await bundleOf(client, alone.runId, true), none)).result, 'identical');
+});
+
+forEachTransport('a changed definition shows at which step and in what it leads elsewhere', async (open) => {
+  const { client } = await open(setup);
+  const { runId } = await runJson(client, 'helper', 'the sum');
+  const bundle = await bundleOf(client, runId);
+  const against = (changes: object) => replayBundle(bundle, new Map([['helper', definition(changes)]]));
+  assert.equal((await against({})).result, 'identical');
+  assert.equal((await against({ displayName: 'Another name' })).result, 'identical');
+  const text = await against({ instructions: 'Be quick, {{who}}.' });
+  assert.equal(text.result, 'drifted');
+  assert.deepEqual(
+    [text.divergences[0]?.step, text.divergences[0]?.detail, text.divergences.length],
+    [1, 'instructions differ', 2],
+  );
+  assert.deepEqual(text.runs[0]?.changes, [
+    { part: 'instructions', recorded: 'Be exact, friend.', replayed: 'Be quick, friend.' },
+  ]);
+  assert.equal(text.runs[0]?.outcome.result, 'identical', 'the answers are those of the recording');
+  const tools = await against({ toolNames: [] });
+  assert.deepEqual(tools.runs[0]?.steps[0]?.differences, ['tools']);
+  const model = await against({ model: { provider: 'demo', model: 'demo-1', temperature: 0.5 } });
+  assert.deepEqual(model.runs[0]?.steps[0]?.differences, ['settings']);
+  const other = await replayBundle(bundle, new Map([['nobody', definition({ name: 'nobody' })]]));
+  assert.deepEqual([other.result, other.warnings.length], ['identical', 1]);
+});
+
+forEachTransport('shared instructions that were changed since the run show as drift', async (open) => {
+  const model = { provider: 'demo', model: 'demo-1' };
+  const { client } = await open({
+    script,
+    agents: [
+      { name: 'house', instructions: 'House rules.' },
+      { name: 'guest', instructions: 'Be kind.', sharedInstructionsName: 'house' },
+    ],
+  });
+  const { runId } = await runJson(client, 'guest', 'Hi');
+  await client.agents.save({ params: { name: 'house' }, body: { name: 'house', model, instructions: 'New rules.' } });
+  const report = await replayBundle(await bundleOf(client, runId), none);
+  assert.deepEqual(report.runs[0]?.steps[0]?.differences, ['instructions']);
+});
+
+forEachTransport('what was not recorded whole is missing, and said so', async (open) => {
+  const { client } = await open({
+    ...setup,
+    service: { RunRecording: { MaxPayloadLength: 5 } },
+  });
+  const cut = await runJson(client, 'helper', 'the sum');
+  const report = await replayBundle(await bundleOf(client, cut.runId), none);
+  assert.equal(report.result, 'missing');
+  assert.match(report.divergences[0]?.detail ?? '', /arguments of call .* not recorded whole/);
+  await runJson(client, 'helper', { message: 'Hi', sessionId: 's' });
+  const inSession = await runJson(client, 'helper', { message: 'the sum', sessionId: 's' });
+  assert.equal((await replayBundle(await bundleOf(client, inSession.runId), none)).result, 'identical');
+  await client.sessions.remove({ params: { sessionId: 's' } });
+  const gone = await replayBundle(await bundleOf(client, inSession.runId), none);
+  assert.deepEqual([gone.result, gone.divergences[0]?.detail], ['missing', 'The history of the session was deleted.']);
+});
+
+const refused = (text: string): string => {
+  try {
+    readBundle(text);
+  } catch (error) {
+    assert.ok(error instanceof AcpError);
+    assert.equal(error.code, 'bundle-invalid');
+    return error.message;
+  }
+  return assert.fail('the bundle was read');
+};
+
+forEachTransport('a bundle that was changed, cut off, or made by a newer version is refused', async (open) => {
+  const { client } = await open(setup);
+  const { runId } = await runJson(client, 'helper', 'the sum');
+  const text = await bundleTextOf(client, runId);
+  assert.match(refused(text.replace('I add.', 'I lie.')), new RegExp(`Section "runs/${runId}/\\w+" .* was changed`));
+  assert.match(refused(text.replace('Be exact', 'Be loose')), /Section "definitions" .* was changed/);
+  const lines = text.trimEnd().split('\n');
+  const without = (index: number) => `${lines.filter((_, at) => at !== index).join('\n')}\n`;
+  assert.match(refused(without(lines.length - 1)), /cut off/);
+  assert.match(refused(without(lines.length - 2)), new RegExp(`runs/${runId}/events`));
+  assert.match(refused(text.slice(0, text.length / 2)), /not JSON|cut off/);
+  const swapped = [...lines.slice(0, 2), lines[3], lines[2], ...lines.slice(4)].join('\n');
+  assert.match(refused(swapped), /order/);
+  assert.match(refused(''), /not JSON|empty/);
+  assert.match(refused('{"section":"header","data":{}}\n'), /not a run bundle/);
+  const header = { section: 'header', data: { format: 'acp-run-bundle', version: 7 } };
+  assert.match(refused(`${JSON.stringify(header)}\n`), /version 7.*up to 1/);
+});
+
+forEachTransport('a bundle is for those who may read runs and definitions, once the tree has ended', async (open) => {
+  const app = await open(setup);
+  const { runId } = await runJson(app.client, 'helper', 'Hi');
+  const { body: key } = await app.client.keys.create({
+    body: { name: 'ci', role: 'Operator', scopes: ['RunsRead'] },
+  });
+  const narrow = await app.clientFor(key.plaintextKey);
+  const refusedCall = await refusal(narrow.replays.bundle({ params: { runId } }));
+  assert.deepEqual([refusedCall.status, refusedCall.requiredScope], [403, 'AgentsRead']);
+  app.change("update service_runs set status = 'Running' where id = ?", runId);
+  assert.equal((await refusal(app.client.replays.bundle({ params: { runId } }))).code, 'run-not-finished');
+  const text = await refusal(app.client.replays.bundle({ params: { runId: '0190b6a2-0000-7000-8000-000000000000' } }));
+  assert.equal(text.code, 'run-not-found');
+});
