@@ -6,7 +6,7 @@ import type { PromptHashes } from '../../engine/prompt-hashes.ts';
 import type { RecordedCall } from '../../engine/tool-replay.ts';
 import type { ModelTool, ModelUsage } from '../../providers/models/model-provider.ts';
 import type { AgentContent } from '../agents/index.ts';
-import type { RunRecord } from '../runs/runs.schema.ts';
+import type { toRunRecord } from '../runs/index.ts';
 
 export const bundleFormat = 'acp-run-bundle';
 /** Raised when a reader of an older version would misread a file. */
@@ -73,7 +73,7 @@ export interface BundleStep {
 export type BundleTool = RecordedCall & { readonly toolCallId: string };
 
 export interface BundledRun {
-  readonly record: RunRecord;
+  readonly record: ReturnType<typeof toRunRecord>;
   readonly start: BundleStart;
   readonly steps: readonly BundleStep[];
   readonly tools: readonly BundleTool[];
