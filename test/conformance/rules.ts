@@ -19,5 +19,16 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
 
 /** Rules that no test of this version can prove, each with its reason. */
 export const elsewhere: Readonly<Record<string, string>> = {
+  'AGENT-19': 'MCP servers come with a later version',
+  'AGENT-49': 'MCP servers come with a later version',
+  'RUN-3': 'quotas come with a later version',
+  'RUN-47': 'judges come with a later version',
+  'RUN-56': 'traces come with a later version',
+  'RUN-65': 'the circuit breaker comes with a later version',
+  'RUN-66': 'the limit of concurrent model calls comes with a later version',
+  'RUN-70': 'content guards come with a later version',
+  'JOB-32': 'jobs with items come with a later version; RUN-17 and RUN-78 tell what a queued run repeats',
+  'JOB-37': 'jobs with items come with a later version',
+  'JOB-38': 'jobs are read with a later version',
   'ATT-18': 'retention comes with a later version',
 };

@@ -338,6 +338,16 @@ rule('RUN-16 RUN-73 JOB-36', 'a queued run takes the agent as it is when it star
   );
 });
 
+rule('JOB-39', 'a queued run is executed as its tenant', async (all) => {
+  const api = all.inTenant(unique('tenant'));
+  const agent = await api.agent({ toolNames: ['context'] });
+  const run = await ended(api, await enqueue(api, agent, { message: 'call context' }));
+  assert.equal(run.status, 'Completed');
+  const { output } = last(await logOf(api, run.id)).data;
+  assert.deepEqual([JSON.parse(output).tenantId, JSON.parse(output).runId], [run.tenantId, run.id]);
+  assertProblem(await all.get(`/api/runs/${run.id}`), 404, 'run-not-found');
+});
+
 rule('RUN-17', 'a queued run on a busy session waits its turn; Reject is decided at acceptance', async (api) => {
   const agent = await api.agent();
   const sessionId = unique('session');

@@ -18,7 +18,7 @@ const jobOf = (app: TestApp, id: string) =>
 
 const retries = { AsyncRun: { MaxAttempts: 3 }, Scheduling: { PollInterval: '1s' } };
 
-test('RUN-17 RUN-77 JOB-33 a failed attempt goes back in line and the next goes on in the same log', async (t) => {
+test('RUN-17 RUN-77 JOB-33 JOB-34 JOB-35 a failed attempt goes back in line and the next goes on in the same log', async (t) => {
   let calls = 0;
   const app = await openApp(t, 'in process', {
     service: { ...retries, Tools: { MaxConsecutiveErrors: 0 } },
