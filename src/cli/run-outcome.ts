@@ -6,7 +6,10 @@ import { frameData } from '../text/event-line.ts';
 const isClass = (value: unknown): value is RunErrorClass =>
   typeof value === 'string' && Object.hasOwn(codesByErrorClass, value);
 
-/** Exit code that a frame decides, null while the run goes on. A pause is no failure. */
+/** A run that waits for approvals or for results of client-side tools has neither succeeded nor failed. */
+export const PAUSED_EXIT_CODE = 10;
+
+/** Exit code that a frame decides, null while the run goes on. */
 export const exitCodeOf = (frame: Frame): number | null => {
   switch (frame.event) {
     case 'error': {
@@ -14,9 +17,10 @@ export const exitCodeOf = (frame: Frame): number | null => {
       return isErrorCode(code) ? errorTable[code].exit : null;
     }
     case 'run.completed':
+      return 0;
     case 'run.awaiting-approval':
     case 'run.awaiting-input':
-      return 0;
+      return PAUSED_EXIT_CODE;
     case 'run.canceled':
       return errorTable[codesByErrorClass.Canceled].exit;
     case 'run.failed': {

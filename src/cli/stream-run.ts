@@ -4,14 +4,24 @@ import { AcpError } from '../contract/errors.ts';
 import type { Frame } from '../contract/operation.ts';
 import { terminalEvents } from '../contract/run-outcome.ts';
 import type { AgentRunRequest } from '../contract/run-request.ts';
-import { eventLine, frameData } from '../text/event-line.ts';
+import { type EventData, eventLine, frameData } from '../text/event-line.ts';
 import { safeText } from '../text/text-width.ts';
 import { interruptedExitCode, onInterrupt } from './interrupt.ts';
 import { exitCodeOf } from './run-outcome.ts';
+import { type FollowedRun, pauseOfFrame, type RunPause } from './run-pause.ts';
 import type { Connection, Session } from './session.ts';
 
 /** Events that say nothing beside the answer and its summary. */
-const quiet = new Set(['message.delta', 'message.completed', 'run.queued', 'run.started', 'usage.updated']);
+const quiet = new Set([
+  'message.delta',
+  'message.completed',
+  'run.queued',
+  'run.started',
+  'usage.updated',
+  // What waits is shown whole at the end of the run.
+  'approval.requested',
+  'client-tool.requested',
+]);
 
 /** Text of an answer: made safe for a terminal, untouched for a file or a pipe. */
 export const answerText = ({ terminal }: Session, text: string): string =>
@@ -20,15 +30,26 @@ export const answerText = ({ terminal }: Session, text: string): string =>
 /** Where to say what happens beside the answer: on stderr, so that a redirected stdout holds the answer alone. */
 export type Aside = 'stderr' | 'stdout';
 
-/** Prints frames as they arrive and resolves with the exit code of the outcome. */
-const printFrames = async (frames: AsyncIterable<Frame>, session: Session, aside: Aside): Promise<number> => {
+/** A call that failed because a run without a session cannot wait. */
+const lacksSession = (event: string, data: EventData): boolean =>
+  event === 'tool.failed' && /^(?:approval|client-tool)-needs-session\b/.test(String(data['error']));
+
+const SESSION_HINT =
+  'hint: A call that has to wait needs a session: name one with --session, such as --session my-work.';
+
+/** Prints frames as they arrive and resolves with the outcome. */
+const printFrames = async (frames: AsyncIterable<Frame>, session: Session, aside: Aside): Promise<FollowedRun> => {
   const { terminal } = session;
   const style = aside === 'stdout' ? terminal.style : terminal.noteStyle;
   let exitCode = 1;
+  let pause: RunPause | null = null;
   let atLineStart = true;
+  let wantsSession = false;
   for await (const frame of frames) {
     exitCode = exitCodeOf(frame) ?? exitCode;
+    pause = pauseOfFrame(frame) ?? pause;
     const data = frameData(frame);
+    wantsSession ||= lacksSession(frame.event, data);
     if (frame.event === 'message.delta' && typeof data['text'] === 'string' && data['text'] !== '') {
       await terminal.write(answerText(session, data['text']));
       atLineStart = data['text'].endsWith('\n');
@@ -41,16 +62,19 @@ const printFrames = async (frames: AsyncIterable<Frame>, session: Session, aside
     if (aside === 'stdout') await terminal.write(`${told}\n`);
     else terminal.note(told);
   }
-  return exitCode;
+  if (wantsSession) terminal.note(terminal.noteStyle.yellow(SESSION_HINT));
+  return { exitCode, pause };
 };
 
-const printJsonFrames = async (frames: AsyncIterable<Frame>, { terminal }: Session): Promise<number> => {
+const printJsonFrames = async (frames: AsyncIterable<Frame>, { terminal }: Session): Promise<FollowedRun> => {
   let exitCode = 1;
+  let pause: RunPause | null = null;
   for await (const frame of frames) {
     exitCode = exitCodeOf(frame) ?? exitCode;
+    pause = pauseOfFrame(frame) ?? pause;
     await terminal.write(`${frame.data}\n`);
   }
-  return exitCode;
+  return { exitCode, pause };
 };
 
 /** A run that was started or found, with the stream of its events. */
@@ -60,7 +84,7 @@ export interface OpenedRun {
 }
 
 /**
- * Opens a run and follows it to its end; resolves with the exit code. The first Ctrl-C asks the service to cancel the
+ * Opens a run and follows it to its end; resolves with its outcome. The first Ctrl-C asks the service to cancel the
  * run and waits for the outcome; the second one leaves, and with it ends a run that executes in this process.
  */
 export const streamRun = async (
@@ -68,7 +92,7 @@ export const streamRun = async (
   { client }: Connection,
   open: (signal: AbortSignal) => Promise<OpenedRun>,
   aside: Aside = 'stderr',
-): Promise<number> => {
+): Promise<FollowedRun> => {
   const { terminal, globals } = session;
   const { dim } = terminal.noteStyle;
   const leave = new AbortController();
@@ -92,10 +116,10 @@ export const streamRun = async (
     const opened = await open(signal);
     runId = opened.runId;
     const frames = followStarted(client, runId, opened.reply, { signal, onRetry });
-    const exitCode = await (globals.json ? printJsonFrames(frames, session) : printFrames(frames, session, aside));
-    return interrupted ?? exitCode;
+    const run = await (globals.json ? printJsonFrames(frames, session) : printFrames(frames, session, aside));
+    return interrupted === null ? run : { exitCode: interrupted, pause: null };
   } catch (error) {
-    if (interrupted !== null && leave.signal.aborted) return interrupted;
+    if (interrupted !== null && leave.signal.aborted) return { exitCode: interrupted, pause: null };
     throw error;
   } finally {
     release();
@@ -109,7 +133,7 @@ export const runStreaming = (
   name: string,
   body: AgentRunRequest,
   aside?: Aside,
-): Promise<number> =>
+): Promise<FollowedRun> =>
   streamRun(
     session,
     connection,

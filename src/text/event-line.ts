@@ -1,4 +1,5 @@
 import type { Frame } from '../contract/operation.ts';
+import type { ToolApprovalPresentation } from '../contract/tool-approval.ts';
 import type { RunCost, RunError, RunUsage } from '../features/runs/runs.schema.ts';
 import { formatCost, formatDuration } from './format.ts';
 import type { Style } from './style.ts';
@@ -80,10 +81,16 @@ const lines: Readonly<Record<string, Line>> = {
   'tool.failed': (data, style) => style.red(toolLine('✗', 'error')(data, style)),
   'tool.output-truncated': (data) =>
     `${text(data['toolName'])}: ${count(data['omittedBytes'])} bytes of its result left out`,
-  'approval.requested': (data, style) =>
-    style.yellow(`approval needed: ${text(data['toolName'])} ${payload(data['arguments'])}`),
+  'approval.requested': (data, style) => {
+    const { message = null } = (data['presentation'] ?? {}) as Partial<ToolApprovalPresentation>;
+    const asked = style.yellow(`approval needed: ${text(data['toolName'])} ${payload(data['arguments'])}`);
+    return join(asked, payload(message), `request ${payload(data['requestId'])}`);
+  },
   'client-tool.requested': (data, style) =>
-    style.yellow(`waits for the client: ${text(data['toolName'])} ${payload(data['arguments'])}`),
+    join(
+      style.yellow(`waits for the client: ${text(data['toolName'])} ${payload(data['arguments'])}`),
+      `call ${payload(data['callId'])}`,
+    ),
   'child.started': (data) => `→ agent ${text(data['agentName'])} run ${text(data['childRunId'])}`,
   'child.completed': (data) => join(`✓ agent ${text(data['agentName'])} ${text(data['status'])}`, runSummary(data)),
   'child.timed-out': (data, style) =>

@@ -63,6 +63,26 @@ export const fitTextEnd = (text: string, width: number): string => {
   return `…${kept}`;
 };
 
+/** Breaks a line into pieces of at most `width` cells, at its last space where there is one. Never splits a character. */
+export const wrapText = (text: string, width: number): string[] => {
+  const lines: string[] = [];
+  let line = '';
+  let used = 0;
+  for (const { segment } of segmenter.segment(text)) {
+    const next = clusterWidth(segment);
+    if (used + next > width) {
+      const space = line.trimStart() === '' ? -1 : line.lastIndexOf(' ');
+      const kept = space > width / 2 ? line.slice(0, space) : line;
+      lines.push(kept);
+      line = line.slice(kept.length).trimStart();
+      used = textWidth(line);
+    }
+    line += segment;
+    used += next;
+  }
+  return [...lines, line];
+};
+
 export const padText = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - textWidth(text)));
 
 // Escape sequences and direction marks in names, answers or errors could rewrite what the screen shows.

@@ -69,7 +69,8 @@ const demonstrate = async (session: Session, { url, config }: Serving): Promise<
     const applied = await applyDefinition(client, document, name);
     terminal.note(terminal.noteStyle.dim(`agent ${safeLine(name)}: ${applied.action}, version ${applied.version}`));
     await terminal.write(`\n${terminal.style.bold(`> ${QUESTION}`)}\n`);
-    return await runStreaming(session, { client, transport, local: false }, name, { message: QUESTION }, 'stdout');
+    const connection = { client, transport, local: false };
+    return (await runStreaming(session, connection, name, { message: QUESTION }, 'stdout')).exitCode;
   } finally {
     await transport.close();
   }

@@ -1,18 +1,25 @@
+import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { AgentRunResponse } from '../../features/runs/runs.schema.ts';
 import { runSummary } from '../../text/event-line.ts';
+import { answerPauses } from '../answer-run.ts';
 import { type CommandHost, collect, covers, type Invocation } from '../command-host.ts';
 import { interruptedExitCode, onInterrupt } from '../interrupt.ts';
+import { shellLine } from '../next-commands.ts';
 import { jsonText } from '../output/print-reply.ts';
 import type { Terminal } from '../output/terminal.ts';
+import { reportFoundPause } from '../pause-report.ts';
+import { type AnswerOptions, answersOf } from '../run-answers.ts';
+import { PAUSED_EXIT_CODE } from '../run-outcome.ts';
+import { type FollowedRun, pauseOfAnswer } from '../run-pause.ts';
 import type { Connection, Session } from '../session.ts';
 import { answerText, runStreaming, streamRun } from '../stream-run.ts';
 import { uploadFile } from '../upload-file.ts';
 
-interface RunOptions {
+interface RunOptions extends AnswerOptions {
   readonly session?: string;
   readonly param?: readonly string[];
   readonly document?: readonly string[];
@@ -48,19 +55,31 @@ const readDocuments = (files: readonly string[]): Promise<{ name: string; conten
     }),
   );
 
+const isInput = (words: readonly string[]): boolean => words.length === 1 && words[0] === '-';
+
+/** What every turn of a conversation needs, not only the first. */
+const everyTurn = ({ param, culture }: RunOptions): AgentRunRequest => ({
+  ...(param === undefined ? {} : { parameters: parameterPairs(param) }),
+  ...(culture === undefined ? {} : { culture }),
+});
+
+const everyTurnWords = ({ param = [], culture, stream }: RunOptions): string[] => [
+  ...param.flatMap((pair) => ['--param', pair]),
+  ...(culture === undefined ? [] : ['--culture', culture]),
+  ...(stream === undefined ? [] : [stream ? '--stream' : '--no-stream']),
+];
+
 const requestOf = async (
   words: readonly string[],
   options: RunOptions,
   terminal: Terminal,
 ): Promise<AgentRunRequest> => {
-  const isInput = words.length === 1 && words[0] === '-';
-  const message = isInput ? await terminal.readInput() : words.join(' ');
+  const message = isInput(words) ? await terminal.readInput() : words.join(' ');
   return {
+    ...everyTurn(options),
     ...(message === '' ? {} : { message }),
     ...(options.session === undefined ? {} : { sessionId: options.session }),
-    ...(options.param === undefined ? {} : { parameters: parameterPairs(options.param) }),
     ...(options.document === undefined ? {} : { documents: await readDocuments(options.document) }),
-    ...(options.culture === undefined ? {} : { culture: options.culture }),
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
     ...(options.lane === undefined ? {} : { lane: options.lane }),
   };
@@ -94,10 +113,12 @@ const startQueued = async (
   }
   if (connection.local)
     throw new AcpError('cannot-connect', `Run ${runId} is queued, and no service runs on this store to execute it.`);
-  return streamRun(session, connection, async (signal) => ({
+  const run = await streamRun(session, connection, async (signal) => ({
     runId,
     reply: await client.runs.events({ params: { runId }, signal }),
   }));
+  if (run.pause !== null) await reportFoundPause(session, client, run.pause);
+  return run.exitCode;
 };
 
 const startForAnswer = async (
@@ -106,7 +127,7 @@ const startForAnswer = async (
   name: string,
   body: AgentRunRequest,
   key: string | undefined,
-): Promise<number> => {
+): Promise<FollowedRun> => {
   const leave = new AbortController();
   let interrupted: number | null = null;
   const release = onInterrupt((signal) => {
@@ -125,9 +146,10 @@ const startForAnswer = async (
     if (reply.status !== 200 || reply.frames !== undefined)
       throw new AcpError('cannot-connect', 'The service did not answer with the result of the run.');
     await printAnswer(session, reply.body);
-    return 0;
+    const pause = pauseOfAnswer(reply.body);
+    return { exitCode: pause === null ? 0 : PAUSED_EXIT_CODE, pause };
   } catch (error) {
-    if (interrupted !== null) return interrupted;
+    if (interrupted !== null) return { exitCode: interrupted, pause: null };
     throw error;
   } finally {
     release();
@@ -141,20 +163,66 @@ const uploadAll = async ({ client }: Connection, files: readonly string[]): Prom
   return ids;
 };
 
+/**
+ * The session of a person at a terminal who named none. Only with one can a call wait for an approval, and whether the
+ * agent has such a call shows when it is made; it is too late then. A script gets none that it did not ask for: it would
+ * leave a session behind with every run. An idempotency key wants the same request again, which a new id is not.
+ */
+const ownSession = ({ terminal, globals }: Session, words: readonly string[], options: RunOptions): string | null =>
+  options.session === undefined &&
+  options.queued !== true &&
+  options.idempotencyKey === undefined &&
+  terminal.canAsk &&
+  !globals.json &&
+  // The end of stdin has been read, so nobody can be asked.
+  !isInput(words)
+    ? `cli-${randomBytes(8).toString('hex')}`
+    : null;
+
+const isOwnerless = (error: unknown): boolean => error instanceof AcpError && error.code === 'session-owner-required';
+
 const runAgent = async (session: Session, { args, options }: Invocation): Promise<number> => {
   const [name, words] = args as [string, string[]];
   const chosen = options as RunOptions;
-  const request = await requestOf(words, chosen, session.terminal);
-  const wantsAnswer = chosen.stream === false || (session.globals.json && chosen.stream !== true);
+  const { terminal, globals } = session;
+  const request = await requestOf(words, chosen, terminal);
+  const wantsAnswer = chosen.stream === false || (globals.json && chosen.stream !== true);
   return session.connected(async (connection) => {
     const attachmentIds = await uploadAll(connection, chosen.attach ?? []);
-    const body = attachmentIds.length === 0 ? request : { ...request, attachmentIds };
+    const body = {
+      ...request,
+      ...(attachmentIds.length === 0 ? {} : { attachmentIds }),
+      ...(await answersOf(connection.client, chosen.session, chosen)),
+    };
     if (chosen.queued === true) return startQueued(session, connection, name, body, chosen.follow === true);
-    if (wantsAnswer || chosen.idempotencyKey !== undefined)
-      return startForAnswer(session, connection, name, body, chosen.idempotencyKey);
-    return runStreaming(session, connection, name, body);
+    const start = (turn: AgentRunRequest, key?: string): Promise<FollowedRun> =>
+      wantsAnswer || key !== undefined
+        ? startForAnswer(session, connection, name, turn, key)
+        : runStreaming(session, connection, name, turn);
+    const own = ownSession(session, words, chosen);
+    const first =
+      own === null
+        ? await start(body, chosen.idempotencyKey)
+        : await start({ ...body, sessionId: own }).catch((error: unknown) => {
+            // Who cannot own a session still gets an answer, as before.
+            if (isOwnerless(error)) return start(body);
+            throw error;
+          });
+    const exitCode = await answerPauses(session, first, {
+      agentName: name,
+      carried: everyTurnWords(chosen),
+      goOn: (sessionId, answers) => start({ ...everyTurn(chosen), sessionId, ...answers }),
+    });
+    if (own !== null && exitCode === 0)
+      terminal.note(terminal.noteStyle.dim(`go on with: ${shellLine(['acp', 'run', name, '--session', own])} ...`));
+    return exitCode;
   });
 };
+
+const EXIT_NOTE = `
+A run that waits for approvals or for results of client-side tools asks on a terminal. Elsewhere it prints the commands
+that answer it, and ends with exit code ${PAUSED_EXIT_CODE}.
+`;
 
 /** `acp run`: one message to an agent, its answer as it is written. */
 export const registerRun = (host: CommandHost): void => {
@@ -163,10 +231,15 @@ export const registerRun = (host: CommandHost): void => {
     .description('send a message to an agent and show its answer as it is written')
     .argument('<agent>', 'name of the agent')
     .argument('[message...]', 'the message; `-` reads the standard input')
-    .option('-s, --session <id>', 'session to continue or to open; without one there is no history')
+    .option('-s, --session <id>', 'session to continue or to open; without one a terminal opens a new one')
     .option('-p, --param <name=value>', 'value of a declared parameter (repeatable)', collect)
     .option('-d, --document <file>', 'text file sent as reference (repeatable)', collect)
     .option('-a, --attach <file>', 'image, PDF, audio or text file that is uploaded for the run (repeatable)', collect)
+    .option('--approve <request>', 'approve a call that the session waits for, or `all` (repeatable)', collect)
+    .option('--reject <request>', 'refuse a call that the session waits for, or `all` others (repeatable)', collect)
+    .option('--reason <text>', 'with --reject: told to the model')
+    .option('--tool-result <call=text>', 'result of a client-side tool call (repeatable)', collect)
+    .option('--tool-error <call=text>', 'the client-side tool call failed (repeatable)', collect)
     .option('--culture <tag>', 'language of the instructions, such as de-AT')
     .option('--concurrency <policy>', 'when the session is busy: Reject, Enqueue, Interrupt or Rollback')
     .option('--stream', 'with --json: one event per line as they happen')
@@ -175,5 +248,6 @@ export const registerRun = (host: CommandHost): void => {
     .option('--follow', 'with --queued: show the run as it executes')
     .option('--lane <name>', 'with --queued: lane of the queue')
     .option('--idempotency-key <key>', 'the same key gives the same answer again; implies --no-stream');
+  command.addHelpText('after', EXIT_NOTE);
   covers(command, 'runs.start').action(host.act(runAgent));
 };

@@ -10,8 +10,11 @@ import { formatTime } from '../../text/format.ts';
 import { safeLine, safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
 import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';
+import { nextCommands } from '../next-commands.ts';
 import type { Terminal } from '../output/terminal.ts';
+import { commandLines } from '../pause-report.ts';
 import { exitCodeOf } from '../run-outcome.ts';
+import { pauseOfFrame } from '../run-pause.ts';
 import { runWatcher } from '../run-watcher.ts';
 import type { Session } from '../session.ts';
 
@@ -51,6 +54,20 @@ const jsonPrinter =
   (frame: Frame): Promise<void> =>
     terminal.write(`${frame.data}\n`);
 
+/** On a terminal, the commands that answer a run that waits; a run that nobody may read any more is no reason to end. */
+const tellCommands = async ({ terminal, globals }: Session, client: Client, frame: Frame): Promise<void> => {
+  const pause = pauseOfFrame(frame);
+  if (pause === null || !terminal.interactive || globals.json) return;
+  try {
+    const commands = await nextCommands(client, globals, pause);
+    // Answered in the meantime.
+    if (commands.length > 0) await terminal.write(`${commandLines(commands, terminal)}\n`);
+  } catch (error) {
+    if (!(error instanceof AcpError)) throw error;
+    terminal.note(error.message);
+  }
+};
+
 const tailOne = async (
   session: Session,
   client: Client,
@@ -64,6 +81,7 @@ const tailOne = async (
   let exitCode = 0;
   for await (const frame of followEvents(client, runId, { from, signal, onRetry })) {
     await print(frame);
+    await tellCommands(session, client, frame);
     if (terminalEvents.has(frame.event)) exitCode = exitCodeOf(frame) ?? 0;
   }
   return exitCode;
@@ -89,7 +107,10 @@ const tailAll = async (
 
   const follow = async (run: RunRecord): Promise<void> => {
     const print = globals.json ? jsonPrinter(terminal) : linePrinter(terminal, markOf(run, terminal));
-    for await (const frame of followEvents(client, run.id, { signal: ended })) await print(frame);
+    for await (const frame of followEvents(client, run.id, { signal: ended })) {
+      await print(frame);
+      await tellCommands(session, client, frame);
+    }
   };
   const startWaiting = (): void => {
     while (following.size < MAX_FOLLOWED_RUNS) {

@@ -27,6 +27,8 @@ const hints: Partial<Readonly<Record<ErrorCode, string>>> = {
   'run-not-found': '`acp runs list --include-children` shows the runs there are.',
   'version-conflict': 'Somebody else changed it meanwhile; look at the current version first.',
   'agent-code-defined': 'It comes from Host:Agents or a module; change it there and restart the service.',
+  'approval-pending': '`acp approvals list` shows what the session waits for.',
+  'approvals-missing': '`--approve all` or `--reject all` answers every request that is not named.',
   migrating: 'Run `acp db migrate`, or set Service:Persistence:Sqlite:AutoApplyMigrations to true.',
 };
 

@@ -21,6 +21,8 @@ export interface Terminal {
   readonly interactive: boolean;
   /** False where stdout is no terminal, and for `--no-color`, NO_COLOR and TERM=dumb. */
   readonly colored: boolean;
+  /** Whether a person can be asked: stdin and stdout are terminals. */
+  readonly canAsk: boolean;
   /** Aborted when the reader of stdout is gone. */
   readonly closed: AbortSignal;
   write(content: string | Uint8Array): Promise<void>;
@@ -64,6 +66,7 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
     noteStyle: createStyle(wantsColor(stderr, options)),
     width: interactive ? stdout.columns : undefined,
     interactive,
+    canAsk: interactive && process.stdin.isTTY === true,
     closed: closed.signal,
     async write(content) {
       closed.signal.throwIfAborted();

@@ -1,0 +1,64 @@
+import process from 'node:process';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { interruptedExitCode, onInterrupt } from '../interrupt.ts';
+
+/** The question was left: `exitCode` is that of an interrupt, or null after the end of input (Ctrl-D). */
+export interface Left {
+  readonly left: true;
+  readonly exitCode: number | null;
+}
+
+// Enough for what the terminal holds to be read; nobody reads a question and answers it in that time.
+const FLUSH_MS = 30;
+
+/** Throws away what was typed before a question is there to be read: it cannot be the answer to it. */
+const discardTyped = async (): Promise<void> => {
+  const { stdin } = process;
+  stdin.setRawMode(true);
+  const discard = (): void => undefined;
+  stdin.on('data', discard);
+  await delay(FLUSH_MS);
+  stdin.off('data', discard);
+  stdin.pause();
+  stdin.setRawMode(false);
+};
+
+/** Asks for one line on the terminal of the process; stdin and stdout must be one. */
+export const askLine = async (question: string): Promise<string | Left> => {
+  const lines = createInterface({ input: process.stdin, output: process.stdout, terminal: true, historySize: 0 });
+  let exitCode: number | null = null;
+  const leave = (code: number): void => {
+    exitCode = code;
+    lines.close();
+  };
+  const release = onInterrupt((signal) => leave(interruptedExitCode[signal]));
+  try {
+    return await new Promise<string | Left>((resolve) => {
+      // A terminal in raw mode sends no signal for Ctrl-C.
+      lines.on('SIGINT', () => leave(interruptedExitCode.SIGINT));
+      lines.on('close', () => {
+        process.stdout.write('\n');
+        resolve({ left: true, exitCode });
+      });
+      lines.question(question, (answer) => {
+        lines.removeAllListeners('close');
+        resolve(answer.trim());
+      });
+    });
+  } finally {
+    lines.close();
+    release();
+  }
+};
+
+/** Asks until one of the keys is given, of which `a` and `A` are two. Only what is typed after the question counts. */
+export const askKey = async <K extends string>(question: string, keys: readonly K[]): Promise<K | Left> => {
+  await discardTyped();
+  for (;;) {
+    const given = await askLine(question);
+    if (typeof given !== 'string') return given;
+    const key = keys.find((candidate) => candidate === given);
+    if (key !== undefined) return key;
+  }
+};
