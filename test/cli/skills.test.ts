@@ -27,3 +27,68 @@ test('skills apply is idempotent, and export gives the folder back byte for byte
     assert.equal(readFileSync(join(folder.path, path.replace(/^pdf/, 'out')), 'utf8'), text, path);
   assert.equal((await folder.acp(['skills', 'export', 'pdf', '-o', 'out'])).code, 2);
 });
+
+test('skills apply takes YAML documents too, and with --dry-run writes nothing', async (t) => {
+  const folder = createFolder(t);
+  const yaml =
+    'name: one\ndescription: First.\ninstructions: Go.\n---\nname: two\ndescription: Second.\ninstructions: Go.\n';
+  folder.write('skills.yaml', yaml);
+  await folder.serve();
+  const apply = async (...more: string[]) => {
+    const { code, stdout, stderr } = await folder.acp(['skills', 'apply', 'skills.yaml', '--json', ...more]);
+    assert.equal(code, 0, stderr);
+    return (JSON.parse(stdout) as { name: string; action: string; version: number }[]).map(
+      ({ name, action, version }) => `${action} ${name} ${version}`,
+    );
+  };
+  const names = async () =>
+    (JSON.parse((await folder.acp(['skills', 'list', '--json'])).stdout) as { name: string }[]).map(({ name }) => name);
+  assert.deepEqual(await apply('--dry-run'), ['created one 1', 'created two 1']);
+  assert.deepEqual(await names(), []);
+  assert.deepEqual(await apply(), ['created one 1', 'created two 1']);
+  folder.write('skills.yaml', yaml.replace('Second.', 'Changed.'));
+  assert.deepEqual(await apply('--dry-run'), ['unchanged one 1', 'updated two 2']);
+  assert.deepEqual(await apply(), ['unchanged one 1', 'updated two 2']);
+  folder.write('skills.yaml', 'name: Bad Name\ndescription: x\ninstructions: y\n');
+  const { code, stderr } = await folder.acp(['skills', 'apply', 'skills.yaml']);
+  assert.equal(code, 2);
+  assert.match(stderr, /name/);
+  assert.deepEqual(await names(), ['one', 'two']);
+});
+
+test('grants add, list and revoke', async (t) => {
+  const folder = createFolder(t);
+  folder.write('pdf/SKILL.md', '---\nname: pdf\ndescription: Works.\n---\nGo.\n');
+  folder.write('pdf/scripts/go.sh', 'echo\n');
+  const scripts = 'Service:Skills:Scripts';
+  const set = ['Host:SkillScripts:Register=true', `${scripts}:PlatformIsolationAcknowledged=true`];
+  set.push(`${scripts}:Interpreters:sh=/bin/sh`);
+  await folder.serve(set.flatMap((pair) => ['--set', pair]));
+  const json = async (...args: string[]) => {
+    const { code, stdout, stderr } = await folder.acp([...args, '--json']);
+    assert.equal(code, 0, stderr);
+    return stdout === '' ? null : JSON.parse(stdout);
+  };
+  await json('skills', 'apply', 'pdf');
+  const added = await json('grants', 'add', 'pdf', '--script', 'go', '--expires', '30d');
+  assert.deepEqual([added.skillName, added.scriptName], ['pdf', 'go']);
+  assert.equal(Math.round((Date.parse(added.expiresAt) - Date.now()) / 86_400_000), 30);
+  assert.equal((await json('grants', 'add', 'pdf')).expiresAt, null);
+  const { stdout } = await folder.acp(['grants', 'list']);
+  assert.match(stdout, /skillName|SKILL/i);
+  assert.match(stdout, /pdf +go/);
+  assert.equal((await folder.acp(['grants', 'revoke', 'pdf', '--script-name', 'go'])).code, 0);
+  const left = (await json('grants', 'list')) as { scriptName: string | null; revokedAt: string | null }[];
+  assert.deepEqual(
+    left.map(({ scriptName, revokedAt }) => [scriptName, revokedAt === null]),
+    [
+      [null, true],
+      ['go', false],
+    ],
+  );
+  const again = await folder.acp(['grants', 'revoke', 'pdf', '--script-name', 'go']);
+  assert.notEqual(again.code, 0);
+  const unknown = await folder.acp(['grants', 'add', 'nobody']);
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.stderr, /skillName/);
+});

@@ -30,5 +30,7 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'JOB-32': 'jobs with items come with a later version; RUN-17 and RUN-78 tell what a queued run repeats',
   'JOB-37': 'jobs with items come with a later version',
   'JOB-38': 'jobs are read with a later version',
+  'SKILL-26': 'content guards come with a later version',
+  'GRANT-11': 'retention comes with a later version',
   'ATT-18': 'retention comes with a later version',
 };

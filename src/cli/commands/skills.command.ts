@@ -78,28 +78,39 @@ const stored = async (client: Client, name: string): Promise<AgentSkillDefinitio
   }
 };
 
-const apply = async (client: Client, { body, notes }: Read): Promise<object> => {
+/** What became of one skill, as `--json` prints it; of a dry run, what would. */
+interface Outcome {
+  readonly name: string;
+  readonly action: 'created' | 'updated' | 'unchanged';
+  readonly version: number;
+  readonly notes: readonly string[];
+}
+
+const apply = async (client: Client, { body, notes }: Read, isDryRun: boolean): Promise<Outcome> => {
   const { name } = body;
   if (typeof name !== 'string' || name === '') throw new AcpError('validation-failed', 'A skill needs a name.');
   const before = await stored(client, name);
   if (before !== null && isDeepStrictEqual(said(before), said(body)))
     return { name, action: 'unchanged', version: before.version, notes };
+  if (isDryRun)
+    return { name, action: before === null ? 'created' : 'updated', version: (before?.version ?? 0) + 1, notes };
   const saved = await client.skills.save({ params: { name }, body });
   return { name, action: before === null ? 'created' : 'updated', version: saved.body.version, notes };
 };
 
-const applyAll = async (session: Session, paths: readonly string[]): Promise<void> => {
+const applyAll = async (session: Session, paths: readonly string[], isDryRun: boolean): Promise<void> => {
   const reads: Read[] = [];
   for (const path of paths) reads.push(...(await readSkills(path, session)));
   const { terminal, globals } = session;
   const outcomes = await session.connected(async ({ client }) => {
-    const done: object[] = [];
-    for (const read of reads) done.push(await apply(client, read));
-    return done as { name: string; action: string; version: number; notes: string[] }[];
+    const done: Outcome[] = [];
+    for (const read of reads) done.push(await apply(client, read, isDryRun));
+    return done;
   });
   if (globals.json) return terminal.write(jsonText(outcomes));
   for (const { name, action, version, notes } of outcomes) {
-    await terminal.write(`${action.padEnd(9)}  ${safeLine(name)}  version ${version}\n`);
+    const dry = isDryRun ? terminal.style.dim('  (dry run)') : '';
+    await terminal.write(`${action.padEnd(9)}  ${safeLine(name)}  version ${version}${dry}\n`);
     for (const note of notes) terminal.note(`${terminal.noteStyle.yellow('note:')} ${safeLine(note)}`);
   }
 };
@@ -126,10 +137,11 @@ export const registerSkills = (skills: Command, host: CommandHost): void => {
   const applying = skills
     .command('apply')
     .description('save skills from Agent Skills folders or YAML files; unchanged ones get no new version')
-    .argument('<path...>', 'folder with a SKILL.md, file, or - for the standard input');
+    .argument('<path...>', 'folder with a SKILL.md, file, or - for the standard input')
+    .option('--dry-run', 'read everything and say what would happen, write nothing; limits are checked by a save only');
   covers(applying, 'skills.save').action(
-    host.act(async (session, { args }) => {
-      await applyAll(session, args[0] as string[]);
+    host.act(async (session, { args, options }) => {
+      await applyAll(session, args[0] as string[], options['dryRun'] === true);
       return undefined;
     }),
   );

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ConfigError } from '../../../src/core/config/index.ts';
 import { forEachTransport } from '../../support/app.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 import { save, skill, skillFile, writeFiles } from './skill-bodies.ts';
@@ -83,3 +84,55 @@ forEachTransport(
     });
   },
 );
+
+forEachTransport(
+  'SCRIPT-2 SCRIPT-5 scripts are not switched on without the word that the platform isolates',
+  async (open) => {
+    const acknowledged = 'Service:Skills:Scripts:PlatformIsolationAcknowledged';
+    for (const [setup, key] of [
+      [{ host: { SkillScripts: { Register: true } } }, 'Host:SkillScripts:Register'],
+      [{ service: { Skills: { Scripts: { Enabled: true } } } }, 'Service:Skills:Scripts:Enabled'],
+    ] as const)
+      await assert.rejects(open(setup), (error) => {
+        assert.ok(error instanceof ConfigError);
+        const [problem, more] = error.problems;
+        assert.equal(more, undefined);
+        assert.ok(problem?.key === key && problem.message.includes(acknowledged), error.report());
+        return true;
+      });
+  },
+);
+
+forEachTransport('SKILL-19 a file beside SKILL.md says what it has no place for', async (open, t) => {
+  const root = mkdtempSync(join(tmpdir(), 'acp-host-skills-'));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  const about = {
+    resources: { 'form.md': { description: 'How to fill in' } },
+    scripts: { 'scripts/go.sh': { name: 'start', description: 'Starts it', parametersSchema: { type: 'object' } } },
+  };
+  writeFiles(root, {
+    'pdf/SKILL.md': skillFile('pdf', 'Body.'),
+    'pdf/form.md': 'Form',
+    'pdf/scripts/go.sh': 'echo',
+    'pdf/acp-skill.yaml': JSON.stringify(about),
+    'off/SKILL.md': skillFile('off'),
+    'off/acp-skill.yaml': 'enabled: false',
+    'wrong/SKILL.md': skillFile('wrong'),
+    'wrong/acp-skill.yaml': 'resources: { gone.md: { description: x } }',
+  });
+  const app = await open({ service: { Skills: { Scripts: { SkillRoots: [root] } } }, simulator: {} });
+  await app.createAgent({ name: 'a', model: { provider: 'local', model: 'any' }, skillNames: ['pdf', 'off'] });
+  app.simulator.enqueue({ answer: { toolCalls: [{ id: 'c', name: 'load_skill', arguments: '{"skillName":"pdf"}' }] } });
+  await runJson(app.client, 'a', 'Hi');
+  const { messages } = app.simulator.lastRequest().body as { messages: { role: string; content: string }[] };
+  const loaded = messages.at(-1)?.content ?? '';
+  assert.match(loaded, /- form\.md: How to fill in/);
+  assert.match(loaded, /- start: Starts it \(arguments: \{"type":"object"\}\)/);
+  assert.ok(!loaded.includes('acp-skill.yaml'), 'it is no resource');
+  assert.ok(!(messages[0]?.content ?? '').includes('- off'));
+  const rules = app.log.map(({ fields }) => String(fields['rule'] ?? ''));
+  assert.ok(
+    rules.some((rule) => rule.includes('acp-skill.yaml') && rule.includes('gone.md')),
+    rules.join('\n'),
+  );
+});

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { operationEntries } from '../../src/core/dispatch.ts';
+import { operations } from '../../src/operations.ts';
+import { decide, openApprovals, queueWaiting } from '../features/approvals/approval-world.ts';
+import { runJson } from '../features/runs/run-calls.ts';
+import { save, skill } from '../features/skills/skill-bodies.ts';
+import type { TestApp } from '../support/app.ts';
+import { overHttp } from '../support/app.ts';
+import { trail } from '../support/audit-chain.ts';
+
+const model = { provider: 'demo', model: 'demo-1' };
+
+/** One successful call of every operation that is audited, in an order in which each finds what it needs. */
+const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
+  'agents.create': ({ client }) => client.agents.create({ body: { name: 'made', model } }),
+  'agents.save': ({ client }) =>
+    client.agents.save({ params: { name: 'made' }, body: { name: 'made', model, description: 'Changed' } }),
+  'agents.rollback': ({ client }) => client.agents.rollback({ params: { name: 'made' }, body: { version: 1 } }),
+  'agents.remove': ({ client }) => client.agents.remove({ params: { name: 'made' } }),
+  'skills.save': (app) => save(app, skill('pdf')),
+  'grants.create': ({ client }) => client.grants.create({ body: { skillName: 'pdf' } }),
+  'grants.remove': ({ client }) => client.grants.remove({ params: { skillName: 'pdf' } }),
+  'skills.remove': ({ client }) => client.skills.remove({ params: { name: 'pdf' } }),
+  'approvalRules.create': ({ client }) => client.approvalRules.create({ body: { toolName: 'wipe' } }),
+  async 'approvalRules.remove'({ client }) {
+    const [rule] = (await client.approvalRules.list({ query: {} })).body;
+    return client.approvalRules.remove({ params: { ruleId: rule?.id ?? '' } });
+  },
+  async 'approvals.decide'(app) {
+    const { rows } = await queueWaiting(app, 's-1', ['pay', { amount: 5 }]);
+    return decide(app.client, rows[0]?.id ?? '', false);
+  },
+  async 'scores.remove'({ client }) {
+    const { runId } = await runJson(client, 'helper', 'Hi');
+    const { body } = await client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3 } });
+    return client.scores.remove({ params: { runId, scoreId: body.id } });
+  },
+  'statistics.recalculateCosts': ({ client }) => client.statistics.recalculateCosts({}),
+  'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),
+  async 'keys.remove'({ client }) {
+    const [key] = (await client.keys.list({})).body;
+    return client.keys.remove({ params: { id: key?.id ?? '' } });
+  },
+};
+
+overHttp(
+  'AUDIT-7 AUDIT-20 a successful call writes the entry that its operation declares, and no other',
+  async (open, t) => {
+    const app = await openApprovals(open, {
+      service: { Skills: { Scripts: { PlatformIsolationAcknowledged: true } } },
+      host: { SkillScripts: { Register: true } },
+    });
+    const audited = new Map(
+      operationEntries(operations).flatMap(({ id, operation }) =>
+        operation.audit === undefined ? [] : [[id, operation.audit]],
+      ),
+    );
+    assert.deepEqual(Object.keys(calls).sort(), [...audited.keys()].sort(), 'every audited operation is called here');
+    for (const [id, call] of Object.entries(calls))
+      await t.test(`${id} writes ${audited.get(id)}`, async () => {
+        const before = trail(app).length;
+        await call(app);
+        const written = trail(app).slice(before);
+        assert.deepEqual(
+          written.map(({ action }) => action),
+          [audited.get(id)],
+        );
+      });
+  },
+);
