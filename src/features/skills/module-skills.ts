@@ -19,7 +19,7 @@ interface ModuleSkillProblem extends FieldError {
 }
 
 /** Thrown at start with every fault of every skill: code that is wrong is put right, not left out. */
-export class ModuleSkillsError extends Error {
+class ModuleSkillsError extends Error {
   readonly problems: readonly ModuleSkillProblem[];
 
   constructor(problems: readonly ModuleSkillProblem[]) {
