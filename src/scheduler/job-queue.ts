@@ -36,15 +36,15 @@ export interface JobQueue {
   /** Gives back a job whose attempt failed, for another one later. */
   retry(owner: string, id: string, scheduledFor: number): Promise<void>;
   cancel(owner: string, id: string, now: number): Promise<void>;
-  /** Gives back a job whose work has not begun: the attempt does not count. */
-  release(owner: string, id: string): Promise<void>;
+  /** Gives back a job whose work has not begun: the attempt does not count. Null: it stays due. */
+  release(owner: string, id: string, scheduledFor: number | null): Promise<void>;
 }
 
 export type JobResult =
   | { readonly status: 'Completed' }
   | { readonly status: 'Canceled' }
-  /** Not begun, because the process ends; another one takes it. */
-  | { readonly status: 'Released' }
+  /** Not begun, because the process ends, or because it is another one's turn for so long. */
+  | { readonly status: 'Released'; readonly afterMs?: number }
   /** The handler has put the job back in line itself. */
   | { readonly status: 'Requeued' }
   | {

@@ -14,7 +14,13 @@ export interface ApprovalExpirationDeps {
   readonly decisions: ApprovalDecisions;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
   readonly now: () => number;
-  readonly settings: { readonly enabled: boolean; readonly scanIntervalMs: number; readonly maxPerScan: number };
+  readonly settings: {
+    readonly enabled: boolean;
+    /** False: nothing can go on now. */
+    readonly queues: boolean;
+    readonly scanIntervalMs: number;
+    readonly maxPerScan: number;
+  };
 }
 
 /** Stores that a request has expired; readers see it at once, the run goes on when it is stored. */
@@ -26,7 +32,9 @@ export const createApprovalExpiration = (deps: ApprovalExpirationDeps): Approval
 
   const scan = async (): Promise<number> => {
     const lapsed = await store.lapsed(now(), settings.maxPerScan);
-    const runs = [...new Set(lapsed.map((row) => row.run_id))];
+    // A call that lapsed while the queue was off left its run where a decision cannot reach it any more.
+    const settled = settings.queues ? await store.settled(settings.maxPerScan) : [];
+    const runs = [...new Set([...lapsed, ...settled].map((row) => row.run_id))];
     for (const runId of runs) {
       if (closed) break;
       await decisions.settle(runId);

@@ -27,6 +27,8 @@ export interface ApprovalStore {
   handover(runId: string): Promise<ApprovalHandoverRow | undefined>;
   /** Rows whose time is over and that still say Pending, oldest first. */
   lapsed(now: number, limit: number): Promise<readonly ApprovalRow[]>;
+  /** Paused runs of which every call is settled and that nothing goes on from yet, while their requests are open. */
+  settled(limit: number): Promise<readonly { readonly run_id: string }[]>;
   /** True while a person is asked about a call of the session, or what was decided waits to go on. */
   blocks(tenantId: string, sessionId: string, now: number): Promise<boolean>;
   inserted(row: ApprovalRow): Statement;
@@ -107,6 +109,34 @@ export const createApprovalStore = (storage: Storage): ApprovalStore => {
         .where('expires_at', '<=', now)
         .orderBy('expires_at')
         .orderBy('id')
+        .limit(limit)
+        .execute(),
+    settled: (limit) =>
+      storage.db
+        .selectFrom('approval_handovers')
+        .select('run_id')
+        .where('state', '=', 'Waiting')
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('approvals')
+                .select('approvals.id')
+                .whereRef('approvals.run_id', '=', 'approval_handovers.run_id')
+                .where('approvals.status', '=', 'Pending'),
+            ),
+          ),
+        )
+        .where(({ exists, selectFrom }) =>
+          exists(
+            selectFrom('session_requests')
+              .select('session_requests.id')
+              .whereRef('session_requests.tenant_id', '=', 'approval_handovers.tenant_id')
+              .whereRef('session_requests.session_id', '=', 'approval_handovers.session_id')
+              .whereRef('session_requests.run_id', '=', 'approval_handovers.run_id')
+              .where('session_requests.state', '=', 'Open'),
+          ),
+        )
+        .orderBy('created_at')
         .limit(limit)
         .execute(),
     async blocks(tenantId, sessionId, now) {

@@ -15,6 +15,7 @@ import { createApprovalRuleStore } from './approval-rules.store.ts';
 import type { approvalOperations, approvalRuleOperations } from './approvals.operations.ts';
 import { approvalService } from './approvals.service.ts';
 import { createApprovalStore } from './approvals.store.ts';
+import { createInBandAnswers } from './in-band-answers.ts';
 import { createPauseJournal } from './paused-runs.ts';
 import { createSessionPauses, type SessionPauses } from './session-pauses.ts';
 import { createSessionRequestStore } from './session-requests.store.ts';
@@ -55,6 +56,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
   const requests = createSessionRequestStore(storage);
   const ruleStore = createApprovalRuleStore(storage);
   const rules = createStandingRules({ store: ruleStore, storage, audit, now, newId });
+  const inBand = createInBandAnswers({ storage, requests, rules, ruleStore, audit, now, newId });
   const decisions = createApprovalDecisions({
     store,
     audit,
@@ -79,7 +81,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
       expiresAfterMs: settings.ExpirationEnabled ? settings.DefaultExpiration : null,
       newId,
     }),
-    pauses: createSessionPauses({ storage, requests, approvals: store, rules, ruleStore, audit, now, newId }),
+    pauses: createSessionPauses({ storage, requests, approvals: store, inBand, now, newId }),
     expiration: createApprovalExpiration({
       store,
       decisions,
@@ -87,6 +89,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
       now,
       settings: {
         enabled: settings.ExpirationEnabled,
+        queues: scheduling.Enabled,
         scanIntervalMs: settings.ScanInterval,
         maxPerScan: settings.MaxPerScan,
       },

@@ -1,11 +1,14 @@
 import type { SessionRequestRow } from '../../db/approval-tables.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { ToolInvocationRow } from '../../db/tables.ts';
 
 /** What paused sessions wait for. A request is answered once, or void, and stays as that. */
 export interface SessionRequestStore {
   /** Every request that the session ever had, the newest pause first, in the order of its calls. */
   list(tenantId: string, sessionId: string): Promise<readonly SessionRequestRow[]>;
+  /** What later runs of the session have begun of the calls of these requests. */
+  made(rows: readonly SessionRequestRow[]): Promise<readonly ToolInvocationRow[]>;
   inserted(row: SessionRequestRow): Statement;
   /** Fails its unit when the request is not open any more. */
   answered(row: SessionRequestRow): Statement;
@@ -24,6 +27,22 @@ export const createSessionRequestStore = (storage: Storage): SessionRequestStore
       .orderBy('run_id', 'desc')
       .orderBy('position')
       .execute(),
+  async made(rows) {
+    const [first] = rows;
+    if (first === undefined) return [];
+    return storage.db
+      .selectFrom('tool_invocations')
+      .innerJoin('runs', 'runs.id', 'tool_invocations.run_id')
+      .selectAll('tool_invocations')
+      .where('runs.tenant_id', '=', first.tenant_id)
+      .where('runs.session_id', '=', first.session_id)
+      .where(
+        'tool_invocations.idempotency_key',
+        'in',
+        rows.map(({ idempotency_key }) => idempotency_key),
+      )
+      .execute();
+  },
   inserted: insertStatement(storage.db, 'session_requests', [
     'tenant_id',
     'session_id',

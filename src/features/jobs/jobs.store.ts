@@ -200,10 +200,11 @@ export const createJobStore = (storage: Storage): JobStore => {
       await end(id, owner, { status: 'Canceled', completed_at: now, payload: null });
     },
     leased: () => storage.db.selectFrom('jobs').selectAll().where('status', 'in', ['Leased', 'Running']).execute(),
-    async release(owner, id) {
+    async release(owner, id, scheduledFor) {
       await storage.db
         .updateTable('jobs')
         .set((eb) => ({ status: 'Pending', attempt: eb('attempt', '-', 1), lease_owner: null, lease_until: null }))
+        .$if(scheduledFor !== null, (query) => query.set({ scheduled_for: scheduledFor ?? 0 }))
         .where('id', '=', id)
         .where('lease_owner', '=', owner)
         .execute();

@@ -199,7 +199,6 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     attachments: deps.attachments,
     detached,
     turns,
-    lost,
     pauses: deps.pauses,
     preflight: deps.preflight,
     release,

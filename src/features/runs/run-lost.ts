@@ -4,12 +4,14 @@ import type { JobRow, RunRow } from '../../db/tables.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
 import type { JobStore } from '../jobs/index.ts';
+import { approvalResumeKey } from './queued-run.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
 import type { RunStore } from './runs.store.ts';
 
 export const agentRunKey = 'acp.agent-run';
 export const continuationKey = 'acp.run-continuation';
+const retriedKeys: readonly string[] = [agentRunKey, approvalResumeKey, continuationKey];
 
 /** Runs whose process is gone: their next attempt, their end, and the run that goes on with their turn. */
 export interface LostRuns {
@@ -117,7 +119,7 @@ export const createLostRuns = (deps: LostRunDeps): LostRuns => {
     continuation,
     async lose(row) {
       const job = row.job_id === null ? undefined : await jobs.get(row.job_id);
-      const retries = job?.handler_key === agentRunKey || job?.handler_key === continuationKey;
+      const retries = job !== undefined && retriedKeys.includes(job.handler_key);
       if (row.status === 'Running' && retries && isHeld(job) && job.attempt < job.max_attempts)
         return requeue(row, job);
       return close(row, job);

@@ -41,7 +41,7 @@ export const recoverRuns = async ({ runs, lost, jobs, sessions, keys, now }: Rec
   }
   for (const job of await jobs.leased()) {
     const run = byId.get(job.id);
-    if (run?.status === 'Queued') await jobs.release(job.lease_owner ?? '', job.id);
+    if (run?.status === 'Queued') await jobs.release(job.lease_owner ?? '', job.id, null);
     else if (job.attempt < job.max_attempts) await jobs.retry(job.lease_owner ?? '', job.id, now());
     else
       await jobs.fail(

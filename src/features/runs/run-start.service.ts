@@ -39,7 +39,7 @@ export interface RunStartDeps {
   readonly queue: RunQueue;
   readonly detached: DetachedRuns;
   readonly keys: IdempotencyKeys;
-  readonly pauses: Pick<SessionPauses, 'check' | 'begin' | 'overtake'>;
+  readonly pauses: Pick<SessionPauses, 'check' | 'begin' | 'overtake' | 'open'>;
   readonly prices: PriceList;
   readonly prefix: string;
   readonly settings: {
@@ -342,6 +342,13 @@ export const createRunStart = (deps: RunStartDeps) => {
     return reply;
   };
 
+  /** The paused run that a request goes on from; a plain request has none. */
+  const sourceOf = async ({ tenantId }: CallContext, body: AgentRunRequest): Promise<{ runId?: string }> => {
+    if (!hasAnswers(body)) return {};
+    const [open] = await deps.pauses.open(tenantId, body.sessionId ?? '');
+    return open === undefined ? {} : { runId: open.runId };
+  };
+
   return async (context: CallContext, input: StartInput): Promise<StartReply> => {
     const mode = runMode(input.body, input.headers);
     checkRunRequest(input.body, mode);
@@ -350,6 +357,7 @@ export const createRunStart = (deps: RunStartDeps) => {
       resource: 'Run',
       agentName: input.params.name,
       sessionId: input.body.sessionId ?? null,
+      ...(await sourceOf(context, input.body)),
     });
     // Before the idempotency key: a stored answer belongs to the owner of its session, too.
     const ownerId = await deps.sessions.ownerOf(context.tenantId, input.body.sessionId ?? null, context.principal);

@@ -149,6 +149,29 @@ export default {
       inputSchema: object({ runId: { type: 'string' } }),
       execute: async ({ runId }) => stopped.has(runId),
     },
+    {
+      name: 'guarded',
+      description: 'Needs an approval',
+      inputSchema: object({ amount: { type: 'number' } }),
+      requiresApproval: true,
+      effect: 'Destructive',
+      execute: async ({ amount }) => `paid ${amount}`,
+    },
+    {
+      name: 'on_client',
+      description: "Runs in the caller's program",
+      inputSchema: object({ amount: { type: 'number' } }),
+      runsOnClient: true,
+    },
+  ],
+  approvalPresenters: [
+    {
+      toolName: 'guarded',
+      present: async ({ arguments: { amount } }) => {
+        if (amount === 13) throw new Error('No presentation of 13.');
+        return { entityType: 'Payment', entityId: String(amount), entityName: null, message: `Pay ${amount}.` };
+      },
+    },
   ],
   skills: [
     {

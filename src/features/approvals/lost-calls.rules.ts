@@ -1,0 +1,48 @@
+import type { SessionRequestRow } from '../../db/approval-tables.ts';
+import type { ToolInvocationRow } from '../../db/tables.ts';
+import type { ChatMessage } from '../../engine/chat-message.ts';
+import type { OpenCall, ToolResultPart } from '../../engine/turn-resume.ts';
+import { callMessageOf, openCallsOf } from './open-calls.rules.ts';
+
+/** Calls that a run was answered about and that it failed with: the session holds no result of them. */
+
+/** The answered requests of calls that are open all the same, the newest of equal ids. */
+export const lostRequests = (
+  history: readonly ChatMessage[],
+  rows: readonly SessionRequestRow[],
+): readonly SessionRequestRow[] => {
+  const askedBy = callMessageOf(history)?.runId ?? '';
+  return openCallsOf(history).flatMap(
+    // Models repeat the ids of their calls, so an older pause may have had the same; ids of runs order by time.
+    ({ toolCallId }) =>
+      rows.find((row) => row.tool_call_id === toolCallId && row.state === 'Answered' && row.run_id >= askedBy) ?? [],
+  );
+};
+
+const unknownOutcome =
+  'The outcome of the call is unknown: it may have been made, and the run that made it failed before it had the result.';
+
+/** What the ledger knows of a call; a call without an entry was never begun. */
+const knownOf = (entry: ToolInvocationRow | undefined): Pick<ToolResultPart, 'result' | 'errorMessage'> => {
+  if (entry === undefined) return { result: null, errorMessage: 'The call was not executed.' };
+  if (entry.state !== 'Settled') return { result: null, errorMessage: unknownOutcome };
+  if (entry.succeeded === 0) return { result: null, errorMessage: entry.error ?? 'The call failed.' };
+  if (entry.result !== null && entry.truncated === 0) return { result: entry.result, errorMessage: null };
+  return { result: null, errorMessage: 'The call succeeded, but its result is lost.' };
+};
+
+/** The open calls, each answered with what is known of it; none is made again. */
+export const lostCalls = (
+  history: readonly ChatMessage[],
+  answered: readonly SessionRequestRow[],
+  made: readonly ToolInvocationRow[],
+): OpenCall[] =>
+  openCallsOf(history).map(({ toolCallId, toolName, arguments: args }) => {
+    const row = answered.find((entry) => entry.tool_call_id === toolCallId);
+    const entry = made.find(({ idempotency_key }) => idempotency_key === row?.idempotency_key);
+    return {
+      call: { toolCallId, toolName, input: JSON.stringify(args) } as OpenCall['call'],
+      idempotencyKey: row?.idempotency_key ?? '',
+      answer: { type: 'ToolResult', toolCallId, toolName, ...knownOf(row === undefined ? undefined : entry) },
+    };
+  });

@@ -1,0 +1,166 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { AgentRunRequest } from '../../contract/run-request.ts';
+import type { RunRow } from '../../db/tables.ts';
+import type { RunPlan } from '../../engine/active-run.ts';
+import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import { RunFailure } from '../../engine/run-failure.ts';
+import type { QueuedJob } from '../../scheduler/job-queue.ts';
+import type { RunAttachmentPort } from '../attachments/index.ts';
+import { type PackedPrincipal, unpackPrincipal } from './packed-principal.ts';
+import type { QueuedRunPayload } from './queued-run.ts';
+import { attachmentsAgain } from './run-attachments-again.ts';
+import { attributionOf } from './run-attribution.ts';
+import { type ContinuationPayload, continuationKey } from './run-lost.ts';
+import { notContinued, resumedAttempt, storedResume, type TurnStore } from './run-turns.store.ts';
+import type { RunStore } from './runs.store.ts';
+
+/** A plan, or why there is none. */
+export type Prepared = RunPlan | RunFailure;
+
+const queuedPlan = (job: QueuedJob, agent: CompiledAgent) => ({
+  id: job.id,
+  tenantId: job.tenantId,
+  agent,
+  message: null,
+  documents: [],
+  attachments: [],
+  session: null,
+  isStreaming: true,
+  jobId: job.id,
+  lane: job.lane,
+  attempt: job.attempt,
+  resume: null,
+  continuedFromRunId: null,
+  parent: null,
+  waiting: null,
+});
+
+export interface QueuedPlanDeps {
+  readonly store: RunStore;
+  readonly agents: AgentSource;
+  readonly attachments: Pick<RunAttachmentPort, 'stillThere'>;
+  readonly turns: TurnStore;
+  readonly settings: { readonly maxContinuations: number };
+  readonly now: () => number;
+}
+
+export interface QueuedPlans {
+  /** What the job's next attempt does, with the agent and the store as they are now. */
+  prepare(job: QueuedJob): Promise<Prepared>;
+  /** The session that the job's run belongs to. */
+  sessionOf(job: QueuedJob): Promise<string | null>;
+}
+
+/** The plans of runs that come from the job queue. */
+export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
+  const compile = async (tenantId: string, name: string, version?: number): Promise<CompiledAgent | RunFailure> => {
+    try {
+      return await (version === undefined
+        ? deps.agents.compile(tenantId, name)
+        : deps.agents.compileVersion(tenantId, name, version));
+    } catch (error) {
+      if (error instanceof CompileError)
+        return new RunFailure('CompilationFailed', 'compilation_failed', error.message, { findings: error.findings });
+      if (error instanceof AcpError && error.code === 'agent-not-found')
+        return new RunFailure('CompilationFailed', 'agent_not_found', `Agent "${name}" does not exist any more.`);
+      throw error;
+    }
+  };
+
+  const parametersOf = (agent: CompiledAgent, request: AgentRunRequest): RunPlan['parameters'] | RunFailure => {
+    try {
+      return agent.resolveParameters(request.parameters ?? null);
+    } catch (error) {
+      if (!(error instanceof AcpError)) throw error;
+      return new RunFailure('CompilationFailed', 'compilation_failed', error.message, { cause: error });
+    }
+  };
+
+  /** The plan of a run that was accepted over the API; another attempt goes on where the last one stopped. */
+  const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<Prepared> => {
+    const { request, requestId, createdAt, ...rest } = job.payload as QueuedRunPayload;
+    const principal = unpackPrincipal(rest.principal);
+    const parameters = parametersOf(agent, request);
+    if (parameters instanceof RunFailure) return parameters;
+    const resume = job.attempt === 1 ? null : await resumedAttempt(deps.turns, job.id, agent);
+    if (resume instanceof RunFailure) return resume;
+    const attachments = resume === null ? await attachmentsAgain(deps.attachments, job.tenantId, request) : [];
+    if (attachments instanceof RunFailure) return attachments;
+    return {
+      ...queuedPlan(job, agent),
+      requestId,
+      message: resume === null ? (request.message ?? null) : null,
+      documents: resume === null ? (request.documents ?? []) : [],
+      attachments,
+      culture: request.culture ?? null,
+      parameters,
+      sessionId: request.sessionId ?? null,
+      principal,
+      ...attributionOf(principal, rest.ownerId),
+      createdAt,
+      nextSequence: (await deps.store.lastSequence(job.id)) + 1,
+      resume,
+      continuedFromRunId: rest.resumes?.runId ?? null,
+    };
+  };
+
+  /** How many runs in a row the chain that ends with this one was continued by. */
+  const continuations = async (row: RunRow): Promise<number> => {
+    let count = 0;
+    for (let from = row.continued_from_run_id; from !== null && count < deps.settings.maxContinuations; count += 1) {
+      const source = await deps.store.get(row.tenant_id, from);
+      // A run that was continued because of an answer is not an attempt that was lost.
+      if (source?.status !== 'Failed') return count;
+      from = source.continued_from_run_id;
+    }
+    return count;
+  };
+
+  /** Why a closed run is not continued; null when it may be. */
+  const hindrance = async (source: RunRow): Promise<RunFailure | null> => {
+    if ((await continuations(source)) >= deps.settings.maxContinuations)
+      return notContinued(`Run ${source.id} has had all its continuations.`);
+    return (await deps.turns.hasLaterRun(source)) ? notContinued('The session has gone on with another turn.') : null;
+  };
+
+  /** The plan of a run that goes on with the turn of a lost one, or a further attempt of it. */
+  const continuationPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<Prepared> => {
+    const { from } = job.payload as ContinuationPayload;
+    const source = await deps.store.get(job.tenantId, from);
+    const own = await deps.store.get(job.tenantId, job.id);
+    if (source === undefined) return notContinued(`Run ${from} does not exist any more.`);
+    const hindered = own === undefined ? await hindrance(source) : null;
+    if (hindered !== null) return hindered;
+    const stored = await storedResume(deps.turns, own?.id ?? from, own !== undefined, agent);
+    if (stored instanceof RunFailure) return stored;
+    const { requestId, culture, parameters, principal } = stored.origin;
+    return {
+      ...queuedPlan(job, agent),
+      requestId,
+      culture,
+      parameters,
+      sessionId: source.session_id,
+      principal: unpackPrincipal(principal as PackedPrincipal),
+      userId: source.user_id,
+      ownerId: source.owner_id,
+      labels: source.labels === null ? null : (JSON.parse(source.labels) as Record<string, string>),
+      createdAt: own?.created_at ?? deps.now(),
+      nextSequence: own === undefined ? 0 : (await deps.store.lastSequence(job.id)) + 1,
+      resume: stored.resume,
+      continuedFromRunId: from,
+    };
+  };
+
+  return {
+    async prepare(job) {
+      const { resumes } = job.payload as Partial<QueuedRunPayload>;
+      const agent = await compile(job.tenantId, job.targetName, resumes?.agentVersion);
+      if (agent instanceof RunFailure) return agent;
+      return job.handlerKey === continuationKey ? continuationPlan(job, agent) : acceptedPlan(job, agent);
+    },
+    async sessionOf(job) {
+      if (job.handlerKey !== continuationKey) return (job.payload as QueuedRunPayload).request.sessionId ?? null;
+      return (await deps.store.get(job.tenantId, (job.payload as ContinuationPayload).from))?.session_id ?? null;
+    },
+  };
+};
