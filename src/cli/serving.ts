@@ -41,8 +41,7 @@ export const serveUntilStopped = async (
   ]);
   // A serving process lives for weeks beside others: its heap grows by half of what is in use, not to several times that.
   setFlagsFromString('--heap-growing-percent=50');
-  // V8 gives memory back sooner, and one thread compiles hot functions, since each that did keeps its arena.
-  setFlagsFromString('--memory-saver-mode');
+  // One thread compiles hot functions, since each that did keeps its arena.
   setFlagsFromString('--concurrent-turbofan-max-threads=1');
   const log = createLogger(config.values.Host.LogLevel, { write: (line) => void process.stderr.write(line) });
   await tellWarnings(session, config);

@@ -43,7 +43,7 @@ export const redacted = (text: string): string =>
   redactedText.test(text) ? text : `[redacted sha256:${textHash(text)} length:${text.length}]`;
 
 /** Of JSON whose order of members means nothing. */
-export const jsonHash = (value: Json): string => textHash(typeof value === 'string' ? value : canonicalJson(value));
+const jsonHash = (value: Json): string => textHash(typeof value === 'string' ? value : canonicalJson(value));
 
 const short = (text: string): string => hash('sha256', text, 'base64url').slice(0, 22);
 

@@ -32,5 +32,10 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'JOB-38': 'jobs are read with a later version',
   'SKILL-26': 'content guards come with a later version',
   'GRANT-11': 'retention comes with a later version',
+  'SESS-9': 'masking guards come with a later version',
+  'SESS-13': 'nothing is written, and the audit trail is read with a later version',
+  'SESS-22': 'the endpoints that chain answers come with a later version',
   'ATT-18': 'retention comes with a later version',
+  'APPR-7': 'the surfaces that it names come with later versions',
+  'RULE-12': 'written in one transaction with the rule, which no test of this version breaks',
 };
