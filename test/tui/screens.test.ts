@@ -171,7 +171,7 @@ describe('acp tui', { skip: withoutTmux }, () => {
     await terminal.press('Enter');
     const wide = await terminal.until(/└─ worker[\s\S]*completed · /);
     assert.match(wide, /Tree of 2 runs ─+ │ ─ Events/);
-    assert.match(wide, /→ call_worker \{"message":"time"\}\n.*✓ \d+ms It is/);
+    assert.match(wide, /→ call_worker \{"message":"time"\}\n.*✓ [\d.]+m?s It is/);
     assert.ok(isWholeFrame(wide, 40));
     await terminal.press('Tab');
     await terminal.press('Down');

@@ -71,6 +71,8 @@ export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature =>
     async close() {
       stopping.abort();
       await sweeping;
+      // An upload that was cut off may still be about to remove its own.
+      await content.removeDrafts().catch(leftBehind);
     },
   };
 };

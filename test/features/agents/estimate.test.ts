@@ -25,7 +25,7 @@ test('AGENT-50 estimate refuses what a run refuses', async (context) => {
   for (const member of ['approvals', 'toolResults'])
     assert.equal(
       await refused({ message: 'hi', parameters: { n: '1' }, [member]: ['018f0000-0000-7000-8000-000000000000'] }),
-      'feature-not-available',
+      'validation-failed',
     );
 });
 
