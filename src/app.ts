@@ -1,26 +1,19 @@
+import { appFace } from './app/app-face.ts';
 import type { App, AppOptions } from './app/app-interface.ts';
+import { layFoundation } from './app/foundation.ts';
 import { createLifecycle } from './app/lifecycle.ts';
 import { identityOptions, jobWorkerOptions } from './app/options.ts';
-import { AcpError } from './contract/errors.ts';
-import { ConfigError, remoteAccessProblem } from './core/config/index.ts';
-import type { Principal } from './core/context.ts';
+import { assertMayListen, storeReadiness } from './app/readiness.ts';
 import { parseDefinitionDocuments } from './core/definition-documents.ts';
 import { createDispatch } from './core/dispatch.ts';
-import { newId } from './core/ids.ts';
-import { loadModule } from './core/load-module.ts';
-import { createLogger } from './core/logger.ts';
 import { contentFiles, contentFolder } from './db/content-files.ts';
 import { memoryContent } from './db/content-memory.ts';
-import { type OpenedStorage, openStorage } from './db/open-storage.ts';
-import { storeOptions } from './db/store-options.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
 import { approvalsFeature } from './features/approvals/index.ts';
 import { attachmentsFeature } from './features/attachments/index.ts';
-import { createAuditTrail } from './features/audit/index.ts';
 import { createJobStore } from './features/jobs/index.ts';
 import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
-import { hostLibrary, hostRunAuthorization, loadHostModules } from './features/modules/index.ts';
 import { platformFeature } from './features/platform/index.ts';
 import { replaysFeature } from './features/replays/index.ts';
 import { preflightCheck, runsFeature } from './features/runs/index.ts';
@@ -29,59 +22,18 @@ import { anonymousIsPossible, securityFeature } from './features/security/index.
 import { createSessionAccess, sessionsFeature } from './features/sessions/index.ts';
 import { skillsFeature } from './features/skills/index.ts';
 import { statisticsFeature } from './features/statistics/index.ts';
-import { loadHostTools, toolsFeature } from './features/tools/index.ts';
+import { toolsFeature } from './features/tools/index.ts';
 import { operations } from './operations.ts';
-import { createModelProviders } from './providers/models/index.ts';
 import { createJobWorker } from './scheduler/job-worker.ts';
 
 export type { App, AppDescription, AppOptions } from './app/app-interface.ts';
 
-const localPrincipal: Principal = {
-  kind: 'Host',
-  role: 'Admin',
-  scopes: null,
-  actor: null,
-  userId: null,
-  apiKey: null,
-  permissions: null,
-};
-
 /** The composition root: configuration → store → features → dispatch. Throws before anything listens. */
 export const createApp = async ({ config, mode, ...options }: AppOptions): Promise<App> => {
   const { Service, Host } = config.values;
-  const log = options.log ?? createLogger(Host.LogLevel);
-  const cwd = options.cwd ?? process.cwd();
-  const now = Date.now;
-  const lifecycle = { draining: false };
-
-  const providers = createModelProviders(Service.Providers, {
-    log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
-  });
-  const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary));
-  const authorization = hostRunAuthorization(modules.runAuthorization, log);
-  const hostTools = await loadHostTools(config, modules);
-
-  const opened: OpenedStorage = await openStorage({
-    ...storeOptions(config.values, cwd),
-    now,
-    log,
-    waitMs: mode === 'local' ? 5000 : 1000,
-  });
-  const { storage } = opened;
+  const { base, opened, providers, modules, hostTools } = await layFoundation({ config, mode, ...options });
+  const { storage, lifecycle, log, now } = base;
   try {
-    const audit = createAuditTrail({ storage, log, now, newId });
-    // What nearly every feature needs; each takes what its own dependencies name.
-    const base = {
-      config: config.values,
-      storage,
-      audit,
-      authorization,
-      prefix: Host.Prefix,
-      lifecycle,
-      log,
-      now,
-      newId,
-    };
     const memory = memoryFeature({ storage, now });
     const attachments = attachmentsFeature({
       ...base,
@@ -159,8 +111,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       { queue: jobs, handlers: runs.jobHandlers, lost: runs.lostJob, now, log },
       jobWorkerOptions(config.values),
     );
-    // With pending migrations tables may be missing: nothing is recovered and nothing served but health and meta.
-    const ready = opened.pending.length === 0;
+    const { ready, assertReady } = storeReadiness(opened);
     const works = mode === 'serve' && Service.Scheduling.Enabled && Service.Scheduling.RunWorker;
     const access = identityOptions(config.values);
     const security = securityFeature({ ...base, options: access });
@@ -193,13 +144,6 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         opened,
       ],
     });
-    const assertReady = (): void => {
-      if (ready) return;
-      const names = opened.pending.join(', ');
-      throw new AcpError('migrating', `The store waits for migrations (${names}); run \`acp db migrate\`.`, {
-        details: { retryAfterMs: 5000 },
-      });
-    };
     const dispatch = createDispatch(
       operations,
       {
@@ -236,37 +180,23 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     );
 
     if (ready) {
-      const problem = remoteAccessProblem(config, {
-        hasActiveApiKey: await security.hasActiveKey(),
-        hasAuthorizationHandler: false,
-      });
-      if (mode === 'serve' && problem !== null) throw new ConfigError([problem]);
+      if (mode === 'serve') await assertMayListen(config, security);
       await life.recover();
     }
-
-    return {
-      dispatch,
-      localCaller: { principal: localPrincipal, tenantId: Service.DefaultTenantId },
+    return appFace({
       config,
       log,
-      authenticate: (request, operation) =>
-        operation?.role === null ? security.identity.metaCaller(request) : security.identity.authenticate(request),
-      health: platform.health,
-      started(url) {
-        opened.ownership?.announce(url);
-        if (ready) life.started();
-      },
-      drain: life.drain,
-      close: life.close,
-      describe: () => ({
-        storePath: opened.path,
-        pendingMigrations: opened.pending,
-        providers: providers.list().map(({ name, kind }) => ({ name, kind })),
-        tools: hostTools.registry.list().map(({ descriptor }) => descriptor.name),
-        modules: modules.names,
-        codeAgents: [...codeAgents.contents.keys()],
-      }),
-    };
+      dispatch,
+      security,
+      platform,
+      life,
+      opened,
+      ready,
+      providers,
+      hostTools,
+      modules,
+      codeAgents,
+    });
   } catch (error) {
     await opened.close();
     throw error;

@@ -1,0 +1,59 @@
+import type { LoadedConfig } from '../core/config/index.ts';
+import type { Principal } from '../core/context.ts';
+import type { Dispatch } from '../core/dispatch.ts';
+import type { Logger } from '../core/logger.ts';
+import type { CodeAgents } from '../features/agents/index.ts';
+import type { platformFeature } from '../features/platform/index.ts';
+import type { securityFeature } from '../features/security/index.ts';
+import type { App } from './app-interface.ts';
+import type { Foundation } from './foundation.ts';
+import type { createLifecycle } from './lifecycle.ts';
+
+const localPrincipal: Principal = {
+  kind: 'Host',
+  role: 'Admin',
+  scopes: null,
+  actor: null,
+  userId: null,
+  apiKey: null,
+  permissions: null,
+};
+
+interface AppParts extends Pick<Foundation, 'opened' | 'providers' | 'hostTools' | 'modules'> {
+  readonly config: LoadedConfig;
+  readonly log: Logger;
+  readonly dispatch: Dispatch;
+  readonly security: Pick<ReturnType<typeof securityFeature>, 'identity'>;
+  readonly platform: Pick<ReturnType<typeof platformFeature>, 'health'>;
+  readonly life: ReturnType<typeof createLifecycle>;
+  readonly ready: boolean;
+  readonly codeAgents: Pick<CodeAgents, 'contents'>;
+}
+
+/** What transports and commands see of the composed service. */
+export const appFace = (parts: AppParts): App => {
+  const { config, log, dispatch, security, platform, life, opened, ready } = parts;
+  return {
+    dispatch,
+    localCaller: { principal: localPrincipal, tenantId: config.values.Service.DefaultTenantId },
+    config,
+    log,
+    authenticate: (request, operation) =>
+      operation?.role === null ? security.identity.metaCaller(request) : security.identity.authenticate(request),
+    health: platform.health,
+    started(url) {
+      opened.ownership?.announce(url);
+      if (ready) life.started();
+    },
+    drain: life.drain,
+    close: life.close,
+    describe: () => ({
+      storePath: opened.path,
+      pendingMigrations: opened.pending,
+      providers: parts.providers.list().map(({ name, kind }) => ({ name, kind })),
+      tools: parts.hostTools.registry.list().map(({ descriptor }) => descriptor.name),
+      modules: parts.modules.names,
+      codeAgents: [...parts.codeAgents.contents.keys()],
+    }),
+  };
+};

@@ -1,0 +1,47 @@
+import { newId } from '../core/ids.ts';
+import { loadModule } from '../core/load-module.ts';
+import { createLogger } from '../core/logger.ts';
+import { type OpenedStorage, openStorage } from '../db/open-storage.ts';
+import { storeOptions } from '../db/store-options.ts';
+import { createAuditTrail } from '../features/audit/index.ts';
+import { hostLibrary, hostRunAuthorization, loadHostModules } from '../features/modules/index.ts';
+import { loadHostTools } from '../features/tools/index.ts';
+import { createModelProviders } from '../providers/models/index.ts';
+import type { AppOptions } from './app-interface.ts';
+
+/** What stands before the first feature: what the host brings, the open store, and the base of all features. */
+export const layFoundation = async ({ config, mode, ...options }: AppOptions) => {
+  const { Service, Host } = config.values;
+  const log = options.log ?? createLogger(Host.LogLevel);
+  const now = Date.now;
+
+  const providers = createModelProviders(Service.Providers, {
+    log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
+  });
+  const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary));
+  const authorization = hostRunAuthorization(modules.runAuthorization, log);
+  const hostTools = await loadHostTools(config, modules);
+
+  const opened: OpenedStorage = await openStorage({
+    ...storeOptions(config.values, options.cwd ?? process.cwd()),
+    now,
+    log,
+    waitMs: mode === 'local' ? 5000 : 1000,
+  });
+  const { storage } = opened;
+  // What nearly every feature needs; each takes what its own dependencies name.
+  const base = {
+    config: config.values,
+    storage,
+    audit: createAuditTrail({ storage, log, now, newId }),
+    authorization,
+    prefix: Host.Prefix,
+    lifecycle: { draining: false },
+    log,
+    now,
+    newId,
+  };
+  return { base, opened, providers, modules, hostTools };
+};
+
+export type Foundation = Awaited<ReturnType<typeof layFoundation>>;

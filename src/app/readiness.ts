@@ -1,0 +1,26 @@
+import { AcpError } from '../contract/errors.ts';
+import { ConfigError, type LoadedConfig, remoteAccessProblem } from '../core/config/index.ts';
+import type { OpenedStorage } from '../db/open-storage.ts';
+
+/** With pending migrations tables may be missing: nothing is recovered and nothing served but health and meta. */
+export const storeReadiness = ({ pending }: Pick<OpenedStorage, 'pending'>) => ({
+  ready: pending.length === 0,
+  assertReady(): void {
+    if (pending.length === 0) return;
+    throw new AcpError('migrating', `The store waits for migrations (${pending.join(', ')}); run \`acp db migrate\`.`, {
+      details: { retryAfterMs: 5000 },
+    });
+  },
+});
+
+/** A service that others can reach must be able to tell who calls; the store knows whether a key is active. */
+export const assertMayListen = async (
+  config: LoadedConfig,
+  security: { hasActiveKey(): Promise<boolean> },
+): Promise<void> => {
+  const problem = remoteAccessProblem(config, {
+    hasActiveApiKey: await security.hasActiveKey(),
+    hasAuthorizationHandler: false,
+  });
+  if (problem !== null) throw new ConfigError([problem]);
+};
