@@ -1,3 +1,4 @@
+import { clientAddressReader } from '../core/client-address.ts';
 import type { LoadedConfig } from '../core/config/index.ts';
 import type { Principal } from '../core/context.ts';
 import type { Dispatch } from '../core/dispatch.ts';
@@ -40,6 +41,7 @@ export const appFace = (parts: AppParts): App => {
     log,
     authenticate: (request, operation) =>
       operation?.role === null ? security.identity.metaCaller(request) : security.identity.authenticate(request),
+    clientAddress: clientAddressReader(config.values.Host.TrustedProxies),
     health: platform.health,
     started(url) {
       opened.ownership?.announce(url);

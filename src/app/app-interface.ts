@@ -1,5 +1,6 @@
 import type { Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
+import type { ClientAddress } from '../core/client-address.ts';
 import type { LoadedConfig } from '../core/config/index.ts';
 import type { Caller, Dispatch } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
@@ -21,6 +22,8 @@ export interface App {
   readonly log: Logger;
   /** The caller of a transport's request; an operation without a role never refuses one. */
   authenticate(request: CallerRequest, operation?: Operation): Caller | Promise<Caller>;
+  /** Where a request came from, for limits and logs; see `Host:TrustedProxies`. */
+  readonly clientAddress: ClientAddress;
   health(): Promise<HealthReport>;
   /** Called once the service listens: tells other processes where, and lets the worker take jobs. */
   started(url: string): void;

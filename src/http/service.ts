@@ -36,6 +36,7 @@ export const createService = async (options: Omit<AppOptions, 'mode'>): Promise<
     livePath: Host.Health.LivePath,
     readyPath: Host.Health.ReadyPath,
     log: app.log,
+    allowedOrigins: Host.AllowedOrigins,
   });
   return {
     ...app,

@@ -165,6 +165,12 @@ const LIMITS: readonly (readonly [string, readonly string[], readonly string[]])
     ['["image"]', '["*/*"]', '["image/*"]', '["video/mp4"]'],
     ['["IMAGE/PNG", "audio/*"]'],
   ],
+  [
+    'Host:AllowedOrigins',
+    ['["*"]', '["https://a.example/path"]', '["a.example"]'],
+    ['["https://a.example:8443"]', '["https://a.example"]'],
+  ],
+  ['Host:TrustedProxies', ['["10.0.0.0/33"]', '["proxy"]', '["::1/129"]'], ['["10.0.0.0/8","::1"]']],
 ];
 
 for (const [key, refused, accepted] of LIMITS) {
@@ -185,12 +191,6 @@ for (const [key, refused, accepted] of LIMITS) {
 
 /** Keys of features that come later are checked all the same: the problem is the value, not only the feature. */
 const LATER: readonly (readonly [string, readonly string[], readonly string[]])[] = [
-  [
-    'Host:AllowedOrigins',
-    ['["*"]', '["https://a.example/path"]', '["a.example"]'],
-    ['["https://a.example:8443"]', '["https://a.example"]'],
-  ],
-  ['Host:TrustedProxies', ['["10.0.0.0/33"]', '["proxy"]', '["::1/129"]'], ['["10.0.0.0/8","::1"]']],
   ['Host:Oidc:Issuer', ['http://a.example'], ['https://a.example']],
   ['Service:Quotas:TimeZone', ['Mars/Base', '+02:00', ''], ['Europe/Berlin']],
   ['Service:Quotas:ThresholdPercents', ['[0]', '[101]', '[80,80]'], ['[50]']],

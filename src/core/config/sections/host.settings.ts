@@ -128,13 +128,11 @@ export const hostSettings = {
   ...identity,
   EnableDiagnosticsEndpoint: planned('diagnostics', setting(bool(), false, 'GET /api/diagnostics exists.')),
   RunEventPollInterval: setting(duration(), 250, 'Pause between looks for events of a run in another process.'),
-  AllowedOrigins: planned(
-    'cors',
-    setting(listOf(origin(), { unique: true }), [], 'Web origins that may call. Empty: no CORS headers.'),
-  ),
-  TrustedProxies: planned(
-    'trusted-proxies',
-    setting(listOf(addressRange(), { unique: true }), [], 'Proxies that may name the address of a caller.'),
+  AllowedOrigins: setting(listOf(origin(), { unique: true }), [], 'Web origins that may call. Empty: no CORS headers.'),
+  TrustedProxies: setting(
+    listOf(addressRange(), { unique: true }),
+    [],
+    'Proxies that may name the address of a caller, for limits and logs.',
   ),
   SkillScripts: group('The runner of skill scripts.', {
     Register: setting(bool(), false, 'The runner exists and scripts are enabled; see Service:Skills:Scripts.'),
