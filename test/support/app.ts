@@ -180,15 +180,30 @@ const startOver: Record<TransportName, (options: Parameters<typeof createService
 export const openApp = async (t: TestContext, name: TransportName, setup: AppSetup = {}): Promise<TestApp> => {
   const folder = setup.folder ?? mkdtempSync(join(tmpdir(), 'acp-test-'));
   mkdirSync(join(folder, 'data'), { recursive: true });
+  // What is open is known from here on, so that a start that throws leaves nothing behind either.
+  const opened: (() => Promise<void>)[] = [];
+  let closing: Promise<void> | null = null;
+  const closeAll = async (): Promise<void> => {
+    for (const end of opened.toReversed()) await end();
+  };
+  const close = (): Promise<void> => {
+    closing ??= closeAll();
+    return closing;
+  };
+  t.after(async () => {
+    await close();
+    rmSync(folder, { recursive: true, force: true });
+  });
   const simulator = setup.simulator === undefined ? null : await startProviderSimulator(setup.simulator);
+  if (simulator !== null) opened.push(() => simulator.close());
   const configPath = writeConfig(folder, setup, simulator);
   const log: LogLine[] = [];
   const config = loadConfig({ configPath, env: {}, cwd: folder });
   const running = await startOver[name]({ config, log: recordingLog(log), cwd: folder });
-  const transports: Transport[] = [];
+  opened.push(() => running.app.close());
   const open = async (token: string | null): Promise<Client> => {
     const transport = await running.transport(token);
-    transports.push(transport);
+    opened.push(() => transport.close());
     return createClient(transport);
   };
   const withStore = <T>(work: (database: Database.Database) => T): T => {
@@ -199,20 +214,6 @@ export const openApp = async (t: TestContext, name: TransportName, setup: AppSet
       database.close();
     }
   };
-  let closing: Promise<void> | null = null;
-  const closeAll = async (): Promise<void> => {
-    for (const transport of transports) await transport.close();
-    await running.app.close();
-    await simulator?.close();
-  };
-  const close = (): Promise<void> => {
-    closing ??= closeAll();
-    return closing;
-  };
-  t.after(async () => {
-    await close();
-    rmSync(folder, { recursive: true, force: true });
-  });
   const client = await open(setup.token ?? null);
   const createAgent = async ({ name: agentName, ...rest }: AgentSetup): Promise<void> => {
     const body = { name: agentName, model: { provider: 'demo', model: 'demo-1' }, ...rest };
