@@ -4,31 +4,38 @@ import type { Config } from './schema.ts';
 interface NamedProvider {
   readonly name: string;
   readonly key: string;
+  /** Its `DefaultModel` or `DefaultDeployment`. */
+  readonly defaultModel: string | null;
 }
 
 /** The names that the configured sections register, as model bindings and price keys use them. */
 function providerNames({ Service: { Providers } }: Config): readonly NamedProvider[] {
   const names: NamedProvider[] = [];
-  const add = (key: string, ...registered: readonly string[]): void => {
-    names.push(...registered.map((name) => ({ name, key })));
+  const add = (key: string, defaultModel: string | null, ...registered: readonly string[]): void => {
+    names.push(...registered.map((name) => ({ name, key, defaultModel })));
   };
   if (Providers.OpenAI !== null) {
-    add('Service:Providers:OpenAI', 'openai', 'openai-responses');
+    add('Service:Providers:OpenAI', Providers.OpenAI.DefaultModel, 'openai', 'openai-responses');
   }
   if (Providers.Anthropic !== null) {
-    add('Service:Providers:Anthropic', 'anthropic');
+    add('Service:Providers:Anthropic', Providers.Anthropic.DefaultModel, 'anthropic');
   }
   if (Providers.Google !== null) {
-    add('Service:Providers:Google', 'google');
+    add('Service:Providers:Google', Providers.Google.DefaultModel, 'google');
   }
   if (Providers.AzureOpenAI !== null) {
-    add('Service:Providers:AzureOpenAI', 'azure-openai');
+    add('Service:Providers:AzureOpenAI', Providers.AzureOpenAI.DefaultDeployment, 'azure-openai');
   }
-  for (const [name, { EnableResponsesSurface }] of Object.entries(Providers.Compatible)) {
-    add(`Service:Providers:Compatible:${name}`, name, ...(EnableResponsesSurface ? [`${name}-responses`] : []));
+  for (const [name, { DefaultModel, EnableResponsesSurface }] of Object.entries(Providers.Compatible)) {
+    add(
+      `Service:Providers:Compatible:${name}`,
+      DefaultModel,
+      name,
+      ...(EnableResponsesSurface ? [`${name}-responses`] : []),
+    );
   }
   for (const name of Object.keys(Providers.Scripted)) {
-    add(`Service:Providers:Scripted:${name}`, name);
+    add(`Service:Providers:Scripted:${name}`, null, name);
   }
   return names;
 }
@@ -96,5 +103,21 @@ export const PROVIDER_CHECKS: readonly Check[] = [
       ),
   },
   mustExist('Service:UtilityModel:Provider', ({ Service }) => Service.UtilityModel.Provider),
+  {
+    // Half a pair would silently mean the model of the agent.
+    keys: ['Service:UtilityModel:Provider', 'Service:UtilityModel:Model', 'Service:Providers'],
+    severity: 'error',
+    run(config) {
+      const { Provider, Model } = config.Service.UtilityModel;
+      if (Provider === null)
+        return Model === null
+          ? []
+          : [{ key: 'Service:UtilityModel:Provider', message: 'expected the provider of Service:UtilityModel:Model' }];
+      const provider = providerNames(config).find(({ name }) => name === Provider);
+      if (provider === undefined || Model !== null || provider.defaultModel !== null) return [];
+      const message = `expected a model: the provider "${Provider}" (${provider.key}) has no default one`;
+      return [{ key: 'Service:UtilityModel:Model', message }];
+    },
+  },
   mustExist('Service:Knowledge:EmbeddingProvider', ({ Service }) => Service.Knowledge.EmbeddingProvider),
 ];

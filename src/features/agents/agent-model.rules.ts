@@ -1,4 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
+import { inputSchemaProblems } from '../../engine/tools/input-schema.ts';
+import { formatPath } from '../../engine/tools/tool-problem.ts';
 import type { ModelCatalogEntry, ModelProviders } from '../../providers/models/model-provider.ts';
 import { isOwnedSetting } from '../../providers/models/owned-settings.ts';
 import { countLimit, maxListed, nestingFindings, rangeLimit, textLimit } from './agent-limits.rules.ts';
@@ -95,6 +97,22 @@ const fallbackFindings = (
 const hasObjectRoot = (schema: Json): boolean =>
   typeof schema === 'object' && schema !== null && 'type' in schema && schema['type'] === 'object';
 
+/** As many as are worth reading; the first ones usually explain the others. */
+const maxSchemaFindings = 20;
+
+/**
+ * What keeps answers from being checked against the schema, each mistake with its path. Which dialect a schema says
+ * that it has is left to the provider: the keywords mean the same here.
+ */
+const schemaFindings = (path: string, schema: Json): Finding[] =>
+  inputSchemaProblems(schema)
+    .filter((problem) => problem.path.length > 0 && problem.path.join() !== '$schema')
+    .slice(0, maxSchemaFindings)
+    .map((problem) => {
+      const at = formatPath([path, ...problem.path]).slice(0, 256);
+      return error('invalid-response-format', at, `${at} ${problem.message}.`);
+    });
+
 const formatFindings = (binding: string, format: ResponseFormatContent | null): Finding[] => {
   if (format === null) return [];
   const path = `${binding}.responseFormat`;
@@ -104,8 +122,12 @@ const formatFindings = (binding: string, format: ResponseFormatContent | null): 
   const findings = textLimit(`${path}.schemaDescription`, format.schemaDescription, 1024);
   if (format.kind !== 'JsonSchema' && format.schema !== null)
     findings.push(refuse('schema', `A schema belongs to the format JsonSchema, not to ${format.kind}.`));
-  if (format.kind === 'JsonSchema' && !hasObjectRoot(format.schema))
-    findings.push(refuse('schema', 'The format JsonSchema needs a JSON schema whose root has the type "object".'));
+  if (format.kind === 'JsonSchema')
+    findings.push(
+      ...(hasObjectRoot(format.schema)
+        ? schemaFindings(`${path}.schema`, format.schema)
+        : [refuse('schema', 'The format JsonSchema needs a JSON schema whose root has the type "object".')]),
+    );
   if (format.schemaName !== null && !schemaName.test(format.schemaName))
     findings.push(refuse('schemaName', 'A schema name has 1 to 64 of A-Z a-z 0-9 _ -.'));
   return [...findings, ...nestingFindings(`${path}.schema`, format.schema)];

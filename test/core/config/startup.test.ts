@@ -198,6 +198,15 @@ const CONFLICTS: Record<string, readonly [readonly string[], readonly string[]]>
     ['Service:UtilityModel:Provider=openai', 'Service:Providers:Google={}'],
     ['Service:UtilityModel:Provider'],
   ],
+  'MODEL-11 the utility model has a model, its own or the default of its provider': [
+    ['Service:UtilityModel:Provider=google', 'Service:Providers:Google={}'],
+    ['Service:UtilityModel:Model'],
+  ],
+  'MODEL-11 a scripted provider has no default model': [
+    ['Service:UtilityModel:Provider=s', 'Service:Providers:Scripted:s:File=x.yaml'],
+    ['Service:UtilityModel:Model'],
+  ],
+  'MODEL-11 the utility model has a provider': [['Service:UtilityModel:Model=m'], ['Service:UtilityModel:Provider']],
   'provider names are their own': [
     ['Service:Providers:OpenAI={}', 'Service:Providers:Compatible:openai={}'],
     ['Service:Providers:Compatible:openai'],

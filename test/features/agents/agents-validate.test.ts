@@ -152,6 +152,24 @@ const cases: Readonly<Record<string, readonly [rule: string, body: Record<string
     withModel('a', { responseFormat: { kind: 'JsonSchema' } }),
     ['Error', 'invalid-response-format', 'model.responseFormat.schema'],
   ],
+  'a JsonSchema that cannot be compiled': [
+    'AGENT-30',
+    withModel('a', {
+      responseFormat: {
+        kind: 'JsonSchema',
+        schema: {
+          $schema: 'http://json-schema.org/draft-07/schema#',
+          type: 'object',
+          properties: { city: { type: 'strin' }, zip: { type: 'string', pattern: '[' }, at: { $ref: '#/$defs/at' } },
+          required: 'city',
+        },
+      },
+    }),
+    ['Error', 'invalid-response-format', 'model.responseFormat.schema.properties.city.type'],
+    ['Error', 'invalid-response-format', 'model.responseFormat.schema.properties.zip.pattern'],
+    ['Error', 'invalid-response-format', 'model.responseFormat.schema.required'],
+    ['Error', 'invalid-response-format', 'model.responseFormat.schema.properties.at.$ref'],
+  ],
   'JsonSchema with another root': [
     'AGENT-30',
     withModel('a', { responseFormat: { kind: 'JsonSchema', schema: { type: 'array' }, schemaName: 'a b' } }),
