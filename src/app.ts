@@ -115,8 +115,14 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const works = mode === 'serve' && Service.Scheduling.Enabled && Service.Scheduling.RunWorker;
     const access = identityOptions(config.values);
     const security = securityFeature({ ...base, options: access });
+    const models = modelsFeature({
+      providers,
+      settings: { cacheTtlMs: Service.Health.CacheTtl, backgroundIntervalMs: Service.Health.BackgroundInterval },
+      now,
+    });
     const platform = platformFeature({
       ...base,
+      modelsDegraded: models.health.degraded,
       allowRemoteAccess: Host.AllowRemoteAccess,
       hasAuthToken: Host.AuthToken !== null,
       hasActiveKey: security.hasActiveKey,
@@ -137,6 +143,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         { recover: attachments.recover, started: attachments.startSweep, close: attachments.close },
         { started: approvals.expiration.start, close: approvals.expiration.close },
         sessions,
+        models.health,
         { started: runs.started, close: runs.close },
         skills,
         providers,
@@ -172,7 +179,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         grants: skills.grants,
         approvals: approvals.handlers,
         approvalRules: approvals.rules,
-        models: modelsFeature({ providers }).handlers,
+        models: models.handlers,
         keys: security.keys,
         meta: platform.meta,
       },

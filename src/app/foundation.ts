@@ -8,6 +8,7 @@ import { hostLibrary, hostRunAuthorization, loadHostModules } from '../features/
 import { loadHostTools } from '../features/tools/index.ts';
 import { createModelProviders } from '../providers/models/index.ts';
 import type { AppOptions } from './app-interface.ts';
+import { modelProtection } from './options.ts';
 
 /** What stands before the first feature: what the host brings, the open store, and the base of all features. */
 export const layFoundation = async ({ config, mode, ...options }: AppOptions) => {
@@ -17,6 +18,8 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
 
   const providers = createModelProviders(Service.Providers, {
     log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
+    protection: modelProtection(config.values),
+    now,
   });
   const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary));
   const authorization = hostRunAuthorization(modules.runAuthorization, log);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Config } from '../core/config/schema.ts';
 import type { IdentityOptions } from '../features/security/index.ts';
+import type { ProtectionSettings } from '../providers/models/index.ts';
 import type { JobWorkerOptions } from '../scheduler/job-worker.ts';
 
 /** Who may call, as the host has configured it. */
@@ -15,6 +16,16 @@ export const identityOptions = ({ Service, Host }: Config): IdentityOptions => (
     headerName: Host.Tenancy.HeaderName,
     allowedTenants: Host.Tenancy.AllowedTenants,
   },
+});
+
+/** How calls of model providers are protected. */
+export const modelProtection = ({ Service: { CircuitBreaker, ModelConcurrency } }: Config): ProtectionSettings => ({
+  circuit: {
+    enabled: CircuitBreaker.Enabled,
+    failureThreshold: CircuitBreaker.FailureThreshold,
+    breakDurationMs: CircuitBreaker.BreakDuration,
+  },
+  maxConcurrentCalls: ModelConcurrency.MaxConcurrentCallsPerProvider,
 });
 
 export const jobWorkerOptions = ({ Service: { Scheduling } }: Config): JobWorkerOptions => ({

@@ -1,5 +1,6 @@
 import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
+import type { CallProtection } from '../providers/models/protection/call-protection.ts';
 import type { RunPlan } from './active-run.ts';
 import type { AgentMemory } from './agent-memory.ts';
 import type { ApprovalGate } from './approval-gate.ts';
@@ -63,6 +64,8 @@ export interface EnginePorts {
   readonly journal: RunJournal;
   readonly prices: PriceList;
   readonly responses: ResponseCache;
+  /** What every model call passes first. */
+  readonly protection: Pick<CallProtection, 'admit'>;
   readonly tools: ToolCallDeps;
   readonly attachments: RunAttachments;
   readonly memory: AgentMemory;

@@ -10,6 +10,7 @@ import type { ActiveRun } from './active-run.ts';
 import type { ContentPart, ProviderMetadata } from './chat-message.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
+import { protectedCall } from './protected-call.ts';
 import { cacheableCall, replayedParts } from './response-cache.ts';
 import { announceUsage, settleCall } from './settle-call.ts';
 
@@ -117,17 +118,19 @@ const callTarget = async (
   }
   const parts: ModelPart[] = [];
   const streams = run.plan.isStreaming && (target.catalog?.supportsStreaming ?? true);
-  if (streams) {
-    for await (const part of target.provider.stream(call)) {
-      take(run, messageId, part, into, true, reasoning);
-      if (cacheable !== null) parts.push(part);
+  await protectedCall(ports, target, call, async () => {
+    if (streams) {
+      for await (const part of target.provider.stream(call)) {
+        take(run, messageId, part, into, true, reasoning);
+        if (cacheable !== null) parts.push(part);
+      }
+    } else {
+      for (const part of await target.provider.generate(call)) {
+        take(run, messageId, part, into, run.plan.isStreaming, reasoning);
+        if (cacheable !== null) parts.push(part);
+      }
     }
-  } else {
-    for (const part of await target.provider.generate(call)) {
-      take(run, messageId, part, into, run.plan.isStreaming, reasoning);
-      if (cacheable !== null) parts.push(part);
-    }
-  }
+  });
   cacheable?.keep(parts);
 };
 

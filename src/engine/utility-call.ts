@@ -1,7 +1,8 @@
-import type { ModelPrompt } from '../providers/models/model-provider.ts';
+import type { ModelCall, ModelPrompt } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CompiledBinding } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
+import { protectedCall } from './protected-call.ts';
 import { announceUsage, settleCall } from './settle-call.ts';
 
 /** No turn of the run: rules of a scripted model that ask for a call's number do not mean it. */
@@ -22,7 +23,7 @@ export const utilityCall = async (
     { role: 'system', content: ask.instructions },
     { role: 'user', content: [{ type: 'text', text: ask.text }] },
   ];
-  const parts = await model.provider.generate({
+  const call: ModelCall = {
     model: model.model,
     prompt,
     tools: [],
@@ -37,7 +38,8 @@ export const utilityCall = async (
     signal: run.signal,
     callNumber,
     requestId: run.plan.requestId,
-  });
+  };
+  const parts = await protectedCall(ports, model, call, () => model.provider.generate(call));
   let text = '';
   for (const part of parts) {
     if (part.type === 'text-delta') text += part.text;

@@ -4,6 +4,7 @@ const between = (first: number, last: number): number[] => upTo(last).filter((nu
 /** The numbered rules that this version promises, by area. */
 export const areas: Readonly<Record<string, { readonly title: string; readonly rules: readonly number[] }>> = {
   AGENT: { title: 'Agents', rules: upTo(54) },
+  MODEL: { title: 'Model health and protection', rules: [4, ...between(16, 21), ...between(31, 36)] },
   RUN: { title: 'Runs', rules: upTo(80) },
   TOOL: { title: 'Tools', rules: upTo(39) },
   SKILL: { title: 'Skills', rules: upTo(28) },
@@ -24,8 +25,9 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'RUN-3': 'quotas come with a later version',
   'RUN-47': 'judges come with a later version',
   'RUN-56': 'traces come with a later version',
-  'RUN-65': 'the circuit breaker comes with a later version',
-  'RUN-66': 'the limit of concurrent model calls comes with a later version',
+  'MODEL-16': 'proved with the breaker itself: there is no credential of a tenant yet',
+  'MODEL-31': 'what a provider is asked is proved with simulated providers',
+  'MODEL-36': 'a matter of time, proved with the part itself',
   'RUN-70': 'content guards come with a later version',
   'JOB-32': 'jobs with items come with a later version; RUN-17 and RUN-78 tell what a queued run repeats',
   'JOB-37': 'jobs with items come with a later version',

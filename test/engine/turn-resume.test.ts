@@ -16,6 +16,7 @@ import type { ToolDefinition } from '../../src/engine/tools/tool.ts';
 import { openCalls, type TurnResume } from '../../src/engine/turn-resume.ts';
 import { createRunJournal } from '../../src/features/runs/run-journal.store.ts';
 import { createModelProviders } from '../../src/providers/models/index.ts';
+import { noProtection } from '../../src/providers/models/protection/call-protection.ts';
 import { openTestStore, temporaryFolder } from '../support/opened-store.ts';
 
 interface Called {
@@ -89,6 +90,7 @@ const openEngine = async (t: TestContext) => {
     pauses: { opened: () => [] },
     journal: createRunJournal(storage.db, null),
     prices: createPriceList(null, {}),
+    protection: noProtection,
     responses: { find: async () => null, keep: () => undefined },
     attachments: { load: async () => noAttachments },
     tools: {

@@ -117,7 +117,12 @@ const writeConfig = (folder: string, setup: AppSetup, simulator: ProviderSimulat
   writeFileSync(join(folder, 'script.yaml'), stringify({ rules: setup.script ?? [{ reply: { text: 'Hello.' } }] }));
   const Service = merge(
     // Without a time to drain, the end of a test also ends what it left running.
-    { Providers: { Scripted: { demo: { File: './script.yaml' } }, ...providers }, Drain: { Timeout: '0s' } },
+    {
+      Providers: { Scripted: { demo: { File: './script.yaml' } }, ...providers },
+      Drain: { Timeout: '0s' },
+      // Tests fail on purpose, many in a row.
+      CircuitBreaker: { FailureThreshold: 1000 },
+    },
     setup.service ?? {},
   );
   const Host = merge({ Url: 'http://127.0.0.1:0', Modules: writeModule(folder, setup) }, setup.host ?? {});

@@ -1,3 +1,13 @@
-import { type ModelServiceDeps, modelService } from './models.service.ts';
+import type { Handlers } from '../../core/context.ts';
+import { createModelHealth, type ModelHealth, type ModelHealthDeps } from './model-health.ts';
+import type { modelOperations } from './models.operations.ts';
+import { modelService } from './models.service.ts';
 
-export const modelsFeature = (deps: ModelServiceDeps) => ({ handlers: modelService(deps) });
+export type { ModelHealth } from './model-health.ts';
+
+export const modelsFeature = (
+  deps: ModelHealthDeps,
+): { readonly handlers: Handlers<typeof modelOperations>; readonly health: ModelHealth } => {
+  const health = createModelHealth(deps);
+  return { handlers: modelService({ providers: deps.providers, health }), health };
+};

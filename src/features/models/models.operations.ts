@@ -1,6 +1,11 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
-import { ModelProviderDescriptor } from './models.schema.ts';
+import { ModelProviderDescriptor, ModelProviderHealth } from './models.schema.ts';
+
+const refresh = Type.Object({
+  refresh: Type.Optional(Type.Boolean({ description: 'Ask the provider now, whatever is known' })),
+});
+const healthColumns = ['providerName', 'status', 'circuitOpen', 'latencyMs', 'checkedAt', 'detail'];
 
 export const modelOperations = defineOperations({
   list: {
@@ -13,5 +18,30 @@ export const modelOperations = defineOperations({
     responses: { 200: Type.Array(ModelProviderDescriptor) },
     errors: [],
     cli: { columns: ['name', 'displayName', 'status', 'allowed'] },
+  },
+  health: {
+    tag: 'Models',
+    role: 'Reader',
+    scope: 'PlatformRead',
+    method: 'GET',
+    path: '/api/models/health',
+    summary: 'Health of every model provider; a result that is missing or too old is renewed first',
+    query: refresh,
+    responses: { 200: Type.Array(ModelProviderHealth) },
+    errors: [],
+    cli: { columns: healthColumns },
+  },
+  providerHealth: {
+    tag: 'Models',
+    role: 'Reader',
+    scope: 'PlatformRead',
+    method: 'GET',
+    path: '/api/models/health/{provider}',
+    summary: 'Health of one model provider',
+    params: Type.Object({ provider: Type.String({ minLength: 1, maxLength: 64 }) }),
+    query: refresh,
+    responses: { 200: ModelProviderHealth },
+    errors: ['not-found'],
+    cli: { command: 'models provider-health' },
   },
 });

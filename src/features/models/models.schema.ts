@@ -20,11 +20,27 @@ const ModelDescriptor = Type.Object(
   { title: 'ModelDescriptor' },
 );
 
+const modelHealthStatuses = ['Unknown', 'Healthy', 'Degraded', 'Unhealthy'] as const;
+
+export const ModelProviderHealth = Type.Object(
+  {
+    providerName: Type.String(),
+    status: oneOf(modelHealthStatuses),
+    circuitOpen: Type.Boolean({ description: 'Calls with the global credential are refused at the moment' }),
+    detail: nullable(Type.String({ description: 'HTTP status and error class' })),
+    latencyMs: nullable(Type.Integer({ description: 'Of the check' })),
+    checkedAt: nullable(Type.String({ format: 'date-time' })),
+    models: Type.Array(Type.String(), { description: 'At most 200 ids' }),
+  },
+  { title: 'ModelProviderHealth' },
+);
+export type ModelProviderHealth = Static<typeof ModelProviderHealth>;
+
 export const ModelProviderDescriptor = Type.Object(
   {
     name: Type.String(),
     displayName: nullable(Type.String()),
-    status: oneOf(['Unknown', 'Healthy', 'Degraded', 'Unhealthy']),
+    status: oneOf(modelHealthStatuses),
     allowed: Type.Boolean(),
     models: Type.Array(ModelDescriptor),
   },

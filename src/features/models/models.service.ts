@@ -1,30 +1,40 @@
+import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
-import type { ModelProvider, ModelProviders } from '../../providers/models/model-provider.ts';
+import type { ModelProvider, ModelProviders } from '../../providers/models/index.ts';
+import type { ModelHealth } from './model-health.ts';
 import type { modelOperations } from './models.operations.ts';
-import type { ModelProviderDescriptor } from './models.schema.ts';
+import type { ModelProviderDescriptor, ModelProviderHealth } from './models.schema.ts';
 
 /** Only what the operator configured for people to see: no key, endpoint or other setting. */
-const describe = ({ name, displayName, catalog }: ModelProvider): ModelProviderDescriptor => ({
+const describe = (
+  { name, displayName, catalog }: ModelProvider,
+  { status }: ModelProviderHealth,
+): ModelProviderDescriptor => ({
   name,
   displayName,
-  // Providers are not checked in this version, and one that was never checked is Unknown.
-  status: 'Unknown',
+  status,
   // Without egress policies no tenant is kept from a provider.
   allowed: true,
   models: catalog.map((entry) => ({ ...entry })),
 });
 
 export interface ModelServiceDeps {
-  readonly providers: Pick<ModelProviders, 'list'>;
+  readonly providers: Pick<ModelProviders, 'list' | 'get'>;
+  readonly health: ModelHealth;
 }
 
-export const modelService = ({ providers }: ModelServiceDeps): Handlers<typeof modelOperations> => {
-  // Providers and catalogs are configuration: they stay as they are until the process ends.
-  const descriptors = providers.list().map(describe);
-  return {
-    async list() {
-      return ok(descriptors);
-    },
-  };
-};
+export const modelService = ({ providers, health }: ModelServiceDeps): Handlers<typeof modelOperations> => ({
+  async list() {
+    return ok(providers.list().map((provider) => describe(provider, health.known(provider))));
+  },
+  async health(_context, { query }) {
+    return ok(await Promise.all(providers.list().map((provider) => health.current(provider, query.refresh ?? false))));
+  },
+  async providerHealth(_context, { params, query }) {
+    const provider = providers.get(params.provider);
+    if (provider === undefined)
+      throw new AcpError('not-found', `There is no model provider with the name "${params.provider}".`);
+    return ok(await health.current(provider, query.refresh ?? false));
+  },
+});

@@ -9,6 +9,8 @@ export interface HealthDeps {
   /** True while migrations are pending. */
   readonly migrating: boolean;
   readonly lifecycle: { readonly draining: boolean };
+  /** True while calls of model providers fail, as far as anybody has looked. */
+  readonly modelsDegraded: () => boolean;
   readonly now: () => number;
 }
 
@@ -17,7 +19,13 @@ const probeEveryMs = 1000;
 const probeTimeoutMs = 2000;
 
 /** Whether the store answers, looked at no more than once a second and for no longer than two. */
-export const createHealth = ({ probeStore, migrating, lifecycle, now }: HealthDeps): (() => Promise<HealthReport>) => {
+export const createHealth = ({
+  probeStore,
+  migrating,
+  lifecycle,
+  modelsDegraded,
+  now,
+}: HealthDeps): (() => Promise<HealthReport>) => {
   let checkedAt = Number.NEGATIVE_INFINITY;
   let reachable: Promise<boolean> = Promise.resolve(true);
 
@@ -44,7 +52,8 @@ export const createHealth = ({ probeStore, migrating, lifecycle, now }: HealthDe
       checkedAt = now();
       reachable = probe();
     }
-    const healthy = !migrating && (await reachable);
-    return { status: healthy ? 'Healthy' : 'Unhealthy', draining: lifecycle.draining };
+    const works = !migrating && (await reachable);
+    const status = !works ? 'Unhealthy' : modelsDegraded() ? 'Degraded' : 'Healthy';
+    return { status, draining: lifecycle.draining };
   };
 };

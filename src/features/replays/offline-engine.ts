@@ -7,6 +7,7 @@ import { noAttachments } from '../../engine/run-attachments.ts';
 import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
 import type { RunJournal, SessionTurn } from '../../engine/run-journal.ts';
 import { ToolError } from '../../engine/tools/tool.ts';
+import { noProtection } from '../../providers/models/protection/call-protection.ts';
 import type { BundledRun } from './bundle.format.ts';
 
 const silent: EngineLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -77,6 +78,7 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
     agents: { compile: noAgent, compileVersion: noAgent },
     journal: emptyJournal,
     prices: createPriceList(null, {}),
+    protection: noProtection,
     responses: { find: async () => null, keep: () => undefined },
     tools: {
       authorizer: null,

@@ -47,7 +47,7 @@ export interface RunsDeps {
   readonly agents: AgentSource;
   readonly sessions: Pick<SessionsFeature, 'store' | 'turns' | 'access'>;
   readonly jobs: JobStore;
-  readonly providers: Pick<ModelProviders, 'list'>;
+  readonly providers: Pick<ModelProviders, 'list' | 'protection'>;
   readonly attachments: RunAttachmentPort;
   readonly saveAttachment: ToolCallDeps['saveAttachment'];
   readonly authorizer: ToolAuthorizer | null;
@@ -154,6 +154,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     journal,
     prices,
     responses,
+    protection: deps.providers.protection,
     settings,
     attachments: deps.attachments,
     tools: {

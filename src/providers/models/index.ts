@@ -1,7 +1,14 @@
 import { directStream } from './chat-completions/direct.stream.ts';
 import { libraryAnswer, libraryStream } from './library-calls.ts';
+import { fetchModelList, type ModelListAnswer } from './model-list.ts';
 import type { ModelProvider, ModelProviders } from './model-provider.ts';
 import type { ModelProviderSettings } from './model-settings.ts';
+import {
+  createCallProtection,
+  defaultProtection,
+  type ProtectionObserver,
+  type ProtectionSettings,
+} from './protection/call-protection.ts';
 import { type ForeignErrorLog, type NetworkDeps, ProviderCalls } from './provider-calls.ts';
 import { scriptedProvider } from './scripted/scripted.provider.ts';
 import { anthropicSurface } from './surfaces/anthropic.surface.ts';
@@ -12,6 +19,7 @@ import type { Surface } from './surfaces/surface.ts';
 import { createConnectionPool } from './transport/connection-pool.ts';
 
 export { ModelCallError, type ModelErrorClass, type ModelErrorType } from './model-error.ts';
+export { type ModelListAnswer, shownModels } from './model-list.ts';
 export type {
   ModelCall,
   ModelCatalogEntry,
@@ -30,6 +38,13 @@ export type {
 } from './model-provider.ts';
 export type { ModelEntrySettings, ModelProviderSettings } from './model-settings.ts';
 export { isOwnedSetting, ownedSettings } from './owned-settings.ts';
+export type {
+  CallPermit,
+  CallProtection,
+  ProtectionObserver,
+  ProtectionSettings,
+} from './protection/call-protection.ts';
+export type { CircuitState } from './protection/circuit-breaker.ts';
 export type { ForeignErrorLog } from './provider-calls.ts';
 export { ScriptError, type ScriptProblem } from './scripted/script-error.ts';
 export { loadScript } from './scripted/script-loader.ts';
@@ -39,6 +54,10 @@ export interface ModelProvidersDeps {
   readonly log: ForeignErrorLog;
   /** A module's token function for the deployment-based provider; with it that provider's `ApiKey` is not used. */
   readonly deploymentCredential?: DeploymentCredential | null;
+  /** Default: a circuit breaker as the configuration has it by default, and no limit of calls. */
+  readonly protection?: ProtectionSettings;
+  readonly observer?: ProtectionObserver;
+  readonly now?: () => number;
 }
 
 function present<T>(section: Readonly<Record<string, T | null | undefined>> | null | undefined): [string, T][] {
@@ -70,6 +89,12 @@ function surfaces(settings: ModelProviderSettings, credential: DeploymentCredent
   return found;
 }
 
+async function listModels(surface: Surface, pool: NetworkDeps['pool'], signal: AbortSignal): Promise<ModelListAnswer> {
+  // Without a credential nothing is asked: the answer is known.
+  if (!surface.hasCredential) return { kind: 'failed', httpStatus: null, errorClass: 'ProviderError' };
+  return fetchModelList(pool, surface.modelList, signal);
+}
+
 /** A provider that is called over HTTP. Chat completions have a decoder of their own, the rest is the vendor library's. */
 function networkProvider(surface: Surface, deps: NetworkDeps): ModelProvider {
   const calls = new ProviderCalls(surface, deps);
@@ -79,6 +104,8 @@ function networkProvider(surface: Surface, deps: NetworkDeps): ModelProvider {
     displayName: surface.displayName,
     defaultModel: surface.defaultModel,
     catalog: surface.catalog,
+    timeoutMs: surface.timeoutMs,
+    listModels: (signal) => listModels(surface, deps.pool, signal),
     stream: (call) => (surface.stream === 'chat-completions' ? directStream(calls, call) : libraryStream(calls, call)),
     generate: (call) => libraryAnswer(calls, call),
   };
@@ -103,6 +130,7 @@ export function createModelProviders(settings: ModelProviderSettings, deps: Mode
   }
   return {
     list: () => providers,
+    protection: createCallProtection(deps.protection ?? defaultProtection, deps.now ?? Date.now, deps.observer ?? null),
     get: (name) => byName.get(name),
     close: () => pool.close(),
   };

@@ -5,6 +5,9 @@ import type {
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
 
+import type { ModelListAnswer } from './model-list.ts';
+import type { CallProtection } from './protection/call-protection.ts';
+
 /** The engine speaks to every model through this interface; the AI SDK stays behind it. */
 export type ModelPrompt = LanguageModelV4Prompt;
 export type ModelTool = Pick<LanguageModelV4FunctionTool, 'name' | 'description' | 'inputSchema'>;
@@ -110,6 +113,10 @@ export interface ModelProvider {
   readonly displayName: string | null;
   readonly defaultModel: string | null;
   readonly catalog: readonly ModelCatalogEntry[];
+  /** Asks which models there are, with the global credential. Never rejects; absent: there is no such list. */
+  listModels?(signal: AbortSignal): Promise<ModelListAnswer>;
+  /** The provider's own limit for a call in milliseconds; null: none. */
+  readonly timeoutMs?: number | null;
   /** A streamed call. Lazy: nothing is sent before the first read. Throws ModelCallError only. */
   stream(call: ModelCall): AsyncIterable<ModelPart>;
   /** The same call answered at once; parts in the same order and with the same rules. */
@@ -120,6 +127,8 @@ export interface ModelProviders {
   /** Ordered by name. */
   list(): readonly ModelProvider[];
   get(name: string): ModelProvider | undefined;
+  /** What every call of a provider passes first. */
+  readonly protection: CallProtection;
   /** Closes pooled connections. */
   close(): Promise<void>;
 }

@@ -171,6 +171,7 @@ const LIMITS: readonly (readonly [string, readonly string[], readonly string[]])
     ['["https://a.example:8443"]', '["https://a.example"]'],
   ],
   ['Host:TrustedProxies', ['["10.0.0.0/33"]', '["proxy"]', '["::1/129"]'], ['["10.0.0.0/8","::1"]']],
+  ['Service:Health:BackgroundInterval', ['4s'], ['5s']],
 ];
 
 for (const [key, refused, accepted] of LIMITS) {
@@ -209,7 +210,6 @@ const LATER: readonly (readonly [string, readonly string[], readonly string[]])[
   ['Service:Voice:Conversation:InputSampleRate', ['7999'], ['48000']],
   ['Service:Retention:Runs:MaxAgeDays', ['0'], ['1']],
   ['Service:Retention:BatchSize', ['50001'], ['1']],
-  ['Service:Health:BackgroundInterval', ['4s'], ['5s']],
   ['Service:Knowledge:Dimensions', ['8193'], ['8192']],
 ];
 

@@ -4,14 +4,22 @@ import type { CallContext } from '../../../src/core/context.ts';
 import { openRunAuthorization } from '../../../src/core/run-authorization.ts';
 import { modelsFeature } from '../../../src/features/models/index.ts';
 import { toolsFeature } from '../../../src/features/tools/index.ts';
+import type { ModelProviders } from '../../../src/providers/models/index.ts';
+import { createCallProtection, defaultProtection } from '../../../src/providers/models/protection/call-protection.ts';
 import { openTestStorage } from '../../support/store.ts';
 import { providers, tools } from '../agents/agent-world.ts';
+
+const world = (found: Pick<ModelProviders, 'list' | 'get'>) => ({
+  providers: { ...found, protection: createCallProtection(defaultProtection, Date.now, null) },
+  settings: { cacheTtlMs: 1000, backgroundIntervalMs: null },
+  now: Date.now,
+});
 
 const context = { tenantId: 'default' } as CallContext;
 const nothing = { params: {}, query: {}, headers: {}, body: undefined };
 
 test('AGENT-54, MODEL-1 providers by name, each with its catalog in configured order', async () => {
-  const { body } = await modelsFeature({ providers }).handlers.list(context, nothing);
+  const { body } = await modelsFeature(world(providers)).handlers.list(context, nothing);
   assert.deepEqual(
     body.map(({ name, status, allowed, models }) => [name, status, allowed, models.map((model) => model.name)]),
     [
@@ -22,12 +30,15 @@ test('AGENT-54, MODEL-1 providers by name, each with its catalog in configured o
 });
 
 test('MODEL-5 the catalog has no member beyond its schema', async () => {
-  const { body } = await modelsFeature({ providers }).handlers.list(context, nothing);
+  const { body } = await modelsFeature(world(providers)).handlers.list(context, nothing);
   assert.deepEqual(Object.keys(body[0] ?? {}), ['name', 'displayName', 'status', 'allowed', 'models']);
 });
 
 test('MODEL-1 no provider gives an empty list', async () => {
-  assert.deepEqual((await modelsFeature({ providers: { list: () => [] } }).handlers.list(context, nothing)).body, []);
+  assert.deepEqual(
+    (await modelsFeature(world({ list: () => [], get: () => undefined })).handlers.list(context, nothing)).body,
+    [],
+  );
 });
 
 test('AGENT-53 tools by name, with their schemas', async (t) => {

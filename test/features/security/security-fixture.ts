@@ -65,6 +65,7 @@ export const createHouse = async (
     jobWorkerEnabled: () => true,
     probeStore: () => storage.probe(),
     migrating: false,
+    modelsDegraded: () => false,
     lifecycle: { draining: false },
     now: () => clock.now,
   });

@@ -12,8 +12,15 @@ export interface SimulatorOptions {
   /** Wait before each frame, in milliseconds; 0: one frame for each turn of the event loop. */
   readonly frameDelayMs?: number;
   readonly port?: number;
+  /** Answer of a GET: a list of models. Default: no such route. */
+  readonly models?: (path: string) => { readonly status: number; readonly body: unknown };
   /** False for long loads: nothing is kept. */
   readonly record?: boolean;
+}
+
+export interface ListRequest {
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
 }
 
 export interface ProviderSimulator {
@@ -21,6 +28,8 @@ export interface ProviderSimulator {
   readonly url: string;
   /** Everything received so far. */
   readonly requests: SimulatedRequest[];
+  /** GET requests, which ask for lists of models. */
+  readonly listed: ListRequest[];
   /** Answers of the next requests, one each. */
   enqueue(...scenarios: Scenario[]): void;
   lastRequest(): SimulatedRequest;
@@ -188,6 +197,7 @@ function listen(server: Server, port: number): Promise<string> {
  */
 export async function startProviderSimulator(options: SimulatorOptions = {}): Promise<ProviderSimulator> {
   const requests: SimulatedRequest[] = [];
+  const listed: ListRequest[] = [];
   const queue: Scenario[] = [];
   const delayMs = options.frameDelayMs ?? 0;
   // Under load the same answer is sent over and over; its frames are made once.
@@ -203,7 +213,18 @@ export async function startProviderSimulator(options: SimulatorOptions = {}): Pr
     return frames;
   }
 
+  function handleList(incoming: IncomingMessage, response: ServerResponse): void {
+    const [path = ''] = (incoming.url ?? '').split('?');
+    listed.push({ path, headers: incoming.headers });
+    const answer = options.models?.(path) ?? { status: 404, body: '{}' };
+    sendJson(response, answer.status, typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body));
+  }
+
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (incoming.method === 'GET') {
+      handleList(incoming, response);
+      return;
+    }
     const request = describe(incoming, await readBody(incoming), response);
     if (request === null) {
       sendJson(response, 404, '{"error":{"message":"Unknown request URL","type":"invalid_request_error"}}');
@@ -239,6 +260,7 @@ export async function startProviderSimulator(options: SimulatorOptions = {}): Pr
   return {
     url,
     requests,
+    listed,
     enqueue: (...scenarios) => void queue.push(...scenarios),
     lastRequest() {
       const last = requests.at(-1);

@@ -23,39 +23,30 @@ const imagePrice = group('Price of one image model.', {
 
 /** How model calls are protected, checked and priced. */
 export const modelSettings = {
-  CircuitBreaker: planned(
-    'circuit-breaker',
-    group('Calls to a provider that keeps failing are refused at once.', {
-      Enabled: setting(bool(), true, 'Whether calls are ever refused.'),
-      FailureThreshold: setting(int({ min: 1 }), 5, 'Failures in a row from which on calls are refused.'),
-      BreakDuration: setting(duration(), 30 * SECOND, 'Time after which one call may try again.'),
-    }),
-  ),
-  Health: planned(
-    'model-health',
-    group('Health of model providers.', {
-      CacheTtl: setting(duration(), 60 * SECOND, 'Age up to which a result is used again.'),
-      BackgroundInterval: setting(
-        nullable(duration({ min: 5 * SECOND })),
-        null,
-        'Pause between checks that nobody asked for. Null: none.',
-      ),
-    }),
-  ),
+  CircuitBreaker: group('Calls to a provider that keeps failing are refused at once.', {
+    Enabled: setting(bool(), true, 'Whether calls are ever refused.'),
+    FailureThreshold: setting(int({ min: 1 }), 5, 'Failures in a row from which on calls are refused.'),
+    BreakDuration: setting(duration(), 30 * SECOND, 'Time after which one call may try again.'),
+  }),
+  Health: group('Health of model providers.', {
+    CacheTtl: setting(duration(), 60 * SECOND, 'Age up to which a result is used again.'),
+    BackgroundInterval: setting(
+      nullable(duration({ min: 5 * SECOND })),
+      null,
+      'Pause between checks that nobody asked for. Null: none.',
+    ),
+  }),
   Preflight: group('Check of the context window before a run starts.', {
     Enabled: setting(bool(), false, 'A prompt that cannot fit is refused before the model is called.'),
     ReserveRatio: setting(ratio({ belowOne: true }), 0.2, 'Share of the window that is left to the answer.'),
   }),
-  ModelConcurrency: planned(
-    'model-concurrency',
-    group('Model calls side by side.', {
-      MaxConcurrentCallsPerProvider: setting(
-        nullable(int({ min: 1 })),
-        null,
-        'Calls in progress for each provider; others wait. Null: unlimited.',
-      ),
-    }),
-  ),
+  ModelConcurrency: group('Model calls side by side.', {
+    MaxConcurrentCallsPerProvider: setting(
+      nullable(int({ min: 1 })),
+      null,
+      'Calls in progress for each provider; others wait. Null: unlimited.',
+    ),
+  }),
   Pricing: openGroup(
     "What models cost. The price of a model in a provider's Models list comes first; there are no built-in prices.",
     {

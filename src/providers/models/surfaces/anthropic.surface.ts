@@ -7,6 +7,8 @@ import { type CallExtras, knownEffort, type Surface, trimmedUrl } from './surfac
 
 const ENDPOINT = 'https://api.anthropic.com';
 const API_VERSION = 'v1';
+/** The version header that the vendor asks of every request. */
+const API_DATE = '2023-06-01';
 const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
 /** What the vendor's own client library does when it is not told otherwise. */
 const LIBRARY_RETRIES = 2;
@@ -70,6 +72,14 @@ export function anthropicSurface(settings: AnthropicSettings): Surface {
     anonymous: false,
     stream: 'library',
     modelInPath: false,
+    modelList: {
+      url: `${anthropicBaseUrl(settings.Endpoint)}/models?limit=1000`,
+      headers: () => ({ 'x-api-key': apiKey ?? '', 'anthropic-version': API_DATE }),
+      list: 'data',
+      id: 'id',
+      optional: false,
+      namesDefaultModel: true,
+    },
     async load(fetch) {
       const { createAnthropic } = await import('@ai-sdk/anthropic');
       const library = createAnthropic({ baseURL: anthropicBaseUrl(settings.Endpoint), apiKey: apiKey ?? '', fetch });

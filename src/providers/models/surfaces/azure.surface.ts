@@ -25,6 +25,11 @@ export function azureAddress(endpoint: string): AzureAddress {
   return { baseURL: `${url.origin}${path}/openai${apiVersion === null ? '/v1' : ''}`, apiVersion };
 }
 
+function listUrl(endpoint: string): string {
+  const { baseURL, apiVersion } = azureAddress(endpoint);
+  return `${baseURL}/models${apiVersion === null ? '' : `?api-version=${encodeURIComponent(apiVersion)}`}`;
+}
+
 /** Deployments of the vendor's models in a customer's own account; a binding's model is a deployment name. */
 export function azureSurface(settings: AzureOpenAISettings, credential: DeploymentCredential | null): Surface {
   const apiKey = credential === null ? settings.ApiKey || null : null;
@@ -43,6 +48,18 @@ export function azureSurface(settings: AzureOpenAISettings, credential: Deployme
     anonymous: false,
     stream: 'chat-completions',
     modelInPath: true,
+    modelList: {
+      url: listUrl(settings.Endpoint ?? ''),
+      headers: async () =>
+        credential === null
+          ? { 'api-key': apiKey ?? '' }
+          : { authorization: `Bearer ${await tokenFrom(credential, settings)()}` },
+      list: 'data',
+      id: 'id',
+      optional: false,
+      // The list has the models that can be deployed; deployments have names of their own.
+      namesDefaultModel: false,
+    },
     async load(fetch) {
       const { createAzure } = await import('@ai-sdk/azure');
       const { baseURL, apiVersion } = azureAddress(settings.Endpoint ?? '');

@@ -70,6 +70,14 @@ export function googleSurface(settings: GoogleSettings): Surface {
     anonymous: false,
     stream: 'library',
     modelInPath: true,
+    modelList: {
+      url: `${googleBaseUrl(settings.Endpoint, settings.ApiVersion)}/models?pageSize=1000`,
+      headers: () => ({ 'x-goog-api-key': apiKey ?? '' }),
+      list: 'models',
+      id: 'name',
+      optional: false,
+      namesDefaultModel: true,
+    },
     async load(fetch) {
       const { createGoogle } = await import('@ai-sdk/google');
       const library = createGoogle({

@@ -1,4 +1,5 @@
 import { modelCatalog } from '../model-catalog.ts';
+import type { ModelListRequest } from '../model-list.ts';
 import type { CompatibleSettings, OpenAISettings } from '../model-settings.ts';
 import { chatUsage, memberOf, responsesUsage } from '../model-usage.ts';
 import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
@@ -15,7 +16,23 @@ function connection(settings: OpenAISettings): OpenAIConnection {
   return { baseURL: trimmedUrl(settings.Endpoint ?? OPENAI_ENDPOINT), organization: settings.Organization ?? null };
 }
 
-function base(name: string, settings: OpenAISettings) {
+function modelList(settings: OpenAISettings, optional: boolean): ModelListRequest {
+  const { baseURL, organization } = connection(settings);
+  const apiKey = settings.ApiKey || null;
+  return {
+    url: `${baseURL}/models`,
+    headers: () => ({
+      ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
+      ...(organization !== null && { 'openai-organization': organization }),
+    }),
+    list: 'data',
+    id: 'id',
+    optional,
+    namesDefaultModel: true,
+  };
+}
+
+function base(name: string, settings: OpenAISettings, optionalList: boolean) {
   const apiKey = settings.ApiKey || null;
   return {
     name,
@@ -28,6 +45,7 @@ function base(name: string, settings: OpenAISettings) {
     hasCredential: apiKey !== null,
     anonymous: false,
     modelInPath: false,
+    modelList: modelList(settings, optionalList),
   };
 }
 
@@ -40,7 +58,7 @@ async function openLibrary(fetch: typeof globalThis.fetch, settings: OpenAISetti
 
 /** Chat completions of the vendor. */
 export function openAIChatSurface(settings: OpenAISettings): Surface {
-  const shared = base('openai', settings);
+  const shared = base('openai', settings, false);
   const dialect: OpenAIDialect = {
     namespace: 'openai',
     responses: false,
@@ -67,7 +85,7 @@ export function responsesSurface(
   settings: CompatibleSettings,
   kind: 'openai-responses' | 'compatible',
 ): Surface {
-  const shared = base(name, settings);
+  const shared = base(name, settings, kind === 'compatible');
   const dialect: OpenAIDialect = {
     namespace: 'openai',
     responses: true,
@@ -94,7 +112,7 @@ export function responsesSurface(
 
 /** Chat completions of any server that speaks them; without a key no Authorization header is sent. */
 export function compatibleSurface(name: string, settings: CompatibleSettings): Surface {
-  const shared = base(name, settings);
+  const shared = base(name, settings, true);
   const dialect: OpenAIDialect = {
     namespace: 'compatible',
     responses: false,

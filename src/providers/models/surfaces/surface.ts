@@ -1,4 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4Usage, SharedV4ProviderOptions } from '@ai-sdk/provider';
+import type { ModelListRequest } from '../model-list.ts';
 import type { ModelCall, ModelCatalogEntry, ModelJson, ModelProviderKind, ModelUsage } from '../model-provider.ts';
 
 export type ModelFactory = (model: string) => LanguageModelV4;
@@ -33,6 +34,8 @@ export interface Surface {
   readonly stream: 'chat-completions' | 'library';
   /** True: the model's name becomes part of the request's path. */
   readonly modelInPath: boolean;
+  /** Sent with the global credential. */
+  readonly modelList: ModelListRequest;
   load(fetch: typeof globalThis.fetch): Promise<ModelFactory>;
   extras(call: ModelCall): CallExtras;
   /** Counts as the provider reported them; `raw` is its usage object. */

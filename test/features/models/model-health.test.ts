@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
+import { refusal, start } from '../runs/run-calls.ts';
+
+const lists = (path: string): { status: number; body: unknown } => {
+  if (path.startsWith('/v1beta/')) return { status: 200, body: { models: [{ name: 'models/gemini-pro' }] } };
+  if (path === '/v1/models') return { status: 200, body: { data: [{ id: 'gpt-5' }, { id: 'gpt-5-mini' }] } };
+  return { status: 503, body: '<html>' };
+};
+
+const health = async ({ client }: TestApp, refresh = false) =>
+  new Map((await client.models.health({ query: { refresh } })).body.map((one) => [one.providerName, one]));
+
+forEachTransport('MODEL-31, MODEL-33, MODEL-35 a check asks each provider for its models', async (open) => {
+  const app = await open({ simulator: { models: lists } });
+  const all = await health(app);
+  assert.deepEqual(
+    [...all].map(([name, { status, detail, models }]) => [name, status, detail, models]),
+    [
+      ['anthropic', 'Healthy', null, ['gpt-5', 'gpt-5-mini']],
+      ['azure-openai', 'Unhealthy', 'HTTP 503 ProviderError', []],
+      ['demo', 'Unknown', null, []],
+      ['google', 'Healthy', null, ['gemini-pro']],
+      ['local', 'Healthy', null, ['gpt-5', 'gpt-5-mini']],
+      ['openai', 'Healthy', null, ['gpt-5', 'gpt-5-mini']],
+      ['openai-responses', 'Healthy', null, ['gpt-5', 'gpt-5-mini']],
+    ],
+  );
+  assert.equal(all.get('demo')?.checkedAt, null);
+  assert.ok((all.get('openai')?.latencyMs ?? -1) >= 0);
+  const paths = app.simulator.listed.map(({ path }) => path);
+  assert.ok(app.simulator.requests.length === 0, 'no completion was asked for');
+  assert.ok(paths.includes('/openai/v1/models'));
+  const sent = (path: string) => app.simulator.listed.filter((one) => one.path === path).map(({ headers }) => headers);
+  assert.deepEqual(
+    sent('/v1/models')
+      .map(({ authorization }) => authorization)
+      .filter(Boolean).length,
+    2,
+  );
+  assert.ok(sent('/v1/models').some((headers) => headers['x-api-key'] === 'sk-test-0123456789'));
+  assert.ok(sent('/v1beta/models').every((headers) => headers['x-goog-api-key'] === 'sk-test-0123456789'));
+});
+
+forEachTransport(
+  'MODEL-4, MODEL-32 results are kept, shared and renewed on demand; the catalog only shows them',
+  async (open) => {
+    let status = 200;
+    const app = await open({
+      simulator: { models: () => ({ status, body: { data: [{ id: 'other' }] } }) },
+      service: { Providers: { OpenAI: { DefaultModel: 'gpt-5' } }, Health: { CacheTtl: '1h' } },
+    });
+    const catalog = async () => (await app.client.models.list({})).body.find(({ name }) => name === 'openai')?.status;
+    const ask = async (refresh = false) =>
+      (await app.client.models.providerHealth({ params: { provider: 'openai' }, query: { refresh } })).body;
+    const asked = () => app.simulator.listed.length;
+    assert.equal(await catalog(), 'Unknown');
+    assert.equal(asked(), 0);
+    const [first] = await Promise.all([ask(), ask(), ask()]);
+    assert.deepEqual([first.status, first.detail, first.models], ['Degraded', 'default model not listed', ['other']]);
+    assert.equal(asked(), 1);
+    assert.equal(await catalog(), 'Degraded');
+    status = 401;
+    assert.equal((await ask()).status, 'Degraded');
+    assert.equal(asked(), 1);
+    const renewed = await ask(true);
+    assert.deepEqual([renewed.status, renewed.detail, renewed.models], ['Unhealthy', 'HTTP 401 ProviderError', []]);
+    assert.equal(asked(), 2);
+    assert.equal(await catalog(), 'Unhealthy');
+    assert.deepEqual(
+      (await refusal(app.client.models.providerHealth({ params: { provider: 'nobody' } }))).code,
+      'not-found',
+    );
+  },
+);
+
+forEachTransport(
+  'MODEL-33 an endpoint without a list of models is Unknown; one that is not there is Unhealthy',
+  async (open) => {
+    const app = await open({
+      simulator: {},
+      service: { Providers: { Compatible: { gone: { Endpoint: 'http://127.0.0.1:9/v1' } } } },
+    });
+    const all = await health(app);
+    assert.deepEqual([all.get('local')?.status, all.get('local')?.detail], ['Unknown', 'no list of models']);
+    assert.deepEqual([all.get('openai')?.status, all.get('openai')?.detail], ['Unhealthy', 'HTTP 404 ProviderError']);
+    assert.deepEqual([all.get('gone')?.status, all.get('gone')?.detail], ['Unhealthy', 'ProviderUnavailable']);
+  },
+);
+
+overHttp(
+  'OBS-31, OBS-32, MODEL-15, MODEL-19 an open circuit is told to callers, to the health operation and to probes',
+  async (open) => {
+    const app = await open({
+      simulator: { models: lists },
+      service: { CircuitBreaker: { FailureThreshold: 2, BreakDuration: '1h' } },
+      agents: [{ name: 'helper', model: { provider: 'openai', model: 'gpt-5' } }],
+    });
+    const ready = async () => {
+      const answer = await fetch(`${app.url}/health/ready`);
+      return [answer.status, await answer.json()];
+    };
+    assert.deepEqual(await ready(), [200, { status: 'Healthy' }]);
+    assert.equal((await health(app)).get('openai')?.status, 'Healthy');
+    const run = () => refusal(start(app.client, 'helper', { message: 'Hi', stream: false }));
+    app.simulator.enqueue({ fault: { kind: 'status', status: 500 } }, { fault: { kind: 'cut', after: 1 } });
+    assert.equal((await run()).code, 'provider-error');
+    assert.equal((await run()).code, 'provider-unavailable');
+    const calls = app.simulator.requests.length;
+    const refused = await run();
+    assert.equal(refused.status, 502);
+    assert.equal(refused.errorType, 'circuit_open');
+    assert.ok((refused.retryAfterMs ?? 0) > 3_590_000);
+    assert.match(refused.detail ?? '', /"openai" is not called after 2 failures in a row; it is tried again in \d+ s/);
+    assert.equal(app.simulator.requests.length, calls, 'nobody was called');
+    const checked = (await health(app, true)).get('openai');
+    assert.deepEqual([checked?.status, checked?.circuitOpen, checked?.detail], ['Unhealthy', true, 'circuit open']);
+    assert.deepEqual(await ready(), [200, { status: 'Degraded' }]);
+    const live = await fetch(`${app.url}/health/live`);
+    assert.deepEqual([live.status, await live.json()], [200, { status: 'Healthy' }]);
+  },
+);
+
+forEachTransport('MODEL-22, RUN-63 an open circuit leads to the fallback', async (open) => {
+  const app = await open({
+    simulator: {},
+    service: { CircuitBreaker: { FailureThreshold: 1, BreakDuration: '1h' } },
+    agents: [
+      {
+        name: 'helper',
+        model: { provider: 'openai', model: 'gpt-5', fallbacks: [{ provider: 'local', model: 'small' }] },
+      },
+    ],
+  });
+  app.simulator.enqueue({ fault: { kind: 'status', status: 500 } });
+  for (const _ of [1, 2]) {
+    const reply = await start(app.client, 'helper', { message: 'Hi', stream: false });
+    assert.ok(reply.body !== undefined && 'modelProvider' in reply.body);
+    assert.equal(reply.body.modelProvider, 'local');
+  }
+  assert.deepEqual(
+    app.simulator.requests.map(({ model }) => model),
+    ['gpt-5', 'small', 'small'],
+  );
+});
