@@ -63,26 +63,6 @@ export const fitTextEnd = (text: string, width: number): string => {
   return `…${kept}`;
 };
 
-/** Breaks a line into pieces of at most `width` cells, at its last space where there is one. Never splits a character. */
-export const wrapText = (text: string, width: number): string[] => {
-  const lines: string[] = [];
-  let line = '';
-  let used = 0;
-  for (const { segment } of segmenter.segment(text)) {
-    const next = clusterWidth(segment);
-    if (used + next > width) {
-      const space = line.trimStart() === '' ? -1 : line.lastIndexOf(' ');
-      const kept = space > width / 2 ? line.slice(0, space) : line;
-      lines.push(kept);
-      line = line.slice(kept.length).trimStart();
-      used = textWidth(line);
-    }
-    line += segment;
-    used += next;
-  }
-  return [...lines, line];
-};
-
 export const padText = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - textWidth(text)));
 
 // Escape sequences and direction marks in names, answers or errors could rewrite what the screen shows.
@@ -93,3 +73,9 @@ export const safeText = (text: string): string => text.replaceAll('\r\n', '\n').
 
 /** The same on one line, for tables. */
 export const safeLine = (text: string): string => safeText(text).replace(/[\n\t]+/g, ' ');
+
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** A line with every character that shows nothing or steers the terminal as an escape: all of it is seen. */
+export const visibleLine = (text: string): string =>
+  text.replace(unseen, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);

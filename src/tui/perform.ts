@@ -1,11 +1,32 @@
 import type { Client } from '../client/client.ts';
 import { AcpError } from '../contract/errors.ts';
-import type { Request, ScoreValue } from './state/request.ts';
+import type { Request } from './state/request.ts';
+import type { Answers } from './state/waiting-run.ts';
 import type { ScreenStore } from './store.ts';
+import { scoreText } from './view/run-cells.ts';
 
-const scoreText = ({ kind, value }: ScoreValue): string => {
-  if (kind === 'Stars') return `${value} of 5 stars`;
-  return value === 1 ? 'good' : 'bad';
+/** Starts the run that goes on with the answers. It goes on without a reader; the screen follows its log. */
+const answer = async (client: Client, { waiting, decisions }: Answers): Promise<string> => {
+  const leave = new AbortController();
+  const { agentName: name, sessionId } = waiting;
+  const body = { sessionId, approvals: [...decisions] };
+  try {
+    const reply = await client.runs.start({ params: { name }, body, signal: leave.signal });
+    const runId = reply.headers['x-run-id'];
+    if (runId === undefined) throw new AcpError('cannot-connect', 'The service did not say which run goes on.');
+    return runId;
+  } finally {
+    leave.abort(new Error('the log is followed instead'));
+  }
+};
+
+const answered = (decisions: Answers['decisions']): string => {
+  const approved = decisions.filter((decision) => decision.approved).length;
+  const parts = [
+    approved === 0 ? '' : `approved ${approved}`,
+    approved === decisions.length ? '' : `rejected ${decisions.length - approved}`,
+  ].filter((part) => part !== '');
+  return `${parts.join(', ').replace(/^./, (first) => first.toUpperCase())}; the session goes on.`;
 };
 
 const carryOut = async (client: Client, store: ScreenStore, request: Request): Promise<string> => {
@@ -21,7 +42,14 @@ const carryOut = async (client: Client, store: ScreenStore, request: Request): P
       const { runId, value, comment } = request;
       const body = { kind: value.kind, value: value.value, ...(comment === '' ? {} : { comment }) };
       await client.scores.save({ params: { runId }, body });
-      return `Scored ${request.name}: ${scoreText(value)}.`;
+      const { body: scores } = await client.scores.list({ params: { runId } });
+      store.dispatch({ type: 'scores', runId, scores });
+      return `Scored ${request.name}: ${scoreText({ ...value, textValue: null })}.`;
+    }
+    case 'answer': {
+      const { waiting, decisions } = request.answers;
+      store.dispatch({ type: 'continued', runId: waiting.runId, by: await answer(client, request.answers) });
+      return answered(decisions);
     }
     case 'decide': {
       const { approvalId, approved, reason } = request;

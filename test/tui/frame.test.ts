@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { fitTextEnd, textWidth } from '../../src/text/text-width.ts';
+import { wrapText } from '../../src/text/wrap-text.ts';
 import { type Key, type KeyName, readKeys } from '../../src/tui/keys/key.ts';
 import { press } from '../../src/tui/keys/press.ts';
 import type { Request } from '../../src/tui/state/request.ts';
@@ -8,7 +9,6 @@ import { filterKey, noFilter } from '../../src/tui/state/run-filter.ts';
 import { initialState, receive, type ScreenState } from '../../src/tui/state/screen-state.ts';
 import { frameView } from '../../src/tui/view/frame.view.ts';
 import { lineText } from '../../src/tui/view/line.ts';
-import { wrapText } from '../../src/tui/view/wrap.ts';
 import { runRecord } from './run-records.ts';
 
 const now = Date.parse('2026-03-01T12:00:30Z');
@@ -105,6 +105,26 @@ describe('a frame', () => {
   });
 });
 
+/** A run on screen whose two calls wait for whoever started it. */
+const waiting = (columns: number, rows: number): ScreenState => {
+  const run = runRecord(4, { status: 'AwaitingApproval', agentName: 'clerk', sessionId: 's' });
+  const listed = { key: filterKey(noFilter), skip: 0, take: 100, rows: [run] };
+  const opened = press(receive(initialState('here', now, { columns, rows }), { type: 'runs', page: listed }), {
+    name: 'enter',
+    text: '',
+  });
+  const call = (id: string, order: string) => ({
+    requestId: id,
+    toolCallId: id,
+    toolName: 'refund',
+    arguments: { order, note: `zero\u200bwidth ${'long '.repeat(60)}` },
+    presentation: null,
+  });
+  const data = { runId: run.id, sessionId: 's', approvals: [call('one', 'A-7'), call('two', 'B-8')] };
+  const frames = [{ event: 'run.awaiting-approval', id: 3, data: JSON.stringify(data) }];
+  return receive(opened.state, { type: 'frames', runId: run.id, frames });
+};
+
 describe('keys', () => {
   const state = withRuns(80, 24);
 
@@ -131,6 +151,35 @@ describe('keys', () => {
       comment: 'no',
     });
     assert.equal(pressed(state, '↓s9').state.prompt?.kind, 'score');
+  });
+
+  test('answer all calls of a run that waits, or none of them', () => {
+    const state = waiting(80, 24);
+    const { state: asked } = pressed(state, 'a');
+    const text = frameView(asked).map(lineText).join('\n');
+    assert.match(text, /Call ─+ 1 of 2[\s\S]*"order": "A-7"[\s\S]*Approve refund for clerk\?/);
+    assert.match(text, /zero\\u\{200b\}width/, 'what shows nothing is seen');
+    assert.equal(pressed(state, 'ay').request, undefined, 'the second call is asked about');
+    assert.equal(pressed(state, 'ay⎋').state.prompt, null, 'whoever leaves has decided nothing');
+    const { request } = pressed(state, 'aynno⏎');
+    assert.deepEqual(request?.kind === 'answer' && request.answers.decisions, [
+      { requestId: 'one', approved: true },
+      { requestId: 'two', approved: false, reason: 'no' },
+    ]);
+    assert.match(pressed(state, 'a⏎').state.overlay?.lines.join('\n') ?? '', /"note": "zero/);
+    assert.equal(pressed(state, 'a⏎⎋').state.prompt?.kind, 'answers', 'the question stays');
+    for (const [columns, rows] of [
+      [120, 40],
+      [60, 15],
+      [40, 10],
+    ] as const)
+      for (const keys of ['', 'a', 'an', 'ay', 'a⏎']) assertWhole(pressed(waiting(columns, rows), keys).state, keys);
+  });
+
+  test('answer nothing once the session has gone on', () => {
+    const state = receive(waiting(80, 24), { type: 'went-on', runId: runRecord(4).id });
+    assert.equal(pressed(state, 'a').state.prompt, null);
+    assert.match(frameView(state).map(lineText).join('\n'), /The session has gone on since/);
   });
 
   test('type letters where a text is asked for, and mean something elsewhere', () => {

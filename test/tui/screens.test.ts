@@ -217,6 +217,33 @@ describe('acp tui', { skip: withoutTmux }, () => {
     await terminal.until((text) => text.match(/clerk +✓ completed/g)?.length === 2);
   });
 
+  test('answers calls that wait for whoever started the run: the session goes on, and the run that does is shown', async (t) => {
+    const folder = await prepare(t);
+    const { url } = await folder.serve();
+    await start(url, 'clerk', 'refund one', { sessionId: 'one' });
+    const terminal = await openTerminal(t, folder.path, ['tui', '--url', url]);
+    await terminal.until(/▸ clerk +\? needs approval/);
+    await terminal.press('Enter');
+    await terminal.until(/Waits for your answer about refund: a/);
+    await terminal.press('a');
+    await terminal.until(/"amount": 120\.5,[\s\S]*Approve refund for clerk\?/);
+    await terminal.press('y');
+    await terminal.until(/Approved 1; the session goes on\./);
+    await terminal.until(/clerk v1 {2}✓ completed[\s\S]*→ refund[\s\S]*Refunded: paid A-7/);
+    await terminal.press('s');
+    await terminal.until(/1 2 3 4 5 stars/);
+    await terminal.press('+');
+    await terminal.until(/Why\?/);
+    await terminal.press('Enter');
+    await terminal.until(/Scores: overall good/);
+    await terminal.press('Escape');
+    await terminal.until(/clerk +✓ completed[\s\S]*clerk +\? needs approval/);
+    await terminal.press('Down');
+    await terminal.until(/▸ clerk +\? needs approval/);
+    await terminal.press('Enter');
+    await terminal.until(/The session has gone on since/);
+  });
+
   test('finds its way in a thousand runs: to the last one, and to those of one agent', async (t) => {
     const folder = await prepare(t);
     const { url } = await folder.serve();

@@ -1,7 +1,8 @@
 import type { Json } from '../../contract/schema.ts';
 import type { ToolApprovalPresentation } from '../../contract/tool-approval.ts';
 import type { Style } from '../../text/style.ts';
-import { wrapText } from '../../text/text-width.ts';
+import { visibleLine } from '../../text/text-width.ts';
+import { wrapText } from '../../text/wrap-text.ts';
 
 /** A call as a person is shown it who decides about it. */
 export interface ShownCall {
@@ -16,24 +17,18 @@ const DEFAULT_WIDTH = 100;
 // The bar keeps whatever a model or a presenter wrote from looking like a line of this program.
 const BAR = '│ ';
 
-const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
-
-/** Every character that shows nothing or steers the terminal, as an escape: what is decided about is all seen. */
-const visible = (text: string): string =>
-  text.replace(unseen, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
-
 const argumentText = ({ arguments: args, truncated }: ShownCall): string[] => {
   if (args === null) return ['(arguments are not recorded)'];
-  if (typeof args === 'string') return [visible(args), ...(truncated === true ? ['(cut here)'] : [])];
+  if (typeof args === 'string') return [visibleLine(args), ...(truncated === true ? ['(cut here)'] : [])];
   const isEmpty = typeof args === 'object' && Object.keys(args).length === 0;
-  return isEmpty ? ['(no arguments)'] : JSON.stringify(args, null, 2).split('\n').map(visible);
+  return isEmpty ? ['(no arguments)'] : JSON.stringify(args, null, 2).split('\n').map(visibleLine);
 };
 
 const presentationText = (presentation: ToolApprovalPresentation | null | undefined): string[] => {
   if (presentation === null || presentation === undefined) return [];
   const { entityType, entityId, entityName, message } = presentation;
   const entity = [entityType, entityId, entityName].filter((part) => part !== null && part !== '').join(' ');
-  return [message ?? '', entity].filter((text) => text !== '').map(visible);
+  return [message ?? '', entity].filter((text) => text !== '').map(visibleLine);
 };
 
 /** Name, presentation and all arguments of a call that waits, each line at most as wide as the terminal. */
@@ -41,7 +36,7 @@ export const waitingCallText = (title: string, call: ShownCall, width: number | 
   const inner = Math.max(20, (width ?? DEFAULT_WIDTH) - BAR.length);
   const lines = [...presentationText(call.presentation), ...argumentText(call)];
   return [
-    `${title} ${style.bold(visible(call.toolName))}`,
+    `${title} ${style.bold(visibleLine(call.toolName))}`,
     ...lines.flatMap((line) => wrapText(line, inner)).map((line) => `${style.dim(BAR.trimEnd())} ${line}`),
   ]
     .map((line) => `${line}\n`)

@@ -1,28 +1,29 @@
 import { AcpError } from '../../contract/errors.ts';
 import { filterKey, filterQuery } from '../state/run-filter.ts';
+import type { RunPage } from '../state/run-list.ts';
 import { type Feed, type FeedContext, poll } from './feed.ts';
 
-/** A run that has started is on the screen within this time; what it does then comes with its events. */
-const PROBE_INTERVAL_MS = 80;
+/** With a frame and an answer this is below 100 ms: what a run does then comes with its events. */
+const PROBE_INTERVAL_MS = 40;
+/** Rows of a look: a few cost as much as one, and runs that came meanwhile are listed without a second look. */
+const PROBED = 5;
 /** The whole page is read this often, for what changes without events: runs whose events are not followed. */
 const PAGE_INTERVAL_MS = 800;
 const OLDER_INTERVAL_MS = 400;
 const NEWEST = 100;
 const OLDER = 200;
 
-const readPage = async ({ client, store, signal }: FeedContext, skip: number, take: number): Promise<void> => {
+const read = async ({ client, store, signal }: FeedContext, skip: number, take: number): Promise<RunPage> => {
   const { filter } = store.get().runs;
   const query = { ...filterQuery(filter, Date.now()), skip, take };
   const { body: rows } = await client.runs.list({ query, signal });
-  store.dispatch({ type: 'runs', page: { key: filterKey(filter), skip, take, rows } });
+  return { key: filterKey(filter), skip, take, rows };
 };
 
-/** True when a run has come that is not listed. One row costs the service next to nothing. */
-const hasNew = async ({ client, store, signal }: FeedContext): Promise<boolean> => {
-  const { filter, rows } = store.get().runs;
-  const query = { ...filterQuery(filter, Date.now()), take: 1 };
-  const { body } = await client.runs.list({ query, signal });
-  return body[0]?.id !== rows[0]?.id;
+/** More runs have come than were read, so what is listed does not go on from them. */
+const leavesGap = ({ store }: FeedContext, { rows, take }: RunPage): boolean => {
+  const newest = store.get().runs.rows[0]?.id ?? '';
+  return rows.length === take && newest < (rows.at(-1)?.id ?? '');
 };
 
 /** The newest runs of the filter, again and again. */
@@ -33,9 +34,10 @@ export const newestRuns: Feed = (context) => {
     () => PROBE_INTERVAL_MS,
     async () => {
       const isDue = performance.now() - readAt >= PAGE_INTERVAL_MS;
-      if (!isDue && !(await hasNew(context))) return true;
-      await readPage(context, 0, NEWEST);
-      readAt = performance.now();
+      let page = await read(context, 0, isDue ? NEWEST : PROBED);
+      if (!isDue && leavesGap(context, page)) page = await read(context, 0, NEWEST);
+      if (page.take === NEWEST) readAt = performance.now();
+      context.store.dispatch({ type: 'runs', page });
       return true;
     },
   );
@@ -47,7 +49,8 @@ export const olderRuns: Feed = (context) =>
     context,
     () => OLDER_INTERVAL_MS,
     async () => {
-      await readPage(context, context.store.get().runs.rows.length, OLDER);
+      const page = await read(context, context.store.get().runs.rows.length, OLDER);
+      context.store.dispatch({ type: 'runs', page });
       return false;
     },
   );

@@ -2,10 +2,12 @@ import { filterKey } from '../state/run-filter.ts';
 import { wantsOlder } from '../state/run-list.ts';
 import { isOpen } from '../state/run-status.ts';
 import type { ScreenState } from '../state/screen-state.ts';
+import { waitingRun } from '../state/waiting-run.ts';
 import { visibleRuns } from '../view/runs.view.ts';
 import { waitingApprovals } from './approvals.feed.ts';
 import { activityOf, eventsOf, treeOf } from './events.feed.ts';
 import type { Feed, FeedContext } from './feed.ts';
+import { scoresOf, sessionOf } from './run.feed.ts';
 import { agentNames, newestRuns, olderRuns } from './runs.feed.ts';
 
 // Each followed run holds a connection.
@@ -18,6 +20,9 @@ const wantedFeeds = (state: ScreenState): ReadonlyMap<string, Feed> => {
   if (state.screen === 'run' && open !== null) {
     wanted.set(`tree ${open.runId}`, treeOf(open.runId));
     wanted.set(`events ${open.runId}`, eventsOf(open.runId));
+    wanted.set(`scores ${open.runId}`, scoresOf(open.runId));
+    const waiting = waitingRun(open);
+    if (waiting !== null) wanted.set(`session ${waiting.runId}`, sessionOf(waiting.runId, waiting.sessionId));
     return wanted;
   }
   if (state.screen !== 'runs') return wanted;

@@ -2,17 +2,16 @@ import type { PendingApproval } from '../../features/approvals/approvals.schema.
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { chosenApproval, moveInInbox } from '../state/inbox.ts';
-import { chosenItem, moveInEvents, moveInTree, openRun, shownRun, showRun } from '../state/open-run.ts';
+import { chosenItem, moveInEvents, moveInTree, type OpenRun, openRun, shownRun, showRun } from '../state/open-run.ts';
 import { moveInList, selectedRun } from '../state/run-list.ts';
 import { isOpen } from '../state/run-status.ts';
 import type { Overlay, ScreenState } from '../state/screen-state.ts';
+import { waitingRun } from '../state/waiting-run.ts';
 import { approvalText, helpText, itemText, lastTop, recordText } from '../view/long-text.ts';
+import { askAnswers } from './answer.keys.ts';
 import type { Key } from './key.ts';
 import { askFilter, pressInPrompt } from './prompt.keys.ts';
-import { ask, movement, type Step, stay } from './step.ts';
-
-const overlaid = (state: ScreenState, title: string, text: string): Step =>
-  stay({ ...state, overlay: { title, lines: text.split('\n'), top: 0 } });
+import { ask, movement, overlaid, type Step, stay } from './step.ts';
 
 const runName = ({ agentName, id }: RunRecord): string => `${safeLine(agentName)} …${id.slice(-6)}`;
 
@@ -73,6 +72,14 @@ const pressInApprovals = (state: ScreenState, key: Key): Step => {
   return decide(state, approval, key) ?? stay(state);
 };
 
+const enterInRun = (state: ScreenState, open: OpenRun): Step => {
+  if (open.focus === 'tree') return stay({ ...state, open: { ...open, focus: 'events' } });
+  const item = chosenItem(open);
+  const child = item?.data['childRunId'];
+  if (typeof child === 'string') return stay({ ...state, open: showRun(open, child) });
+  return item === null ? stay(state) : overlaid(state, item.event, itemText(item));
+};
+
 const pressInRun = (state: ScreenState, key: Key): Step => {
   const { open } = state;
   if (open === null || key.name === 'escape') return stay({ ...state, screen: state.cameFrom, open: null });
@@ -83,15 +90,11 @@ const pressInRun = (state: ScreenState, key: Key): Step => {
     const focus = inTree || open.tree.length < 2 ? 'events' : 'tree';
     return stay({ ...state, open: { ...open, focus } });
   }
-  if (key.name === 'enter') {
-    if (inTree) return stay({ ...state, open: { ...open, focus: 'events' } });
-    const item = chosenItem(open);
-    const child = item?.data['childRunId'];
-    if (typeof child === 'string') return stay({ ...state, open: showRun(open, child) });
-    return item === null ? stay(state) : overlaid(state, item.event, itemText(item));
-  }
+  if (key.name === 'enter') return enterInRun(state, open);
   const run = shownRun(open);
-  if (key.text === 'i') return overlaid(state, `Run ${open.runId}`, recordText(run ?? { id: open.runId }));
+  const waiting = waitingRun(open);
+  if (key.text === 'a' && waiting !== null) return askAnswers(state, waiting);
+  if (key.text === 'i') return overlaid(state, `Run ${open.runId}`, recordText(run ?? { id: open.runId }, open.scores));
   return pressOnRun(state, run, key) ?? stay(state);
 };
 

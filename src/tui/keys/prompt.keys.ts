@@ -11,6 +11,7 @@ import {
 } from '../state/run-filter.ts';
 import { emptyList } from '../state/run-list.ts';
 import type { ScreenState } from '../state/screen-state.ts';
+import { pressInAnswers, refuse } from './answer.keys.ts';
 import type { Key } from './key.ts';
 import { ask, type Step, stay } from './step.ts';
 
@@ -113,6 +114,8 @@ const submit = (state: ScreenState, purpose: TextPurpose, value: string): Step =
       const { runId, name, value: given } = purpose;
       return { state: closed(state), request: { kind: 'score', runId, name, value: given, comment: value } };
     }
+    case 'refusal':
+      return refuse(state, purpose.answers, value);
     case 'rejection': {
       const { approvalId, toolName } = purpose;
       const request = { kind: 'decide', approvalId, toolName, approved: false, reason: value } as const;
@@ -147,6 +150,8 @@ export const pressInPrompt = (state: ScreenState, prompt: Prompt, key: Key): Ste
       return confirm(state, prompt, key);
     case 'score':
       return score(state, prompt, key);
+    case 'answers':
+      return pressInAnswers(state, prompt.answers, key);
     case 'filters':
       return filters(state, prompt, key);
     case 'text':

@@ -11,6 +11,10 @@ export interface Step {
 
 export const stay = (state: ScreenState): Step => ({ state });
 
+/** A text laid over the screen; a prompt stands below it until it is closed. */
+export const overlaid = (state: ScreenState, title: string, text: string): Step =>
+  stay({ ...state, overlay: { title, lines: text.split('\n'), top: 0 } });
+
 export const ask = (state: ScreenState, prompt: Prompt): Step => ({ state: { ...state, prompt } });
 
 /** Rows that a page up or down moves by. */

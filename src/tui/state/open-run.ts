@@ -1,5 +1,6 @@
 import type { Frame } from '../../contract/operation.ts';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import type { RunScore } from '../../features/scores/scores.schema.ts';
 import { type TreeRow, treeRows } from '../../text/run-tree.ts';
 import { addFrames, emptyTimeline, type Timeline, type TimelineItem } from './timeline.ts';
 
@@ -19,12 +20,23 @@ export interface OpenRun {
   readonly stream: StreamState;
   /** Key of the chosen item; null: the latest, whichever it is. */
   readonly cursor: string | null;
+  /** Of the run, newest first. */
+  readonly scores: readonly RunScore[];
+  /** True when a later run of its session was seen: calls of this one wait no more. */
+  readonly wentOn: boolean;
 }
 
 const opening: StreamState = { status: 'opening', message: '' };
 
 const atRun = (runId: string) =>
-  ({ runId, timeline: emptyTimeline, stream: opening, cursor: null }) satisfies Partial<OpenRun>;
+  ({
+    runId,
+    timeline: emptyTimeline,
+    stream: opening,
+    cursor: null,
+    scores: [],
+    wentOn: false,
+  }) satisfies Partial<OpenRun>;
 
 /** `run` is null where only the id is known. */
 export const openRun = (runId: string, run: RunRecord | null): OpenRun => ({

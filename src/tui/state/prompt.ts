@@ -1,15 +1,18 @@
 import type { Request, ScoreValue } from './request.ts';
+import type { Answers } from './waiting-run.ts';
 
 /** A text that is asked for, and what becomes of it. */
 export type TextPurpose =
   | { readonly kind: 'filter'; readonly member: 'agentName' | 'label' | 'sessionId' }
   | { readonly kind: 'comment'; readonly runId: string; readonly name: string; readonly value: ScoreValue }
-  | { readonly kind: 'rejection'; readonly approvalId: string; readonly toolName: string };
+  | { readonly kind: 'rejection'; readonly approvalId: string; readonly toolName: string }
+  | { readonly kind: 'refusal'; readonly answers: Answers };
 
 /** What stands between the keys and the screen until it is answered. */
 export type Prompt =
   | { readonly kind: 'confirm'; readonly question: string; readonly request: Request }
   | { readonly kind: 'score'; readonly runId: string; readonly name: string }
+  | { readonly kind: 'answers'; readonly answers: Answers }
   | { readonly kind: 'filters'; readonly row: number }
   | { readonly kind: 'text'; readonly label: string; readonly value: string; readonly purpose: TextPurpose };
 

@@ -1,3 +1,5 @@
+import type { Answers } from './waiting-run.ts';
+
 export type ScoreValue =
   | { readonly kind: 'Stars'; readonly value: 1 | 2 | 3 | 4 | 5 }
   | { readonly kind: 'Binary'; readonly value: 0 | 1 };
@@ -13,6 +15,7 @@ export type Request =
       readonly value: ScoreValue;
       readonly comment: string;
     }
+  | { readonly kind: 'answer'; readonly answers: Answers }
   | {
       readonly kind: 'decide';
       readonly approvalId: string;

@@ -1,8 +1,9 @@
 import type { Frame } from '../../contract/operation.ts';
 import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import type { RunScore } from '../../features/scores/scores.schema.ts';
 import { emptyInbox, type Inbox, receiveApprovals, withoutApproval } from './inbox.ts';
-import { type OpenRun, receiveFrames, receiveStream, receiveTree, type StreamState } from './open-run.ts';
+import { type OpenRun, openRun, receiveFrames, receiveStream, receiveTree, type StreamState } from './open-run.ts';
 import type { Prompt } from './prompt.ts';
 import { type Activity, addPage, emptyList, type RunList, type RunPage, replaceRun } from './run-list.ts';
 
@@ -61,6 +62,9 @@ export type ScreenEvent =
   | { readonly type: 'approvals'; readonly rows: readonly PendingApproval[] }
   | { readonly type: 'approvals-refused'; readonly refusal: string }
   | { readonly type: 'decided'; readonly approvalId: string }
+  | { readonly type: 'scores'; readonly runId: string; readonly scores: readonly RunScore[] }
+  | { readonly type: 'went-on'; readonly runId: string }
+  | { readonly type: 'continued'; readonly runId: string; readonly by: string }
   | { readonly type: 'agents'; readonly names: readonly string[] }
   | { readonly type: 'notice'; readonly text: string; readonly tone: Notice['tone'] };
 
@@ -123,6 +127,13 @@ export const receive = (state: ScreenState, event: ScreenEvent): ScreenState => 
       return { ...state, inbox: { ...state.inbox, loaded: true, refusal: event.refusal } };
     case 'decided':
       return { ...state, inbox: withoutApproval(state.inbox, event.approvalId) };
+    case 'scores':
+      return inOpen(state, (open) => (open.runId === event.runId ? { ...open, scores: event.scores } : open));
+    case 'went-on':
+      return inOpen(state, (open) => (open.runId === event.runId ? { ...open, wentOn: true } : open));
+    case 'continued':
+      // Whoever looks at something else by now stays there.
+      return inOpen(state, (open) => (open.runId === event.runId ? openRun(event.by, null) : open));
     case 'agents':
       return { ...state, agentNames: event.names };
     case 'notice':

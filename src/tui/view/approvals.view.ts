@@ -1,12 +1,12 @@
 import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
 import { fitText, safeLine } from '../../text/text-width.ts';
+import { wrapText } from '../../text/wrap-text.ts';
 import { chosenApproval, inboxIndex } from '../state/inbox.ts';
 import type { ScreenState } from '../state/screen-state.ts';
 import { type Column, layOutColumns } from './columns.ts';
 import { blank, fitHeight, type Line, line, ruleLine, span, windowStart } from './line.ts';
 import { approvalText } from './long-text.ts';
 import { ageText } from './run-cells.ts';
-import { wrapText } from './wrap.ts';
 
 // Longer arguments are in the text below the list.
 const SUMMARY_LENGTH = 200;

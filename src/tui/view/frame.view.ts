@@ -1,6 +1,8 @@
 import { safeLine } from '../../text/text-width.ts';
 import { describeFilter } from '../state/run-filter.ts';
 import type { Overlay, ScreenState } from '../state/screen-state.ts';
+import { waitingRun } from '../state/waiting-run.ts';
+import { answerPanel } from './answer.view.ts';
 import { approvalsView } from './approvals.view.ts';
 import { blank, fitHeight, fitLine, type Line, line, lineText, ruleLine, type Span, span, spreadLine } from './line.ts';
 import { overlayHeight, overlayRows } from './long-text.ts';
@@ -38,7 +40,8 @@ const hintsOf = (state: ScreenState): readonly string[] => {
       return ['a approve', 'r reject', 'enter details', 'o run', 'tab runs'];
     case 'run': {
       const tree = (state.open?.tree.length ?? 0) > 1 ? ['tab tree'] : [];
-      return ['esc back', 'enter details', ...tree, 'c cancel', 's score', 'i record'];
+      const answer = state.open !== null && waitingRun(state.open) !== null ? ['a answer'] : [];
+      return ['esc back', ...answer, 'enter details', ...tree, 'c cancel', 's score', 'i record'];
     }
   }
 };
@@ -109,7 +112,7 @@ export const frameView = (state: ScreenState): readonly Line[] => {
   if (width < SMALLEST.columns || rows < SMALLEST.rows) return fill(tooSmall(state.size));
   if (state.overlay !== null)
     return fill([header(state, width), ...overlaid(state.overlay, state, width), hintLine(state, width)]);
-  const panel = filterPanel(state, width, rows - 5);
+  const panel = [...filterPanel(state, width, rows - 5), ...answerPanel(state, width, Math.floor((rows - 4) * 0.6))];
   const height = Math.max(1, rows - 4 - panel.length);
   return fill([
     header(state, width),

@@ -1,9 +1,11 @@
 import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
+import type { RunScore } from '../../features/scores/scores.schema.ts';
 import { formatTime } from '../../text/format.ts';
-import { safeText } from '../../text/text-width.ts';
+import { safeText, visibleLine } from '../../text/text-width.ts';
+import { wrapText } from '../../text/wrap-text.ts';
 import type { Overlay, Size } from '../state/screen-state.ts';
 import type { TimelineItem } from '../state/timeline.ts';
-import { wrapText } from './wrap.ts';
+import type { WaitingCall } from '../state/waiting-run.ts';
 
 export const helpText = `Everywhere
   ↑ ↓  j k         choose
@@ -23,7 +25,8 @@ Runs
 One run
   Tab              between its events and its tree
   Enter            all of an event; a called run opens
-  i                the whole record of the run
+  i                the whole record of the run, with its scores
+  a                answer the calls that wait for you: the session goes on
   c  s             cancel, score
   Esc              back
 
@@ -33,7 +36,7 @@ Approvals
   o                open the run that waits
   Tab  Esc         back to the runs
 
-Cancel, approve and reject ask before they act.`;
+Cancel, approve, reject and answer ask before they act.`;
 
 /** JSON as people read it; a text that is no JSON stays as it is. */
 const pretty = (value: unknown): string => {
@@ -80,29 +83,47 @@ const facts = (pairs: readonly (readonly [label: string, value: string])[]): str
     .map(([label, value]) => `${label.padEnd(LABEL_WIDTH)}${value}`)
     .join('\n');
 
-/** What there is to judge a waiting call by. */
-export const approvalText = (approval: PendingApproval): string => {
-  const { presentation } = approval;
+type Judged = Pick<PendingApproval, 'toolName' | 'presentation' | 'arguments'>;
+
+/** Says, about and tool; what a presenter or a model wrote is shown whole, the characters that show nothing as well. */
+const callFacts = ({ toolName, presentation }: Judged): (readonly [label: string, value: string])[] => {
   const about = [presentation?.entityType, presentation?.entityName, presentation?.entityId].filter(
     (part) => typeof part === 'string' && part !== '',
   );
+  return [
+    ['Says', visibleLine(presentation?.message ?? '')],
+    ['About', visibleLine(about.join(' '))],
+    ['Tool', visibleLine(toolName)],
+  ];
+};
+
+const argumentsText = (given: Judged['arguments'], note = ''): string =>
+  given === null
+    ? 'Arguments not recorded'
+    : `Arguments${note}\n${indented(pretty(given).split('\n').map(visibleLine).join('\n'))}`;
+
+/** What there is to judge a waiting call by. */
+export const approvalText = (approval: PendingApproval): string => {
   const who = facts([
-    ['Says', presentation?.message ?? ''],
-    ['About', about.join(' ')],
-    ['Tool', approval.toolName],
+    ...callFacts(approval),
     ['Agent', approval.agentName],
     ['Session', approval.sessionId],
     ['Run', approval.runId],
     ['Asked', formatTime(approval.createdAt)],
     ['Expires', approval.expiresAt === null ? 'never' : formatTime(approval.expiresAt)],
   ]);
-  const given =
-    approval.arguments === null ? 'Arguments not recorded' : `Arguments\n${indented(pretty(approval.arguments))}`;
-  return safeText(`${given}\n\n${who}`);
+  return safeText(`${argumentsText(approval.arguments)}\n\n${who}`);
 };
 
-/** The record of a run, or anything else, as JSON. */
-export const recordText = (value: unknown): string => safeText(JSON.stringify(value, null, 2));
+/** The same for a call that waits in the session of its run. */
+export const waitingCallText = (call: WaitingCall): string => {
+  const note = call.truncated === true ? ' (cut where recordings are)' : '';
+  return safeText(`${facts(callFacts(call))}\n${argumentsText(call.arguments, note)}`);
+};
+
+/** The record of a run and its scores as JSON. */
+export const recordText = (run: object, scores: readonly RunScore[]): string =>
+  safeText(JSON.stringify(scores.length === 0 ? run : { ...run, scores }, null, 2));
 
 /** Rows of the screen that are left for an overlay's text. */
 export const overlayHeight = ({ rows }: Size): number => Math.max(1, rows - 3);

@@ -3,6 +3,7 @@ import { type Prompt, suggestions } from '../state/prompt.ts';
 import { type FilterMember, filterMembers, type RunFilter } from '../state/run-filter.ts';
 import { statusLabel } from '../state/run-status.ts';
 import type { ScreenState } from '../state/screen-state.ts';
+import { nextCall } from '../state/waiting-run.ts';
 import { type Line, line, listLine, ruleLine, span, windowStart } from './line.ts';
 
 const CARET = '█';
@@ -15,6 +16,11 @@ export const promptLine = (prompt: Prompt): Line => {
       return line(span(` ${prompt.question}`, 'warn'));
     case 'score':
       return line(span(` Score ${prompt.name}:`, 'strong'), '  1 2 3 4 5 stars   + good   - bad');
+    case 'answers': {
+      const { agentName } = prompt.answers.waiting;
+      const tool = nextCall(prompt.answers)?.toolName ?? '';
+      return line(span(` Approve ${safeLine(tool)} for ${safeLine(agentName)}?`, 'warn'));
+    }
     case 'filters':
       return line();
     case 'text':
@@ -29,6 +35,8 @@ export const promptHints = (prompt: Prompt, { agentNames }: ScreenState): readon
       return ['y yes', 'n no'];
     case 'score':
       return ['esc leave it'];
+    case 'answers':
+      return ['y yes', 'n no', 'enter details', 'esc leave it waiting'];
     case 'filters':
       return ['↑↓ choose', '←→ change', 'enter edit', 'x clear all', 'esc close'];
     case 'text': {

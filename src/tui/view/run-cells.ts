@@ -1,4 +1,5 @@
 import type { RunRecord, RunStatus } from '../../features/runs/runs.schema.ts';
+import type { RunScore } from '../../features/scores/scores.schema.ts';
 import { formatCost, formatDuration, formatTime, shortTime } from '../../text/format.ts';
 import { statusLabel } from '../state/run-status.ts';
 import { type Span, span, type Tone } from './line.ts';
@@ -47,3 +48,11 @@ export const tokensText = (tokens: number | null | undefined): string =>
 
 export const costText = (cost: number | null | undefined, currency: string | null | undefined): string =>
   cost === null || cost === undefined ? '' : formatCost(cost, currency);
+
+/** `4 of 5 stars`, `good`, `87.5`, or the category. */
+export const scoreText = ({ kind, value, textValue }: Pick<RunScore, 'kind' | 'value' | 'textValue'>): string => {
+  if (value === null) return textValue ?? '';
+  if (kind === 'Stars') return `${value} of 5 stars`;
+  if (kind === 'Binary') return value === 1 ? 'good' : 'bad';
+  return String(value);
+};

@@ -4,9 +4,10 @@ import { safeLine } from '../../text/text-width.ts';
 import { type OpenRun, shownRun } from '../state/open-run.ts';
 import { isOpen } from '../state/run-status.ts';
 import type { ScreenState } from '../state/screen-state.ts';
+import { waitingRun } from '../state/waiting-run.ts';
 import { type Column, layOutColumns } from './columns.ts';
 import { beside, fitHeight, type Line, line, ruleLine, type Span, span, windowStart } from './line.ts';
-import { costText, durationText, statusSpan, timeText, tokensText } from './run-cells.ts';
+import { costText, durationText, scoreText, statusSpan, timeText, tokensText } from './run-cells.ts';
 import { timelineView } from './timeline.view.ts';
 
 /** From here on the tree stands beside the events, not above them. */
@@ -36,6 +37,33 @@ const treeText = (root: RunRecord | undefined, count: number): string => {
   return sums.length === 0 ? `tree of ${count} runs` : `tree of ${count} runs: ${sums.join(', ')}`;
 };
 
+/** Newest first; as many as fit on the row, and all of them behind `i`. */
+const scoresLine = ({ scores }: OpenRun): Line => {
+  const texts = scores.map((score) => {
+    const comment = score.comment === null || score.comment === '' ? '' : ` “${score.comment}”`;
+    // People without a name are most people; a judge has one in its source.
+    const who = score.author ?? (score.source === 'human' || score.source === 'api' ? null : score.source);
+    return safeLine(`${score.name} ${scoreText(score)}${comment}${who === null ? '' : ` by ${who}`}`);
+  });
+  return line(span(' Scores: ', 'dim'), texts.join(' · '));
+};
+
+/** What a run needs before its session goes on, and where that is given. */
+const waitingLine = (run: RunRecord, open: OpenRun): readonly Line[] => {
+  const waiting = waitingRun(open);
+  if (waiting !== null) {
+    const tools = waiting.calls.map(({ toolName }) => safeLine(toolName)).join(', ');
+    return [line(span(` Waits for your answer about ${tools}: a`, 'warn'))];
+  }
+  if (run.status === 'AwaitingApproval' && run.jobId === null && open.wentOn)
+    return [line(span(' The session has gone on since.', 'dim'))];
+  if (run.status === 'AwaitingApproval' && run.jobId !== null)
+    return [line(span(' Its calls are decided under Approvals, where they still wait.', 'dim'))];
+  if (run.status === 'AwaitingInput')
+    return [line(span(' Waits for results of client-side tools: `acp run --tool-result` gives them.', 'warn'))];
+  return [];
+};
+
 /** What there is to say about the run: who, how it stands, what it used, and where it belongs. */
 const head = (run: RunRecord, open: OpenRun, now: number): readonly Line[] => {
   const cost = run.cost ?? open.timeline.cost;
@@ -55,11 +83,15 @@ const head = (run: RunRecord, open: OpenRun, now: number): readonly Line[] => {
   ]);
   const error =
     run.error === null ? [] : [line(span(` ${safeLine(`${run.error.type}: ${run.error.message}`)}`, 'bad'))];
+  const scores = open.scores.length === 0 ? [] : [scoresLine(open)];
+  const waiting = waitingLine(run, open);
   const title: Span[] = [span(` ${safeLine(run.agentName)}${version}`, 'strong'), span('  '), statusSpan(run)];
   return [
     line(...title, span(numbers === '' ? '' : ` · ${numbers}`)),
     line(span(` ${safeLine(about)}`, 'dim')),
     ...error,
+    ...scores,
+    ...waiting,
   ];
 };
 

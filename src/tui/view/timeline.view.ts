@@ -1,9 +1,9 @@
 import { formatTime } from '../../text/format.ts';
+import { wrapText } from '../../text/wrap-text.ts';
 import { cursorIndex, type OpenRun } from '../state/open-run.ts';
 import type { TimelineItem } from '../state/timeline.ts';
 import { fitHeight, type Line, line, listLine, ruleLine, type Span, span, type Tone } from './line.ts';
 import { tokensText } from './run-cells.ts';
-import { wrapText } from './wrap.ts';
 
 /** Cells before the text: the mark of the choice, the time, a gap. */
 const LEAD_WIDTH = 12;

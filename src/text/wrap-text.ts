@@ -1,4 +1,4 @@
-import { textWidth } from '../../text/text-width.ts';
+import { textWidth } from './text-width.ts';
 
 const segmenter = new Intl.Segmenter();
 

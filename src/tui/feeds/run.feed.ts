@@ -1,0 +1,43 @@
+import { AcpError } from '../../contract/errors.ts';
+import { type Feed, poll } from './feed.ts';
+
+const SCORES_INTERVAL_MS = 2_000;
+const SESSION_INTERVAL_MS = 500;
+
+/** The scores of the run on screen. */
+export const scoresOf =
+  (runId: string): Feed =>
+  (context) => {
+    const { client, store, signal } = context;
+    return poll(
+      context,
+      () => SCORES_INTERVAL_MS,
+      async () => {
+        const { body: scores } = await client.scores.list({ params: { runId }, signal });
+        store.dispatch({ type: 'scores', runId, scores });
+        return true;
+      },
+    );
+  };
+
+/** Whether the session of a run that waits has gone on since: then its calls wait no more. */
+export const sessionOf =
+  (runId: string, sessionId: string): Feed =>
+  (context) => {
+    const { client, store, signal } = context;
+    return poll(
+      context,
+      () => SESSION_INTERVAL_MS,
+      async () => {
+        const newest = await client.runs.list({ query: { sessionId, take: 1 }, signal }).catch((error: unknown) => {
+          // Who may read one run but not list them answers without this hint, and is told when it is too late.
+          if (error instanceof AcpError && error.code === 'run-not-allowed') return null;
+          throw error;
+        });
+        if (newest === null) return false;
+        const wentOn = newest.body[0] !== undefined && newest.body[0].id !== runId;
+        if (wentOn) store.dispatch({ type: 'went-on', runId });
+        return !wentOn;
+      },
+    );
+  };
