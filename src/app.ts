@@ -11,6 +11,7 @@ import { memoryContent } from './db/content-memory.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
 import { approvalsFeature } from './features/approvals/index.ts';
 import { attachmentsFeature } from './features/attachments/index.ts';
+import { auditFeature } from './features/audit/index.ts';
 import { createJobStore } from './features/jobs/index.ts';
 import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
@@ -181,6 +182,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         approvalRules: approvals.rules,
         models: models.handlers,
         keys: security.keys,
+        audit: auditFeature({ storage, storePath: opened.path, now }).handlers,
         meta: platform.meta,
       },
       assertReady,

@@ -1,6 +1,7 @@
 import { agentOperations } from './features/agents/agents.operations.ts';
 import { approvalOperations, approvalRuleOperations } from './features/approvals/approvals.operations.ts';
 import { attachmentOperations } from './features/attachments/attachments.operations.ts';
+import { auditOperations } from './features/audit/audit.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
 import { replayOperations } from './features/replays/replays.operations.ts';
@@ -29,5 +30,6 @@ export const operations = {
   tools: toolOperations,
   models: modelOperations,
   keys: keyOperations,
+  audit: auditOperations,
   meta: metaOperations,
 } as const;

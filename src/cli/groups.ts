@@ -12,5 +12,6 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   tools: 'tools that agents may use',
   models: 'model providers and their catalogs',
   keys: 'API keys',
+  audit: 'who changed what: read the trail, check it, export it signed',
   db: 'look after the store',
 };

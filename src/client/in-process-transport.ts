@@ -133,7 +133,8 @@ export const inProcessTransport = <Entry extends LocalEntry, Caller>(
     if ('stream' in reply) return { status, headers, frames: pull(reply.stream, signal) };
     if ('file' in reply) {
       const { sizeBytes, bytes } = reply.file;
-      return { status, headers: { ...headers, 'content-length': String(sizeBytes) }, bytes };
+      const length = sizeBytes === null ? {} : { 'content-length': String(sizeBytes) };
+      return { status, headers: { ...headers, ...length }, bytes };
     }
     const body = reply.body === undefined ? undefined : JSON.parse(JSON.stringify(reply.body));
     return { status, headers, body };

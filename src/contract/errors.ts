@@ -100,6 +100,7 @@ export const errorTable = {
   'async-runs-disabled': entry(501, 'Queued runs are switched off', 9),
   'scheduling-disabled': entry(501, 'The job queue is switched off', 9),
   'run-recording-disabled': entry(501, 'Run recording is switched off', 9),
+  'persistent-store-required': entry(501, 'Not with a store in memory', 9),
   'feature-not-available': entry(501, 'Not available in this build', 9),
   'provider-error': entry(502, 'The model provider failed', 7),
   'provider-unavailable': entry(502, 'The model provider is not available', 7),

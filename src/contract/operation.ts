@@ -106,7 +106,8 @@ export interface FileReply {
 }
 
 export interface FileSource {
-  readonly sizeBytes: number;
+  /** Null: not known before the last byte. */
+  readonly sizeBytes: number | null;
   /** Can be iterated once; leaving the iteration closes the source. */
   readonly bytes: AsyncIterable<Uint8Array>;
   /** Closes a source that nobody has read. */

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { AcpError } from '../contract/errors.ts';
-import type { FileSource } from '../contract/operation.ts';
 import { contentFiles, contentFolder } from './content-files.ts';
 import { hasAttachments, isNamed, type NamedContent, namedContents } from './content-rows.ts';
-import type { ContentStore } from './content-store.ts';
+import type { ContentSource, ContentStore } from './content-store.ts';
 import type { Storage } from './storage.ts';
 
 export interface ContentReport {
@@ -28,7 +27,7 @@ export const openNamed = async (
   storage: Storage,
   content: ContentStore,
   named: NamedContent,
-): Promise<FileSource | 'deleted' | null> => {
+): Promise<ContentSource | 'deleted' | null> => {
   const source = await content.open(named.place);
   if (source !== null) return source;
   if (!(await isNamed(storage.db, named.place))) return 'deleted';
@@ -38,7 +37,7 @@ export const openNamed = async (
 
 /** SHA-256 of all bytes, in hex; each piece is shown to `use` on its way. Closes the source. */
 export const digestOf = async (
-  source: FileSource,
+  source: ContentSource,
   use: (chunk: Uint8Array) => Promise<void> = async () => undefined,
 ): Promise<string> => {
   const hash = createHash('sha256');

@@ -4,6 +4,9 @@ import type { FileSource } from '../contract/operation.ts';
 /** Where a content stands: folder of its tenant, two digits, and its SHA-256. */
 export type ContentPlace = string & { readonly brand: 'ContentPlace' };
 
+/** Bytes at a place, whose number is known. */
+export type ContentSource = FileSource & { readonly sizeBytes: number };
+
 /** Bytes that are being received. They have no place yet, and go with `discard`. */
 export interface ContentDraft {
   /** Resolves when the bytes are taken, so that a slow disk slows the sender. */
@@ -20,7 +23,7 @@ export interface ContentDraft {
 export interface ContentStore {
   draft(): Promise<ContentDraft>;
   /** Null when nothing is there. */
-  open(place: ContentPlace): Promise<FileSource | null>;
+  open(place: ContentPlace): Promise<ContentSource | null>;
   read(place: ContentPlace): Promise<Uint8Array | null>;
   remove(place: ContentPlace): Promise<void>;
   /**

@@ -96,7 +96,8 @@ export const sendFile = async (
   try {
     const fields = answerHeaders(exchange, headers);
     if (isGone(raw)) return;
-    raw.writeHead(status, { ...fields, 'content-length': String(file.sizeBytes) });
+    const length = file.sizeBytes === null ? {} : { 'content-length': String(file.sizeBytes) };
+    raw.writeHead(status, { ...fields, ...length });
     await pipeline(file.bytes, raw);
   } catch (error) {
     // Before the head there is still an answer to give; after it, a caller that went away is no news.

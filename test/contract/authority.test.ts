@@ -36,8 +36,8 @@ const bodies: Readonly<Record<string, unknown>> = {
   'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },
 };
 
-/** Operations that make what is not there: no id of theirs is unknown. */
-const upserts: ReadonlySet<string> = new Set(['skills.save']);
+/** Operations to which no id is unknown: they make what is not there, or answer without it. */
+const upserts: ReadonlySet<string> = new Set(['skills.save', 'audit.get']);
 
 /** A body that fits; the one of a save has to repeat the name of its path. */
 const bodyFor = (id: string, params: Readonly<Record<string, string>>): unknown =>

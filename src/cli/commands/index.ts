@@ -3,6 +3,7 @@ import { groupDescriptions } from '../groups.ts';
 import { registerAgents } from './agents.command.ts';
 import { registerApprovals } from './approvals.command.ts';
 import { registerAttachments } from './attachments.command.ts';
+import { registerAudit } from './audit.command.ts';
 import { registerCompletion } from './completion.command.ts';
 import { registerConfig } from './config.command.ts';
 import { registerDb } from './db.command.ts';
@@ -51,6 +52,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerGrantsAdd(commandGroup(program, 'grants', groupDescriptions['grants'] ?? ''), host);
   registerApprovals(commandGroup(program, 'approvals', groupDescriptions['approvals'] ?? ''), host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
+  registerAudit(commandGroup(program, 'audit', groupDescriptions['audit'] ?? ''), host);
   program.commandsGroup(OPERATE_HEADING);
   registerDoctor(host);
   registerConfig(host);

@@ -1,1 +1,30 @@
+import type { Handlers } from '../../core/context.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { auditOperations } from './audit.operations.ts';
+import { auditService } from './audit.service.ts';
+import { createAuditReadingStore } from './audit-reading.store.ts';
+import { loadSigningKey, signingKeyPath } from './signing-key.ts';
+
 export { type AuditLog, createAuditTrail } from './audit-trail.ts';
+export { fingerprintOf, rawPublicKey } from './export-format.ts';
+export { type ExportVerification, verifyExport } from './export-reader.ts';
+
+export interface AuditDeps {
+  readonly storage: Storage;
+  /** File of the store; null in memory. */
+  readonly storePath: string | null;
+  readonly now: () => number;
+}
+
+/** The reading side of the trail; `createAuditTrail` is the writing one. */
+export const auditFeature = ({
+  storage,
+  storePath,
+  now,
+}: AuditDeps): { handlers: Handlers<typeof auditOperations> } => ({
+  handlers: auditService({
+    store: createAuditReadingStore(storage),
+    signingKey: storePath === null ? null : () => loadSigningKey(signingKeyPath(storePath)),
+    now,
+  }),
+});

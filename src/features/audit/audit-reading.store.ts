@@ -1,0 +1,118 @@
+import type { Storage } from '../../db/storage.ts';
+import type { AuditEntryRow } from '../../db/tables.ts';
+import type { AuditRecord } from './audit.schema.ts';
+import type { ChainHead } from './chain-check.rules.ts';
+
+/** Times are epoch milliseconds; `after` is inclusive, `before` exclusive. */
+export interface AuditRange {
+  readonly after: number | null;
+  readonly before: number | null;
+}
+
+export interface AuditFilter extends AuditRange {
+  readonly actor: string | null;
+  readonly action: string | null;
+  readonly entity: string | null;
+  readonly beforeId: string | null;
+  readonly limit: number;
+}
+
+/** The ids between which the entries of a range stand; null: no bound. */
+export interface AuditSpan {
+  readonly fromId: string | null;
+  readonly toId: string | null;
+}
+
+export interface AuditReadingStore {
+  /** Newest first. */
+  list(tenantId: string, filter: AuditFilter): Promise<readonly AuditRecord[]>;
+  has(tenantId: string, id: string): Promise<boolean>;
+  span(tenantId: string, range: AuditRange): Promise<AuditSpan>;
+  /** At most `limit` entries behind one, oldest first; null: from the start of the span. */
+  page(tenantId: string, span: AuditSpan, behindId: string | null, limit: number): Promise<readonly AuditRecord[]>;
+  head(tenantId: string): Promise<ChainHead>;
+}
+
+const toRecord = (row: AuditEntryRow): AuditRecord => ({
+  id: row.id,
+  tenantId: row.tenant_id,
+  actor: row.actor,
+  action: row.action,
+  entity: row.entity,
+  before: row.before,
+  after: row.after,
+  createdAt: new Date(row.created_at).toISOString(),
+  previousHash: row.previous_hash,
+  hash: row.hash,
+});
+
+// Behind every entry of the tenant: no id is a word.
+const nowhere = '~';
+
+export const createAuditReadingStore = (storage: Storage): AuditReadingStore => {
+  const entries = (tenantId: string) =>
+    storage.db.selectFrom('audit_entries').selectAll().where('tenant_id', '=', tenantId);
+
+  /** Time never runs backwards in a chain, so that a range is one stretch of it, whatever stands inside. */
+  const firstSince = async (tenantId: string, time: number): Promise<string> => {
+    const [first] = await storage.scan(
+      storage.db
+        .selectFrom('audit_entries')
+        .select('id')
+        .where('tenant_id', '=', tenantId)
+        .where('created_at', '>=', time)
+        .orderBy('id')
+        .limit(1),
+    );
+    return first?.id ?? nowhere;
+  };
+
+  return {
+    async list(tenantId, { actor, action, entity, after, before, beforeId, limit }) {
+      let query = entries(tenantId).orderBy('id', 'desc').limit(limit);
+      if (entity !== null) query = query.where('entity', '=', entity);
+      if (actor !== null) query = query.where('actor', '=', actor);
+      if (action !== null) query = query.where('action', '=', action);
+      if (after !== null) query = query.where('created_at', '>=', after);
+      if (before !== null) query = query.where('created_at', '<', before);
+      if (beforeId !== null) query = query.where('id', '<', beforeId);
+      // What no index finds may take the walk through a long trail.
+      const isWalk = [actor, action, after, before].some((filter) => filter !== null);
+      return (isWalk ? await storage.scan(query) : await query.execute()).map(toRecord);
+    },
+    async has(tenantId, id) {
+      const row = await storage.db
+        .selectFrom('audit_entries')
+        .select('id')
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .executeTakeFirst();
+      return row !== undefined;
+    },
+    async span(tenantId, { after, before }) {
+      return {
+        fromId: after === null ? null : await firstSince(tenantId, after),
+        toId: before === null ? null : await firstSince(tenantId, before),
+      };
+    },
+    async page(tenantId, { fromId, toId }, behindId, limit) {
+      let query = entries(tenantId).orderBy('id').limit(limit);
+      if (behindId !== null) query = query.where('id', '>', behindId);
+      else if (fromId !== null) query = query.where('id', '>=', fromId);
+      if (toId !== null) query = query.where('id', '<', toId);
+      return (await storage.scan(query)).map(toRecord);
+    },
+    async head(tenantId) {
+      const row = await storage.db
+        .selectFrom('audit_heads')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .executeTakeFirst();
+      return {
+        entryCount: Number(row?.entry_count ?? 0),
+        newestId: row?.newest_id ?? null,
+        newestHash: row?.newest_hash ?? null,
+      };
+    },
+  };
+};

@@ -1,0 +1,59 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import { AuditChainVerification, AuditRecord } from './audit.schema.ts';
+
+const read = { tag: 'Audit', role: 'Reader', scope: 'AuditRead', method: 'GET' } as const;
+const moment = (description: string) => Type.Optional(Type.String({ format: 'date-time', description }));
+const limit = Type.Optional(Type.Integer({ description: 'Entries to return, default 100, clamped to 1..500' }));
+const range = { after: moment('Inclusive'), before: moment('Exclusive') };
+const columns = ['id', 'createdAt', 'actor', 'action', 'entity'];
+
+export const auditOperations = defineOperations({
+  list: {
+    ...read,
+    path: '/api/audit',
+    summary: 'List entries of the audit trail, newest first',
+    query: Type.Object({
+      actor: Type.Optional(Type.String({ description: 'Exactly this one' })),
+      action: Type.Optional(Type.String({ description: 'Exactly this one' })),
+      entity: Type.Optional(Type.String({ description: 'Exactly this one, `<type>:<id>`' })),
+      ...range,
+      beforeId: Type.Optional(
+        Type.String({ format: 'uuid', description: 'Continues a list: entries older than this' }),
+      ),
+      limit,
+    }),
+    responses: { 200: Type.Array(AuditRecord) },
+    errors: [],
+    cli: { columns },
+  },
+  get: {
+    ...read,
+    path: '/api/audit/{entity}',
+    summary: 'List the entries of one entity, newest first',
+    params: Type.Object({ entity: Type.String({ description: 'The whole key, `<type>:<id>`', pattern: ':' }) }),
+    query: Type.Object({ limit }),
+    responses: { 200: Type.Array(AuditRecord) },
+    errors: [],
+    cli: { command: 'audit show', columns },
+  },
+  verify: {
+    ...read,
+    path: '/api/audit/verify',
+    summary: 'Check the chain of the audit trail, or a part of it',
+    query: Type.Object(range),
+    responses: { 200: AuditChainVerification },
+    errors: [],
+    cli: { handWritten: true },
+  },
+  export: {
+    ...read,
+    path: '/api/audit/export',
+    summary: 'Export the audit trail, or a part of it, as a signed file that is checked without the service',
+    query: Type.Object(range),
+    download: 'JSON Lines: a header, the entries oldest first, and an end with an Ed25519 signature',
+    responses: {},
+    errors: ['persistent-store-required', 'audit-unavailable'],
+    cli: { handWritten: true },
+  },
+});

@@ -1,0 +1,56 @@
+import type { AuditChainVerification, AuditRecord, ChainStatus } from './audit.schema.ts';
+import { entryHash } from './chain.rules.ts';
+
+/** What the store keeps of the end of a chain, apart from its entries. */
+export interface ChainHead {
+  readonly entryCount: number;
+  readonly newestId: string | null;
+  readonly newestHash: string | null;
+}
+
+export interface ChainCheck {
+  /** The next entry, oldest first; false: the check is over, since it shows a fault. */
+  take(entry: AuditRecord): boolean;
+  /** After the last entry. `head`: null where the end is not judged. */
+  end(head: ChainHead | null): AuditChainVerification;
+}
+
+/**
+ * Walks a chain and stops at the first fault. `isWhole`: it begins with the first entry of the tenant and ends with the
+ * newest, so that the link of the first and the number of entries are judged, too.
+ */
+export const checkChain = (isWhole: boolean): ChainCheck => {
+  let previous: AuditRecord | null = null;
+  let entriesChecked = 0;
+  let fault: Exclude<ChainStatus, 'Valid'> | null = null;
+
+  const faultOf = (entry: AuditRecord): typeof fault => {
+    if (entryHash(entry) !== entry.hash) return 'Broken';
+    if (previous !== null) return entry.previousHash === previous.hash && entry.id > previous.id ? null : 'Gap';
+    return isWhole && entry.previousHash !== null ? 'Gap' : null;
+  };
+
+  const isEnd = (head: ChainHead): boolean => {
+    if (isWhole && head.entryCount !== entriesChecked) return false;
+    // A range that holds nothing says nothing about the end, unless it is the whole history.
+    if (previous === null) return !isWhole || head.newestHash === null;
+    return head.newestHash === previous.hash && head.newestId === previous.id;
+  };
+
+  return {
+    take(entry) {
+      entriesChecked += 1;
+      fault = faultOf(entry);
+      previous = entry;
+      return fault === null;
+    },
+    end(head) {
+      if (fault === null && head !== null && !isEnd(head)) fault = 'Gap';
+      return {
+        status: fault ?? 'Valid',
+        entriesChecked,
+        firstFailingEntryId: fault === null ? null : (previous?.id ?? null),
+      };
+    },
+  };
+};

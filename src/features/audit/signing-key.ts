@@ -1,0 +1,53 @@
+import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { chmod, link, readFile, rm, writeFile } from 'node:fs/promises';
+import { AcpError } from '../../contract/errors.ts';
+
+/** Where the key of a store is: beside it, so that it stays when the store is restored from a copy. */
+export const signingKeyPath = (storePath: string): string => `${storePath}.audit-key.pem`;
+
+const retryAfterMs = 5000;
+
+const unusable = (path: string, why: string, cause: unknown): AcpError =>
+  new AcpError('audit-unavailable', `The signing key ${path} ${why}.`, { cause, details: { retryAfterMs } });
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
+
+const readKey = async (path: string): Promise<KeyObject | null> => {
+  let pem: string;
+  try {
+    pem = await readFile(path, 'utf8');
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw unusable(path, 'cannot be read', error);
+  }
+  try {
+    const key = createPrivateKey(pem);
+    if (key.asymmetricKeyType === 'ed25519') return key;
+  } catch (error) {
+    throw unusable(path, 'is no private key in PEM', error);
+  }
+  throw unusable(path, 'is no Ed25519 key', null);
+};
+
+/**
+ * The Ed25519 key that exports are signed with, made at the first one: PKCS #8 in PEM, readable by its owner alone. It
+ * gets its name only when it is whole, and never replaces one that another process made at the same moment.
+ */
+export const loadSigningKey = async (path: string): Promise<KeyObject> => {
+  const known = await readKey(path);
+  if (known !== null) return known;
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const draft = `${path}.${process.pid}.partial`;
+  try {
+    await writeFile(draft, privateKey.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600 });
+    await chmod(draft, 0o600);
+    await link(draft, path);
+    return privateKey;
+  } catch (error) {
+    const other = codeOf(error) === 'EEXIST' ? await readKey(path) : null;
+    if (other !== null) return other;
+    throw unusable(path, 'cannot be written', error);
+  } finally {
+    await rm(draft, { force: true });
+  }
+};
