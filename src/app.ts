@@ -60,7 +60,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       ...base,
       ownership: Service.SessionOwnership,
       deletions: [attachments.removedWithSession, memory.sessionDeleted, approvals.onSessionDeleted],
-      cleanups: [attachments.cleanupWithSession],
+      cleanups: [attachments.cleanupWithSession, approvals.afterSessionDeleted],
       openRequests: [approvals.pauses.open],
       recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
     });
@@ -143,6 +143,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       parts: [
         { recover: attachments.recover, started: attachments.startSweep, close: attachments.close },
         { started: approvals.expiration.start, close: approvals.expiration.close },
+        approvals,
         sessions,
         models.health,
         { started: runs.started, close: runs.close },

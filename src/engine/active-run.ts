@@ -52,9 +52,12 @@ export interface RunPlan {
   /** Set when a recorded run is repeated. */
   readonly replay?: RunReplay;
   readonly parent: ActiveRun | null;
-  /** Set when the run has to wait for its session: it is Queued until the promise gives it. */
-  readonly waiting: { readonly position: number; session(signal: AbortSignal): Promise<SessionTurn> } | null;
+  /** Set when the run has to wait for its session: it is Queued until its turn comes. */
+  readonly waiting: { readonly position: number; turn(signal: AbortSignal): Promise<BegunTurn> } | null;
 }
+
+/** What a run that waited works with: the session, and the agent as it is when its turn comes. */
+export type BegunTurn = Pick<RunPlan, 'agent' | 'parameters' | 'resume'> & { readonly session: SessionTurn };
 
 export type StopReason =
   | { readonly kind: 'cancel'; readonly cause: CancelCause; readonly by: string | null }
@@ -83,7 +86,7 @@ export interface RunOutcome {
 
 /** A run that executes in this process. */
 export class ActiveRun {
-  readonly plan: RunPlan;
+  plan: RunPlan;
   readonly log: RunLog;
   readonly budget: TreeBudget;
   startedAt: number;
@@ -131,6 +134,14 @@ export class ActiveRun {
     this.done = new Promise((resolve) => {
       this.finish = resolve;
     });
+  }
+
+  /** The end of a wait: the run has its session, and what it was accepted with is brought up to date. */
+  begin({ session, ...current }: BegunTurn, now: number): void {
+    this.plan = { ...this.plan, ...current };
+    this.session = session;
+    this.target = current.agent.model;
+    this.startedAt = now;
   }
 
   get id(): string {

@@ -44,10 +44,11 @@ const opened = (
     id: run.id,
     tenantId: plan.tenantId,
     agentName: plan.agent.name,
-    agentVersion: plan.agent.version,
+    // Which version a run in line takes is known when its turn comes.
+    agentVersion: status === 'Queued' ? null : plan.agent.version,
     status,
-    modelProvider: run.target.provider.name,
-    modelId: run.target.model,
+    modelProvider: status === 'Queued' ? null : run.target.provider.name,
+    modelId: status === 'Queued' ? null : run.target.model,
     isStreaming: plan.isStreaming,
     jobId: plan.jobId,
     sessionId: run.session?.sessionId ?? plan.sessionId,
@@ -292,8 +293,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       run.log.append('run.queued', { sessionId: run.plan.sessionId, position: run.plan.waiting.position });
       run.log.write(ports.journal.opened(opened(run, ports, 'Queued', null))).catch(() => undefined);
       exists = true;
-      run.session = await run.plan.waiting.session(run.signal);
-      run.startedAt = ports.now();
+      run.begin(await run.plan.waiting.turn(run.signal), ports.now());
     }
     const { resume } = run.plan;
     const message = messageOf(run, ports);

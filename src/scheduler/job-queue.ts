@@ -26,9 +26,9 @@ export interface JobQueue {
     limit: number,
     lanes: LaneChoice,
   ): Promise<readonly QueuedJob[]>;
-  /** Extends the leases and returns the jobs that are still held. */
   /** Ends the jobs whose lease lapsed in their last attempt, as `lease-expired`; returns them. */
   expire(owner: string, now: number): Promise<readonly QueuedJob[]>;
+  /** Extends the leases and returns the jobs that are still held. */
   renew(owner: string, ids: readonly string[], leaseUntil: number): Promise<readonly string[]>;
   begin(owner: string, id: string): Promise<void>;
   complete(owner: string, id: string, now: number): Promise<void>;
@@ -44,7 +44,12 @@ export type JobResult =
   | { readonly status: 'Completed' }
   | { readonly status: 'Canceled' }
   /** Not begun, because the process ends, or because it is another one's turn for so long. */
-  | { readonly status: 'Released'; readonly afterMs?: number }
+  | {
+      readonly status: 'Released';
+      readonly afterMs?: number;
+      /** Called once the job is back in line. */
+      readonly released?: () => void;
+    }
   /** The handler has put the job back in line itself. */
   | { readonly status: 'Requeued' }
   | {

@@ -57,8 +57,10 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     if (result.status === 'Requeued') return;
     if (result.status === 'Completed') return queue.complete(options.owner, job.id, now());
     if (result.status === 'Canceled') return queue.cancel(options.owner, job.id, now());
-    if (result.status === 'Released')
-      return queue.release(options.owner, job.id, result.afterMs === undefined ? null : now() + result.afterMs);
+    if (result.status === 'Released') {
+      await queue.release(options.owner, job.id, result.afterMs === undefined ? null : now() + result.afterMs);
+      return result.released?.();
+    }
     return fail(job, result);
   };
 

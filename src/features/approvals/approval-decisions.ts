@@ -17,6 +17,8 @@ export interface DecisionDeps {
   readonly store: ApprovalStore;
   readonly audit: AuditTrail;
   readonly continuations: Continuations;
+  /** Called when every call of a paused run has lapsed, so that its session takes other turns. */
+  lapsed(tenantId: string, sessionId: string): void;
   /** False: nothing is queued and nothing decided. */
   readonly schedulingEnabled: boolean;
   readonly now: () => number;
@@ -95,6 +97,7 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
     if (goesOn) writes.push(...continuations.queued(handover, at));
     await audit.record(entries, writes);
     if (goesOn) continuations.wake();
+    if (lapsed) deps.lapsed(handover.tenant_id, handover.session_id);
   };
 
   const settle = async (runId: string): Promise<void> => {

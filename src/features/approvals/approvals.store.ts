@@ -29,8 +29,13 @@ export interface ApprovalStore {
   lapsed(now: number, limit: number): Promise<readonly ApprovalRow[]>;
   /** Paused runs of which every call is settled and that nothing goes on from yet, while their requests are open. */
   settled(limit: number): Promise<readonly { readonly run_id: string }[]>;
-  /** True while a person is asked about a call of the session, or what was decided waits to go on. */
-  blocks(tenantId: string, sessionId: string, now: number): Promise<boolean>;
+  /** Until when a person is asked about calls of the session at most; Infinity: without an end. Null: nobody is asked. */
+  pendingUntil(tenantId: string, sessionId: string, now: number): Promise<number | null>;
+  /** A paused run of the session of which some call was decided and that has not gone on: its continuation is in line, or not yet queued (`Waiting`). */
+  unfinished(
+    tenantId: string,
+    sessionId: string,
+  ): Promise<{ readonly run_id: string; readonly state: string } | undefined>;
   inserted(row: ApprovalRow): Statement;
   handoverInserted(row: ApprovalHandoverRow): Statement;
   /** Fails its unit when the row is not pending at that time any more. */
@@ -139,31 +144,43 @@ export const createApprovalStore = (storage: Storage): ApprovalStore => {
         .orderBy('created_at')
         .limit(limit)
         .execute(),
-    async blocks(tenantId, sessionId, now) {
-      const asked = await storage.db
+    async pendingUntil(tenantId, sessionId, now) {
+      const rows = await storage.db
         .selectFrom('approvals')
-        .select('id')
+        .select('expires_at')
         .where('tenant_id', '=', tenantId)
         .where('session_id', '=', sessionId)
         .where('status', '=', 'Pending')
         .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
-        .limit(1)
-        .executeTakeFirst();
-      if (asked !== undefined) return true;
-      const queued = await storage.db
+        .execute();
+      if (rows.length === 0) return null;
+      return Math.max(...rows.map((row) => row.expires_at ?? Number.POSITIVE_INFINITY));
+    },
+    unfinished: (tenantId, sessionId) =>
+      storage.db
         .selectFrom('session_requests')
         .innerJoin('approval_handovers', 'approval_handovers.run_id', 'session_requests.run_id')
-        .innerJoin('runs', 'runs.id', 'approval_handovers.continuation_run_id')
-        .select('runs.id')
+        .leftJoin('runs', 'runs.id', 'approval_handovers.continuation_run_id')
+        .select(['approval_handovers.run_id', 'approval_handovers.state'])
         .where('session_requests.tenant_id', '=', tenantId)
         .where('session_requests.session_id', '=', sessionId)
         .where('session_requests.state', '=', 'Open')
-        .where('runs.tenant_id', '=', tenantId)
-        .where('runs.status', '=', 'Queued')
+        .where(({ eb, and, or, exists, selectFrom }) =>
+          or([
+            and([eb('approval_handovers.state', '=', 'Queued'), eb('runs.status', '=', 'Queued')]),
+            and([
+              eb('approval_handovers.state', '=', 'Waiting'),
+              exists(
+                selectFrom('approvals')
+                  .select('approvals.id')
+                  .whereRef('approvals.run_id', '=', 'approval_handovers.run_id')
+                  .where('approvals.status', 'in', ['Approved', 'Rejected']),
+              ),
+            ]),
+          ]),
+        )
         .limit(1)
-        .executeTakeFirst();
-      return queued !== undefined;
-    },
+        .executeTakeFirst(),
     inserted: insertRow,
     handoverInserted: insertHandover,
     decided(tenantId, id, decision) {

@@ -16,7 +16,9 @@ import type { approvalOperations, approvalRuleOperations } from './approvals.ope
 import { approvalService } from './approvals.service.ts';
 import { createApprovalStore } from './approvals.store.ts';
 import { createInBandAnswers } from './in-band-answers.ts';
+import { createPauseEnds } from './pause-ends.ts';
 import { createPauseJournal } from './paused-runs.ts';
+import { sessionBlock } from './session-block.ts';
 import { createSessionPauses, type SessionPauses } from './session-pauses.ts';
 import { createSessionRequestStore } from './session-requests.store.ts';
 import { createStandingRules } from './standing-rules.service.ts';
@@ -46,6 +48,9 @@ export interface ApprovalsFeature {
   readonly expiration: ApprovalExpiration;
   /** Writes for the transaction that deletes a session. */
   onSessionDeleted(tenantId: string, sessionId: string): readonly Statement[];
+  /** What follows once it is deleted. */
+  afterSessionDeleted(tenantId: string, sessionId: string): Promise<() => Promise<void>>;
+  close(): void;
 }
 
 /** Who must say yes before a tool runs: rules, the mailbox, and what paused sessions wait for. */
@@ -61,9 +66,12 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
     store,
     audit,
     continuations: deps.continuations,
+    lapsed: (tenantId, sessionId) => ends.ended(tenantId, sessionId),
     schedulingEnabled: scheduling.Enabled,
     now,
   });
+  const blockedUntil = sessionBlock({ approvals: store, decisions, queues: scheduling.Enabled, now });
+  const ends = createPauseEnds({ blockedUntil, now, log });
   return {
     handlers: approvalService({ store, decisions, authorization: deps.authorization, now }),
     rules: rules.handlers,
@@ -81,7 +89,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
       expiresAfterMs: settings.ExpirationEnabled ? settings.DefaultExpiration : null,
       newId,
     }),
-    pauses: createSessionPauses({ storage, requests, approvals: store, inBand, now, newId }),
+    pauses: createSessionPauses({ storage, requests, approvals: store, inBand, ends, blockedUntil, now, newId }),
     expiration: createApprovalExpiration({
       store,
       decisions,
@@ -98,6 +106,8 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
       ...store.sessionDropped(tenantId, sessionId),
       requests.dropped(tenantId, sessionId),
     ],
+    afterSessionDeleted: async (tenantId, sessionId) => async () => ends.ended(tenantId, sessionId),
+    close: ends.close,
   };
 };
 

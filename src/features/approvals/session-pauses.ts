@@ -10,6 +10,7 @@ import type { ApprovalStore } from './approvals.store.ts';
 import { type InBandAnswers, requireRuleAuthority, responseMessage } from './in-band-answers.ts';
 import { lostCalls, lostRequests } from './lost-calls.rules.ts';
 import { answeredCalls, changedError, openCallsOf, refusedPart, rejection } from './open-calls.rules.ts';
+import type { PauseEndDeps, PauseEnds } from './pause-ends.ts';
 import { type Answers, checkAnswers, hasAnswers, isOpen } from './request-answers.rules.ts';
 import type { SessionRequestStore } from './session-requests.store.ts';
 
@@ -36,6 +37,14 @@ export interface SessionPauses {
    * with what is known of them; null when there are none. Throws `approval-pending`.
    */
   overtake(tenantId: string, session: SessionTurn): Promise<TurnResume | null>;
+  /**
+   * Calls back once, when the session does not wait for its mailbox any more, so that a run that met `approval-pending`
+   * is to ask again; soon, when that is so by now. Runs are called in the order in which they came to wait.
+   */
+  watch: PauseEnds['watch'];
+  unwatch: PauseEnds['unwatch'];
+  /** Called when the continuation of a paused run was closed before it began. */
+  ended: PauseEnds['ended'];
   /** Where the continuation of a run in the mailbox goes on; throws `session-conflict` when the session has changed. */
   resume(sourceRunId: string, session: SessionTurn): Promise<TurnResume>;
   /** Requests that are open, for readers of the session. */
@@ -50,6 +59,8 @@ export interface SessionPauseDeps {
   readonly requests: SessionRequestStore;
   readonly approvals: ApprovalStore;
   readonly inBand: InBandAnswers;
+  readonly ends: PauseEnds;
+  blockedUntil: PauseEndDeps['blockedUntil'];
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -58,7 +69,7 @@ const pendingError = (sessionId: string): AcpError =>
   new AcpError('approval-pending', `Session "${sessionId}" waits for a decision in the mailbox.`);
 
 export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
-  const { storage, requests, approvals, inBand, now, newId } = deps;
+  const { storage, requests, approvals, inBand, ends, now, newId } = deps;
 
   const refuseWhilePending = async (
     tenantId: string,
@@ -66,7 +77,7 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
     rows: readonly SessionRequestRow[],
   ): Promise<void> => {
     if (!rows.some((row) => isOpen(row) && row.channel === 'Mailbox')) return;
-    if (await approvals.blocks(tenantId, sessionId, now())) throw pendingError(sessionId);
+    if ((await deps.blockedUntil(tenantId, sessionId)) !== null) throw pendingError(sessionId);
   };
 
   const overtake: SessionPauses['overtake'] = async (tenantId, session) => {
@@ -76,6 +87,7 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
     await refuseWhilePending(tenantId, session.sessionId, rows);
     if (rows.some(isOpen)) {
       await storage.write([requests.voided(tenantId, session.sessionId)]);
+      ends.ended(tenantId, session.sessionId);
       return null;
     }
     const answered = lostRequests(session.history, rows);
@@ -86,6 +98,9 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
 
   return {
     overtake,
+    watch: ends.watch,
+    unwatch: ends.unwatch,
+    ended: ends.ended,
     async check(context, _agentName, sessionId, answers) {
       if (answers.approvals?.some(({ remember }) => remember === true) === true) requireRuleAuthority(context);
       const rows = await requests.list(context.tenantId, sessionId);
@@ -136,6 +151,8 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
       });
       // A further attempt finds them answered.
       if (open.some(isOpen)) await storage.write(open.filter(isOpen).map((row) => requests.answered(row)));
+      // The session is this run's now: who has waited for it lines up behind, before anybody who comes later.
+      ends.ended(handover.tenant_id, session.sessionId);
       return {
         messages: [responseMessage({ messageId: newId(), at }, handover.continuation_run_id, given)],
         calls,

@@ -22,6 +22,8 @@ export interface JobStore extends JobQueue {
   retried(id: string, attempt: number, scheduledFor: number): Statement;
   /** Ends a job whose attempt was lost; without effect when another one has begun. */
   lost(id: string, attempt: number, now: number): Statement;
+  /** Makes a job due that was given back for later; without effect on one that a worker has, or that has ended. */
+  due(id: string, now: number): Promise<void>;
   get(id: string): Promise<JobRow | undefined>;
   /** Jobs that a dead owner held. */
   leased(): Promise<readonly JobRow[]>;
@@ -115,6 +117,15 @@ export const createJobStore = (storage: Storage): JobStore => {
     retried: (id, attempt, scheduledFor) =>
       retry({ status: 'Pending', scheduled_for: scheduledFor, ...noLease }, { id, attempt }),
     lost: (id, attempt, now) => lose({ ...expiredLease, completed_at: now }, { id, attempt }),
+    async due(id, now) {
+      await storage.db
+        .updateTable('jobs')
+        .set({ scheduled_for: now })
+        .where('id', '=', id)
+        .where('status', '=', 'Pending')
+        .where('scheduled_for', '>', now)
+        .execute();
+    },
     get: (id) => storage.db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst(),
     claim: (owner, now, leaseUntil, limit, lanes) =>
       storage.transaction(async (db) => {

@@ -210,6 +210,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       laneByHandlerKey: Service.Scheduling.LaneByHandlerKey,
     },
     wake: deps.wake,
+    log,
     now,
     newId,
   });

@@ -1,11 +1,10 @@
-import { AcpError } from '../../contract/errors.ts';
-import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
-import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import type { AgentSource, CompiledAgent } from '../../engine/compiled-agent.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { QueuedJob } from '../../scheduler/job-queue.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
+import { agentAgain, parametersAgain } from './agent-again.ts';
 import { type PackedPrincipal, unpackPrincipal } from './packed-principal.ts';
 import type { QueuedRunPayload } from './queued-run.ts';
 import { attachmentsAgain } from './run-attachments-again.ts';
@@ -53,34 +52,11 @@ export interface QueuedPlans {
 
 /** The plans of runs that come from the job queue. */
 export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
-  const compile = async (tenantId: string, name: string, version?: number): Promise<CompiledAgent | RunFailure> => {
-    try {
-      return await (version === undefined
-        ? deps.agents.compile(tenantId, name)
-        : deps.agents.compileVersion(tenantId, name, version));
-    } catch (error) {
-      if (error instanceof CompileError)
-        return new RunFailure('CompilationFailed', 'compilation_failed', error.message, { findings: error.findings });
-      if (error instanceof AcpError && error.code === 'agent-not-found')
-        return new RunFailure('CompilationFailed', 'agent_not_found', `Agent "${name}" does not exist any more.`);
-      throw error;
-    }
-  };
-
-  const parametersOf = (agent: CompiledAgent, request: AgentRunRequest): RunPlan['parameters'] | RunFailure => {
-    try {
-      return agent.resolveParameters(request.parameters ?? null);
-    } catch (error) {
-      if (!(error instanceof AcpError)) throw error;
-      return new RunFailure('CompilationFailed', 'compilation_failed', error.message, { cause: error });
-    }
-  };
-
   /** The plan of a run that was accepted over the API; another attempt goes on where the last one stopped. */
   const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<Prepared> => {
     const { request, requestId, createdAt, ...rest } = job.payload as QueuedRunPayload;
     const principal = unpackPrincipal(rest.principal);
-    const parameters = parametersOf(agent, request);
+    const parameters = parametersAgain(agent, request);
     if (parameters instanceof RunFailure) return parameters;
     const resume = job.attempt === 1 ? null : await resumedAttempt(deps.turns, job.id, agent);
     if (resume instanceof RunFailure) return resume;
@@ -154,7 +130,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
   return {
     async prepare(job) {
       const { resumes } = job.payload as Partial<QueuedRunPayload>;
-      const agent = await compile(job.tenantId, job.targetName, resumes?.agentVersion);
+      const agent = await agentAgain(deps.agents, job.tenantId, job.targetName, resumes?.agentVersion);
       if (agent instanceof RunFailure) return agent;
       return job.handlerKey === continuationKey ? continuationPlan(job, agent) : acceptedPlan(job, agent);
     },

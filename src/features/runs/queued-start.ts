@@ -7,6 +7,7 @@ import type { TurnResume } from '../../engine/turn-resume.ts';
 import type { QueuedJob } from '../../scheduler/job-queue.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { SessionPlace, SessionTurns } from '../sessions/index.ts';
+import { promptAgain } from './agent-again.ts';
 import type { Preflight } from './preflight.ts';
 import type { QueuedPlans } from './queued-plans.ts';
 import type { QueuedRunPayload } from './queued-run.ts';
@@ -61,10 +62,7 @@ export const createQueuedStart = (plans: QueuedPlans, deps: QueuedStartDeps): Qu
     const { request } = job.payload as Partial<QueuedRunPayload>;
     // A turn that goes on has passed the check when it began.
     if (request === undefined) return;
-    await deps.preflight?.(agent, job.tenantId, request, attachments).catch((error: unknown) => {
-      if (!(error instanceof AcpError)) throw error;
-      throw new RunFailure('ProviderError', 'context_overflow', error.message, { cause: error });
-    });
+    await promptAgain(deps.preflight, agent, job.tenantId, request, attachments);
   };
 
   /** Where a run goes on whose calls were decided; any other takes the session over from whatever waits in it. */

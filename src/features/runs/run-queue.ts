@@ -10,6 +10,7 @@ import { RunFailure, toRunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
 import { type JobHandler, type JobResult, LeaseLostError, type QueuedJob } from '../../scheduler/job-queue.ts';
 import { retryDelayMs } from '../../scheduler/retry-delay.ts';
+import type { SessionPauses } from '../approvals/index.ts';
 import type { JobStore } from '../jobs/index.ts';
 import { packPrincipal } from './packed-principal.ts';
 import { createQueuedPlans, type QueuedPlanDeps } from './queued-plans.ts';
@@ -30,8 +31,8 @@ import { agentRunKey, type ContinuationPayload, continuationKey } from './run-lo
 export interface RunQueue {
   /** Stores the run as Queued with its job and returns its id. */
   accept(context: CallContext, agentName: string, request: AgentRunRequest, ownerId: string | null): Promise<string>;
-  /** Ends the wait of a run that a worker has taken and that was closed before it started. */
-  abandon(runId: string): void;
+  /** What follows when a run was closed before it started: a worker that has taken it waits no longer, nor do others for it. */
+  closed(row: RunRow): void;
   /** What a continuation takes over from the run that paused. */
   contextOf(plan: RunPlan): PauseContext;
   /** The row, log and job of the run that goes on once every call of another was decided. */
@@ -46,6 +47,7 @@ interface RunQueueDeps extends QueuedPlanDeps, QueuedStartDeps {
   readonly journal: RunJournal;
   readonly jobs: JobStore;
   readonly detached: DetachedRuns;
+  readonly pauses: QueuedStartDeps['pauses'] & Pick<SessionPauses, 'watch' | 'unwatch' | 'ended'>;
   readonly settings: {
     readonly enabled: boolean;
     readonly maxAttempts: number;
@@ -53,11 +55,12 @@ interface RunQueueDeps extends QueuedPlanDeps, QueuedStartDeps {
     readonly laneByHandlerKey: Readonly<Record<string, string>>;
   };
   readonly wake: () => void;
+  readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
   readonly newId: () => string;
 }
 
-// A decision comes from a person: to look once a second is soon enough, and cheap.
-const blockedRetryMs = 1000;
+// The end of the pause makes the job due; this is for one that the process does not see.
+const blockedRetryMs = 10_000;
 
 /** Runs that wait in the job queue: the job has the run's id, so that either finds the other. */
 export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
@@ -72,9 +75,25 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       return { status: 'Failed', code: 'continuation-blocked', message: failure.message, final: true };
     }
     if (row?.status !== 'Queued') return { status: 'Canceled' };
-    await deps.detached.close(row, { status: 'Failed', failure });
+    if (await deps.detached.close(row, { status: 'Failed', failure })) closed(row);
     return failedJob(failure);
   };
+
+  const closed: RunQueue['closed'] = ({ id, tenant_id, session_id }) => {
+    starting.abandon(id);
+    if (session_id === null) return;
+    deps.pauses.unwatch(tenant_id, session_id, id);
+    // It may have been the continuation that others wait for.
+    deps.pauses.ended(tenant_id, session_id);
+  };
+
+  /** A run whose session waits for a decision leaves its worker to others until that has come. */
+  const waitForPause = (job: QueuedJob, sessionId: string): void =>
+    deps.pauses.watch(job.tenantId, sessionId, job.id, () => {
+      deps.jobs.due(job.id, deps.now()).then(deps.wake, (error: unknown) => {
+        deps.log.error({ jobId: job.id, error }, 'A run whose turn has come starts later than it could');
+      });
+    });
 
   /** What a run that was closed already means for its job; null while there is something to do. */
   const resultOf = (row: RunRow | undefined): JobResult | null => {
@@ -102,7 +121,11 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       throw error;
     });
     if (run instanceof RunFailure) return closeUnstarted(job, run);
-    if (run === 'Blocked') return { status: 'Released', afterMs: blockedRetryMs };
+    if (run === 'Blocked') {
+      const sessionId = row?.session_id ?? null;
+      const released = () => (sessionId === null ? undefined : waitForPause(job, sessionId));
+      return { status: 'Released', afterMs: blockedRetryMs, released };
+    }
     if (run === 'Canceled' || run === 'Released') return { status: run };
     const onAbort = () => {
       if (signal.reason instanceof LeaseLostError) run.stop({ kind: 'lost' });
@@ -153,7 +176,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     contextOf: pauseContextOf,
     continuation: (handover, now) => queuedStatements(writes, continuationOf(handover, now)),
 
-    abandon: (runId) => starting.abandon(runId),
+    closed,
 
     handlers: {
       [agentRunKey]: handler,

@@ -10,18 +10,16 @@ import type { PayloadSettings } from '../../engine/payload.ts';
 import { type PriceList, publicCost } from '../../engine/pricing.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import { problemCode, RunFailure } from '../../engine/run-failure.ts';
-import type { SessionTurn } from '../../engine/run-journal.ts';
 import { structuredOutput } from '../../engine/structured-response.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
-import type { SessionTurns } from '../sessions/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
-import type { Preflight } from './preflight.ts';
 import { attributionOf } from './run-attribution.ts';
-import { asConflict, asElsewhere, busyError } from './run-conflict.ts';
+import { busyError } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import type { RunQueue } from './run-queue.ts';
 import { checkIdempotencyKey, checkRunRequest, type RunMode, runMode } from './run-request.rules.ts';
+import { createRunSessions, hasAnswers, keepOrFree, type RunSessionDeps } from './run-session.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { AgentRunResponse } from './runs.schema.ts';
 
@@ -30,16 +28,15 @@ type StartInput = OperationInput<StartOperation>;
 type StartReply = OperationReply<StartOperation>;
 type PlainReply = Exclude<StartReply, StreamReply>;
 
-export interface RunStartDeps {
+export interface RunStartDeps extends RunSessionDeps {
   readonly authorization: RunAuthorization;
   readonly agents: AgentSource;
   readonly engine: RunEngine;
-  readonly sessions: SessionTurns;
   readonly attachments: Pick<RunAttachmentPort, 'named'>;
   readonly queue: RunQueue;
   readonly detached: DetachedRuns;
   readonly keys: IdempotencyKeys;
-  readonly pauses: Pick<SessionPauses, 'check' | 'begin' | 'overtake' | 'open'>;
+  readonly pauses: RunSessionDeps['pauses'] & Pick<SessionPauses, 'check' | 'begin' | 'open'>;
   readonly prices: PriceList;
   readonly prefix: string;
   readonly settings: {
@@ -48,16 +45,9 @@ export interface RunStartDeps {
     readonly idempotency: { readonly enabled: boolean; readonly maxKeyLength: number };
   };
   readonly lifecycle: { readonly draining: boolean };
-  /** Frees a session that no run came to use. */
-  release(session: SessionTurn): Promise<void>;
-  /** Null: switched off. */
-  readonly preflight: Preflight | null;
   readonly now: () => number;
   readonly newId: () => string;
 }
-
-// How long Interrupt and Rollback wait for the run that they cancel.
-const stopWaitMs = 10_000;
 
 /** The compiled agent, or why it does not compile; an unknown one is thrown at once. */
 const compile = async (deps: RunStartDeps, tenantId: string, name: string): Promise<CompiledAgent | CompileError> => {
@@ -67,75 +57,6 @@ const compile = async (deps: RunStartDeps, tenantId: string, name: string): Prom
     if (error instanceof CompileError) return error;
     throw error;
   }
-};
-
-/** Cancels the run in progress and takes the session next, before those that wait in line. */
-const takeFromHolder = async (
-  deps: RunStartDeps,
-  context: CallContext,
-  sessionId: string,
-  runId: string,
-  cause: 'Interrupted' | 'RolledBack',
-): Promise<void> => {
-  const { sessions, engine } = deps;
-  const holderId = sessions.holder(context.tenantId, sessionId);
-  if (holderId === null) return;
-  const holder = engine.active(holderId);
-  if (holder === undefined) throw busyError(sessionId);
-  const place = sessions.wait(context.tenantId, sessionId, runId, { ahead: true });
-  engine.cancel(holder, cause, context.principal.actor);
-  const tooLong = new AbortController();
-  const timer = setTimeout(() => tooLong.abort(busyError(sessionId)), stopWaitMs);
-  try {
-    await place.ready(tooLong.signal);
-  } finally {
-    clearTimeout(timer);
-  }
-};
-
-const hasAnswers = ({ approvals, toolResults }: AgentRunRequest): boolean =>
-  (approvals?.length ?? 0) > 0 || (toolResults?.length ?? 0) > 0;
-
-/** What is done between the lock of a session and the start of its run; the session is free again when it fails. */
-const keepOrFree = async <T>(deps: RunStartDeps, session: SessionTurn, work: () => Promise<T>): Promise<T> => {
-  try {
-    return await work();
-  } catch (error) {
-    // Best effort: the lock lapses by itself.
-    await deps.release(session).catch(() => undefined);
-    throw error;
-  }
-};
-
-/** What the plan needs of the session: taken now, or waited for in line. */
-const sessionPart = async (
-  deps: RunStartDeps,
-  context: CallContext,
-  body: AgentRunRequest,
-  agentName: string,
-  runId: string,
-): Promise<Pick<RunPlan, 'sessionId' | 'session' | 'waiting'>> => {
-  const sessionId = body.sessionId ?? null;
-  if (sessionId === null) return { sessionId, session: null, waiting: null };
-  const { tenantId } = context;
-  const policy = body.concurrency ?? 'Reject';
-  const take = (): Promise<SessionTurn> => deps.sessions.take(tenantId, sessionId, agentName, runId, context.principal);
-  // Answers belong to the pause that the session is in: behind another run they would come too late.
-  if (policy === 'Enqueue' && !hasAnswers(body) && deps.sessions.busy(tenantId, sessionId)) {
-    const place = deps.sessions.wait(tenantId, sessionId, runId, { bounded: true });
-    const session = async (signal: AbortSignal): Promise<SessionTurn> => {
-      await place.ready(signal);
-      const turn = await take().catch(asConflict);
-      await keepOrFree(deps, turn, () => deps.pauses.overtake(tenantId, turn).catch(asConflict));
-      return turn;
-    };
-    return { sessionId, session: null, waiting: { position: place.position, session } };
-  }
-  if (policy === 'Interrupt' || policy === 'Rollback') {
-    await takeFromHolder(deps, context, sessionId, runId, policy === 'Interrupt' ? 'Interrupted' : 'RolledBack');
-    return { sessionId, session: await take().catch(asElsewhere), waiting: null };
-  }
-  return { sessionId, session: await take(), waiting: null };
 };
 
 const runHeaders = (deps: RunStartDeps, runId: string): Record<string, string> => ({
@@ -184,6 +105,8 @@ const cancelOnDisconnect = (deps: RunStartDeps, context: CallContext, run: Activ
 
 /** Checks in the order of the first refusal, then starts, queues or streams. */
 export const createRunStart = (deps: RunStartDeps) => {
+  const sessionOf = createRunSessions(deps);
+
   const compileFailed = async (
     context: CallContext,
     name: string,
@@ -240,12 +163,12 @@ export const createRunStart = (deps: RunStartDeps) => {
     const { tenantId } = context;
     const { agent, parameters, attachments } = await admit(context, name, body, mode !== 'json', ownerId);
     const id = deps.newId();
-    const part = await sessionPart(deps, context, body, name, id);
+    const part = await sessionOf(context, body, name, id, attachments);
     const { session } = part;
     const continued =
       session === null
         ? { resume: null, continuedFromRunId: null }
-        : await keepOrFree(deps, session, () => deps.pauses.begin(context, id, name, session, body));
+        : await keepOrFree(deps.release, session, () => deps.pauses.begin(context, id, name, session, body));
     return {
       id,
       tenantId,

@@ -30,7 +30,7 @@ export interface RunServiceDeps {
   readonly engine: RunEngine;
   readonly detached: DetachedRuns;
   readonly jobs: JobStore;
-  readonly queue: Pick<RunQueue, 'abandon'>;
+  readonly queue: Pick<RunQueue, 'closed'>;
   readonly pollIntervalMs: number;
   readonly now: () => number;
 }
@@ -89,11 +89,13 @@ export const runService = (deps: RunServiceDeps): Omit<Handlers<typeof runOperat
   const cancelQueued = async (row: RunRow, actor: string | null): Promise<boolean> => {
     const failure = new RunFailure('Canceled', 'canceled', 'The run was canceled.');
     const closing = { status: 'Canceled', failure, canceledBy: actor } as const;
-    if (row.job_id === null) return deps.detached.close(row, closing);
-    if (await deps.detached.close(row, closing, [deps.jobs.canceledPending(row.job_id, deps.now())])) return true;
-    // A worker has the job already; its run has not started while the row is Queued.
-    const closed = await deps.detached.close(row, closing);
-    if (closed) deps.queue.abandon(row.id);
+    const { job_id: jobId } = row;
+    const withJob = jobId === null ? [] : [deps.jobs.canceledPending(jobId, deps.now())];
+    // Without the job when a worker has it already; its run has not started while the row is Queued.
+    const closed =
+      (await deps.detached.close(row, closing, withJob)) ||
+      (jobId !== null && (await deps.detached.close(row, closing)));
+    if (closed) deps.queue.closed(row);
     return closed;
   };
 

@@ -1,0 +1,85 @@
+/** Runs that came after one that paused, and when it is their turn. */
+export interface PauseEnds {
+  /**
+   * Calls back once, when the session no longer waits for its mailbox; soon, when it does not wait by now. Another
+   * watch of the same run replaces the first. Callbacks come in the order of their watches.
+   */
+  watch(tenantId: string, sessionId: string, runId: string, over: () => void): void;
+  unwatch(tenantId: string, sessionId: string, runId: string): void;
+  /** Called when a pause of the session has ended in this process. */
+  ended(tenantId: string, sessionId: string): void;
+  close(): void;
+}
+
+export interface PauseEndDeps {
+  /** Until when the session waits at most; null: it does not. */
+  blockedUntil(tenantId: string, sessionId: string): Promise<number | null>;
+  readonly now: () => number;
+  readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
+}
+
+// Decisions of this process are told at once; those of other instances are found by looking.
+const longestWaitMs = 10_000;
+
+interface Watched {
+  readonly tenantId: string;
+  readonly sessionId: string;
+  readonly watchers: Map<string, () => void>;
+  timer: NodeJS.Timeout | null;
+}
+
+export const createPauseEnds = ({ blockedUntil, now, log }: PauseEndDeps): PauseEnds => {
+  const sessions = new Map<string, Watched>();
+  const keyOf = (tenantId: string, sessionId: string) => `${tenantId}\n${sessionId}`;
+
+  const forget = (key: string, watched: Watched): void => {
+    if (watched.timer !== null) clearTimeout(watched.timer);
+    if (sessions.get(key) === watched) sessions.delete(key);
+  };
+
+  const ended = (tenantId: string, sessionId: string): void => {
+    const key = keyOf(tenantId, sessionId);
+    const watched = sessions.get(key);
+    if (watched === undefined) return;
+    forget(key, watched);
+    for (const over of watched.watchers.values()) over();
+  };
+
+  const look = async (watched: Watched): Promise<void> => {
+    const { tenantId, sessionId } = watched;
+    let waitMs = longestWaitMs;
+    try {
+      const until = await blockedUntil(tenantId, sessionId);
+      if (sessions.get(keyOf(tenantId, sessionId)) !== watched) return;
+      if (until === null) return ended(tenantId, sessionId);
+      waitMs = Math.min(Math.max(until - now(), 1), longestWaitMs);
+    } catch (error) {
+      log.error({ tenantId, sessionId, error }, 'Whether a session still waits for a decision could not be read');
+      if (sessions.get(keyOf(tenantId, sessionId)) !== watched) return;
+    }
+    if (watched.timer !== null) clearTimeout(watched.timer);
+    watched.timer = setTimeout(() => void look(watched), waitMs);
+    watched.timer.unref();
+  };
+
+  return {
+    ended,
+    watch(tenantId, sessionId, runId, over) {
+      const key = keyOf(tenantId, sessionId);
+      const watched = sessions.get(key) ?? { tenantId, sessionId, watchers: new Map(), timer: null };
+      sessions.set(key, watched);
+      watched.watchers.set(runId, over);
+      // The pause may have ended between the refusal and this watch.
+      void look(watched);
+    },
+    unwatch(tenantId, sessionId, runId) {
+      const key = keyOf(tenantId, sessionId);
+      const watched = sessions.get(key);
+      watched?.watchers.delete(runId);
+      if (watched?.watchers.size === 0) forget(key, watched);
+    },
+    close() {
+      for (const [key, watched] of sessions) forget(key, watched);
+    },
+  };
+};
