@@ -126,6 +126,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       modelsDegraded: models.health.degraded,
       allowRemoteAccess: Host.AllowRemoteAccess,
       hasAuthToken: Host.AuthToken !== null,
+      hasIssuer: access.oidc !== null,
       hasActiveKey: security.hasActiveKey,
       anonymousIsPossible: anonymousIsPossible(access),
       storage: { provider: opened.path === null ? 'Memory' : 'Sqlite', persistent: storage.persistent },
@@ -146,6 +147,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         approvals,
         sessions,
         models.health,
+        security,
         { started: runs.started, close: runs.close },
         skills,
         providers,
@@ -190,7 +192,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     );
 
     if (ready) {
-      if (mode === 'serve') await assertMayListen(config, security);
+      if (mode === 'serve') await assertMayListen(config, security, modules);
       await life.recover();
     }
     return appFace({

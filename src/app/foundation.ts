@@ -9,6 +9,7 @@ import { loadHostTools } from '../features/tools/index.ts';
 import { createModelProviders } from '../providers/models/index.ts';
 import type { AppOptions } from './app-interface.ts';
 import { modelProtection } from './options.ts';
+import { roleDecision } from './role-policies.ts';
 
 /** What stands before the first feature: what the host brings, the open store, and the base of all features. */
 export const layFoundation = async ({ config, mode, ...options }: AppOptions) => {
@@ -22,6 +23,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
     now,
   });
   const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary));
+  const roles = roleDecision(config, modules, log);
   const authorization = hostRunAuthorization(modules.runAuthorization, log);
   const hostTools = await loadHostTools(config, modules);
 
@@ -38,6 +40,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
     storage,
     audit: createAuditTrail({ storage, log, now, newId }),
     authorization,
+    roles,
     prefix: Host.Prefix,
     lifecycle: { draining: false },
     log,

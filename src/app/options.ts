@@ -5,17 +5,29 @@ import type { IdentityOptions } from '../features/security/index.ts';
 import type { ProtectionSettings } from '../providers/models/index.ts';
 import type { JobWorkerOptions } from '../scheduler/job-worker.ts';
 
+const oidcOptions = ({ Service, Host: { Oidc, Tenancy } }: Config): IdentityOptions['oidc'] =>
+  Oidc.Issuer === null || Oidc.Audience === null
+    ? null
+    : {
+        issuer: Oidc.Issuer,
+        audience: Oidc.Audience,
+        roleClaim: Oidc.RoleClaim,
+        tenantClaim: Tenancy.Enabled ? (Tenancy.ClaimType ?? Oidc.TenantClaim) : null,
+        actorClaim: Service.Audit.ActorClaimType,
+      };
+
 /** Who may call, as the host has configured it. */
-export const identityOptions = ({ Service, Host }: Config): IdentityOptions => ({
-  allowRemoteAccess: Host.AllowRemoteAccess,
-  authToken: Host.AuthToken,
-  defaultTenantId: Service.DefaultTenantId,
+export const identityOptions = (config: Config): IdentityOptions => ({
+  allowRemoteAccess: config.Host.AllowRemoteAccess,
+  authToken: config.Host.AuthToken,
+  defaultTenantId: config.Service.DefaultTenantId,
   tenancy: {
-    enabled: Host.Tenancy.Enabled,
-    allowHeaderResolution: Host.Tenancy.AllowHeaderResolution,
-    headerName: Host.Tenancy.HeaderName,
-    allowedTenants: Host.Tenancy.AllowedTenants,
+    enabled: config.Host.Tenancy.Enabled,
+    allowHeaderResolution: config.Host.Tenancy.AllowHeaderResolution,
+    headerName: config.Host.Tenancy.HeaderName,
+    allowedTenants: config.Host.Tenancy.AllowedTenants,
   },
+  oidc: oidcOptions(config),
 });
 
 /** How calls of model providers are protected. */

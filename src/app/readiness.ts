@@ -1,6 +1,7 @@
 import { AcpError } from '../contract/errors.ts';
 import { ConfigError, type LoadedConfig, remoteAccessProblem } from '../core/config/index.ts';
 import type { OpenedStorage } from '../db/open-storage.ts';
+import type { LoadedModules } from '../features/modules/index.ts';
 
 /** With pending migrations tables may be missing: nothing is recovered and nothing served but health and meta. */
 export const storeReadiness = ({ pending }: Pick<OpenedStorage, 'pending'>) => ({
@@ -17,10 +18,11 @@ export const storeReadiness = ({ pending }: Pick<OpenedStorage, 'pending'>) => (
 export const assertMayListen = async (
   config: LoadedConfig,
   security: { hasActiveKey(): Promise<boolean> },
+  modules: Pick<LoadedModules, 'runAuthorization'>,
 ): Promise<void> => {
   const problem = remoteAccessProblem(config, {
     hasActiveApiKey: await security.hasActiveKey(),
-    hasAuthorizationHandler: false,
+    hasAuthorizationHandler: modules.runAuthorization !== null,
   });
   if (problem !== null) throw new ConfigError([problem]);
 };

@@ -112,6 +112,7 @@ export const errorTable = {
   draining: entry(503, 'The service is stopping', 8),
   'store-unavailable': entry(503, 'The store is not available', 8),
   'audit-unavailable': entry(503, 'The audit trail cannot be written', 8),
+  'identity-unavailable': entry(503, 'The caller cannot be identified now', 8),
   migrating: entry(503, 'The store is not migrated', 8),
   'cannot-connect': entry(503, 'The service cannot be reached', 8),
 } as const satisfies Record<string, ErrorEntry>;

@@ -3,7 +3,7 @@ import type { ApiTable, OperationInput, OperationReply, OperationTable } from '.
 
 /** Who calls and with what authority; made in one place, from the credential. */
 export interface Principal {
-  readonly kind: 'Anonymous' | 'Token' | 'ApiKey' | 'Host';
+  readonly kind: 'Anonymous' | 'Token' | 'ApiKey' | 'Oidc' | 'Host';
   /** Null: authenticated without a role, refused wherever one is needed. */
   readonly role: Role | null;
   /** Null: every scope, the role alone limits. */

@@ -14,6 +14,7 @@ const withCredential: readonly ErrorCode[] = [
   'tenant-mismatch',
   'tenant-rejected',
   'store-unavailable',
+  'identity-unavailable',
   'migrating',
 ];
 const withInput: readonly ErrorCode[] = ['validation-failed'];

@@ -22,6 +22,8 @@ export type {
   HostModule,
   HostModuleExport,
   HostSkill,
+  RolePolicy,
+  RolePolicyRequest,
   RunAuthorizationHandler,
   RunAuthorizationRequest,
 } from '../features/modules/index.ts';

@@ -1,7 +1,7 @@
 import { recognizableTypes } from '../media-types.ts';
 import type { ConfigProblemCode } from './problem.ts';
 import type { Config } from './schema.ts';
-import { isInMemory } from './text-kinds.ts';
+import { isInMemory, isLoopbackName } from './text-kinds.ts';
 
 interface Finding {
   /** The key that the finding is shown at. */
@@ -55,7 +55,12 @@ export const CHECKS: readonly Check[] = [
     run({ Host }) {
       const message =
         'this address is open to other machines, but their calls are refused while Host:AllowRemoteAccess is false';
-      return when(!Host.AllowRemoteAccess && !isLoopback(Host.Url), 'Host:Url', message, 'insecure');
+      return when(
+        !Host.AllowRemoteAccess && !isLoopbackName(new URL(Host.Url).hostname),
+        'Host:Url',
+        message,
+        'insecure',
+      );
     },
   },
   {
@@ -217,9 +222,3 @@ export const CHECKS: readonly Check[] = [
     },
   },
 ];
-
-/** True when only this machine can reach the address. */
-function isLoopback(url: string): boolean {
-  const { hostname } = new URL(url);
-  return hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]' || /^127\./.test(hostname);
-}

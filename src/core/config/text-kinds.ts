@@ -100,18 +100,36 @@ function parseUrl(value: unknown): URL | undefined {
 }
 
 /** An absolute http(s) URL without user information: this page shows it, and credentials have keys of their own. */
-export const url = (options: { readonly https?: boolean } = {}): ValueKind<string> =>
+export const url = (): ValueKind<string> =>
   scalarKind({
-    label: options.https === true ? 'https URL' : 'URL',
-    expected: `an absolute ${options.https === true ? 'https' : 'http or https'} URL without user name and fragment`,
+    label: 'URL',
+    expected: 'an absolute http or https URL without user name and fragment',
+    read(value) {
+      const parsed = parseUrl(value);
+      const fits = parsed !== undefined && parsed.username === '' && parsed.password === '' && parsed.hash === '';
+      return fits ? String(value) : undefined;
+    },
+  });
+
+/** True for a host name of this machine, as a URL has it. */
+export const isLoopbackName = (hostname: string): boolean =>
+  hostname === 'localhost' ||
+  hostname.endsWith('.localhost') ||
+  hostname === '[::1]' ||
+  /^127(?:\.\d{1,3}){3}$/.test(hostname);
+
+/** Issuer of tokens, kept as it is written: tokens must name it to the letter. */
+export const issuer = (): ValueKind<string> =>
+  scalarKind({
+    label: 'https URL',
+    expected: 'an https URL without user name, query and fragment (http for an address of this machine only)',
     read(value) {
       const parsed = parseUrl(value);
       const fits =
         parsed !== undefined &&
-        parsed.username === '' &&
-        parsed.password === '' &&
-        parsed.hash === '' &&
-        (options.https !== true || parsed.protocol === 'https:');
+        `${parsed.username}${parsed.password}` === '' &&
+        !/[?#]/.test(String(value)) &&
+        (parsed.protocol === 'https:' || isLoopbackName(parsed.hostname));
       return fits ? String(value) : undefined;
     },
   });

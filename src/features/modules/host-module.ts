@@ -1,3 +1,4 @@
+import type { Role } from '../../contract/authority.ts';
 import type {
   ApprovalPolicy,
   ApprovalPresenter,
@@ -6,6 +7,7 @@ import type {
 } from '../../engine/host-extensions.ts';
 import { type ToolAuthorizer, type ToolDefinition, ToolError } from '../../engine/tools/tool.ts';
 import type { AgentDefinitionRequest } from '../agents/index.ts';
+import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
 
 /** A skill of the host, for every tenant: the members of a stored skill, without those that the store adds. */
@@ -47,6 +49,8 @@ export interface HostModule {
   readonly toolAuthorizer?: ToolAuthorizer;
   /** Decides who may start and see runs; at most one module may have it. */
   readonly runAuthorization?: RunAuthorizationHandler;
+  /** Decide the roles of callers with a token of the identity provider, while `Host:RequireRolePolicies` is on. */
+  readonly rolePolicies?: Readonly<Partial<Record<Role, RolePolicy>>>;
   /** Agents with origin `code`, as in the files of `Host:Agents`. */
   readonly agents?: readonly AgentDefinitionRequest[];
   /** Decides which calls need an approval; at most one module may have it. */

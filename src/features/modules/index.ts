@@ -1,5 +1,6 @@
 export { type HostModule, type HostModuleExport, type HostSkill, hostLibrary } from './host-module.ts';
 export { type LoadedModules, loadHostModules } from './load-host-modules.ts';
+export { hostRoleDecision, missingRolePolicies, type RolePolicy, type RolePolicyRequest } from './role-policies.ts';
 export {
   hostRunAuthorization,
   type RunAuthorizationHandler,

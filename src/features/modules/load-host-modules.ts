@@ -17,6 +17,7 @@ import {
   type Registered,
   readMembers,
 } from './module-members.ts';
+import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
 
 /** What the modules of a host bring, fixed until restart. */
@@ -25,6 +26,8 @@ export interface LoadedModules {
   readonly registrations: readonly ToolRegistration[];
   readonly toolAuthorizer: ToolAuthorizer | null;
   readonly runAuthorization: RunAuthorizationHandler | null;
+  /** By role. */
+  readonly rolePolicies: ReadonlyMap<string, RolePolicy>;
   /** As the modules have them: what loads code agents checks them. */
   readonly agents: readonly FromModule<readonly Members[]>[];
   readonly approvalPolicy: ApprovalPolicy | null;
@@ -104,6 +107,7 @@ export const loadHostModules = async (paths: readonly string[], loadModule: Load
     registrations: found.registrations,
     toolAuthorizer: found.toolAuthorizer?.value ?? null,
     runAuthorization: found.runAuthorization?.value ?? null,
+    rolePolicies: valuesOf(found.rolePolicies),
     agents: found.agents,
     approvalPolicy: found.approvalPolicy?.value ?? null,
     approvalPresenters: valuesOf(found.approvalPresenters),

@@ -1,3 +1,4 @@
+import { roles } from '../../contract/authority.ts';
 import type {
   ApprovalPolicy,
   ApprovalPresenter,
@@ -9,6 +10,7 @@ import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../engine/tools/tool.ts';
 import type { FieldPath } from '../../engine/tools/tool-problem.ts';
 import type { HostModule, HostSkill } from './host-module.ts';
+import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
 
 export type Members = Readonly<Record<string, unknown>>;
@@ -28,6 +30,7 @@ export interface Registered {
   readonly approvalPresenters: Map<string, FromModule<ApprovalPresenter>>;
   readonly structuredResponseValidators: Map<string, FromModule<StructuredResponseValidator>>;
   readonly loopCriteria: Map<string, FromModule<LoopCriterionEvaluator>>;
+  readonly rolePolicies: Map<string, FromModule<RolePolicy>>;
   toolAuthorizer: FromModule<ToolAuthorizer> | null;
   runAuthorization: FromModule<RunAuthorizationHandler> | null;
   approvalPolicy: FromModule<ApprovalPolicy> | null;
@@ -41,6 +44,7 @@ export const noneRegistered = (): Registered => ({
   approvalPresenters: new Map(),
   structuredResponseValidators: new Map(),
   loopCriteria: new Map(),
+  rolePolicies: new Map(),
   toolAuthorizer: null,
   runAuthorization: null,
   approvalPolicy: null,
@@ -73,7 +77,7 @@ const oneOnly =
 /** A member that maps names to functions, each name at most once over all modules. */
 const byName =
   (
-    member: 'structuredResponseValidators' | 'loopCriteria',
+    member: 'structuredResponseValidators' | 'loopCriteria' | 'rolePolicies',
     what: string,
     refuse: (name: string) => string | null = () => null,
   ): MemberReader =>
@@ -136,6 +140,9 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   tools: readTools,
   toolAuthorizer: oneOnly('toolAuthorizer', 'authorize'),
   runAuthorization: oneOnly('runAuthorization', 'authorize'),
+  rolePolicies: byName('rolePolicies', 'role', (name) =>
+    roles.some((role) => role === name) ? null : `has ${name}; roles are ${roles.join(', ')}`,
+  ),
   agents: readAgents,
   approvalPolicy: oneOnly('approvalPolicy', 'decide'),
   approvalPresenters: readPresenters,

@@ -10,6 +10,7 @@ export interface MetaDeps {
   readonly prefix: string;
   readonly allowRemoteAccess: boolean;
   readonly hasAuthToken: boolean;
+  readonly hasIssuer: boolean;
   readonly hasActiveKey: () => Promise<boolean>;
   readonly anonymousIsPossible: boolean;
   readonly storage: { readonly provider: (typeof storageProviders)[number]; readonly persistent: boolean };
@@ -27,6 +28,7 @@ export const metaService = (deps: MetaDeps): Handlers<typeof metaOperations> => 
       ...(deps.anonymousIsPossible ? (['Anonymous'] as const) : []),
       ...(deps.hasAuthToken ? (['Token'] as const) : []),
       ...(hasKey ? (['ApiKey'] as const) : []),
+      ...(deps.hasIssuer ? (['Oidc'] as const) : []),
     ];
   };
 

@@ -6,7 +6,8 @@ import { type Credential, readCredential, secretMatcher, unauthenticated } from 
 import { looksLikeApiKey } from './key-format.rules.ts';
 import type { KeyLookup } from './key-lookup.service.ts';
 import { isLoopbackHost, isLoopbackOrigin, isRemote } from './loopback.rules.ts';
-import { type TenancyOptions, tenantIsFixed, tenantResolver } from './tenant.rules.ts';
+import { type CredentialTenant, type TenancyOptions, tenantIsFixed, tenantResolver } from './tenant.rules.ts';
+import type { OidcOptions, TokenCaller, TokenLookup } from './token-lookup.service.ts';
 
 export interface IdentityOptions {
   readonly allowRemoteAccess: boolean;
@@ -14,14 +15,18 @@ export interface IdentityOptions {
   readonly authToken: string | null;
   readonly defaultTenantId: string;
   readonly tenancy: TenancyOptions;
+  /** Null: tokens of an identity provider are not taken. */
+  readonly oidc: OidcOptions | null;
 }
 
 export interface IdentityDeps {
   readonly options: IdentityOptions;
   readonly keys: Pick<KeyLookup, 'find'>;
+  /** Null exactly where `options.oidc` is. */
+  readonly tokens: TokenLookup | null;
 }
 
-/** Who calls. Answers without a promise unless an API key has to be read from the store. */
+/** Who calls. Answers without a promise unless a key has to be read from the store, or a token's signature checked. */
 export interface Identity {
   /** Remote rule, credential, tenant, in this order; throws the first refusal as AcpError. */
   authenticate(request: CallerRequest): Caller | Promise<Caller>;
@@ -42,8 +47,9 @@ const token: Principal = { ...anonymous, kind: 'Token', actor: 'token', permissi
 const nobody: Principal = { ...anonymous, role: null, scopes: new Set() };
 
 /** True while callers without a credential may be accepted at all. */
-export const anonymousIsPossible = (options: Pick<IdentityOptions, 'allowRemoteAccess' | 'authToken'>): boolean =>
-  options.authToken === null && !options.allowRemoteAccess;
+export const anonymousIsPossible = (
+  options: Pick<IdentityOptions, 'allowRemoteAccess' | 'authToken' | 'oidc'>,
+): boolean => options.authToken === null && options.oidc === null && !options.allowRemoteAccess;
 
 /** A page of another site in the user's browser also comes from loopback: its Host or Origin gives it away. */
 const assertSameMachine = (request: CallerRequest): void => {
@@ -55,7 +61,9 @@ const assertSameMachine = (request: CallerRequest): void => {
     throw new AcpError('origin-denied', 'Without a credential the Origin must be a page of this machine.');
 };
 
-export const createIdentity = ({ options, keys }: IdentityDeps): Identity => {
+const none: CredentialTenant = { tenantId: null, headerMayName: true };
+
+export const createIdentity = ({ options, keys, tokens }: IdentityDeps): Identity => {
   const isAuthToken = options.authToken === null ? () => false : secretMatcher(options.authToken);
   const resolveTenant = tenantResolver(options.tenancy, options.defaultTenantId);
   const fixedTenant = tenantIsFixed(options.tenancy);
@@ -65,7 +73,7 @@ export const createIdentity = ({ options, keys }: IdentityDeps): Identity => {
     let shared: Caller | undefined;
     return (request) => {
       if (shared !== undefined) return shared;
-      const caller = { principal, tenantId: resolveTenant(request, null) };
+      const caller = { principal, tenantId: resolveTenant(request, none) };
       if (fixedTenant) shared = caller;
       return caller;
     };
@@ -74,13 +82,33 @@ export const createIdentity = ({ options, keys }: IdentityDeps): Identity => {
   const tokenCaller = callerOf(token);
   const nobodyHere: Caller = { principal: nobody, tenantId: options.defaultTenantId };
 
-  const findKey = (credential: Credential): Caller | null | Promise<Caller | null> =>
-    looksLikeApiKey(credential.text) ? keys.find(credential.text) : null;
+  const keyCaller = (found: Caller | null, request: CallerRequest): Caller | null => {
+    // The header of a key can only contradict it.
+    if (found !== null) resolveTenant(request, { tenantId: found.tenantId, headerMayName: false });
+    return found;
+  };
+  const bearerOf = (found: TokenCaller | null, request: CallerRequest): Caller | null =>
+    found === null
+      ? null
+      : {
+          principal: found.principal,
+          tenantId: resolveTenant(request, { tenantId: found.tenantId, headerMayName: false }),
+        };
+
+  /** An API key, or a token of the identity provider; null: neither. */
+  const find = ({ form, text }: Credential, request: CallerRequest): Caller | null | Promise<Caller | null> => {
+    if (looksLikeApiKey(text)) {
+      const found = keys.find(text);
+      return found instanceof Promise ? found.then((caller) => keyCaller(caller, request)) : keyCaller(found, request);
+    }
+    if (tokens === null || form !== 'Bearer') return null;
+    const found = tokens.find(text);
+    return found instanceof Promise ? found.then((caller) => bearerOf(caller, request)) : bearerOf(found, request);
+  };
   const isToken = ({ form, text }: Credential): boolean => form === 'Bearer' && text !== '' && isAuthToken(text);
 
-  const keyCaller = (found: Caller | null, request: CallerRequest): Caller => {
+  const orRefuse = (found: Caller | null): Caller => {
     if (found === null) throw unauthenticated();
-    resolveTenant(request, found.tenantId);
     return found;
   };
 
@@ -97,9 +125,9 @@ export const createIdentity = ({ options, keys }: IdentityDeps): Identity => {
       return withoutCredential(request);
     }
     if (isToken(credential)) return { principal: token, tenantId: options.defaultTenantId };
-    const found = findKey(credential);
+    const found = find(credential, request);
     if (!(found instanceof Promise)) return found ?? nobodyHere;
-    // The operation answers while the store is away, too; it only cannot tell whose key this is.
+    // The operation answers while the store or the issuer is away, too; it only cannot tell whose credential this is.
     return found.then(
       (caller) => caller ?? nobodyHere,
       () => nobodyHere,
@@ -113,8 +141,8 @@ export const createIdentity = ({ options, keys }: IdentityDeps): Identity => {
       const credential = readCredential(request);
       if (credential === null) return withoutCredential(request);
       if (isToken(credential)) return tokenCaller(request);
-      const found = findKey(credential);
-      return found instanceof Promise ? found.then((caller) => keyCaller(caller, request)) : keyCaller(found, request);
+      const found = find(credential, request);
+      return found instanceof Promise ? found.then(orRefuse) : orRefuse(found);
     },
     metaCaller(request) {
       try {

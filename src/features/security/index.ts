@@ -1,26 +1,44 @@
 import type { AuditTrail } from '../../core/audit.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { RoleDecision } from '../../core/role-decision.ts';
 import type { Storage } from '../../db/storage.ts';
 import { createIdentity, type IdentityOptions } from './identity.service.ts';
+import { createIssuerHttp } from './issuer-http.ts';
+import { issuerKeys } from './issuer-keys.service.ts';
 import { keyLookup } from './key-lookup.service.ts';
 import { keyService } from './keys.service.ts';
 import { keyStore } from './keys.store.ts';
+import { type TokenLookup, tokenLookup } from './token-lookup.service.ts';
 
 export interface SecurityDeps {
   readonly storage: Storage;
   readonly options: IdentityOptions;
+  /** Null: the role claim of a token decides. */
+  readonly roles: RoleDecision | null;
   readonly audit: Pick<AuditTrail, 'record'>;
   readonly log: Pick<Logger, 'warn'>;
   /** Epoch milliseconds. */
   readonly now: () => number;
 }
 
+/** Tokens of the identity provider, with the connection that its keys are read through. */
+const issuerTokens = (deps: SecurityDeps): { tokens: TokenLookup | null; close(): Promise<void> } => {
+  const { oidc } = deps.options;
+  if (oidc === null) return { tokens: null, close: async () => undefined };
+  const { fetchJson, close } = createIssuerHttp();
+  const keys = issuerKeys({ issuer: oidc.issuer, fetchJson, log: deps.log, now: deps.now });
+  return { tokens: tokenLookup({ options: oidc, keys, roles: deps.roles, now: deps.now }), close };
+};
+
 /** Who may call: identity for the transports and the API keys. */
-export const securityFeature = ({ storage, options, audit, log, now }: SecurityDeps) => {
+export const securityFeature = (deps: SecurityDeps) => {
+  const { storage, options, audit, log, now } = deps;
   const store = keyStore(storage);
   const lookup = keyLookup({ store, now, log });
+  const { tokens, close } = issuerTokens(deps);
   return {
-    identity: createIdentity({ options, keys: lookup }),
+    identity: createIdentity({ options, keys: lookup, tokens }),
+    close,
     keys: keyService({ store, lookup, audit, now }),
     hasActiveKey: (): Promise<boolean> => store.hasActive(now()),
   };

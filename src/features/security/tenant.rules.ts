@@ -11,8 +11,15 @@ export interface TenancyOptions {
   readonly allowedTenants: readonly string[];
 }
 
-/** The tenant of a request; `keyTenant` is the one of its API key, null for every other credential. */
-export type TenantResolver = (request: CallerRequest, keyTenant: string | null) => string;
+/** What the credential says about the tenant. */
+export interface CredentialTenant {
+  /** Of the key, or of the token's claim; null when it names none. */
+  readonly tenantId: string | null;
+  /** False: a header cannot name the tenant in its place. */
+  readonly headerMayName: boolean;
+}
+
+export type TenantResolver = (request: CallerRequest, credential: CredentialTenant) => string;
 
 const slug = new RegExp(tenantPattern);
 
@@ -30,11 +37,11 @@ export const tenantIsFixed = (options: TenancyOptions): boolean => !(options.ena
 export const tenantResolver = (options: TenancyOptions, defaultTenantId: string): TenantResolver => {
   const allowed = new Set(options.allowedTenants);
   const header = tenantIsFixed(options) ? null : options.headerName.toLowerCase();
-  return (request, keyTenant) => {
+  return (request, credential) => {
     const named = header === null ? null : readHeader(request, header);
-    if (named !== null && keyTenant !== null && named !== keyTenant)
-      throw new AcpError('tenant-mismatch', 'The header names another tenant than the API key.');
-    const tenantId = keyTenant ?? named ?? defaultTenantId;
+    if (named !== null && credential.tenantId !== null && named !== credential.tenantId)
+      throw new AcpError('tenant-mismatch', 'The header names another tenant than the credential.');
+    const tenantId = credential.tenantId ?? (credential.headerMayName ? named : null) ?? defaultTenantId;
     if (allowed.size > 0 && !allowed.has(tenantId))
       throw new AcpError('tenant-rejected', 'The tenant of this request is not served here.');
     return tenantId;

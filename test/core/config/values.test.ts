@@ -190,9 +190,21 @@ for (const [key, refused, accepted] of LIMITS) {
   });
 }
 
+test('CONF-16 SEC-14 an issuer is an https URL, and http only on this machine', () => {
+  const withIssuer = (issuer: string) => ({ args: [`Host:Oidc:Issuer=${issuer}`, 'Host:Oidc:Audience=acp'] });
+  const bad = ['http://a.example', 'http://127.0.0.1.a.example', 'https://a.example?x=1', 'https://u@a.example', 'a'];
+  for (const issuer of bad)
+    assert.deepEqual(
+      refuse(withIssuer(issuer)).problems.map(({ key }) => key),
+      ['Host:Oidc:Issuer'],
+      issuer,
+    );
+  const good = ['https://a.example', 'https://a.example/realm/', 'http://127.0.0.1:8080', 'http://localhost/realm'];
+  for (const issuer of good) assert.equal(load(withIssuer(issuer)).values.Host.Oidc.Issuer, issuer);
+});
+
 /** Keys of features that come later are checked all the same: the problem is the value, not only the feature. */
 const LATER: readonly (readonly [string, readonly string[], readonly string[]])[] = [
-  ['Host:Oidc:Issuer', ['http://a.example'], ['https://a.example']],
   ['Service:Quotas:TimeZone', ['Mars/Base', '+02:00', ''], ['Europe/Berlin']],
   ['Service:Quotas:ThresholdPercents', ['[0]', '[101]', '[80,80]'], ['[50]']],
   ['Service:RateLimit:Partition', ['User'], ['apikey']],

@@ -3,6 +3,7 @@ import type { CallerRequest } from '../../../src/core/caller-request.ts';
 import { type Caller, createDispatch, type Reply } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
+import type { RoleDecision } from '../../../src/core/role-decision.ts';
 import type { Storage } from '../../../src/db/storage.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import { platformFeature } from '../../../src/features/platform/index.ts';
@@ -32,6 +33,7 @@ export const localOptions: IdentityOptions = {
   authToken: null,
   defaultTenantId: 'default',
   tenancy: { enabled: false, allowHeaderResolution: false, headerName: 'X-Service-Tenant', allowedTenants: [] },
+  oidc: null,
 };
 
 export const withTenancy = (tenancy: Partial<IdentityOptions['tenancy']>, rest: Partial<IdentityOptions> = {}) => ({
@@ -48,17 +50,20 @@ export const createHouse = async (
   t: TestContext,
   options: Partial<IdentityOptions> = {},
   shared: Storage | null = null,
+  roles: RoleDecision | null = null,
 ) => {
   const storage = shared ?? (await openTestStore(t)).storage;
   const clock = { now: Date.parse('2030-01-01T00:00:00Z') };
   const all = { ...localOptions, ...options };
   const now = () => clock.now;
   const audit = createAuditTrail({ storage, log: silentLogger, now, newId });
-  const security = securityFeature({ storage, options: all, audit, log: silentLogger, now });
+  const security = securityFeature({ storage, options: all, roles, audit, log: silentLogger, now });
+  t.after(() => security.close());
   const platform = platformFeature({
     prefix: '',
     allowRemoteAccess: all.allowRemoteAccess,
     hasAuthToken: all.authToken !== null,
+    hasIssuer: all.oidc !== null,
     hasActiveKey: security.hasActiveKey,
     anonymousIsPossible: anonymousIsPossible(all),
     storage: { provider: 'Memory', persistent: storage.persistent },

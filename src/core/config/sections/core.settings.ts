@@ -88,16 +88,13 @@ export const coreSettings = {
       ),
     }),
   ),
-  Audit: planned(
-    'audit',
-    group('The audit log.', {
-      ActorClaimType: setting(
-        nullable(text()),
-        null,
-        'Claim that names the actor. Null: the usual claims are tried in turn.',
-      ),
-    }),
-  ),
+  Audit: group('The audit log.', {
+    ActorClaimType: setting(
+      nullable(text()),
+      null,
+      'Claim of a token that names the actor. Null: the usual claims are tried in turn.',
+    ),
+  }),
   Approvals: group('Decisions of people about tool calls.', {
     DefaultExpiration: setting(age(), 24 * 3600 * SECOND, 'Age at which an open request lapses.'),
     ExpirationEnabled: setting(bool(), true, 'Whether open requests lapse at all.'),

@@ -5,6 +5,7 @@ import {
   addressRange,
   credential,
   headerName,
+  issuer,
   mountPrefix,
   origin,
   path,
@@ -94,22 +95,20 @@ const identity = {
     null,
     'Only for programs that mount the service; a module brings its own authorization handler.',
   ),
-  RequireRolePolicies: planned(
-    'role-policies',
-    setting(bool(), false, 'Roles are decided by the policies Reader, Operator and Admin.'),
+  RequireRolePolicies: setting(
+    bool(),
+    false,
+    'Roles of tokens are decided by the policies Reader, Operator and Admin of the modules.',
   ),
-  Oidc: planned(
-    'oidc',
-    group('Tokens of an identity provider. Issuer and Audience belong together.', {
-      Issuer: setting(nullable(url({ https: true })), null, 'Issuer of the tokens.'),
-      Audience: setting(nullable(text()), null, 'Audience that the tokens must be made for.'),
-      RoleClaim: setting(text(), 'roles', 'Claim with the role.'),
-      TenantClaim: setting(nullable(text()), null, 'Claim with the tenant.'),
-    }),
-  ),
+  Oidc: group('Tokens of an identity provider. Issuer and Audience belong together.', {
+    Issuer: setting(nullable(issuer()), null, 'Issuer of the tokens, to the letter.'),
+    Audience: setting(nullable(text()), null, 'Audience that the tokens must be made for.'),
+    RoleClaim: setting(text(), 'roles', 'Claim with the role.'),
+    TenantClaim: setting(nullable(text()), null, 'Claim with the tenant.'),
+  }),
   Tenancy: group('Several tenants in one service.', {
     Enabled: setting(bool(), false, 'Each request is for one tenant. Off: all are for the default one.'),
-    ClaimType: planned('oidc', setting(nullable(text()), null, 'Claim with the tenant. Null: no claim is read.')),
+    ClaimType: setting(nullable(text()), null, 'Claim with the tenant. Null: no claim is read.'),
     AllowHeaderResolution: setting(bool(), false, 'The header below may name the tenant.'),
     HeaderName: setting(headerName(), 'X-Service-Tenant', 'Name of the header that may choose the tenant.'),
     AllowedTenants: setting(listOf(tenantSlug(), { unique: true }), [], 'Tenants that are served. Empty: all.'),
