@@ -11,6 +11,7 @@ import { attachments } from './0009-attachments.ts';
 import { approvals } from './0010-approvals.ts';
 import { runReading } from './0011-run-reading.ts';
 import { replays } from './0012-replays.ts';
+import { tenants } from './0017-tenants.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
 export const migrations: readonly Migration[] = [
@@ -26,4 +27,5 @@ export const migrations: readonly Migration[] = [
   { ...approvals, checksum: '09427ac63b1f61cc' },
   { ...runReading, checksum: '540bc83f6f2d0e1c' },
   { ...replays, checksum: 'cda8598f9e6d6e51' },
+  { ...tenants, checksum: '0bc0f7a6f0b414ea' },
 ];

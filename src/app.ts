@@ -23,6 +23,7 @@ import { anonymousIsPossible, securityFeature } from './features/security/index.
 import { createSessionAccess, sessionsFeature } from './features/sessions/index.ts';
 import { skillsFeature } from './features/skills/index.ts';
 import { statisticsFeature } from './features/statistics/index.ts';
+import { tenantsFeature } from './features/tenants/index.ts';
 import { toolsFeature } from './features/tools/index.ts';
 import { operations } from './operations.ts';
 import { createJobWorker } from './scheduler/job-worker.ts';
@@ -185,6 +186,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         approvalRules: approvals.rules,
         models: models.handlers,
         keys: security.keys,
+        tenants: tenantsFeature(base).handlers,
         audit: auditFeature({ storage, storePath: opened.path, now }).handlers,
         meta: platform.meta,
       },

@@ -12,6 +12,7 @@ import { sessionOperations } from './features/sessions/sessions.operations.ts';
 import { grantOperations } from './features/skills/grants.operations.ts';
 import { skillOperations } from './features/skills/skills.operations.ts';
 import { statisticOperations } from './features/statistics/statistics.operations.ts';
+import { tenantOperations } from './features/tenants/tenants.operations.ts';
 import { toolOperations } from './features/tools/tools.operations.ts';
 
 /** The whole API at a glance: feature → operations. */
@@ -30,6 +31,7 @@ export const operations = {
   tools: toolOperations,
   models: modelOperations,
   keys: keyOperations,
+  tenants: tenantOperations,
   audit: auditOperations,
   meta: metaOperations,
 } as const;

@@ -12,6 +12,7 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   tools: 'tools that agents may use',
   models: 'model providers and their catalogs',
   keys: 'API keys',
+  tenants: 'names of tenants',
   audit: 'who changed what: read the trail, check it, export it signed',
   db: 'look after the store',
 };

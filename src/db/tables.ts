@@ -1,3 +1,4 @@
+import { type AccessTables, accessTableNames } from './access-tables.ts';
 import { type ApprovalTables, approvalTableNames } from './approval-tables.ts';
 
 /**
@@ -37,21 +38,6 @@ export interface AgentStateRow {
   todos: string | null;
   mode: string | null;
   updated_at: number;
-}
-
-export interface ApiKeyRow {
-  id: string;
-  tenant_id: string;
-  name: string;
-  key_hash: string;
-  key_prefix: string;
-  role: string;
-  scopes: string;
-  expires_at: number | null;
-  revoked_at: number | null;
-  last_used_at: number | null;
-  created_by: string | null;
-  created_at: number;
 }
 
 export interface RunRow {
@@ -339,12 +325,11 @@ export interface SchemaMigrationRow {
   applied_at: number;
 }
 
-export interface Tables extends ApprovalTables {
+export interface Tables extends AccessTables, ApprovalTables {
   agents: AgentRow;
   agent_versions: AgentVersionRow;
   agent_files: AgentFileRow;
   agent_states: AgentStateRow;
-  api_keys: ApiKeyRow;
   runs: RunRow;
   run_events: RunEventRow;
   run_inputs: RunInputRow;
@@ -374,7 +359,6 @@ export const tableNames = [
   'agent_versions',
   'agent_files',
   'agent_states',
-  'api_keys',
   'runs',
   'run_events',
   'run_inputs',
@@ -396,6 +380,7 @@ export const tableNames = [
   'skills',
   'attachments',
   'skill_script_grants',
+  ...accessTableNames,
   ...approvalTableNames,
   'schema_migrations',
 ] as const satisfies readonly (keyof Tables)[];

@@ -36,6 +36,8 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
     return client.scores.remove({ params: { runId, scoreId: body.id } });
   },
   'statistics.recalculateCosts': ({ client }) => client.statistics.recalculateCosts({}),
+  'tenants.save': ({ client }) => client.tenants.save({ params: { slug: 'default' }, body: { displayName: 'Home' } }),
+  'tenants.remove': ({ client }) => client.tenants.remove({ params: { slug: 'default' } }),
   'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),
   async 'keys.remove'({ client }) {
     const [key] = (await client.keys.list({})).body;

@@ -32,12 +32,13 @@ const bodies: Readonly<Record<string, unknown>> = {
   'sessions.branch': {},
   'skills.save': { name: 'nobody', description: 'Does nothing.', instructions: 'Do nothing.' },
   'approvals.decide': { approved: true },
+  'tenants.save': {},
   'approvalRules.create': { toolName: 'pay' },
   'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },
 };
 
 /** Operations to which no id is unknown: they make what is not there, or answer without it. */
-const upserts: ReadonlySet<string> = new Set(['skills.save', 'audit.get']);
+const upserts: ReadonlySet<string> = new Set(['skills.save', 'audit.get', 'tenants.save']);
 
 /** A body that fits; the one of a save has to repeat the name of its path. */
 const bodyFor = (id: string, params: Readonly<Record<string, string>>): unknown =>

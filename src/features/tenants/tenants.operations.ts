@@ -1,0 +1,56 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import { CurrentTenantResponse, TenantDescriptor, TenantRequest, TenantSlug } from './tenants.schema.ts';
+
+const columns = ['slug', 'displayName', 'createdAt'];
+
+export const tenantOperations = defineOperations({
+  current: {
+    tag: 'Tenants',
+    role: 'Reader',
+    scope: 'PlatformRead',
+    method: 'GET',
+    path: '/api/tenants/current',
+    summary: 'Show the tenant that this request is for',
+    responses: { 200: CurrentTenantResponse },
+    errors: [],
+  },
+  list: {
+    tag: 'Tenants',
+    role: 'Reader',
+    scope: 'PlatformRead',
+    method: 'GET',
+    path: '/api/tenants',
+    summary: 'List the records of tenants by slug; outside the default tenant the own one at most',
+    responses: { 200: Type.Array(TenantDescriptor) },
+    errors: [],
+    cli: { columns },
+  },
+  save: {
+    tag: 'Tenants',
+    role: 'Admin',
+    scope: 'PlatformAdmin',
+    method: 'PUT',
+    path: '/api/tenants/{slug}',
+    summary: 'Create or rename the record of a tenant',
+    params: TenantSlug,
+    body: TenantRequest,
+    responses: { 200: TenantDescriptor },
+    errors: ['not-found'],
+    audit: 'tenant.save',
+    cli: { command: 'tenants set', columns },
+  },
+  remove: {
+    tag: 'Tenants',
+    role: 'Admin',
+    scope: 'PlatformAdmin',
+    method: 'DELETE',
+    path: '/api/tenants/{slug}',
+    summary: 'Delete the record of a tenant, and none of its data',
+    params: TenantSlug,
+    responses: { 204: null },
+    errors: ['not-found'],
+    audit: 'tenant.delete',
+    cli: { command: 'tenants delete' },
+  },
+});
