@@ -76,14 +76,17 @@ const madeMessage = (
 });
 
 /** What the model is told next in place of the user: why the run goes on. */
-const inputMessage = (run: ActiveRun, ports: EnginePorts, text: string): ChatMessage => ({
-  messageId: ports.newId(),
-  role: 'User',
-  runId: run.id,
-  createdAt: isoTime(ports.now()),
-  interrupted: false,
-  contents: [{ type: 'Text', text }],
-});
+const inputMessage = (run: ActiveRun, ports: EnginePorts, text: string): ChatMessage => {
+  run.callRecord?.told(text);
+  return {
+    messageId: ports.newId(),
+    role: 'User',
+    runId: run.id,
+    createdAt: isoTime(ports.now()),
+    interrupted: false,
+    contents: [{ type: 'Text', text }],
+  };
+};
 
 /** The mode is read once: a change in the run is in the result of its tool call. */
 const systemText = async ({ plan }: ActiveRun, ports: EnginePorts): Promise<string | null> => {
@@ -177,7 +180,8 @@ export const agentLoop = async (
 ): Promise<LoopResult | Pause> => {
   const { agent } = run.plan;
   const turns = await openTurns(run, ports);
-  const loop = agent.loop === null ? null : createLoopControl(run, ports, agent.loop);
+  const loop =
+    agent.loop === null ? null : (run.plan.replay?.decisions?.loop ?? createLoopControl(run, ports, agent.loop));
   const streak: ErrorStreak = { count: 0 };
   const answer = (calls: readonly OpenCall[]) => answerCalls(run, ports, children, streak, calls);
   const early = await openTurn(run, next, answer);

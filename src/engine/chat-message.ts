@@ -125,6 +125,7 @@ const attachmentPart = (
   const content = loaded.get(attachmentId);
   if (content === undefined)
     return { type: 'text', text: `[The file ${JSON.stringify(fileName)} is no longer available.]` };
+  if (content.kind === 'sent') return { type: 'text', text: content.text };
   if (content.kind === 'text') return { type: 'text', text: documentText(fileName, content.text) };
   return { type: 'file', mediaType, filename: fileName, data: { type: 'data', data: content.base64 } };
 };

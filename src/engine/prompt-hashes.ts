@@ -33,6 +33,9 @@ export type HashedCall = Pick<
   | 'parallelToolCalls'
 >;
 
+/** In the place of a text that is not kept: prompts with the mark have the hash of those with the text. */
+export const redactionMark = (sha256: string, length: number): string => `[redacted sha256:${sha256} length:${length}]`;
+
 const redactedText = /^\[redacted sha256:([\w-]{43}) length:\d+\]$/;
 
 /** Of a text. The mark that stands for a redacted text has the hash of the text itself, so prompts still compare. */
@@ -40,7 +43,7 @@ export const textHash = (text: string): string =>
   (text.startsWith('[redacted ') ? redactedText.exec(text)?.[1] : undefined) ?? hash('sha256', text, 'base64url');
 
 export const redacted = (text: string): string =>
-  redactedText.test(text) ? text : `[redacted sha256:${textHash(text)} length:${text.length}]`;
+  redactedText.test(text) ? text : redactionMark(textHash(text), text.length);
 
 /** Of JSON whose order of members means nothing. */
 const jsonHash = (value: Json): string => textHash(typeof value === 'string' ? value : canonicalJson(value));
@@ -57,6 +60,9 @@ const toolsHash = (tools: HashedCall['tools']): string => {
   toolHashes.set(tools, made);
   return made;
 };
+
+/** Of a call that offers no tools. */
+export const noToolsHash = short('[]');
 
 type Message = ModelPrompt[number];
 type Part = Exclude<Message['content'], string>[number];
@@ -82,7 +88,12 @@ const partLine = (part: Part, of: (text: string) => string): string => {
 };
 
 /** Hashes for the calls of one run: a text that went with an earlier call is not hashed again. */
-export const promptHasher = (): ((provider: string, call: HashedCall) => PromptHashes) => {
+export interface PromptHasher {
+  prompt(provider: string, call: HashedCall): PromptHashes;
+  text(text: string): string;
+}
+
+export const promptHasher = (): PromptHasher => {
   const known = new Map<string, string>();
   const of = (text: string): string => {
     let made = known.get(text);
@@ -93,7 +104,7 @@ export const promptHasher = (): ((provider: string, call: HashedCall) => PromptH
     return made;
   };
   let settingsOf: string | null = null;
-  return (provider, call) => {
+  const prompt = (provider: string, call: HashedCall): PromptHashes => {
     const [first] = call.prompt;
     const instructions = first?.role === 'system' ? first.content : '';
     const messages = createHash('sha256');
@@ -125,4 +136,5 @@ export const promptHasher = (): ((provider: string, call: HashedCall) => PromptH
       messages: messages.digest('base64url').slice(0, 22),
     };
   };
+  return { prompt, text: of };
 };

@@ -8,7 +8,9 @@ export interface AttachmentReference {
 /** What the model gets: text as a document, everything else as one base64 text that all model calls of all runs share. */
 export type AttachmentContent =
   | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'binary'; readonly base64: string };
+  | { readonly kind: 'binary'; readonly base64: string }
+  /** Of a repeated run: the text as it goes into the prompt. */
+  | { readonly kind: 'sent'; readonly text: string };
 
 /** Contents by attachment id, held for one run. */
 export interface LoadedAttachments {

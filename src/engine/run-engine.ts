@@ -8,6 +8,7 @@ import { createChildCaller } from './child-runs.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { isoTime } from './event-pack.ts';
 import { ModelCallRecord } from './model-call-record.ts';
+import { openResultsToKeep } from './open-results.ts';
 import { type Pause, waitingApprovals, waitingClientCalls } from './pause.ts';
 import { publicCost } from './pricing.ts';
 import { problemCode, RunFailure, storedError, toRunFailure } from './run-failure.ts';
@@ -142,15 +143,17 @@ const interruptedMessages = (run: ActiveRun, ports: EnginePorts): ChatMessage[] 
   return messages;
 };
 
+/** Of a turn that failed or was rolled back the session keeps nothing. */
+const sessionKeepsTurn = (ending: Ending): boolean =>
+  ending.status !== 'Failed' && !(ending.status === 'Canceled' && ending.cause === 'RolledBack');
+
 const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending) => {
   const { session } = run;
   if (session === null) return [];
   if (ending.status === 'Completed') return session.save(run.messages, ports.now());
   if ('pause' in ending)
     return [...session.save(run.messages, ports.now()), ...ports.pauses.opened(run, ending.pause, ports.now())];
-  if (ending.status === 'Canceled' && ending.cause !== 'RolledBack')
-    return session.save(interruptedMessages(run, ports), ports.now());
-  return session.release();
+  return sessionKeepsTurn(ending) ? session.save(interruptedMessages(run, ports), ports.now()) : session.release();
 };
 
 /** What belonged to a run without a session goes with it. */
@@ -211,7 +214,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   // A turn that somebody goes on with keeps its steps until then.
   const drops = run.steps !== null && continued.length === 0 ? [ports.journal.stepsDropped(run.id)] : [];
   const ledger = run.steps === null ? [] : [ports.journal.toolsUnknown(run.id)];
-  const stored = run.callRecord?.stored() ?? null;
+  const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(ending))) ?? null;
   const calls = stored === null ? [] : [ports.journal.modelCalls(run.id, stored)];
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
@@ -262,6 +265,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
 /** The user's message; null when a turn goes on without one. */
 const messageOf = (run: ActiveRun, ports: EnginePorts): ChatMessage | null => {
   const { plan } = run;
+  if (plan.resume?.next !== undefined) return plan.resume.next;
   const isEmpty = (plan.message ?? '') === '' && plan.documents.length === 0 && plan.attachments.length === 0;
   return plan.resume !== null && isEmpty ? null : userMessage(plan, ports.newId(), run.startedAt);
 };
@@ -274,6 +278,7 @@ const loadAttachments = async (run: ActiveRun, ports: EnginePorts): Promise<void
   run.bypassesCache = true;
   const sessionId = run.session?.sessionId ?? run.plan.sessionId;
   run.attachments = await ports.attachments.load({ tenantId, sessionId, named, earlier, signal: run.signal });
+  run.callRecord?.attached([...named, ...earlier], run.attachments);
 };
 
 /** Opens the row, runs the loop, closes the row. Never rejects. */

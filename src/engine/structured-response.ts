@@ -4,17 +4,21 @@ import type { ActiveRun } from './active-run.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import type { StructuredResponseValidator } from './host-extensions.ts';
 import { RunFailure } from './run-failure.ts';
+import type { AnswerRejection } from './tool-replay.ts';
 import { argumentsChecker } from './tools/arguments.ts';
 import { cutText, MAX_TOOL_ERROR_LENGTH } from './tools/tool.ts';
 import { withTimeLimit } from './with-time-limit.ts';
 
 type RejectionReason = 'NotJson' | 'SchemaMismatch' | 'ValidatorRejected';
 
-/** Why an answer was rejected, and what the model is told of it; the text itself is nowhere in it. */
-interface Rejection {
-  readonly reason: RejectionReason;
-  readonly messages: readonly string[];
-}
+const rejection = (reason: RejectionReason, messages: readonly string[]): AnswerRejection => ({
+  reason,
+  repair: [
+    'Your answer was not accepted:',
+    ...messages.map((message) => `- ${message}`),
+    'Answer again, with the corrected JSON alone.',
+  ].join('\n'),
+});
 
 const validatorMs = 5000;
 
@@ -52,7 +56,7 @@ const ask = async (
   answer: Json,
   run: ActiveRun,
   ports: EnginePorts,
-): Promise<Rejection | null> => {
+): Promise<AnswerRejection | null> => {
   const { tenantId, agent, sessionId, requestId } = run.plan;
   const context = { tenantId, agentName: agent.name, runId: run.id, sessionId, signal: run.signal };
   try {
@@ -61,18 +65,20 @@ const ask = async (
   } catch (error) {
     ports.log.warn({ runId: run.id, requestId, error }, 'The validator of a module rejected an answer');
     const message = error instanceof Error ? error.message : String(error);
-    return { reason: 'ValidatorRejected', messages: [cutText(message, MAX_TOOL_ERROR_LENGTH)] };
+    return rejection('ValidatorRejected', [cutText(message, MAX_TOOL_ERROR_LENGTH)]);
   }
 };
 
 /** Null: the answer is accepted, or nothing is asked of it. */
-const rejectionOf = async (run: ActiveRun, ports: EnginePorts, output: string): Promise<Rejection | null> => {
+const rejectionOf = async (run: ActiveRun, ports: EnginePorts, output: string): Promise<AnswerRejection | null> => {
+  const recorded = run.plan.replay?.decisions?.rejection ?? null;
+  if (recorded !== null) return recorded();
   const format = jsonFormat(run);
   if (format === null || !ports.settings.structuredResponse.enabled) return null;
   const answer = parsed(output);
-  if (answer === undefined) return { reason: 'NotJson', messages: ['It is not valid JSON.'] };
+  if (answer === undefined) return rejection('NotJson', ['It is not valid JSON.']);
   const messages = schemaMessages(format, answer);
-  if (messages.length > 0) return { reason: 'SchemaMismatch', messages };
+  if (messages.length > 0) return rejection('SchemaMismatch', messages);
   const validate = ports.structuredResponseValidators.get(run.plan.agent.name);
   return validate === undefined ? null : ask(validate, answer, run, ports);
 };
@@ -82,13 +88,6 @@ const suppressedBy = (run: ActiveRun): 'Streaming' | 'Session' | null => {
   if (run.plan.isStreaming) return 'Streaming';
   return run.plan.sessionId === null ? null : 'Session';
 };
-
-const repairText = ({ messages }: Rejection): string =>
-  [
-    'Your answer was not accepted:',
-    ...messages.map((message) => `- ${message}`),
-    'Answer again, with the corrected JSON alone.',
-  ].join('\n');
 
 /**
  * The final answer once it is accepted. A rejected one is asked for again, as often as is allowed: `repair` gives the
@@ -105,11 +104,11 @@ export const acceptedAnswer = async <A extends { readonly output: string }>(
   const maxAttempts = suppressed === null ? maxRepairAttempts : 0;
   let answer = first;
   for (let attempt = 1; ; attempt += 1) {
-    const rejection = await rejectionOf(run, ports, answer.output);
-    if (rejection === null) return answer;
+    const rejected = await rejectionOf(run, ports, answer.output);
+    if (rejected === null) return answer;
     const format = run.plan.agent.model.responseFormat;
     run.log.append('structured-response.rejected', {
-      reason: rejection.reason,
+      reason: rejected.reason,
       kind: format?.kind ?? null,
       schemaName: format?.name ?? null,
       provider: run.target.provider.name,
@@ -120,9 +119,9 @@ export const acceptedAnswer = async <A extends { readonly output: string }>(
       throw new RunFailure(
         'StructuredResponseInvalid',
         'structured_response_invalid',
-        `The answer of agent "${run.plan.agent.name}" does not have the format that was asked for (${rejection.reason}).`,
+        `The answer of agent "${run.plan.agent.name}" does not have the format that was asked for (${rejected.reason}).`,
       );
     run.log.append('structured-response.repair-attempted', { attempt, maxAttempts });
-    answer = await repair(repairText(rejection));
+    answer = await repair(rejected.repair);
   }
 };

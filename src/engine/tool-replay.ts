@@ -9,6 +9,24 @@ export interface RunReplay {
   readonly isLive: boolean;
   /** Answers every call in place of the tools and agents; null: they are called. */
   readonly tools: RecordedTools | null;
+  /** Set where there is neither a model nor a host to ask: what the service decided in the recorded run. */
+  readonly decisions?: RecordedDecisions;
+}
+
+/** What the service itself decided and said between the model's answers. Each throws RunFailure where the recording ends. */
+export interface RecordedDecisions {
+  /** The model's next input in the loop, or null at its end; null in its place: the loop decides by itself. */
+  readonly loop: { next(): Promise<string | null> } | null;
+  /** Why the next final answer was rejected, or null; null in its place: the answer is checked. */
+  readonly rejection: (() => AnswerRejection | null) | null;
+  /** What the next summary of a history says as a message; null: none could be made. */
+  summary(): string | null;
+}
+
+/** Why an answer was rejected, and what the model is told of it; the text itself is nowhere in it. */
+export interface AnswerRejection {
+  readonly reason: string;
+  readonly repair: string;
 }
 
 /** One recorded call, as the ledger has it. */

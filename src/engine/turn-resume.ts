@@ -37,6 +37,8 @@ export interface TurnResume {
   readonly calls: readonly OpenCall[];
   /** What earlier attempts of the same run have used and settled; null when the turn comes from another run. */
   readonly earlier: EarlierAttempts | null;
+  /** The user's next message as it was recorded; set when a recorded run is repeated. */
+  readonly next?: ChatMessage;
 }
 
 export interface EarlierAttempts {

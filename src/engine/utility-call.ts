@@ -48,6 +48,5 @@ export const utilityCall = async (
       announceUsage(run, ports);
     }
   }
-  run.callRecord?.utilityAnswered(text);
   return text;
 };

@@ -1,11 +1,10 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
 import { AcpError } from '../../contract/errors.ts';
 import type { BundleReport, RunReport } from '../../features/replays/index.ts';
 import type { Style } from '../../text/style.ts';
 import { safeLine, safeText } from '../../text/text-width.ts';
+import { bundleFileLines } from '../bundle-file.ts';
 import { type CommandHost, collect } from '../command-host.ts';
 import { readDefinitions } from '../definition-sources.ts';
 import { junitXml } from '../output/junit.ts';
@@ -15,29 +14,6 @@ import { unifiedDiff } from '../output/unified-diff.ts';
 
 /** Apart from the codes of errors: a gate tells a difference from a failure of the command. */
 const exitCodes = { identical: 0, drifted: 10, missing: 11 } as const;
-
-// A small file can say that it is huge; no recorded run tree is.
-const maxBundleBytes = 1_073_741_824;
-
-const invalid = (message: string, cause: unknown): AcpError => new AcpError('bundle-invalid', message, { cause });
-
-const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
-
-const readFileText = async (path: string): Promise<string> => {
-  let bytes: Buffer;
-  try {
-    bytes = await readFile(path);
-  } catch (cause) {
-    throw new AcpError('validation-failed', `${path} cannot be read (${codeOf(cause)}).`, { cause });
-  }
-  try {
-    return (await promisify(gunzip)(bytes, { maxOutputLength: maxBundleBytes })).toString('utf8');
-  } catch (cause) {
-    if (codeOf(cause) === 'Z_BUF_ERROR') throw invalid(`${path} was cut off: its compressed text has no end.`, cause);
-    if (codeOf(cause) === 'ERR_BUFFER_TOO_LARGE') throw invalid(`${path} is larger than a run bundle may be.`, cause);
-    throw invalid(`${path} is no run bundle, or is damaged: it cannot be unpacked.`, cause);
-  }
-};
 
 /** `agent=FILE`: the definition of that name in the file. */
 const readChange = async (given: string, terminal: Terminal, cwd: string) => {
@@ -53,16 +29,16 @@ const readChange = async (given: string, terminal: Terminal, cwd: string) => {
   return [name, document.value] as const;
 };
 
-const replay = async (text: string, changed: readonly (readonly [string, unknown])[]): Promise<BundleReport> => {
+const replay = async (path: string, changed: readonly (readonly [string, unknown])[]): Promise<BundleReport> => {
   // The engine is loaded by this command alone.
-  const [{ readBundle, replayBundle }, { readDefinition }, { CompileError }] = await Promise.all([
+  const [{ openBundle, replayBundle }, { readDefinition }, { CompileError }] = await Promise.all([
     import('../../features/replays/index.ts'),
     import('../../features/agents/index.ts'),
     import('../../engine/compiled-agent.ts'),
   ]);
   const changes = new Map(changed.map(([name, value]) => [name, readDefinition(value)]));
   try {
-    return await replayBundle(readBundle(text), changes);
+    return await replayBundle(await openBundle(() => bundleFileLines(path)), changes);
   } catch (error) {
     if (!(error instanceof CompileError)) throw error;
     throw new AcpError('agent-not-compilable', error.message, { details: { errors: error.findings } });
@@ -112,7 +88,7 @@ export const registerReplay = (host: CommandHost): void => {
         const path = resolve(cwd, String(args[0]));
         const given = (options['with'] ?? []) as readonly string[];
         const changed = await Promise.all(given.map((each) => readChange(each, terminal, cwd)));
-        const report = await replay(await readFileText(path), changed);
+        const report = await replay(path, changed);
         for (const warning of report.warnings) terminal.note(warning);
         if (typeof options['junit'] === 'string') await writeFile(resolve(cwd, options['junit']), junitXml(report));
         if (globals.json) await printReply(terminal, report, { json: true });

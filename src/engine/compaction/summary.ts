@@ -41,21 +41,32 @@ const transcript = (messages: readonly ChatMessage[]): string =>
     .join('\n\n');
 
 /** The message that stands for others; it has no id of a stored one, because none is stored. */
-export const summaryMessage = (text: string, runId: string, messageId: string, now: number): ChatMessage =>
+const messageOf = (text: string, runId: string, messageId: string, now: number): ChatMessage =>
   markSummary({
     messageId,
     role: 'User',
     runId,
     createdAt: isoTime(now),
     interrupted: false,
-    contents: [{ type: 'Text', text: `Summary of the conversation so far:\n${text}` }],
+    contents: [{ type: 'Text', text }],
   });
+
+const summaryText = (text: string): string => `Summary of the conversation so far:\n${text}`;
+
+export const summaryMessage = (text: string, runId: string, messageId: string, now: number): ChatMessage =>
+  messageOf(summaryText(text), runId, messageId, now);
 
 /** Asks the summary model; null when it fails or says nothing, which is logged. */
 export const summarizeFor =
   (run: ActiveRun, ports: EnginePorts, plan: CompactionPlan) =>
   async (messages: readonly ChatMessage[]): Promise<ChatMessage | null> => {
+    const { decisions } = run.plan.replay ?? {};
+    if (decisions !== undefined) {
+      const recorded = decisions.summary();
+      return recorded === null ? null : messageOf(recorded, run.id, ports.newId(), ports.now());
+    }
     const failed = (error: unknown): null => {
+      run.callRecord?.summarized(null);
       ports.log.warn(
         { runId: run.id, requestId: run.plan.requestId, provider: plan.summaryModel.provider.name, error },
         'A history could not be summarized and is sent as it is',
@@ -66,6 +77,7 @@ export const summarizeFor =
       const ask = { instructions: plan.summarizationPrompt ?? instructions, text: transcript(messages) };
       const text = (await utilityCall(run, ports, plan.summaryModel, ask)).trim();
       if (text === '') return failed('The model answered with an empty text.');
+      run.callRecord?.summarized(summaryText(text));
       return summaryMessage(text, run.id, ports.newId(), ports.now());
     } catch (error) {
       if (run.signal.aborted) throw error;

@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import type { ModelTool } from '../../providers/models/model-provider.ts';
 import {
   type BundleDefinition,
   type BundledRun,
@@ -6,10 +7,15 @@ import {
   type BundleHeader,
   type BundleLine,
   type BundleManifest,
+  type BundleStart,
   bundleFormat,
   bundleVersion,
   type RunBundle,
 } from './bundle.format.ts';
+import { shapeError } from './bundle-shape.ts';
+
+/** The lines of a bundle without their ends; asked for twice, since every hash is checked before anything is used. */
+export type BundleSource = () => AsyncIterable<string> | Iterable<string>;
 
 const refuse = (message: string, cause?: unknown): AcpError =>
   new AcpError('bundle-invalid', message, cause === undefined ? {} : { cause });
@@ -37,24 +43,29 @@ const checkHeader = ({ section, data }: BundleLine): BundleHeader => {
   if (typeof version !== 'number' || !Number.isSafeInteger(version) || version < 1)
     throw refuse('The header of the bundle has no format version.');
   if (version > bundleVersion)
-    throw refuse(`The bundle has format version ${version}; this program reads versions up to ${bundleVersion}.`);
+    throw refuse(
+      `The bundle has format version ${version}; this program reads versions up to ${bundleVersion}. A newer program reads it.`,
+    );
   return data as unknown as BundleHeader;
 };
 
-const checkManifest = (found: BundleManifest, written: BundleManifest): void => {
+const checkManifest = (found: BundleManifest, written: unknown): void => {
+  if (!isRecord(written) || !isRecord(written['sections'])) throw refuse('The manifest of the bundle cannot be read.');
+  const { sections } = written;
   for (const [name, { lines, sha256 }] of Object.entries(found.sections)) {
-    const stated = isRecord(written.sections) ? written.sections[name] : undefined;
-    if (stated === undefined) throw refuse(`Section "${name}" of the bundle is not in its manifest.`);
-    if (stated.lines !== lines)
-      throw refuse(`Section "${name}" of the bundle has ${lines} lines, its manifest says ${stated.lines}.`);
-    if (stated.sha256 !== sha256) throw refuse(`Section "${name}" of the bundle was changed after it was written.`);
+    const stated = Object.hasOwn(sections, name) ? sections[name] : undefined;
+    if (!isRecord(stated)) throw refuse(`Section "${name}" of the bundle is not in its manifest.`);
+    if (stated['lines'] !== lines)
+      throw refuse(`Section "${name}" of the bundle has ${lines} lines, its manifest says ${stated['lines']}.`);
+    if (stated['sha256'] !== sha256) throw refuse(`Section "${name}" of the bundle was changed after it was written.`);
   }
-  for (const name of Object.keys(written.sections))
+  for (const name of Object.keys(sections))
     if (found.sections[name] === undefined) throw refuse(`Section "${name}" of the bundle is missing.`);
-  if (written.sha256 !== found.sha256) throw refuse('The order of the lines in the bundle was changed.');
+  if (written['sha256'] !== found.sha256) throw refuse('The order of the lines in the bundle was changed.');
 };
 
 interface RunParts {
+  readonly id: string;
   record: unknown;
   start: unknown;
   readonly steps: unknown[];
@@ -62,46 +73,106 @@ interface RunParts {
   readonly events: unknown[];
 }
 
+const newRun = (id: string): RunParts => ({
+  id,
+  record: undefined,
+  start: undefined,
+  steps: [],
+  tools: [],
+  events: [],
+});
+
 const addToRun = (run: RunParts, part: string, data: unknown): void => {
   if (part === 'record' || part === 'start') run[part] = data;
   else if (part === 'steps' || part === 'tools' || part === 'events') run[part].push(data);
 };
 
-/** The hashes hold, so the values are what a program of this format has written. */
-const wholeRun = (id: string, run: RunParts): BundledRun => {
-  if (run.record === undefined || run.start === undefined) throw refuse(`Run ${id} of the bundle is not complete.`);
-  return run as BundledRun;
+/** The run and the part that a line is of; null for every other section. */
+const runPartOf = (section: string): { readonly id: string; readonly part: string } | null => {
+  const [, id, part] = /^runs\/([^/]+)\/(\w+)$/.exec(section) ?? [];
+  return id === undefined || part === undefined ? null : { id, part };
 };
 
-/** Reads a bundle and checks every hash of it. Throws `bundle-invalid`, naming the section at fault. */
-export const readBundle = (text: string): RunBundle => {
-  const lines = text.split('\n');
-  const hasEnd = lines.at(-1) === '';
-  if (hasEnd) lines.pop();
+const wholeRun = (run: RunParts): BundledRun => {
+  if (run.record === undefined || run.start === undefined) throw refuse(`Run ${run.id} of the bundle is not complete.`);
+  const { id: _id, ...parts } = run;
+  return parts as BundledRun;
+};
+
+/** Each run as its lines end; the file was checked before. */
+const runsOf = async function* (source: BundleSource): AsyncGenerator<BundledRun> {
+  let run: RunParts | null = null;
+  let number = 0;
+  for await (const raw of source()) {
+    number += 1;
+    const { section, data } = parseLine(raw, number);
+    const place = runPartOf(section);
+    if (place === null) continue;
+    if (run !== null && run.id !== place.id) yield wholeRun(run);
+    if (run?.id !== place.id) run = newRun(place.id);
+    addToRun(run, place.part, data);
+  }
+  if (run !== null) yield wholeRun(run);
+};
+
+/** What is gathered while a file is checked, beside its hashes. */
+class Contents {
+  readonly definitions: BundleDefinition[] = [];
+  readonly tools = new Map<string, ModelTool>();
+  readonly #seen = new Set<string>();
+  #last: { readonly id: string; readonly parts: Set<string> } | null = null;
+
+  add({ section, data }: BundleLine): void {
+    const place = runPartOf(section);
+    const problem = shapeError(place?.part ?? section, data);
+    if (problem !== null)
+      throw refuse(`Section "${section}" of the bundle is not what a bundle has there: ${problem}.`);
+    if (section === 'definitions') this.definitions.push(data as BundleDefinition);
+    if (place === null) return;
+    if (this.#last?.id !== place.id) this.#begin(place.id);
+    this.#last?.parts.add(place.part);
+    if (place.part === 'start')
+      for (const tool of (data as BundleStart).compiled?.tools ?? []) this.tools.set(tool.name, tool);
+  }
+
+  end(): void {
+    const { id, parts } = this.#last ?? { id: '', parts: new Set(['record', 'start']) };
+    if (!parts.has('record') || !parts.has('start')) throw refuse(`Run ${id} of the bundle is not complete.`);
+  }
+
+  #begin(id: string): void {
+    this.end();
+    if (this.#seen.has(id)) throw refuse(`Run ${id} stands twice in the bundle.`);
+    this.#seen.add(id);
+    this.#last = { id, parts: new Set() };
+  }
+}
+
+/**
+ * Checks a bundle from its first line to its last, and gives its runs one at a time. Throws `bundle-invalid`, naming the
+ * section at fault.
+ */
+export const openBundle = async (source: BundleSource): Promise<RunBundle> => {
   const hashes = new BundleHashes();
-  const definitions: BundleDefinition[] = [];
-  const runs = new Map<string, RunParts>();
+  const contents = new Contents();
   let header: BundleHeader | null = null;
-  let manifest: BundleManifest | null = null;
-  for (const [index, raw] of lines.entries()) {
+  let manifest: { readonly data: unknown } | null = null;
+  let number = 0;
+  for await (const raw of source()) {
+    number += 1;
     if (manifest !== null) throw refuse('The bundle goes on after its manifest.');
-    const line = parseLine(raw, index + 1);
+    const line = parseLine(raw, number);
     header ??= checkHeader(line);
     if (line.section === 'manifest') {
-      manifest = line.data as BundleManifest;
+      manifest = line;
       continue;
     }
     hashes.add(line.section, raw);
-    if (line.section === 'definitions') definitions.push(line.data as BundleDefinition);
-    const [, id, part] = /^runs\/([^/]+)\/(\w+)$/.exec(line.section) ?? [];
-    if (id === undefined || part === undefined) continue;
-    const run = runs.get(id) ?? { record: undefined, start: undefined, steps: [], tools: [], events: [] };
-    runs.set(id, run);
-    addToRun(run, part, line.data);
+    contents.add(line);
   }
   if (header === null) throw refuse('The file is empty.');
   if (manifest === null) throw refuse('The bundle was cut off: its manifest is missing.');
-  if (!isRecord(manifest) || !isRecord(manifest.sections)) throw refuse('The manifest of the bundle cannot be read.');
-  checkManifest(hashes.manifest(), manifest);
-  return { header, definitions, runs: [...runs].map(([id, run]) => wholeRun(id, run)) };
+  checkManifest(hashes.manifest(), manifest.data);
+  contents.end();
+  return { header, definitions: contents.definitions, tools: contents.tools, runs: () => runsOf(source) };
 };

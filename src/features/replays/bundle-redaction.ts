@@ -94,8 +94,9 @@ const redactedStart = (start: BundleStart): BundleStart => ({
   ...start,
   input: start.input?.map(redactedMessage) ?? null,
   history: start.history?.map(redactedMessage) ?? null,
-  openResults: start.openResults === null ? null : redactedMessage(start.openResults),
-  utility: start.utility.map((text) => hide(text)),
+  openResults: start.openResults?.map(redactedPart) ?? null,
+  summaries: start.summaries.map((text) => hide(text)),
+  inputs: start.inputs.map((text) => hide(text)),
 });
 
 const redactedStep = (step: BundleStep): BundleStep => ({

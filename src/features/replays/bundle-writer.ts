@@ -2,13 +2,13 @@ import { AcpError } from '../../contract/errors.ts';
 import type { Json } from '../../contract/schema.ts';
 import { version as productVersion } from '../../core/version.ts';
 import type { RunRow } from '../../db/tables.ts';
-import type { ChatMessage } from '../../engine/chat-message.ts';
+import type { ChatMessage, ContentPart } from '../../engine/chat-message.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import { decodePack, isoTime } from '../../engine/event-pack.ts';
-import { readModelCalls } from '../../engine/model-call-record.ts';
-import { textHash } from '../../engine/prompt-hashes.ts';
+import { readModelCalls, type StoredModelCalls } from '../../engine/model-call-record.ts';
+import { noToolsHash, type PromptHashes, textHash } from '../../engine/prompt-hashes.ts';
 import type { AgentVariant, AgentVariants } from '../agents/index.ts';
-import { type RunRecords, toRunRecord } from '../runs/index.ts';
+import { type RunRecords, type TreeMember, toRunRecord } from '../runs/index.ts';
 import type { SessionStore } from '../sessions/index.ts';
 import {
   type BundleDefinition,
@@ -94,16 +94,44 @@ interface Found {
   readonly agent: CompiledAgent | null;
 }
 
-const findAgent = async (deps: BundleDeps, run: RunRow): Promise<Found> => {
-  const { tenant_id: tenantId, agent_name: name } = run;
+const findAgent = async (
+  deps: BundleDeps,
+  tenantId: string,
+  { agentName: name, agentVersion }: AgentUsed,
+): Promise<Found> => {
   const current = await orNull(deps.variants.find(tenantId, name, null));
   // Agents of code have one version, which is always the current one.
-  const version = current?.known.origin === 'code' ? null : run.agent_version;
+  const version = current?.known.origin === 'code' ? null : agentVersion;
   const change = { version, modelProvider: null, modelId: null };
   return {
     variant: version === null ? current : await orNull(deps.variants.find(tenantId, name, version)),
     agent: await orNull(deps.variants.compile(tenantId, name, change)),
   };
+};
+
+type AgentUsed = Pick<TreeMember, 'agentName' | 'agentVersion'>;
+
+const agentKey = ({ agentName, agentVersion }: AgentUsed): string => `${agentName}@${agentVersion}`;
+
+const compiledStart = (
+  agent: CompiledAgent,
+  context: Pick<BundleStart, 'culture' | 'parameters'>,
+  sent: PromptHashes | undefined,
+): BundleStart['compiled'] => ({
+  instructions: instructionsOf(agent, context, sent?.instructions),
+  // A replay without tools offers none of those that the agent has.
+  tools: sent?.tools === noToolsHash ? [] : agent.modelTools,
+  contextWindowTokens: agent.model.catalog?.contextWindowTokens ?? null,
+});
+
+/** Results of calls that another run had left open: what the turn begins with, in the session or in the run's own record. */
+const openResultsOf = (
+  turn: readonly ChatMessage[],
+  stored: StoredModelCalls | null,
+): readonly ContentPart[] | null | undefined => {
+  const firstAnswer = turn.findIndex(({ role }) => role === 'Assistant');
+  const opening = firstAnswer === -1 ? turn : turn.slice(0, firstAnswer);
+  return opening.find(({ role }) => role === 'Tool')?.contents ?? stored?.openResults;
 };
 
 const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Found): Promise<BundledRun> => {
@@ -124,10 +152,11 @@ const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Fou
     turn: session.turn,
     error: record.error,
   });
-  const [first] = session.turn;
+  const openResults = openResultsOf(session.turn, stored);
   const missing = [
     ...(recorded === null ? ['The input was not recorded, or was removed.'] : []),
     ...(session.missing === null ? [] : [session.missing]),
+    ...(openResults === null ? ['Results of calls that an earlier run had left open were not recorded whole.'] : []),
     ...(variant === null ? [`Version ${row.agent_version} of agent "${row.agent_name}" is gone.`] : []),
     ...(events.length === 0 ? ['The events were removed.'] : []),
   ];
@@ -138,19 +167,15 @@ const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Fou
       parameters: context.parameters,
       input: recorded?.messages ?? null,
       history: session.history,
-      openResults: first?.role === 'Tool' ? first : null,
-      compiled:
-        agent === null
-          ? null
-          : {
-              instructions: instructionsOf(agent, context, calls[0]?.prompt.instructions),
-              tools: agent.modelTools,
-            },
+      openResults: openResults ?? null,
+      compiled: agent === null ? null : compiledStart(agent, context, calls[0]?.prompt),
       skills: (variant?.known.content.skillNames ?? []).map((name) => ({
         name,
         fingerprint: variant?.reached.skills.get(name)?.fingerprint ?? '',
       })),
-      utility: stored?.utility ?? [],
+      summaries: stored?.summaries ?? [],
+      inputs: stored?.inputs ?? [],
+      attachments: stored?.attachments ?? {},
       missing,
     },
     steps,
@@ -184,14 +209,18 @@ const runLines = function* (run: BundledRun): Generator<BundleLine> {
   for (const event of run.events) yield { section: section('events'), data: event };
 };
 
-/** A run tree as lines; one run is held in memory at a time. */
+export interface BundleSubject {
+  readonly tenantId: string;
+  readonly rootRunId: string;
+  readonly members: readonly TreeMember[];
+  readonly redact: boolean;
+}
+
+/** A run tree as lines; one run is held in memory at a time. Throws `run-not-found` when one is removed meanwhile. */
 export const bundleLines = async function* (
   deps: BundleDeps,
-  tenantId: string,
-  rootRunId: string,
-  redact: boolean,
+  { tenantId, rootRunId, members, redact }: BundleSubject,
 ): AsyncGenerator<BundleLine> {
-  const rows = await deps.records.tree(tenantId, rootRunId);
   const header: BundleHeader = {
     format: bundleFormat,
     version: bundleVersion,
@@ -201,12 +230,15 @@ export const bundleLines = async function* (
     redacted: redact,
   };
   yield { section: 'header', data: header };
-  const found: Found[] = [];
-  for (const row of rows) found.push(await findAgent(deps, row));
-  for (const data of definitionsOf(found.flatMap(({ variant }) => variant ?? [])))
+  const agents = new Map<string, Found>();
+  for (const member of members)
+    if (!agents.has(agentKey(member))) agents.set(agentKey(member), await findAgent(deps, tenantId, member));
+  for (const data of definitionsOf([...agents.values()].flatMap(({ variant }) => variant ?? [])))
     yield { section: 'definitions', data };
-  for (const [index, row] of rows.entries()) {
-    const run = await bundledRun(deps, row, found[index] ?? { variant: null, agent: null });
+  for (const member of members) {
+    const row = await deps.records.get(tenantId, member.id);
+    if (row === undefined) throw new AcpError('run-not-found', `Run ${member.id} was removed during the export.`);
+    const run = await bundledRun(deps, row, agents.get(agentKey(member)) ?? { variant: null, agent: null });
     yield* runLines(redact ? redactedRun(run) : run);
   }
 };

@@ -1,7 +1,8 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { Json } from '../../contract/schema.ts';
 import type { FinishReason } from '../../engine/active-run.ts';
-import type { ChatMessage } from '../../engine/chat-message.ts';
+import type { ChatMessage, ContentPart } from '../../engine/chat-message.ts';
+import type { AttachmentPrint } from '../../engine/model-call-record.ts';
 import type { PromptHashes } from '../../engine/prompt-hashes.ts';
 import type { RecordedCall } from '../../engine/tool-replay.ts';
 import type { ModelTool, ModelUsage } from '../../providers/models/model-provider.ts';
@@ -36,12 +37,21 @@ export interface BundleStart {
   /** Of the session, as it stood before the turn; null without a session. */
   readonly history: readonly ChatMessage[] | null;
   /** Results of calls that an earlier run had left open; null where the turn began with a message. */
-  readonly openResults: ChatMessage | null;
+  readonly openResults: readonly ContentPart[] | null;
   /** What the agent's definition gave at the time of the export; null when it no longer compiled. */
-  readonly compiled: { readonly instructions: string | null; readonly tools: readonly ModelTool[] } | null;
+  readonly compiled: {
+    readonly instructions: string | null;
+    readonly tools: readonly ModelTool[];
+    /** Of the model, as its catalog says; null: unknown. */
+    readonly contextWindowTokens: number | null;
+  } | null;
   readonly skills: readonly { readonly name: string; readonly fingerprint: string }[];
-  /** Answers of model calls that the service made for itself, in their order. */
-  readonly utility: readonly string[];
+  /** Messages that stood for a part of the history, in their order; null where none could be made. */
+  readonly summaries: readonly (string | null)[];
+  /** What the service told the model in place of the user, in their order. */
+  readonly inputs: readonly string[];
+  /** What the prompts had of each attachment, by its id; null: it was gone. */
+  readonly attachments: Readonly<Record<string, AttachmentPrint | null>>;
   readonly missing: readonly string[];
 }
 
@@ -83,8 +93,10 @@ export interface BundledRun {
 export interface RunBundle {
   readonly header: BundleHeader;
   readonly definitions: readonly BundleDefinition[];
-  /** The root first, then by depth and start. */
-  readonly runs: readonly BundledRun[];
+  /** Of all runs, by name. */
+  readonly tools: ReadonlyMap<string, ModelTool>;
+  /** The root first, then by depth and start; one at a time. */
+  runs(): AsyncIterable<BundledRun>;
 }
 
 export interface BundleManifest {

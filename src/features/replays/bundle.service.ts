@@ -60,9 +60,8 @@ export const bundleService = (deps: BundleServiceDeps): Pick<Handlers<typeof rep
       throw new AcpError('run-recording-disabled', 'Run bundles need run recording, which is switched off.');
     const { tenantId } = context;
     const rootRunId = await deps.access.rootOf(context, params.runId);
-    const open = (await deps.records.tree(tenantId, rootRunId)).find(
-      (run) => run.status === 'Queued' || run.status === 'Running',
-    );
+    const members = await deps.records.treeMembers(tenantId, rootRunId);
+    const open = members.find((run) => run.status === 'Queued' || run.status === 'Running');
     if (open !== undefined)
       throw new AcpError(
         'run-not-finished',
@@ -70,7 +69,7 @@ export const bundleService = (deps: BundleServiceDeps): Pick<Handlers<typeof rep
       );
     const { requestId } = context;
     const stream = frameSource(
-      () => bundleLines(deps, tenantId, rootRunId, query.redact === true),
+      () => bundleLines(deps, { tenantId, rootRunId, members, redact: query.redact === true }),
       (error) => deps.log.error({ requestId, runId: rootRunId, error }, 'A run bundle could not be written'),
     );
     return { status: 200, stream, headers: { 'X-Run-Id': rootRunId } };

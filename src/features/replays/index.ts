@@ -3,7 +3,7 @@ import { type BundleServiceDeps, bundleService } from './bundle.service.ts';
 import type { replayOperations } from './replays.operations.ts';
 import { type ReplayServiceDeps, replayService } from './replays.service.ts';
 
-export { readBundle } from './bundle-reader.ts';
+export { type BundleSource, openBundle } from './bundle-reader.ts';
 export { replayBundle } from './offline-replay.ts';
 export type { BundleReport, RunReport, StepReport } from './replay-report.ts';
 

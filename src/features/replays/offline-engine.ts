@@ -3,7 +3,8 @@ import { newId } from '../../core/ids.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
 import type { EngineLog, EnginePorts } from '../../engine/engine-ports.ts';
 import { createPriceList } from '../../engine/pricing.ts';
-import { noAttachments } from '../../engine/run-attachments.ts';
+import { redactionMark } from '../../engine/prompt-hashes.ts';
+import type { AttachmentContent, LoadedAttachments } from '../../engine/run-attachments.ts';
 import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
 import type { RunJournal, SessionTurn } from '../../engine/run-journal.ts';
 import { ToolError } from '../../engine/tools/tool.ts';
@@ -42,7 +43,7 @@ const typeOf = (event: BundledRun['events'][number]): string => String(event['ty
 
 /** Limits of the recording's service, as far as the recording shows them. */
 const settingsOf = ({ steps, tools, record, events }: BundledRun): EnginePorts['settings'] => {
-  const lastRound = steps.findIndex(({ answer }) => answer?.finishReason === 'Iterations');
+  const lastRound = steps.find(({ answer }) => answer?.finishReason === 'Iterations');
   const failedInARow = tools.length - 1 - tools.findLastIndex(({ succeeded }) => succeeded);
   const gaveUp = record.error?.type === 'tool_error' || record.error?.type === 'tool_timeout';
   const repairs = events.filter((event) => typeOf(event) === 'structured-response.repair-attempted').length;
@@ -56,7 +57,7 @@ const settingsOf = ({ steps, tools, record, events }: BundledRun): EnginePorts['
       maxPayloadLength: 0,
     },
     tree: { maxDepth: 0, maxTotalTokens: 0, maxTotalRuns: 0, maxTotalCostMicros: null, maxDurationMs: null },
-    maxIterations: lastRound === -1 ? Number.MAX_SAFE_INTEGER : lastRound,
+    maxIterations: lastRound === undefined ? Number.MAX_SAFE_INTEGER : lastRound.number - 1,
     maxConsecutiveToolErrors: gaveUp ? failedInARow - 1 : Number.MAX_SAFE_INTEGER,
     steps: { continuation: false, retries: false },
     childDeadlineMs: null,
@@ -67,6 +68,17 @@ const settingsOf = ({ steps, tools, record, events }: BundledRun): EnginePorts['
     },
   };
 };
+
+/** Marks with the hashes of what the prompts had. */
+const recordedAttachments = ({ start }: BundledRun): LoadedAttachments => ({
+  get(attachmentId): AttachmentContent | undefined {
+    const print = start.attachments[attachmentId];
+    if (print === null || print === undefined) return undefined;
+    const mark = redactionMark(print.sha256, print.length);
+    return print.kind === 'binary' ? { kind: 'binary', base64: mark } : { kind: 'sent', text: mark };
+  },
+  release: () => undefined,
+});
 
 const noAgent = async (_tenantId: string, name: string): Promise<never> => {
   throw new AcpError('agent-not-found', `Agent "${name}" is not called in a replay.`);
@@ -89,7 +101,7 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
       },
       log: silent,
     },
-    attachments: { load: async () => noAttachments },
+    attachments: { load: async () => recordedAttachments(run) },
     memory: { openTodos: async () => [], mode: async () => 'act', runClosed: () => [] },
     structuredResponseValidators: new Map(),
     loopCriteria: new Map(),

@@ -1,14 +1,16 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
+import { attachmentsIn } from '../../engine/chat-message.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import { textHash } from '../../engine/prompt-hashes.ts';
-import { recordedTools } from '../../engine/tool-replay.ts';
+import { type RecordedDecisions, recordedTools } from '../../engine/tool-replay.ts';
 import type { TurnResume } from '../../engine/turn-resume.ts';
 import type { ModelTool } from '../../providers/models/model-provider.ts';
 import { type AgentContent, compileOffline, type OfflineWorld } from '../agents/index.ts';
 import type { BundledRun, RunBundle } from './bundle.format.ts';
 import { offlineEngine, offlineSession } from './offline-engine.ts';
-import { RecordedModel, recordingEnds } from './recorded-model.ts';
+import { recordedDecisions } from './recorded-decisions.ts';
+import { endedFromOutside, RecordedModel, recordingEnded, recordingEnds } from './recorded-model.ts';
 import {
   type BundleReport,
   bundleReport,
@@ -22,11 +24,9 @@ import {
 export type DefinitionChanges = ReadonlyMap<string, AgentContent>;
 
 const worldOf = (bundle: RunBundle, changes: DefinitionChanges, model: RecordedModel): OfflineWorld => {
-  const tools = new Map<string, ModelTool>();
-  for (const { start } of bundle.runs) for (const tool of start.compiled?.tools ?? []) tools.set(tool.name, tool);
   const contents = new Map(bundle.definitions.map(({ name, content }) => [name, content]));
   for (const [name, content] of changes) contents.set(name, content);
-  return { contents, provider: (name) => model.provider(name), tool: (name) => tools.get(name) };
+  return { contents, provider: (name) => model.provider(name), tool: (name) => bundle.tools.get(name) };
 };
 
 /** Puts `after` where `before` stands in the whole; what features added around the own text stays. */
@@ -46,6 +46,8 @@ const exchangedTools = (
 ): readonly ModelTool[] => {
   if (before.length === after.length && before.every((tool, index) => sameTool(tool, after[index] as ModelTool)))
     return whole;
+  // The run was a replay without tools.
+  if (whole.length === 0) return whole;
   const own = new Set(before.map(({ name }) => name));
   return [...after, ...whole.filter(({ name }) => !own.has(name))];
 };
@@ -60,6 +62,7 @@ const asReplayed = (content: AgentContent, { record, steps }: BundledRun): Agent
 
 interface Subject {
   readonly agent: CompiledAgent;
+  readonly decisions: RecordedDecisions;
   readonly changes: readonly TextChange[];
 }
 
@@ -114,15 +117,20 @@ const subjectOf = async (
     textChanges.push({ part: 'instructions', recorded: recordedText ?? '', replayed: instructions ?? '' });
   if (tools !== recordedTools)
     textChanges.push({ part: 'tools', recorded: toolText(recordedTools), replayed: toolText(tools) });
-  return { agent, changes: textChanges };
+  const { redacted: isRedacted } = bundle.header;
+  return {
+    agent,
+    decisions: recordedDecisions(run, { before, after, isRedacted }, recordingEnded),
+    changes: textChanges,
+  };
 };
 
 /** Where the turn begins: with its messages, or with calls that an earlier run had left open. */
 const resumeOf = (run: BundledRun): TurnResume => {
   const { input, openResults } = run.start;
-  const messages = (input ?? []).filter((message) => message.role === 'User');
+  const messages = input ?? [];
   if (openResults === null) return { messages, calls: [], earlier: null };
-  const calls = openResults.contents.flatMap((part) =>
+  const calls = openResults.flatMap((part) =>
     part.type === 'ToolResult'
       ? [
           {
@@ -133,10 +141,15 @@ const resumeOf = (run: BundledRun): TurnResume => {
         ]
       : [],
   );
-  return { messages, calls, earlier: null };
+  // A message that came with the answers followed them.
+  const next = messages.at(-1);
+  const isSaid = next?.role === 'User' && next.contents.every(({ type }) => type !== 'ApprovalResponse');
+  if (next === undefined || !isSaid) return { messages, calls, earlier: null };
+  return { messages: messages.slice(0, -1), calls, earlier: null, next };
 };
 
-const planOf = (run: BundledRun, agent: CompiledAgent): RunPlan => {
+const planOf = (run: BundledRun, { agent, decisions }: Subject): RunPlan => {
+  const resume = resumeOf(run);
   const { record, start } = run;
   return {
     id: record.id,
@@ -145,7 +158,7 @@ const planOf = (run: BundledRun, agent: CompiledAgent): RunPlan => {
     agent,
     message: null,
     documents: [],
-    attachments: [],
+    attachments: attachmentsIn(resume.next === undefined ? [] : [resume.next]),
     culture: start.culture,
     parameters: start.parameters,
     sessionId: record.sessionId,
@@ -160,14 +173,12 @@ const planOf = (run: BundledRun, agent: CompiledAgent): RunPlan => {
     attempt: 1,
     createdAt: 0,
     nextSequence: 0,
-    resume: resumeOf(run),
+    resume,
     continuedFromRunId: null,
-    replay: { sourceRunId: record.id, isLive: false, tools: recordedTools(run.tools) },
+    replay: { sourceRunId: record.id, isLive: false, tools: recordedTools(run.tools), decisions },
     parent: null,
   };
 };
-
-const pausedStatuses: ReadonlySet<string> = new Set(['AwaitingApproval', 'AwaitingInput']);
 
 const outcomeOf = (
   run: BundledRun,
@@ -182,11 +193,8 @@ const outcomeOf = (
   const same = { result: 'identical', recorded, replayed: recorded } as const;
   // Where the recording stops, so does the replay: a pause, a cancel and a lost process come from outside.
   const stopped = replayed.type === recordingEnds || replayed.type === 'replay_result_missing';
-  const fromOutside =
-    pausedStatuses.has(record.status) ||
-    record.status === 'Canceled' ||
-    (record.status === 'Failed' && !['tool_error', 'tool_timeout'].includes(recordedType ?? ''));
-  if (stopped && fromOutside) return same;
+  // One that was refused when it was stored had its answer.
+  if (endedFromOutside(run) && (stopped || replayed.status === 'Completed')) return same;
   const now = told(replayed.status, replayed.type);
   if (now !== recorded) return { result: stopped ? 'missing' : 'drifted', recorded, replayed: now };
   if (record.status !== 'Completed' || output === null || replayed.output === null) return same;
@@ -210,10 +218,11 @@ const replayRun = async (bundle: RunBundle, changes: DefinitionChanges, run: Bun
   if (start.input === null || gap !== undefined) return unable(gap ?? 'The input was not recorded.');
   // Refused before its first model call: there is nothing to repeat.
   if (record.error?.class === 'CompilationFailed') return unable('The agent did not compile.');
-  const model = new RecordedModel(run);
-  const { agent, changes: textChanges } = await subjectOf(bundle, changes, run, model);
-  const outcome = await offlineEngine(run).start(planOf(run, agent)).done;
-  const steps = model.reports();
+  const model = new RecordedModel(run, { isRedacted: bundle.header.redacted });
+  const subject = await subjectOf(bundle, changes, run, model);
+  model.prepare(subject.agent);
+  const outcome = await offlineEngine(run).start(planOf(run, subject)).done;
+  const steps = model.reports(outcome.failure?.type === recordingEnds ? outcome.failure.message : null);
   const ending = outcomeOf(run, {
     status: outcome.status,
     output: outcome.output,
@@ -224,7 +233,7 @@ const replayRun = async (bundle: RunBundle, changes: DefinitionChanges, run: Bun
     result: worst([...steps.map(({ result }) => result), ending.result]),
     steps,
     outcome: ending,
-    changes: textChanges,
+    changes: subject.changes,
   };
 };
 
@@ -234,11 +243,11 @@ const replayRun = async (bundle: RunBundle, changes: DefinitionChanges, run: Bun
  * Throws `bundle-invalid`, and CompileError for a changed definition that does not compile.
  */
 export const replayBundle = async (bundle: RunBundle, changes: DefinitionChanges): Promise<BundleReport> => {
-  const names = new Set(bundle.runs.map(({ record }) => record.agentName));
+  const runs: RunReport[] = [];
+  for await (const run of bundle.runs()) runs.push(await replayRun(bundle, changes, run));
+  const names = new Set(runs.map(({ agentName }) => agentName));
   const warnings = [...changes.keys()]
     .filter((name) => !names.has(name))
     .map((name) => `No run of the bundle is one of agent "${name}".`);
-  const runs: RunReport[] = [];
-  for (const run of bundle.runs) runs.push(await replayRun(bundle, changes, run));
   return bundleReport(bundle.header, runs, warnings);
 };

@@ -1,16 +1,38 @@
 import type { RunErrorClass } from '../../contract/run-outcome.ts';
+import { attachmentsIn } from '../../engine/chat-message.ts';
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import { promptHasher, promptParts } from '../../engine/prompt-hashes.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { noUsage } from '../../engine/usage.ts';
 import { ModelCallError } from '../../providers/models/model-error.ts';
-import type { ModelCall, ModelFinishReason, ModelPart, ModelProvider } from '../../providers/models/model-provider.ts';
+import type {
+  ModelCall,
+  ModelCatalogEntry,
+  ModelFinishReason,
+  ModelPart,
+  ModelProvider,
+} from '../../providers/models/model-provider.ts';
 import type { BundledRun, BundleStep } from './bundle.format.ts';
 import type { Difference, StepReport } from './replay-report.ts';
 
 /** What ends a repeated run where its recording ends. */
 export const recordingEnds = 'recording_ended';
 
-const ended = (message: string): RunFailure => new RunFailure('Unknown', recordingEnds, message);
+export const recordingEnded = (message: string): RunFailure => new RunFailure('Unknown', recordingEnds, message);
+
+const plainEntry: ModelCatalogEntry = {
+  name: '',
+  displayName: null,
+  contextWindowTokens: null,
+  maxOutputTokens: null,
+  supportsStreaming: true,
+  supportsTools: true,
+  supportsReasoning: true,
+  supportsStructuredOutput: null,
+  inputCostPerMillionTokens: null,
+  outputCostPerMillionTokens: null,
+  cachedInputCostPerMillionTokens: null,
+};
 
 const finishOf = (reason: string): ModelFinishReason =>
   reason === 'Length' || reason === 'ContentFilter' || reason === 'ToolCalls' ? reason : 'Stop';
@@ -24,10 +46,28 @@ const partsOf = (answer: NonNullable<BundleStep['answer']>): ModelPart[] => [
   { type: 'finish', finishReason: finishOf(answer.finishReason), usage: answer.usage ?? noUsage, responseModel: null },
 ];
 
-const hasAttachment = ({ start }: BundledRun): boolean =>
-  [...(start.input ?? []), ...(start.history ?? [])].some(({ contents }) =>
-    contents.some((part) => part.type === 'Attachment'),
+/** Attachments of the conversation whose content no hash is recorded of. */
+const unknownAttachment = ({ start }: BundledRun): boolean =>
+  attachmentsIn([...(start.history ?? []), ...(start.input ?? [])]).some(
+    ({ attachmentId }) => start.attachments[attachmentId] === undefined,
   );
+
+/** Marks have another length than the texts that they stand for, by which histories are measured. */
+const redactedCompaction = 'The history is compacted by its length, which redacted texts do not have.';
+const unknownContent = 'The messages have attachments of which no hash was recorded.';
+
+/** A run that did not end by its own last answer stopped wherever it was. */
+const ownEndings: ReadonlySet<string> = new Set(['tool_error', 'tool_timeout', 'structured_response_invalid']);
+
+export const endedFromOutside = ({ record, steps }: BundledRun): boolean => {
+  if (record.status === 'Completed') return false;
+  // Without a model call it failed on what an earlier run had left open.
+  return record.status !== 'Failed' || steps.length === 0 || !ownEndings.has(record.error?.type ?? '');
+};
+
+export interface RecordedModelOptions {
+  readonly isRedacted: boolean;
+}
 
 /**
  * A model that answers as the recorded one did, step by step, and notes where it is sent something else. A change of
@@ -35,19 +75,28 @@ const hasAttachment = ({ start }: BundledRun): boolean =>
  */
 export class RecordedModel {
   readonly #run: BundledRun;
+  readonly #steps: ReadonlyMap<number, BundleStep>;
   readonly #hash = promptHasher();
   readonly #reports = new Map<number, StepReport>();
   readonly #tries = new Map<number, number>();
-  readonly #blind: boolean;
-  #utility = 0;
+  /** Why a difference of the messages says nothing; null: it does. */
+  #blindness: string | null;
+  readonly #isRedacted: boolean;
 
-  constructor(run: BundledRun) {
+  constructor(run: BundledRun, { isRedacted }: RecordedModelOptions) {
     this.#run = run;
-    this.#blind = hasAttachment(run);
+    this.#steps = new Map(run.steps.map((step) => [step.number, step]));
+    this.#isRedacted = isRedacted;
+    this.#blindness = unknownAttachment(run) ? unknownContent : null;
   }
 
-  /** In the order of the steps; steps that were not reached are missing. */
-  reports(): StepReport[] {
+  /** Called with the agent before its run: what it cannot repeat is not compared. */
+  prepare({ compaction }: Pick<CompiledAgent, 'compaction'>): void {
+    if (this.#isRedacted && compaction !== null) this.#blindness ??= redactedCompaction;
+  }
+
+  /** In the order of the steps; steps that were not reached are missing, for the reason that ended the run. */
+  reports(ending: string | null): StepReport[] {
     const reached = [...this.#reports.values()].sort((a, b) => a.number - b.number);
     const left = this.#run.steps.filter((step) => !this.#reports.has(step.number));
     return [
@@ -57,7 +106,7 @@ export class RecordedModel {
           number,
           result: 'missing',
           differences: [],
-          reason: missing ?? 'The replay did not come this far.',
+          reason: missing ?? ending ?? 'The replay did not come this far.',
         }),
       ),
     ];
@@ -71,7 +120,7 @@ export class RecordedModel {
       kind: 'scripted',
       displayName: null,
       defaultModel: null,
-      catalog: [],
+      catalog: this.#catalog(),
       generate,
       async *stream(call) {
         yield* await generate(call);
@@ -79,13 +128,25 @@ export class RecordedModel {
     };
   }
 
+  /** What the recording's service knew of the model that the run began with. */
+  #catalog(): readonly ModelCatalogEntry[] {
+    const { start, record } = this.#run;
+    const contextWindowTokens = start.compiled?.contextWindowTokens ?? null;
+    if (contextWindowTokens === null || record.modelId === null) return [];
+    return [{ ...plainEntry, name: record.modelId, contextWindowTokens }];
+  }
+
   #answer(provider: string, call: ModelCall): readonly ModelPart[] {
-    if (call.callNumber === 0) return this.#utilityAnswer();
-    const step = this.#run.steps[call.callNumber - 1];
-    if (!this.#reports.has(call.callNumber)) this.#reports.set(call.callNumber, this.#compare(step, provider, call));
-    if (step === undefined) throw ended('The recording has no further model call.');
-    const tries = this.#tries.get(call.callNumber) ?? 0;
-    this.#tries.set(call.callNumber, tries + 1);
+    const { callNumber } = call;
+    // The service's own calls, for judges and summaries, are answered before they come here.
+    if (callNumber === 0)
+      throw recordingEnded('The recording has no answer to a call that the service makes for itself.');
+    const step = this.#steps.get(callNumber);
+    if (step === undefined && endedFromOutside(this.#run)) throw recordingEnded('The recorded run was ended here.');
+    if (!this.#reports.has(callNumber)) this.#reports.set(callNumber, this.#compare(step, provider, call));
+    if (step === undefined) throw recordingEnded('The recording has no further model call.');
+    const tries = this.#tries.get(callNumber) ?? 0;
+    this.#tries.set(callNumber, tries + 1);
     if (step.fallbacks[tries] !== undefined)
       throw new ModelCallError('provider_unavailable', 'The recorded call failed and another model was asked.', {
         provider,
@@ -93,14 +154,7 @@ export class RecordedModel {
     const { answer, failure, missing } = step;
     if (answer !== null) return partsOf(answer);
     if (failure !== null) throw new RunFailure(failure.class as RunErrorClass, failure.type, failure.message);
-    throw ended(missing ?? 'The recording has no answer to this call.');
-  }
-
-  #utilityAnswer(): readonly ModelPart[] {
-    const text = this.#run.start.utility[this.#utility];
-    this.#utility += 1;
-    if (text === undefined) throw ended('The recording has no answer to a call that the service makes for itself.');
-    return partsOf({ text, toolCalls: [], finishReason: 'Stop', usage: null });
+    throw recordingEnded(missing ?? 'The recording has no answer to this call.');
   }
 
   #compare(step: BundleStep | undefined, provider: string, call: ModelCall): StepReport {
@@ -109,13 +163,14 @@ export class RecordedModel {
       return { number, result: 'drifted', differences: [], reason: 'The recording has no such model call.' };
     const missing = (reason: string): StepReport => ({ number, result: 'missing', differences: [], reason });
     if (step.prompt === null) return missing(step.missing ?? 'What the model was sent was not recorded.');
-    const sent = this.#hash(provider, call);
+    const sent = this.#hash.prompt(provider, call);
     const recorded = step.prompt;
     const differences: Difference[] = promptParts.filter((part) => sent[part] !== recorded[part]);
-    const seen = this.#blind ? differences.filter((part) => part !== 'messages') : differences;
+    const isBlind = this.#blindness !== null && differences.includes('messages');
+    const seen = isBlind ? differences.filter((part) => part !== 'messages') : differences;
     if (seen.length > 0) return { number, result: 'drifted', differences: seen, reason: step.missing };
     if (step.missing !== null) return missing(step.missing);
-    if (this.#blind) return missing('The messages have attachments, whose content is not in the bundle.');
+    if (isBlind) return missing(this.#blindness ?? '');
     return { number, result: 'identical', differences: [], reason: null };
   }
 }

@@ -84,15 +84,30 @@ interface LoggedAnswer {
   readonly text: string;
   readonly finishReason: FinishReason;
   readonly fallbacks: BundleStep['fallbacks'];
+  /** Of the calls that followed it, in the order of their first event. */
+  readonly followedBy: Set<string>;
   usage: ModelUsage | null;
 }
 
+interface LoggedAnswers {
+  readonly answers: LoggedAnswer[];
+  /** How many of them are of earlier attempts. */
+  readonly earlier: number;
+  /** Of a call that had no answer. */
+  readonly open: BundleStep['fallbacks'];
+}
+
 /** The model's answers as the log has them. */
-const loggedAnswers = (events: readonly LoggedEvent[]): { answers: LoggedAnswer[]; open: BundleStep['fallbacks'] } => {
+const loggedAnswers = (events: readonly LoggedEvent[]): LoggedAnswers => {
   const answers: LoggedAnswer[] = [];
+  let earlier = 0;
   let fallbacks: { provider: string; model: string; errorClass: string }[] = [];
   let usage: ModelUsage | null = null;
   for (const event of events) {
+    if (event['type'] === 'run.started') {
+      earlier = answers.length;
+      fallbacks = [];
+    }
     if (event['type'] === 'model.fallback-used')
       fallbacks.push({
         provider: String(event['fromProvider']),
@@ -101,9 +116,10 @@ const loggedAnswers = (events: readonly LoggedEvent[]): { answers: LoggedAnswer[
       });
     if (event['type'] === 'message.completed') {
       const { messageId, text, finishReason } = event as unknown as LoggedAnswer;
-      answers.push({ messageId, text, finishReason, fallbacks, usage: null });
+      answers.push({ messageId, text, finishReason, fallbacks, followedBy: new Set(), usage: null });
       fallbacks = [];
     }
+    if (String(event['type']).startsWith('tool.')) answers.at(-1)?.followedBy.add(String(event['toolCallId']));
     if (event['type'] === 'usage.updated') {
       const now = (event['usage'] ?? null) as ModelUsage | null;
       const last = answers.at(-1);
@@ -111,15 +127,27 @@ const loggedAnswers = (events: readonly LoggedEvent[]): { answers: LoggedAnswer[
       usage = now ?? usage;
     }
   }
-  return { answers, open: fallbacks };
+  return { answers, earlier, open: fallbacks };
 };
+
+/** Failures that came with the model's answer; every other one ended a call from outside. */
+const modelFailures: ReadonlySet<string> = new Set([
+  'ProviderError',
+  'ProviderUnavailable',
+  'RateLimited',
+  'Timeout',
+  'ContentFiltered',
+]);
 
 /** Steps and tool calls of a run, put together from its log, its ledger, its session and the record of its calls. */
 export const recordedSteps = (run: RecordedRun): { steps: BundleStep[]; tools: BundleTool[] } => {
-  const { answers, open } = loggedAnswers(run.events);
+  const { answers: logged, earlier, open } = loggedAnswers(run.events);
+  // The calls are those of the last attempt, which made the answers again that no earlier attempt had kept.
+  const firstCall = run.calls[0]?.callNumber ?? earlier + 1;
+  const answers = [...logged.slice(0, Math.min(earlier, firstCall - 1)), ...logged.slice(earlier)];
+  const before = answers.length - (logged.length - earlier);
   const takeRow = takerOf(run.ledger, (row) => row.tool_call_id);
   const takeResult = takerOf(partsOf(run.turn, 'ToolResult'), (part) => part.toolCallId);
-  const callOf = new Map(run.calls.map((call) => [call.callNumber, call]));
   const tools: BundleTool[] = [];
 
   const recordTool = (call: BundleToolCall, row: ToolInvocationRow | undefined): void => {
@@ -148,12 +176,14 @@ export const recordedSteps = (run: RecordedRun): { steps: BundleStep[]; tools: B
   };
 
   const steps = answers.map((answer, index): BundleStep => {
-    const call = callOf.get(index + 1);
-    const calls = toolCalls(answer, call?.toolCallIds ?? null);
+    const call = run.calls[index - before];
+    // Which calls an answer of an earlier attempt had is known from what followed it alone.
+    const calls = toolCalls(answer, call?.toolCallIds ?? (index < before ? [...answer.followedBy] : null));
     const { text, finishReason, usage, fallbacks } = answer;
     const isWhole = typeof calls !== 'string';
     return {
-      number: index + 1,
+      // A run that goes on with another one's turn counts on from its calls.
+      number: call?.callNumber ?? index + 1,
       prompt: call?.prompt ?? null,
       answer: isWhole ? { text, toolCalls: calls, finishReason, usage } : null,
       failure: null,
@@ -161,13 +191,13 @@ export const recordedSteps = (run: RecordedRun): { steps: BundleStep[]; tools: B
       missing: isWhole ? null : calls,
     };
   });
-  const failed = callOf.get(steps.length + 1);
+  const failed = run.calls[answers.length - before];
   if (failed !== undefined)
     steps.push({
-      number: steps.length + 1,
+      number: failed.callNumber,
       prompt: failed.prompt,
       answer: null,
-      failure: run.error,
+      failure: run.error !== null && modelFailures.has(run.error.class) ? run.error : null,
       fallbacks: open,
       missing: null,
     });

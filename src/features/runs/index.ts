@@ -69,7 +69,10 @@ export interface RunsDeps {
 }
 
 /** What other features read of recorded runs, and how they record one that did not start. */
-export type RunRecords = Pick<RunStore, 'recordedInput' | 'toolInvocations' | 'modelCalls' | 'tree' | 'packs'> &
+export type RunRecords = Pick<
+  RunStore,
+  'get' | 'recordedInput' | 'toolInvocations' | 'modelCalls' | 'treeMembers' | 'packs'
+> &
   Pick<DetachedRuns, 'recordFailed'>;
 
 export interface RunsFeature {
@@ -303,3 +306,4 @@ export { attributionOf } from './run-attribution.ts';
 export { toRunRecord } from './run-record.ts';
 export type { RecoveryReport } from './run-recovery.ts';
 export { failureError } from './run-start.service.ts';
+export type { TreeMember } from './runs.store.ts';

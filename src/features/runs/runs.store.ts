@@ -11,6 +11,14 @@ export interface StoredEvent {
   readonly members: Readonly<Record<string, unknown>>;
 }
 
+/** One run of a tree, as far as a walk over all of it needs to know. */
+export interface TreeMember {
+  readonly id: string;
+  readonly status: string;
+  readonly agentName: string;
+  readonly agentVersion: number | null;
+}
+
 export interface RecordedInput {
   readonly messages: readonly ChatMessage[];
   readonly context: RunInputContext;
@@ -28,6 +36,8 @@ export interface RunStore {
   descendants(tenantId: string, rootIds: readonly string[]): Promise<readonly RunRow[]>;
   /** A whole tree by depth, then start; at most 200 rows. */
   tree(tenantId: string, rootId: string): Promise<readonly RunRow[]>;
+  /** Every member of a tree, however many: by depth, then start. */
+  treeMembers(tenantId: string, rootId: string): Promise<readonly TreeMember[]>;
   /** Packs that hold events from the sequence `from` on, in order, at most `limit`. */
   packs(
     runId: string,
@@ -84,6 +94,23 @@ export const createRunStore = (storage: Storage): RunStore => ({
       .orderBy('id')
       .limit(maxTreeRows)
       .execute(),
+  async treeMembers(tenantId, rootId) {
+    const rows = await storage.db
+      .selectFrom('runs')
+      .select(['id', 'status', 'agent_name', 'agent_version'])
+      .where('tenant_id', '=', tenantId)
+      .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
+      // Ids grow as runs are opened, and every run has one, while one that was canceled in line never started.
+      .orderBy('depth')
+      .orderBy('id')
+      .execute();
+    return rows.map((row) => ({
+      id: row.id,
+      status: row.status,
+      agentName: row.agent_name,
+      agentVersion: row.agent_version,
+    }));
+  },
   async packs(runId, from, limit) {
     const rows = await storage.db
       .selectFrom('run_events')

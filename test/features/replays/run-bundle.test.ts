@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { AcpError } from '../../../src/contract/errors.ts';
 import { readDefinition } from '../../../src/features/agents/index.ts';
-import { readBundle, replayBundle } from '../../../src/features/replays/index.ts';
+import { replayBundle } from '../../../src/features/replays/index.ts';
 import { forEachTransport } from '../../support/app.ts';
 import { refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
-import { bundleOf, bundleTextOf } from './bundle-calls.ts';
+import { bundleOf, bundleTextOf, openText, runsOf } from './bundle-calls.ts';
 
 const none = new Map();
 
@@ -57,7 +57,7 @@ forEachTransport('a bundle of a session run with tools, documents and parameters
   });
   await runJson(client, 'helper', { message: 'Later', sessionId: 's' });
   const bundle = await bundleOf(client, runId);
-  const [run] = bundle.runs;
+  const [run] = await runsOf(bundle);
   assert.equal(run?.start.history?.length, 2, 'what came later is not in it');
   assert.deepEqual(run?.start.missing, []);
   assert.equal(run?.start.compiled?.instructions, 'Be exact, Ada.');
@@ -80,12 +80,12 @@ forEachTransport('a bundle has the whole tree, and each run of it is repeated', 
   const { runId } = await runJson(client, 'boss', 'Go');
   const bundle = await bundleOf(client, runId);
   assert.deepEqual(
-    bundle.runs.map(({ record }) => record.agentName),
+    (await runsOf(bundle)).map(({ record }) => record.agentName),
     ['boss', 'child'],
   );
   const report = await replayBundle(bundle, none);
   assert.deepEqual([report.result, report.divergences], ['identical', []]);
-  const child = bundle.runs[1]?.record.id ?? '';
+  const child = (await runsOf(bundle))[1]?.record.id ?? '';
   assert.equal((await bundleOf(client, child)).header.rootRunId, runId, 'any member names the tree');
 });
 
@@ -107,7 +107,7 @@ forEachTransport('a redacted bundle holds no text and replays all the same', asy
   const text = await bundleTextOf(client, runId, true);
   for (const said of [secret, 'my diary', 'The sum', 'I add', 'Hello', '"sum"', '\\"sum\\"'])
     assert.ok(!text.includes(said), `${said} is in the bundle`);
-  const bundle = readBundle(text);
+  const bundle = await openText(text);
   assert.equal(bundle.header.redacted, true);
   const report = await replayBundle(bundle, none);
   assert.deepEqual([report.result, report.divergences], ['identical', []]);
@@ -172,9 +172,9 @@ forEachTransport('what was not recorded whole is missing, and said so', async (o
   assert.deepEqual([gone.result, gone.divergences[0]?.detail], ['missing', 'The history of the session was deleted.']);
 });
 
-const refused = (text: string): string => {
+const refused = async (text: string): Promise<string> => {
   try {
-    readBundle(text);
+    await openText(text);
   } catch (error) {
     assert.ok(error instanceof AcpError);
     assert.equal(error.code, 'bundle-invalid');
@@ -187,19 +187,22 @@ forEachTransport('a bundle that was changed, cut off, or made by a newer version
   const { client } = await open(setup);
   const { runId } = await runJson(client, 'helper', 'the sum');
   const text = await bundleTextOf(client, runId);
-  assert.match(refused(text.replace('I add.', 'I lie.')), new RegExp(`Section "runs/${runId}/\\w+" .* was changed`));
-  assert.match(refused(text.replace('Be exact', 'Be loose')), /Section "definitions" .* was changed/);
+  assert.match(
+    await refused(text.replace('I add.', 'I lie.')),
+    new RegExp(`Section "runs/${runId}/\\w+" .* was changed`),
+  );
+  assert.match(await refused(text.replace('Be exact', 'Be loose')), /Section "definitions" .* was changed/);
   const lines = text.trimEnd().split('\n');
   const without = (index: number) => `${lines.filter((_, at) => at !== index).join('\n')}\n`;
-  assert.match(refused(without(lines.length - 1)), /cut off/);
-  assert.match(refused(without(lines.length - 2)), new RegExp(`runs/${runId}/events`));
-  assert.match(refused(text.slice(0, text.length / 2)), /not JSON|cut off/);
+  assert.match(await refused(without(lines.length - 1)), /cut off/);
+  assert.match(await refused(without(lines.length - 2)), new RegExp(`runs/${runId}/events`));
+  assert.match(await refused(text.slice(0, text.length / 2)), /not JSON|cut off/);
   const swapped = [...lines.slice(0, 2), lines[3], lines[2], ...lines.slice(4)].join('\n');
-  assert.match(refused(swapped), /order/);
-  assert.match(refused(''), /not JSON|empty/);
-  assert.match(refused('{"section":"header","data":{}}\n'), /not a run bundle/);
+  assert.match(await refused(swapped), /order/);
+  assert.match(await refused(''), /not JSON|empty/);
+  assert.match(await refused('{"section":"header","data":{}}\n'), /not a run bundle/);
   const header = { section: 'header', data: { format: 'acp-run-bundle', version: 7 } };
-  assert.match(refused(`${JSON.stringify(header)}\n`), /version 7.*up to 1/);
+  assert.match(await refused(`${JSON.stringify(header)}\n`), /version 7.*up to 1/);
 });
 
 forEachTransport('a bundle is for those who may read runs and definitions, once the tree has ended', async (open) => {
