@@ -38,6 +38,23 @@ export type ContentPart =
       readonly errorMessage: string | null;
     }
   | {
+      /** A tool that the provider executed itself; callers see it as a call and its result. */
+      readonly type: 'HostedCall';
+      readonly toolCallId: string;
+      readonly toolName: string;
+      readonly arguments: ModelJson;
+      readonly providerMetadata?: ProviderMetadata;
+    }
+  | {
+      readonly type: 'HostedResult';
+      readonly toolCallId: string;
+      readonly toolName: string;
+      /** As the provider gave it: it wants back what only it can read. */
+      readonly result: ModelJson;
+      readonly isError: boolean;
+      readonly providerMetadata?: ProviderMetadata;
+    }
+  | {
       /** A call that waits for a person; the model never sees it. */
       readonly type: 'ApprovalRequest';
       readonly requestId: string;
@@ -85,6 +102,27 @@ const assistantParts = (contents: readonly ContentPart[]): AssistantPart[] =>
           ...withMetadata(part.providerMetadata),
         },
       ];
+    if (part.type === 'HostedCall')
+      return [
+        {
+          type: 'tool-call',
+          toolCallId: part.toolCallId,
+          toolName: part.toolName,
+          input: part.arguments,
+          providerExecuted: true,
+          ...withMetadata(part.providerMetadata),
+        },
+      ];
+    if (part.type === 'HostedResult')
+      return [
+        {
+          type: 'tool-result',
+          toolCallId: part.toolCallId,
+          toolName: part.toolName,
+          output: { type: part.isError ? 'error-json' : 'json', value: part.result },
+          ...withMetadata(part.providerMetadata),
+        },
+      ];
     return [];
   });
 
@@ -110,7 +148,9 @@ export const messageTexts = ({ contents }: ChatMessage): string[] =>
   contents.map((part) => {
     if (part.type === 'Attachment') return '';
     if (part.type === 'Document') return documentText(part.name, part.text);
-    if (part.type === 'ToolCall') return `${part.toolName} ${JSON.stringify(part.arguments)}`;
+    if (part.type === 'ToolCall' || part.type === 'HostedCall')
+      return `${part.toolName} ${JSON.stringify(part.arguments)}`;
+    if (part.type === 'HostedResult') return JSON.stringify(part.result);
     if (part.type === 'ToolResult') return part.result ?? part.errorMessage ?? '';
     // Requests and decisions are no part of a prompt.
     if (part.type === 'ApprovalRequest' || part.type === 'ApprovalResponse') return '';

@@ -10,6 +10,7 @@ import type { ActiveRun } from './active-run.ts';
 import type { ContentPart, ProviderMetadata } from './chat-message.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
+import { completeHostedCalls, hostedCallPart, hostedResultPart } from './hosted-call.ts';
 import { protectedCall } from './protected-call.ts';
 import { cacheableCall, replayedParts } from './response-cache.ts';
 import { announceUsage, settleCall } from './settle-call.ts';
@@ -32,7 +33,20 @@ interface Collected {
   fromCache: boolean;
 }
 
-const callFor = (run: ActiveRun, target: CompiledTarget, prompt: ModelPrompt, withTools: boolean): ModelCall => {
+/**
+ * A search of the provider is over before anybody could be asked about it: it is offered where nobody has to be. A
+ * replay that is not live repeats no search.
+ */
+const webSearchOf = ({ plan }: ActiveRun, ports: EnginePorts): ModelCall['webSearch'] & string =>
+  ports.tools.authorizer === null && (plan.replay === undefined || plan.replay.isLive) ? 'offered' : 'withheld';
+
+const callFor = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  target: CompiledTarget,
+  prompt: ModelPrompt,
+  withTools: boolean,
+): ModelCall => {
   const binding = run.plan.agent.model;
   return {
     model: target.model,
@@ -45,6 +59,7 @@ const callFor = (run: ActiveRun, target: CompiledTarget, prompt: ModelPrompt, wi
     reasoningEffort: binding.reasoningEffort,
     responseFormat: binding.responseFormat,
     settings: target.settings,
+    ...(run.plan.agent.webSearch ? { webSearch: webSearchOf(run, ports) } : {}),
     parallelToolCalls: binding.allowConcurrentToolCalls,
     signal: run.signal,
     callNumber: run.modelCalls,
@@ -64,6 +79,8 @@ const parseArguments = (text: string) => {
 /** Applies one part; the text so far also stays on the run, for the case that it is cut off. */
 const take = (
   run: ActiveRun,
+  ports: EnginePorts,
+  target: CompiledTarget,
   messageId: string,
   part: ModelPart,
   into: Collected,
@@ -91,6 +108,12 @@ const take = (
     case 'tool-call':
       into.toolCalls.push(part);
       return;
+    case 'hosted-call':
+      into.contents.push(hostedCallPart(run, ports, part, target.provider.name));
+      return;
+    case 'hosted-result':
+      into.contents.push(hostedResultPart(run, ports, part));
+      return;
     case 'finish':
       into.finish = part;
       return;
@@ -106,14 +129,15 @@ const callTarget = async (
   messageId: string,
   into: Collected,
 ): Promise<void> => {
-  const call = callFor(run, target, prompt, withTools);
+  const call = callFor(run, ports, target, prompt, withTools);
   const reasoning = { text: '' };
   const cacheable = cacheableCall(run, ports.responses, target, call);
   const hit = cacheable === null ? null : await cacheable.find();
   if (hit !== null) {
     run.signal.throwIfAborted();
     into.fromCache = true;
-    for (const part of replayedParts(hit)) take(run, messageId, part, into, run.plan.isStreaming, reasoning);
+    for (const part of replayedParts(hit))
+      take(run, ports, target, messageId, part, into, run.plan.isStreaming, reasoning);
     return;
   }
   const parts: ModelPart[] = [];
@@ -121,12 +145,12 @@ const callTarget = async (
   await protectedCall(ports, target, call, async () => {
     if (streams) {
       for await (const part of target.provider.stream(call)) {
-        take(run, messageId, part, into, true, reasoning);
+        take(run, ports, target, messageId, part, into, true, reasoning);
         if (cacheable !== null) parts.push(part);
       }
     } else {
       for (const part of await target.provider.generate(call)) {
-        take(run, messageId, part, into, run.plan.isStreaming, reasoning);
+        take(run, ports, target, messageId, part, into, run.plan.isStreaming, reasoning);
         if (cacheable !== null) parts.push(part);
       }
     }
@@ -198,7 +222,7 @@ export const modelTurn = async (
   run.partialText = '';
   const messageId = ports.newId();
   const { model } = run.plan.agent;
-  run.callRecord?.sent(run.modelCalls, model.provider.name, callFor(run, model, prompt, withTools));
+  run.callRecord?.sent(run.modelCalls, model.provider.name, callFor(run, ports, model, prompt, withTools));
   const { target, collected } = await callWithFallbacks(run, ports, prompt, withTools, messageId);
   const { finish } = collected;
   if (finish === null) throw new Error('A model provider ended a stream without a finish part.');
@@ -215,7 +239,7 @@ export const modelTurn = async (
   });
   announceUsage(run, ports);
   run.partialText = '';
-  const contents: ContentPart[] = [...collected.contents];
+  const contents = completeHostedCalls(collected.contents);
   if (collected.text !== '') contents.push({ type: 'Text', text: collected.text });
   for (const call of toolCalls)
     contents.push({

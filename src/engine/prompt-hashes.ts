@@ -31,6 +31,7 @@ export type HashedCall = Pick<
   | 'responseFormat'
   | 'settings'
   | 'parallelToolCalls'
+  | 'webSearch'
 >;
 
 /** In the place of a text that is not kept: prompts with the mark have the hash of those with the text. */
@@ -67,14 +68,19 @@ export const noToolsHash = short('[]');
 type Message = ModelPrompt[number];
 type Part = Exclude<Message['content'], string>[number];
 
-/** Reasoning is the model's own, and not always recorded, so it does not count; nor do signatures. */
-const partLine = (part: Part, of: (text: string) => string): string => {
+/**
+ * Reasoning is the model's own, and not always recorded, so it does not count; nor do signatures, nor tools that the
+ * provider executed while it answered.
+ */
+const partLine = (part: Part, isAssistant: boolean, of: (text: string) => string): string => {
   switch (part.type) {
     case 'text':
       return `text ${of(part.text)}\n`;
     case 'tool-call':
+      if (part.providerExecuted === true) return '';
       return `call ${part.toolCallId} ${part.toolName} ${jsonHash((part.input ?? null) as Json)}\n`;
     case 'tool-result': {
+      if (isAssistant) return '';
       const { output } = part;
       const value = 'value' in output ? output.value : null;
       const text = typeof value === 'string' ? of(value) : jsonHash((value ?? null) as Json);
@@ -112,7 +118,7 @@ export const promptHasher = (): PromptHasher => {
       if (index === 0 && role === 'system') continue;
       let lines = `${role}\n`;
       if (typeof content === 'string') lines += `text ${of(content)}\n`;
-      else for (const part of content) lines += partLine(part, of);
+      else for (const part of content) lines += partLine(part, role === 'assistant', of);
       messages.update(lines);
     }
     // The binding is the same for every call of a run.
@@ -127,6 +133,7 @@ export const promptHasher = (): PromptHasher => {
         call.responseFormat,
         canonicalJson(call.settings as Json),
         call.parallelToolCalls,
+        ...(call.webSearch !== undefined ? ['web-search'] : []),
       ]),
     );
     return {

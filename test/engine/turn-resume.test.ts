@@ -78,6 +78,7 @@ const openEngine = async (t: TestContext) => {
     maxIterations: null,
     hasMemory: false,
     hasModes: false,
+    webSearch: false,
     resolveParameters: () => ({}),
     instructions: () => null,
   };

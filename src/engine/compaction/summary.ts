@@ -1,3 +1,4 @@
+import { readableResult } from '../../providers/models/hosted-parts.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { ChatMessage, ContentPart } from '../chat-message.ts';
 import type { EnginePorts } from '../engine-ports.ts';
@@ -29,6 +30,8 @@ const lineOf = (role: ChatMessage['role'], part: ContentPart): string => {
       return part.errorMessage === null
         ? `${part.toolName} answered: ${cutText(part.result ?? '', longestPayload)}`
         : `${part.toolName} failed: ${cutText(part.errorMessage, longestPayload)}`;
+    case 'HostedResult':
+      return `${part.toolName} answered: ${cutText(JSON.stringify(readableResult(part.result)), longestPayload)}`;
     default:
       return '';
   }

@@ -46,7 +46,15 @@ const partTokens = (part: ContentPart): number => {
       return textTokens(part.toolName) + textTokens(JSON.stringify(part.arguments));
     case 'ToolResult':
       return textTokens(part.toolName) + textTokens(part.result ?? part.errorMessage ?? '');
-    default:
+    case 'HostedCall':
+      return textTokens(JSON.stringify(part.arguments));
+    case 'HostedResult':
+      return textTokens(JSON.stringify(part.result));
+    case 'ApprovalRequest':
+    case 'ApprovalResponse':
+      // Never sent to a model.
+      return 0;
+    case 'Attachment':
       return perAttachment;
   }
 };

@@ -4,10 +4,11 @@ import type { CompiledBinding } from '../../engine/compiled-binding.ts';
 import type { LoopPlan } from '../../engine/loop/loop-plan.ts';
 import { compileBinding, plainBinding } from './agent-binding.compile.ts';
 import { defaultOutputTokens } from './agent-settings.rules.ts';
+import { offersWebSearch } from './agent-web-search.rules.ts';
 import type { AgentContent } from './agents.content.ts';
 import type { AgentReferences } from './agents.rules.ts';
 
-type Settings = Pick<CompiledAgent, 'compaction' | 'loop' | 'maxIterations' | 'hasMemory' | 'hasModes'>;
+type Settings = Pick<CompiledAgent, 'compaction' | 'loop' | 'maxIterations' | 'hasMemory' | 'hasModes' | 'webSearch'>;
 
 const preserved = { turns: 2, groups: 4 } as const;
 const defaultLoopIterations = 10;
@@ -87,5 +88,6 @@ export const compileSettings = (
     maxIterations: harness?.maximumIterationsPerRequest ?? null,
     hasMemory: content.memory !== null || harness !== null,
     hasModes: harness !== null && !harness.disableModes,
+    webSearch: offersWebSearch(content),
   };
 };

@@ -7,6 +7,7 @@ import { type ReachableAgents, referenceFindings } from './agent-references.rule
 import { type SettingReferences, settingFindings } from './agent-settings.rules.ts';
 import { type ReachableSkills, skillFindings } from './agent-skills.rules.ts';
 import { textFindings } from './agent-texts.rules.ts';
+import { webSearchFindings } from './agent-web-search.rules.ts';
 import { type AgentContent, agentContent } from './agents.content.ts';
 import { boundedFindings, type Finding } from './agents.findings.ts';
 import type { AgentDefinitionRequest } from './agents.schema.ts';
@@ -53,6 +54,7 @@ export const contentFindings = (
     ...modelFindings('model', content.model, providers),
     ...settingFindings(content, references),
     ...referenceFindings(content, agents, tools, limits.maxDepth),
+    ...webSearchFindings(content, providers),
     ...skillFindings(content, skills, limits.maxSkills),
     ...textFindings(content, shared),
   ]);

@@ -28,9 +28,12 @@ const redactedPart = (part: ContentPart): ContentPart => {
   }
 };
 
+/** Searches of the provider are no part of a prompt's hash, and their results are text of others: they are left out. */
+const isHosted = ({ type }: ContentPart): boolean => type === 'HostedCall' || type === 'HostedResult';
+
 const redactedMessage = (message: ChatMessage): ChatMessage => ({
   ...message,
-  contents: message.contents.map(redactedPart),
+  contents: message.contents.filter((part) => !isHosted(part)).map(redactedPart),
 });
 
 /** Members of events that say who, what and how, and never what was said. */

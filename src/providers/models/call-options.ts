@@ -1,6 +1,7 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool } from '@ai-sdk/provider';
+import { withOwnHostedParts } from './hosted-parts.ts';
 import type { ModelCall, ModelPrompt, ModelResponseFormat, ModelTool } from './model-provider.ts';
-import type { CallExtras } from './surfaces/surface.ts';
+import type { CallExtras, Surface } from './surfaces/surface.ts';
 
 // An agent's tool list is one array for many calls, so it is converted once.
 const converted = new WeakMap<readonly ModelTool[], LanguageModelV4FunctionTool[]>();
@@ -41,13 +42,20 @@ function withInstruction(prompt: ModelPrompt, instruction: string | undefined): 
 }
 
 /** The call as the vendor libraries take it; fields that are null are left out, so the provider's default applies. */
-export function callOptions(call: ModelCall, extras: CallExtras, signal: AbortSignal): LanguageModelV4CallOptions {
+export function callOptions(
+  call: ModelCall,
+  { kind, webSearch }: Pick<Surface, 'kind' | 'webSearch'>,
+  extras: CallExtras,
+  signal: AbortSignal,
+): LanguageModelV4CallOptions {
+  const search = call.webSearch === 'offered' && webSearch?.has(call.model) === true ? webSearch.tool(call) : null;
+  const keeps = webSearch !== undefined && (search !== null || webSearch.sentWithoutTool);
   const options: LanguageModelV4CallOptions = {
-    prompt: withInstruction(call.prompt, extras.instruction),
+    prompt: withInstruction(withOwnHostedParts(call.prompt, kind, keeps), extras.instruction),
     abortSignal: signal,
   };
-  if (call.tools.length > 0) {
-    options.tools = functionTools(call.tools);
+  if (call.tools.length > 0 || search !== null) {
+    options.tools = search === null ? functionTools(call.tools) : [...functionTools(call.tools), search];
     options.toolChoice = { type: call.toolChoice };
   }
   if (call.temperature !== null) {

@@ -38,7 +38,7 @@ export async function* libraryStream(
     scope.waiting();
     const { stream } = await model.doStream(calls.options(call, scope));
     reader = stream.getReader();
-    const parts = new LibraryParts(scope.provider, calls.surface.usage);
+    const parts = new LibraryParts(scope.provider, calls.surface);
     while (!finished) {
       scope.waiting();
       const { done, value } = await reader.read();
@@ -52,6 +52,7 @@ export async function* libraryStream(
         finished = part.type === 'finish';
         if (finished) {
           scope.release();
+          yield* parts.searched();
         }
         yield part;
       }
@@ -76,11 +77,12 @@ export async function libraryAnswer(calls: ProviderCalls, call: ModelCall): Prom
     const model = await calls.model(call.model);
     scope.waiting();
     const result = await model.doGenerate(calls.options(call, scope));
-    return new LibraryParts(scope.provider, surface.usage).readAnswer(result.content, {
+    return new LibraryParts(scope.provider, surface).readAnswer(result.content, {
       reason: result.finishReason,
       usage: result.usage,
       raw: surface.usageOfBody(result.response?.body) ?? result.usage.raw,
       model: result.response?.modelId,
+      metadata: result.providerMetadata,
     });
   } catch (error) {
     throw calls.failed(scope, error);

@@ -6,7 +6,19 @@ import type {
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
 import { contentFiltered, MalformedAnswerError, unfinished } from './call-failure.ts';
-import type { ModelFinish, ModelFinishReason, ModelPart, ModelToolCall, ModelUsage } from './model-provider.ts';
+import { hostedBy } from './hosted-parts.ts';
+import type {
+  ModelFinish,
+  ModelFinishReason,
+  ModelHostedCall,
+  ModelHostedResult,
+  ModelJson,
+  ModelPart,
+  ModelProviderKind,
+  ModelToolCall,
+  ModelUsage,
+} from './model-provider.ts';
+import { type Source, searchParts, WEB_SEARCH, webQueries } from './web-search-parts.ts';
 
 export interface FinishFacts {
   readonly provider: string;
@@ -85,20 +97,29 @@ function reasoningEnd(metadata: SharedV4ProviderMetadata | undefined): ModelPart
   return { type: 'reasoning-end', ...(metadata !== undefined && { providerMetadata: metadata }) };
 }
 
+/** One provider names the engine behind its search, where the others name the tool. */
+const hostedName = (name: string): string => (name.startsWith('server:') ? WEB_SEARCH : name);
+
 export type UsageReader = (raw: unknown, counted: LanguageModelV4Usage | null) => ModelUsage;
 
 /** Turns the vendor library's parts into ours, one at a time. */
 export class LibraryParts {
   readonly #provider: string;
+  readonly #kind: ModelProviderKind;
   readonly #usage: UsageReader;
+  /** Pages that the answer rests on, where no search of the provider was told that names them. */
+  #sources: Source[] = [];
+  #queries: readonly string[] = [];
+  #hasSearches = false;
   #responseModel: string | null = null;
   #hasToolCalls = false;
   #hasText = false;
   /** Signatures come with the start, a delta or the end of a reasoning block, by vendor. */
   readonly #reasoning = new Map<string, SharedV4ProviderMetadata | undefined>();
 
-  constructor(provider: string, usage: UsageReader) {
+  constructor(provider: string, { kind, usage }: { readonly kind: ModelProviderKind; readonly usage: UsageReader }) {
     this.#provider = provider;
+    this.#kind = kind;
     this.#usage = usage;
   }
 
@@ -112,11 +133,17 @@ export class LibraryParts {
       case 'reasoning-end':
         return this.#reason(part);
       case 'tool-call':
-        return part.providerExecuted === true ? null : this.#call(part);
+        return part.providerExecuted === true ? this.#hostedCall(part) : this.#call(part);
+      case 'tool-result':
+        return this.#hostedResult(part);
+      case 'source':
+        this.#source(part);
+        return null;
       case 'response-metadata':
         this.#responseModel = part.modelId ?? this.#responseModel;
         return null;
       case 'finish':
+        this.#queries = webQueries(part.providerMetadata);
         return this.#finish(part.finishReason, part.usage, part.usage.raw);
       case 'error':
         throw part.error;
@@ -148,6 +175,35 @@ export class LibraryParts {
     return toolCall(part);
   }
 
+  #hostedCall(part: Extract<LanguageModelV4Content, { type: 'tool-call' }>): ModelHostedCall {
+    const { toolCallId, input } = part;
+    const providerMetadata = hostedBy(this.#kind, part.providerMetadata);
+    return { type: 'hosted-call', toolCallId, toolName: hostedName(part.toolName), input, providerMetadata };
+  }
+
+  #hostedResult(part: Extract<LanguageModelV4Content, { type: 'tool-result' }>): ModelHostedResult {
+    this.#hasSearches = true;
+    return {
+      type: 'hosted-result',
+      toolCallId: part.toolCallId,
+      toolName: hostedName(part.toolName),
+      result: part.result as ModelJson,
+      isError: part.isError === true,
+      providerMetadata: hostedBy(this.#kind, part.providerMetadata),
+    };
+  }
+
+  #source(part: Extract<LanguageModelV4Content, { type: 'source' }>): void {
+    if (part.sourceType === 'url') {
+      this.#sources.push({ url: part.url, ...(part.title !== undefined && { title: part.title }) });
+    }
+  }
+
+  /** The search behind an answer that only names its pages; asked once, before the finish is handed on. */
+  searched(): ModelPart[] {
+    return this.#hasSearches ? [] : searchParts(this.#queries, this.#sources);
+  }
+
   #finish(reason: LanguageModelV4FinishReason, counted: LanguageModelV4Usage | null, raw: unknown): ModelFinish {
     return finishPart({
       provider: this.#provider,
@@ -167,6 +223,7 @@ export class LibraryParts {
       usage: LanguageModelV4Usage;
       raw: unknown;
       model: string | undefined;
+      metadata: SharedV4ProviderMetadata | undefined;
     },
   ): ModelPart[] {
     const parts: ModelPart[] = [];
@@ -177,10 +234,16 @@ export class LibraryParts {
       } else if (item.type === 'reasoning') {
         item.text !== '' && parts.push({ type: 'reasoning-delta', text: item.text });
         parts.push(reasoningEnd(item.providerMetadata));
-      } else if (item.type === 'tool-call' && item.providerExecuted !== true) {
-        parts.push(this.#call(item));
+      } else if (item.type === 'tool-call') {
+        parts.push(item.providerExecuted === true ? this.#hostedCall(item) : this.#call(item));
+      } else if (item.type === 'tool-result') {
+        parts.push(this.#hostedResult(item));
+      } else if (item.type === 'source') {
+        this.#source(item);
       }
     }
+    this.#queries = webQueries(finish.metadata);
+    parts.push(...this.searched());
     this.#responseModel = finish.model ?? null;
     parts.push(this.#finish(finish.reason, finish.usage, finish.raw));
     return parts;

@@ -27,6 +27,11 @@ export interface ModelCall {
   readonly responseFormat: ModelResponseFormat | null;
   /** The binding's `{provider}.{setting}` entries of this provider, prefix removed. */
   readonly settings: Readonly<Record<string, ModelJson>>;
+  /**
+   * The provider's own web search, where it has one for the model. Withheld: the agent has it, and this run must not
+   * use it. Absent: the agent has none.
+   */
+  readonly webSearch?: 'offered' | 'withheld';
   /** False asks the provider for one tool call per turn where it has such a switch. */
   readonly parallelToolCalls: boolean;
   readonly signal: AbortSignal;
@@ -63,6 +68,8 @@ export type ModelPart =
   /** End of one reasoning block; its metadata (signatures) must be sent back in the next turn. */
   | { readonly type: 'reasoning-end'; readonly providerMetadata?: SharedV4ProviderMetadata }
   | ModelToolCall
+  | ModelHostedCall
+  | ModelHostedResult
   | ModelFinish;
 
 export interface ModelToolCall {
@@ -71,6 +78,28 @@ export interface ModelToolCall {
   readonly toolName: string;
   /** Raw JSON text as the model wrote it; may be invalid. */
   readonly input: string;
+  readonly providerMetadata?: SharedV4ProviderMetadata;
+}
+
+/**
+ * A tool that the provider executes in the course of its answer, such as its web search. Call and result are part of
+ * what the model said: in later turns they go back to the same kind of provider, and to no other.
+ */
+export interface ModelHostedCall {
+  readonly type: 'hosted-call';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  /** JSON text. */
+  readonly input: string;
+  readonly providerMetadata?: SharedV4ProviderMetadata;
+}
+
+export interface ModelHostedResult {
+  readonly type: 'hosted-result';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly result: ModelJson;
+  readonly isError: boolean;
   readonly providerMetadata?: SharedV4ProviderMetadata;
 }
 
@@ -113,6 +142,8 @@ export interface ModelProvider {
   readonly displayName: string | null;
   readonly defaultModel: string | null;
   readonly catalog: readonly ModelCatalogEntry[];
+  /** Whether the provider has a web search of its own for a model; absent: it has none. */
+  readonly searchesWeb?: (model: string) => boolean;
   /** Asks which models there are, with the global credential. Never rejects; absent: there is no such list. */
   listModels?(signal: AbortSignal): Promise<ModelListAnswer>;
   /** The provider's own limit for a call in milliseconds; null: none. */

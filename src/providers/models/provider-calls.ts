@@ -74,7 +74,7 @@ export class ProviderCalls {
   options(call: ModelCall, scope: CallScope): LanguageModelV4CallOptions {
     const extras = this.surface.extras(call);
     scope.patch = extras.patch ?? null;
-    return callOptions(call, extras, scope.signal);
+    return callOptions(call, this.surface, extras, scope.signal);
   }
 
   /** The request of a streamed call as the vendor library would send it. */

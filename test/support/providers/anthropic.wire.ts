@@ -37,11 +37,35 @@ function stopReason(answer: SimulatedAnswer): string {
   return answer.toolCalls?.length ? 'tool_use' : stopReasons[answer.finish ?? 'stop'];
 }
 
+interface Block {
+  readonly [member: string]: unknown;
+  readonly type: string;
+}
+
+function searchBlocks({ search }: SimulatedAnswer): Block[] {
+  if (search === undefined) {
+    return [];
+  }
+  const id = 'srvtoolu_014hJH82Qum7Td6UV8gDXThB';
+  const pages = search.pages?.map((page) => ({
+    type: 'web_search_result',
+    ...page,
+    encrypted_content: 'EqgfCioIARgBIiQ3YTAwMjY1',
+    page_age: 'April 30, 2025',
+  }));
+  const failure = { type: 'web_search_tool_result_error', error_code: 'max_uses_exceeded' };
+  return [
+    { type: 'server_tool_use', id, name: 'web_search', input: { query: search.query } },
+    { type: 'web_search_tool_result', tool_use_id: id, content: pages ?? failure },
+  ];
+}
+
 function contentBlocks(answer: SimulatedAnswer): object[] {
   return [
     ...(answer.reasoning
       ? [{ type: 'thinking', thinking: answer.reasoning.join(''), signature: 'EqQBCgIYAhIM-signature' }]
       : []),
+    ...searchBlocks(answer),
     ...(answer.text ? [{ type: 'text', text: answer.text.join('') }] : []),
     ...(answer.toolCalls ?? []).map((call) => ({
       type: 'tool_use',
@@ -90,6 +114,16 @@ function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
       ]),
     );
   }
+  for (const { input, ...start } of searchBlocks(answer)) {
+    const deltas = input === undefined ? [] : ['', JSON.stringify(input)];
+    blocks.push(
+      block(
+        blocks.length,
+        input === undefined ? start : { ...start, input: {} },
+        deltas.map((partialJson) => ({ type: 'input_json_delta', partial_json: partialJson })),
+      ),
+    );
+  }
   if (answer.text) {
     blocks.push(
       block(
@@ -128,6 +162,13 @@ export const anthropicWire: Wire = {
     if (request.headers['anthropic-version'] === undefined) {
       return 'anthropic-version: header is required';
     }
-    return typeof request.body['max_tokens'] === 'number' ? null : 'max_tokens: Field required';
+    if (typeof request.body['max_tokens'] !== 'number') {
+      return 'max_tokens: Field required';
+    }
+    const text = JSON.stringify(request.body['messages']);
+    const tools = JSON.stringify(request.body['tools'] ?? []);
+    return text.includes('"server_tool_use"') && !tools.includes('"web_search_20250305"')
+      ? 'messages: server_tool_use blocks need their tool in `tools`'
+      : null;
   },
 };

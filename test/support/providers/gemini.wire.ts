@@ -59,10 +59,26 @@ function parts(answer: SimulatedAnswer): object[] {
   ];
 }
 
+function grounding({ search }: SimulatedAnswer): object {
+  if (search === undefined) {
+    return {};
+  }
+  return {
+    groundingMetadata: {
+      webSearchQueries: [search.query],
+      searchEntryPoint: { renderedContent: '<div class="container"></div>' },
+      groundingChunks: (search.pages ?? []).map(({ url, title }) => ({ web: { uri: url, title } })),
+      groundingSupports: [],
+    },
+  };
+}
+
 function chunk(answer: SimulatedAnswer, request: SimulatedRequest, content: object[], last: boolean) {
   const finish = last ? { finishReason: finishReasons[answer.finish ?? 'stop'] } : {};
   return {
-    candidates: [{ content: { parts: content, role: 'model' }, index: 0, ...finish }],
+    candidates: [
+      { content: { parts: content, role: 'model' }, index: 0, ...finish, ...(last ? grounding(answer) : {}) },
+    ],
     ...(answer.usage && { usageMetadata: usageObject(answer.usage) }),
     modelVersion: request.model,
     responseId: 'mAitaLmkHPPlz7IPvtfUqQ4',

@@ -45,6 +45,16 @@ function outputItems(answer: SimulatedAnswer): Item[] {
       encrypted_content: 'gAAAAABo-encrypted-thoughts',
     });
   }
+  if (answer.search) {
+    const { query, pages } = answer.search;
+    const sources = (pages ?? []).map(({ url }) => ({ type: 'url', url }));
+    items.push({
+      id: 'ws_68af4034d8b08193',
+      type: 'web_search_call',
+      status: pages === null ? 'failed' : 'completed',
+      action: { type: 'search', query, queries: [query], sources },
+    });
+  }
   if (answer.text && answer.text.length > 0) {
     items.push({
       id: 'msg_68af40337e58819392e935fb404414d0',
@@ -127,6 +137,16 @@ function messageFrames(emit: Emit, item: Item, index: number, text: readonly str
   emit('response.output_item.done', { output_index: index, item });
 }
 
+function searchFrames(emit: Emit, item: Item, index: number): void {
+  const place = { item_id: item.id, output_index: index };
+  const { action: _later, ...started } = item;
+  emit('response.output_item.added', { output_index: index, item: { ...started, status: 'in_progress' } });
+  emit('response.web_search_call.in_progress', place);
+  emit('response.web_search_call.searching', place);
+  emit('response.web_search_call.completed', place);
+  emit('response.output_item.done', { output_index: index, item });
+}
+
 function callFrames(emit: Emit, item: Item, index: number): void {
   const place = { item_id: item.id, output_index: index };
   const input = String(item['arguments']);
@@ -150,6 +170,8 @@ function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
       reasoningFrames(emit, item, index, answer.reasoning ?? []);
     } else if (item.type === 'message') {
       messageFrames(emit, item, index, answer.text ?? []);
+    } else if (item.type === 'web_search_call') {
+      searchFrames(emit, item, index);
     } else {
       callFrames(emit, item, index);
     }

@@ -5,6 +5,8 @@ export interface SimulatedAnswer {
   /** Chunks of thought, before the text. */
   readonly reasoning?: readonly string[];
   readonly toolCalls?: readonly SimulatedToolCall[];
+  /** A web search that the provider makes itself, between its thoughts and its text. */
+  readonly search?: SimulatedSearch;
   /** Null: the provider reports no usage. */
   readonly usage?: SimulatedUsage | null;
   readonly finish?: 'stop' | 'length' | 'filter';
@@ -15,6 +17,12 @@ export interface SimulatedToolCall {
   readonly name: string;
   /** JSON text; streamed in pieces where the API does that. */
   readonly arguments: string;
+}
+
+export interface SimulatedSearch {
+  readonly query: string;
+  /** Null: the search fails. */
+  readonly pages: readonly { readonly url: string; readonly title: string }[] | null;
 }
 
 /** Counts in the sense of the service: input includes cached, output includes reasoning. */

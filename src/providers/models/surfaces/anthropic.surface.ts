@@ -3,7 +3,8 @@ import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.
 import type { AnthropicSettings } from '../model-settings.ts';
 import { anthropicUsage, memberOf } from '../model-usage.ts';
 import { splitSettings } from '../owned-settings.ts';
-import { type CallExtras, knownEffort, type Surface, trimmedUrl } from './surface.ts';
+import { WEB_SEARCH } from '../web-search-parts.ts';
+import { type CallExtras, knownEffort, type Surface, trimmedUrl, type WebSearch } from './surface.ts';
 
 const ENDPOINT = 'https://api.anthropic.com';
 const API_VERSION = 'v1';
@@ -54,6 +55,22 @@ function extras(call: ModelCall, catalog: readonly ModelCatalogEntry[], defaultM
   };
 }
 
+/** Below the ten rounds after which the API interrupts an answer, and a bound on what one answer may cost. */
+const MAX_SEARCHES = 8;
+const NO_SEARCH = /^claude-(?:instant|2|3-(?:opus|sonnet|haiku)-)/;
+
+const webSearch: WebSearch = {
+  has: (model) => !NO_SEARCH.test(model),
+  // The oldest version of the tool, which every model with a search takes.
+  tool: () => ({
+    type: 'provider',
+    id: 'anthropic.web_search_20250305',
+    name: WEB_SEARCH,
+    args: { maxUses: MAX_SEARCHES },
+  }),
+  sentWithoutTool: false,
+};
+
 /** Anthropic messages. */
 export function anthropicSurface(settings: AnthropicSettings): Surface {
   const apiKey = settings.ApiKey || null;
@@ -71,6 +88,7 @@ export function anthropicSurface(settings: AnthropicSettings): Surface {
     hasCredential: apiKey !== null,
     anonymous: false,
     stream: 'library',
+    webSearch,
     modelInPath: false,
     modelList: {
       url: `${anthropicBaseUrl(settings.Endpoint)}/models?limit=1000`,

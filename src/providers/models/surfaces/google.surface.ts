@@ -3,7 +3,8 @@ import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.
 import type { GoogleSettings } from '../model-settings.ts';
 import { googleUsage, memberOf } from '../model-usage.ts';
 import { splitSettings } from '../owned-settings.ts';
-import { type CallExtras, knownEffort, type Surface, trimmedUrl } from './surface.ts';
+import { WEB_SEARCH } from '../web-search-parts.ts';
+import { type CallExtras, knownEffort, type Surface, trimmedUrl, type WebSearch } from './surface.ts';
 
 const ENDPOINT = 'https://generativelanguage.googleapis.com';
 const API_VERSION = 'v1beta';
@@ -53,6 +54,19 @@ function extras(call: ModelCall, catalog: readonly ModelCatalogEntry[]): CallExt
   };
 }
 
+const BEFORE_GEMINI_2 = /^gemini-(?:1(?:[.-]|$)|pro)/i;
+const BEFORE_GEMINI_3 = /^gemini-2(?:[.-]|$)/i;
+
+const webSearch: WebSearch = {
+  has: (model) => /^gemini-/i.test(model) && !BEFORE_GEMINI_2.test(model),
+  // Gemini 2 takes either its own tools or ours; an agent that has some was given them to use.
+  tool: (call) =>
+    call.tools.length > 0 && BEFORE_GEMINI_3.test(call.model)
+      ? null
+      : { type: 'provider', id: 'google.google_search', name: WEB_SEARCH, args: {} },
+  sentWithoutTool: false,
+};
+
 /** Gemini's generateContent. */
 export function googleSurface(settings: GoogleSettings): Surface {
   const apiKey = settings.ApiKey || null;
@@ -69,6 +83,7 @@ export function googleSurface(settings: GoogleSettings): Surface {
     hasCredential: apiKey !== null,
     anonymous: false,
     stream: 'library',
+    webSearch,
     modelInPath: true,
     modelList: {
       url: `${googleBaseUrl(settings.Endpoint, settings.ApiVersion)}/models?pageSize=1000`,

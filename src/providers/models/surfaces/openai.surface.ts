@@ -2,8 +2,9 @@ import { modelCatalog } from '../model-catalog.ts';
 import type { ModelListRequest } from '../model-list.ts';
 import type { CompatibleSettings, OpenAISettings } from '../model-settings.ts';
 import { chatUsage, memberOf, responsesUsage } from '../model-usage.ts';
+import { WEB_SEARCH } from '../web-search-parts.ts';
 import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
-import { type Surface, trimmedUrl } from './surface.ts';
+import { type Surface, trimmedUrl, type WebSearch } from './surface.ts';
 
 const OPENAI_ENDPOINT = 'https://api.openai.com/v1';
 
@@ -79,6 +80,17 @@ export function openAIChatSurface(settings: OpenAISettings): Surface {
   };
 }
 
+const NO_SEARCH = /^(?:gpt-3|gpt-4(?![.o])|gpt-4\.1-nano|o1|o3-mini)/;
+
+const webSearch: WebSearch = {
+  has: (model) => !NO_SEARCH.test(model),
+  // The API refuses a search by a model that was told not to think.
+  tool: ({ reasoningEffort }) =>
+    reasoningEffort === 'minimal' ? null : { type: 'provider', id: 'openai.web_search', name: WEB_SEARCH, args: {} },
+  // Reasoning that led to a search is refused when the search is missing.
+  sentWithoutTool: true,
+};
+
 /** The Responses API, without the state that it could keep (`store: false`): the whole conversation is sent each time. */
 export function responsesSurface(
   name: string,
@@ -99,6 +111,8 @@ export function responsesSurface(
     hasCredential: shared.hasCredential || keyless,
     anonymous: keyless,
     stream: 'library',
+    // Other servers that speak this API have no search behind it.
+    ...(kind === 'openai-responses' && { webSearch }),
     async load(fetch) {
       // The library insists on some key; an anonymous request drops the header again.
       const library = await openLibrary(fetch, settings, shared.apiKey ?? 'none');

@@ -1,4 +1,9 @@
-import type { LanguageModelV4, LanguageModelV4Usage, SharedV4ProviderOptions } from '@ai-sdk/provider';
+import type {
+  LanguageModelV4,
+  LanguageModelV4ProviderTool,
+  LanguageModelV4Usage,
+  SharedV4ProviderOptions,
+} from '@ai-sdk/provider';
 import type { ModelListRequest } from '../model-list.ts';
 import type { ModelCall, ModelCatalogEntry, ModelJson, ModelProviderKind, ModelUsage } from '../model-provider.ts';
 
@@ -13,6 +18,16 @@ export interface CallExtras {
   readonly instruction?: string;
   readonly maxOutputTokens?: number;
   readonly reasoning?: KnownEffort;
+}
+
+/** The provider's own web search. */
+export interface WebSearch {
+  /** False for models that are known to refuse it; a model that nobody knows is taken to have it. */
+  has(model: string): boolean;
+  /** Null where it cannot go with the rest of the call. */
+  tool(call: ModelCall): LanguageModelV4ProviderTool | null;
+  /** Whether searches of earlier turns are sent back while the tool is not declared. */
+  readonly sentWithoutTool: boolean;
 }
 
 /** One wire API of one configured provider. */
@@ -32,6 +47,7 @@ export interface Surface {
   readonly anonymous: boolean;
   /** `chat-completions`: streamed answers have the format that our own decoder reads. */
   readonly stream: 'chat-completions' | 'library';
+  readonly webSearch?: WebSearch;
   /** True: the model's name becomes part of the request's path. */
   readonly modelInPath: boolean;
   /** Sent with the global credential. */

@@ -69,7 +69,7 @@ async function byLibrary(sent: Sent): Promise<ModelPart[]> {
       'test-model',
     );
     const { stream } = await model.doStream({ prompt: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] });
-    const parts = new LibraryParts('local', chatUsage);
+    const parts = new LibraryParts('local', { kind: 'compatible', usage: chatUsage });
     const read: ModelPart[] = [];
     for await (const part of stream) {
       const ours = parts.read(part);
