@@ -111,7 +111,10 @@ describe('AGENT-41 the web search of the provider', () => {
       await using bench = await openSurface(surface);
       for (const mode of modes) {
         bench.simulator.enqueue({ answer: { ...answer, search: { query: 'who won', pages: null } } });
-        const parts = await mode.run(bench.provider(provider), modelCall({ model: surface.model, webSearch: 'offered' }));
+        const parts = await mode.run(
+          bench.provider(provider),
+          modelCall({ model: surface.model, webSearch: 'offered' }),
+        );
         const found = hostedOf(parts).at(-1);
         assert.ok(found?.type === 'hosted-result' && found.isError, provider);
         await mode.run(
