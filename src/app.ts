@@ -12,6 +12,7 @@ import { agentReferences, agentsFeature, loadCodeAgents } from './features/agent
 import { approvalsFeature } from './features/approvals/index.ts';
 import { attachmentsFeature } from './features/attachments/index.ts';
 import { auditFeature } from './features/audit/index.ts';
+import { emergencyFeature } from './features/emergency/index.ts';
 import { createJobStore } from './features/jobs/index.ts';
 import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
@@ -135,6 +136,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       probeStore: () => storage.probe(),
       migrating: !ready,
     });
+    const emergency = emergencyFeature({ ...base, engine: runs.engine, wake: () => worker.wake() });
     const life = createLifecycle({
       ...base,
       state: lifecycle,
@@ -143,6 +145,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       works,
       runs,
       parts: [
+        emergency,
         { recover: attachments.recover, started: attachments.startSweep, close: attachments.close },
         { started: approvals.expiration.start, close: approvals.expiration.close },
         approvals,
@@ -187,6 +190,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         models: models.handlers,
         keys: security.keys,
         tenants: tenantsFeature(base).handlers,
+        emergency: emergency.handlers,
         audit: auditFeature({ storage, storePath: opened.path, now }).handlers,
         meta: platform.meta,
       },

@@ -2,6 +2,7 @@ import { agentOperations } from './features/agents/agents.operations.ts';
 import { approvalOperations, approvalRuleOperations } from './features/approvals/approvals.operations.ts';
 import { attachmentOperations } from './features/attachments/attachments.operations.ts';
 import { auditOperations } from './features/audit/audit.operations.ts';
+import { emergencyOperations } from './features/emergency/emergency.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
 import { replayOperations } from './features/replays/replays.operations.ts';
@@ -33,5 +34,6 @@ export const operations = {
   keys: keyOperations,
   tenants: tenantOperations,
   audit: auditOperations,
+  emergency: emergencyOperations,
   meta: metaOperations,
 } as const;

@@ -4,6 +4,7 @@ import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
 import { createAuditTrail } from '../features/audit/index.ts';
+import { createStopsInForce } from '../features/emergency/index.ts';
 import { hostLibrary, hostRunAuthorization, loadHostModules } from '../features/modules/index.ts';
 import { loadHostTools } from '../features/tools/index.ts';
 import { createModelProviders } from '../providers/models/index.ts';
@@ -43,6 +44,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
     roles,
     prefix: Host.Prefix,
     lifecycle: { draining: false },
+    stops: createStopsInForce(),
     log,
     now,
     newId,

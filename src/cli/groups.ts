@@ -14,5 +14,6 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   keys: 'API keys',
   tenants: 'names of tenants',
   audit: 'who changed what: read the trail, check it, export it signed',
+  emergency: 'what operators have stopped',
   db: 'look after the store',
 };

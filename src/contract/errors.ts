@@ -110,6 +110,7 @@ export const errorTable = {
   'tool-failed': entry(502, 'A tool failed', 7),
   'tool-timeout': entry(502, 'A tool did not answer in time', 7),
   draining: entry(503, 'The service is stopping', 8),
+  'emergency-stopped': entry(503, 'Stopped by an operator', 8),
   'store-unavailable': entry(503, 'The store is not available', 8),
   'audit-unavailable': entry(503, 'The audit trail cannot be written', 8),
   'identity-unavailable': entry(503, 'The caller cannot be identified now', 8),

@@ -319,6 +319,21 @@ export interface SkillScriptGrantRow {
   revoked_at: number | null;
 }
 
+export interface EmergencyStopRow {
+  id: string;
+  scope: string;
+  /** Empty: every tenant. */
+  tenant_id: string;
+  /** Empty: every agent. */
+  agent_name: string;
+  requested_by_tenant: string;
+  reason: string | null;
+  stopped_by: string | null;
+  stopped_at: number;
+  resumed_by: string | null;
+  resumed_at: number | null;
+}
+
 export interface SchemaMigrationRow {
   name: string;
   checksum: string;
@@ -351,6 +366,7 @@ export interface Tables extends AccessTables, ApprovalTables {
   skills: SkillRow;
   attachments: AttachmentRow;
   skill_script_grants: SkillScriptGrantRow;
+  emergency_stops: EmergencyStopRow;
   schema_migrations: SchemaMigrationRow;
 }
 
@@ -381,6 +397,7 @@ export const tableNames = [
   'attachments',
   'skill_script_grants',
   ...accessTableNames,
+  'emergency_stops',
   ...approvalTableNames,
   'schema_migrations',
 ] as const satisfies readonly (keyof Tables)[];

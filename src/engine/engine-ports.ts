@@ -1,3 +1,4 @@
+import type { StopSwitch } from '../core/emergency.ts';
 import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
 import type { CallProtection } from '../providers/models/protection/call-protection.ts';
@@ -77,6 +78,7 @@ export interface EnginePorts {
   readonly pauses: PauseJournal;
   readonly settings: EngineSettings;
   readonly unfinished: UnfinishedRuns;
+  readonly stops: StopSwitch;
   readonly log: EngineLog;
   enqueue(unit: LazyUnit): void;
   /** Writes one unit once the store takes it again. */

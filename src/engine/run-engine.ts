@@ -368,6 +368,10 @@ export const createRunEngine = (ports: EnginePorts): RunEngine => {
     if (recording.enabled && recording.recordRunInput) run.callRecord = new ModelCallRecord();
     runs.set(run.id, run);
     if (stopped) run.stop({ kind: 'fail', failure: shutdownFailure() });
+    // Whoever starts runs has asked before; this also holds for children, replays and what was under way then.
+    const reason = ports.stops.reason(plan.tenantId, plan.agent.name);
+    if (reason !== null)
+      run.stop({ kind: 'fail', failure: new RunFailure('Infrastructure', 'emergency_stop', reason) });
     void execute(run, ports, children).then((outcome) => {
       runs.delete(run.id);
       run.session?.ended();

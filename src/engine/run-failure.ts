@@ -69,6 +69,7 @@ const codesByType: Readonly<Record<string, ErrorCode>> = {
   session_conflict: 'session-conflict',
   attachment_not_found: 'attachment-not-found',
   shutdown: 'draining',
+  emergency_stop: 'emergency-stopped',
 };
 
 /** The problem code with which a failed run answers a JSON caller. */

@@ -35,6 +35,8 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
     const { body } = await client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3 } });
     return client.scores.remove({ params: { runId, scoreId: body.id } });
   },
+  'emergency.stop': ({ client }) => client.emergency.stop({ body: { scope: 'All' } }),
+  'emergency.resume': ({ client }) => client.emergency.resume({ body: { scope: 'All' } }),
   'statistics.recalculateCosts': ({ client }) => client.statistics.recalculateCosts({}),
   'tenants.save': ({ client }) => client.tenants.save({ params: { slug: 'default' }, body: { displayName: 'Home' } }),
   'tenants.remove': ({ client }) => client.tenants.remove({ params: { slug: 'default' } }),

@@ -34,6 +34,8 @@ const bodies: Readonly<Record<string, unknown>> = {
   'approvals.decide': { approved: true },
   'tenants.save': {},
   'approvalRules.create': { toolName: 'pay' },
+  'emergency.stop': { scope: 'Agent', agentName: 'nobody' },
+  'emergency.resume': { scope: 'Agent', agentName: 'nobody' },
   'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },
 };
 

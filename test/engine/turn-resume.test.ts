@@ -89,6 +89,7 @@ const openEngine = async (t: TestContext) => {
       present: async () => null,
     },
     pauses: { opened: () => [] },
+    stops: { reason: () => null },
     journal: createRunJournal(storage.db, null),
     prices: createPriceList(null, {}),
     protection: noProtection,

@@ -8,6 +8,7 @@ import { registerCompletion } from './completion.command.ts';
 import { registerConfig } from './config.command.ts';
 import { registerDb } from './db.command.ts';
 import { registerDoctor } from './doctor.command.ts';
+import { registerEmergency } from './emergency.command.ts';
 import { registerGrantsAdd } from './grants-add.command.ts';
 import { registerInit } from './init.command.ts';
 import { registerKeysCreate } from './keys-create.command.ts';
@@ -55,6 +56,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerAudit(commandGroup(program, 'audit', groupDescriptions['audit'] ?? ''), host);
   program.commandsGroup(OPERATE_HEADING);
   registerDoctor(host);
+  registerEmergency(host);
   registerConfig(host);
   registerDb(host);
   registerOpenapi(host);

@@ -108,6 +108,7 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
     // The recording answers before anybody is asked.
     approvals: { decide: async () => ({ kind: 'run', by: null, ruleId: null }), present: async () => null },
     pauses: { opened: () => [] },
+    stops: { reason: () => null },
     settings: settingsOf(run),
     unfinished: { requeue: () => null, continuation: () => [], packPrincipal: () => null },
     log: silent,

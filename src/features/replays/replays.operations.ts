@@ -40,6 +40,7 @@ export const replayOperations = defineOperations({
       'tool-failed',
       'tool-timeout',
       'draining',
+      'emergency-stopped',
       'audit-unavailable',
     ],
     cli: { handWritten: true },

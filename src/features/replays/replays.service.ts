@@ -11,12 +11,19 @@ import type { RunEngine } from '../../engine/run-engine.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/tool-replay.ts';
 import type { AgentVariants } from '../agents/index.ts';
-import { attributionOf, failureError, type RunAccess, type RunRecords } from '../runs/index.ts';
+import {
+  assertMayStart,
+  attributionOf,
+  failureError,
+  type MayStartDeps,
+  type RunAccess,
+  type RunRecords,
+} from '../runs/index.ts';
 import type { SessionTurns } from '../sessions/index.ts';
 import type { replayOperations } from './replays.operations.ts';
 import type { ToolMode } from './replays.schema.ts';
 
-export interface ReplayServiceDeps {
+export interface ReplayServiceDeps extends MayStartDeps {
   readonly authorization: Pick<RunAuthorization, 'require'>;
   readonly access: Pick<RunAccess, 'find'>;
   readonly records: RunRecords;
@@ -25,7 +32,6 @@ export interface ReplayServiceDeps {
   readonly turns: Pick<SessionTurns, 'ownerOf'>;
   readonly audit: Pick<AuditTrail, 'record'>;
   readonly recordingEnabled: boolean;
-  readonly lifecycle: { readonly draining: boolean };
   readonly prefix: string;
   readonly now: () => number;
   readonly newId: () => string;
@@ -148,10 +154,7 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
         userId: source.user_id,
       });
       const ownerId = await deps.turns.ownerOf(tenantId, null, principal);
-      if (deps.lifecycle.draining)
-        throw new AcpError('draining', 'The service is stopping and starts no more runs.', {
-          details: { retryAfterMs: 5000 },
-        });
+      assertMayStart(deps, tenantId, source.agent_name);
       assertRepeatable(source);
       const recorded = await deps.records.recordedInput(source.id);
       if (recorded === null)

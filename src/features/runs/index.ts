@@ -22,6 +22,7 @@ import type { JobStore } from '../jobs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type CostRecalculation, createCostRecalculation } from './cost-recalculation.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
+import type { MayStartDeps } from './may-start.ts';
 import { packPrincipal } from './packed-principal.ts';
 import type { Preflight } from './preflight.ts';
 import { createResponseCache } from './response-cache.store.ts';
@@ -41,7 +42,7 @@ import type { RunComparisonSide } from './runs.schema.ts';
 import { runService } from './runs.service.ts';
 import { createRunStore, type RunStore } from './runs.store.ts';
 
-export interface RunsDeps {
+export interface RunsDeps extends MayStartDeps {
   readonly config: Config;
   readonly storage: Storage;
   readonly agents: AgentSource;
@@ -60,7 +61,6 @@ export interface RunsDeps {
   readonly memory: AgentMemory;
   readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
   readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
-  readonly lifecycle: { readonly draining: boolean };
   readonly log: Logger;
   /** Called when a job was queued in this process. */
   readonly wake: () => void;
@@ -179,6 +179,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     loopCriteria: deps.loopCriteria,
     approvals: deps.gate,
     pauses: deps.pauseJournal,
+    stops: deps.stops,
     log,
     enqueue: (unit) => storage.enqueue(unit),
     closeLater: (statements) => lateClosings.add(statements),
@@ -193,6 +194,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     }
   };
   const queue = createRunQueue({
+    stops: deps.stops,
     storage,
     journal,
     store,
@@ -248,6 +250,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       idempotency: { enabled: Service.Idempotency.Enabled, maxKeyLength: Service.Idempotency.MaxKeyLength },
     },
     lifecycle: deps.lifecycle,
+    stops: deps.stops,
     preflight: deps.preflight,
     now,
     newId,
@@ -300,6 +303,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
 
 import { createUnpricedRuns } from './unpriced-runs.store.ts';
 
+export { assertMayStart, type MayStartDeps } from './may-start.ts';
 export { preflightCheck } from './preflight.ts';
 export type { RunAccess } from './run-access.ts';
 export { attributionOf } from './run-attribution.ts';

@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import type { StopSwitch } from '../../core/emergency.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
@@ -21,6 +22,7 @@ export interface QueuedStartDeps {
   readonly sessions: SessionTurns;
   readonly pauses: Pick<SessionPauses, 'overtake' | 'resume'>;
   readonly preflight: Preflight | null;
+  readonly stops: StopSwitch;
   /** Frees a session that no run came to use. */
   release(session: SessionTurn): Promise<void>;
 }
@@ -28,9 +30,10 @@ export interface QueuedStartDeps {
 export interface QueuedStart {
   /**
    * Waits, takes the agent and the session as they are by then, and starts. `Canceled`: the run was closed meanwhile.
-   * `Released`: the process ends. `Blocked`: the session waits for a decision. Throws a RunFailure that ends the run.
+   * `Released`: the process ends. `Blocked`: the session waits for a decision. `Held`: an
+   * operator has stopped the agent. Throws a RunFailure that ends the run.
    */
-  start(job: QueuedJob, signal: AbortSignal): Promise<ActiveRun | 'Canceled' | 'Released' | 'Blocked'>;
+  start(job: QueuedJob, signal: AbortSignal): Promise<ActiveRun | 'Canceled' | 'Released' | 'Blocked' | 'Held'>;
   /** Ends the wait of a run that was closed before it started. */
   abandon(runId: string): void;
 }
@@ -107,6 +110,8 @@ export const createQueuedStart = (plans: QueuedPlans, deps: QueuedStartDeps): Qu
     }
   };
 
+  const isHeld = ({ tenantId, agent }: RunPlan): boolean => deps.stops.reason(tenantId, agent.name) !== null;
+
   return {
     async start(job, signal) {
       const place = await waitForSession(job, signal).catch((error: unknown) => {
@@ -116,13 +121,23 @@ export const createQueuedStart = (plans: QueuedPlans, deps: QueuedStartDeps): Qu
       if (place === 'Canceled') return place;
       const plan = await preparedInPlace(job, place);
       if (typeof plan === 'string') return plan;
+      if (isHeld(plan)) {
+        place?.leave();
+        return 'Held';
+      }
       if (plan.sessionId === null) return deps.engine.start(plan);
       const { tenantId, sessionId, principal } = plan;
       const session = await deps.sessions
         .take(tenantId, sessionId, job.targetName, plan.id, principal)
         .catch(asConflict);
       const resume = await resumeOf(job, plan, session);
-      return resume === 'Blocked' ? resume : deps.engine.start({ ...plan, session, resume });
+      if (resume === 'Blocked') return resume;
+      // The stop may have come while the session was taken.
+      if (isHeld(plan)) {
+        await deps.release(session);
+        return 'Held';
+      }
+      return deps.engine.start({ ...plan, session, resume });
     },
     abandon: (runId) => waiting.get(runId)?.abort(canceledWhileWaiting),
   };

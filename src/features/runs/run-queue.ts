@@ -62,6 +62,9 @@ interface RunQueueDeps extends QueuedPlanDeps, QueuedStartDeps {
 // The end of the pause makes the job due; this is for one that the process does not see.
 const blockedRetryMs = 10_000;
 
+// Whoever lets the agent run again makes the job due.
+const held: JobResult = { status: 'Released', afterMs: 10_000 };
+
 /** Runs that wait in the job queue: the job has the run's id, so that either finds the other. */
 export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
   const writes = { journal: deps.journal, jobs: deps.jobs, maxAttempts: deps.settings.maxAttempts };
@@ -116,11 +119,14 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       const { tenant_id, id } = row;
       await deps.storage.write([deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)]);
     }
+    // Not even prepared: an attempt that is held costs the run nothing.
+    if (deps.stops.reason(job.tenantId, job.targetName) !== null) return held;
     const run = await starting.start(job, signal).catch((error: unknown) => {
       if (error instanceof RunFailure) return error;
       throw error;
     });
     if (run instanceof RunFailure) return closeUnstarted(job, run);
+    if (run === 'Held') return held;
     if (run === 'Blocked') {
       const sessionId = row?.session_id ?? null;
       const released = () => (sessionId === null ? undefined : waitForPause(job, sessionId));

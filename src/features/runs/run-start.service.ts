@@ -14,6 +14,7 @@ import { structuredOutput } from '../../engine/structured-response.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
+import { assertMayStart, type MayStartDeps } from './may-start.ts';
 import { attributionOf } from './run-attribution.ts';
 import { busyError } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
@@ -28,7 +29,7 @@ type StartInput = OperationInput<StartOperation>;
 type StartReply = OperationReply<StartOperation>;
 type PlainReply = Exclude<StartReply, StreamReply>;
 
-export interface RunStartDeps extends RunSessionDeps {
+export interface RunStartDeps extends RunSessionDeps, MayStartDeps {
   readonly authorization: RunAuthorization;
   readonly agents: AgentSource;
   readonly engine: RunEngine;
@@ -44,7 +45,6 @@ export interface RunStartDeps extends RunSessionDeps {
     readonly payloads: PayloadSettings;
     readonly idempotency: { readonly enabled: boolean; readonly maxKeyLength: number };
   };
-  readonly lifecycle: { readonly draining: boolean };
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -219,20 +219,13 @@ export const createRunStart = (deps: RunStartDeps) => {
     };
   };
 
-  const refuseWhileDraining = (): void => {
-    if (deps.lifecycle.draining)
-      throw new AcpError('draining', 'The service is stopping and starts no more runs.', {
-        details: { retryAfterMs: 5000 },
-      });
-  };
-
   const answer = (
     context: CallContext,
     input: StartInput,
     mode: RunMode,
     ownerId: string | null,
   ): Promise<PlainReply> => {
-    refuseWhileDraining();
+    assertMayStart(deps, context.tenantId, input.params.name);
     return mode === 'queued' ? accept(context, input, ownerId) : runToEnd(context, input, ownerId);
   };
 
@@ -287,7 +280,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     const key = input.headers['idempotency-key'];
     if (key !== undefined) return answerOnce(context, input, mode, ownerId, key);
     if (mode !== 'stream') return answer(context, input, mode, ownerId);
-    refuseWhileDraining();
+    assertMayStart(deps, context.tenantId, input.params.name);
     const run = deps.engine.start(await plan(context, input, mode, ownerId));
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
     const stream = run.log.source();

@@ -68,6 +68,7 @@ export const runOperations = defineOperations({
       'tool-failed',
       'tool-timeout',
       'draining',
+      'emergency-stopped',
     ],
     cli: { handWritten: true },
   },

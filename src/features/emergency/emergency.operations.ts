@@ -1,0 +1,52 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import {
+  EmergencyResumeRequest,
+  EmergencyResumeResult,
+  EmergencyStop,
+  EmergencyStopRequest,
+  EmergencyStopResult,
+} from './emergency.schema.ts';
+
+export const emergencyOperations = defineOperations({
+  status: {
+    tag: 'Emergency',
+    role: 'Admin',
+    scope: 'SecurityAdmin',
+    method: 'GET',
+    path: '/api/emergency',
+    summary: 'List the stops in force that are about the tenant, oldest first',
+    responses: { 200: Type.Array(EmergencyStop) },
+    errors: [],
+    cli: {
+      command: 'emergency status',
+      columns: ['scope', 'tenantId', 'agentName', 'reason', 'stoppedBy', 'stoppedAt'],
+    },
+  },
+  stop: {
+    tag: 'Emergency',
+    role: 'Admin',
+    scope: 'SecurityAdmin',
+    method: 'POST',
+    path: '/api/emergency/stop',
+    summary: 'Stop agents at once: runs are canceled, queued ones held, new ones refused',
+    body: EmergencyStopRequest,
+    responses: { 200: EmergencyStopResult },
+    errors: ['not-found', 'tenant-rejected'],
+    audit: 'emergency.stop',
+    cli: { handWritten: true },
+  },
+  resume: {
+    tag: 'Emergency',
+    role: 'Admin',
+    scope: 'SecurityAdmin',
+    method: 'POST',
+    path: '/api/emergency/resume',
+    summary: 'Let agents run again that were stopped with the same scope',
+    body: EmergencyResumeRequest,
+    responses: { 200: EmergencyResumeResult },
+    errors: ['not-found', 'tenant-rejected'],
+    audit: 'emergency.resume',
+    cli: { handWritten: true },
+  },
+});

@@ -1,0 +1,222 @@
+import { AcpError } from '../../contract/errors.ts';
+import { ok } from '../../contract/operation.ts';
+import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
+import type { EmergencyStopRow, ToolInvocationRow } from '../../db/tables.ts';
+import type { ActiveRun } from '../../engine/active-run.ts';
+import type { RunEngine } from '../../engine/run-engine.ts';
+import { emergencyOperations } from './emergency.operations.ts';
+import type { EmergencyEffect, EmergencyResumeRequest, EmergencyStop, StoppedRun } from './emergency.schema.ts';
+import type { EmergencyStore, StopTarget } from './emergency.store.ts';
+import { covers, type StopsInForce } from './stop-switch.ts';
+
+export interface EmergencyDeps {
+  readonly store: EmergencyStore;
+  readonly stops: StopsInForce;
+  readonly engine: Pick<RunEngine, 'list' | 'cancel'>;
+  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly defaultTenantId: string;
+  /** Has the worker look for the jobs that were held. */
+  wake(): void;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+// How long the answer waits for runs to end; one that ignores its signal is told of as it is.
+const endingMs = 5000;
+
+const iso = (time: number): string => new Date(time).toISOString();
+const orNull = (text: string): string | null => (text === '' ? null : text);
+
+const view = (row: EmergencyStopRow): EmergencyStop => ({
+  id: row.id,
+  scope: row.scope as EmergencyStop['scope'],
+  tenantId: orNull(row.tenant_id),
+  agentName: orNull(row.agent_name),
+  requestedByTenant: row.requested_by_tenant,
+  reason: row.reason,
+  stoppedBy: row.stopped_by,
+  stoppedAt: iso(row.stopped_at),
+  resumedBy: row.resumed_by,
+  resumedAt: row.resumed_at === null ? null : iso(row.resumed_at),
+});
+
+const invalid = (path: string, message: string): AcpError =>
+  new AcpError('validation-failed', `${path} ${message}.`, { details: { errors: [{ path, message }] } });
+
+/** A run and what it has called, down the tree. */
+const withChildren = (run: ActiveRun): ActiveRun[] => [run, ...[...run.children].flatMap(withChildren)];
+
+/** What is known of a call whose run was stopped at a time. */
+const effectOf = (row: ToolInvocationRow, stoppedAt: number): EmergencyEffect => {
+  const answered =
+    row.state === 'Settled' && row.settled_at !== null && (row.succeeded === 1 || row.settled_at < stoppedAt);
+  return {
+    toolCallId: row.tool_call_id,
+    toolName: row.tool_name,
+    effect: row.effect,
+    state: answered ? (row.succeeded === 1 ? 'Landed' : 'Failed') : 'Unknown',
+    calledAt: iso(row.created_at),
+  };
+};
+
+/** What was refused before its body, by a person or by the tool's own checks, has had no effect. */
+const wasCalled = ({ authorization_denied }: ToolInvocationRow): boolean => authorization_denied === 0;
+
+export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergencyOperations> => {
+  const { store, stops, engine, audit, defaultTenantId } = deps;
+
+  /** What the caller may stop: the host's operators everything, a tenant's own its own. */
+  const targetOf = ({ tenantId }: CallContext, body: EmergencyResumeRequest): StopTarget => {
+    const named = body.tenantId ?? null;
+    const agentName = body.agentName ?? null;
+    if (agentName !== null && body.scope !== 'Agent') throw invalid('agentName', 'is only for the scope Agent');
+    if (agentName === null && body.scope === 'Agent') throw invalid('agentName', 'is required for the scope Agent');
+    if (body.scope === 'All') {
+      if (named !== null) throw invalid('tenantId', 'is not for the scope All');
+      if (tenantId !== defaultTenantId)
+        throw new AcpError('tenant-rejected', 'Only a caller in the default tenant may stop or resume every tenant.');
+      return { tenantId: '', agentName: '' };
+    }
+    if (named !== null && named !== tenantId && tenantId !== defaultTenantId)
+      throw new AcpError('not-found', `There is no tenant "${named}".`);
+    return { tenantId: named ?? tenantId, agentName: agentName ?? '' };
+  };
+
+  /** The caller's chain, and the chain of the tenant that it is about. */
+  const entries = (
+    { tenantId, principal }: CallContext,
+    action: string,
+    row: EmergencyStopRow,
+    states: Pick<AuditEntry, 'before' | 'after'>,
+  ): AuditEntry[] =>
+    [...new Set([tenantId, ...(row.tenant_id === '' ? [] : [row.tenant_id])])].map((chain) => ({
+      tenantId: chain,
+      actor: principal.actor,
+      action,
+      entity: `emergency:${row.id}`,
+      ...states,
+    }));
+
+  const isSame = (row: EmergencyStopRow, target: StopTarget): boolean =>
+    row.tenant_id === target.tenantId && row.agent_name === target.agentName;
+
+  /** Written with its audit entry or not at all; in force from the first moment, so that nothing starts meanwhile. */
+  const putInForce = async (context: CallContext, row: EmergencyStopRow): Promise<void> => {
+    stops.add(row);
+    const after = view(row);
+    try {
+      await audit.record(entries(context, emergencyOperations.stop.audit, row, { before: null, after }), [
+        store.insert(row),
+      ]);
+    } catch (error) {
+      stops.remove(row.id);
+      throw error;
+    }
+  };
+
+  const inFlight = (target: StopTarget): ActiveRun[] => {
+    const row = { tenant_id: target.tenantId, agent_name: target.agentName };
+    const covered = engine.list().filter(({ plan }) => covers(row, plan.tenantId, plan.agent.name));
+    return [...new Set(covered.flatMap(withChildren))];
+  };
+
+  const allEnded = async (runs: readonly ActiveRun[]): Promise<ReadonlySet<ActiveRun>> => {
+    const ended = new Set<ActiveRun>();
+    let timer: NodeJS.Timeout | undefined;
+    const timeUp = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, endingMs);
+    });
+    const all = Promise.all(runs.map((run) => run.done.then(() => ended.add(run))));
+    await Promise.race([all, timeUp]);
+    clearTimeout(timer);
+    return ended;
+  };
+
+  const told = async (runs: readonly ActiveRun[], stoppedAt: number): Promise<StoppedRun[]> => {
+    const ended = await allEnded(runs);
+    const calls = await store.effects(runs.map(({ id }) => id));
+    return runs.map((run) => ({
+      runId: run.id,
+      rootRunId: run.rootId,
+      tenantId: run.plan.tenantId,
+      agentName: run.plan.agent.name,
+      sessionId: run.session?.sessionId ?? run.plan.sessionId,
+      ended: ended.has(run),
+      effects: calls.filter((row) => row.run_id === run.id && wasCalled(row)).map((row) => effectOf(row, stoppedAt)),
+    }));
+  };
+
+  return {
+    async status({ tenantId }) {
+      const isHost = tenantId === defaultTenantId;
+      const rows = stops.list().filter((row) => isHost || row.tenant_id === '' || row.tenant_id === tenantId);
+      return ok(rows.map(view));
+    },
+
+    async stop(context, { body }) {
+      const { tenantId, principal } = context;
+      const target = targetOf(context, body);
+      const stoppedAt = deps.now();
+      const known = stops.list().find((row) => isSame(row, target) && row.requested_by_tenant === tenantId);
+      const row: EmergencyStopRow = known ?? {
+        id: deps.newId(),
+        scope: body.scope,
+        tenant_id: target.tenantId,
+        agent_name: target.agentName,
+        requested_by_tenant: tenantId,
+        reason: body.reason ?? null,
+        stopped_by: principal.actor,
+        stopped_at: stoppedAt,
+        resumed_by: null,
+        resumed_at: null,
+      };
+      if (known === undefined) await putInForce(context, row);
+      const runs = inFlight(target);
+      for (const run of runs) engine.cancel(run, 'Requested', principal.actor);
+      const [stopped, held] = await Promise.all([told(runs, stoppedAt), store.held(target)]);
+      return ok({
+        stop: view(row),
+        runs: stopped,
+        heldCount: held.count,
+        held: held.oldest.map((run) => ({
+          runId: run.id,
+          tenantId: run.tenant_id,
+          agentName: run.agent_name,
+          createdAt: iso(run.created_at),
+        })),
+      });
+    },
+
+    async resume(context, { body }) {
+      const { tenantId, principal } = context;
+      const target = targetOf(context, body);
+      const own = stops
+        .list()
+        .filter((row) => isSame(row, target))
+        .filter((row) => tenantId === defaultTenantId || row.requested_by_tenant === tenantId);
+      if (own.length === 0) throw new AcpError('not-found', 'There is no such stop that the caller could end.');
+      const at = deps.now();
+      const resumed: EmergencyStop[] = [];
+      for (const row of own) {
+        const after = view({ ...row, resumed_by: principal.actor, resumed_at: at });
+        const states = { before: view(row), after };
+        await audit
+          .record(entries(context, emergencyOperations.resume.audit, row, states), [
+            store.resumed(row.id, principal.actor, at),
+          ])
+          .catch((error: unknown) => {
+            // Somebody else has ended it in the same moment.
+            if (!(error instanceof ConditionFailedError)) throw error;
+          });
+        stops.remove(row.id);
+        resumed.push(after);
+      }
+      await store.makeDue(at);
+      deps.wake();
+      const inForce = stops.list().filter((row) => covers(row, target.tenantId, target.agentName));
+      return ok({ resumed, inForce: inForce.map(view) });
+    },
+  };
+};

@@ -1,0 +1,97 @@
+import type { Kysely } from 'kysely';
+import type { AuditedWrite } from '../../core/audit.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { EmergencyStopRow, Tables, ToolInvocationRow } from '../../db/tables.ts';
+
+// More is counted and not listed.
+const heldShown = 1000;
+// SQLite binds at most 32,766 values in a statement.
+const idsPerQuery = 500;
+
+/** What a stop is about; empty: every tenant, every agent. */
+export interface StopTarget {
+  readonly tenantId: string;
+  readonly agentName: string;
+}
+
+export interface HeldRuns {
+  readonly count: number;
+  readonly oldest: readonly { readonly id: string; tenant_id: string; agent_name: string; created_at: number }[];
+}
+
+export interface EmergencyStore {
+  inForce(): Promise<readonly EmergencyStopRow[]>;
+  insert(row: EmergencyStopRow): AuditedWrite;
+  /** Fails its transaction when somebody else has resumed meanwhile. */
+  resumed(id: string, by: string | null, at: number): AuditedWrite;
+  /** Calls of these runs that may have changed something, oldest first. */
+  effects(runIds: readonly string[]): Promise<readonly ToolInvocationRow[]>;
+  held(target: StopTarget): Promise<HeldRuns>;
+  /** Jobs that were put off while their agent was stopped are due at once. */
+  makeDue(now: number): Promise<void>;
+}
+
+const queued = (db: Kysely<Tables>, { tenantId, agentName }: StopTarget) => {
+  let query = db.selectFrom('runs').where('status', '=', 'Queued');
+  if (tenantId !== '') query = query.where('tenant_id', '=', tenantId);
+  if (agentName !== '') query = query.where('agent_name', '=', agentName);
+  return query;
+};
+
+export const createEmergencyStore = (storage: Storage): EmergencyStore => ({
+  inForce: () =>
+    storage.db
+      .selectFrom('emergency_stops')
+      .selectAll()
+      .where('resumed_at', 'is', null)
+      .orderBy('stopped_at')
+      .orderBy('id')
+      .execute(),
+  insert: (row) => storage.db.insertInto('emergency_stops').values(row).compile(),
+  resumed: (id, by, at) => ({
+    ...storage.db
+      .updateTable('emergency_stops')
+      .set({ resumed_by: by, resumed_at: at })
+      .where('id', '=', id)
+      .where('resumed_at', 'is', null)
+      .compile(),
+    mustChange: true,
+  }),
+  async effects(runIds) {
+    const rows: ToolInvocationRow[] = [];
+    for (let from = 0; from < runIds.length; from += idsPerQuery)
+      rows.push(
+        ...(await storage.db
+          .selectFrom('tool_invocations')
+          .selectAll()
+          .where('run_id', 'in', runIds.slice(from, from + idsPerQuery))
+          .where('effect', '!=', 'Read')
+          .orderBy('created_at')
+          .orderBy('id')
+          .execute()),
+      );
+    return rows;
+  },
+  async held(target) {
+    const counted = await queued(storage.db, target)
+      .select(({ fn }) => fn.countAll<number | bigint>().as('count'))
+      .executeTakeFirst();
+    const oldest = await queued(storage.db, target)
+      .select(['id', 'tenant_id', 'agent_name', 'created_at'])
+      .orderBy('created_at')
+      .orderBy('id')
+      .limit(heldShown)
+      .execute();
+    return { count: Number(counted?.count ?? 0), oldest };
+  },
+  async makeDue(now) {
+    // An attempt that failed keeps its pause: only those that never began are put forward.
+    await storage.db
+      .updateTable('jobs')
+      .set({ scheduled_for: now })
+      .where('status', '=', 'Pending')
+      .where('attempt', '=', 0)
+      .where('scheduled_for', '>', now)
+      .execute();
+  },
+});

@@ -1,0 +1,21 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { StopSwitch } from '../../core/emergency.ts';
+
+export interface MayStartDeps {
+  readonly lifecycle: { readonly draining: boolean };
+  readonly stops: StopSwitch;
+}
+
+// A draining process is followed by another one; what an operator has stopped takes a person's time.
+const drainingRetryMs = 5000;
+const stoppedRetryMs = 60_000;
+
+/** Refuses a run while the service ends, and while an operator has stopped its agent. */
+export const assertMayStart = ({ lifecycle, stops }: MayStartDeps, tenantId: string, agentName: string): void => {
+  if (lifecycle.draining)
+    throw new AcpError('draining', 'The service is stopping and starts no more runs.', {
+      details: { retryAfterMs: drainingRetryMs },
+    });
+  const reason = stops.reason(tenantId, agentName);
+  if (reason !== null) throw new AcpError('emergency-stopped', reason, { details: { retryAfterMs: stoppedRetryMs } });
+};
