@@ -45,6 +45,13 @@ const view = (row: EmergencyStopRow): EmergencyStop => ({
 const invalid = (path: string, message: string): AcpError =>
   new AcpError('validation-failed', `${path} ${message}.`, { details: { errors: [{ path, message }] } });
 
+/** The members have to say the same as the scope: a stop must not be wider or narrower than its caller believes. */
+const assertOneWidth = ({ scope, tenantId = null, agentName = null }: EmergencyResumeRequest): void => {
+  if (agentName !== null && scope !== 'Agent') throw invalid('agentName', 'is only for the scope Agent');
+  if (agentName === null && scope === 'Agent') throw invalid('agentName', 'is required for the scope Agent');
+  if (tenantId !== null && scope === 'All') throw invalid('tenantId', 'is not for the scope All');
+};
+
 /** A run and what it has called, down the tree. */
 const withChildren = (run: ActiveRun): ActiveRun[] => [run, ...[...run.children].flatMap(withChildren)];
 
@@ -69,12 +76,10 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
 
   /** What the caller may stop: the host's operators everything, a tenant's own its own. */
   const targetOf = ({ tenantId }: CallContext, body: EmergencyResumeRequest): StopTarget => {
+    assertOneWidth(body);
     const named = body.tenantId ?? null;
     const agentName = body.agentName ?? null;
-    if (agentName !== null && body.scope !== 'Agent') throw invalid('agentName', 'is only for the scope Agent');
-    if (agentName === null && body.scope === 'Agent') throw invalid('agentName', 'is required for the scope Agent');
     if (body.scope === 'All') {
-      if (named !== null) throw invalid('tenantId', 'is not for the scope All');
       if (tenantId !== defaultTenantId)
         throw new AcpError('tenant-rejected', 'Only a caller in the default tenant may stop or resume every tenant.');
       return { tenantId: '', agentName: '' };
