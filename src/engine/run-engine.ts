@@ -6,7 +6,7 @@ import type { ChildCaller } from './agent-tool.ts';
 import { attachmentsIn, type ChatMessage } from './chat-message.ts';
 import { createChildCaller } from './child-runs.ts';
 import type { EnginePorts } from './engine-ports.ts';
-import { isoTime } from './event-pack.ts';
+import { interruptedMessages } from './interrupted-turn.ts';
 import { ModelCallRecord } from './model-call-record.ts';
 import { openResultsToKeep } from './open-results.ts';
 import { type Pause, waitingApprovals, waitingClientCalls } from './pause.ts';
@@ -121,26 +121,6 @@ const announceWaiting = (run: ActiveRun, ports: EnginePorts, pause: Pause): void
   for (const call of waitingApprovals(pause, ports.settings.recording, true))
     run.log.append('approval.requested', call);
   for (const call of waitingClientCalls(pause)) run.log.append('client-tool.requested', call);
-};
-
-/** What the session keeps of a canceled turn: the partial answer, marked. */
-const interruptedMessages = (run: ActiveRun, ports: EnginePorts): ChatMessage[] => {
-  const messages = [...run.messages];
-  if (run.partialText !== '')
-    messages.push({
-      messageId: ports.newId(),
-      role: 'Assistant',
-      runId: run.id,
-      createdAt: isoTime(ports.now()),
-      interrupted: true,
-      contents: [{ type: 'Text', text: run.partialText }],
-    });
-  else {
-    const last = messages.findLastIndex((message) => message.role === 'Assistant');
-    const message = messages[last];
-    if (message !== undefined) messages[last] = { ...message, interrupted: true };
-  }
-  return messages;
 };
 
 /** Of a turn that failed or was rolled back the session keeps nothing. */
