@@ -59,7 +59,10 @@ const assertRepeatable = (run: RunRow): void => {
 /** What the person or program said in the source turn; what came of it is left to the replay. */
 const turnInput = (run: RunRow, messages: readonly ChatMessage[]): readonly ChatMessage[] => {
   const first = messages.findIndex((message) => message.role !== 'User');
-  const input = first === -1 ? messages : messages.slice(0, first);
+  // Decisions on calls of another run say nothing to a model.
+  const input = (first === -1 ? messages : messages.slice(0, first)).filter(({ contents }) =>
+    contents.some(({ type }) => type !== 'ApprovalResponse'),
+  );
   if (input.length > 0) return input;
   throw new AcpError(
     'replay-not-supported',

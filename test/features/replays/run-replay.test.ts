@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Client, ClientInput } from '../../../src/client/client.ts';
 import type { replayOperations } from '../../../src/features/replays/replays.operations.ts';
 import { forEachTransport } from '../../support/app.ts';
+import { calls, openApprovals } from '../approvals/approval-world.ts';
 import {
   callsTools,
   followToEnd,
@@ -229,6 +233,68 @@ forEachTransport('RUN-55 RUN-50 RUN-40 what cannot be replayed is refused before
   const agent = await replayRefusal(client, open1.runId);
   assert.deepEqual([agent.status, agent.code], [404, 'agent-not-found']);
   assert.equal(count(), 2);
+});
+
+forEachTransport('RUN-54 TOOL-36 client-side tools and approvals refuse a replay before any row', async (open) => {
+  const { execute: _none, ...camera } = tool('camera', async () => '', { runsOnClient: true });
+  const app = await open({
+    tools: [camera, tool('pay', async () => 'paid', { requiresApproval: true }), tool('look', async () => 'seen')],
+    agents: [
+      { name: 'client', toolNames: ['look', 'camera'] },
+      { name: 'payer', toolNames: ['look', 'pay'] },
+      { name: 'asking', toolNames: ['look'], harness: { disableToolAutoApproval: true } },
+    ],
+  });
+  const sources = new Map<string, string>();
+  for (const name of ['client', 'payer', 'asking']) sources.set(name, (await runJson(app.client, name, 'Hi')).runId);
+  const refused = async (name: string, toolMode: 'ReplayTools' | 'NoTools' | 'LiveTools') => {
+    const before = app.rows('select id from service_runs').length;
+    const problem = await replayRefusal(app.client, sources.get(name) ?? '', { toolMode });
+    assert.equal(app.rows('select id from service_runs').length, before);
+    return [problem.status, problem.code, /tool "(\w+)"/i.exec(problem.detail ?? '')?.[1]];
+  };
+  for (const mode of ['ReplayTools', 'NoTools', 'LiveTools'] as const)
+    assert.deepEqual(await refused('client', mode), [409, 'replay-client-tools', 'camera'], mode);
+  assert.deepEqual(await refused('payer', 'LiveTools'), [409, 'replay-needs-approval', 'pay']);
+  assert.equal((await refused('asking', 'LiveTools'))[1], 'replay-needs-approval');
+  for (const mode of ['ReplayTools', 'NoTools'] as const)
+    assert.equal(
+      (await replay(app.client, sources.get('payer') ?? '', { toolMode: mode })).status,
+      'Completed',
+      'APPR-6',
+    );
+  assert.deepEqual(
+    app.rows("select id from service_audit_entries where action = 'run.replay-live'"),
+    [],
+    'a refused replay is not audited as one',
+  );
+});
+
+forEachTransport('RUN-55 what is no turn of an agent, or has no versions, cannot be replayed', async (open, t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'acp-test-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'code.yaml'), 'name: coded\nmodel: { provider: demo, model: demo-1 }\n');
+  const app = await openApprovals(open, { folder, host: { Agents: ['./code.yaml'] } });
+  const { client } = app;
+  const refused = async (runId: string, body: Body = {}) => {
+    const before = app.rows('select id from service_runs').length;
+    const problem = await replayRefusal(client, runId, body);
+    assert.equal(app.rows('select id from service_runs').length, before);
+    return { status: problem.status, code: problem.code, detail: problem.detail ?? '' };
+  };
+  const coded = await runJson(client, 'coded', 'Hi');
+  const { status, code, detail } = await refused(coded.runId, { agentVersion: 1 });
+  assert.deepEqual([status, code], [400, 'replay-not-supported']);
+  assert.match(detail, /"coded" is defined in code and has no versions/);
+  assert.equal((await replay(client, coded.runId)).status, 'Completed');
+  const first = await runJson(client, 'helper', { message: calls(['pay']), sessionId: 's' });
+  const approvals = [{ requestId: first.approvals[0]?.requestId ?? '', approved: true }];
+  const second = await runJson(client, 'helper', { sessionId: 's', approvals });
+  const answered = await refused(second.runId);
+  assert.deepEqual([answered.status, answered.code], [400, 'replay-not-supported']);
+  assert.match(answered.detail, /has no input of its own/);
+  app.change("update service_runs set kind = 'Workflow' where id = ?", coded.runId);
+  assert.equal((await refused(coded.runId)).code, 'replay-not-supported');
 });
 
 forEachTransport(
