@@ -15,7 +15,7 @@ const assertBalanced = (xml: string): void => {
   assert.deepEqual(open, []);
 };
 
-test('a run is exported, replayed without a service, and checked against a changed definition', async (t) => {
+test('a run is exported, replayed without a service, and checked against a changed definition; broken files are refused', async (t) => {
   const folder = createFolder(t);
   const { running } = await folder.serve();
   assert.equal((await folder.acp(['agents', 'apply', '-f', 'hello.yaml'])).code, 0);
@@ -24,9 +24,20 @@ test('a run is exported, replayed without a service, and checked against a chang
 
   const again = await folder.acp(['runs', 'replay', runId]);
   assert.deepEqual([again.code, again.stdout.startsWith('It is ')], [0, true]);
-  assert.match(again.stderr, new RegExp(`acp runs compare ${runId} [0-9a-f-]{36}`));
+  const [, compare = ''] = /acp (runs compare \S+ \S+)/.exec(again.stderr) ?? [];
+  const compared = await folder.acp(compare.split(' '));
+  assert.equal(compared.code, 0);
+  assert.match(compared.stdout, new RegExp(`^A {2}${runId}\nB {2}\\S{36} {2}replay of A\n\n`));
+  assert.match(compared.stdout, /\nstatus +Completed +Completed +yes\n/);
+  assert.match(compared.stdout, /\nA and B\nIt is .*\n$/, 'an equal answer stands once');
+  for (const line of compared.stdout.split('\n')) assert.ok(line.length <= 80, line);
 
-  assert.equal((await folder.acp(['runs', 'export', runId, '-o', 'run.acp'])).code, 0);
+  const exported = await folder.acp(['runs', 'export', runId, '-o', 'run.acp']);
+  assert.match(exported.stderr, /^Wrote .*run\.acp: 1 run, \d+ bytes\.$/m);
+  const told = await folder.acp(['runs', 'export', runId, '-o', 'run.acp', '--json']);
+  assert.equal((JSON.parse(told.stdout) as { runs: number }).runs, 1);
+  const failed = await folder.acp(['runs', 'replay', runId, '--agent-version', '7']);
+  assert.deepEqual([failed.code, failed.stdout], [4, '']);
   running.child.kill('SIGTERM');
   await running.done;
   folder.write('service.yaml', 'this is: [no configuration');
@@ -44,23 +55,69 @@ test('a run is exported, replayed without a service, and checked against a chang
   assert.equal(changed.code, 10);
   assert.match(changed.stdout, /^First divergence: hello .* step 1: drifted, instructions differ/);
   assert.match(changed.stdout, /^-Be brief\.\n\+Be <very> "long" & loud\.$/m);
-  const failed = readFileSync(join(folder.path, 'changed.xml'), 'utf8');
-  assertBalanced(failed);
-  assert.match(failed, /failures="2" errors="0">/);
+  const drifted = readFileSync(join(folder.path, 'changed.xml'), 'utf8');
+  assertBalanced(drifted);
+  assert.match(drifted, /failures="2" errors="0">/);
   const report = JSON.parse((await folder.acp([...gate, '--json'])).stdout) as { divergences: { step: number }[] };
   assert.equal(report.divergences[0]?.step, 1);
 
-  const path = join(folder.path, 'run.acp');
-  const bytes = readFileSync(path);
+  const bytes = readFileSync(join(folder.path, 'run.acp'));
   const broken = async (content: Uint8Array): Promise<string> => {
     writeFileSync(join(folder.path, 'broken.acp'), content);
-    const { code, stderr } = await folder.acp(['replay', 'broken.acp']);
-    assert.equal(code, 2);
+    const { code, stdout, stderr } = await folder.acp(['replay', 'broken.acp', '--offline']);
+    assert.deepEqual([code, stdout], [2, '']);
     return stderr;
   };
-  assert.match(await broken(bytes.subarray(0, bytes.length / 2)), /cut off/);
-  assert.match(await broken(Buffer.from('no bundle')), /no run bundle/);
+  assert.match(await broken(bytes.subarray(0, bytes.length / 2)), /broken\.acp was cut off/);
+  assert.match(await broken(Buffer.from('no bundle')), /no run bundle, or is damaged/);
+  assert.match(await broken(Buffer.alloc(0)), /empty|cut off/);
+  assert.match(await broken(gzipSync('{"some":"json"}\n')), /Line 1 of the bundle is no line of a run bundle/);
   const text = gunzipSync(bytes).toString('utf8');
+  assert.match(await broken(gzipSync(text.slice(0, text.lastIndexOf('\n{')))), /cut off: its manifest is missing/);
   assert.match(await broken(gzipSync(text.replace('Be brief', 'Be wrong'))), /Section "\S+" of the bundle was changed/);
   assert.match(await broken(gzipSync(text.replace('"version":1', '"version":9'))), /format version 9.*up to 1/);
+  for (const [name, code] of [
+    ['nowhere.acp', 'ENOENT'],
+    ['.', 'EISDIR'],
+  ] as const) {
+    const unread = await folder.acp(['replay', name]);
+    assert.equal(unread.code, 2);
+    assert.match(unread.stderr, new RegExp(`cannot be read \\(${code}\\)`));
+  }
+  const scripted = JSON.parse((await folder.acp(['replay', 'broken.acp', '--json'])).stderr) as { code: string };
+  assert.equal(scripted.code, 'bundle-invalid');
+  for (const change of ['hello', 'hello=nowhere.yaml', 'other=changed.yaml'])
+    assert.equal((await folder.acp(['replay', 'run.acp', '--with', change])).code, 2, change);
+});
+
+test('what could not be compared ends with a code of its own', async (t) => {
+  const folder = createFolder(t);
+  folder.write(
+    'service.yaml',
+    readFileSync(join(folder.path, 'service.yaml'), 'utf8').replace(
+      'Service:\n',
+      'Service:\n  RunRecording: { MaxPayloadLength: 5 }\n',
+    ),
+  );
+  await folder.serve();
+  assert.equal((await folder.acp(['agents', 'apply', '-f', 'hello.yaml'])).code, 0);
+  const run = await folder.acp(['run', 'hello', 'What time is it?', '--json']);
+  const { runId } = JSON.parse(run.stdout) as { runId: string };
+  const lost = await folder.acp(['runs', 'replay', runId]);
+  assert.equal(lost.code, 6);
+  assert.match(
+    lost.stderr,
+    /^Run \S+ failed: acp runs tail \S+\nerror: The recording has no whole result .*"clock_now"/,
+  );
+  assert.equal((await folder.acp(['runs', 'export', runId, '-o', 'run.acp'])).code, 0);
+  const { code, stdout } = await folder.acp(['replay', 'run.acp', '--junit', 'report.xml']);
+  assert.equal(code, 11);
+  assert.match(
+    stdout,
+    /^First divergence: hello \S+ step 1: missing, The arguments of call \S+ were not recorded whole/,
+  );
+  assert.match(stdout, /\nResult: missing \(1 run, 2 steps\)\n$/);
+  const xml = readFileSync(join(folder.path, 'report.xml'), 'utf8');
+  assertBalanced(xml);
+  assert.match(xml, /failures="0" errors="3">/);
 });

@@ -54,22 +54,45 @@ const changeLines = (run: RunReport): string[] =>
     ...unifiedDiff(safeText(recorded), safeText(replayed), `recorded ${part}`, `replayed ${part}`),
   ]);
 
-const describe = (report: BundleReport, style: Style): string => {
-  const lines = report.divergences.map(({ runId, agentName, step, result, detail }, index) => {
+// More than a screen or two says no more; --json has all of it.
+const maxShown = 50;
+
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+const divergenceLines = (report: BundleReport, style: Style): string[] => {
+  const { divergences } = report;
+  const lines = divergences.slice(0, maxShown).map(({ runId, agentName, step, result, detail }, index) => {
     const where = step === null ? 'outcome' : `step ${step}`;
     const lead = index === 0 ? 'First divergence: ' : '';
     return `${lead}${safeLine(agentName)} ${runId} ${where}: ${styled(result, style)}, ${safeLine(detail)}`;
   });
+  const more = divergences.length - lines.length;
+  return more > 0 ? [...lines, `… and ${counted(more, 'more divergence')}; --json shows all.`] : lines;
+};
+
+/** Of a large tree only what is not identical. */
+const runLines = ({ runs }: BundleReport, style: Style): string[] => {
+  const shown = runs.length <= maxShown ? runs : runs.filter(({ result }) => result !== 'identical').slice(0, maxShown);
+  const lines = shown.map((run) => {
+    const version = run.agentVersion === null ? '' : ` v${run.agentVersion}`;
+    const name = `${'  '.repeat(run.depth)}${safeLine(run.agentName)}${version}`;
+    return `${name}  ${styled(run.result, style)}  ${counted(run.steps.length, 'step')}  ${style.dim(run.runId)}`;
+  });
+  const left = runs.filter((run) => !shown.includes(run));
+  const identical = left.filter(({ result }) => result === 'identical').length;
+  if (identical > 0) lines.push(`… and ${counted(identical, 'identical run')}`);
+  if (left.length > identical) lines.push(`… and ${counted(left.length - identical, 'other run')}`);
+  return lines;
+};
+
+const describe = (report: BundleReport, style: Style): string => {
+  const lines = divergenceLines(report, style);
   const first = report.runs.find(({ runId }) => runId === report.divergences[0]?.runId);
   if (first !== undefined) lines.push(...changeLines(first));
   if (lines.length > 0) lines.push('');
-  for (const run of report.runs) {
-    const version = run.agentVersion === null ? '' : ` v${run.agentVersion}`;
-    const steps = `${run.steps.length} ${run.steps.length === 1 ? 'step' : 'steps'}`;
-    const name = `${'  '.repeat(run.depth)}${safeLine(run.agentName)}${version}`;
-    lines.push(`${name}  ${styled(run.result, style)}  ${steps}  ${style.dim(run.runId)}`);
-  }
-  lines.push(`Result: ${styled(report.result, style)}`);
+  const steps = report.runs.reduce((sum, run) => sum + run.steps.length, 0);
+  const size = `${counted(report.runs.length, 'run')}, ${counted(steps, 'step')}`;
+  lines.push(...runLines(report, style), `Result: ${styled(report.result, style)} (${size})`);
   return lines.map((line) => `${line}\n`).join('');
 };
 
@@ -78,11 +101,14 @@ export const registerReplay = (host: CommandHost): void => {
   host.program
     .command('replay')
     .description('execute a run bundle again from its recording, without key, network or service')
-    .argument('<bundle>', 'file of `acp runs export`')
+    .argument('<bundle>', 'file that `acp runs export` has written')
     .option('--offline', 'from the recording alone, which is the only way a bundle is replayed')
     .option('--with <agent=file>', 'against a changed definition of an agent (repeatable)', collect)
     .option('--junit <file>', 'also write the report as JUnit XML')
-    .addHelpText('after', '\nExit codes: 0 identical, 10 drifted, 11 something could not be compared.\n')
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 identical, 10 drifted, 11 something could not be compared, 2 no readable bundle.\n',
+    )
     .action(
       host.act(async ({ terminal, globals, cwd }, { args, options }) => {
         const path = resolve(cwd, String(args[0]));

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { RunComparisonSide } from '../../features/runs/runs.schema.ts';
 import { formatCost, formatDuration } from '../../text/format.ts';
+import type { Style } from '../../text/style.ts';
 import { safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { printReply } from '../output/print-reply.ts';
@@ -17,31 +18,53 @@ const aspects: readonly (readonly [string, (side: RunComparisonSide) => string])
   ['agent', (side) => (side.agentVersion === null ? side.agentName : `${side.agentName} v${side.agentVersion}`)],
   ['model', model],
   ['status', (side) => side.status],
+  ['error', (side) => side.errorClass ?? ''],
   ['duration', (side) => (side.durationMs === null ? '' : formatDuration(side.durationMs))],
   ['tokens', (side) => String(side.usage?.totalTokens ?? '')],
   ['cost', (side) => (side.cost?.totalCost == null ? '' : formatCost(side.cost.totalCost, side.cost.currency))],
   ['tool calls', (side) => String(side.toolCallCount)],
-  ['error', (side) => (side.errorClass === null ? '' : `${side.errorClass}: ${side.errorMessage ?? ''}`)],
-  ['replay of', (side) => side.replayOfRunId ?? ''],
   ['scores', scores],
+  ['output', (side) => (side.output === null ? '' : `${side.output.length} characters`)],
 ];
+
+type Names = readonly (readonly [name: 'A' | 'B', side: RunComparisonSide])[];
+
+/** The ids stand above the table, whose columns they would fill on a narrow terminal. */
+const headLines = (sides: Names, style: Style): string[] =>
+  sides.map(([name, { runId, replayOfRunId }]) => {
+    const source = sides.find(([, other]) => other.runId === replayOfRunId)?.[0];
+    const replay = replayOfRunId === null ? '' : `  replay of ${source ?? replayOfRunId}`;
+    return `${style.bold(name)}  ${runId}${replay}`;
+  });
+
+/** What each run said, or why it failed; an equal answer stands once. */
+const answerLines = (sides: Names, style: Style): string[] => {
+  const told = sides.flatMap(([name, { output, errorMessage }]): [string, string][] => {
+    const text = output ?? errorMessage;
+    return text === null ? [] : [[name, text]];
+  });
+  const [first, second] = told;
+  if (first !== undefined && second !== undefined && first[1] === second[1])
+    return ['', style.bold('A and B'), safeText(first[1])];
+  return told.flatMap(([name, text]) => ['', style.bold(name), safeText(text)]);
+};
 
 const rowsOf = (left: RunComparisonSide, right: RunComparisonSide) =>
   aspects.map(([aspect, show]) => ({
     aspect,
-    [left.runId]: show(left),
-    // Under one id there is one column.
-    ...(left.runId === right.runId ? {} : { [right.runId]: show(right) }),
-    same: show(left) === show(right) ? 'yes' : 'no',
+    A: show(left),
+    B: show(right),
+    // An answer of the same length may say something else.
+    same: show(left) === show(right) && (aspect !== 'output' || left.output === right.output) ? 'yes' : 'no',
   }));
 
 /** `acp runs compare`: two runs side by side, and their answers below. */
 export const registerRunsCompare = (runs: Command, host: CommandHost): void => {
   const command = runs
     .command('compare')
-    .description('show two runs side by side')
+    .description('show two runs side by side, and what they answered')
     .argument('<run-a>')
-    .argument('<run-b>');
+    .argument('<run-b>', 'such as a replay of the first');
   covers(command, 'runs.compare').action(
     host.act(async (session, { args }) => {
       const { terminal, globals } = session;
@@ -50,13 +73,14 @@ export const registerRunsCompare = (runs: Command, host: CommandHost): void => {
         const { body } = await client.runs.compare({ params: { a, b } });
         if (globals.json) return printReply(terminal, body, { json: true });
         const { left, right } = body;
-        const rows = rowsOf(left, right);
         const { style, width } = terminal;
-        await terminal.write(
-          renderTable(rows, [...new Set(['aspect', left.runId, right.runId, 'same'])], { style, width }),
-        );
-        for (const side of new Set([left, right]))
-          if (side.output !== null) await terminal.write(`\n${style.bold(side.runId)}\n${safeText(side.output)}\n`);
+        const sides: Names = [
+          ['A', left],
+          ['B', right],
+        ];
+        const table = renderTable(rowsOf(left, right), ['aspect', 'A', 'B', 'same'], { style, width });
+        const lines = [...headLines(sides, style), '', table.trimEnd(), ...answerLines(sides, style)];
+        await terminal.write(lines.map((line) => `${line}\n`).join(''));
         return undefined;
       });
       return undefined;

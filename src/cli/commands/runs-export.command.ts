@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
+import { rename, rm, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -8,13 +8,21 @@ import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import type { Frame } from '../../contract/operation.ts';
 import { type CommandHost, covers } from '../command-host.ts';
+import { printReply } from '../output/print-reply.ts';
+
+interface Written {
+  runs: number;
+}
+
+const isRecord = /^\{"section":"runs\/[^"]+\/record"/;
 
 /** The lines of the file; a stream that ends without the manifest has lost its end. */
-const linesOf = async function* (frames: AsyncIterable<Frame>): AsyncGenerator<string> {
+const linesOf = async function* (frames: AsyncIterable<Frame>, written: Written): AsyncGenerator<string> {
   let last = '';
   for await (const { event, data } of frames) {
     if (event !== 'line') continue;
     last = data;
+    if (isRecord.test(data.slice(0, 80))) written.runs += 1;
     yield `${data}\n`;
   }
   if (!last.startsWith('{"section":"manifest"'))
@@ -22,11 +30,14 @@ const linesOf = async function* (frames: AsyncIterable<Frame>): AsyncGenerator<s
 };
 
 /** Written beside its place and moved there when it is whole, so that nobody finds half a bundle. */
-const writeBundle = async (path: string, frames: AsyncIterable<Frame>): Promise<void> => {
+const writeBundle = async (path: string, frames: AsyncIterable<Frame>): Promise<Written & { bytes: number }> => {
+  const written: Written = { runs: 0 };
   const draft = `${path}.part`;
   try {
-    await pipeline(Readable.from(linesOf(frames)), createGzip(), createWriteStream(draft, { mode: 0o600 }));
+    await pipeline(Readable.from(linesOf(frames, written)), createGzip(), createWriteStream(draft, { mode: 0o600 }));
+    const { size } = await stat(draft);
     await rename(draft, path);
+    return { ...written, bytes: size };
   } catch (cause) {
     await rm(draft, { force: true });
     if (cause instanceof Error && 'code' in cause && 'syscall' in cause)
@@ -42,17 +53,22 @@ export const registerRunsExport = (runs: Command, host: CommandHost): void => {
     .description('write the tree of a run to one file that can be replayed without a service')
     .argument('<run-id>')
     .requiredOption('-o, --output <file>', 'file to write, such as run.acp')
-    .option('--redact', 'leave out what was said, and keep lengths and hashes');
+    .option('--redact', 'leave out what was said, and keep lengths and hashes')
+    .addHelpText(
+      'after',
+      '\nThe tree is exported from its root, whichever member is named: acp replay <file> --offline\n',
+    );
   covers(command, 'replays.bundle').action(
-    host.act(async ({ terminal, cwd, connected }, { args, options }) => {
+    host.act(async ({ terminal, globals, cwd, connected }, { args, options }) => {
       const [runId] = args as [string];
       const path = resolve(cwd, String(options['output']));
       await connected(async ({ client }) => {
         const query = options['redact'] === true ? { redact: true } : {};
         const { frames } = await client.replays.bundle({ params: { runId }, query, signal: terminal.closed });
-        await writeBundle(path, frames);
+        const { runs, bytes } = await writeBundle(path, frames);
+        if (globals.json) await printReply(terminal, { path, runs, bytes }, { json: true });
+        else terminal.note(`Wrote ${path}: ${runs} ${runs === 1 ? 'run' : 'runs'}, ${bytes} bytes.`);
       });
-      terminal.note(`Wrote ${path}.`);
       return undefined;
     }),
   );

@@ -32,7 +32,12 @@ export const registerRunsReplay = (runs: Command, host: CommandHost): void => {
         .default('ReplayTools'),
     )
     .option('--agent-version <n>', 'version of the agent; default: the active one')
-    .option('--model <provider/model>', 'another model than the one of the definition');
+    .option('--model <provider/model>', 'another model than the one of the definition')
+    .addHelpText(
+      'after',
+      '\nThe service runs it as a new run, without session, on the input of that turn alone. LiveTools needs the role Admin.\n' +
+        '`acp runs export` and `acp replay` repeat a whole run tree without a model.\n',
+    );
   covers(command, 'replays.create').action(
     host.act(async (session, { args, options }) => {
       const { terminal, globals } = session;
@@ -43,8 +48,12 @@ export const registerRunsReplay = (runs: Command, host: CommandHost): void => {
         ...modelOf(options['model']),
       };
       await session.connected(async ({ client }) => {
-        const reply = await client.replays.create({ params: { runId }, body, signal: terminal.closed });
-        const replayed = reply.body;
+        const reply = client.replays.create({ params: { runId }, body, signal: terminal.closed });
+        const { body: replayed } = await reply.catch((error: unknown) => {
+          const failed = error instanceof AcpError ? error.details.runId : undefined;
+          if (failed !== undefined && !globals.json) terminal.note(`Run ${failed} failed: acp runs tail ${failed}`);
+          throw error;
+        });
         if (globals.json) return printReply(terminal, replayed, { json: true });
         await terminal.write(`${safeText(replayed.output ?? '')}\n`);
         terminal.note(`Run ${replayed.runId} ended ${replayed.status}.`);

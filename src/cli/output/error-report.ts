@@ -29,6 +29,10 @@ const hints: Partial<Readonly<Record<ErrorCode, string>>> = {
   'agent-code-defined': 'It comes from Host:Agents or a module; change it there and restart the service.',
   'approval-pending': '`acp approvals list` shows what the session waits for.',
   'approvals-missing': '`--approve all` or `--reject all` answers every request that is not named.',
+  'replay-result-missing':
+    'The model asked for something that the recording has not; --tools LiveTools calls the tools.',
+  'replay-needs-approval': '--tools ReplayTools answers its calls from the recording.',
+  'run-input-not-recorded': 'Inputs are recorded while Service:RunRecording:RecordRunInput is true.',
   migrating: 'Run `acp db migrate`, or set Service:Persistence:Sqlite:AutoApplyMigrations to true.',
 };
 

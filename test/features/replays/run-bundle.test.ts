@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { AcpError } from '../../../src/contract/errors.ts';
 import { readDefinition } from '../../../src/features/agents/index.ts';
+import { type BundleLine, bundleText } from '../../../src/features/replays/bundle.format.ts';
 import { replayBundle } from '../../../src/features/replays/index.ts';
 import { forEachTransport } from '../../support/app.ts';
 import { refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
@@ -203,6 +204,40 @@ forEachTransport('a bundle that was changed, cut off, or made by a newer version
   assert.match(await refused('{"section":"header","data":{}}\n'), /not a run bundle/);
   const header = { section: 'header', data: { format: 'acp-run-bundle', version: 7 } };
   assert.match(await refused(`${JSON.stringify(header)}\n`), /version 7.*up to 1/);
+});
+
+/** Lines as a program writes them that knows the format and has other contents. */
+const resealed = async (lines: readonly string[]): Promise<string> => {
+  const written: string[] = [];
+  const values = lines.slice(0, -1).map((line) => JSON.parse(line) as BundleLine);
+  const given = (async function* () {
+    yield* values;
+  })();
+  for await (const line of bundleText(given)) written.push(`${line}\n`);
+  return written.join('');
+};
+
+forEachTransport('a bundle whose hashes hold and whose values are others is refused by name', async (open) => {
+  const { client } = await open(setup);
+  const { runId } = await runJson(client, 'helper', 'the sum');
+  const lines = (await bundleTextOf(client, runId)).trimEnd().split('\n');
+  const changed = (part: string, from: string, to: string) =>
+    resealed(lines.map((line) => (line.startsWith(`{"section":"${part}`) ? line.replace(from, to) : line)));
+  assert.equal((await replayBundle(await openText(await resealed(lines)), none)).result, 'identical');
+  const shaped = async (part: string, from: string, to: string) => refused(await changed(part, from, to));
+  assert.match(
+    await shaped(`runs/${runId}/start`, '"inputs":[]', '"inputs":[1]'),
+    /start" .* not what .*: inputs\[0\]/,
+  );
+  assert.match(await shaped(`runs/${runId}/steps`, '"number":1', '"number":"one"'), /steps" .*: number/);
+  assert.match(await shaped('definitions', '"name":"helper"', '"name":7'), /Section "definitions"/);
+  const record = lines.findIndex((line) => line.includes(`runs/${runId}/record`));
+  const without = lines.filter((_, index) => index !== record);
+  assert.match(await refused(await resealed(without)), /is not complete/);
+  const twice = [...lines.slice(0, -1), lines[record] ?? '', lines.at(-1) ?? ''].map((line, index) =>
+    index === lines.length - 2 ? line.replaceAll(runId, 'another') : line,
+  );
+  assert.match(await refused(await resealed(twice)), /is not complete|stands twice/);
 });
 
 forEachTransport('a bundle is for those who may read runs and definitions, once the tree has ended', async (open) => {
