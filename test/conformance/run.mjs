@@ -4,10 +4,13 @@
  *   npm run test:contract                                          the sources
  *   npm run test:contract -- --program dist/acp                    a built executable
  *   npm run test:contract -- --url http://127.0.0.1:7070 --token … a server that runs test/conformance/target/service.yaml
+ *   npm run test:contract -- --second-tenant                       with a second tenant that tries every id it sees
  *   npm run test:contract -- test/conformance/runs.conformance.ts  one area
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
@@ -15,7 +18,12 @@ import { ensureInstalled, pinnedNode, root } from '../../bin/setup.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { url: { type: 'string' }, token: { type: 'string' }, program: { type: 'string' } },
+  options: {
+    url: { type: 'string' },
+    token: { type: 'string' },
+    program: { type: 'string' },
+    'second-tenant': { type: 'boolean' },
+  },
 });
 
 await ensureInstalled();
@@ -23,6 +31,23 @@ const env = { ...process.env };
 if (values.url !== undefined) env.ACP_CONFORMANCE_URL = values.url;
 if (values.token !== undefined) env.ACP_CONFORMANCE_TOKEN = values.token;
 if (values.program !== undefined) env.ACP_CONFORMANCE_PROGRAM = values.program;
+
+const folder = values['second-tenant'] ? mkdtempSync(join(tmpdir(), 'acp-second-tenant-')) : null;
+if (folder !== null) env.ACP_CONFORMANCE_SECOND_TENANT = join(folder, 'report');
+
+/** What the second tenant of all servers has tried; 1 when something was left untried. */
+const secondTenantReport = (file) => {
+  const reports = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').map(JSON.parse) : [];
+  const sum = (member) => reports.reduce((total, report) => total + report[member], 0);
+  const union = (member) => [...new Set(reports.flatMap((report) => report[member]))].sort();
+  const operations = union('operations');
+  const unjudged = union('unjudged').filter((name) => !operations.includes(name));
+  console.log(
+    `\nSecond tenant: ${sum('ids')} ids, ${sum('attempts')} attempts in ${operations.length} places of operations.`,
+  );
+  if (unjudged.length > 0) console.log(`Not tried, for want of a body or a kind of id: ${unjudged.join(', ')}`);
+  return sum('attempts') === 0 || unjudged.length > 0 ? 1 : 0;
+};
 
 const node = async (args) => {
   const child = spawn(pinnedNode(), args, { cwd: root, env, stdio: 'inherit' });
@@ -34,4 +59,6 @@ const files = positionals.length > 0 ? positionals : ['test/conformance/*.confor
 const options = ['--test', '--test-reporter=spec', '--test-concurrency=2', '--test-timeout=120000'];
 const failed = await node([...options, ...files]);
 const incomplete = positionals.length > 0 ? 0 : await node([join(root, 'test/conformance/report.ts')]);
-process.exitCode = failed || incomplete;
+const untried = folder === null ? 0 : secondTenantReport(env.ACP_CONFORMANCE_SECOND_TENANT);
+if (folder !== null) rmSync(folder, { recursive: true, force: true });
+process.exitCode = failed || incomplete || untried;

@@ -1,0 +1,107 @@
+import type { Body } from './api.ts';
+
+/** One place of an operation that an id can stand in. */
+export interface Slot {
+  readonly name: string;
+  readonly method: string;
+  /** What the id names: the collection below `/api`. */
+  readonly kind: string;
+  /** True: nothing but a UUID can stand there. */
+  readonly isUuid: boolean;
+  request(id: string, runId: string | null): { readonly path: string; readonly body: unknown };
+}
+
+/** Not owned by a tenant: labels of tenants, and providers of the host. */
+const nobodys = /^\/api\/(?:tenants|models)\b/;
+
+const kindOfParameter = (path: string, name: string): string | null => {
+  if (/runId$/i.test(name) || /\/runs\/\{[ab]\}/.test(path)) return 'runs';
+  if (name === 'sessionId') return 'sessions';
+  if (name === 'agentName') return 'agents';
+  if (name === 'skillName') return 'skills';
+  if (name === 'scoreId') return 'scores';
+  if (name === 'beforeId') return 'audit';
+  if (name === 'entity') return 'entities';
+  const before = path.slice(0, path.indexOf(`{${name}}`));
+  return /^\/api\/[^{]+\/$/.test(before) ? before.slice('/api/'.length, -1) : null;
+};
+
+const resolve = (document: Body, schema: Body): Body =>
+  typeof schema?.$ref === 'string'
+    ? schema.$ref
+        .slice(2)
+        .split('/')
+        .reduce((part: Body, name: string) => part[name], document)
+    : schema;
+
+/** The smallest value that fits; what a schema cannot say is given by name. */
+const sample = (document: Body, given: Body): Body => {
+  const schema = resolve(document, given);
+  const first = (schema.anyOf ?? schema.oneOf ?? schema.allOf)?.[0];
+  if (schema.const !== undefined) return schema.const;
+  if (schema.enum !== undefined) return schema.enum[0];
+  if (first !== undefined) return sample(document, first);
+  const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
+  if (type === 'object' || schema.properties !== undefined)
+    return Object.fromEntries(
+      (schema.required ?? []).map((name: string) => [name, sample(document, schema.properties?.[name] ?? {})]),
+    );
+  if (type === 'array') return schema.minItems > 0 ? [sample(document, schema.items)] : [];
+  if (type === 'integer' || type === 'number') return schema.minimum ?? 1;
+  if (type === 'boolean') return true;
+  return type === 'string' ? 'x'.repeat(Math.max(1, schema.minLength ?? 1)) : {};
+};
+
+const model = { provider: 'demo', model: 'demo-1' };
+
+const bodies: Readonly<Record<string, (id: string) => unknown>> = {
+  'agents.save': (name) => ({ name, model }),
+  'agents.estimate': () => ({ message: 'x' }),
+  'runs.start': () => ({ message: 'x', stream: false }),
+  'scores.save': () => ({ kind: 'Stars', value: 3 }),
+  'skills.save': (name) => ({ name, description: 'x', instructions: 'x' }),
+};
+
+/** Every slot of every operation of an OpenAPI document; `ownRun` stands where an operation takes two runs. */
+export const operationSlots = (
+  document: Body,
+  ownRun: string,
+): { slots: readonly Slot[]; kinds: readonly string[]; unjudged: Set<string> } => {
+  const slots: Slot[] = [];
+  const unjudged = new Set<string>();
+  for (const [path, methods] of Object.entries<Body>(document.paths))
+    for (const [method, operation] of Object.entries<Body>(methods)) {
+      if (nobodys.test(path)) continue;
+      const parameters = (operation.parameters ?? []).map((one: Body) => resolve(document, one));
+      const json = operation.requestBody?.content?.['application/json']?.schema;
+      const id = operation.operationId;
+      for (const { name, in: place, schema } of parameters) {
+        if (place !== 'path' && place !== 'query') continue;
+        const kind = kindOfParameter(path, name);
+        const isUpload = operation.requestBody !== undefined && json === undefined;
+        if (kind === null || isUpload) {
+          if (place === 'path' && kind === null && !/^[ab]$/.test(name)) unjudged.add(`${id} {${name}}`);
+          continue;
+        }
+        slots.push({
+          name: `${id} ${place}:${name}`,
+          method: method.toUpperCase(),
+          kind,
+          isUuid: schema?.format === 'uuid',
+          request(value, runId) {
+            const filled = path.replace(/\{(\w+)\}/g, (_braces, parameter: string) => {
+              if (parameter === name) return encodeURIComponent(value);
+              if (/^[ab]$/.test(parameter)) return path.includes('/runs/') ? ownRun : '1';
+              if (parameter === 'runId') return runId ?? ownRun;
+              const other = parameters.find((one: Body) => one.name === parameter);
+              return other?.schema?.format === 'uuid' ? ownRun : '1';
+            });
+            const query = place === 'query' ? `?${name}=${encodeURIComponent(value)}` : '';
+            const body = json === undefined ? undefined : (bodies[id]?.(value) ?? sample(document, json));
+            return { path: filled + query, body };
+          },
+        });
+      }
+    }
+  return { slots, kinds: [...new Set(slots.map(({ kind }) => kind))], unjudged };
+};

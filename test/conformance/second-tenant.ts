@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { appendFileSync } from 'node:fs';
+import { environment } from '../../src/core/environment.ts';
+import type { Answer, Body } from './api.ts';
+import { operationSlots, type Slot } from './second-tenant.slots.ts';
+import type { Target } from './server.ts';
+
+/**
+ * SEC-25 for the whole suite: a second tenant tries every id that an answer shows to the first, on every operation that
+ * takes such an id, at the moment it is shown. Its answer must be the one that it gets for an id that does not exist.
+ */
+const reportFile = environment()['ACP_CONFORMANCE_SECOND_TENANT'] ?? '';
+export const isWatching = reportFile !== '';
+
+type Send = (method: string, path: string, token: string, body?: unknown) => Promise<Answer>;
+
+/** Asked by the client of the suite for each answer that it has read. */
+export interface SecondTenant {
+  watch(path: string, answer: Answer): Promise<void>;
+}
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const tenant = `watcher-${randomUUID().slice(0, 8)}`;
+const allScopes = [
+  ...['RunsRead', 'RunsWrite', 'AgentsRead', 'AgentsAdmin', 'ExternalInvoke', 'KnowledgeRead', 'KnowledgeAdmin'],
+  ...['WorkflowsRead', 'WorkflowsAdmin', 'EvalsRead', 'EvalsAdmin', 'ExperimentsRead', 'ExperimentsAdmin'],
+  ...['PlatformRead', 'PlatformAdmin', 'SecurityAdmin', 'AuditRead'],
+];
+const parallel = 8;
+/** Where the rules ask for 400 and not 404 (AUDIT-4). */
+const unknownIsBadInput = new Set(['audit.list query:beforeId']);
+
+/** Kinds of ids by the name of the member that holds one; `id` and `name` are of the collection that was asked. */
+const kindOfMember = (member: string): string | null => {
+  if (/runIds?$/i.test(member)) return 'runs';
+  if (/sessionIds?$/i.test(member)) return 'sessions';
+  if (/attachmentIds?$/i.test(member)) return 'attachments';
+  if (/agentName$/i.test(member)) return 'agents';
+  if (/skillName$/i.test(member)) return 'skills';
+  if (/approvalIds?$/i.test(member)) return 'approvals';
+  return member === 'entity' ? 'entities' : null;
+};
+
+interface Found {
+  readonly kind: string;
+  readonly id: string;
+  /** The run that it belongs to, where the path of the answer says so. */
+  readonly runId: string | null;
+}
+
+const collectionOf = (path: string, kinds: readonly string[]): string | null => {
+  const plain = path.replace(/^\/api\//, '').replace(/\?.*$/, '');
+  if (/^runs\/[^/]+\/feedback/.test(plain)) return 'scores';
+  return (
+    kinds.filter((kind) => plain === kind || plain.startsWith(`${kind}/`)).sort((a, b) => b.length - a.length)[0] ??
+    null
+  );
+};
+
+/** Every id that an answer shows. */
+const idsIn = (path: string, body: Body, kinds: readonly string[]): Found[] => {
+  const found: Found[] = [];
+  const collection = collectionOf(path, kinds);
+  const runId = /^\/api\/runs\/([0-9a-f-]{36})\//.exec(path)?.[1] ?? null;
+  const visit = (value: unknown, member: string, depth: number): void => {
+    if (Array.isArray(value)) for (const item of value) visit(item, member, depth);
+    else if (typeof value === 'object' && value !== null)
+      for (const [name, inner] of Object.entries(value)) visit(inner, name, depth + 1);
+    else if (typeof value === 'string' && value !== '') {
+      const kind = kindOfMember(member) ?? (depth === 1 && /^(?:id|name)$/.test(member) ? collection : null);
+      if (kind !== null) found.push({ kind, id: value, runId });
+    }
+  };
+  visit(body, '', 0);
+  return found;
+};
+
+/** An answer without what differs from request to request. */
+const comparable = ({ status, headers, text }: Answer, ids: readonly string[]): string => {
+  const named = ids.reduce(
+    (rest, id) => rest.replaceAll(id, '<id>').replaceAll(encodeURIComponent(id), '<id>'),
+    text.replace(/"requestId":"[^"]*"/g, '').replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>'),
+  );
+  const names = [...headers.keys()].filter((name) => !/^(?:date|content-length|connection|keep-alive)$/.test(name));
+  return `${status} ${names.sort().join(' ')}\n${named}`;
+};
+
+/** Null where this server has no tenants. */
+const createWatcher = async (target: Target, send: Send): Promise<SecondTenant | null> => {
+  const made = await fetch(`${target.url}/api/api-keys`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${target.token}`,
+      'content-type': 'application/json',
+      'x-service-tenant': tenant,
+    },
+    body: JSON.stringify({ name: 'watcher', role: 'Admin', scopes: allScopes }),
+  });
+  const { record, plaintextKey: key } = (await made.json()) as Body;
+  if (made.status !== 200 || record.tenantId !== tenant) return null;
+  const agent = { name: `own-${tenant}`, model: { provider: 'demo', model: 'demo-1' } };
+  assert.equal((await send('POST', '/api/agents', key, agent)).status, 201);
+  const run = await send('POST', `/api/agents/${agent.name}/run`, key, { message: 'Mine', stream: false });
+  const ownRun = run.headers.get('x-run-id') ?? assert.fail(run.text);
+  const { slots, kinds, unjudged } = operationSlots((await send('GET', '/openapi.json', key)).body, ownRun);
+  // What the host gives to all tenants is nobody's.
+  const shared = new Set<string>([tenant]);
+  for (const kind of ['agents', 'skills'])
+    for (const { name } of (await send('GET', `/api/${kind}`, key)).body) shared.add(`${kind} ${name}`);
+
+  const tried = new Set<string>();
+  const attempted = new Set<string>();
+  const baselines = new Map<string, Promise<string>>();
+  let attempts = 0;
+
+  const ask = async (slot: Slot, id: string, runId: string | null): Promise<string> => {
+    const { path, body } = slot.request(id, runId);
+    return comparable(await send(slot.method, path, key, body), [
+      id,
+      encodeURIComponent(id),
+      ...(runId === null ? [] : [runId]),
+    ]);
+  };
+  const baselineOf = (slot: Slot): Promise<string> => {
+    let baseline = baselines.get(slot.name);
+    if (baseline === undefined) {
+      const id = slot.kind === 'entities' ? `agent:x${randomUUID()}` : randomUUID();
+      baseline = ask(slot, id, randomUUID());
+      baselines.set(slot.name, baseline);
+    }
+    return baseline;
+  };
+  const attempt = async (slot: Slot, { id, runId }: Found): Promise<void> => {
+    const unknown = await baselineOf(slot);
+    assert.ok(!unknown.startsWith('5'), `${slot.name} fails for an unknown id: ${unknown}`);
+    // Nothing to be found there: it creates what it does not find.
+    if (slot.method !== 'GET' && unknown.startsWith('2')) return;
+    if (unknown.startsWith('400') && !unknownIsBadInput.has(slot.name)) {
+      unjudged.add(slot.name);
+      return;
+    }
+    const answer = await ask(slot, id, runId);
+    // Of the host, and so the same for everybody.
+    if (/"code":"[a-z]+-code-defined"/.test(answer)) return;
+    attempts += 1;
+    attempted.add(slot.name);
+    assert.equal(answer, unknown, `SEC-25 ${slot.name}: another tenant's id is not answered as an unknown one`);
+  };
+
+  process.on('exit', () => {
+    const report = { ids: tried.size, attempts, operations: [...attempted], unjudged: [...unjudged] };
+    appendFileSync(reportFile, `${JSON.stringify(report)}\n`);
+  });
+
+  return {
+    async watch(path, answer) {
+      const header = answer.headers.get('x-run-id');
+      const found = [
+        ...(answer.status < 300 && answer.body !== undefined ? idsIn(path, answer.body, kinds) : []),
+        ...(header === null ? [] : [{ kind: 'runs', id: header, runId: null }]),
+      ].filter(({ kind, id }) => {
+        const name = `${kind} ${id}`;
+        if (tried.has(name) || shared.has(name) || !kinds.includes(kind)) return false;
+        tried.add(name);
+        return true;
+      });
+      const work = found.flatMap((one) =>
+        slots
+          .filter(({ kind, isUuid }) => kind === one.kind && (!isUuid || uuid.test(one.id)))
+          .map((slot) => ({ slot, one })),
+      );
+      while (work.length > 0) await Promise.all(work.splice(0, parallel).map(({ slot, one }) => attempt(slot, one)));
+    },
+  };
+};
+
+const watchers = new Map<string, Promise<SecondTenant | null>>();
+
+/** The second tenant of a server; null when nobody watches it. */
+export const secondTenantOf = (target: Target, send: Send): Promise<SecondTenant | null> => {
+  if (!isWatching) return Promise.resolve(null);
+  let watcher = watchers.get(target.url);
+  if (watcher === undefined) {
+    watcher = createWatcher(target, send);
+    watchers.set(target.url, watcher);
+  }
+  return watcher;
+};
