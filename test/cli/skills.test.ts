@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createFolder } from './support.ts';
@@ -26,6 +26,51 @@ test('skills apply is idempotent, and export gives the folder back byte for byte
   for (const [path, text] of Object.entries(files))
     assert.equal(readFileSync(join(folder.path, path.replace(/^pdf/, 'out')), 'utf8'), text, path);
   assert.equal((await folder.acp(['skills', 'export', 'pdf', '-o', 'out'])).code, 2);
+});
+
+test('skills apply takes a folder of skill folders, and tells what a skill cannot hold', async (t) => {
+  const folder = createFolder(t);
+  const skill = (name: string) => `---\nname: ${name}\ndescription: Works.\n---\nGo.\n`;
+  folder.write('skills/one/SKILL.md', skill('one'));
+  writeFileSync(join(folder.path, 'skills/one/logo.png'), new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x00]));
+  folder.write('skills/one/.env', 'TOKEN=x');
+  folder.write('skills/one/node_modules/x/index.js', 'x');
+  folder.write('skills/group/two/SKILL.md', skill('two'));
+  folder.write('skills/group/two/nested/SKILL.md', skill('nested'));
+  folder.write('skills/.git/three/SKILL.md', skill('three'));
+  await folder.serve();
+  const { code, stdout, stderr } = await folder.acp(['skills', 'apply', 'skills', '--json']);
+  assert.equal(code, 0, stderr);
+  const outcomes = JSON.parse(stdout) as { name: string; action: string; notes: string[] }[];
+  assert.deepEqual(
+    outcomes.map(({ name, action }) => `${action} ${name}`),
+    ['created two', 'created one'],
+  );
+  assert.deepEqual(outcomes[1]?.notes.map((note) => note.split(':')[0]).sort(), [
+    '.env is left out',
+    'logo.png is left out',
+    'node_modules is left out',
+  ]);
+  assert.deepEqual((await folder.acp(['skills', 'apply', 'skills'])).stdout.split('\n').slice(0, 2), [
+    'unchanged  two  version 1',
+    'unchanged  one  version 1',
+  ]);
+
+  folder.write('skills/one/scripts/run.py', '#!/usr/bin/env python3\nprint()\n');
+  const refused = await folder.acp(['skills', 'apply', 'skills']);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stdout, /^unchanged {2}two/);
+  assert.match(
+    refused.stderr,
+    /Skill "one" of skills\/one: scripts\/run\.py \(extension\) is py, which no program of the host runs: Service:Skills:Scripts:Interpreters:py must be the absolute path of one\./,
+  );
+
+  folder.write('skills/twin/SKILL.md', skill('two'));
+  const twins = await folder.acp(['skills', 'apply', 'skills']);
+  assert.deepEqual([twins.code, twins.stdout], [2, '']);
+  assert.match(twins.stderr, /skills\/group\/two and skills\/twin are both the skill "two"; nothing was saved/);
+  const none = await folder.acp(['skills', 'apply', 'skills/one/node_modules']);
+  assert.match(none.stderr, /There is no SKILL\.md, neither there nor at most 2 folders below/);
 });
 
 test('skills apply takes YAML documents too, and with --dry-run writes nothing', async (t) => {

@@ -1,4 +1,4 @@
-import { mkdir, readdir, realpath, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Command } from 'commander';
@@ -8,52 +8,8 @@ import type { AgentSkillDefinition, AgentSkillRequest } from '../../features/ski
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { jsonText } from '../output/print-reply.ts';
-import { readText } from '../read-body.ts';
 import type { Session } from '../session.ts';
-
-interface Read {
-  readonly body: AgentSkillRequest;
-  readonly notes: readonly string[];
-}
-
-const isFolder = async (path: string): Promise<boolean> => {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    // A path that is not there is told by the attempt to read it.
-    return false;
-  }
-};
-
-const readFolder = async (path: string): Promise<Read> => {
-  const { readFolderFiles, FolderTooLargeError } = await import('../../core/skill-folder/read-files.ts');
-  const { readSkillFolder, SkillFileError } = await import('../../core/skill-folder/skill-folder.ts');
-  try {
-    const { files, leftOut } = await readFolderFiles(path, await realpath(path));
-    const { skill, notes } = readSkillFolder(files);
-    const body = {
-      ...skill,
-      metadata: { ...skill.metadata },
-      resources: [...skill.resources],
-      scripts: [...skill.scripts],
-    };
-    return { body, notes: [...notes, ...leftOut.map((file) => `${file.path} is left out: ${file.reason}.`)] };
-  } catch (error) {
-    if (!(error instanceof SkillFileError || error instanceof FolderTooLargeError)) throw error;
-    throw new AcpError('validation-failed', `${path}: ${error.message}`);
-  }
-};
-
-const readSkills = async (path: string, { terminal }: Session): Promise<readonly Read[]> => {
-  if (path !== '-' && (await isFolder(path))) return [await readFolder(path)];
-  const { parseDefinitionDocuments } = await import('../../core/definition-documents.ts');
-  const { documents, problems } = parseDefinitionDocuments(await readText(path, terminal), path);
-  const [problem] = problems;
-  if (problem !== undefined)
-    throw new AcpError('validation-failed', `${path}:${problem.line ?? 1}: ${problem.message}`);
-  // The service checks the body, so nothing is relied on here.
-  return documents.map(({ value }) => ({ body: value as unknown as AgentSkillRequest, notes: [] }));
-};
+import { isFolder, readSkillSources, refusedSource, type SkillSource } from '../skill-sources.ts';
 
 /** What a skill says, defaults applied, without what tells about its version. */
 const said = (skill: AgentSkillRequest): object => ({
@@ -86,32 +42,45 @@ interface Outcome {
   readonly notes: readonly string[];
 }
 
-const apply = async (client: Client, { body, notes }: Read, isDryRun: boolean): Promise<Outcome> => {
+const apply = async (client: Client, source: SkillSource, isDryRun: boolean): Promise<Outcome> => {
+  const { body, notes } = source;
   const { name } = body;
-  if (typeof name !== 'string' || name === '') throw new AcpError('validation-failed', 'A skill needs a name.');
   const before = await stored(client, name);
   if (before !== null && isDeepStrictEqual(said(before), said(body)))
     return { name, action: 'unchanged', version: before.version, notes };
-  if (isDryRun)
-    return { name, action: before === null ? 'created' : 'updated', version: (before?.version ?? 0) + 1, notes };
-  const saved = await client.skills.save({ params: { name }, body });
-  return { name, action: before === null ? 'created' : 'updated', version: saved.body.version, notes };
+  const action = before === null ? 'created' : 'updated';
+  if (isDryRun) return { name, action, version: (before?.version ?? 0) + 1, notes };
+  try {
+    const saved = await client.skills.save({ params: { name }, body });
+    return { name, action, version: saved.body.version, notes };
+  } catch (error) {
+    throw error instanceof AcpError ? refusedSource(error, source) : error;
+  }
 };
 
-const applyAll = async (session: Session, paths: readonly string[], isDryRun: boolean): Promise<void> => {
-  const reads: Read[] = [];
-  for (const path of paths) reads.push(...(await readSkills(path, session)));
-  const { terminal, globals } = session;
-  const outcomes = await session.connected(async ({ client }) => {
-    const done: Outcome[] = [];
-    for (const read of reads) done.push(await apply(client, read, isDryRun));
-    return done;
-  });
+const printOutcomes = async (
+  { terminal, globals }: Session,
+  outcomes: readonly Outcome[],
+  isDryRun: boolean,
+): Promise<void> => {
   if (globals.json) return terminal.write(jsonText(outcomes));
   for (const { name, action, version, notes } of outcomes) {
     const dry = isDryRun ? terminal.style.dim('  (dry run)') : '';
     await terminal.write(`${action.padEnd(9)}  ${safeLine(name)}  version ${version}${dry}\n`);
-    for (const note of notes) terminal.note(`${terminal.noteStyle.yellow('note:')} ${safeLine(note)}`);
+    for (const note of notes) terminal.note(`${terminal.noteStyle.yellow('note:')} ${safeLine(`${name}: ${note}`)}`);
+  }
+};
+
+const applyAll = async (session: Session, paths: readonly string[], isDryRun: boolean): Promise<void> => {
+  const sources = await readSkillSources(paths, session.terminal);
+  const outcomes: Outcome[] = [];
+  try {
+    await session.connected(async ({ client }) => {
+      for (const source of sources) outcomes.push(await apply(client, source, isDryRun));
+    });
+  } finally {
+    // Those before a refused one are saved, and applying again goes on from there.
+    if (outcomes.length > 0 || sources.length === 0) await printOutcomes(session, outcomes, isDryRun);
   }
 };
 
@@ -123,7 +92,8 @@ const exportSkill = async (session: Session, name: string, folder: string): Prom
   try {
     for (const { path, text } of writeSkillFolder(body)) {
       await mkdir(dirname(join(folder, path)), { recursive: true });
-      await writeFile(join(folder, path), text);
+      // A skill keeps no modes; a script that names its program is one that people start.
+      await writeFile(join(folder, path), text, { mode: text.startsWith('#!') ? 0o755 : 0o644 });
     }
   } catch (error) {
     if (error instanceof SkillFileError) throw new AcpError('validation-failed', error.message);
@@ -137,7 +107,7 @@ export const registerSkills = (skills: Command, host: CommandHost): void => {
   const applying = skills
     .command('apply')
     .description('save skills from Agent Skills folders or YAML files; unchanged ones get no new version')
-    .argument('<path...>', 'folder with a SKILL.md, file, or - for the standard input')
+    .argument('<path...>', 'skill folder, folder of skill folders, YAML file, or - for the standard input')
     .option('--dry-run', 'read everything and say what would happen, write nothing; limits are checked by a save only');
   covers(applying, 'skills.save').action(
     host.act(async (session, { args, options }) => {

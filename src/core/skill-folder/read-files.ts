@@ -4,7 +4,8 @@ import type { SkillFile } from './skill-folder.ts';
 
 export interface LeftOut {
   readonly path: string;
-  readonly reason: 'binary' | 'outside' | 'unreadable';
+  /** Hidden: its name starts with a dot; generated: made by programs. What is below such a folder is not looked at. */
+  readonly reason: 'binary' | 'outside' | 'unreadable' | 'hidden' | 'generated';
 }
 
 export interface FolderFiles {
@@ -78,12 +79,14 @@ const readEntry = async (path: string, folder: string, root: string): Promise<En
   }
 };
 
-const shownNames = async (folder: string): Promise<string[]> =>
-  (await readdir(folder)).filter((name) => !name.startsWith('.') && !generated.has(name));
+const passedOver = (name: string): 'hidden' | 'generated' | null => {
+  if (name.startsWith('.')) return 'hidden';
+  return generated.has(name) ? 'generated' : null;
+};
 
 /**
- * Text files below a folder, by relative path. `root` is the real path that every file must resolve into; hidden
- * entries are passed over, files that are no text or lead outside are left out and told.
+ * Text files below a folder, by relative path. `root` is the real path that every file must resolve into; what is
+ * hidden (it may hold secrets), no text, or leads outside is left out and told.
  */
 export const readFolderFiles = async (folder: string, root: string): Promise<FolderFiles> => {
   const files: SkillFile[] = [];
@@ -97,8 +100,13 @@ export const readFolderFiles = async (folder: string, root: string): Promise<Fol
   };
   const walk = async (below: string, depth: number): Promise<void> => {
     if (depth > maxDepth) throw new FolderTooLargeError(folder);
-    for (const name of await shownNames(join(folder, below))) {
+    for (const name of await readdir(join(folder, below))) {
       const path = below === '' ? name : `${below}/${name}`;
+      const reason = passedOver(name);
+      if (reason !== null) {
+        leftOut.push({ path, reason });
+        continue;
+      }
       const entry = await readEntry(join(folder, path), folder, root);
       count(entry);
       if (entry.kind === 'folder') await walk(path, depth + 1);

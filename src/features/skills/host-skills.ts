@@ -1,7 +1,8 @@
-import { readdir, realpath, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { realpath, stat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import type { Logger } from '../../core/logger.ts';
-import { FolderTooLargeError, isWithin, readFolderFiles } from '../../core/skill-folder/read-files.ts';
+import { findSkillFolders } from '../../core/skill-folder/find-folders.ts';
+import { FolderTooLargeError, readFolderFiles } from '../../core/skill-folder/read-files.ts';
 import { readSkillFolder, SKILL_FILE, SkillFileError } from '../../core/skill-folder/skill-folder.ts';
 import { type SkillContent, skillContent, skillFingerprint } from './skills.content.ts';
 import { type SkillLimits, skillFaults } from './skills.rules.ts';
@@ -34,11 +35,6 @@ class SkillRootError extends Error {
   }
 }
 
-interface Found {
-  readonly folder: string;
-  readonly root: string;
-}
-
 const realFolder = async (root: string): Promise<string> => {
   try {
     const real = await realpath(root);
@@ -49,42 +45,16 @@ const realFolder = async (root: string): Promise<string> => {
   throw new SkillRootError(root);
 };
 
-const isFile = async (path: string): Promise<boolean> => {
-  try {
-    return (await stat(path)).isFile();
-  } catch {
-    return false;
-  }
-};
-
-/** Skill folders at most `depth` levels below; a skill's own folders are not searched. */
-const search = async (folder: string, root: string, depth: number): Promise<Found[]> => {
-  if (await isFile(join(folder, SKILL_FILE))) return [{ folder, root }];
-  if (depth === 0) return [];
-  const found: Found[] = [];
-  const entries = await readdir(folder, { withFileTypes: true });
-  for (const { name } of entries.sort((left, right) => (left.name < right.name ? -1 : 1))) {
-    if (name.startsWith('.')) continue;
-    const path = join(folder, name);
-    try {
-      const real = await realpath(path);
-      if (isWithin(root, real) && (await stat(real)).isDirectory())
-        found.push(...(await search(path, root, depth - 1)));
-    } catch {
-      // A link to nothing, or a folder that may not be entered, holds no skill.
-    }
-  }
-  return found;
-};
-
-const load = async ({ folder, root }: Found, { limits, log }: HostSkillDeps): Promise<AgentSkill | null> => {
+const load = async (folder: string, root: string, { limits, log }: HostSkillDeps): Promise<AgentSkill | null> => {
   const refuse = (rule: string): null => {
     log.warn({ folder, rule }, 'A skill of the host was left out');
     return null;
   };
   try {
     const { files, leftOut } = await readFolderFiles(folder, root);
-    for (const { path, reason } of leftOut)
+    // Folders of version control and caches of tools are no part of what was published.
+    const lost = leftOut.filter(({ reason }) => reason !== 'hidden' && reason !== 'generated');
+    for (const { path, reason } of lost)
       log.warn({ folder, file: path, reason }, 'A file of a host skill was left out');
     const { skill } = readSkillFolder(files);
     if (skill.name !== basename(folder))
@@ -111,14 +81,11 @@ export const loadHostSkills = async (deps: HostSkillDeps): Promise<HostSkills> =
   const skills = new Map(deps.ofModules.map((skill) => [skill.name, skill]));
   for (const root of deps.roots) {
     const real = await realFolder(root);
-    for (const found of await search(real, real, deps.searchDepth)) {
-      const skill = await load(found, deps);
+    for (const folder of await findSkillFolders(real, deps.searchDepth)) {
+      const skill = await load(folder, real, deps);
       if (skill === null) continue;
       if (skills.has(skill.name))
-        deps.log.warn(
-          { folder: found.folder, rule: 'name is that of an earlier one' },
-          'A skill of the host was left out',
-        );
+        deps.log.warn({ folder, rule: 'name is that of an earlier one' }, 'A skill of the host was left out');
       else skills.set(skill.name, skill);
     }
   }

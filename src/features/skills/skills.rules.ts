@@ -176,6 +176,11 @@ export const interpreterFaults = (
 ): readonly FieldError[] =>
   scripts.flatMap((script, index) =>
     isScriptExtension(script.extension) && !hasInterpreter(script.extension)
-      ? [{ path: `scripts[${index}].extension`, message: `has no interpreter: ${script.extension}` }]
+      ? [
+          {
+            path: `scripts[${index}].extension`,
+            message: `is ${script.extension}, which no program of the host runs: Service:Skills:Scripts:Interpreters:${script.extension} must be the absolute path of one`,
+          },
+        ]
       : [],
   );

@@ -194,7 +194,13 @@ forEachTransport(
     const body = skill('pdf', { scripts });
     const problem = await refusal(app.client.skills.save({ params: { name: 'pdf' }, body }));
     assert.deepEqual([problem.status, problem.code], [400, 'interpreter-not-registered']);
-    assert.deepEqual(problem.errors, [{ path: 'scripts[1].extension', message: 'has no interpreter: py' }]);
+    assert.deepEqual(problem.errors, [
+      {
+        path: 'scripts[1].extension',
+        message:
+          'is py, which no program of the host runs: Service:Skills:Scripts:Interpreters:py must be the absolute path of one',
+      },
+    ]);
     assert.equal((await save(app, skill('pdf', { scripts: scripts.slice(0, 1) }))).status, 201);
   },
 );
