@@ -1,6 +1,7 @@
 import { newId } from '../core/ids.ts';
 import { loadModule } from '../core/load-module.ts';
 import { createLogger } from '../core/logger.ts';
+import { createTelemetry } from '../core/telemetry/telemetry.ts';
 import { type OpenedStorage, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
 import { createAuditTrail } from '../features/audit/index.ts';
@@ -9,7 +10,7 @@ import { hostLibrary, hostRunAuthorization, loadHostModules } from '../features/
 import { loadHostTools } from '../features/tools/index.ts';
 import { createModelProviders } from '../providers/models/index.ts';
 import type { AppOptions } from './app-interface.ts';
-import { modelProtection } from './options.ts';
+import { modelProtection, telemetrySettings } from './options.ts';
 import { roleDecision } from './role-policies.ts';
 
 /** What stands before the first feature: what the host brings, the open store, and the base of all features. */
@@ -17,6 +18,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
   const { Service, Host } = config.values;
   const log = options.log ?? createLogger(Host.LogLevel);
   const now = Date.now;
+  const telemetry = createTelemetry(telemetrySettings(config.values));
 
   const providers = createModelProviders(Service.Providers, {
     log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
@@ -45,6 +47,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
     prefix: Host.Prefix,
     lifecycle: { draining: false },
     stops: createStopsInForce(),
+    telemetry,
     log,
     now,
     newId,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Config } from '../core/config/schema.ts';
+import type { TelemetrySettings } from '../core/telemetry/telemetry.ts';
 import type { IdentityOptions } from '../features/security/index.ts';
 import type { ProtectionSettings } from '../providers/models/index.ts';
 import type { JobWorkerOptions } from '../scheduler/job-worker.ts';
@@ -28,6 +29,16 @@ export const identityOptions = (config: Config): IdentityOptions => ({
     allowedTenants: config.Host.Tenancy.AllowedTenants,
   },
   oidc: oidcOptions(config),
+});
+
+export const telemetrySettings = ({ Service: { Observability } }: Config): TelemetrySettings => ({
+  enabled: Observability.Enabled,
+  persistSpans: Observability.PersistSpans,
+  successSampleRatio: Observability.SuccessSampleRatio,
+  alwaysPersistFailures: Observability.AlwaysPersistFailures,
+  maxSpansPerRun: Observability.MaxSpansPerRun,
+  recordSensitiveData: Observability.RecordSensitiveData,
+  includeAgentVersion: Observability.IncludeAgentVersionTag,
 });
 
 /** How calls of model providers are protected. */

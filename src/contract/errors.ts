@@ -56,6 +56,7 @@ export const errorTable = {
   'skill-not-found': entry(404, 'The skill was not found', 4),
   'run-not-found': entry(404, 'The run was not found', 4),
   'run-input-not-recorded': entry(404, 'The input of the run was not recorded', 4),
+  'trace-not-found': entry(404, 'The run has no stored trace', 4),
   'score-not-found': entry(404, 'The score was not found', 4),
   'session-not-found': entry(404, 'The session was not found', 4),
   'version-not-found': entry(404, 'The version was not found', 4),

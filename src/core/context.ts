@@ -1,5 +1,6 @@
 import type { ApiKeyScope, Role } from '../contract/authority.ts';
 import type { ApiTable, OperationInput, OperationReply, OperationTable } from '../contract/operation.ts';
+import type { TraceParent } from './telemetry/trace-context.ts';
 
 /** Who calls and with what authority; made in one place, from the credential. */
 export interface Principal {
@@ -29,6 +30,10 @@ export interface CallContext {
   readonly method: string;
   /** Path below the prefix, as called. */
   readonly path: string;
+  /** The span that the call belongs to: the request's own where spans are exported, else the caller's; null without one. */
+  readonly trace?: TraceParent | null;
+  /** `performance.now()` when the request had come, the time to receive its body not counted. */
+  readonly receivedAt?: number;
 }
 
 /** The handlers of a feature: one method per operation, same names. A missing or wrong one does not compile. */

@@ -57,3 +57,10 @@ export const newId = (now: number = Date.now()): string => {
     byte(random())
   );
 };
+
+/** Lower-case hex of fresh random bytes. Not for secrets: it shares the pool of the ids. */
+export const randomHex = (bytes: number): string => {
+  let text = '';
+  for (let at = 0; at < bytes; at += 1) text += byte(random());
+  return text;
+};

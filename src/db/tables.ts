@@ -1,5 +1,4 @@
-import { type AccessTables, accessTableNames } from './access-tables.ts';
-import { type ApprovalTables, approvalTableNames } from './approval-tables.ts';
+import { type FeatureTables, featureTableNames } from './feature-tables.ts';
 
 /**
  * Rows as they are stored, the same on every database: ids are text, times epoch milliseconds,
@@ -340,7 +339,7 @@ export interface SchemaMigrationRow {
   applied_at: number;
 }
 
-export interface Tables extends AccessTables, ApprovalTables {
+export interface Tables extends FeatureTables {
   agents: AgentRow;
   agent_versions: AgentVersionRow;
   agent_files: AgentFileRow;
@@ -396,8 +395,7 @@ export const tableNames = [
   'skills',
   'attachments',
   'skill_script_grants',
-  ...accessTableNames,
   'emergency_stops',
-  ...approvalTableNames,
+  ...featureTableNames,
   'schema_migrations',
 ] as const satisfies readonly (keyof Tables)[];

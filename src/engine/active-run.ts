@@ -10,11 +10,13 @@ import { type AttachmentReference, type LoadedAttachments, noAttachments } from 
 import type { RunFailure, StoredRunError } from './run-failure.ts';
 import type { SessionTurn } from './run-journal.ts';
 import type { RunLog } from './run-log.ts';
+import type { RunTrace, TraceOrigin } from './run-trace.ts';
 import type { RunReplay } from './tool-replay.ts';
 import type { TreeBudget } from './tree-budget.ts';
 import { earlierModelCalls, type TurnResume } from './turn-resume.ts';
 import type { TurnSteps } from './turn-steps.ts';
 import { addUsage, noUsage } from './usage.ts';
+import { WaitClock } from './wait-clock.ts';
 
 export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'RolledBack' | 'ParentCanceled';
 
@@ -52,6 +54,10 @@ export interface RunPlan {
   /** Set when a recorded run is repeated. */
   readonly replay?: RunReplay;
   readonly parent: ActiveRun | null;
+  /** Call of the parent that the run answers. */
+  readonly parentCallId?: string;
+  /** Where its trace comes from; absent: a new one begins. */
+  readonly trace?: TraceOrigin;
   /** Set when the run has to wait for its session: it is Queued until its turn comes. */
   readonly waiting: { readonly position: number; turn(signal: AbortSignal): Promise<BegunTurn> } | null;
 }
@@ -91,6 +97,12 @@ export class ActiveRun {
   readonly budget: TreeBudget;
   startedAt: number;
   readonly children = new Set<ActiveRun>();
+  /** Of the whole tree. */
+  readonly waits: WaitClock;
+  /** Null where observability is off. */
+  trace: RunTrace | null = null;
+  /** Whether text of the run has reached its log. */
+  hasText = false;
   /** Messages of this turn: the user's first, then what was produced. */
   readonly messages: ChatMessage[] = [];
   /** What the attachments of the conversation hold, from the start of the run to its end. */
@@ -120,6 +132,7 @@ export class ActiveRun {
     this.budget = budget;
     this.steps = steps;
     this.startedAt = now;
+    this.waits = plan.parent?.waits ?? new WaitClock();
     this.target = plan.agent.model;
     this.session = plan.session;
     this.bypassesCache = plan.replay?.isLive === true;

@@ -17,7 +17,13 @@ const compileChild = async (ports: EnginePorts, parent: ActiveRun, agentName: st
   }
 };
 
-const childPlan = (ports: EnginePorts, parent: ActiveRun, agent: CompiledAgent, message: string): RunPlan => {
+const childPlan = (
+  ports: EnginePorts,
+  parent: ActiveRun,
+  agent: CompiledAgent,
+  message: string,
+  toolCallId: string,
+): RunPlan => {
   const now = ports.now();
   const { plan } = parent;
   return {
@@ -44,6 +50,7 @@ const childPlan = (ports: EnginePorts, parent: ActiveRun, agent: CompiledAgent, 
     resume: null,
     continuedFromRunId: null,
     parent,
+    parentCallId: toolCallId,
     waiting: null,
   };
 };
@@ -102,7 +109,7 @@ export const createChildCaller = (ports: EnginePorts, start: (plan: RunPlan) => 
     const agent = await compileChild(ports, parent, agentName);
     let plan: RunPlan;
     try {
-      plan = childPlan(ports, parent, agent, message);
+      plan = childPlan(ports, parent, agent, message, toolCallId);
     } catch (error) {
       throw new ToolError(`Agent "${agentName}" needs parameters and cannot be called by another agent.`, {
         cause: error,

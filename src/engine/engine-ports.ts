@@ -1,4 +1,5 @@
 import type { StopSwitch } from '../core/emergency.ts';
+import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
 import type { CallProtection } from '../providers/models/protection/call-protection.ts';
@@ -14,6 +15,7 @@ import type { ResponseCache } from './response-cache.ts';
 import type { RunAttachments } from './run-attachments.ts';
 import type { RunFailure } from './run-failure.ts';
 import type { RunJournal } from './run-journal.ts';
+import type { RunMetrics } from './run-metrics.ts';
 import type { ToolCallDeps } from './tools/tool-call.ts';
 import type { TreeLimits } from './tree-budget.ts';
 
@@ -59,7 +61,7 @@ export interface UnfinishedRuns {
   packPrincipal(plan: RunPlan): unknown;
 }
 
-/** Everything the engine needs of the outside. */
+/** Everything the engine needs of the outside, and what it counts with. */
 export interface EnginePorts {
   readonly agents: AgentSource;
   readonly journal: RunJournal;
@@ -67,6 +69,7 @@ export interface EnginePorts {
   readonly responses: ResponseCache;
   /** What every model call passes first. */
   readonly protection: Pick<CallProtection, 'admit'>;
+  readonly telemetry: Telemetry;
   readonly tools: ToolCallDeps;
   readonly attachments: RunAttachments;
   readonly memory: AgentMemory;
@@ -80,6 +83,7 @@ export interface EnginePorts {
   readonly unfinished: UnfinishedRuns;
   readonly stops: StopSwitch;
   readonly log: EngineLog;
+  readonly metrics: RunMetrics;
   enqueue(unit: LazyUnit): void;
   /** Writes one unit once the store takes it again. */
   closeLater(statements: readonly Statement[]): void;

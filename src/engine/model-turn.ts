@@ -11,7 +11,7 @@ import type { ContentPart, ProviderMetadata } from './chat-message.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { completeHostedCalls, hostedCallPart, hostedResultPart } from './hosted-call.ts';
-import { protectedCall } from './protected-call.ts';
+import { observedCall } from './observed-call.ts';
 import { cacheableCall, replayedParts } from './response-cache.ts';
 import { announceUsage, settleCall } from './settle-call.ts';
 
@@ -91,6 +91,10 @@ const take = (
     case 'text-delta':
       into.text += part.text;
       run.partialText = into.text;
+      if (!run.hasText) {
+        run.hasText = true;
+        ports.metrics.firstDelta(run, ports.now() - run.startedAt);
+      }
       if (live) run.log.delta('message.delta', messageId, part.text);
       return;
     case 'reasoning-delta':
@@ -120,6 +124,19 @@ const take = (
   }
 };
 
+const takeStream = async (
+  parts: AsyncIterable<ModelPart>,
+  taken: (part: ModelPart) => void,
+  firstPart: () => void,
+): Promise<void> => {
+  let begun = false;
+  for await (const part of parts) {
+    if (!begun) firstPart();
+    begun = true;
+    taken(part);
+  }
+};
+
 const callTarget = async (
   run: ActiveRun,
   ports: EnginePorts,
@@ -128,11 +145,13 @@ const callTarget = async (
   withTools: boolean,
   messageId: string,
   into: Collected,
+  attempt: number,
 ): Promise<void> => {
   const call = callFor(run, ports, target, prompt, withTools);
   const reasoning = { text: '' };
   const cacheable = cacheableCall(run, ports.responses, target, call);
   const hit = cacheable === null ? null : await cacheable.find();
+  if (cacheable !== null) ports.metrics.cacheAsked(target, hit !== null);
   if (hit !== null) {
     run.signal.throwIfAborted();
     into.fromCache = true;
@@ -142,18 +161,14 @@ const callTarget = async (
   }
   const parts: ModelPart[] = [];
   const streams = run.plan.isStreaming && (target.catalog?.supportsStreaming ?? true);
-  await protectedCall(ports, target, call, async () => {
-    if (streams) {
-      for await (const part of target.provider.stream(call)) {
-        take(run, ports, target, messageId, part, into, true, reasoning);
-        if (cacheable !== null) parts.push(part);
-      }
-    } else {
-      for (const part of await target.provider.generate(call)) {
-        take(run, ports, target, messageId, part, into, run.plan.isStreaming, reasoning);
-        if (cacheable !== null) parts.push(part);
-      }
-    }
+  const taken = (part: ModelPart): void => {
+    take(run, ports, target, messageId, part, into, run.plan.isStreaming, reasoning);
+    if (cacheable !== null) parts.push(part);
+  };
+  await observedCall(run, ports, target, call, attempt, async (sent, firstPart) => {
+    if (streams) await takeStream(target.provider.stream(sent), taken, firstPart);
+    else for (const part of await target.provider.generate(sent)) taken(part);
+    return into.finish;
   });
   cacheable?.keep(parts);
 };
@@ -186,7 +201,7 @@ const callWithFallbacks = async (
     const collected: Collected = { text: '', contents: [], toolCalls: [], finish: null, fromCache: false };
     const before = run.log.nextSequence;
     try {
-      await callTarget(run, ports, target, prompt, withTools, messageId, collected);
+      await callTarget(run, ports, target, prompt, withTools, messageId, collected, index + 1);
       return { target, collected };
     } catch (error) {
       if (!(error instanceof ModelCallError) || run.signal.aborted) throw error;
@@ -194,6 +209,7 @@ const callWithFallbacks = async (
       const next = targets[index + 1];
       const delivered = run.log.nextSequence !== before;
       if (!error.mayFallBack || delivered || next === undefined) throw allFailed(errors);
+      ports.metrics.fellBack(target, error.type);
       run.log.append('model.fallback-used', {
         fromProvider: target.provider.name,
         fromModel: target.model,

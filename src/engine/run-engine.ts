@@ -9,11 +9,14 @@ import type { EnginePorts } from './engine-ports.ts';
 import { interruptedMessages } from './interrupted-turn.ts';
 import { ModelCallRecord } from './model-call-record.ts';
 import { openResultsToKeep } from './open-results.ts';
+import { openedRow } from './opened-row.ts';
 import { type Pause, waitingApprovals, waitingClientCalls } from './pause.ts';
 import { publicCost } from './pricing.ts';
 import { problemCode, RunFailure, storedError, toRunFailure } from './run-failure.ts';
-import type { OpenedRun } from './run-journal.ts';
 import { RunLog } from './run-log.ts';
+import { createRunMetrics } from './run-metrics.ts';
+import { RunTrace } from './run-trace.ts';
+import { describeEnd, traceStatements } from './run-trace-end.ts';
 import { structuredOutput } from './structured-response.ts';
 import { TreeBudget } from './tree-budget.ts';
 import { abandonRun, logFailure, requeueRun, startSteps, stepsFor } from './unfinished-run.ts';
@@ -33,44 +36,6 @@ export interface RunEngine {
   /** Ends every run as Failed with type `shutdown`. */
   shutdown(): Promise<void>;
 }
-
-const opened = (
-  run: ActiveRun,
-  ports: EnginePorts,
-  status: OpenedRun['status'],
-  input: readonly ChatMessage[] | null,
-): OpenedRun => {
-  const { plan } = run;
-  return {
-    id: run.id,
-    tenantId: plan.tenantId,
-    agentName: plan.agent.name,
-    // Which version a run in line takes is known when its turn comes.
-    agentVersion: status === 'Queued' ? null : plan.agent.version,
-    status,
-    modelProvider: status === 'Queued' ? null : run.target.provider.name,
-    modelId: status === 'Queued' ? null : run.target.model,
-    isStreaming: plan.isStreaming,
-    jobId: plan.jobId,
-    sessionId: run.session?.sessionId ?? plan.sessionId,
-    userId: plan.userId,
-    ownerId: plan.ownerId,
-    labels: plan.labels,
-    parentRunId: plan.parent?.id ?? null,
-    rootRunId: plan.parent === null ? null : run.rootId,
-    continuedFromRunId: plan.continuedFromRunId,
-    replayOfRunId: plan.replay?.sourceRunId ?? null,
-    depth: run.depth,
-    createdAt: plan.createdAt,
-    startedAt: status === 'Queued' ? null : run.startedAt,
-    input: ports.settings.recording.recordRunInput ? input : null,
-    inputContext: {
-      culture: plan.culture,
-      parameters: plan.parameters,
-      historyLength: run.session?.history.length ?? null,
-    },
-  };
-};
 
 const appendStart = (run: ActiveRun): void => {
   const { plan } = run;
@@ -194,6 +159,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   // A turn that somebody goes on with keeps its steps until then.
   const drops = run.steps !== null && continued.length === 0 ? [ports.journal.stepsDropped(run.id)] : [];
   const ledger = run.steps === null ? [] : [ports.journal.toolsUnknown(run.id)];
+  describeEnd(run, ending.status, error?.type ?? null, usage);
   const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(ending))) ?? null;
   const calls = stored === null ? [] : [ports.journal.modelCalls(run.id, stored)];
   const result = await run.log.close(type, members, {
@@ -215,6 +181,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
       }),
       ...ledger,
       ...calls,
+      ...traceStatements(run, ports, ending.status),
       ...drops,
       ...continued,
     ],
@@ -227,6 +194,8 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
     );
     return closeRun(run, ports, { status: 'Failed', failure: conflict });
   }
+  ports.metrics.ended(run, ending.status, durationMs);
+  run.trace?.close(run.trace.span, error?.type ?? null);
   return {
     status: ending.status,
     pause: 'pause' in ending ? ending.pause : null,
@@ -276,7 +245,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
   try {
     if (run.plan.waiting !== null) {
       run.log.append('run.queued', { sessionId: run.plan.sessionId, position: run.plan.waiting.position });
-      run.log.write(ports.journal.opened(opened(run, ports, 'Queued', null))).catch(() => undefined);
+      run.log.write(ports.journal.opened(openedRow(run, ports, 'Queued', null))).catch(() => undefined);
       exists = true;
       run.begin(await run.plan.waiting.turn(run.signal), ports.now());
     }
@@ -285,7 +254,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     const input = [...(resume?.messages ?? []), ...(message === null ? [] : [message])];
     run.messages.push(...(resume === null ? input : resume.messages));
     // A further attempt has its input in the store already.
-    const row = opened(run, ports, 'Running', resume !== null && run.plan.attempt > 1 ? null : input);
+    const row = openedRow(run, ports, 'Running', resume !== null && run.plan.attempt > 1 ? null : input);
     appendStart(run);
     const steps = startSteps(run, ports, resume, input);
     // A lost record never blocks an answer: the failure is logged by the log itself.
@@ -317,8 +286,9 @@ const shutdownFailure = (): RunFailure =>
     retryAfterMs: 5000,
   });
 
-export const createRunEngine = (ports: EnginePorts): RunEngine => {
+export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngine => {
   const runs = new Map<string, ActiveRun>();
+  const ports: EnginePorts = { ...outside, metrics: createRunMetrics(outside.telemetry, () => runs.size) };
   const { recording } = ports.settings;
   const idleWaiters: (() => void)[] = [];
   let stopped = false;
@@ -330,8 +300,10 @@ export const createRunEngine = (ports: EnginePorts): RunEngine => {
         closeLater: (statements) => ports.closeLater(statements),
         packStatement: (runId, first, last, events) => ports.journal.packed(runId, first, last, events),
         now: ports.now,
-        recordingFailed: (runId, stage, error) =>
-          ports.log.error({ runId, stage, error }, 'Recording of a run failed and has ended'),
+        recordingFailed(runId, stage, error) {
+          ports.metrics.recordingFailed(stage);
+          ports.log.error({ runId, stage, error }, 'Recording of a run failed and has ended');
+        },
       },
       {
         runId: plan.id,
@@ -346,6 +318,7 @@ export const createRunEngine = (ports: EnginePorts): RunEngine => {
     const budget = plan.parent === null ? new TreeBudget(ports.settings.tree, ports.now) : plan.parent.budget;
     const run = new ActiveRun(plan, logFor(plan), budget, stepsFor(plan, ports), ports.now());
     if (recording.enabled && recording.recordRunInput) run.callRecord = new ModelCallRecord();
+    run.trace = RunTrace.start(ports.telemetry, plan);
     runs.set(run.id, run);
     if (stopped) run.stop({ kind: 'fail', failure: shutdownFailure() });
     // Whoever starts runs has asked before; this also holds for children, replays and what was under way then.

@@ -1,3 +1,4 @@
+import type { SpanKind, SpanStatus } from '../core/telemetry/span.ts';
 import type { Statement } from '../db/statement.ts';
 import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
@@ -84,6 +85,32 @@ export interface ToolCallSettlement {
   readonly order: number;
 }
 
+/** A span as it is kept. Times are epoch milliseconds. */
+export interface StoredSpan {
+  readonly id: string;
+  readonly parentId: string | null;
+  readonly spanId: string;
+  readonly name: string;
+  readonly kind: SpanKind;
+  readonly startedAt: number;
+  /** Null: it went on when its root had closed. */
+  readonly endedAt: number | null;
+  readonly status: SpanStatus;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+/** The trace of a run tree. Spans are in the order of their starts. */
+export interface StoredTrace {
+  readonly id: string;
+  readonly tenantId: string;
+  /** The root. */
+  readonly runId: string;
+  readonly traceId: string;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly spans: readonly StoredSpan[];
+}
+
 /** How a run is kept: every member compiles writes, the log commits them together with its events. */
 export interface RunJournal {
   opened(run: OpenedRun): readonly Statement[];
@@ -100,6 +127,8 @@ export interface RunJournal {
   toolsUnknown(runId: string): Statement;
   /** What the model calls of a closed run were sent. */
   modelCalls(runId: string, calls: string): Statement;
+  /** The spans of a tree, with its root. */
+  trace(trace: StoredTrace): Statement;
   step(runId: string, sequence: number, content: string): Statement;
   stepsDropped(runId: string): Statement;
 }

@@ -9,6 +9,7 @@ import { reportedUsage } from './usage.ts';
 export const settleCall = (run: ActiveRun, ports: EnginePorts, target: CompiledTarget, usage: ModelUsage): void => {
   const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
   const cost = costOf(usage, prices);
+  ports.metrics.used(run, target, usage, cost, ports.prices.currency);
   run.addUsage(usage, cost);
   run.budget.settle(usage, cost);
 };

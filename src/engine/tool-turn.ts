@@ -7,7 +7,9 @@ import type { WaitingCall } from './pause.ts';
 import { eventPayload, recordedPayload } from './payload.ts';
 import { RunFailure } from './run-failure.ts';
 import type { ToolCallEntry, ToolCallSettlement } from './run-journal.ts';
+import { traceparentOf } from './run-trace.ts';
 import { holdCall } from './tool-hold.ts';
+import { endToolSpan, openToolSpan } from './tool-span.ts';
 import { parseArguments } from './tools/arguments.ts';
 import { executeTool } from './tools/execute.ts';
 import type { RegisteredTool } from './tools/registry.ts';
@@ -168,6 +170,10 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
   const startedAt = ports.now();
   const replayed = plan.replay?.tools?.answer(call.toolName, call.input) ?? null;
   if (replayed !== null) announceReplayed(run, ports, call, tool, replayed);
+  const span = openToolSpan(run, call, tool);
+  // A child run waits for its own model; what it does itself is work of this service.
+  const waits = run.plan.agent.tools.get(call.toolName)?.kind === 'tool';
+  let inBody = false;
   const outcome: ToolOutcome =
     replayed ??
     (await executeTool(
@@ -188,6 +194,7 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
         signal: run.signal,
         idempotencyKey: open.idempotencyKey,
         requestId: plan.requestId,
+        ...traceparentOf(span),
       },
       {
         async hold(args) {
@@ -214,6 +221,8 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
             writeFailed(run, ports, error);
             if (pending.effect !== 'Read') throw new UnrecordedCallError();
           });
+          if (waits) run.waits.enter();
+          inBody = waits;
         },
         emit(customType, payload) {
           const recorded = recordedPayload(JSON.stringify(payload), {
@@ -241,6 +250,8 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
         errorClass: error.name,
       };
     }));
+  if (inBody) run.waits.leave();
+  endToolSpan(run, ports, call, span, outcome);
   if (outcome.status === 'waiting') return { outcome, waiting };
   // The process gave the call up, not the run: what became of it outside is unknown, and whoever goes on decides.
   if (outcome.status === 'canceled' && run.steps !== null && run.stopReason?.kind !== 'cancel')

@@ -1,8 +1,8 @@
-import type { ModelCall, ModelPrompt } from '../providers/models/model-provider.ts';
+import type { ModelCall, ModelPart, ModelPrompt } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CompiledBinding } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
-import { protectedCall } from './protected-call.ts';
+import { observedCall } from './observed-call.ts';
 import { announceUsage, settleCall } from './settle-call.ts';
 
 /** No turn of the run: rules of a scripted model that ask for a call's number do not mean it. */
@@ -39,7 +39,11 @@ export const utilityCall = async (
     callNumber,
     requestId: run.plan.requestId,
   };
-  const parts = await protectedCall(ports, model, call, () => model.provider.generate(call));
+  let parts: readonly ModelPart[] = [];
+  await observedCall(run, ports, model, call, 1, async (sent) => {
+    parts = await model.provider.generate(sent);
+    return parts.find((part) => part.type === 'finish') ?? null;
+  });
   let text = '';
   for (const part of parts) {
     if (part.type === 'text-delta') text += part.text;

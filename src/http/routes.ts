@@ -5,6 +5,7 @@ import type { Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
 import type { Caller, Dispatch, Dispatched, DispatchRequest, OperationEntry } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
+import { parseTraceparent } from '../core/telemetry/trace-context.ts';
 import { type Exchange, sendEmpty, sendFile, sendJson, sendProblem } from './answer.ts';
 import {
   DEFAULT_MAX_BODY_BYTES,
@@ -132,12 +133,15 @@ const serve = async (
     if (!exchange.raw.writableFinished) gone.abort();
   });
   const { operation } = route.entry;
+  const arrivedAt = performance.now();
   let upload: Upload | null = null;
   try {
     const path = exchange.path.slice(options.prefix.length);
     const caller = await options.authenticate(callerRequest(raw, path), operation);
     // A file is read by the handler, while it arrives.
+    const readingSince = performance.now();
     const rawBody = operation.upload === undefined ? await readBody(raw, exchange.raw, route.maxBodyBytes) : null;
+    const receivedAt = arrivedAt + performance.now() - readingSince;
     if (operation.body === undefined && rawBody !== null) refuseStrayBody(rawBody);
     const call: DispatchRequest = {
       params: request.params as Record<string, unknown>,
@@ -152,7 +156,15 @@ const serve = async (
         return upload.file;
       },
     };
-    const context = { requestId: exchange.requestId, signal: gone.signal, rawBody, method: exchange.method, path };
+    const context = {
+      requestId: exchange.requestId,
+      signal: gone.signal,
+      rawBody,
+      method: exchange.method,
+      path,
+      trace: parseTraceparent(raw.headers['traceparent']),
+      receivedAt,
+    };
     const reply = await options.dispatch.call(route.entry, call, () => caller, context);
     const sending = sendReply(exchange, reply, options);
     if (sending !== undefined) await sending;

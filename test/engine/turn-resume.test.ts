@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { newId } from '../../src/core/ids.ts';
 import { silentLogger } from '../../src/core/logger.ts';
+import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import type { RunPlan } from '../../src/engine/active-run.ts';
 import type { ChatMessage } from '../../src/engine/chat-message.ts';
 import type { CompiledAgent } from '../../src/engine/compiled-agent.ts';
@@ -93,6 +94,7 @@ const openEngine = async (t: TestContext) => {
     journal: createRunJournal(storage.db, null),
     prices: createPriceList(null, {}),
     protection: noProtection,
+    telemetry: noTelemetry(),
     responses: { find: async () => null, keep: () => undefined },
     attachments: { load: async () => noAttachments },
     tools: {

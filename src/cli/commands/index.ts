@@ -20,6 +20,7 @@ import { registerRunsCompare } from './runs-compare.command.ts';
 import { registerRunsExport } from './runs-export.command.ts';
 import { registerRunsReplay } from './runs-replay.command.ts';
 import { registerRunsTail } from './runs-tail.command.ts';
+import { registerRunsTrace } from './runs-trace.command.ts';
 import { registerRunsTree } from './runs-tree.command.ts';
 import { registerServe } from './serve.command.ts';
 import { registerSessionsGet } from './sessions-get.command.ts';
@@ -44,6 +45,7 @@ export const registerCommands = (host: CommandHost): void => {
   const runs = commandGroup(program, 'runs', groupDescriptions['runs'] ?? '');
   registerRunsTail(runs, host);
   registerRunsTree(runs, host);
+  registerRunsTrace(runs, host);
   registerRunsCompare(runs, host);
   registerRunsReplay(runs, host);
   registerRunsExport(runs, host);

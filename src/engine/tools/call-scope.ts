@@ -47,6 +47,7 @@ export const openCallScope = (
     context: {
       ...request.run,
       toolCallId: request.toolCallId,
+      ...(request.traceparent === undefined ? {} : { traceparent: request.traceparent }),
       idempotencyKey: request.idempotencyKey,
       emit(customType: string, payload: Json) {
         checkCustomType(customType);

@@ -19,6 +19,8 @@ export interface ToolCallRequest {
   readonly idempotencyKey: string;
   /** Joins the log line of a foreign error to the request. */
   readonly requestId: string;
+  /** W3C Trace Context of the call's span, for what the tool calls over HTTP. */
+  readonly traceparent?: string;
 }
 
 /** What the run does around the body. */

@@ -58,6 +58,8 @@ export interface ToolRun {
 /** What the body of a tool gets beside its arguments. */
 export interface ToolContext extends ToolRun {
   readonly toolCallId: string;
+  /** W3C Trace Context of this call, to be sent along with what the body calls; absent while observability is off. */
+  readonly traceparent?: string;
   /** Equal for every execution of the same call, so that an outside service can drop a repeated one. */
   readonly idempotencyKey: string;
   /** Aborted on timeout and when the run is cancelled; what the body returns after that is dropped. */

@@ -1,5 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { newId } from '../../core/ids.ts';
+import { noTelemetry } from '../../core/telemetry/telemetry.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
 import type { EngineLog, EnginePorts } from '../../engine/engine-ports.ts';
 import { createPriceList } from '../../engine/pricing.ts';
@@ -26,6 +27,7 @@ const emptyJournal: RunJournal = {
   toolRefused: () => [],
   toolsUnknown: () => nothing,
   modelCalls: () => nothing,
+  trace: () => nothing,
   step: () => nothing,
   stepsDropped: () => nothing,
 };
@@ -91,6 +93,7 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
     journal: emptyJournal,
     prices: createPriceList(null, {}),
     protection: noProtection,
+    telemetry: noTelemetry(),
     responses: { find: async () => null, keep: () => undefined },
     tools: {
       authorizer: null,

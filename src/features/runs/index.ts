@@ -2,6 +2,7 @@ import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AgentMemory } from '../../engine/agent-memory.ts';
 import type { ApprovalGate } from '../../engine/approval-gate.ts';
@@ -36,6 +37,7 @@ import { runReading } from './run-reading.service.ts';
 import { createRunReconciliation, type RunReconciliation } from './run-reconciliation.ts';
 import { type RecoveryReport, recoverRuns } from './run-recovery.ts';
 import { createRunStart } from './run-start.service.ts';
+import { createRunTraceStore } from './run-traces.store.ts';
 import { createTurnStore } from './run-turns.store.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { RunComparisonSide } from './runs.schema.ts';
@@ -62,6 +64,7 @@ export interface RunsDeps extends MayStartDeps {
   readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
   readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
   readonly log: Logger;
+  readonly telemetry: Telemetry;
   /** Called when a job was queued in this process. */
   readonly wake: () => void;
   readonly now: () => number;
@@ -158,6 +161,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     prices,
     responses,
     protection: deps.providers.protection,
+    telemetry: deps.telemetry,
     settings,
     attachments: deps.attachments,
     tools: {
@@ -257,7 +261,13 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   });
   return {
     handlers: {
-      ...runReading({ store, access, scoresOf: deps.scoresOf, recording: settings.recording }),
+      ...runReading({
+        store,
+        access,
+        traces: createRunTraceStore(storage),
+        scoresOf: deps.scoresOf,
+        recording: settings.recording,
+      }),
       ...runService({
         authorization: deps.authorization,
         start,

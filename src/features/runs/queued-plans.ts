@@ -1,3 +1,4 @@
+import { parseTraceparent } from '../../core/telemetry/trace-context.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
 import type { AgentSource, CompiledAgent } from '../../engine/compiled-agent.ts';
@@ -77,6 +78,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
       nextSequence: (await deps.store.lastSequence(job.id)) + 1,
       resume,
       continuedFromRunId: rest.resumes?.runId ?? null,
+      trace: { parent: null, link: parseTraceparent(rest.trace) },
     };
   };
 

@@ -19,6 +19,8 @@ export interface QueuedRunPayload {
   readonly createdAt: number;
   readonly ownerId: string | null;
   readonly principal: PackedPrincipal;
+  /** W3C Trace Context of the request that queued the run. */
+  readonly trace?: string;
   /** Set for a run that goes on once the calls of another were decided. */
   readonly resumes?: { readonly runId: string; readonly agentVersion: number };
 }

@@ -155,6 +155,15 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
   const insertInput = insertStatement(db, 'run_inputs', ['run_id', 'messages', 'context']);
   const insertCalls = insertStatement(db, 'run_model_calls', ['run_id', 'calls']);
   const insertPack = insertStatement(db, 'run_events', ['run_id', 'first_sequence', 'last_sequence', 'events']);
+  const insertTrace = insertStatement(db, 'run_traces', [
+    'run_id',
+    'id',
+    'tenant_id',
+    'trace_id',
+    'started_at',
+    'ended_at',
+    'spans',
+  ]);
   const insertEntry = insertStatement(db, 'tool_invocations', entryColumns);
   const insertSettled = insertStatement(db, 'tool_invocations', [
     ...entryColumns.filter((c) => c !== 'truncated' && c !== 'state'),
@@ -231,6 +240,16 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
     packed: (runId, first, last, events) =>
       insertPack({ run_id: runId, first_sequence: first, last_sequence: last, events }),
     modelCalls: (runId, calls) => insertCalls({ run_id: runId, calls }),
+    trace: (trace) =>
+      insertTrace({
+        run_id: trace.runId,
+        id: trace.id,
+        tenant_id: trace.tenantId,
+        trace_id: trace.traceId,
+        started_at: trace.startedAt,
+        ended_at: trace.endedAt,
+        spans: JSON.stringify(trace.spans),
+      }),
     toolPending: (entry) => [insertEntry(entryRow(entry, 'Pending'))],
     toolSettled: (entry, settlement) => [
       settle(

@@ -1,6 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { CallContext } from '../../core/context.ts';
+import { formatTraceparent } from '../../core/telemetry/trace-context.ts';
 import type { ApprovalHandoverRow } from '../../db/approval-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -170,6 +171,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
         createdAt: now,
         ownerId,
         principal: packPrincipal(context.principal),
+        ...(context.trace ? { trace: formatTraceparent(context.trace) } : {}),
       };
       const { tenantId } = context;
       await deps.storage.write(

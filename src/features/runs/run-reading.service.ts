@@ -7,6 +7,7 @@ import { isoTime } from '../../engine/event-pack.ts';
 import { publicMessage } from '../../engine/public-message.ts';
 import type { RunAccess } from './run-access.ts';
 import { toRunRecord } from './run-record.ts';
+import type { RunTraceStore } from './run-traces.store.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { RunComparisonSide } from './runs.schema.ts';
 import type { RunStore } from './runs.store.ts';
@@ -14,13 +15,16 @@ import type { RunStore } from './runs.store.ts';
 export interface RunReadingDeps {
   readonly store: Pick<RunStore, 'input' | 'lastEvent' | 'countToolCalls'>;
   readonly access: RunAccess;
+  readonly traces: RunTraceStore;
   /** Scores of a run, newest first. */
   readonly scoresOf: (tenantId: string, runId: string) => Promise<RunComparisonSide['scores']>;
   readonly recording: { readonly recordReasoningDeltas: boolean };
 }
 
 /** What is read of a run beside its record and its log. */
-export const runReading = (deps: RunReadingDeps): Pick<Handlers<typeof runOperations>, 'input' | 'compare'> => {
+export const runReading = (
+  deps: RunReadingDeps,
+): Pick<Handlers<typeof runOperations>, 'input' | 'compare' | 'trace'> => {
   const { store, access } = deps;
 
   const side = async (tenantId: string, row: RunRow): Promise<RunComparisonSide> => {
@@ -61,6 +65,16 @@ export const runReading = (deps: RunReadingDeps): Pick<Handlers<typeof runOperat
         createdAt: isoTime(row.created_at),
         messages: (messages as readonly ChatMessage[]).map((message) => publicMessage(message, null, deps.recording)),
       });
+    },
+    async trace(context, { params }) {
+      const row = await access.find(context, params.runId);
+      const trace = await deps.traces.get(context.tenantId, row.root_run_id ?? row.id);
+      if (trace === null)
+        throw new AcpError(
+          'trace-not-found',
+          `There is no trace of run ${row.id}: it is in progress, was not sampled, or was removed.`,
+        );
+      return ok(trace);
     },
     async compare(context, { params }) {
       const [a, b] = [await access.find(context, params.a), await access.find(context, params.b)];

@@ -96,6 +96,12 @@ const jsonBody = (deps: RunStartDeps, run: ActiveRun, outcome: RunOutcome): Agen
   durationMs: outcome.durationMs,
 });
 
+const overheadHeader = 'X-Acp-Overhead-Ms';
+
+/** Milliseconds that the service itself took: all time since the request, less the waits for model providers and tools. */
+const overheadOf = (run: ActiveRun, receivedAt: number): string =>
+  Math.max(0, performance.now() - receivedAt - run.waits.totalMs).toFixed(2);
+
 const cancelOnDisconnect = (deps: RunStartDeps, context: CallContext, run: ActiveRun): void => {
   const cancel = () => deps.engine.cancel(run, 'Disconnected', context.principal.actor);
   context.signal.addEventListener('abort', cancel, { once: true });
@@ -189,15 +195,21 @@ export const createRunStart = (deps: RunStartDeps) => {
       createdAt: deps.now(),
       nextSequence: 0,
       parent: null,
+      trace: { parent: context.trace ?? null, link: null },
     };
   };
 
   const runToEnd = async (context: CallContext, input: StartInput, ownerId: string | null): Promise<PlainReply> => {
+    const receivedAt = context.receivedAt ?? performance.now();
     const run = deps.engine.start(await plan(context, input, 'json', ownerId));
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
     const outcome = await run.done;
     if (outcome.failure !== null) throw failureError(outcome.failure, run.id);
-    return { status: 200, body: jsonBody(deps, run, outcome), headers: { 'X-Run-Id': run.id } };
+    return {
+      status: 200,
+      body: jsonBody(deps, run, outcome),
+      headers: { 'X-Run-Id': run.id, [overheadHeader]: overheadOf(run, receivedAt) },
+    };
   };
 
   const accept = async (context: CallContext, input: StartInput, ownerId: string | null): Promise<PlainReply> => {
@@ -253,7 +265,9 @@ export const createRunStart = (deps: RunStartDeps) => {
       await claim.abandon();
       throw error;
     });
-    const stored: StoredAnswer = { status: reply.status, headers: reply.headers ?? {}, body: reply.body };
+    // What the first answer took says nothing about a repeat.
+    const { [overheadHeader]: _, ...headers } = reply.headers ?? {};
+    const stored: StoredAnswer = { status: reply.status, headers, body: reply.body };
     await claim.complete(stored);
     return reply;
   };

@@ -208,3 +208,32 @@ export const RunComparisonResponse = Type.Object(
   { left: RunComparisonSide, right: RunComparisonSide },
   { title: 'RunComparisonResponse' },
 );
+
+const TraceSpan = Type.Object(
+  {
+    id: Uuid,
+    parentId: nullable(Uuid),
+    spanId: Type.String({ description: '16 hex digits' }),
+    name: Type.String(),
+    kind: oneOf(['Internal', 'Server', 'Client', 'Producer', 'Consumer']),
+    startedAt: Time,
+    endedAt: nullable(Time),
+    status: oneOf(['Unset', 'Ok', 'Error']),
+    attributes: Type.Record(Type.String(), Type.String()),
+  },
+  { title: 'TraceSpan' },
+);
+
+export const RunTrace = Type.Object(
+  {
+    id: Uuid,
+    traceId: Type.String({ description: '32 hex digits' }),
+    runId: Uuid,
+    tenantId: Type.String(),
+    startedAt: Time,
+    endedAt: nullable(Time),
+    spans: Type.Array(TraceSpan, { description: 'By start' }),
+  },
+  { title: 'RunTrace' },
+);
+export type RunTrace = Static<typeof RunTrace>;

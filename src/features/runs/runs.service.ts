@@ -66,7 +66,9 @@ const toInvocationRecord = (row: ToolInvocationRow): ToolInvocationRecord => ({
   createdAt: isoTime(row.settled_at ?? row.created_at),
 });
 
-export const runService = (deps: RunServiceDeps): Omit<Handlers<typeof runOperations>, 'input' | 'compare'> => {
+export const runService = (
+  deps: RunServiceDeps,
+): Omit<Handlers<typeof runOperations>, 'input' | 'compare' | 'trace'> => {
   const { store, engine } = deps;
   const { find } = deps.access;
 

@@ -124,7 +124,10 @@ export const callDeclaredTool = async (
     response = await deps.http.request({
       method: plan.method,
       url,
-      headers,
+      headers:
+        context.traceparent === undefined || 'traceparent' in headers
+          ? headers
+          : { ...headers, traceparent: context.traceparent },
       ...(body === undefined ? {} : { body }),
       signal: context.signal,
       maxBodyBytes: MAX_RESPONSE_BYTES,

@@ -1,4 +1,4 @@
-import type { ModelCall, ModelJson } from './model-provider.ts';
+import type { ModelCall, ModelJson, WireClock } from './model-provider.ts';
 import type { WireFailure, WireHeaders, WireRequest } from './transport/wire-exchange.ts';
 
 export type StopReason = 'canceled' | 'timeout' | 'closed';
@@ -42,6 +42,8 @@ export class CallScope {
   /** Set by whoever holds the connection; called once when the call is stopped. */
   onStop: (() => void) | null = null;
 
+  readonly wire: WireClock | null;
+  readonly traceparent: string | null;
   readonly #controller = new AbortController();
   readonly #caller: AbortSignal;
   readonly #cancel = (): void => this.stop('canceled');
@@ -55,6 +57,8 @@ export class CallScope {
     this.maxRetries = options.maxRetries;
     this.timeoutMs = options.timeoutMs;
     this.#caller = call.signal;
+    this.wire = call.wire ?? null;
+    this.traceparent = call.traceparent ?? null;
     CallScope.#bySignal.set(this.#controller.signal, this);
     if (call.signal.aborted) {
       this.stop('canceled');

@@ -39,6 +39,16 @@ export interface ModelCall {
   readonly callNumber: number;
   /** For the log line that keeps a foreign error's text. */
   readonly requestId: string;
+  /** W3C Trace Context, sent along. */
+  readonly traceparent?: string;
+  /** Told while the call waits for the other side; absent: nobody measures it. */
+  readonly wire?: WireClock;
+}
+
+/** Measures waits. Each `enter` is followed by one `leave`. */
+export interface WireClock {
+  enter(): void;
+  leave(): void;
 }
 
 export interface ModelResponseFormat {

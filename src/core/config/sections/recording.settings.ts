@@ -3,22 +3,22 @@ import { bool, duration, int, ratio } from '../number-kinds.ts';
 import { group, planned, setting } from '../schema-nodes.ts';
 
 export const recordingSettings = {
-  Observability: planned(
-    'observability',
-    group('Spans, metrics and traces. Export follows the OTEL_* variables.', {
-      Enabled: setting(bool(), true, 'Whether any are made.'),
-      PersistSpans: setting(bool(), true, 'Traces are kept in the store.'),
-      SuccessSampleRatio: setting(ratio(), 0.1, 'Share of successful runs whose trace is kept.'),
-      AlwaysPersistFailures: setting(bool(), true, 'The trace of a failed run is always kept.'),
-      MaxSpansPerRun: setting(int({ min: 1 }), 200, 'Spans kept of one run.'),
-      RecordSensitiveData: setting(bool(), false, 'Messages and tool data appear in spans.'),
-      IncludeAgentVersionTag: setting(bool(), true, 'Spans and metrics name the version of the agent.'),
-      EnableQuotaUsageGauge: setting(bool(), false, 'Metrics tell how far quotas are used.'),
-      QuotaUsageRefreshInterval: setting(duration(), 30 * SECOND, 'How often those metrics are read from the store.'),
-      EnableJobQueueDepthGauge: setting(bool(), false, 'Metrics tell how many jobs wait.'),
-      MaxJobLaneCardinality: setting(int({ min: 1 }), 64, 'Lanes that metrics tell apart; further ones are "other".'),
-    }),
-  ),
+  Observability: group('Spans, metrics and traces. Export follows the OTEL_* variables.', {
+    Enabled: setting(bool(), true, 'Whether any are made.'),
+    PersistSpans: setting(bool(), true, 'Traces are kept in the store.'),
+    SuccessSampleRatio: setting(ratio(), 0.1, 'Share of successful runs whose trace is kept.'),
+    AlwaysPersistFailures: setting(bool(), true, 'The trace of a failed run is always kept.'),
+    MaxSpansPerRun: setting(int({ min: 1 }), 200, 'Spans kept of one run.'),
+    RecordSensitiveData: setting(bool(), false, 'Messages and tool data appear in spans.'),
+    IncludeAgentVersionTag: setting(bool(), true, 'Spans and metrics name the version of the agent.'),
+    EnableQuotaUsageGauge: planned('quota-gauge', setting(bool(), false, 'Metrics tell how far quotas are used.')),
+    QuotaUsageRefreshInterval: planned(
+      'quota-gauge',
+      setting(duration(), 30 * SECOND, 'How often those metrics are read from the store.'),
+    ),
+    EnableJobQueueDepthGauge: planned('job-queue-gauge', setting(bool(), false, 'Metrics tell how many jobs wait.')),
+    MaxJobLaneCardinality: setting(int({ min: 1 }), 64, 'Lanes that metrics tell apart; further ones are "other".'),
+  }),
   RunRecording: group('What is stored of a run.', {
     Enabled: setting(bool(), true, 'Runs are stored. Without it they work, but leave no trace and cannot be queued.'),
     RecordMessageDeltas: setting(bool(), true, 'The parts of a streamed message are stored with their text.'),

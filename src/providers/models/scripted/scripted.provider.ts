@@ -74,15 +74,17 @@ function toolCalls(reply: ScriptReply, values: TemplateValues, callNumber: numbe
   });
 }
 
-async function wait(ms: number | 'until-canceled', provider: string, signal: AbortSignal): Promise<void> {
+async function wait(ms: number | 'until-canceled', provider: string, { signal, wire }: ModelCall): Promise<void> {
   if (signal.aborted) {
     throw canceled(provider);
   }
+  wire?.enter();
   if (ms === 'until-canceled') {
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
   } else if (ms > 0) {
     await sleep(ms, undefined, { signal }).catch(() => undefined);
   }
+  wire?.leave();
   if (signal.aborted) {
     throw canceled(provider);
   }
@@ -94,8 +96,7 @@ async function* answer(
   call: ModelCall,
   paced: boolean,
 ): AsyncGenerator<ModelPart, void, undefined> {
-  const { signal } = call;
-  await wait(0, provider, signal);
+  await wait(0, provider, call);
   const match = matchRule(script, call);
   if (match === null) {
     throw new ModelCallError('provider_error', `Provider "${provider}" has no rule for this call in its script.`, {
@@ -107,12 +108,12 @@ async function* answer(
   const chunks = chunksOf(text, paced ? reply.chunkSize : null);
   for (const [index, chunk] of chunks.entries()) {
     if (index > 0) {
-      await wait(reply.delayMs, provider, signal);
+      await wait(reply.delayMs, provider, call);
     }
     yield { type: 'text-delta', text: chunk };
   }
   if (reply.stall !== null) {
-    await wait(reply.stall, provider, signal);
+    await wait(reply.stall, provider, call);
   }
   if (reply.error !== null) {
     throw failure(provider, reply.error);

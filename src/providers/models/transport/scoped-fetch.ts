@@ -38,8 +38,12 @@ function retryDelayMs(response: WireResponse | null, attempt: number): number {
   return Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS) * (1 - Math.random() * 0.25);
 }
 
-function wireRequest(url: string, init: RequestInit, patch: CallScope['patch'], anonymous: boolean): WireRequest {
-  const headers = { ...(init.headers as Record<string, string>) };
+function wireRequest(url: string, init: RequestInit, scope: CallScope, anonymous: boolean): WireRequest {
+  const { patch, traceparent } = scope;
+  const headers: Record<string, string> = {
+    ...(init.headers as Record<string, string>),
+    ...(traceparent !== null && { traceparent }),
+  };
   if (anonymous) {
     delete headers['authorization'];
     delete headers['Authorization'];
@@ -70,7 +74,10 @@ async function openWithRetries(pool: ConnectionPool, request: WireRequest, scope
       }
       await response.body.cancel();
     }
-    await sleep(retryDelayMs(response, attempt), undefined, { signal: scope.signal });
+    scope.wire?.enter();
+    await sleep(retryDelayMs(response, attempt), undefined, { signal: scope.signal }).finally(() =>
+      scope.wire?.leave(),
+    );
   }
 }
 
@@ -81,7 +88,7 @@ async function openWithRetries(pool: ConnectionPool, request: WireRequest, scope
 export function createScopedFetch(options: ScopedFetchOptions): typeof globalThis.fetch {
   const send = async (input: string | URL | Request, init: RequestInit = {}): Promise<WireResponse> => {
     const scope = CallScope.of(init.signal);
-    const request = wireRequest(String(input), init, scope.patch, options.anonymous);
+    const request = wireRequest(String(input), init, scope, options.anonymous);
     if (scope.capturing) {
       scope.captured = request;
       throw CAPTURED;

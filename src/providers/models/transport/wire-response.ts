@@ -111,6 +111,12 @@ export function openResponse(agent: Agent, request: WireRequest, scope: CallScop
     scope.headers = null;
     scope.wireFailure = null;
     scope.sent = true;
+    let waits = scope.wire !== null;
+    scope.wire?.enter();
+    const arrived = (): void => {
+      if (waits) scope.wire?.leave();
+      waits = false;
+    };
     const exchange: WireExchange = startExchange(
       agent,
       request,
@@ -122,8 +128,12 @@ export function openResponse(agent: Agent, request: WireRequest, scope: CallScop
           resolve({ status, statusText: '', ok: status >= 200 && status < 300, headers, body: body.stream });
         },
         data: (chunk) => body?.data(chunk),
-        end: () => body?.end(),
+        end() {
+          arrived();
+          body?.end();
+        },
         fail(failure) {
+          arrived();
           scope.wireFailure = failure;
           const error = new WireError(failure);
           body === null ? reject(error) : body.fail(error);
@@ -132,6 +142,7 @@ export function openResponse(agent: Agent, request: WireRequest, scope: CallScop
       scope.timeoutMs !== null,
     );
     scope.onStop = () => {
+      arrived();
       exchange.abort();
       const error = stoppedError();
       body === null ? reject(error) : body.fail(error);

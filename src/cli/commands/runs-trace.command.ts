@@ -1,0 +1,56 @@
+import type { Command } from 'commander';
+import type { RunTrace } from '../../features/runs/runs.schema.ts';
+import { formatDuration, formatTime } from '../../text/format.ts';
+import { type SpanRow, spanRows, spanSubject } from '../../text/span-tree.ts';
+import type { Style } from '../../text/style.ts';
+import { safeLine } from '../../text/text-width.ts';
+import { type CommandHost, covers } from '../command-host.ts';
+import { printReply } from '../output/print-reply.ts';
+
+const after = (from: string, to: string): number => Date.parse(to) - Date.parse(from);
+
+const tokens = ({ attributes }: SpanRow['span']): string => {
+  const input = attributes['gen_ai.usage.input_tokens'];
+  const output = attributes['gen_ai.usage.output_tokens'];
+  return input === undefined && output === undefined ? '' : `${input ?? '?'} in, ${output ?? '?'} out`;
+};
+
+const describe = ({ span, lead }: SpanRow, traceStart: string, style: Style): string => {
+  const { attributes, name, startedAt, endedAt, status } = span;
+  const error = status === 'Error' ? style.red(safeLine(attributes['error.type'] ?? 'failed')) : '';
+  const parts = [
+    style.bold(name.replace(/^acp\./, '')),
+    safeLine(spanSubject(span)),
+    endedAt === null ? 'still running' : formatDuration(after(startedAt, endedAt)),
+    error,
+    tokens(span),
+    style.dim(`+${formatDuration(after(traceStart, startedAt))}`),
+  ];
+  return `${lead}${parts.filter((part) => part !== '').join('  ')}`;
+};
+
+/** The spans as a tree, each with its time and where in the trace it began. */
+export const renderTrace = ({ traceId, startedAt, spans }: RunTrace, style: Style): string => {
+  const rows = spanRows(spans).map((row) => `${describe(row, startedAt, style)}\n`);
+  return `${style.dim(`trace ${traceId}, ${formatTime(startedAt)}`)}\n${rows.join('')}`;
+};
+
+/** `acp runs trace`: where the time of a run went. */
+export const registerRunsTrace = (runs: Command, host: CommandHost): void => {
+  const command = runs
+    .command('trace')
+    .description('show the stored spans of the whole run tree, whichever member is named')
+    .argument('<run-id>');
+  covers(command, 'runs.trace').action(
+    host.act(async (session, { args }) => {
+      const { terminal, globals } = session;
+      const [runId] = args as [string];
+      await session.connected(async ({ client }) => {
+        const { body } = await client.runs.trace({ params: { runId } });
+        if (globals.json) await printReply(terminal, body, { json: true });
+        else await terminal.write(renderTrace(body, terminal.style));
+      });
+      return undefined;
+    }),
+  );
+};

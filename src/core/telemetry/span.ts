@@ -1,0 +1,61 @@
+import { newSpanId, type TraceParent } from './trace-context.ts';
+
+export type SpanKind = 'Internal' | 'Server' | 'Client' | 'Producer' | 'Consumer';
+export type SpanStatus = 'Unset' | 'Ok' | 'Error';
+export type AttributeValue = string | number | boolean | readonly string[];
+/** Null and undefined values are left out. */
+export type AttributeInput = Readonly<Record<string, AttributeValue | null | undefined>>;
+
+/** Epoch milliseconds with fractions: the wall clock of the start of the process, and the monotonic one since. */
+export const spanTime = (): number => performance.timeOrigin + performance.now();
+
+/** One timed piece of work in a trace. It is recorded when it ends. */
+export class Span implements TraceParent {
+  readonly name: string;
+  readonly kind: SpanKind;
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Null: the trace begins here. */
+  readonly parentSpanId: string | null;
+  /** False: the span is not exported. */
+  readonly sampled: boolean;
+  readonly startedAt: number;
+  endedAt: number | null = null;
+  status: SpanStatus = 'Unset';
+  /** Spans of other traces that led to this one. */
+  links: readonly TraceParent[] = [];
+  readonly attributes: Record<string, AttributeValue> = {};
+
+  constructor(
+    name: string,
+    kind: SpanKind,
+    parent: TraceParent | { readonly traceId: string; readonly sampled: boolean },
+    attributes: AttributeInput = {},
+    startedAt: number = spanTime(),
+  ) {
+    this.name = name;
+    this.kind = kind;
+    this.traceId = parent.traceId;
+    this.spanId = newSpanId();
+    this.parentSpanId = 'spanId' in parent ? parent.spanId : null;
+    this.sampled = parent.sampled;
+    this.startedAt = startedAt;
+    this.set(attributes);
+  }
+
+  set(attributes: AttributeInput): void {
+    for (const name in attributes) {
+      const value = attributes[name];
+      if (value !== null && value !== undefined) this.attributes[name] = value;
+    }
+  }
+
+  /** `errorType` marks the span as failed. The first end counts. */
+  end(errorType: string | null = null, at: number = spanTime()): void {
+    if (this.endedAt !== null) return;
+    this.endedAt = Math.max(at, this.startedAt);
+    if (errorType === null) return;
+    this.status = 'Error';
+    this.attributes['error.type'] = errorType;
+  }
+}

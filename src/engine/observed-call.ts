@@ -1,0 +1,78 @@
+import { spanTime } from '../core/telemetry/span.ts';
+import { ModelCallError } from '../providers/models/model-error.ts';
+import type { ModelCall, ModelFinish } from '../providers/models/model-provider.ts';
+import type { ActiveRun } from './active-run.ts';
+import type { CompiledTarget } from './compiled-binding.ts';
+import type { EnginePorts } from './engine-ports.ts';
+import { conventionalProvider } from './run-metrics.ts';
+import { traceparentOf } from './run-trace.ts';
+import { sensitiveText } from './sensitive-text.ts';
+
+/** Does the call. `firstPart` is called when a streamed answer begins. */
+export type CallWork = (call: ModelCall, firstPart: () => void) => Promise<ModelFinish | null>;
+
+const errorTypeOf = (error: unknown): string => (error instanceof ModelCallError ? error.type : 'internal');
+
+const openSpan = ({ trace }: ActiveRun, { provider }: CompiledTarget, call: ModelCall, attempt: number) =>
+  trace?.open('acp.model.call', 'Client', {
+    'acp.tenant.id': trace.span.attributes['acp.tenant.id'],
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': conventionalProvider(provider),
+    'gen_ai.request.model': call.model,
+    'gen_ai.request.temperature': call.temperature,
+    'gen_ai.request.top_p': call.topP,
+    'gen_ai.request.max_tokens': call.maxOutputTokens,
+    'acp.model.attempt': attempt,
+    'acp.model.fallback': attempt > 1 ? true : null,
+  }) ?? null;
+
+const finished = ({ finishReason, usage, responseModel }: ModelFinish) => ({
+  'gen_ai.response.model': responseModel,
+  'gen_ai.response.finish_reasons': [finishReason],
+  'gen_ai.usage.input_tokens': usage.inputTokens,
+  'gen_ai.usage.output_tokens': usage.outputTokens,
+  'gen_ai.usage.cache_read.input_tokens': usage.cachedInputTokens,
+  'gen_ai.usage.reasoning.output_tokens': usage.reasoningTokens,
+});
+
+/**
+ * Every call of a model: admitted by the breaker and the limit, which learn what came of it; with a span, whose context
+ * goes with the request, and its times. `attempt` counts the binding's model as 1, its fallbacks from 2.
+ */
+export const observedCall = async (
+  run: ActiveRun,
+  ports: Pick<EnginePorts, 'protection' | 'metrics' | 'telemetry' | 'settings'>,
+  target: CompiledTarget,
+  call: ModelCall,
+  attempt: number,
+  work: CallWork,
+): Promise<void> => {
+  const { protection, metrics } = ports;
+  const span = openSpan(run, target, call, attempt);
+  const sensitive = span !== null && ports.telemetry.settings.recordSensitiveData;
+  if (sensitive) span.set({ 'gen_ai.input.messages': sensitiveText(call.prompt, ports.settings.recording) });
+  const startedAt = spanTime();
+  let errorType: string | null = null;
+  try {
+    // Every call uses the global credential: there is no owner.
+    const admitted = protection.admit(target.provider.name, null, call.signal);
+    if (admitted instanceof Promise) run.waits.enter();
+    const permit = admitted instanceof Promise ? await admitted.finally(() => run.waits.leave()) : admitted;
+    try {
+      const finish = await work({ ...call, ...traceparentOf(span), wire: run.waits }, () =>
+        metrics.firstPart(target, spanTime() - startedAt),
+      );
+      permit.succeeded();
+      if (finish !== null) span?.set(finished(finish));
+    } catch (error) {
+      permit.failed(error);
+      throw error;
+    }
+  } catch (error) {
+    errorType = errorTypeOf(error);
+    throw error;
+  } finally {
+    metrics.modelCalled(target, errorType, spanTime() - startedAt);
+    if (span !== null) run.trace?.close(span, errorType);
+  }
+};

@@ -1,0 +1,112 @@
+import { type AttributeInput, Span, type SpanKind } from '../core/telemetry/span.ts';
+import type { Telemetry } from '../core/telemetry/telemetry.ts';
+import { formatTraceparent, newTraceId, type TraceParent } from '../core/telemetry/trace-context.ts';
+import type { RunPlan } from './active-run.ts';
+
+/** Where the trace of a run comes from. */
+export interface TraceOrigin {
+  /** Span of the request that started the run: the run is part of that trace. */
+  readonly parent: TraceParent | null;
+  /** Span that queued the run, which then has a trace of its own. */
+  readonly link: TraceParent | null;
+}
+
+/** The spans of a run tree until its root closes, in the order of their starts. */
+interface TreeSpans {
+  readonly telemetry: Telemetry;
+  /** Null: nothing of this tree will be stored. */
+  readonly kept: Span[] | null;
+  dropped: number;
+}
+
+/** The trace of one run. Children share the tree and the trace id of their root. */
+export class RunTrace {
+  /** The run's own span. */
+  readonly span: Span;
+  readonly #tree: TreeSpans;
+  #opened = 1;
+  /** Spans of calls that child runs may begin in, by tool call id. */
+  readonly #calls = new Map<string, Span>();
+
+  private constructor(tree: TreeSpans, span: Span) {
+    this.#tree = tree;
+    this.span = span;
+    tree.kept?.push(span);
+  }
+
+  /** Null where observability is off. */
+  static start(telemetry: Telemetry, plan: RunPlan): RunTrace | null {
+    if (!telemetry.settings.enabled) return null;
+    if (plan.parent !== null) return RunTrace.#child(plan, plan.parent.trace);
+    const parent = plan.trace?.parent ?? null;
+    const traceId = parent?.traceId ?? newTraceId();
+    // Without an exporter of our own the caller's decision is passed on.
+    const sampled = telemetry.export?.samples(traceId, parent) ?? parent?.sampled ?? true;
+    const span = new Span('acp.run', 'Internal', { ...parent, traceId, sampled }, runAttributes(telemetry, plan));
+    const link = plan.trace?.link ?? null;
+    if (link !== null) {
+      span.links = [link];
+      // Stored traces have no links: what was linked to is an attribute there.
+      span.set({ 'acp.link.trace_id': link.traceId, 'acp.link.span_id': link.spanId });
+    }
+    // A failure is known at the end only, so that nearly every tree is kept until then.
+    const keeps = telemetry.stores(traceId, true) || telemetry.stores(traceId, false);
+    return new RunTrace({ telemetry, kept: keeps ? [] : null, dropped: 0 }, span);
+  }
+
+  static #child(plan: RunPlan, parent: RunTrace | null): RunTrace | null {
+    if (parent === null) return null;
+    const tree = parent.#tree;
+    const from = parent.#calls.get(plan.parentCallId ?? '') ?? parent.span;
+    return new RunTrace(tree, new Span('acp.run', 'Internal', from, runAttributes(tree.telemetry, plan)));
+  }
+
+  /** A span below the run's own, or below another one. */
+  open(name: string, kind: SpanKind, attributes: AttributeInput, parent: Span = this.span): Span {
+    const span = new Span(name, kind, parent, attributes);
+    const tree = this.#tree;
+    this.#opened += 1;
+    if (tree.kept !== null)
+      if (this.#opened <= tree.telemetry.settings.maxSpansPerRun) tree.kept.push(span);
+      else tree.dropped += 1;
+    return span;
+  }
+
+  /** Ends a span; `errorType` marks it as failed. */
+  close(span: Span, errorType: string | null = null): void {
+    span.end(errorType);
+    this.#tree.telemetry.ended(span);
+  }
+
+  /** A child run that the call starts belongs below its span. */
+  bindCall(toolCallId: string, span: Span): void {
+    this.#calls.set(toolCallId, span);
+  }
+
+  /** The spans to store once the root has closed; null when the tree is not sampled. `dropped` were too many. */
+  stored(failed: boolean): { readonly spans: readonly Span[]; readonly dropped: number } | null {
+    const { telemetry, kept, dropped } = this.#tree;
+    return kept !== null && telemetry.stores(this.span.traceId, failed) ? { spans: kept, dropped } : null;
+  }
+}
+
+/** The header that makes the receiver's work part of the trace. */
+export const traceparentOf = (span: Span | null): { readonly traceparent?: string } =>
+  span === null ? {} : { traceparent: formatTraceparent(span) };
+
+const runAttributes = ({ settings }: Telemetry, plan: RunPlan): AttributeInput => ({
+  'gen_ai.operation.name': 'invoke_agent',
+  'gen_ai.agent.name': plan.agent.name,
+  'gen_ai.agent.version': settings.includeAgentVersion ? versionText(plan.agent.version) : null,
+  'gen_ai.conversation.id': plan.sessionId,
+  'acp.tenant.id': plan.tenantId,
+  'acp.run.id': plan.id,
+  'acp.run.parent_id': plan.parent?.id,
+  'acp.run.depth': plan.parent === null ? 0 : plan.parent.depth + 1,
+  'acp.run.kind': 'Agent',
+  'acp.run.streaming': plan.isStreaming,
+  'acp.run.attachments': plan.attachments.length === 0 ? null : plan.attachments.length,
+});
+
+/** The convention has text here. */
+export const versionText = (version: number | null): string | null => (version === null ? null : String(version));

@@ -1,0 +1,48 @@
+import type { Span } from '../core/telemetry/span.ts';
+import type { ModelToolCall } from '../providers/models/model-provider.ts';
+import type { ActiveRun } from './active-run.ts';
+import type { EnginePorts } from './engine-ports.ts';
+import { sensitiveText } from './sensitive-text.ts';
+import type { RegisteredTool } from './tools/registry.ts';
+import type { ToolOutcome } from './tools/tool-call.ts';
+
+/** The span of a call; a child run that the call starts belongs below it. */
+export const openToolSpan = (
+  { trace }: ActiveRun,
+  call: ModelToolCall,
+  tool: RegisteredTool | undefined,
+): Span | null => {
+  if (trace === null) return null;
+  const { toolCallId, toolName } = call;
+  const span = trace.open('acp.tool.call', 'Internal', {
+    'acp.tenant.id': trace.span.attributes['acp.tenant.id'],
+    'gen_ai.operation.name': 'execute_tool',
+    'gen_ai.tool.name': toolName,
+    'gen_ai.tool.call.id': toolCallId,
+    'gen_ai.tool.type': tool?.descriptor.kind === 'Mcp' ? 'extension' : 'function',
+    'acp.tool.source': tool?.descriptor.source,
+  });
+  trace.bindCall(toolCallId, span);
+  return span;
+};
+
+/** Counts the call and ends its span. */
+export const endToolSpan = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  { toolName }: ModelToolCall,
+  span: Span | null,
+  outcome: ToolOutcome,
+): void => {
+  const { status, errorClass } = outcome;
+  ports.metrics.toolEnded(toolName, outcome);
+  if (span === null) return;
+  span.set({ 'acp.tool.outcome': status });
+  if (ports.telemetry.settings.recordSensitiveData)
+    span.set({
+      'gen_ai.tool.call.arguments': sensitiveText(outcome.arguments, ports.settings.recording),
+      'gen_ai.tool.call.result': sensitiveText(outcome.text, ports.settings.recording),
+    });
+  const failed = status !== 'succeeded' && status !== 'waiting';
+  run.trace?.close(span, failed ? (errorClass ?? status) : null);
+};

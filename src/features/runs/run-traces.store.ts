@@ -1,0 +1,37 @@
+import type { Storage } from '../../db/storage.ts';
+import { isoTime } from '../../engine/event-pack.ts';
+import type { StoredSpan } from '../../engine/run-journal.ts';
+import type { RunTrace } from './runs.schema.ts';
+
+export interface RunTraceStore {
+  /** The trace of the tree with this root; null when none is stored. */
+  get(tenantId: string, rootRunId: string): Promise<RunTrace | null>;
+}
+
+const byStart = (a: StoredSpan, b: StoredSpan): number =>
+  a.startedAt - b.startedAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+
+export const createRunTraceStore = ({ db }: Storage): RunTraceStore => ({
+  async get(tenantId, rootRunId) {
+    const row = await db
+      .selectFrom('run_traces')
+      .selectAll()
+      .where('run_id', '=', rootRunId)
+      .where('tenant_id', '=', tenantId)
+      .executeTakeFirst();
+    if (row === undefined) return null;
+    return {
+      id: row.id,
+      traceId: row.trace_id,
+      runId: row.run_id,
+      tenantId: row.tenant_id,
+      startedAt: isoTime(row.started_at),
+      endedAt: isoTime(row.ended_at),
+      spans: (JSON.parse(row.spans) as StoredSpan[]).sort(byStart).map((span) => ({
+        ...span,
+        startedAt: isoTime(span.startedAt),
+        endedAt: span.endedAt === null ? null : isoTime(span.endedAt),
+      })),
+    };
+  },
+});
