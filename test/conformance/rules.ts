@@ -25,7 +25,6 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'AGENT-49': 'MCP servers come with a later version',
   'RUN-3': 'quotas come with a later version',
   'RUN-47': 'judges come with a later version',
-  'RUN-56': 'traces come with a later version',
   'MODEL-16': 'proved with the breaker itself: there is no credential of a tenant yet',
   'MODEL-31': 'what a provider is asked is proved with simulated providers',
   'MODEL-36': 'a matter of time, proved with the part itself',

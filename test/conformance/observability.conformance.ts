@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { assertProblem, type Body, unique } from './api.ts';
+import { rule } from './rule.ts';
+import { logOf, open } from './run-calls.ts';
+
+const every = { settings: { 'Service:Observability:SuccessSampleRatio': '1' } };
+const none = { settings: { 'Service:Observability:SuccessSampleRatio': '0' } };
+const traceId = '0af7651916cd43dd8448eb211c80319c';
+const traceparent = `00-${traceId}-b7ad6b7169203331-01`;
+
+rule(
+  'RUN-56 OBS-12 OBS-13 OBS-15 OBS-17',
+  'the trace of a tree is read by any member, and says nothing of what was said',
+  async (api) => {
+    await api.post('/api/agents', { name: 'conformance.child', model: { provider: 'demo', model: 'demo-1' } });
+    const agent = await api.agent({ callableAgentNames: ['conformance.child'] });
+    const secret = unique('secret');
+    const { runId } = (await api.run(agent, `call the child: ${secret}`)).body;
+    const [child] = (await api.get(`/api/runs?parentRunId=${runId}`)).body;
+    const trace = await api.get(`/api/runs/${runId}/trace`);
+    assert.equal(trace.status, 200, trace.text);
+    assert.deepEqual((await api.get(`/api/runs/${child.id}/trace`)).body, trace.body);
+    const { spans } = trace.body;
+    const starts = spans.map(({ startedAt }: Body) => startedAt);
+    assert.deepEqual(starts, starts.toSorted());
+    const count = (name: string) => spans.filter((span: Body) => span.name === name).length;
+    assert.deepEqual([count('acp.run'), count('acp.model.call'), count('acp.tool.call')], [2, 3, 1]);
+    const runs = spans.filter(({ name }: Body) => name === 'acp.run');
+    assert.deepEqual(
+      runs.map(({ attributes }: Body) => attributes['acp.run.id']),
+      [runId, child.id],
+    );
+    assert.ok(!trace.text.includes(secret));
+    assertProblem(await api.inTenant(unique('tenant')).get(`/api/runs/${runId}/trace`), 404, 'run-not-found');
+  },
+  every,
+);
+
+rule(
+  'OBS-13 OBS-16',
+  'without a share only failed and cancelled trees are kept; a run in progress has no trace yet',
+  async (api) => {
+    const agent = await api.agent();
+    const traceOf = (runId: string) => api.get(`/api/runs/${runId}/trace`);
+    assertProblem(await traceOf((await api.run(agent, 'Hi')).body.runId), 404, 'trace-not-found');
+    const failed = (await api.run(agent, 'fail limited')).headers.get('x-run-id') ?? '';
+    const [run] = (await traceOf(failed)).body.spans;
+    assert.deepEqual([run.status, run.attributes['error.type']], ['Error', 'provider_rate_limited']);
+    const waiting = await open(api, agent, { message: 'wait' });
+    assertProblem(await traceOf(waiting.runId), 404, 'trace-not-found');
+    await api.post(`/api/runs/${waiting.runId}/cancel`);
+    await waiting.rest();
+    assert.equal((await traceOf(waiting.runId)).body.spans[0].attributes['acp.run.status'], 'Canceled');
+    assertProblem(await traceOf('01890000-0000-7000-8000-000000000000'), 404, 'run-not-found');
+  },
+  none,
+);
+
+rule(
+  'OBS-11',
+  "a run goes on in its caller's trace; a queued one begins its own and links to it",
+  async (api) => {
+    const agent = await api.agent();
+    const answer = await api.run(agent, 'Hi', { headers: { traceparent } });
+    assert.equal((await api.get(`/api/runs/${answer.body.runId}/trace`)).body.traceId, traceId);
+    const own = (await api.run(agent, 'Hi', { headers: { traceparent: 'nonsense' } })).body.runId;
+    assert.match((await api.get(`/api/runs/${own}/trace`)).body.traceId, /^(?!0af7651916cd43dd)[0-9a-f]{32}$/);
+    const queued = await api.post(
+      `/api/agents/${agent}/run`,
+      { message: 'Hi' },
+      { headers: { prefer: 'respond-async', traceparent } },
+    );
+    await logOf(api, queued.body.runId);
+    const trace = (await api.get(`/api/runs/${queued.body.runId}/trace`)).body;
+    assert.notEqual(trace.traceId, traceId);
+    assert.equal(trace.spans[0].attributes['acp.link.trace_id'], traceId);
+  },
+  every,
+);
+
+rule(
+  'OBS-14',
+  'of each run the first spans are kept, its own always',
+  async (api) => {
+    const agent = await api.agent({ toolNames: ['add'] });
+    const { runId } = (await api.run(agent, 'call add {"a":1,"b":2}')).body;
+    const { spans } = (await api.get(`/api/runs/${runId}/trace`)).body;
+    assert.deepEqual(
+      spans.map(({ name }: Body) => name),
+      ['acp.run'],
+    );
+  },
+  { settings: { ...every.settings, 'Service:Observability:MaxSpansPerRun': '1' } },
+);
+
+rule(
+  'OBS-10',
+  'switched off, no trace is kept',
+  async (api) => {
+    const agent = await api.agent();
+    const failed = (await api.run(agent, 'fail limited')).headers.get('x-run-id') ?? '';
+    assertProblem(await api.get(`/api/runs/${failed}/trace`), 404, 'trace-not-found');
+  },
+  { settings: { 'Service:Observability:Enabled': 'false' } },
+);
