@@ -1,7 +1,6 @@
 import { type AttributeInput, Span, type SpanKind } from '../core/telemetry/span.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { formatTraceparent, newTraceId, type TraceParent } from '../core/telemetry/trace-context.ts';
-import type { RunPlan } from './active-run.ts';
 
 /** Where the trace of a run comes from. */
 export interface TraceOrigin {
@@ -9,6 +8,19 @@ export interface TraceOrigin {
   readonly parent: TraceParent | null;
   /** Span that queued the run, which then has a trace of its own. */
   readonly link: TraceParent | null;
+}
+
+/** What a trace says of a run, and where it hangs. */
+export interface TracedRun {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly agent: { readonly name: string; readonly version: number | null };
+  readonly sessionId: string | null;
+  readonly isStreaming: boolean;
+  readonly attachments: readonly unknown[];
+  readonly parent: { readonly id: string; readonly depth: number; readonly trace: RunTrace | null } | null;
+  readonly parentCallId?: string;
+  readonly trace?: TraceOrigin;
 }
 
 /** The spans of a run tree until its root closes, in the order of their starts. */
@@ -35,7 +47,7 @@ export class RunTrace {
   }
 
   /** Null where observability is off. */
-  static start(telemetry: Telemetry, plan: RunPlan): RunTrace | null {
+  static start(telemetry: Telemetry, plan: TracedRun): RunTrace | null {
     if (!telemetry.settings.enabled) return null;
     if (plan.parent !== null) return RunTrace.#child(plan, plan.parent.trace);
     const parent = plan.trace?.parent ?? null;
@@ -54,7 +66,7 @@ export class RunTrace {
     return new RunTrace({ telemetry, kept: keeps ? [] : null, dropped: 0 }, span);
   }
 
-  static #child(plan: RunPlan, parent: RunTrace | null): RunTrace | null {
+  static #child(plan: TracedRun, parent: RunTrace | null): RunTrace | null {
     if (parent === null) return null;
     const tree = parent.#tree;
     const from = parent.#calls.get(plan.parentCallId ?? '') ?? parent.span;
@@ -94,7 +106,7 @@ export class RunTrace {
 export const traceparentOf = (span: Span | null): { readonly traceparent?: string } =>
   span === null ? {} : { traceparent: formatTraceparent(span) };
 
-const runAttributes = ({ settings }: Telemetry, plan: RunPlan): AttributeInput => ({
+const runAttributes = ({ settings }: Telemetry, plan: TracedRun): AttributeInput => ({
   'gen_ai.operation.name': 'invoke_agent',
   'gen_ai.agent.name': plan.agent.name,
   'gen_ai.agent.version': settings.includeAgentVersion ? versionText(plan.agent.version) : null,
