@@ -1,16 +1,22 @@
+import type { Recorded } from './recordings.ts';
 import type { Goal, Memory, Starts } from './report.ts';
 import type { Listing } from './run-listing.ts';
+import type { SessionTurn } from './storage-growth.ts';
 import type { Measurement } from './throughput.ts';
 
 const BYTES_PER_MB = 1_000_000;
 
+export interface Measured {
+  readonly measurements: readonly Measurement[];
+  readonly memory: readonly Memory[];
+  readonly starts: Starts | null;
+  readonly listings: readonly Listing[];
+  readonly session: readonly SessionTurn[];
+  readonly recordings: readonly Recorded[];
+}
+
 /** What the service promises, compared with what was measured; a goal that was not measured is left out. */
-export const judge = (
-  measurements: readonly Measurement[],
-  memory: readonly Memory[],
-  starts: Starts | null,
-  listings: readonly Listing[],
-): Goal[] => {
+export const judge = ({ measurements, memory, starts, listings, session, recordings }: Measured): Goal[] => {
   const acp = (answer: 'sse' | 'json', concurrency: number): Measurement | undefined =>
     measurements.find(
       (measured) =>
@@ -23,6 +29,10 @@ export const judge = (
     measured === undefined ? [] : [{ name, measured, limit, unit: '', met: measured >= limit }];
   const atMost = (name: string, measured: number | undefined, limit: number, unit: string): Goal[] =>
     measured === undefined || Number.isNaN(measured) ? [] : [{ name, measured, limit, unit, met: measured <= limit }];
+  const branched = recordings.find(({ name }) => name.startsWith('branching'));
+  const [firstTurn, lastTurn] = session;
+  const growth =
+    firstTurn === undefined || lastTurn === undefined ? undefined : lastTurn.valueBytes / firstTurn.valueBytes;
   const after = memory.find(({ name }) => name === 'acp')?.afterBytes;
   return [
     ...atLeast('runs/s to (b), SSE, 16 at once, at least', acp('sse', 16)?.ratio, 0.6),
@@ -35,6 +45,9 @@ export const judge = (
       10,
       'ms',
     ),
+    ...atMost('bytes of values of the last turn of a session, to the first', growth, 1.1, ''),
+    // The messages of a hundred turns are more.
+    ...atMost('bytes of values that a branch adds, whatever its history', branched?.storedBytes, 2048, ''),
     ...atMost('acp --help', starts?.helpMs, 150, 'ms'),
     ...atMost('acp serve, until it listens', starts?.listeningMs, 700, 'ms'),
   ];

@@ -6,6 +6,7 @@ import { judge } from './goals.ts';
 import { type Options, readOptions, usage } from './options.ts';
 import { peakResidentBytes, residentBytes } from './process-usage.ts';
 import { profileAcp, profileText } from './profile.ts';
+import { measureRecordings } from './recordings.ts';
 import { type Memory, type Results, reportText, type Starts } from './report.ts';
 import { measureRunListing } from './run-listing.ts';
 import {
@@ -119,6 +120,7 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
   const { storedRuns, session } = await storage(folder, program, simulator, options);
   const started = await starts(folder, program, simulator, options.starts);
   await simulator.stop();
+  const recordings = await measureRecordings(folder, program, options, note);
   if (options.listed > 0) note(`a list of ${options.listed} runs`);
   const listings = options.listed === 0 ? [] : await measureRunListing(folder, options.listed);
   const [cpu] = cpus();
@@ -137,7 +139,8 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
     starts: started,
     listings,
     listedRuns: options.listed,
-    goals: judge(measurements, memory, started, listings),
+    recordings,
+    goals: judge({ measurements, memory, starts: started, listings, session, recordings }),
   };
 };
 

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 export interface Options {
@@ -7,6 +8,10 @@ export interface Options {
   readonly concurrency: readonly number[];
   readonly turns: number;
   readonly starts: number;
+  /** Turns of the session that is read and branched. */
+  readonly history: number;
+  /** Runs that one run calls, in the tree that is exported and replayed. */
+  readonly tree: number;
   /** Runs in the store whose list is timed. */
   readonly listed: number;
   readonly json: string;
@@ -21,6 +26,8 @@ export const usage = `npm run bench -- [options]
   --rounds <n>          measurements of each kind; their median counts (default 5)
   --concurrency <list>  such as 1,16,64 (the default)
   --turns <n>           turns of the long session (default 500; 0: none)
+  --history <n>         turns of the session that is read and branched (default 1000; 0: none)
+  --tree <n>            agents that one run calls, in the tree that is exported and replayed (default 500; 0: none)
   --starts <n>          starts of the program that are timed (default 9; 0: none)
   --listed <n>          runs in the store whose list is timed (default 1000000; 0: none)
   --acp <path>          program to measure (default dist/acp, else dist/acp.mjs)
@@ -46,6 +53,8 @@ export const readOptions = (args: readonly string[], defaultJson: string): Optio
       concurrency: { type: 'string', default: '1,16,64' },
       turns: { type: 'string' },
       starts: { type: 'string' },
+      history: { type: 'string' },
+      tree: { type: 'string' },
       listed: { type: 'string' },
       acp: { type: 'string' },
       json: { type: 'string', default: defaultJson },
@@ -54,17 +63,20 @@ export const readOptions = (args: readonly string[], defaultJson: string): Optio
   });
   if (values.help) return null;
   const defaults = values.quick
-    ? { seconds: '0.5', rounds: '3', turns: '100', starts: '3', listed: '100000' }
-    : { seconds: '1.5', rounds: '5', turns: '500', starts: '9', listed: '1000000' };
+    ? { seconds: '0.5', rounds: '3', turns: '100', starts: '3', listed: '100000', history: '100', tree: '100' }
+    : { seconds: '1.5', rounds: '5', turns: '500', starts: '9', listed: '1000000', history: '1000', tree: '500' };
   return {
     seconds: positive('seconds', values.seconds ?? defaults.seconds, 0.1),
     rounds: positive('rounds', values.rounds ?? defaults.rounds),
     concurrency: values.concurrency.split(',').map((text) => positive('concurrency', text)),
     turns: positive('turns', values.turns ?? defaults.turns, 0),
+    history: positive('history', values.history ?? defaults.history, 0),
+    tree: positive('tree', values.tree ?? defaults.tree, 0),
     starts: positive('starts', values.starts ?? defaults.starts, 0),
     listed: positive('listed', values.listed ?? defaults.listed, 0),
     json: values.json,
-    acp: values.acp,
+    // Servers run in folders of their own.
+    acp: values.acp === undefined ? undefined : resolve(values.acp),
     profile: values['cpu-prof'],
   };
 };

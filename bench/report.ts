@@ -1,3 +1,4 @@
+import type { Recorded } from './recordings.ts';
 import type { Listing } from './run-listing.ts';
 import type { SessionTurn, StoredRun } from './storage-growth.ts';
 import type { Measurement } from './throughput.ts';
@@ -40,6 +41,8 @@ export interface Results {
   /** Pages of the run list, by filter, in a store of that many runs. */
   readonly listings: readonly Listing[];
   readonly listedRuns: number;
+  /** Sessions read and branched, runs replayed and exported. */
+  readonly recordings: readonly Recorded[];
   readonly goals: readonly Goal[];
 }
 
@@ -124,6 +127,39 @@ const listingText = ({ listings, listedRuns }: Results): string[] =>
         ),
       ];
 
+const recordedText = (recordings: readonly Recorded[]): string[] =>
+  recordings.length === 0
+    ? []
+    : [
+        section(
+          'Sessions and recordings, one request after another',
+          table(
+            [
+              '',
+              'times',
+              'p50 ms',
+              'p99 ms',
+              'first bytes ms',
+              'CPU ms',
+              'bytes of the answer',
+              'bytes of values',
+              'memory added, MiB',
+            ],
+            recordings.map((line) => [
+              line.name,
+              line.repeats,
+              number(line.p50Ms, 2),
+              number(line.p99Ms, 2),
+              number(line.firstBytesMs, 2),
+              number(line.cpuMs, 2),
+              number(line.answerBytes),
+              number(line.storedBytes),
+              mebibytes(line.memoryBytes),
+            ]),
+          ),
+        ),
+      ];
+
 const goalText = (goals: readonly Goal[]): string =>
   table(
     ['Goal', 'measured', 'limit', ''],
@@ -186,6 +222,7 @@ export const reportText = (results: Results): string =>
             ),
           ),
         ]),
+    ...recordedText(results.recordings),
     ...listingText(results),
     ...startText(results.starts),
     goalText(results.goals),
