@@ -7,7 +7,7 @@ import { startIssuer } from '../../support/issuer.ts';
 
 const host = (url: string) => ({ Oidc: { Issuer: url, Audience: 'acp' } });
 
-overHttp('SEC-14 SEC-15 RUN-36 a person signs in: what they do has their name', async (open, t) => {
+overHttp('SEC-14 SEC-15 SEC-17 RUN-36 a person signs in: what they do has their name', async (open, t) => {
   const issuer = await startIssuer(t);
   const service = await open({ host: host(issuer.url) });
   const send = (path: string, token: string | null, init: RequestInit = {}) =>
