@@ -4,6 +4,7 @@ import { layFoundation } from './app/foundation.ts';
 import { createLifecycle } from './app/lifecycle.ts';
 import { identityOptions, jobWorkerOptions } from './app/options.ts';
 import { assertMayListen, storeReadiness } from './app/readiness.ts';
+import { composeRetention } from './app/retention.ts';
 import { parseDefinitionDocuments } from './core/definition-documents.ts';
 import { createDispatch } from './core/dispatch.ts';
 import { contentFiles, contentFolder } from './db/content-files.ts';
@@ -110,8 +111,10 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       loopCriteria: modules.loopCriteria,
       wake: () => worker.wake(),
     });
+    const wake = () => worker.wake();
+    const retention = composeRetention({ base, modules, jobs, sessions, attachments, wake });
     const worker = createJobWorker(
-      { queue: jobs, handlers: runs.jobHandlers, lost: runs.lostJob, now, log },
+      { queue: jobs, handlers: { ...runs.jobHandlers, ...retention.jobHandlers }, lost: runs.lostJob, now, log },
       jobWorkerOptions(config.values),
     );
     const { ready, assertReady } = storeReadiness(opened);
@@ -150,6 +153,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         { started: approvals.expiration.start, close: approvals.expiration.close },
         approvals,
         sessions,
+        retention,
         models.health,
         security,
         { started: runs.started, close: runs.close },
@@ -191,6 +195,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         keys: security.keys,
         tenants: tenantsFeature(base).handlers,
         emergency: emergency.handlers,
+        retention: retention.handlers,
         audit: auditFeature({ storage, storePath: opened.path, now }).handlers,
         meta: platform.meta,
       },

@@ -6,6 +6,7 @@ import { emergencyOperations } from './features/emergency/emergency.operations.t
 import { modelOperations } from './features/models/models.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
 import { replayOperations } from './features/replays/replays.operations.ts';
+import { retentionOperations } from './features/retention/retention.operations.ts';
 import { runOperations } from './features/runs/runs.operations.ts';
 import { scoreOperations } from './features/scores/scores.operations.ts';
 import { keyOperations } from './features/security/keys.operations.ts';
@@ -35,5 +36,6 @@ export const operations = {
   tenants: tenantOperations,
   audit: auditOperations,
   emergency: emergencyOperations,
+  retention: retentionOperations,
   meta: metaOperations,
 } as const;

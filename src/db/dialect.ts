@@ -66,5 +66,9 @@ export interface SqlDialect {
   /** Moves the log into the store file without waiting for readers; `Shrink` gives its disk space back, too. */
   checkpoint(effort: 'Passive' | 'Shrink'): Promise<StoreSize>;
   size(): Promise<StoreSize>;
+  /** Pages of the store file, and those of them that hold nothing; 0 and 0 where the database looks after that by itself. */
+  freePages(): Promise<{ readonly free: number; readonly total: number }>;
+  /** Takes at most so many free pages off the store file; returns how many. The event loop stands meanwhile. */
+  releasePages(most: number): Promise<number>;
   close(): Promise<void>;
 }

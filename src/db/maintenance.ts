@@ -137,7 +137,10 @@ const brokenLogs = async (db: Kysely<Tables>): Promise<string[]> => {
   );
 };
 
-/** A closed run was closed together with its last event, so that its count is what the log holds. */
+/**
+ * A closed run was closed together with its last event, so that its count is what the log holds, unless retention has
+ * removed the logs of its time.
+ */
 const unfinishedLogs = async (db: Kysely<Tables>): Promise<string[]> => {
   const stored = sql<number>`coalesce(max(${sql.ref('run_events.last_sequence')}) + 1, 0)`;
   const rows = await db
@@ -145,6 +148,17 @@ const unfinishedLogs = async (db: Kysely<Tables>): Promise<string[]> => {
     .leftJoin('run_events', 'run_events.run_id', 'runs.id')
     .select(['runs.id as id', 'runs.event_count as expected', stored.as('found')])
     .where('runs.status', 'not in', ['Queued', 'Running'])
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('retention_marks')
+            .select('retention_marks.target')
+            .whereRef('retention_marks.tenant_id', '=', 'runs.tenant_id')
+            .where('retention_marks.target', 'in', ['RunEvents', 'Runs'])
+            .whereRef('retention_marks.swept_until', '>', 'runs.completed_at'),
+        ),
+      ),
+    )
     .groupBy(['runs.id', 'runs.event_count'])
     .having((eb) => eb(stored, '!=', eb.ref('runs.event_count')))
     .limit(maxFindings)

@@ -27,4 +27,5 @@ export type {
   RunAuthorizationHandler,
   RunAuthorizationRequest,
 } from '../features/modules/index.ts';
+export type { ArchiveBatch, ArchiveSink } from '../features/retention/index.ts';
 export { defineModule } from './define-module.ts';

@@ -40,6 +40,9 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
   'statistics.recalculateCosts': ({ client }) => client.statistics.recalculateCosts({}),
   'tenants.save': ({ client }) => client.tenants.save({ params: { slug: 'default' }, body: { displayName: 'Home' } }),
   'tenants.remove': ({ client }) => client.tenants.remove({ params: { slug: 'default' } }),
+  'retention.save': ({ client }) => client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 9 } }),
+  'retention.run': ({ client }) => client.retention.run({ query: { target: 'Jobs' } }),
+  'retention.remove': ({ client }) => client.retention.remove({ params: { target: 'Jobs' } }),
   'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),
   async 'keys.remove'({ client }) {
     const [key] = (await client.keys.list({})).body;

@@ -33,6 +33,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   'skills.save': { name: 'nobody', description: 'Does nothing.', instructions: 'Do nothing.' },
   'approvals.decide': { approved: true },
   'tenants.save': {},
+  'retention.save': {},
   'approvalRules.create': { toolName: 'pay' },
   'emergency.stop': { scope: 'Agent', agentName: 'nobody' },
   'emergency.resume': { scope: 'Agent', agentName: 'nobody' },
@@ -40,7 +41,14 @@ const bodies: Readonly<Record<string, unknown>> = {
 };
 
 /** Operations to which no id is unknown: they make what is not there, or answer without it. */
-const upserts: ReadonlySet<string> = new Set(['skills.save', 'audit.get', 'tenants.save']);
+const upserts: ReadonlySet<string> = new Set([
+  'skills.save',
+  'audit.get',
+  'tenants.save',
+  'retention.get',
+  'retention.save',
+  'retention.remove',
+]);
 
 /** A body that fits; the one of a save has to repeat the name of its path. */
 const bodyFor = (id: string, params: Readonly<Record<string, string>>): unknown =>

@@ -130,6 +130,8 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
     }
   };
 
+  const pagesOf = (pragma: 'page_count' | 'freelist_count'): number => Number(raw.pragma(pragma, { simple: true }));
+
   const size = async (): Promise<StoreSize> => ({
     totalBytes: Number(raw.pragma('page_count', { simple: true })) * Number(raw.pragma('page_size', { simple: true })),
     walBytes: options.path === null ? 0 : fileSize(`${options.path}-wal`),
@@ -216,6 +218,17 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       return size();
     },
     size,
+    freePages: async () => ({ free: pagesOf('freelist_count'), total: pagesOf('page_count') }),
+    async releasePages(most) {
+      const release = await mutex.acquire();
+      try {
+        const before = pagesOf('page_count');
+        raw.pragma(`incremental_vacuum(${Math.trunc(most)})`);
+        return before - pagesOf('page_count');
+      } finally {
+        release();
+      }
+    },
     async close() {
       await Promise.all([scanner?.close(), checkpointer?.close()]);
       if (!raw.open) return;

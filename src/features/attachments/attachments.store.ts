@@ -20,6 +20,8 @@ export interface AttachmentStore {
   ofSession(tenantId: string, sessionId: string): Promise<readonly AttachmentRow[]>;
   /** False when it was gone. */
   remove(tenantId: string, id: string): Promise<boolean>;
+  /** Deletes it while it has no session, or one that is gone; undefined: it stays, or was gone. */
+  removeOrphan(tenantId: string, id: string): Promise<AttachmentRow | undefined>;
   /** Deletes the rows of a session, as part of its own deletion. */
   removedWithSession(tenantId: string, sessionId: string): Statement;
   /** Those of the ids that have no session get this one. */
@@ -79,6 +81,27 @@ export const createAttachmentStore = (storage: Storage): AttachmentStore => {
         .executeTakeFirstOrThrow();
       return numDeletedRows > 0n;
     },
+    removeOrphan: (tenantId, id) =>
+      storage.db
+        .deleteFrom('attachments')
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .where((eb) =>
+          eb.or([
+            eb('session_id', 'is', null),
+            eb.not(
+              eb.exists(
+                eb
+                  .selectFrom('sessions')
+                  .select('sessions.id')
+                  .where('sessions.tenant_id', '=', tenantId)
+                  .whereRef('sessions.id', '=', 'attachments.session_id'),
+              ),
+            ),
+          ]),
+        )
+        .returningAll()
+        .executeTakeFirst(),
     removedWithSession: (tenantId, sessionId) => ({ sql: removeOfSession, parameters: [tenantId, sessionId] }),
     async link(tenantId, ids, sessionId) {
       if (ids.length === 0) return;

@@ -1,8 +1,9 @@
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
-import type { ContentStore } from '../../db/content-store.ts';
+import { type ContentStore, contentPlace } from '../../db/content-store.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { AttachmentRow } from '../../db/tables.ts';
 import type { SessionAccess, SessionCleanup, SessionDeletion } from '../sessions/index.ts';
 import { type AttachmentAccessDeps, createAttachmentAccess } from './attachment-access.ts';
 import { createContentCleanup } from './attachment-content.ts';
@@ -35,6 +36,10 @@ export interface AttachmentsFeature {
   /** The rows of a session go with it; then the bytes that nothing names any more. */
   readonly removedWithSession: SessionDeletion;
   readonly cleanupWithSession: SessionCleanup;
+  /** Deletes an attachment without a session, with its bytes; false: it stays, or was gone. */
+  removeOrphan(tenantId: string, id: string): Promise<boolean>;
+  /** The bytes of a row; null: they are gone. */
+  bytesOf(row: Pick<AttachmentRow, 'tenant_id' | 'sha256'>): Promise<Uint8Array | null>;
   /** Removes what a dead process was receiving; before the first upload. */
   recover(): Promise<void>;
   /** Looks for bytes that no row names, in the background. */
@@ -62,6 +67,12 @@ export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature =>
       const hashes = (await store.ofSession(tenantId, sessionId)).map((row) => row.sha256);
       return () => cleanup.release(tenantId, hashes).catch(leftBehind);
     },
+    async removeOrphan(tenantId, id) {
+      const row = await store.removeOrphan(tenantId, id);
+      if (row !== undefined) await cleanup.release(tenantId, [row.sha256]).catch(leftBehind);
+      return row !== undefined;
+    },
+    bytesOf: (row) => content.read(contentPlace(row.tenant_id, row.sha256)),
     recover: () => content.removeDrafts(),
     startSweep() {
       sweeping = cleanup.sweep(stopping.signal).then((removed) => {

@@ -7,6 +7,7 @@ import type {
 } from '../../engine/host-extensions.ts';
 import { type ToolAuthorizer, type ToolDefinition, ToolError } from '../../engine/tools/tool.ts';
 import type { AgentDefinitionRequest } from '../agents/index.ts';
+import type { ArchiveSink } from '../retention/index.ts';
 import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
 
@@ -62,6 +63,8 @@ export interface HostModule {
   /** By the kind that definitions name. */
   readonly loopCriteria?: Readonly<Record<string, LoopCriterionEvaluator>>;
   readonly skills?: readonly HostSkill[];
+  /** Takes what retention archives, in place of `Host:ArchiveFolder`; at most one module may have it. */
+  readonly archiveSink?: ArchiveSink;
 }
 
 /** A module, or a function that makes one. */

@@ -8,6 +8,7 @@ import type {
 import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ToolProblem } from '../../engine/tools/tool-problem.ts';
+import type { ArchiveSink } from '../retention/index.ts';
 import type { HostSkill } from './host-module.ts';
 import {
   type FromModule,
@@ -39,6 +40,7 @@ export interface LoadedModules {
   readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
   /** Unique by name; the skills feature checks the rest. */
   readonly skills: readonly FromModule<HostSkill>[];
+  readonly archiveSink: ArchiveSink | null;
   readonly problems: readonly ToolProblem[];
 }
 
@@ -114,6 +116,7 @@ export const loadHostModules = async (paths: readonly string[], loadModule: Load
     structuredResponseValidators: valuesOf(found.structuredResponseValidators),
     loopCriteria: valuesOf(found.loopCriteria),
     skills: found.skills,
+    archiveSink: found.archiveSink?.value ?? null,
     problems,
   };
 };

@@ -9,6 +9,7 @@ import { builtInCriteria } from '../../engine/loop/loop-plan.ts';
 import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../engine/tools/tool.ts';
 import type { FieldPath } from '../../engine/tools/tool-problem.ts';
+import type { ArchiveSink } from '../retention/index.ts';
 import type { HostModule, HostSkill } from './host-module.ts';
 import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
@@ -34,6 +35,7 @@ export interface Registered {
   toolAuthorizer: FromModule<ToolAuthorizer> | null;
   runAuthorization: FromModule<RunAuthorizationHandler> | null;
   approvalPolicy: FromModule<ApprovalPolicy> | null;
+  archiveSink: FromModule<ArchiveSink> | null;
 }
 
 export const noneRegistered = (): Registered => ({
@@ -48,6 +50,7 @@ export const noneRegistered = (): Registered => ({
   toolAuthorizer: null,
   runAuthorization: null,
   approvalPolicy: null,
+  archiveSink: null,
 });
 
 /** Reads one member of one module; messages follow the member's name. */
@@ -64,7 +67,10 @@ const isFunction = (value: unknown): boolean => typeof value === 'function';
 
 /** A member that only one module may have: an object with one function. */
 const oneOnly =
-  <K extends 'toolAuthorizer' | 'runAuthorization' | 'approvalPolicy'>(member: K, method: string): MemberReader =>
+  <K extends 'toolAuthorizer' | 'runAuthorization' | 'approvalPolicy' | 'archiveSink'>(
+    member: K,
+    method: string,
+  ): MemberReader =>
   (given, file, into) => {
     if (!isMembers(given) || !isFunction(given[method])) return `must be an object with a function ${method}`;
     const earlier = into[member];
@@ -151,6 +157,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
     builtInCriteria.some((builtIn) => builtIn === kind) ? `has ${kind}, which is built in` : null,
   ),
   skills: readSkills,
+  archiveSink: oneOnly('archiveSink', 'archive'),
 };
 
 const isMember = (name: string): name is ModuleMember => Object.hasOwn(readers, name);

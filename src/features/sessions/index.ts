@@ -1,24 +1,26 @@
+import type { ChatMessage as PublicMessage } from '../../contract/chat-message.ts';
 import type { Handlers, Principal } from '../../core/context.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
+import { publicMessage } from '../../engine/public-message.ts';
 import { createSessionAccess, type SessionAccess, type SessionOwnershipSettings } from './session-access.ts';
 import { createSessionBranchStore } from './session-branches.store.ts';
 import { sessionHistory } from './session-history.ts';
+import { createSessionRemoval, type SessionRemovalDeps } from './session-removal.ts';
 import { createSessionTurns, type SessionTurnDeps, type SessionTurns } from './session-turns.ts';
 import type { sessionOperations } from './sessions.operations.ts';
 import { type SessionServiceDeps, sessionService } from './sessions.service.ts';
 import { createSessionStore, type SessionStore } from './sessions.store.ts';
 
 export { createSessionAccess, type SessionAccess } from './session-access.ts';
+export type { SessionCleanup, SessionDeletion } from './session-removal.ts';
 export { createSessionTurns, type SessionPlace, type SessionTurns } from './session-turns.ts';
-export type { OpenRequests, SessionCleanup, SessionDeletion } from './sessions.service.ts';
+export type { OpenRequests } from './sessions.service.ts';
 export { createSessionStore, type SessionStore } from './sessions.store.ts';
 
 export interface SessionsDeps
   extends Pick<SessionTurnDeps, 'storage' | 'now' | 'newId'>,
-    Pick<
-      SessionServiceDeps,
-      'deletions' | 'cleanups' | 'openRequests' | 'prefix' | 'recordReasoningDeltas' | 'authorization' | 'log'
-    > {
+    Pick<SessionRemovalDeps, 'deletions' | 'cleanups'>,
+    Pick<SessionServiceDeps, 'openRequests' | 'prefix' | 'recordReasoningDeltas' | 'authorization' | 'log'> {
   readonly ownership: SessionOwnershipSettings;
 }
 
@@ -31,6 +33,10 @@ export interface SessionsFeature {
   history(tenantId: string, sessionId: string): Promise<readonly ChatMessage[]>;
   /** The same for a caller: empty for a session that it may not see. */
   historyFor(tenantId: string, sessionId: string, caller: Principal): Promise<readonly ChatMessage[]>;
+  /** Every message of a session as the API shows it; empty for one that does not exist. */
+  publicMessages(tenantId: string, sessionId: string): Promise<readonly PublicMessage[]>;
+  /** Deletes a session that has not been written to since; false: it is in use, or has been. */
+  removeUnused(tenantId: string, sessionId: string, updatedAt: number): Promise<boolean>;
   /** Frees what a process left that ended between the deletion of a session and that of its messages. */
   recover(): Promise<void>;
   close(): void;
@@ -42,14 +48,24 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
   const branches = createSessionBranchStore(storage);
   const access = createSessionAccess(deps.ownership);
   const turns = createSessionTurns({ storage, store, access, now: deps.now, newId: deps.newId });
+  const removeRow = createSessionRemoval({ ...deps, store, branches, turns });
   return {
-    handlers: sessionService({ ...deps, store, branches, turns, access }),
+    handlers: sessionService({ ...deps, store, branches, access, removeRow }),
     store,
     turns,
     access,
     history: (tenantId, sessionId) => sessionHistory(store, tenantId, sessionId),
     historyFor: (tenantId, sessionId, caller) =>
       sessionHistory(store, tenantId, sessionId, (ownerId) => access.maySee(caller, ownerId)),
+    async publicMessages(tenantId, sessionId) {
+      const row = await store.get(tenantId, sessionId);
+      if (row === undefined) return [];
+      return (await store.messages(row)).map((message, sequence) => publicMessage(message, sequence, deps));
+    },
+    async removeUnused(tenantId, sessionId, updatedAt) {
+      const row = await store.get(tenantId, sessionId);
+      return row?.updated_at === updatedAt && (await removeRow(row)) === 'removed';
+    },
     async recover() {
       await branches.purge();
     },

@@ -3,25 +3,18 @@ import { noContent, ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { RunAction, RunAuthorization } from '../../core/run-authorization.ts';
-import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
 import { isoTime } from '../../engine/event-pack.ts';
 import { publicMessage } from '../../engine/public-message.ts';
 import type { SessionAccess } from './session-access.ts';
 import type { SessionBranchStore } from './session-branches.store.ts';
-import type { SessionTurns } from './session-turns.ts';
+import type { SessionRemoval } from './session-removal.ts';
 import type { sessionOperations } from './sessions.operations.ts';
 import type { OpenRequest, SessionRecord } from './sessions.schema.ts';
 import type { SessionStore } from './sessions.store.ts';
 
-/** Writes of other features that go with the deletion of a session, in its transaction. */
-export type SessionDeletion = (tenantId: string, sessionId: string) => readonly Statement[];
-/**
- * What another feature has to do outside of the store when a session goes. Asked before the deletion, while what is to
- * be looked up is still there; what it gives is done once the deletion is committed, and does not reject.
- */
-export type SessionCleanup = (tenantId: string, sessionId: string) => Promise<() => Promise<void>>;
 /** What a session waits for, as another feature knows it. */
 export type OpenRequests = (tenantId: string, sessionId: string) => Promise<readonly OpenRequest[]>;
 
@@ -29,10 +22,8 @@ export interface SessionServiceDeps {
   readonly storage: Storage;
   readonly store: SessionStore;
   readonly branches: SessionBranchStore;
-  readonly turns: Pick<SessionTurns, 'busy'>;
   readonly access: SessionAccess;
-  readonly deletions: readonly SessionDeletion[];
-  readonly cleanups: readonly SessionCleanup[];
+  readonly removeRow: SessionRemoval;
   readonly openRequests: readonly OpenRequests[];
   readonly prefix: string;
   /** Whether reasoning that was kept for its provider is shown. */
@@ -127,23 +118,9 @@ export const sessionService = (deps: SessionServiceDeps): Handlers<typeof sessio
 
     async remove(context, { params }) {
       const row = await find(context, params.sessionId, 'Delete');
-      if (deps.turns.busy(row.tenant_id, row.id)) throw busy(row.id);
-      const cleanups = await Promise.all(deps.cleanups.map((cleanup) => cleanup(row.tenant_id, row.id)));
-      try {
-        await storage.write([
-          ...branches.removed(row, now(), deps.newId()),
-          ...deps.deletions.flatMap((deletion) => deletion(row.tenant_id, row.id)),
-        ]);
-      } catch (error) {
-        if (!(error instanceof ConditionFailedError)) throw error;
-        const current = await store.get(row.tenant_id, row.id);
-        throw current?.conversation_id === row.conversation_id ? busy(row.id) : notFound(row.id);
-      }
-      // The session is gone with what makes its messages reachable; what cannot be freed now is freed at the next start.
-      await branches.purge().catch((error: unknown) => {
-        deps.log.warn({ sessionId: row.id, error }, 'The messages of a deleted session could not be freed yet');
-      });
-      for (const cleanup of cleanups) await cleanup();
+      const end = await deps.removeRow(row);
+      if (end === 'busy') throw busy(row.id);
+      if (end === 'gone') throw notFound(row.id);
       return noContent();
     },
 

@@ -172,6 +172,8 @@ const LIMITS: readonly (readonly [string, readonly string[], readonly string[]])
   ],
   ['Host:TrustedProxies', ['["10.0.0.0/33"]', '["proxy"]', '["::1/129"]'], ['["10.0.0.0/8","::1"]']],
   ['Service:Health:BackgroundInterval', ['4s'], ['5s']],
+  ['Service:Retention:Runs:MaxAgeDays', ['0'], ['1']],
+  ['Service:Retention:BatchSize', ['50001'], ['1']],
 ];
 
 for (const [key, refused, accepted] of LIMITS) {
@@ -220,8 +222,6 @@ const LATER: readonly (readonly [string, readonly string[], readonly string[]])[
   ['Service:Images:DefaultSize', ['1024', '0x1'], ['512x768']],
   ['Service:Images:MaxCount', ['11'], ['10']],
   ['Service:Voice:Conversation:InputSampleRate', ['7999'], ['48000']],
-  ['Service:Retention:Runs:MaxAgeDays', ['0'], ['1']],
-  ['Service:Retention:BatchSize', ['50001'], ['1']],
   ['Service:Knowledge:Dimensions', ['8193'], ['8192']],
 ];
 

@@ -139,6 +139,11 @@ export const hostSettings = {
   Agents: files('Agents from YAML files that the API cannot change.'),
   Tools: files('HTTP tools from YAML files.'),
   Modules: files('Code to load: tools, guards, judges, agents and more.'),
+  ArchiveFolder: setting(
+    nullable(path({ label: 'folder' })),
+    null,
+    'Where retention writes what it archives. Null: only a module with a sink archives.',
+  ),
   ...exposure,
   Health: group('Routes for probes, outside the prefix and without a credential.', {
     LivePath: setting(nullable(routePath()), '/health/live', 'Whether the process lives. Null: no route.'),

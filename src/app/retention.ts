@@ -1,0 +1,26 @@
+import type { AttachmentsFeature } from '../features/attachments/index.ts';
+import { type RetentionDeps, type RetentionFeature, retentionFeature } from '../features/retention/index.ts';
+import type { SessionsFeature } from '../features/sessions/index.ts';
+import type { Foundation } from './foundation.ts';
+
+interface RetentionParts {
+  readonly base: Foundation['base'];
+  readonly modules: Pick<Foundation['modules'], 'archiveSink'>;
+  readonly jobs: RetentionDeps['jobs'];
+  readonly sessions: SessionsFeature;
+  readonly attachments: AttachmentsFeature;
+  readonly wake: () => void;
+}
+
+/** Retention, with what it deletes through other features. */
+export const composeRetention = ({ base, modules, sessions, attachments, ...rest }: RetentionParts): RetentionFeature =>
+  retentionFeature({
+    ...base,
+    ...rest,
+    archiveSink: modules.archiveSink,
+    archiveFolder: base.config.Host.ArchiveFolder,
+    removeSession: sessions.removeUnused,
+    removeOrphan: attachments.removeOrphan,
+    bytesOf: attachments.bytesOf,
+    messagesOf: sessions.publicMessages,
+  });

@@ -1,0 +1,46 @@
+/** A stored policy of a tenant for one target. */
+export interface RetentionPolicyRow {
+  tenant_id: string;
+  target: string;
+  id: string;
+  max_age_days: number | null;
+  max_rows: number | null;
+  archive: number;
+  enabled: number;
+  created_at: number;
+  updated_at: number;
+}
+
+/** One sweep of one target of one tenant. */
+export interface RetentionRunRow {
+  tenant_id: string;
+  id: string;
+  target: string;
+  job_id: string;
+  /** Schedule or Manual. */
+  trigger: string;
+  deleted_rows: number;
+  archived_rows: number;
+  started_at: number;
+  completed_at: number | null;
+  error: string | null;
+}
+
+export interface RetentionMarkRow {
+  tenant_id: string;
+  target: string;
+  /** What is younger than this was never removed. */
+  swept_until: number;
+}
+
+export interface RetentionTables {
+  retention_policies: RetentionPolicyRow;
+  retention_runs: RetentionRunRow;
+  retention_marks: RetentionMarkRow;
+}
+
+export const retentionTableNames = [
+  'retention_policies',
+  'retention_runs',
+  'retention_marks',
+] as const satisfies readonly (keyof RetentionTables)[];

@@ -1,0 +1,133 @@
+import type { AuditTrail } from '../../core/audit.ts';
+import type { Config } from '../../core/config/schema.ts';
+import type { Handlers } from '../../core/context.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { AttachmentRow } from '../../db/tables.ts';
+import type { JobHandler } from '../../scheduler/job-queue.ts';
+import type { JobStore } from '../jobs/index.ts';
+import type { ArchiveSink } from './archive.ts';
+import { archiveFiles } from './archive-files.ts';
+import type { RetentionDefaults } from './effective-policy.rules.ts';
+import { retentionJob, retentionKey } from './retention.job.ts';
+import type { retentionOperations } from './retention.operations.ts';
+import { type RetentionTarget, retentionTargets } from './retention.schema.ts';
+import { retentionService } from './retention.service.ts';
+import { createRetentionJobStore } from './retention-jobs.store.ts';
+import { createRetentionStore } from './retention-policies.store.ts';
+import { createRetentionQueue } from './retention-queue.ts';
+import { hourlyRetention } from './retention-schedule.ts';
+import { createSweep, type RemoveUnit } from './sweep.ts';
+import { createSweepRemoval } from './sweep-removal.store.ts';
+import { createSweepRows } from './sweep-rows.store.ts';
+import { createSweepUnits } from './sweep-units.store.ts';
+import { createSweepWriter } from './sweep-writer.ts';
+
+export type { ArchiveBatch, ArchiveSink } from './archive.ts';
+export { readableRow } from './readable-row.ts';
+
+export interface RetentionDeps {
+  readonly config: Config;
+  readonly storage: Storage;
+  readonly jobs: JobStore;
+  readonly audit: Pick<AuditTrail, 'note'>;
+  /** Of a module; null: the folder of the host, when there is one. */
+  readonly archiveSink: ArchiveSink | null;
+  /** Absolute; null: nothing is archived without a module. */
+  readonly archiveFolder: string | null;
+  /** Deletes a session that nothing uses and that has not been written to since; false: it stays. */
+  readonly removeSession: (tenantId: string, sessionId: string, updatedAt: number) => Promise<boolean>;
+  /** Deletes an attachment without a session, with its bytes; false: it stays. */
+  readonly removeOrphan: (tenantId: string, attachmentId: string) => Promise<boolean>;
+  readonly bytesOf: (row: AttachmentRow) => Promise<Uint8Array | null>;
+  readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
+  readonly lifecycle: { readonly draining: boolean };
+  readonly log: Logger;
+  readonly wake: () => void;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+export interface RetentionFeature {
+  readonly handlers: Handlers<typeof retentionOperations>;
+  readonly jobHandlers: Readonly<Record<string, JobHandler>>;
+  /** Ends the history entries that a dead process left open. */
+  recover(): Promise<void>;
+  started(): void;
+  close(): Promise<void>;
+}
+
+const dayOfKeys = { maxAgeDays: 1, maxRows: null, archive: false };
+
+/** The configured defaults; that of idempotency keys has no section. */
+const defaultsOf = ({ Service: { Retention } }: Config): RetentionDefaults => {
+  const sections = retentionTargets
+    .filter((target): target is Exclude<RetentionTarget, 'IdempotencyKeys'> => target !== 'IdempotencyKeys')
+    .map((target) => {
+      const { MaxAgeDays: maxAgeDays, MaxRows: maxRows, Archive: archive } = Retention[target];
+      return [target, { maxAgeDays, maxRows, archive }] as const;
+    });
+  return { enabled: Retention.Enabled, targets: { ...Object.fromEntries(sections), IdempotencyKeys: dayOfKeys } };
+};
+
+export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
+  const { config, storage, now, newId, lifecycle, log } = deps;
+  const { Retention, Scheduling, DefaultTenantId } = config.Service;
+  const defaults = defaultsOf(config);
+  const store = createRetentionStore(storage);
+  const jobs = createRetentionJobStore(storage);
+  const units = createSweepUnits(storage, now);
+  const removeUnit: Readonly<Partial<Record<RetentionTarget, RemoveUnit>>> = {
+    Sessions: (tenantId, { key, age }) => deps.removeSession(tenantId, key, age),
+    Attachments: (tenantId, { key }) => deps.removeOrphan(tenantId, key),
+  };
+  const sweep = createSweep({
+    storage,
+    store,
+    units,
+    removal: createSweepRemoval(storage),
+    rows: createSweepRows(deps),
+    writer: createSweepWriter(storage),
+    removeUnit,
+    sink: deps.archiveSink ?? (deps.archiveFolder === null ? null : archiveFiles(deps.archiveFolder, now)),
+    batchSize: Retention.BatchSize,
+    batchDelayMs: Retention.BatchDelay,
+    log,
+    now,
+    newId,
+  });
+  const queue = createRetentionQueue({
+    storage,
+    jobs: deps.jobs,
+    store: jobs,
+    lane: Scheduling.LaneByHandlerKey[retentionKey] ?? 'default',
+    maxAttempts: Scheduling.MaxAttempts,
+    defaultTenantId: DefaultTenantId,
+    wake: deps.wake,
+    now,
+    newId,
+  });
+  const { persistent } = storage;
+  const enabled = Retention.Enabled && Scheduling.Enabled && persistent;
+  const schedule = hourlyRetention(queue, { enabled, log, now });
+  return {
+    handlers: retentionService({
+      store,
+      units,
+      queue,
+      defaults,
+      audit: deps.audit,
+      persistent,
+      schedulingEnabled: Scheduling.Enabled,
+      lifecycle,
+      now,
+      newId,
+    }),
+    jobHandlers: {
+      [retentionKey]: retentionJob({ storage, store, tenants: jobs.tenants, sweep, defaults, lifecycle, log }),
+    },
+    recover: () => store.interrupted(now()),
+    started: schedule.start,
+    close: schedule.close,
+  };
+};

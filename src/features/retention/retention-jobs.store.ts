@@ -1,0 +1,91 @@
+import type { Storage } from '../../db/storage.ts';
+import type { Tables } from '../../db/tables.ts';
+import { retentionKey } from './retention.job.ts';
+
+export interface OpenRetentionJob {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly targetName: string;
+  readonly payload: unknown;
+}
+
+export interface RetentionJobStore {
+  /** Sweeps in line or at work, of all tenants. */
+  open(): Promise<readonly OpenRetentionJob[]>;
+  hourlySince(time: number): Promise<boolean>;
+  hourlyQueued(now: number): Promise<void>;
+  /** Tenants that have rows of a target, or policies. */
+  tenants(): Promise<readonly string[]>;
+}
+
+// The hourly sweep belongs to the store and not to a tenant; a slug is never empty.
+const everyTenant = { tenant_id: '', target: '*' } as const;
+
+type TenantTable = 'runs' | 'sessions' | 'attachments' | 'idempotency_keys' | 'run_scores' | 'retention_policies';
+
+// Those whose rows are found by tenant; jobs and grants of a tenant without any of them wait for its first run.
+const tables: readonly (TenantTable & keyof Tables)[] = [
+  'runs',
+  'sessions',
+  'attachments',
+  'idempotency_keys',
+  'run_scores',
+  'retention_policies',
+];
+
+export const createRetentionJobStore = (storage: Storage): RetentionJobStore => {
+  /** From one tenant to the next by the primary key, whatever the number of rows. */
+  const tenantsOf = async (table: TenantTable): Promise<string[]> => {
+    const found: string[] = [];
+    for (let after = ''; ; ) {
+      const row = await storage.db
+        .selectFrom(table as 'runs')
+        .select('tenant_id')
+        .where('tenant_id', '>', after)
+        .orderBy('tenant_id')
+        .limit(1)
+        .executeTakeFirst();
+      if (row === undefined) return found;
+      found.push(row.tenant_id);
+      after = row.tenant_id;
+    }
+  };
+
+  return {
+    async open() {
+      const rows = await storage.db
+        .selectFrom('jobs')
+        .select(['id', 'tenant_id', 'target_name', 'payload'])
+        .where('status', 'in', ['Pending', 'Leased', 'Running'])
+        .where('handler_key', '=', retentionKey)
+        .orderBy('id')
+        .execute();
+      return rows.map((row) => ({
+        id: row.id,
+        tenantId: row.tenant_id,
+        targetName: row.target_name,
+        payload: row.payload === null ? null : (JSON.parse(row.payload) as unknown),
+      }));
+    },
+    async hourlySince(time) {
+      const row = await storage.db
+        .selectFrom('retention_marks')
+        .select('swept_until')
+        .where('tenant_id', '=', everyTenant.tenant_id)
+        .where('target', '=', everyTenant.target)
+        .executeTakeFirst();
+      return (row?.swept_until ?? 0) > time;
+    },
+    async hourlyQueued(now) {
+      await storage.db
+        .insertInto('retention_marks')
+        .values({ ...everyTenant, swept_until: now })
+        .onConflict((conflict) => conflict.columns(['tenant_id', 'target']).doUpdateSet({ swept_until: now }))
+        .execute();
+    },
+    async tenants() {
+      const found = await Promise.all(tables.map(tenantsOf));
+      return [...new Set(found.flat())].sort();
+    },
+  };
+};

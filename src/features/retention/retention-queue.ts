@@ -1,0 +1,66 @@
+import type { Storage } from '../../db/storage.ts';
+import type { JobStore } from '../jobs/index.ts';
+import { type RetentionPayload, retentionKey } from './retention.job.ts';
+import type { RetentionTarget } from './retention.schema.ts';
+import type { RetentionJobStore } from './retention-jobs.store.ts';
+
+export interface RetentionQueueDeps {
+  readonly storage: Pick<Storage, 'write'>;
+  readonly jobs: Pick<JobStore, 'queued'>;
+  readonly store: RetentionJobStore;
+  readonly lane: string;
+  readonly maxAttempts: number;
+  readonly defaultTenantId: string;
+  readonly wake: () => void;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+export interface RetentionQueue {
+  /** The job of a manual sweep: a new one, or one of the tenant that is in line or at work and covers the target. */
+  manual(tenantId: string, target: RetentionTarget | '*'): Promise<{ jobId: string; target: RetentionTarget | '*' }>;
+  /** Queues the hourly sweep, unless there was one since, or one is in line or at work. */
+  hourly(since: number): Promise<void>;
+}
+
+export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue => {
+  const { store, now } = deps;
+
+  // Asking and queueing are one step in this process; two processes never own one store.
+  let turn: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const result = turn.then(work);
+    turn = result.catch(() => undefined);
+    return result;
+  };
+
+  const queue = async (tenantId: string, targetName: string, payload: RetentionPayload): Promise<string> => {
+    const id = deps.newId();
+    const { lane, maxAttempts } = deps;
+    await deps.storage.write([
+      deps.jobs.queued({ id, tenantId, handlerKey: retentionKey, lane, targetName, payload, maxAttempts, now: now() }),
+    ]);
+    deps.wake();
+    return id;
+  };
+
+  const isHourly = (payload: unknown): boolean => (payload as RetentionPayload | null)?.everyTenant === true;
+  const isManual = (payload: unknown): boolean => (payload as RetentionPayload | null)?.trigger === 'Manual';
+
+  return {
+    manual: (tenantId, target) =>
+      inTurn(async () => {
+        const open = (await store.open()).filter((job) => job.tenantId === tenantId && isManual(job.payload));
+        const covering = open.find(({ targetName }) => targetName === '*' || targetName === target);
+        if (covering !== undefined) return { jobId: covering.id, target: covering.targetName as RetentionTarget | '*' };
+        return { jobId: await queue(tenantId, target, { trigger: 'Manual', everyTenant: false }), target };
+      }),
+    hourly: (since) =>
+      inTurn(async () => {
+        const open = await store.open();
+        if (open.some(({ payload }) => isHourly(payload)) || (await store.hourlySince(since))) return;
+        await queue(deps.defaultTenantId, '*', { trigger: 'Schedule', everyTenant: true });
+        await store.hourlyQueued(now());
+      }),
+  };
+};

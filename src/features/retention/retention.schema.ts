@@ -1,0 +1,99 @@
+import Type, { type Static } from 'typebox';
+import { closed, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+
+export const retentionTargets = [
+  'RunEvents',
+  'ToolInvocations',
+  'Spans',
+  'Jobs',
+  'WebhookDeliveries',
+  'EvalCaseResults',
+  'WorkflowCheckpoints',
+  'SkillScriptGrants',
+  'Attachments',
+  'Sessions',
+  'Conversations',
+  'IdempotencyKeys',
+  'RunInputs',
+  'VoiceSessions',
+  'RunScores',
+  'DocumentEmbeddings',
+  'Runs',
+] as const;
+export type RetentionTarget = (typeof retentionTargets)[number];
+
+const Target = oneOf(retentionTargets);
+const Rows = Type.Integer({ minimum: 0 });
+const MaxAgeDays = nullable(Type.Integer({ minimum: 1, maximum: 36_500 }), {
+  description: 'Rows older than so many days go; null: no age rule',
+});
+const MaxRows = nullable(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), {
+  description: 'So many of the newest rows stay; null: no number rule',
+});
+
+export const RetentionPolicySaveRequest = closed(
+  {
+    maxAgeDays: Type.Optional(MaxAgeDays),
+    maxRows: Type.Optional(MaxRows),
+    archive: Type.Optional(
+      Type.Boolean({ description: 'Rows are handed to the archive before they are deleted; default false' }),
+    ),
+    enabled: Type.Optional(Type.Boolean({ description: 'False pauses the target; default true' })),
+  },
+  { title: 'RetentionPolicySaveRequest' },
+);
+export type RetentionPolicySaveRequest = Static<typeof RetentionPolicySaveRequest>;
+
+export const RetentionPolicy = Type.Object(
+  {
+    id: Uuid,
+    tenantId: Type.String(),
+    target: Target,
+    maxAgeDays: MaxAgeDays,
+    maxRows: MaxRows,
+    archive: Type.Boolean(),
+    enabled: Type.Boolean(),
+    createdAt: Time,
+    updatedAt: Time,
+  },
+  { title: 'RetentionPolicy' },
+);
+export type RetentionPolicy = Static<typeof RetentionPolicy>;
+
+export const RetentionPreview = Type.Object(
+  {
+    target: Target,
+    source: oneOf(['Stored', 'Configuration', 'None'], { description: 'Where the policy in force comes from' }),
+    maxAgeDays: MaxAgeDays,
+    maxRows: MaxRows,
+    archive: Type.Boolean(),
+    enabled: Type.Boolean({ description: 'False also without a policy' }),
+    cutoff: nullable(Time, { description: 'What is older goes; null without an age rule' }),
+    matchingRows: Rows,
+  },
+  { title: 'RetentionPreview' },
+);
+export type RetentionPreview = Static<typeof RetentionPreview>;
+
+export const RetentionRunTriggerResponse = Type.Object(
+  { jobId: Uuid, target: oneOf([...retentionTargets, '*'] as const, { description: '`*`: all targets' }) },
+  { title: 'RetentionRunTriggerResponse' },
+);
+export type RetentionRunTriggerResponse = Static<typeof RetentionRunTriggerResponse>;
+
+export const RetentionRun = Type.Object(
+  {
+    id: Uuid,
+    tenantId: Type.String(),
+    target: Target,
+    jobId: Uuid,
+    trigger: oneOf(['Schedule', 'Manual']),
+    deletedRows: Rows,
+    archivedRows: Rows,
+    startedAt: Time,
+    completedAt: nullable(Time, { description: 'Null while it runs' }),
+    error: nullable(Type.String({ description: 'Such as `archive-sink-missing`, `sink-failed`, `canceled`' })),
+  },
+  { title: 'RetentionRun' },
+);
+export type RetentionRun = Static<typeof RetentionRun>;

@@ -1,0 +1,168 @@
+import type { Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { Tables } from '../../db/tables.ts';
+import type { RetentionTarget } from './retention.schema.ts';
+import type { SweepUnit } from './sweep-units.store.ts';
+
+/** A part of a unit that goes in one transaction. */
+export interface SweepPiece {
+  readonly statements: readonly Statement[];
+  readonly rows: number;
+}
+
+export interface SweepRemoval {
+  /** What deletes a unit, in the order in which it has to happen. */
+  pieces(target: RetentionTarget, tenantId: string, unit: SweepUnit): Promise<readonly SweepPiece[]>;
+  /** Clears the arguments of some settled approvals of the age; false: none is left. */
+  clearApprovals(tenantId: string, cutoff: number, limit: number): Promise<boolean>;
+}
+
+// A long log goes in stretches of so many events, its end first: what is left reads from 0 without a gap.
+const eventsAtOnce = 500;
+
+type Column<T extends keyof Tables> = keyof Tables[T] & string;
+
+/** `delete from table where a = ? and …`, compiled once. */
+const deletion = <T extends keyof Tables>(storage: Storage, table: T, columns: readonly Column<T>[]) => {
+  const { sql } = storage.db
+    .deleteFrom(table as 'jobs')
+    .where((eb) => eb.and(columns.map((column) => eb(column as 'id', '=', ''))))
+    .compile();
+  return (...values: readonly (string | number)[]): Statement => ({ sql, parameters: values });
+};
+
+export const createSweepRemoval = (storage: Storage): SweepRemoval => {
+  const { sql: logSql } = storage.db
+    .deleteFrom('run_events')
+    .where('run_id', '=', '')
+    .where('first_sequence', '>=', 0)
+    .compile();
+  const remove = {
+    input: deletion(storage, 'run_inputs', ['run_id']),
+    invocation: deletion(storage, 'tool_invocations', ['run_id', 'id']),
+    trace: deletion(storage, 'run_traces', ['run_id']),
+    job: deletion(storage, 'jobs', ['id']),
+    grant: deletion(storage, 'skill_script_grants', ['id']),
+    key: deletion(storage, 'idempotency_keys', ['tenant_id', 'key']),
+    score: deletion(storage, 'run_scores', ['tenant_id', 'run_id', 'id']),
+    run: deletion(storage, 'runs', ['tenant_id', 'id']),
+    label: deletion(storage, 'run_labels', ['tenant_id', 'key', 'value', 'run_id']),
+    request: deletion(storage, 'session_requests', ['tenant_id', 'session_id', 'run_id']),
+    scores: deletion(storage, 'run_scores', ['tenant_id', 'run_id']),
+    files: deletion(storage, 'agent_files', ['tenant_id', 'owner']),
+    state: deletion(storage, 'agent_states', ['tenant_id', 'owner']),
+  };
+  // What hangs on a run by its id alone.
+  const ofRun = (
+    [
+      'run_inputs',
+      'run_steps',
+      'run_heartbeats',
+      'run_model_calls',
+      'tool_invocations',
+      'approvals',
+      'run_traces',
+    ] as const
+  ).map((table) => deletion(storage, table, ['run_id']));
+  const handover = deletion(storage, 'approval_handovers', ['run_id']);
+
+  const log = (runId: string, events: number): SweepPiece[] => {
+    const pieces: SweepPiece[] = [];
+    for (let from = Math.floor(Math.max(events - 1, 0) / eventsAtOnce) * eventsAtOnce; from >= 0; from -= eventsAtOnce)
+      pieces.push({
+        statements: [{ sql: logSql, parameters: [runId, from] }],
+        rows: Math.min(eventsAtOnce, events - from),
+      });
+    return pieces;
+  };
+
+  const tree = async (tenantId: string, rootId: string): Promise<SweepPiece[]> => {
+    const runs = await storage.db
+      .selectFrom('runs')
+      .select(['id', 'session_id', 'labels', 'event_count'])
+      .where('tenant_id', '=', tenantId)
+      .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
+      .orderBy('id', 'desc')
+      .execute();
+    // The root goes last: until then the tree is found again.
+    return runs.flatMap(({ id, session_id: sessionId, labels, event_count: events }) => [
+      ...log(id, events).map((piece) => ({ ...piece, rows: 0 })),
+      {
+        statements: [
+          ...ofRun.map((statement) => statement(id)),
+          handover(id),
+          remove.scores(tenantId, id),
+          remove.files(tenantId, `run:${id}`),
+          remove.state(tenantId, `run:${id}`),
+          ...(sessionId === null ? [] : [remove.request(tenantId, sessionId, id)]),
+          ...Object.entries(JSON.parse(labels ?? '{}') as Record<string, string>).map(([key, value]) =>
+            remove.label(tenantId, key, value, id),
+          ),
+          remove.run(tenantId, id),
+        ],
+        rows: 1,
+      },
+    ]);
+  };
+
+  const single = (statement: Statement): SweepPiece[] => [{ statements: [statement], rows: 1 }];
+
+  return {
+    async pieces(target, tenantId, { key, sub, rows }) {
+      switch (target) {
+        case 'RunEvents':
+          return log(key, rows);
+        case 'RunInputs':
+          return single(remove.input(key));
+        case 'ToolInvocations':
+          return single(remove.invocation(key, sub));
+        case 'Spans':
+          return [{ statements: [remove.trace(key)], rows }];
+        case 'Jobs':
+          return single(remove.job(key));
+        case 'SkillScriptGrants':
+          return single(remove.grant(key));
+        case 'IdempotencyKeys':
+          return single(remove.key(tenantId, key));
+        case 'RunScores':
+          return single(remove.score(tenantId, key, sub));
+        case 'Runs':
+          return tree(tenantId, key);
+        default:
+          throw new Error(`Rows of ${target} are not deleted by statements.`);
+      }
+    },
+
+    async clearApprovals(tenantId, cutoff, limit) {
+      const { numUpdatedRows } = await storage.db
+        .updateTable('approvals')
+        .set({ arguments: null })
+        .where('tenant_id', '=', tenantId)
+        .where('id', 'in', (eb) =>
+          eb
+            .selectFrom('approvals')
+            .select('approvals.id')
+            .where('approvals.tenant_id', '=', tenantId)
+            .where('approvals.status', '<>', 'Pending')
+            .where('approvals.created_at', '<', cutoff)
+            .where('approvals.arguments', 'is not', null)
+            // A paused run that nothing has gone on from yet still needs them.
+            .where(({ not, exists, selectFrom }) =>
+              not(
+                exists(
+                  selectFrom('session_requests')
+                    .select('session_requests.id')
+                    .whereRef('session_requests.tenant_id', '=', 'approvals.tenant_id')
+                    .whereRef('session_requests.session_id', '=', 'approvals.session_id')
+                    .whereRef('session_requests.run_id', '=', 'approvals.run_id')
+                    .where('session_requests.state', '=', 'Open'),
+                ),
+              ),
+            )
+            .limit(limit),
+        )
+        .executeTakeFirst();
+      return numUpdatedRows > 0n;
+    },
+  };
+};

@@ -1,0 +1,176 @@
+import type { Storage } from '../../db/storage.ts';
+import type { AttachmentRow, Tables } from '../../db/tables.ts';
+import { decodePack } from '../../engine/event-pack.ts';
+import { readableRow } from './readable-row.ts';
+import type { RetentionTarget } from './retention.schema.ts';
+import type { SweepUnit } from './sweep-units.store.ts';
+
+export type ArchivedRow = Readonly<Record<string, unknown>>;
+
+/** Rows as an archive gets them. */
+export type SweepRows = (
+  target: RetentionTarget,
+  tenantId: string,
+  units: readonly SweepUnit[],
+) => Promise<readonly ArchivedRow[]>;
+
+export interface SweepRowsDeps {
+  readonly storage: Storage;
+  /** The bytes of an attachment; null: they are gone. */
+  readonly bytesOf: (row: AttachmentRow) => Promise<Uint8Array | null>;
+  /** The messages of a session. */
+  readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
+}
+
+// Lists in SQL text are of one length each, so that a few statements stay prepared.
+const atOnce = 100;
+
+const chunks = <T>(list: readonly T[]): T[][] =>
+  Array.from({ length: Math.ceil(list.length / atOnce) }, (_, index) =>
+    list.slice(index * atOnce, (index + 1) * atOnce),
+  );
+
+export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps): SweepRows => {
+  const { db } = storage;
+
+  const events = async (runIds: readonly string[]): Promise<ArchivedRow[]> => {
+    const packs = await db
+      .selectFrom('run_events')
+      .selectAll()
+      .where('run_id', 'in', runIds)
+      .orderBy('run_id')
+      .orderBy('first_sequence')
+      .execute();
+    return packs.flatMap((pack) =>
+      decodePack(pack.run_id, pack.first_sequence, pack.events, 0).map(({ data }) => JSON.parse(data) as ArchivedRow),
+    );
+  };
+
+  const byRun = async (
+    table: 'run_inputs' | 'tool_invocations' | 'run_scores' | 'approvals',
+    runIds: readonly string[],
+  ) => (await db.selectFrom(table).selectAll().where('run_id', 'in', runIds).execute()).map(readableRow);
+
+  const spans = async (rootIds: readonly string[]): Promise<ArchivedRow[]> => {
+    const rows = await db.selectFrom('run_traces').select('spans').where('run_id', 'in', rootIds).execute();
+    return rows.flatMap((row) => JSON.parse(row.spans) as ArchivedRow[]);
+  };
+
+  const trees = async (tenantId: string, rootIds: readonly string[]): Promise<ArchivedRow[]> => {
+    const runs = await db
+      .selectFrom('runs')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where((eb) => eb.or([eb('id', 'in', rootIds), eb('root_run_id', 'in', rootIds)]))
+      .orderBy('id')
+      .execute();
+    const ids = runs.map(({ id }) => id);
+    const [logs, inputs, invocations, scores, approvals] = await Promise.all([
+      events(ids),
+      byRun('run_inputs', ids),
+      byRun('tool_invocations', ids),
+      byRun('run_scores', ids),
+      byRun('approvals', ids),
+    ]);
+    const of = (rows: readonly ArchivedRow[], id: string) => rows.filter((row) => row['runId'] === id);
+    return runs.map((run) => ({
+      ...readableRow(run),
+      input: of(inputs, run.id)[0] ?? null,
+      events: of(logs, run.id),
+      toolInvocations: of(invocations, run.id),
+      scores: of(scores, run.id),
+      approvals: of(approvals, run.id),
+    }));
+  };
+
+  const byKey = async <T extends keyof Tables & ('jobs' | 'skill_script_grants')>(table: T, keys: readonly string[]) =>
+    (
+      await db
+        .selectFrom(table as 'jobs')
+        .selectAll()
+        .where('id', 'in', keys)
+        .execute()
+    ).map(readableRow);
+
+  const attachments = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> => {
+    const rows = await db
+      .selectFrom('attachments')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('id', 'in', keys)
+      .execute();
+    return Promise.all(
+      rows.map(async (row) => {
+        const bytes = await bytesOf(row);
+        return { ...readableRow(row), bytes: bytes === null ? null : Buffer.from(bytes).toString('base64') };
+      }),
+    );
+  };
+
+  const sessions = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> => {
+    const rows = await db
+      .selectFrom('sessions')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('id', 'in', keys)
+      .execute();
+    return Promise.all(
+      rows.map(async (row) => ({ ...readableRow(row), messages: await messagesOf(tenantId, row.id) })),
+    );
+  };
+
+  const keyed = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> =>
+    (
+      await db
+        .selectFrom('idempotency_keys')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('key', 'in', keys)
+        .execute()
+    ).map(readableRow);
+
+  const named = async (
+    table: 'tool_invocations' | 'run_scores',
+    units: readonly SweepUnit[],
+  ): Promise<ArchivedRow[]> => {
+    const wanted = new Set(units.map(({ sub }) => sub));
+    const rows = await byRun(table, [...new Set(units.map(({ key }) => key))]);
+    return rows.filter((row) => wanted.has(String(row['id'])));
+  };
+
+  const read = (target: RetentionTarget, tenantId: string, units: readonly SweepUnit[]): Promise<ArchivedRow[]> => {
+    const keys = units.map(({ key }) => key);
+    switch (target) {
+      case 'RunEvents':
+        return events(keys);
+      case 'RunInputs':
+        return byRun('run_inputs', keys);
+      case 'ToolInvocations':
+        return named('tool_invocations', units);
+      case 'RunScores':
+        return named('run_scores', units);
+      case 'Spans':
+        return spans(keys);
+      case 'Jobs':
+        return byKey('jobs', keys);
+      case 'SkillScriptGrants':
+        return byKey('skill_script_grants', keys);
+      case 'Attachments':
+        return attachments(tenantId, keys);
+      case 'Sessions':
+        return sessions(tenantId, keys);
+      case 'IdempotencyKeys':
+        return keyed(tenantId, keys);
+      case 'Runs':
+        return trees(tenantId, keys);
+      default:
+        return Promise.resolve([]);
+    }
+  };
+
+  return async (target, tenantId, units) => {
+    const rows: ArchivedRow[] = [];
+    for (const chunk of chunks(units)) rows.push(...(await read(target, tenantId, chunk)));
+    return rows;
+  };
+};

@@ -1,0 +1,209 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Logger } from '../../core/logger.ts';
+import type { RetentionRunRow } from '../../db/retention-tables.ts';
+import type { Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import { withDeadline } from '../../engine/tools/deadline.ts';
+import type { ArchiveSink } from './archive.ts';
+import { cutoffOf, type EffectivePolicy } from './effective-policy.rules.ts';
+import type { RetentionTarget } from './retention.schema.ts';
+import type { RetentionStore } from './retention-policies.store.ts';
+import type { SweepPiece, SweepRemoval } from './sweep-removal.store.ts';
+import type { SweepRows } from './sweep-rows.store.ts';
+import type { SweepBound, SweepUnit, SweepUnits } from './sweep-units.store.ts';
+import type { SweepWriter } from './sweep-writer.ts';
+
+/** Deletes a unit of a target whose rows have bytes or messages elsewhere; false: it is in use again, and stays. */
+export type RemoveUnit = (tenantId: string, unit: SweepUnit) => Promise<boolean>;
+
+export interface SweepDeps {
+  readonly storage: Pick<Storage, 'write'>;
+  readonly store: RetentionStore;
+  readonly units: SweepUnits;
+  readonly removal: SweepRemoval;
+  readonly rows: SweepRows;
+  readonly writer: SweepWriter;
+  readonly removeUnit: Readonly<Partial<Record<RetentionTarget, RemoveUnit>>>;
+  readonly sink: ArchiveSink | null;
+  readonly batchSize: number;
+  readonly batchDelayMs: number;
+  readonly log: Pick<Logger, 'error' | 'info'>;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+export interface SweepOrder {
+  readonly tenantId: string;
+  readonly target: RetentionTarget;
+  readonly policy: EffectivePolicy;
+  readonly jobId: string;
+  readonly trigger: 'Schedule' | 'Manual';
+  /** Why to stop between batches; null: go on. */
+  readonly stop: () => 'canceled' | 'released' | null;
+}
+
+export interface SweepOutcome {
+  readonly deletedRows: number;
+  /** Stable code; null: it ran to its end. */
+  readonly error: string | null;
+}
+
+// A sink that needs longer for a batch is not there.
+const sinkTimeoutMs = 60_000;
+const clearedAtOnce = 200;
+const piecesAtOnce = 1000;
+
+class SweepError extends Error {
+  readonly code: string;
+
+  constructor(code: string, cause?: unknown) {
+    super(`The sweep ended with ${code}.`, { cause });
+    this.name = 'SweepError';
+    this.code = code;
+  }
+}
+
+/** As many units as a batch may have rows; one at least. */
+const batchOf = (units: readonly SweepUnit[], batchSize: number): readonly SweepUnit[] => {
+  let rows = 0;
+  const end = units.findIndex((unit) => {
+    rows += unit.rows;
+    return rows > batchSize;
+  });
+  return end === -1 ? units : units.slice(0, Math.max(end, 1));
+};
+
+interface SweepState extends SweepOrder {
+  readonly deps: SweepDeps;
+  readonly run: RetentionRunRow;
+  isRecorded: boolean;
+  deletedRows: number;
+}
+
+const stopIfAsked = ({ stop }: SweepState): void => {
+  const reason = stop();
+  if (reason !== null) throw new SweepError(reason);
+};
+
+/** A scheduled sweep that finds nothing leaves no entry. */
+const record = async (state: SweepState): Promise<void> => {
+  if (state.isRecorded) return;
+  state.isRecorded = true;
+  await state.deps.storage.write([state.deps.store.started(state.run)]);
+};
+
+/** Before the first row goes: what is missing from then on is no damage. */
+const begin = async (state: SweepState, { cutoff, newestToGo }: SweepBound): Promise<void> => {
+  await record(state);
+  const sweptUntil = Math.max(cutoff ?? 0, (newestToGo?.age ?? -1) + 1);
+  await state.deps.storage.write([state.deps.store.marked(state.tenantId, state.target, sweptUntil)]);
+};
+
+const archive = async ({ deps, tenantId, target }: SweepState, batch: readonly SweepUnit[]): Promise<void> => {
+  const { sink } = deps;
+  if (sink === null) throw new SweepError('archive-sink-missing');
+  const rows = await deps.rows(target, tenantId, batch);
+  const end = await withDeadline(
+    (signal) => sink.archive({ tenantId, target, rows }, signal),
+    sinkTimeoutMs,
+    new AbortController().signal,
+  );
+  if (end.kind !== 'returned') throw new SweepError('sink-failed', end.kind === 'threw' ? end.error : end.kind);
+};
+
+/** In the transaction of the rows themselves. */
+const counted = (state: SweepState, rows: number): Statement => {
+  state.deletedRows += rows;
+  return state.deps.store.counted(state.run, rows, state.policy.archive ? rows : 0);
+};
+
+const removeOneByOne = async (state: SweepState, batch: readonly SweepUnit[], remove: RemoveUnit): Promise<void> => {
+  for (const unit of batch) {
+    stopIfAsked(state);
+    if (await remove(state.tenantId, unit)) await state.deps.storage.write([counted(state, unit.rows)]);
+  }
+};
+
+const removeByStatements = async (state: SweepState, batch: readonly SweepUnit[]): Promise<void> => {
+  const { deps, target, tenantId } = state;
+  let pieces: SweepPiece[] = [];
+  for (const [index, unit] of batch.entries()) {
+    pieces.push(...(await deps.removal.pieces(target, tenantId, unit)));
+    // Looked up and deleted in turn, so that a long list is never held.
+    if (pieces.length < piecesAtOnce && index < batch.length - 1) continue;
+    stopIfAsked(state);
+    await deps.writer.write(pieces, (rows) => [counted(state, rows)]);
+    pieces = [];
+  }
+};
+
+const sweepBatches = async (state: SweepState, bound: SweepBound): Promise<void> => {
+  const { deps, target, tenantId, policy } = state;
+  const removeUnit = deps.removeUnit[target];
+  for (let behind: SweepUnit | null = null; ; await pause(deps.batchDelayMs)) {
+    stopIfAsked(state);
+    const found: readonly SweepUnit[] = await deps.units.next(target, tenantId, bound, behind, deps.batchSize);
+    const batch = batchOf(found, deps.batchSize);
+    if (batch.length === 0) return;
+    if (behind === null) await begin(state, bound);
+    if (policy.archive) await archive(state, batch);
+    if (removeUnit === undefined) await removeByStatements(state, batch);
+    else await removeOneByOne(state, batch, removeUnit);
+    if (batch.length === found.length && found.length < deps.batchSize) return;
+    behind = batch.at(-1) ?? null;
+  }
+};
+
+const clearApprovals = async (state: SweepState, cutoff: number): Promise<void> => {
+  while (await state.deps.removal.clearApprovals(state.tenantId, cutoff, clearedAtOnce)) {
+    stopIfAsked(state);
+    await pause(1);
+  }
+};
+
+const sweepTarget = async (state: SweepState): Promise<void> => {
+  const { deps, target, tenantId, policy } = state;
+  if (state.trigger === 'Manual') await record(state);
+  if (!policy.enabled) return;
+  const cutoff = cutoffOf(policy, state.run.started_at);
+  const bound = await deps.units.bound(target, tenantId, { cutoff, maxRows: policy.maxRows });
+  if (target === 'ToolInvocations' && cutoff !== null) await clearApprovals(state, cutoff);
+  await sweepBatches(state, bound);
+};
+
+/** The code of the history, and null where the sweep ran to its end. */
+const errorCode = ({ deps, tenantId, target, jobId }: SweepState, error: unknown): string => {
+  const code = error instanceof SweepError ? error.code : 'store-failed';
+  // The job goes on in another process, as another sweep.
+  if (code === 'released') return 'interrupted';
+  if (code !== 'canceled') deps.log.error({ tenantId, target, jobId, error }, 'A retention sweep failed');
+  return code;
+};
+
+/** Removes what the policy of one target of one tenant says, batch by batch, and leaves an entry in the history. */
+export const createSweep =
+  (deps: SweepDeps) =>
+  async (order: SweepOrder): Promise<SweepOutcome> => {
+    const run: RetentionRunRow = {
+      tenant_id: order.tenantId,
+      id: deps.newId(),
+      target: order.target,
+      job_id: order.jobId,
+      trigger: order.trigger,
+      deleted_rows: 0,
+      archived_rows: 0,
+      started_at: deps.now(),
+      completed_at: null,
+      error: null,
+    };
+    const state: SweepState = { ...order, deps, run, isRecorded: false, deletedRows: 0 };
+    const error = await sweepTarget(state).then(
+      () => null,
+      (failure: unknown) => errorCode(state, failure),
+    );
+    if (error !== null) await record(state);
+    if (state.isRecorded) await deps.storage.write([deps.store.ended(run, deps.now(), error)]);
+    return { deletedRows: state.deletedRows, error };
+  };
+
+export type Sweep = ReturnType<typeof createSweep>;
