@@ -14,7 +14,7 @@ import { approvalsFeature } from './features/approvals/index.ts';
 import { attachmentsFeature } from './features/attachments/index.ts';
 import { auditFeature } from './features/audit/index.ts';
 import { emergencyFeature } from './features/emergency/index.ts';
-import { createJobStore } from './features/jobs/index.ts';
+import { createJobStore, jobsFeature } from './features/jobs/index.ts';
 import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { platformFeature } from './features/platform/index.ts';
@@ -168,6 +168,12 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       {
         agents: agents.handlers,
         runs: runs.handlers,
+        jobs: jobsFeature({
+          store: jobs,
+          work: runs.jobWork,
+          heedCancels: () => worker.heedCancels(),
+          now,
+        }).handlers,
         scores: scoresFeature({ ...base, findRun: runs.access.find }).handlers,
         replays: replaysFeature({
           ...base,

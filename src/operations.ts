@@ -3,6 +3,7 @@ import { approvalOperations, approvalRuleOperations } from './features/approvals
 import { attachmentOperations } from './features/attachments/attachments.operations.ts';
 import { auditOperations } from './features/audit/audit.operations.ts';
 import { emergencyOperations } from './features/emergency/emergency.operations.ts';
+import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
 import { replayOperations } from './features/replays/replays.operations.ts';
@@ -30,6 +31,7 @@ export const operations = {
   grants: grantOperations,
   approvals: approvalOperations,
   approvalRules: approvalRuleOperations,
+  jobs: jobOperations,
   tools: toolOperations,
   models: modelOperations,
   keys: keyOperations,

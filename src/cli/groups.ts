@@ -8,6 +8,7 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   skills: 'instructions, resources and scripts that agents load when they need them',
   attachments: 'files that runs can name',
   approvals: 'decide about tool calls that wait for a person',
+  jobs: 'what waits for a worker, is worked on and was done',
   rules: 'standing rules that approve calls in advance',
   tools: 'tools that agents may use',
   models: 'model providers and their catalogs',

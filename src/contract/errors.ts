@@ -85,6 +85,7 @@ export const errorTable = {
   'approval-already-decided': entry(409, 'The approval is decided', 5),
   'approval-expired': entry(409, 'The approval has expired', 5),
   'tool-call-answered': entry(409, 'The tool call is answered', 5),
+  'job-not-cancelable': entry(409, 'The job has ended', 5),
   'idempotency-in-progress': entry(409, 'The first request is still in progress', 5),
   'payload-too-large': entry(413, 'The body is too large', 2),
   'attachment-too-large': entry(413, 'The attachment is too large', 2),

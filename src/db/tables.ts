@@ -1,4 +1,5 @@
 import { type FeatureTables, featureTableNames } from './feature-tables.ts';
+import type { JobRow } from './job-tables.ts';
 
 /**
  * Rows as they are stored, the same on every database: ids are text, times epoch milliseconds,
@@ -208,26 +209,6 @@ export interface DroppedConversationRow {
   conversation_id: string;
   /** Set while messages may be left that nobody needs; new with every reason to look again. */
   purge_token: string | null;
-}
-
-export interface JobRow {
-  id: string;
-  tenant_id: string;
-  handler_key: string;
-  lane: string;
-  target_name: string;
-  status: string;
-  payload: string | null;
-  attempt: number;
-  max_attempts: number;
-  lease_owner: string | null;
-  lease_until: number | null;
-  scheduled_for: number;
-  started_at: number | null;
-  completed_at: number | null;
-  error_code: string | null;
-  error_message: string | null;
-  created_at: number;
 }
 
 export interface IdempotencyKeyRow {

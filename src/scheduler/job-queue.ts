@@ -8,6 +8,8 @@ export interface QueuedJob {
   /** This attempt, from 1. */
   readonly attempt: number;
   readonly maxAttempts: number;
+  /** Set when somebody asked an earlier worker to stop it. */
+  readonly cancel: { readonly by: string | null } | null;
 }
 
 /** Which lanes a worker may take from now: its own, and those that have reached their limit. */
@@ -30,6 +32,11 @@ export interface JobQueue {
   expire(owner: string, now: number): Promise<readonly QueuedJob[]>;
   /** Extends the leases and returns the jobs that are still held. */
   renew(owner: string, ids: readonly string[], leaseUntil: number): Promise<readonly string[]>;
+  /** Those of the jobs that somebody asked to stop, and who did. */
+  cancelRequests(
+    owner: string,
+    ids: readonly string[],
+  ): Promise<readonly { readonly id: string; readonly by: string | null }[]>;
   begin(owner: string, id: string): Promise<void>;
   complete(owner: string, id: string, now: number): Promise<void>;
   fail(owner: string, id: string, now: number, code: string, message: string): Promise<void>;
@@ -67,6 +74,17 @@ export class LeaseLostError extends Error {
   constructor() {
     super('The lease of the job was lost.');
     this.name = 'LeaseLostError';
+  }
+}
+
+/** Why a handler's signal is aborted: somebody canceled the job. */
+export class JobCanceledError extends Error {
+  readonly by: string | null;
+
+  constructor(by: string | null) {
+    super('The job was canceled.');
+    this.name = 'JobCanceledError';
+    this.by = by;
   }
 }
 

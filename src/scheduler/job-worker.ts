@@ -1,4 +1,11 @@
-import { type JobHandler, type JobQueue, type JobResult, LeaseLostError, type QueuedJob } from './job-queue.ts';
+import {
+  JobCanceledError,
+  type JobHandler,
+  type JobQueue,
+  type JobResult,
+  LeaseLostError,
+  type QueuedJob,
+} from './job-queue.ts';
 import { retryDelayMs } from './retry-delay.ts';
 
 export interface JobWorkerOptions {
@@ -19,6 +26,8 @@ export interface JobWorker {
   stop(): void;
   /** Stops, and resolves when no job is in progress. */
   idle(): Promise<void>;
+  /** Stops the jobs in progress that somebody asked to stop; looked for at every poll, too. */
+  heedCancels(): Promise<void>;
   readonly activeJobs: number;
 }
 
@@ -85,6 +94,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
 
   const take = (job: QueuedJob): void => {
     const controller = new AbortController();
+    if (job.cancel !== null) controller.abort(new JobCanceledError(job.cancel.by));
     const done = execute(job, controller.signal).finally(() => {
       running.delete(job.id);
       wake();
@@ -138,6 +148,11 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     for (const [id, entry] of running) if (!held.has(id)) entry.controller.abort(new LeaseLostError());
   };
 
+  const heedCancels = async (): Promise<void> => {
+    for (const { id, by } of await queue.cancelRequests(options.owner, [...running.keys()]))
+      running.get(id)?.controller.abort(new JobCanceledError(by));
+  };
+
   const stop = (): void => {
     takes = false;
     if (poll !== null) clearInterval(poll);
@@ -151,6 +166,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
       takes = true;
       poll = setInterval(() => {
         wake();
+        heedCancels().catch((error: unknown) => log.error({ error }, 'Canceled jobs could not be looked for'));
         expireLost().catch((error: unknown) => log.error({ error }, 'Lost jobs could not be looked for'));
       }, options.pollIntervalMs);
       poll.unref();
@@ -162,6 +178,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     },
     wake,
     stop,
+    heedCancels,
     async idle() {
       stop();
       while (running.size > 0) await Promise.all([...running.values()].map((entry) => entry.done));

@@ -1,1 +1,6 @@
+import { type JobServiceDeps, jobService } from './jobs.service.ts';
+
+export const jobsFeature = (deps: JobServiceDeps) => ({ handlers: jobService(deps) });
+
+export type { JobWork } from './jobs.service.ts';
 export { createJobStore, type JobStore } from './jobs.store.ts';

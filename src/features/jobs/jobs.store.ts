@@ -1,6 +1,6 @@
+import type { JobRow } from '../../db/job-tables.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { JobRow } from '../../db/tables.ts';
 import type { JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
 
 export interface NewJob {
@@ -14,6 +14,14 @@ export interface NewJob {
   readonly now: number;
 }
 
+export interface JobFilter {
+  readonly handlerKey?: string;
+  readonly status?: string;
+  readonly lane?: string;
+  readonly skip: number;
+  readonly take: number;
+}
+
 export interface JobStore extends JobQueue {
   queued(job: NewJob): Statement;
   /** Cancels a job that no worker has; fails its unit otherwise. */
@@ -25,6 +33,11 @@ export interface JobStore extends JobQueue {
   /** Makes a job due that was given back for later; without effect on one that a worker has, or that has ended. */
   due(id: string, now: number): Promise<void>;
   get(id: string): Promise<JobRow | undefined>;
+  find(tenantId: string, id: string): Promise<JobRow | undefined>;
+  /** Newest first. */
+  list(tenantId: string, filter: JobFilter): Promise<readonly JobRow[]>;
+  /** Asks the worker that has the job to stop it; false when none has it. The first to ask stands. */
+  requestCancel(id: string, actor: string | null, now: number): Promise<boolean>;
   /** Jobs that a dead owner held. */
   leased(): Promise<readonly JobRow[]>;
 }
@@ -38,6 +51,7 @@ const toJob = (row: JobRow): QueuedJob => ({
   payload: row.payload === null ? null : (JSON.parse(row.payload) as unknown),
   attempt: row.attempt,
   maxAttempts: row.max_attempts,
+  cancel: row.cancel_requested_at === null ? null : { by: row.cancel_requested_by },
 });
 
 export const createJobStore = (storage: Storage): JobStore => {
@@ -127,6 +141,49 @@ export const createJobStore = (storage: Storage): JobStore => {
         .execute();
     },
     get: (id) => storage.db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst(),
+    find: (tenantId, id) =>
+      storage.db
+        .selectFrom('jobs')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .executeTakeFirst(),
+    list(tenantId, { handlerKey, status, lane, skip, take }) {
+      let query = storage.db.selectFrom('jobs').selectAll().where('tenant_id', '=', tenantId);
+      if (handlerKey !== undefined) query = query.where('handler_key', '=', handlerKey);
+      if (status !== undefined) query = query.where('status', '=', status);
+      if (lane !== undefined) query = query.where('lane', '=', lane);
+      return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
+    },
+    async requestCancel(id, actor, now) {
+      const rows = await storage.db
+        .updateTable('jobs')
+        .set((eb) => ({
+          cancel_requested_at: eb.fn.coalesce('cancel_requested_at', eb.val(now)),
+          cancel_requested_by: eb
+            .case()
+            .when('cancel_requested_at', 'is', null)
+            .then(actor)
+            .else(eb.ref('cancel_requested_by'))
+            .end(),
+        }))
+        .where('id', '=', id)
+        .where('status', 'in', ['Leased', 'Running'])
+        .returning('id')
+        .execute();
+      return rows.length > 0;
+    },
+    async cancelRequests(owner, ids) {
+      if (ids.length === 0) return [];
+      const rows = await storage.db
+        .selectFrom('jobs')
+        .select(['id', 'cancel_requested_by'])
+        .where('id', 'in', ids)
+        .where('lease_owner', '=', owner)
+        .where('cancel_requested_at', 'is not', null)
+        .execute();
+      return rows.map((row) => ({ id: row.id, by: row.cancel_requested_by }));
+    },
     claim: (owner, now, leaseUntil, limit, lanes) =>
       storage.transaction(async (db) => {
         if (limit <= 0) return [];

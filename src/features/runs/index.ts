@@ -19,7 +19,7 @@ import type { ModelProviders } from '../../providers/models/index.ts';
 import type { JobHandler, QueuedJob } from '../../scheduler/job-queue.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
-import type { JobStore } from '../jobs/index.ts';
+import type { JobStore, JobWork } from '../jobs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type CostRecalculation, createCostRecalculation } from './cost-recalculation.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
@@ -29,6 +29,7 @@ import type { Preflight } from './preflight.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess, type RunAccess } from './run-access.ts';
 import { createDetachedRuns, type DetachedRuns } from './run-detached.ts';
+import { createRunJobs } from './run-jobs.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
 import { createLostRuns } from './run-lost.ts';
@@ -86,6 +87,7 @@ export interface RunsFeature {
   readonly recalculateCosts: (tenantId: string) => Promise<CostRecalculation>;
   readonly queue: Pick<RunQueue, 'contextOf' | 'continuation'>;
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
+  readonly jobWork: JobWork;
   /** Closes what a dead owner of the store left open; before the first request. */
   recover(): Promise<RecoveryReport>;
   /** Ends the run of a job whose last attempt was lost. */
@@ -223,6 +225,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     now,
     newId,
   });
+  const runJobs = createRunJobs({ storage, store, access, jobs, journal, detached, queue, now });
   const { RunReconciliation: reconciling } = Service;
   const reconciliation: RunReconciliation | null = reconciling.Enabled
     ? createRunReconciliation(
@@ -275,11 +278,8 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
         access,
         owners,
         engine,
-        detached,
-        jobs,
-        queue,
+        cancelQueued: runJobs.cancelQueued,
         pollIntervalMs: Host.RunEventPollInterval,
-        now,
       }),
     },
     engine,
@@ -292,6 +292,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       providers: deps.providers,
     }),
     jobHandlers: queue.handlers,
+    jobWork: runJobs,
     async lostJob(job) {
       const row = await store.get(job.tenantId, job.id);
       if (row?.status === 'Running' || row?.status === 'Queued') await lost.lose(row);

@@ -1,6 +1,7 @@
+import type { JobRow } from '../../db/job-tables.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { JobRow, RunRow } from '../../db/tables.ts';
+import type { RunRow } from '../../db/tables.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
 import type { JobStore } from '../jobs/index.ts';

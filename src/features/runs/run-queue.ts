@@ -6,10 +6,16 @@ import type { ApprovalHandoverRow } from '../../db/approval-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
-import type { RunPlan } from '../../engine/active-run.ts';
+import type { ActiveRun, RunOutcome, RunPlan } from '../../engine/active-run.ts';
 import { RunFailure, toRunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
-import { type JobHandler, type JobResult, LeaseLostError, type QueuedJob } from '../../scheduler/job-queue.ts';
+import {
+  JobCanceledError,
+  type JobHandler,
+  type JobResult,
+  LeaseLostError,
+  type QueuedJob,
+} from '../../scheduler/job-queue.ts';
 import { retryDelayMs } from '../../scheduler/retry-delay.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { JobStore } from '../jobs/index.ts';
@@ -71,16 +77,22 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
   const writes = { journal: deps.journal, jobs: deps.jobs, maxAttempts: deps.settings.maxAttempts };
   const starting = createQueuedStart(createQueuedPlans(deps), deps);
 
-  const closeUnstarted = async (job: QueuedJob, failure: RunFailure): Promise<JobResult> => {
+  const closeUnstarted = async (job: QueuedJob, end: RunFailure | JobCanceledError): Promise<JobResult> => {
     const row = await deps.store.get(job.tenantId, job.id);
+    const isCanceled = end instanceof JobCanceledError;
     if (row === undefined && job.handlerKey === continuationKey) {
       const { from } = job.payload as ContinuationPayload;
       await deps.storage.write([deps.journal.stepsDropped(from)]);
-      return { status: 'Failed', code: 'continuation-blocked', message: failure.message, final: true };
+      if (isCanceled) return { status: 'Canceled' };
+      return { status: 'Failed', code: 'continuation-blocked', message: end.message, final: true };
     }
     if (row?.status !== 'Queued') return { status: 'Canceled' };
-    if (await deps.detached.close(row, { status: 'Failed', failure })) closed(row);
-    return failedJob(failure);
+    const failure = isCanceled ? new RunFailure('Canceled', 'canceled', 'The run was canceled.') : end;
+    const closing = isCanceled
+      ? ({ status: 'Canceled', failure, canceledBy: end.by } as const)
+      : ({ status: 'Failed', failure } as const);
+    if (await deps.detached.close(row, closing)) closed(row);
+    return isCanceled ? { status: 'Canceled' } : failedJob(failure);
   };
 
   const closed: RunQueue['closed'] = ({ id, tenant_id, session_id }) => {
@@ -108,6 +120,19 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     return { status: 'Failed', code, message: row.error_message ?? '', final: true };
   };
 
+  /** The end of the run, which stops when its worker says so. */
+  const heeding = async (run: ActiveRun, signal: AbortSignal): Promise<RunOutcome> => {
+    const onAbort = () => {
+      if (signal.reason instanceof LeaseLostError) run.stop({ kind: 'lost' });
+      else deps.engine.cancel(run, 'Requested', signal.reason instanceof JobCanceledError ? signal.reason.by : null);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    const outcome = await run.done;
+    signal.removeEventListener('abort', onAbort);
+    return outcome;
+  };
+
   /** Jobs that execute here, by the run's id. */
   const current = new Map<string, QueuedJob>();
 
@@ -120,13 +145,14 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       const { tenant_id, id } = row;
       await deps.storage.write([deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)]);
     }
+    if (signal.reason instanceof JobCanceledError) return closeUnstarted(job, signal.reason);
     // Not even prepared: an attempt that is held costs the run nothing.
     if (deps.stops.reason(job.tenantId, job.targetName) !== null) return held;
     const run = await starting.start(job, signal).catch((error: unknown) => {
-      if (error instanceof RunFailure) return error;
+      if (error instanceof RunFailure || error instanceof JobCanceledError) return error;
       throw error;
     });
-    if (run instanceof RunFailure) return closeUnstarted(job, run);
+    if (run instanceof RunFailure || run instanceof JobCanceledError) return closeUnstarted(job, run);
     if (run === 'Held') return held;
     if (run === 'Blocked') {
       const sessionId = row?.session_id ?? null;
@@ -134,15 +160,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       return { status: 'Released', afterMs: blockedRetryMs, released };
     }
     if (run === 'Canceled' || run === 'Released') return { status: run };
-    const onAbort = () => {
-      if (signal.reason instanceof LeaseLostError) run.stop({ kind: 'lost' });
-      else deps.engine.cancel(run, 'Requested', null);
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    const outcome = await run.done;
-    signal.removeEventListener('abort', onAbort);
-    return jobResult(outcome);
+    return jobResult(await heeding(run, signal));
   };
 
   const handler: JobHandler = async (job, signal) => {
@@ -150,6 +168,8 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     try {
       return await attempt(job, signal);
     } catch (error) {
+      // Another worker has the job, and what becomes of its run is that one's to say.
+      if (error instanceof LeaseLostError) throw error;
       // Nobody would ever start the run again.
       if (job.attempt >= job.maxAttempts) await closeUnstarted(job, toRunFailure(error));
       throw error;

@@ -6,13 +6,10 @@ import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import { isoTime } from '../../engine/event-pack.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
-import { RunFailure } from '../../engine/run-failure.ts';
-import type { JobStore } from '../jobs/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { RunAccess } from './run-access.ts';
-import type { DetachedRuns } from './run-detached.ts';
 import { runEventSource } from './run-event-source.ts';
-import type { RunQueue } from './run-queue.ts';
+import type { RunJobs } from './run-jobs.ts';
 import { toRunRecord } from './run-record.ts';
 import type { createRunStart } from './run-start.service.ts';
 import type { runOperations } from './runs.operations.ts';
@@ -28,11 +25,8 @@ export interface RunServiceDeps {
   readonly access: RunAccess;
   readonly owners: Pick<SessionAccess, 'listOwner'>;
   readonly engine: RunEngine;
-  readonly detached: DetachedRuns;
-  readonly jobs: JobStore;
-  readonly queue: Pick<RunQueue, 'closed'>;
+  readonly cancelQueued: RunJobs['cancelQueued'];
   readonly pollIntervalMs: number;
-  readonly now: () => number;
 }
 
 /** Runs below `row` among the rows of its tree. */
@@ -87,20 +81,6 @@ export const runService = (
     return only;
   };
 
-  /** A queued run without an engine: closed at once, with its job. False when a worker took it meanwhile. */
-  const cancelQueued = async (row: RunRow, actor: string | null): Promise<boolean> => {
-    const failure = new RunFailure('Canceled', 'canceled', 'The run was canceled.');
-    const closing = { status: 'Canceled', failure, canceledBy: actor } as const;
-    const { job_id: jobId } = row;
-    const withJob = jobId === null ? [] : [deps.jobs.canceledPending(jobId, deps.now())];
-    // Without the job when a worker has it already; its run has not started while the row is Queued.
-    const closed =
-      (await deps.detached.close(row, closing, withJob)) ||
-      (jobId !== null && (await deps.detached.close(row, closing)));
-    if (closed) deps.queue.closed(row);
-    return closed;
-  };
-
   return {
     start: deps.start,
     async list(context, { query }) {
@@ -148,7 +128,7 @@ export const runService = (
         engine.cancel(active, 'Requested', principal.actor);
         return { status: 202, body: await record(tenantId, await reread(row)), headers };
       }
-      if (row.status === 'Queued' && (await cancelQueued(row, principal.actor)))
+      if (row.status === 'Queued' && (await deps.cancelQueued(row, principal.actor)))
         return { status: 202, body: await record(tenantId, await reread(row)), headers };
       const now = await reread(row);
       const started = engine.active(row.id);

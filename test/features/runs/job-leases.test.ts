@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { createJobStore } from '../../../src/features/jobs/index.ts';
-import type { JobHandler, JobResult } from '../../../src/scheduler/job-queue.ts';
+import { JobCanceledError, type JobHandler, type JobResult } from '../../../src/scheduler/job-queue.ts';
 import { createJobWorker, type JobWorkerOptions } from '../../../src/scheduler/job-worker.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 
@@ -215,5 +215,33 @@ test('JOB-33 a failed attempt with attempts left waits for the next one', async 
   one.wake();
   while (row?.status !== 'Failed') row = await jobs.get('a');
   assert.deepEqual([row.attempt, row.error_code], [2, 'x']);
+  await one.idle();
+});
+
+test('JOB-23 JOB-30 a worker looks at every poll for jobs that somebody asked to stop, and who did', async (t) => {
+  const { put, worker, until, jobs } = await openQueue(t);
+  await put('a');
+  const reasons: unknown[] = [];
+  const one = worker('w', (_job, signal) => {
+    const stopped = Promise.withResolvers<JobResult>();
+    signal.addEventListener('abort', () => {
+      reasons.push(signal.reason);
+      stopped.resolve({ status: 'Canceled' });
+    });
+    return stopped.promise;
+  });
+  one.start();
+  await until('a', 'Running');
+  // Asked through another process: this worker is not told.
+  assert.equal(await jobs.requestCancel('a', 'ann', 1), true);
+  assert.equal(await jobs.requestCancel('a', 'bob', 2), true);
+  t.mock.timers.tick(1000);
+  const row = await until('a', 'Canceled');
+  assert.deepEqual([row.cancel_requested_at, row.cancel_requested_by], [1, 'ann']);
+  assert.deepEqual(
+    reasons.map((reason) => (reason instanceof JobCanceledError ? reason.by : reason)),
+    ['ann'],
+  );
+  assert.equal(await jobs.requestCancel('a', 'ann', 3), false);
   await one.idle();
 });

@@ -1,0 +1,22 @@
+export interface JobRow {
+  id: string;
+  tenant_id: string;
+  handler_key: string;
+  lane: string;
+  target_name: string;
+  status: string;
+  payload: string | null;
+  attempt: number;
+  max_attempts: number;
+  lease_owner: string | null;
+  lease_until: number | null;
+  scheduled_for: number;
+  started_at: number | null;
+  completed_at: number | null;
+  error_code: string | null;
+  error_message: string | null;
+  created_at: number;
+  /** Set on a job that a worker is to stop. */
+  cancel_requested_at: number | null;
+  cancel_requested_by: string | null;
+}

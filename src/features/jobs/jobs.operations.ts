@@ -1,0 +1,61 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import { oneOf, pagingQuery, Uuid } from '../../contract/schema.ts';
+import { JobDetailResponse, JobRecord, jobStatuses } from './jobs.schema.ts';
+
+const tag = 'Jobs';
+
+export const jobOperations = defineOperations({
+  list: {
+    tag,
+    role: 'Reader',
+    scope: 'PlatformRead',
+    method: 'GET',
+    path: '/api/jobs',
+    summary: 'List jobs, newest first',
+    query: Type.Object({
+      handlerKey: Type.Optional(Type.String()),
+      status: Type.Optional(oneOf(jobStatuses)),
+      scheduleId: Type.Optional(Uuid),
+      lane: Type.Optional(Type.String()),
+      ...pagingQuery,
+    }),
+    responses: { 200: Type.Array(JobRecord) },
+    errors: [],
+    cli: {
+      columns: [
+        'id',
+        'handlerKey',
+        'targetName',
+        'lane',
+        'status',
+        'attempt',
+        'scheduledFor',
+        'completedAt',
+        'errorCode',
+      ],
+    },
+  },
+  get: {
+    tag,
+    role: 'Reader',
+    scope: 'PlatformRead',
+    method: 'GET',
+    path: '/api/jobs/{id}',
+    summary: 'Show a job with its items',
+    params: Type.Object({ id: Uuid }),
+    responses: { 200: JobDetailResponse },
+    errors: ['not-found'],
+  },
+  cancel: {
+    tag,
+    role: 'Operator',
+    scope: 'RunsWrite',
+    method: 'POST',
+    path: '/api/jobs/{id}/cancel',
+    summary: 'Cancel a job; one that a worker has is asked to stop',
+    params: Type.Object({ id: Uuid }),
+    responses: { 204: null },
+    errors: ['not-found', 'job-not-cancelable'],
+  },
+});

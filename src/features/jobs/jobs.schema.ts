@@ -1,0 +1,53 @@
+import Type, { type Static } from 'typebox';
+import { Int32, JsonValue, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+
+export const jobStatuses = ['Pending', 'Leased', 'Running', 'Completed', 'Failed', 'Canceled'] as const;
+
+const hidden = 'Null for the jobs of queued runs: they hold messages';
+
+export const JobRecord = Type.Object(
+  {
+    id: Type.Unsafe<string>({ ...Uuid, description: 'For the job of a queued run the id of the run' }),
+    tenantId: Type.String(),
+    scheduleId: nullable(Uuid),
+    handlerKey: Type.String(),
+    lane: Type.String(),
+    targetName: Type.String(),
+    status: oneOf(jobStatuses),
+    payload: nullable(JsonValue, { description: hidden }),
+    totalItems: Int32(),
+    doneItems: Int32({ description: 'Completed ones only' }),
+    failedItems: Int32(),
+    attempt: Int32({ description: 'Leases so far' }),
+    maxAttempts: Int32(),
+    leaseOwner: nullable(Type.String()),
+    leaseUntil: nullable(Time),
+    scheduledFor: Type.Unsafe<string>({ ...Time, description: 'Earliest start' }),
+    startedAt: nullable(Time),
+    completedAt: nullable(Time),
+    errorCode: nullable(Type.String()),
+    errorMessage: nullable(Type.String()),
+    createdAt: Time,
+  },
+  { title: 'JobRecord' },
+);
+export type JobRecord = Static<typeof JobRecord>;
+
+export const JobItemRecord = Type.Object(
+  {
+    id: Uuid,
+    jobId: Uuid,
+    seq: Int32({ description: 'From 0' }),
+    input: nullable(JsonValue, { description: hidden }),
+    runId: nullable(Uuid),
+    status: oneOf(['Pending', 'Completed', 'Failed']),
+    error: nullable(Type.String()),
+  },
+  { title: 'JobItemRecord' },
+);
+
+export const JobDetailResponse = Type.Object(
+  { job: JobRecord, items: Type.Array(JobItemRecord, { description: 'In the order of seq; a queued run has none' }) },
+  { title: 'JobDetailResponse' },
+);
+export type JobDetailResponse = Static<typeof JobDetailResponse>;

@@ -1,0 +1,73 @@
+import type { JobRow } from '../../db/job-tables.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { RunRow } from '../../db/tables.ts';
+import { RunFailure } from '../../engine/run-failure.ts';
+import type { RunJournal } from '../../engine/run-journal.ts';
+import type { JobStore, JobWork } from '../jobs/index.ts';
+import type { RunAccess } from './run-access.ts';
+import type { DetachedRuns } from './run-detached.ts';
+import { type ContinuationPayload, continuationKey } from './run-lost.ts';
+import type { RunQueue } from './run-queue.ts';
+import type { RunStore } from './runs.store.ts';
+
+export interface RunJobs extends JobWork {
+  /** Closes a run that no engine executes, with its job. False when a worker started it meanwhile. */
+  cancelQueued(row: RunRow, actor: string | null): Promise<boolean>;
+}
+
+interface RunJobDeps {
+  readonly storage: Storage;
+  readonly store: Pick<RunStore, 'get'>;
+  readonly access: RunAccess;
+  readonly jobs: Pick<JobStore, 'canceledPending'>;
+  readonly journal: Pick<RunJournal, 'stepsDropped'>;
+  readonly detached: DetachedRuns;
+  readonly queue: Pick<RunQueue, 'closed'>;
+  readonly now: () => number;
+}
+
+/** The run that a continuation goes on from; null once the job has ended, which drops its payload. */
+const sourceOf = (job: JobRow): string | null =>
+  job.handler_key !== continuationKey || job.payload === null
+    ? null
+    : (JSON.parse(job.payload) as ContinuationPayload).from;
+
+/** Queued runs and their jobs, which end together. */
+export const createRunJobs = (deps: RunJobDeps): RunJobs => {
+  const cancelQueued: RunJobs['cancelQueued'] = async (row, actor) => {
+    const failure = new RunFailure('Canceled', 'canceled', 'The run was canceled.');
+    const closing = { status: 'Canceled', failure, canceledBy: actor } as const;
+    const { job_id: jobId } = row;
+    const withJob = jobId === null ? [] : [deps.jobs.canceledPending(jobId, deps.now())];
+    // Without the job when a worker has it already; its run has not started while the row is Queued.
+    const closed =
+      (await deps.detached.close(row, closing, withJob)) ||
+      (jobId !== null && (await deps.detached.close(row, closing)));
+    if (closed) deps.queue.closed(row);
+    return closed;
+  };
+
+  return {
+    cancelQueued,
+    async requireCancel(context, job) {
+      const own = await deps.store.get(job.tenant_id, job.id);
+      const runId = own === undefined ? sourceOf(job) : job.id;
+      if (runId !== null) await deps.access.find(context, runId, 'Cancel');
+    },
+    async cancelPending(job, actor) {
+      const row = await deps.store.get(job.tenant_id, job.id);
+      if (row !== undefined) return row.status === 'Queued' && cancelQueued(row, actor);
+      const source = sourceOf(job);
+      // A turn that nobody goes on with needs its steps no longer.
+      const dropped = source === null ? [] : [deps.journal.stepsDropped(source)];
+      try {
+        await deps.storage.write([deps.jobs.canceledPending(job.id, deps.now()), ...dropped]);
+        return true;
+      } catch (error) {
+        if (error instanceof ConditionFailedError) return false;
+        throw error;
+      }
+    },
+  };
+};
