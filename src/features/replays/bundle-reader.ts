@@ -167,7 +167,7 @@ export const openBundle = async (source: BundleSource): Promise<RunBundle> => {
       manifest = line;
       continue;
     }
-    hashes.add(line.section, raw);
+    if (!hashes.add(line.section, raw)) throw refuse('The order of the lines in the bundle was changed.');
     contents.add(line);
   }
   if (header === null) throw refuse('The file is empty.');

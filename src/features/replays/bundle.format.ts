@@ -112,25 +112,43 @@ export interface BundleLine {
   readonly data: unknown;
 }
 
-/** Hashes lines as they pass, by section and as a whole. */
-export class BundleHashes {
-  readonly #sections = new Map<string, { lines: number; hash: Hash }>();
-  readonly #whole = createHash('sha256');
+interface OpenSection {
+  readonly name: string;
+  lines: number;
+  readonly hash: Hash;
+}
 
-  add(section: string, line: string): void {
-    const known = this.#sections.get(section) ?? { lines: 0, hash: createHash('sha256') };
-    this.#sections.set(section, known);
-    known.lines += 1;
-    known.hash.update(`${line}\n`);
+/** Hashes lines as they pass, by section and as a whole. A section ends where another one begins. */
+export class BundleHashes {
+  readonly #ended = new Map<string, { readonly lines: number; readonly sha256: string }>();
+  readonly #whole = createHash('sha256');
+  #open: OpenSection | null = null;
+
+  /** False: the section had ended before, which no bundle has. */
+  add(section: string, line: string): boolean {
+    if (this.#open?.name !== section) {
+      this.#end();
+      if (this.#ended.has(section)) return false;
+      this.#open = { name: section, lines: 0, hash: createHash('sha256') };
+    }
+    const open: OpenSection = this.#open;
+    open.lines += 1;
+    open.hash.update(`${line}\n`);
     this.#whole.update(`${line}\n`);
+    return true;
   }
 
   manifest(): BundleManifest {
-    const sections = [...this.#sections].map(([name, { lines, hash: made }]) => [
-      name,
-      { lines, sha256: made.digest('hex') },
-    ]);
-    return { sections: Object.fromEntries(sections), sha256: this.#whole.digest('hex') };
+    this.#end();
+    return { sections: Object.fromEntries(this.#ended), sha256: this.#whole.digest('hex') };
+  }
+
+  // A large tree has five sections for each run: an unfinished hash of each would be most of the memory.
+  #end(): void {
+    if (this.#open === null) return;
+    const { name, lines, hash } = this.#open;
+    this.#ended.set(name, { lines, sha256: hash.digest('hex') });
+    this.#open = null;
   }
 }
 
