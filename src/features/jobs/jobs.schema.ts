@@ -33,7 +33,7 @@ export const JobRecord = Type.Object(
 );
 export type JobRecord = Static<typeof JobRecord>;
 
-export const JobItemRecord = Type.Object(
+const JobItemRecord = Type.Object(
   {
     id: Uuid,
     jobId: Uuid,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { ProblemError } from '../../../src/client/problem.ts';
-import { forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
+import { LeaseLostError } from '../../../src/scheduler/job-queue.ts';
+import { forEachTransport, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { enqueue, followToEnd, Gate, getRun, refusal, stream, tool, waitingSetup } from '../runs/run-calls.ts';
 
@@ -160,4 +161,25 @@ forEachTransport('JOB-36 JOB-38 a job that fails says why, in words of the servi
     [status, errorCode, errorMessage],
     ['Failed', 'agent-not-found', 'Agent "helper" does not exist any more.'],
   );
+});
+
+overHttp('JOB-30 a worker that lost its job while it waited leaves the run to the one that has it', async (open) => {
+  const gate = new Gate();
+  const app = await open({
+    ...waitingSetup(gate),
+    service: { Scheduling: { LeaseDuration: '10s', PollInterval: '1h' } },
+  });
+  const holding = await stream(app.client, 'helper', { message: 'wait', sessionId: 's-1' });
+  await gate.reached;
+  const waiting = await enqueue(app.client, 'helper', { message: 'later', sessionId: 's-1', concurrency: 'Enqueue' });
+  while ((await jobOf(app, waiting)).status !== 'Running') await new Promise((resolve) => setImmediate(resolve));
+  app.change("update service_jobs set lease_owner = 'other' where id = ?", waiting);
+  const lost = () =>
+    app.log.some(({ fields }) => fields['jobId'] === waiting && fields['error'] instanceof LeaseLostError);
+  while (!lost()) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal((await getRun(app.client, waiting)).status, 'Queued');
+  assert.deepEqual([(await jobOf(app, waiting)).status, (await jobOf(app, waiting)).leaseOwner], ['Running', 'other']);
+  gate.open();
+  assert.equal((await followToEnd(app.client, holding.runId)).at(-1)?.type, 'run.completed');
+  assert.equal((await getRun(app.client, waiting)).status, 'Queued');
 });
