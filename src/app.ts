@@ -14,6 +14,7 @@ import { approvalsFeature } from './features/approvals/index.ts';
 import { attachmentsFeature } from './features/attachments/index.ts';
 import { auditFeature } from './features/audit/index.ts';
 import { emergencyFeature } from './features/emergency/index.ts';
+import { guardsFeature } from './features/guards/index.ts';
 import { createJobStore, jobsFeature } from './features/jobs/index.ts';
 import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
@@ -38,6 +39,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const { base, opened, providers, modules, hostTools } = await layFoundation({ config, mode, ...options });
   const { storage, lifecycle, log, now } = base;
   try {
+    const content = guardsFeature({ ...base, guards: modules.guards, usesPattern: modules.usesPatternGuard });
     const memory = memoryFeature({ storage, now });
     const attachments = attachmentsFeature({
       ...base,
@@ -51,6 +53,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     });
     const approvals = approvalsFeature({
       ...base,
+      guards: content,
       policy: modules.approvalPolicy,
       presenters: modules.approvalPresenters,
       continuations: {
@@ -98,6 +101,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       authorizer: modules.toolAuthorizer,
       attachments: attachments.runs,
       saveAttachment: attachments.save,
+      guards: content.guards,
       gate: approvals.gate,
       pauseJournal: approvals.pauseJournal,
       pauses: approvals.pauses,

@@ -91,7 +91,7 @@ export const errorTable = {
   'attachment-too-large': entry(413, 'The attachment is too large', 2),
   'media-type-not-allowed': entry(415, 'The type of the file is not allowed', 2),
   'unsupported-media-type': entry(415, 'The media type is not supported', 2),
-  'content-blocked': entry(422, 'Content was blocked', 6),
+  'content-blocked': entry(422, 'Content blocked', 6),
   'content-filtered': entry(422, 'The provider filtered the content', 6),
   'run-budget-exceeded': entry(422, 'The budget of the run tree is used up', 6),
   'replay-result-missing': entry(422, 'The recording has no result for a call', 6),
@@ -134,6 +134,9 @@ export interface FieldError {
 export interface ErrorDetails {
   readonly errors?: readonly FieldError[];
   readonly errorType?: string;
+  /** The guard that blocked, and its rule. */
+  readonly guardName?: string;
+  readonly ruleName?: string;
   readonly retryAfterMs?: number;
   readonly missingVersion?: number;
   readonly estimatedTokens?: number;

@@ -92,6 +92,7 @@ export interface RunOutcome {
 
 /** A run that executes in this process. */
 export class ActiveRun {
+  /** Brought up to date when a wait ends, and left with masked texts by guards. */
   plan: RunPlan;
   readonly log: RunLog;
   readonly budget: TreeBudget;
@@ -119,6 +120,8 @@ export class ActiveRun {
   /** Null where the input of runs is not recorded, without which no call could be repeated. */
   callRecord: ModelCallRecord | null = null;
   settledTools = 0;
+  /** Why a guard ended the run. */
+  blocked: RunFailure | null = null;
   /** Null: nobody will go on with this turn, so nothing is stored of it until it ends. */
   readonly steps: TurnSteps | null;
   done: Promise<RunOutcome>;

@@ -4,13 +4,14 @@ import { type ChatMessage, type ContentPart, toPrompt } from './chat-message.ts'
 import { type Conversation, openConversation } from './compaction/conversation.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { isoTime } from './event-pack.ts';
+import { guardedText } from './guards/run-guard.ts';
 import { createLoopControl } from './loop/loop-control.ts';
 import { type ModelTurn, modelTurn } from './model-turn.ts';
 import { type Pause, pauseOf, type WaitingCall } from './pause.ts';
 import { RunFailure } from './run-failure.ts';
 import { acceptedAnswer } from './structured-response.ts';
 import { type ErrorStreak, toolTurn } from './tool-turn.ts';
-import { type OpenCall, openCalls } from './turn-resume.ts';
+import { type OpenCall, openCalls, storedCall } from './turn-resume.ts';
 
 export interface LoopResult {
   readonly output: string;
@@ -50,7 +51,7 @@ const assistantMessage = (run: ActiveRun, turn: ModelTurn, now: number): ChatMes
 const keepMessage = (run: ActiveRun, calls: readonly OpenCall[]): void => {
   const message = run.messages.at(-1);
   if (run.steps === null || message === undefined) return;
-  run.log.write([run.steps.message(message, calls, run.usage, run.cost)]).catch(() => undefined);
+  run.log.write([run.steps.message(message, calls.map(storedCall), run.usage, run.cost)]).catch(() => undefined);
 };
 
 const requestPart = ({ requestId, call, arguments: args }: WaitingCall): ContentPart => ({
@@ -76,7 +77,9 @@ const madeMessage = (
 });
 
 /** What the model is told next in place of the user: why the run goes on. */
-const inputMessage = (run: ActiveRun, ports: EnginePorts, text: string): ChatMessage => {
+const inputMessage = async (run: ActiveRun, ports: EnginePorts, given: string): Promise<ChatMessage> => {
+  // From a criterion or a validator of a module, or from entries of the agent's memory.
+  const text = ports.guards === null ? given : await guardedText(run, ports, given, { source: 'Unknown' });
   run.callRecord?.told(text);
   return {
     messageId: ports.newId(),
@@ -129,7 +132,7 @@ const openTurns = async (run: ActiveRun, ports: EnginePorts): Promise<ModelTurns
 const finalAnswer = (run: ActiveRun, ports: EnginePorts, turns: ModelTurns, answer: LoopResult): Promise<LoopResult> =>
   acceptedAnswer(run, ports, answer, async (input) => {
     run.bypassesCache = true;
-    run.messages.push(inputMessage(run, ports, input));
+    run.messages.push(await inputMessage(run, ports, input));
     const { text, finish } = await turns.call(false, true);
     return { output: text, finishReason: finish.finishReason };
   });
@@ -190,7 +193,7 @@ export const agentLoop = async (
     const withTools = round < (agent.maxIterations ?? ports.settings.maxIterations);
     const turn = await turns.call(withTools);
     if (turn.toolCalls.length > 0) {
-      const calls = openCalls(run, turn.toolCalls);
+      const calls = openCalls(run, turn.toolCalls, turn.keptInputs);
       keepMessage(run, calls);
       const pause = await answer(calls);
       if (pause !== null) return pause;
@@ -204,7 +207,7 @@ export const agentLoop = async (
     }
     keepMessage(run, []);
     if (agent.loop?.freshContextPerIteration === true) turns.conversation.startFresh(run.messages.length);
-    run.messages.push(inputMessage(run, ports, feedback));
+    run.messages.push(await inputMessage(run, ports, feedback));
     keepMessage(run, []);
   }
 };

@@ -7,6 +7,7 @@ import type { RunPlan } from './active-run.ts';
 import type { AgentMemory } from './agent-memory.ts';
 import type { ApprovalGate } from './approval-gate.ts';
 import type { AgentSource } from './compiled-agent.ts';
+import type { ContentGuards } from './guards/guard-port.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from './host-extensions.ts';
 import type { PauseJournal } from './pause-journal.ts';
 import type { PayloadSettings } from './payload.ts';
@@ -72,6 +73,8 @@ export interface EnginePorts {
   readonly telemetry: Telemetry;
   readonly tools: ToolCallDeps;
   readonly attachments: RunAttachments;
+  /** Null: no guard is registered, so nothing is inspected or held back. */
+  readonly guards: ContentGuards | null;
   readonly memory: AgentMemory;
   /** Of modules, by agent name. */
   readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;

@@ -10,6 +10,7 @@ import type { ActiveRun } from './active-run.ts';
 import type { ContentPart, ProviderMetadata } from './chat-message.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
+import { guardedMessage, type HeldPart } from './guards/guarded-message.ts';
 import { completeHostedCalls, hostedCallPart, hostedResultPart } from './hosted-call.ts';
 import { observedCall } from './observed-call.ts';
 import { cacheableCall, replayedParts } from './response-cache.ts';
@@ -21,16 +22,25 @@ export interface ModelTurn {
   readonly text: string;
   readonly contents: readonly ContentPart[];
   readonly toolCalls: readonly ModelToolCall[];
+  /** By call: arguments that guards have masked, as they may be kept; null: as they are. */
+  readonly keptInputs: readonly (string | null)[];
   readonly finish: ModelFinish;
 }
 
 interface Collected {
+  /** Deltas go out as they come. */
+  readonly isLive: boolean;
+  /** Nothing of the message is kept before guards have seen the whole. */
+  readonly isInspected: boolean;
   text: string;
-  readonly contents: ContentPart[];
+  reasoning: string;
+  readonly contents: HeldPart[];
   readonly toolCalls: ModelToolCall[];
   finish: ModelFinish | null;
   /** Answered from the response cache: no provider was called. */
   fromCache: boolean;
+  /** Keeps the answer in the response cache. */
+  keep: () => void;
 }
 
 /**
@@ -84,22 +94,22 @@ const take = (
   messageId: string,
   part: ModelPart,
   into: Collected,
-  live: boolean,
   reasoning: { text: string },
 ): void => {
   switch (part.type) {
     case 'text-delta':
       into.text += part.text;
-      run.partialText = into.text;
+      if (!into.isInspected) run.partialText = into.text;
       if (!run.hasText) {
         run.hasText = true;
         ports.metrics.firstDelta(run, ports.now() - run.startedAt);
       }
-      if (live) run.log.delta('message.delta', messageId, part.text);
+      if (into.isLive) run.log.delta('message.delta', messageId, part.text);
       return;
     case 'reasoning-delta':
       reasoning.text += part.text;
-      if (live) run.log.delta('reasoning.delta', messageId, part.text);
+      into.reasoning += part.text;
+      if (into.isLive) run.log.delta('reasoning.delta', messageId, part.text);
       return;
     case 'reasoning-end': {
       const metadata = part.providerMetadata as ProviderMetadata | undefined;
@@ -113,10 +123,10 @@ const take = (
       into.toolCalls.push(part);
       return;
     case 'hosted-call':
-      into.contents.push(hostedCallPart(run, ports, part, target.provider.name));
+      into.contents.push(into.isInspected ? part : hostedCallPart(run, ports, part, target.provider.name));
       return;
     case 'hosted-result':
-      into.contents.push(hostedResultPart(run, ports, part));
+      into.contents.push(into.isInspected ? part : hostedResultPart(run, ports, part));
       return;
     case 'finish':
       into.finish = part;
@@ -155,14 +165,13 @@ const callTarget = async (
   if (hit !== null) {
     run.signal.throwIfAborted();
     into.fromCache = true;
-    for (const part of replayedParts(hit))
-      take(run, ports, target, messageId, part, into, run.plan.isStreaming, reasoning);
+    for (const part of replayedParts(hit)) take(run, ports, target, messageId, part, into, reasoning);
     return;
   }
   const parts: ModelPart[] = [];
   const streams = run.plan.isStreaming && (target.catalog?.supportsStreaming ?? true);
   const taken = (part: ModelPart): void => {
-    take(run, ports, target, messageId, part, into, run.plan.isStreaming, reasoning);
+    take(run, ports, target, messageId, part, into, reasoning);
     if (cacheable !== null) parts.push(part);
   };
   await observedCall(run, ports, target, call, attempt, async (sent, firstPart) => {
@@ -170,7 +179,7 @@ const callTarget = async (
     else for (const part of await target.provider.generate(sent)) taken(part);
     return into.finish;
   });
-  cacheable?.keep(parts);
+  if (cacheable !== null) into.keep = () => cacheable.keep(parts);
 };
 
 /** The first error stands for the call; its message names every provider that was tried. */
@@ -197,8 +206,20 @@ const callWithFallbacks = async (
 ): Promise<{ target: CompiledTarget; collected: Collected }> => {
   const targets: readonly CompiledTarget[] = [run.plan.agent.model, ...run.plan.agent.model.fallbacks];
   const errors: ModelCallError[] = [];
+  const { guards } = ports;
+  const isLive = run.plan.isStreaming && (guards === null || !guards.output || !guards.buffersStreams);
   for (const [index, target] of targets.entries()) {
-    const collected: Collected = { text: '', contents: [], toolCalls: [], finish: null, fromCache: false };
+    const collected: Collected = {
+      isLive,
+      isInspected: guards !== null,
+      text: '',
+      reasoning: '',
+      contents: [],
+      toolCalls: [],
+      finish: null,
+      fromCache: false,
+      keep: () => undefined,
+    };
     const before = run.log.nextSequence;
     try {
       await callTarget(run, ports, target, prompt, withTools, messageId, collected, index + 1);
@@ -222,9 +243,33 @@ const callWithFallbacks = async (
   throw allFailed(errors);
 };
 
+/** What was never held, because no guard looks at it. */
+const asContent = (part: HeldPart): ContentPart[] =>
+  part.type === 'hosted-call' || part.type === 'hosted-result' ? [] : [part];
+
+/** What the history keeps of the answer. */
+const contentsOf = ({
+  text,
+  contents,
+  toolCalls,
+  keptInputs,
+}: Omit<ModelTurn, 'messageId' | 'finish'>): ContentPart[] => {
+  const parts = completeHostedCalls(contents);
+  if (text !== '') parts.push({ type: 'Text', text });
+  for (const [index, call] of toolCalls.entries())
+    parts.push({
+      type: 'ToolCall',
+      toolCallId: call.toolCallId,
+      toolName: call.toolName,
+      arguments: parseArguments(keptInputs[index] ?? call.input),
+      ...(call.providerMetadata === undefined ? {} : { providerMetadata: call.providerMetadata as ProviderMetadata }),
+    });
+  return parts;
+};
+
 /**
- * One model call: budget first, then deltas as they come, then the whole message and its usage. `isRepair`: a rejected
- * answer is asked for again, without tools, which is not the end of the rounds.
+ * One model call: budget first, then deltas as they come, or once guards have seen the whole message, then the message
+ * and its usage. `isRepair`: a rejected answer is asked for again, without tools, which is not the end of the rounds.
  */
 export const modelTurn = async (
   run: ActiveRun,
@@ -240,7 +285,7 @@ export const modelTurn = async (
   const { model } = run.plan.agent;
   run.callRecord?.sent(run.modelCalls, model.provider.name, callFor(run, ports, model, prompt, withTools));
   const { target, collected } = await callWithFallbacks(run, ports, prompt, withTools, messageId);
-  const { finish } = collected;
+  const { finish, isLive } = collected;
   if (finish === null) throw new Error('A model provider ended a stream without a finish part.');
   run.target = target;
   // A hit has neither usage nor cost, and its null cost must not make the cost of the other calls unknown.
@@ -248,22 +293,22 @@ export const modelTurn = async (
   // A call after the last allowed round may still name tools; they are not executed and not kept.
   const toolCalls = withTools ? collected.toolCalls : [];
   run.callRecord?.answered(toolCalls.map((call) => call.toolCallId));
-  run.log.append('message.completed', {
-    messageId,
-    text: collected.text,
-    finishReason: toolCalls.length > 0 ? 'ToolCalls' : withTools || isRepair ? finish.finishReason : 'Iterations',
-  });
+  const finishReason = toolCalls.length > 0 ? 'ToolCalls' : withTools || isRepair ? finish.finishReason : 'Iterations';
+  const kept =
+    ports.guards === null
+      ? { text: collected.text, toolCalls, keptInputs: [], contents: collected.contents.flatMap(asContent) }
+      : await guardedMessage(run, ports, ports.guards, {
+          ...collected,
+          messageId,
+          toolCalls,
+          finishReason,
+          provider: target.provider.name,
+          isHeld: run.plan.isStreaming && !isLive,
+        });
+  // The cache has answers that no guard has changed: what a guard replaced is kept nowhere.
+  if (!('isUnchanged' in kept) || kept.isUnchanged) collected.keep();
+  run.log.append('message.completed', { messageId, text: kept.text, finishReason });
   announceUsage(run, ports);
   run.partialText = '';
-  const contents = completeHostedCalls(collected.contents);
-  if (collected.text !== '') contents.push({ type: 'Text', text: collected.text });
-  for (const call of toolCalls)
-    contents.push({
-      type: 'ToolCall',
-      toolCallId: call.toolCallId,
-      toolName: call.toolName,
-      arguments: parseArguments(call.input),
-      ...(call.providerMetadata === undefined ? {} : { providerMetadata: call.providerMetadata as ProviderMetadata }),
-    });
-  return { messageId, text: collected.text, contents, toolCalls, finish };
+  return { ...kept, messageId, contents: contentsOf(kept), finish };
 };

@@ -6,6 +6,7 @@ import type { ChildCaller } from './agent-tool.ts';
 import { attachmentsIn, type ChatMessage } from './chat-message.ts';
 import { createChildCaller } from './child-runs.ts';
 import type { EnginePorts } from './engine-ports.ts';
+import { guardedAttachments, guardedStart, refuseBlocked, tellStart } from './guards/guarded-start.ts';
 import { interruptedMessages } from './interrupted-turn.ts';
 import { ModelCallRecord } from './model-call-record.ts';
 import { openResultsToKeep } from './open-results.ts';
@@ -88,17 +89,19 @@ const announceWaiting = (run: ActiveRun, ports: EnginePorts, pause: Pause): void
   for (const call of waitingClientCalls(pause)) run.log.append('client-tool.requested', call);
 };
 
-/** Of a turn that failed or was rolled back the session keeps nothing. */
-const sessionKeepsTurn = (ending: Ending): boolean =>
-  ending.status !== 'Failed' && !(ending.status === 'Canceled' && ending.cause === 'RolledBack');
+/** Of a turn that failed or was rolled back the session keeps nothing, nor of a blocked one that was canceled as well. */
+const sessionKeepsTurn = (run: ActiveRun, ending: Ending): boolean =>
+  run.blocked === null &&
+  ending.status !== 'Failed' &&
+  !(ending.status === 'Canceled' && ending.cause === 'RolledBack');
 
 const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending) => {
   const { session } = run;
   if (session === null) return [];
-  if (ending.status === 'Completed') return session.save(run.messages, ports.now());
-  if ('pause' in ending)
-    return [...session.save(run.messages, ports.now()), ...ports.pauses.opened(run, ending.pause, ports.now())];
-  return sessionKeepsTurn(ending) ? session.save(interruptedMessages(run, ports), ports.now()) : session.release();
+  if (!sessionKeepsTurn(run, ending)) return session.release();
+  if (ending.status === 'Canceled') return session.save(interruptedMessages(run, ports), ports.now());
+  const saved = session.save(run.messages, ports.now());
+  return 'pause' in ending ? [...saved, ...ports.pauses.opened(run, ending.pause, ports.now())] : saved;
 };
 
 /** What belonged to a run without a session goes with it. */
@@ -160,7 +163,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   const drops = run.steps !== null && continued.length === 0 ? [ports.journal.stepsDropped(run.id)] : [];
   const ledger = run.steps === null ? [] : [ports.journal.toolsUnknown(run.id)];
   describeEnd(run, ending.status, error?.type ?? null, usage);
-  const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(ending))) ?? null;
+  const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(run, ending))) ?? null;
   const calls = stored === null ? [] : [ports.journal.modelCalls(run.id, stored)];
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
@@ -227,21 +230,25 @@ const loadAttachments = async (run: ActiveRun, ports: EnginePorts): Promise<void
   run.bypassesCache = true;
   const sessionId = run.session?.sessionId ?? run.plan.sessionId;
   run.attachments = await ports.attachments.load({ tenantId, sessionId, named, earlier, signal: run.signal });
+  if (ports.guards !== null)
+    run.attachments = await guardedAttachments(run, ports, run.attachments, [...named, ...earlier]);
   run.callRecord?.attached([...named, ...earlier], run.attachments);
+};
+
+/** Only the root watches the clock: its stop reaches every descendant. */
+const watchClock = (run: ActiveRun): NodeJS.Timeout | null => {
+  const { remainingMs } = run.budget;
+  if (remainingMs === null || run.plan.parent !== null) return null;
+  return setTimeout(() => {
+    const failure = new RunFailure('QuotaExceeded', 'budget_exceeded', 'The run tree has used its time.');
+    run.stop({ kind: 'fail', failure });
+  }, remainingMs);
 };
 
 /** Opens the row, runs the loop, closes the row. Never rejects. */
 const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller): Promise<RunOutcome> => {
   let exists = run.plan.nextSequence > 0;
-  const { remainingMs } = run.budget;
-  // Only the root watches the clock: its stop reaches every descendant.
-  const timer =
-    remainingMs === null || run.plan.parent !== null
-      ? null
-      : setTimeout(() => {
-          const failure = new RunFailure('QuotaExceeded', 'budget_exceeded', 'The run tree has used its time.');
-          run.stop({ kind: 'fail', failure });
-        }, remainingMs);
+  const timer = watchClock(run);
   try {
     if (run.plan.waiting !== null) {
       run.log.append('run.queued', { sessionId: run.plan.sessionId, position: run.plan.waiting.position });
@@ -249,6 +256,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       exists = true;
       run.begin(await run.plan.waiting.turn(run.signal), ports.now());
     }
+    const guarded = ports.guards === null ? null : await guardedStart(run, ports);
     const { resume } = run.plan;
     const message = messageOf(run, ports);
     const input = [...(resume?.messages ?? []), ...(message === null ? [] : [message])];
@@ -256,6 +264,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     // A further attempt has its input in the store already.
     const row = openedRow(run, ports, 'Running', resume !== null && run.plan.attempt > 1 ? null : input);
     appendStart(run);
+    tellStart(run, guarded);
     const steps = startSteps(run, ports, resume, input);
     // A lost record never blocks an answer: the failure is logged by the log itself.
     await run.log
@@ -264,6 +273,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
         // The queued row was closed by a cancel in the moment before.
         if (error instanceof ConditionFailedError) run.stop({ kind: 'cancel', cause: 'Requested', by: null });
       });
+    if (guarded !== null) await refuseBlocked(run, ports, guarded);
     run.signal.throwIfAborted();
     await loadAttachments(run, ports);
     const result = await agentLoop(run, ports, children, resume === null ? null : message);
@@ -291,6 +301,8 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
   const ports: EnginePorts = { ...outside, metrics: createRunMetrics(outside.telemetry, () => runs.size) };
   const { recording } = ports.settings;
   const idleWaiters: (() => void)[] = [];
+  // What is sent before it was inspected is not recorded: a guard may still mask or block the whole message.
+  const recordsDeltas = ports.guards === null || !ports.guards.output || ports.guards.buffersStreams;
   let stopped = false;
 
   const logFor = (plan: RunPlan): RunLog =>
@@ -309,8 +321,8 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
         runId: plan.id,
         nextSequence: plan.nextSequence,
         recording: recording.enabled,
-        recordMessageDeltas: recording.recordMessageDeltas,
-        recordReasoningDeltas: recording.recordReasoningDeltas,
+        recordMessageDeltas: recording.recordMessageDeltas && recordsDeltas,
+        recordReasoningDeltas: recording.recordReasoningDeltas && recordsDeltas,
       },
     );
 

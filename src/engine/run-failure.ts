@@ -9,6 +9,8 @@ export class RunFailure extends Error {
   readonly type: string;
   readonly retryAfterMs: number | null;
   readonly findings: readonly { readonly path: string; readonly message: string }[] | null;
+  /** The guard that blocked, and its rule. */
+  readonly guard: { readonly guardName: string; readonly ruleName: string } | null;
 
   constructor(
     errorClass: RunErrorClass,
@@ -18,6 +20,7 @@ export class RunFailure extends Error {
       cause?: unknown;
       retryAfterMs?: number | null;
       findings?: readonly { readonly path: string; readonly message: string }[];
+      guard?: { readonly guardName: string; readonly ruleName: string };
     } = {},
   ) {
     super(message, { cause: options.cause });
@@ -26,6 +29,7 @@ export class RunFailure extends Error {
     this.type = type;
     this.retryAfterMs = options.retryAfterMs ?? null;
     this.findings = options.findings ?? null;
+    this.guard = options.guard ?? null;
   }
 }
 

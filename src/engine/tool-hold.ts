@@ -29,13 +29,15 @@ const approvalRefusal = ({ plan }: ActiveRun): string | null => {
 export const holdCall = async (
   run: ActiveRun,
   ports: EnginePorts,
-  { call, idempotencyKey, answer }: OpenCall,
+  { call, idempotencyKey, answer, keptInput }: OpenCall,
   tool: RegisteredTool,
   args: Json,
 ): Promise<Held> => {
   const { plan } = run;
   const { descriptor } = tool;
-  const waiting = { call, idempotencyKey, arguments: args };
+  // Who decides or executes the call later has what is kept of it: the original is gone with this run.
+  const kept = keptInput === undefined ? args : (JSON.parse(keptInput) as Json);
+  const waiting = { call, idempotencyKey, arguments: kept };
   if (descriptor.runsOnClient) {
     const refused = clientRefusal(run);
     if (refused !== null) return { refused };
@@ -56,6 +58,7 @@ export const holdCall = async (
   if (decided.kind === 'run') return null;
   const refused = approvalRefusal(run);
   if (refused !== null) return { refused };
-  const presentation = await ports.approvals.present(asked, run.signal);
+  const shown = { ...asked, arguments: kept as ApprovalCall['arguments'] };
+  const presentation = await ports.approvals.present(shown, run.signal);
   return { ...waiting, kind: 'approval', requestId: ports.newId(), presentation };
 };

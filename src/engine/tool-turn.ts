@@ -3,6 +3,8 @@ import type { ActiveRun } from './active-run.ts';
 import { agentTool, type ChildCaller } from './agent-tool.ts';
 import type { ContentPart } from './chat-message.ts';
 import type { EnginePorts } from './engine-ports.ts';
+import { type CallGuard, guardCall } from './guards/guarded-call.ts';
+import { blockRun } from './guards/run-guard.ts';
 import type { WaitingCall } from './pause.ts';
 import { eventPayload, recordedPayload } from './payload.ts';
 import { RunFailure } from './run-failure.ts';
@@ -153,6 +155,19 @@ const resultPart = (call: ModelToolCall, outcome: ToolOutcome): ToolResultPart =
   };
 };
 
+/** The end of a call as it is kept and as the model has it. Results of a body were inspected before they were cut. */
+const keptOutcome = async (
+  ended: ToolOutcome,
+  { keptInput }: OpenCall,
+  guard: CallGuard | null,
+  isReplayed: boolean,
+): Promise<ToolOutcome> => {
+  const outcome = keptInput === undefined ? ended : { ...ended, arguments: normalizedArguments(keptInput) };
+  const { status } = outcome;
+  const isInspected = status === 'waiting' || status === 'canceled' || (status === 'succeeded' && !isReplayed);
+  return guard === null || isInspected ? outcome : guard.ended(outcome);
+};
+
 interface Called {
   readonly outcome: ToolOutcome;
   /** Set when the call waits: nothing of it has happened. */
@@ -163,18 +178,20 @@ interface Called {
 const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, children: ChildCaller): Promise<Called> => {
   const { plan } = run;
   const { journal, settings } = ports;
-  const { call } = open;
+  const { call, keptInput } = open;
   const tool = resolveTool(run, call, children);
+  const guard = ports.guards === null ? null : guardCall(run, ports, call, tool);
   let waiting: WaitingCall | null = null;
   let entry: ToolCallEntry | null = null;
   const startedAt = ports.now();
-  const replayed = plan.replay?.tools?.answer(call.toolName, call.input) ?? null;
+  // A recording knows a call by what was kept of it.
+  const replayed = plan.replay?.tools?.answer(call.toolName, keptInput ?? call.input) ?? null;
   if (replayed !== null) announceReplayed(run, ports, call, tool, replayed);
   const span = openToolSpan(run, call, tool);
   // A child run waits for its own model; what it does itself is work of this service.
   const waits = run.plan.agent.tools.get(call.toolName)?.kind === 'tool';
   let inBody = false;
-  const outcome: ToolOutcome =
+  const ended: ToolOutcome =
     replayed ??
     (await executeTool(
       {
@@ -205,9 +222,10 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
           return 'waiting';
         },
         async beforeBody(_args, canonicalArguments) {
-          const pending = entryOf(run, ports, open, tool, canonicalArguments);
+          const kept = keptInput === undefined ? canonicalArguments : normalizedArguments(keptInput);
+          const pending = entryOf(run, ports, open, tool, kept);
           entry = pending;
-          const payload = recordedPayload(canonicalArguments, settings.recording);
+          const payload = recordedPayload(kept, settings.recording);
           run.log.append('tool.invoking', {
             toolCallId: call.toolCallId,
             toolName: call.toolName,
@@ -224,6 +242,7 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
           if (waits) run.waits.enter();
           inBody = waits;
         },
+        ...(guard === null ? {} : { inspect: guard.result }),
         emit(customType, payload) {
           const recorded = recordedPayload(JSON.stringify(payload), {
             ...settings.recording,
@@ -251,6 +270,7 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
       };
     }));
   if (inBody) run.waits.leave();
+  const outcome = await keptOutcome(ended, open, guard, replayed !== null);
   endToolSpan(run, ports, call, span, outcome);
   if (outcome.status === 'waiting') return { outcome, waiting };
   // The process gave the call up, not the run: what became of it outside is unknown, and whoever goes on decides.
@@ -265,6 +285,8 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
   const step = run.steps === null ? [] : [run.steps.result(open.idempotencyKey, resultPart(call, outcome))];
   // Not awaited: it is committed with the frames above, before any of them is delivered.
   run.log.write([...statements, ...step]).catch((error: unknown) => writeFailed(run, ports, error));
+  const block = guard?.block ?? null;
+  if (block !== null && ports.guards !== null) throw await blockRun(run, ports.guards, block);
   return { outcome, waiting: null };
 };
 

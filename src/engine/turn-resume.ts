@@ -24,6 +24,8 @@ export interface OpenCall {
    * own program answered. Another part: the answer is known, nothing is called, logged or recorded.
    */
   readonly answer: 'execute' | 'approved' | ClientResult | ToolResultPart;
+  /** The arguments as they may be kept and shown, where guards have masked some; the tool gets the call's own. */
+  readonly keptInput?: string;
 }
 
 /** A turn that goes on where another run, or an earlier attempt of this one, stopped. */
@@ -63,18 +65,37 @@ export const normalizedArguments = (text: string): string => {
 export const openCalls = (
   run: { readonly id: string; readonly modelCalls: number },
   calls: readonly ModelToolCall[],
+  keptInputs: readonly (string | null)[] = [],
 ): readonly OpenCall[] => {
   const seen = new Map<string, number>();
-  return calls.map((call) => {
-    const name = `${call.toolName}\n${normalizedArguments(call.input)}`;
+  return calls.map((call, index) => {
+    const keptInput = keptInputs[index] ?? null;
+    // Of what is masked not even a hash is kept.
+    const name = `${call.toolName}\n${normalizedArguments(keptInput ?? call.input)}`;
     const nth = seen.get(name) ?? 0;
     seen.set(name, nth + 1);
     const idempotencyKey = createHash('sha256')
       .update(`${run.id}\n${run.modelCalls}\n${nth}\n${name}`)
       .digest('hex')
       .slice(0, 40);
-    return { call, idempotencyKey, answer: 'execute' };
+    return { call, idempotencyKey, answer: 'execute', ...(keptInput === null ? {} : { keptInput }) };
   });
+};
+
+/**
+ * A call as it may be stored for whoever goes on with the turn. Masked arguments are not the ones that the tool was to
+ * get, so without this process the call is not made again: until it has settled its outcome is unknown.
+ */
+export const storedCall = ({ keptInput, ...open }: OpenCall): OpenCall => {
+  if (keptInput === undefined) return open;
+  const { toolCallId, toolName } = open.call;
+  const errorMessage =
+    'The outcome of the call is unknown: its process ended, and it is not repeated, because its arguments were masked.';
+  return {
+    ...open,
+    call: { ...open.call, input: keptInput },
+    answer: { type: 'ToolResult', toolCallId, toolName, result: null, errorMessage },
+  };
 };
 
 /** Model calls that the turn has had before: rounds and keys count on from there. */

@@ -76,6 +76,8 @@ export const requeueRun = async (
   ports: EnginePorts,
   failure: RunFailure,
 ): Promise<RunOutcome | null> => {
+  // What was blocked once is blocked again, and of its text nothing is left to try again with.
+  if (run.blocked !== null) return null;
   // Without its steps another attempt would begin anew and repeat calls that are settled.
   if (run.steps === null || !run.log.recording) return null;
   const statements = ports.unfinished.requeue(run.plan, failure);

@@ -2,6 +2,7 @@ import type { ModelCall, ModelPart, ModelPrompt } from '../providers/models/mode
 import type { ActiveRun } from './active-run.ts';
 import type { CompiledBinding } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
+import { guardedText } from './guards/run-guard.ts';
 import { observedCall } from './observed-call.ts';
 import { announceUsage, settleCall } from './settle-call.ts';
 
@@ -52,5 +53,5 @@ export const utilityCall = async (
       announceUsage(run, ports);
     }
   }
-  return text;
+  return ports.guards === null ? text : guardedText(run, ports, text, { source: 'ModelOutput' });
 };

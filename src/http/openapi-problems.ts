@@ -119,6 +119,8 @@ export const problemSchema: JsonObject = {
       },
     },
     errorType: text('Error type of the failed run'),
+    guardName: text('The guard that blocked'),
+    ruleName: text('The rule of the guard that blocked'),
     retryAfterMs: { type: 'integer' },
     missingVersion: { type: 'integer' },
     estimatedTokens: { type: 'integer' },

@@ -125,6 +125,7 @@ const openEngine = async (t: TestContext) => {
     },
     unfinished: { requeue: () => null, continuation: () => [], packPrincipal: () => null },
     memory: { openTodos: async () => [], mode: async () => 'act', runClosed: () => [] },
+    guards: null,
     structuredResponseValidators: new Map(),
     loopCriteria: new Map(),
     log: silentLogger,

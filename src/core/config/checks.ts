@@ -18,6 +18,7 @@ export interface Check {
 }
 
 const none: readonly Finding[] = [];
+const nothingVisible = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 const when = (isWrong: boolean, key: string, message: string, code?: ConfigProblemCode): readonly Finding[] =>
   isWrong ? [{ key, message, ...(code === undefined ? {} : { code }) }] : none;
 
@@ -165,6 +166,18 @@ export const CHECKS: readonly Check[] = [
       const isHalf = (Knowledge.EmbeddingProvider === null) !== (Knowledge.EmbeddingModel === null);
       return when(isHalf, 'Service:Knowledge', 'expected both EmbeddingProvider and EmbeddingModel, or neither');
     },
+  },
+  {
+    keys: ['Service:ContentGuard:Pattern'],
+    severity: 'error',
+    run: ({ Service: { ContentGuard } }) =>
+      (ContentGuard.Pattern?.DeniedTerms ?? []).flatMap((term, index) =>
+        when(
+          nothingVisible.test(term),
+          `Service:ContentGuard:Pattern:DeniedTerms:${index}`,
+          'expected a term with a character that can be seen: this one would block every text',
+        ),
+      ),
   },
   {
     keys: ['Service:Attachments:AllowedMediaTypes'],

@@ -3,6 +3,7 @@ import type { ActiveRun } from '../active-run.ts';
 import type { ChatMessage, ContentPart } from '../chat-message.ts';
 import type { EnginePorts } from '../engine-ports.ts';
 import { isoTime } from '../event-pack.ts';
+import { isBlocked } from '../guards/run-guard.ts';
 import { cutText } from '../tools/tool.ts';
 import { utilityCall } from '../utility-call.ts';
 import type { CompactionPlan } from './compaction-plan.ts';
@@ -83,7 +84,7 @@ export const summarizeFor =
       run.callRecord?.summarized(summaryText(text));
       return summaryMessage(text, run.id, ports.newId(), ports.now());
     } catch (error) {
-      if (run.signal.aborted) throw error;
+      if (run.signal.aborted || isBlocked(error)) throw error;
       return failed(error);
     }
   };

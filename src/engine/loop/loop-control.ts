@@ -1,5 +1,6 @@
 import type { ActiveRun } from '../active-run.ts';
 import type { EnginePorts } from '../engine-ports.ts';
+import { isBlocked } from '../guards/run-guard.ts';
 import { evaluateCriterion } from './loop-criteria.ts';
 import type { LoopPlan } from './loop-plan.ts';
 
@@ -45,7 +46,7 @@ export const createLoopControl = (run: ActiveRun, ports: EnginePorts, plan: Loop
           });
           return feedback === '' ? defaultFeedback : feedback;
         } catch (error) {
-          if (run.signal.aborted) throw error;
+          if (run.signal.aborted || isBlocked(error)) throw error;
           // What cannot be judged must not keep a run going until its ceiling.
           failedCriterion = criterion.kind;
           ports.log.warn(

@@ -4,10 +4,11 @@ import { parseArguments } from './arguments.ts';
 import { authorizeCall } from './authorize.ts';
 import { type CallScope, openCallScope } from './call-scope.ts';
 import { type DeadlineEnd, withDeadline } from './deadline.ts';
+import { errorClassOf } from './error-class.ts';
 import type { RegisteredTool } from './registry.ts';
 import { cutText, isToolError, MAX_TOOL_ERROR_LENGTH, ToolStop } from './tool.ts';
 import type { ToolCallDeps, ToolCallHooks, ToolCallRequest, ToolOutcome } from './tool-call.ts';
-import { canonicalText, truncateOutput, withAttachments } from './tool-output.ts';
+import { attachmentLines, canonicalText, truncateOutput } from './tool-output.ts';
 
 type End = Pick<ToolOutcome, 'status' | 'text'> & Partial<ToolOutcome>;
 
@@ -16,13 +17,6 @@ const canceled: End = { status: 'canceled', text: 'The call was canceled with it
 const waiting: End = { status: 'waiting', text: 'The call waits.' };
 
 const invalid = (text: string): End => ({ status: 'invalid', text: cutText(text, MAX_TOOL_ERROR_LENGTH) });
-
-/** A class name is foreign text too: only what looks like one is passed on. */
-const errorClassOf = (error: unknown): string => {
-  if (!(error instanceof Error)) return 'Error';
-  const name: unknown = error.name === 'Error' ? error.constructor.name : error.name;
-  return typeof name === 'string' && /^[A-Za-z_$][\w$]{0,63}$/.test(name) ? name : 'Error';
-};
 
 const thrown = (error: unknown, request: ToolCallRequest, deps: ToolCallDeps): End => {
   if (error instanceof ToolStop)
@@ -56,13 +50,30 @@ const canonicalArguments = (args: Json | undefined): string | null => {
   }
 };
 
-const bodyEnd = (
+/** A result as text: inspected as a whole, then cut, with the names of the files that the body has saved. */
+const resultEnd = async (
+  value: Json | null | undefined,
+  tool: RegisteredTool,
+  scope: CallScope,
+  hooks: ToolCallHooks,
+  deps: ToolCallDeps,
+): Promise<End> => {
+  const limit = tool.descriptor.maxOutputBytes ?? deps.defaultMaxOutputBytes;
+  const whole = canonicalText(value);
+  const output = truncateOutput(hooks.inspect === undefined ? whole : await hooks.inspect(whole), limit);
+  const lines = attachmentLines(output.text, scope.saved());
+  const files = hooks.inspect === undefined || lines === '' ? lines : await hooks.inspect(lines);
+  return { status: 'succeeded', ...output, text: output.text + files };
+};
+
+const bodyEnd = async (
   end: DeadlineEnd<Json | null | undefined>,
   tool: RegisteredTool,
   request: ToolCallRequest,
   scope: CallScope,
+  hooks: ToolCallHooks,
   deps: ToolCallDeps,
-): End => {
+): Promise<End> => {
   if (end.kind === 'canceled') return canceled;
   if (end.kind === 'timedOut')
     return {
@@ -72,9 +83,7 @@ const bodyEnd = (
     };
   if (end.kind === 'threw') return thrown(end.error, request, deps);
   try {
-    const limit = tool.descriptor.maxOutputBytes ?? deps.defaultMaxOutputBytes;
-    const output = truncateOutput(canonicalText(end.value), limit);
-    return { status: 'succeeded', ...output, text: withAttachments(output.text, scope.saved()) };
+    return await resultEnd(end.value, tool, scope, hooks, deps);
   } catch (error) {
     // A result that JSON cannot hold is the body's fault, like an error that it throws.
     return thrown(error, request, deps);
@@ -83,7 +92,7 @@ const bodyEnd = (
 
 /**
  * One call from the model's text to the text that goes back: authorization, validation, approval, timeout, body,
- * canonical text and truncation, in this order. A later step never runs when an earlier one ended the call. Nothing
+ * canonical text, content guards and truncation, in this order. A later step never runs when an earlier one ended the call. Nothing
  * that a tool or a model does rejects it; only a failing `hold` or `beforeBody` passes through.
  */
 export const executeTool = async (
@@ -142,5 +151,5 @@ export const executeTool = async (
     timeoutMs,
     signal,
   );
-  return done(bodyEnd(end, tool, request, scope, deps));
+  return done(await bodyEnd(end, tool, request, scope, hooks, deps));
 };

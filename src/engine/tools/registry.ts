@@ -1,5 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
+import type { GuardSource } from '../guards/content-guard.ts';
 import { type ArgumentsChecker, argumentsChecker } from './arguments.ts';
 import { definitionProblems } from './definition.ts';
 import type { ToolContext, ToolDefinition, ToolDescriptor, ToolRun } from './tool.ts';
@@ -32,6 +33,8 @@ export interface RegisteredTool {
   readonly admit: ((args: Json, context: ToolContext, call: BuiltInCall) => Promise<void>) | null;
   /** A body of the service itself, which may know the whole call; null: the definition's. */
   readonly body: BuiltInBody | null;
+  /** What guards take its results for. */
+  readonly resultSource: GuardSource;
 }
 
 /** What a body of the service itself knows of its call beyond what a module's may. */
@@ -56,7 +59,7 @@ export interface ToolRegistry {
 export const registeredTool = (
   definition: ToolDefinition,
   options: { readonly kind?: ToolDescriptor['kind'] } & Partial<
-    Pick<RegisteredTool, 'ownsTimeout' | 'sourceOf' | 'admit' | 'body'>
+    Pick<RegisteredTool, 'ownsTimeout' | 'sourceOf' | 'admit' | 'body' | 'resultSource'>
   > = {},
 ): RegisteredTool => ({
   descriptor: {
@@ -79,6 +82,7 @@ export const registeredTool = (
   sourceOf: options.sourceOf ?? null,
   admit: options.admit ?? null,
   body: options.body ?? null,
+  resultSource: options.resultSource ?? 'ToolResult',
 });
 
 /** A copy that later changes of the module's object do not reach; a schema library's own members fall away. */

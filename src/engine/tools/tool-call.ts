@@ -32,6 +32,8 @@ export interface ToolCallHooks {
   hold(args: Json, canonicalArguments: string): Promise<'waiting' | { readonly refused: string } | null>;
   /** Awaited before the body runs: the ledger entry. When it rejects the body does not run and the call rejects. */
   beforeBody(args: Json, canonicalArguments: string): Promise<void>;
+  /** A result before it is cut, as it may go on; left out where nothing is inspected. Never rejects. */
+  inspect?(text: string): Promise<string>;
   /** A custom event, already checked; never called after the call has settled. */
   emit(customType: string, payload: Json): void;
 }

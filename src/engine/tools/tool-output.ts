@@ -65,12 +65,11 @@ export const truncateOutput = (
 };
 
 /**
- * The text with a line for each saved file that it does not name by its id, so that the model can speak of it. The lines
- * stand outside the limit of the output.
+ * A line for each saved file that the text does not name by its id, so that the model can speak of it. The lines follow
+ * the text, outside the limit of the output.
  */
-export const withAttachments = (text: string, saved: readonly AttachmentDescriptor[]): string => {
-  const lines = saved
+export const attachmentLines = (text: string, saved: readonly AttachmentDescriptor[]): string =>
+  saved
     .filter(({ id }) => !text.includes(id))
-    .map(({ id, fileName, mediaType }) => `[attachment ${id}: ${JSON.stringify(fileName)}, ${mediaType}]`);
-  return [text, ...lines].join('\n');
-};
+    .map(({ id, fileName, mediaType }) => `\n[attachment ${id}: ${JSON.stringify(fileName)}, ${mediaType}]`)
+    .join('');

@@ -13,6 +13,8 @@ export interface ApprovalServiceDeps {
   readonly store: ApprovalStore;
   readonly decisions: ApprovalDecisions;
   readonly authorization: RunAuthorization;
+  /** A reason as it may be kept, for the model and for readers. Throws `content-blocked`. */
+  inspectReason(context: CallContext, reason: string, row: MailboxRow): Promise<string>;
   readonly now: () => number;
 }
 
@@ -72,7 +74,7 @@ export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof appr
         status: body.approved ? 'Approved' : 'Rejected',
         decidedBy: context.principal.actor,
         decidedAt: now(),
-        reason: body.reason ?? null,
+        reason: typeof body.reason === 'string' ? await deps.inspectReason(context, body.reason, row) : null,
       });
       return ok(toPublic(decided, now()));
     },

@@ -9,6 +9,7 @@ import type { RunPlan } from '../../engine/active-run.ts';
 import { type ApprovalGate, createApprovalGate } from '../../engine/approval-gate.ts';
 import type { ApprovalPolicy, ApprovalPresenter } from '../../engine/host-extensions.ts';
 import type { PauseJournal } from '../../engine/pause-journal.ts';
+import type { GuardsFeature } from '../guards/index.ts';
 import { type Continuations, createApprovalDecisions } from './approval-decisions.ts';
 import { type ApprovalExpiration, createApprovalExpiration } from './approval-expiration.ts';
 import { createApprovalRuleStore } from './approval-rules.store.ts';
@@ -32,6 +33,7 @@ export interface ApprovalsDeps {
   /** By the name of their tool. */
   readonly presenters: ReadonlyMap<string, ApprovalPresenter>;
   readonly continuations: Continuations;
+  readonly guards: Pick<GuardsFeature, 'inspectRequest'>;
   /** What a continuation takes over from the run that paused, as JSON. */
   contextOf(plan: RunPlan): unknown;
   readonly log: Logger;
@@ -73,7 +75,14 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
   const blockedUntil = sessionBlock({ approvals: store, decisions, queues: scheduling.Enabled, now });
   const ends = createPauseEnds({ blockedUntil, now, log });
   return {
-    handlers: approvalService({ store, decisions, authorization: deps.authorization, now }),
+    handlers: approvalService({
+      store,
+      decisions,
+      authorization: deps.authorization,
+      inspectReason: (context, reason, { agent_name, run_id, session_id }) =>
+        deps.guards.inspectRequest(context, reason, { agentName: agent_name, runId: run_id, sessionId: session_id }),
+      now,
+    }),
     rules: rules.handlers,
     gate: createApprovalGate({
       policy: deps.policy,

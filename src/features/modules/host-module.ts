@@ -1,4 +1,5 @@
 import type { Role } from '../../contract/authority.ts';
+import type { ContentGuard } from '../../engine/guards/content-guard.ts';
 import type {
   ApprovalPolicy,
   ApprovalPresenter,
@@ -65,13 +66,20 @@ export interface HostModule {
   readonly skills?: readonly HostSkill[];
   /** Takes what retention archives, in place of `Host:ArchiveFolder`; at most one module may have it. */
   readonly archiveSink?: ArchiveSink;
+  /** Asked in their order about every text that goes into a model and comes out of it. */
+  readonly guards?: readonly ContentGuard[];
 }
 
 /** A module, or a function that makes one. */
 export type HostModuleExport = HostModule | (() => HostModule | Promise<HostModule>);
 
+/** Stands for the built-in guard among a module's own: its settings are `Service:ContentGuard:Pattern`. */
+export const patternGuardMark: ContentGuard = { name: 'pattern', inspect: () => ({ decision: 'Allow' }) };
+
 /** What a module gets from `import … from 'acp'`. */
 export const hostLibrary = {
   defineModule: <T extends HostModuleExport>(module: T): T => module,
   ToolError,
+  /** Among `guards`, registers the pattern guard as the presence of its settings does. */
+  patternGuard: (): ContentGuard => patternGuardMark,
 } as const;

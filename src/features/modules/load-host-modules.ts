@@ -1,4 +1,5 @@
 import { basename, extname } from 'node:path';
+import type { ContentGuard } from '../../engine/guards/content-guard.ts';
 import type {
   ApprovalPolicy,
   ApprovalPresenter,
@@ -9,7 +10,7 @@ import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ToolProblem } from '../../engine/tools/tool-problem.ts';
 import type { ArchiveSink } from '../retention/index.ts';
-import type { HostSkill } from './host-module.ts';
+import { type HostSkill, patternGuardMark } from './host-module.ts';
 import {
   type FromModule,
   isMembers,
@@ -41,6 +42,10 @@ export interface LoadedModules {
   /** Unique by name; the skills feature checks the rest. */
   readonly skills: readonly FromModule<HostSkill>[];
   readonly archiveSink: ArchiveSink | null;
+  /** In the order of their registration; the names are unique, and none is that of the pattern guard. */
+  readonly guards: readonly ContentGuard[];
+  /** A module registers the pattern guard. */
+  readonly usesPatternGuard: boolean;
   readonly problems: readonly ToolProblem[];
 }
 
@@ -117,6 +122,8 @@ export const loadHostModules = async (paths: readonly string[], loadModule: Load
     loopCriteria: valuesOf(found.loopCriteria),
     skills: found.skills,
     archiveSink: found.archiveSink?.value ?? null,
+    guards: [...found.guards.values()].flatMap(({ value }) => (value === patternGuardMark ? [] : [value])),
+    usesPatternGuard: found.guards.has(patternGuardMark.name),
     problems,
   };
 };

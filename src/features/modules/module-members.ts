@@ -1,4 +1,5 @@
 import { roles } from '../../contract/authority.ts';
+import type { ContentGuard } from '../../engine/guards/content-guard.ts';
 import type {
   ApprovalPolicy,
   ApprovalPresenter,
@@ -10,7 +11,7 @@ import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../engine/tools/tool.ts';
 import type { FieldPath } from '../../engine/tools/tool-problem.ts';
 import type { ArchiveSink } from '../retention/index.ts';
-import type { HostModule, HostSkill } from './host-module.ts';
+import { type HostModule, type HostSkill, patternGuardMark } from './host-module.ts';
 import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
 
@@ -28,6 +29,8 @@ export interface Registered {
   readonly registrations: ToolRegistration[];
   readonly agents: FromModule<readonly Members[]>[];
   readonly skills: FromModule<HostSkill>[];
+  /** By name in lower case, in the order of their registration. */
+  readonly guards: Map<string, FromModule<ContentGuard>>;
   readonly approvalPresenters: Map<string, FromModule<ApprovalPresenter>>;
   readonly structuredResponseValidators: Map<string, FromModule<StructuredResponseValidator>>;
   readonly loopCriteria: Map<string, FromModule<LoopCriterionEvaluator>>;
@@ -43,6 +46,7 @@ export const noneRegistered = (): Registered => ({
   registrations: [],
   agents: [],
   skills: [],
+  guards: new Map(),
   approvalPresenters: new Map(),
   structuredResponseValidators: new Map(),
   loopCriteria: new Map(),
@@ -142,6 +146,28 @@ const readSkills: MemberReader = (given, file, into) => {
   return null;
 };
 
+const guardName = /^[A-Za-z0-9._-]{1,64}$/;
+
+const readGuards: MemberReader = (given, file, into) => {
+  const isGuard = (value: unknown): value is ContentGuard =>
+    isMembers(value) && typeof value['name'] === 'string' && isFunction(value['inspect']);
+  if (!Array.isArray(given) || !given.every(isGuard))
+    return 'must be a list of objects with a name and a function inspect';
+  for (const guard of given) {
+    const { name } = guard;
+    if (!guardName.test(name)) return `has ${JSON.stringify(name)}, which is not 1 to 64 of A-Z a-z 0-9 . _ -`;
+    const key = name.toLowerCase();
+    if (key === patternGuardMark.name && guard !== patternGuardMark)
+      return `has ${name}, which is the built-in guard: patternGuard() registers it`;
+    const earlier = into.guards.get(key);
+    if (earlier !== undefined) return `is taken for ${name}: ${earlier.file} registers one already`;
+    // The name stays what it was checked as; `inspect` may use `this`.
+    const own: ContentGuard = { name, inspect: (input, signal) => guard.inspect(input, signal) };
+    into.guards.set(key, { file, value: guard === patternGuardMark ? guard : own });
+  }
+  return null;
+};
+
 const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   tools: readTools,
   toolAuthorizer: oneOnly('toolAuthorizer', 'authorize'),
@@ -158,6 +184,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   ),
   skills: readSkills,
   archiveSink: oneOnly('archiveSink', 'archive'),
+  guards: readGuards,
 };
 
 const isMember = (name: string): name is ModuleMember => Object.hasOwn(readers, name);

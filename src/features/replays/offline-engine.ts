@@ -105,6 +105,8 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
       log: silent,
     },
     attachments: { load: async () => recordedAttachments(run) },
+    // The recording has what guards have left, and an answer of theirs stands in it.
+    guards: null,
     memory: { openTodos: async () => [], mode: async () => 'act', runClosed: () => [] },
     structuredResponseValidators: new Map(),
     loopCriteria: new Map(),

@@ -30,6 +30,7 @@ export const replayOperations = defineOperations({
       'replay-client-tools',
       'run-canceled',
       'replay-result-missing',
+      'content-blocked',
       'content-filtered',
       'run-budget-exceeded',
       'run-recording-disabled',

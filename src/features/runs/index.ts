@@ -8,6 +8,7 @@ import type { AgentMemory } from '../../engine/agent-memory.ts';
 import type { ApprovalGate } from '../../engine/approval-gate.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { EngineSettings } from '../../engine/engine-ports.ts';
+import type { ContentGuards } from '../../engine/guards/guard-port.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/host-extensions.ts';
 import type { PauseJournal } from '../../engine/pause-journal.ts';
 import { createPriceList } from '../../engine/pricing.ts';
@@ -54,6 +55,8 @@ export interface RunsDeps extends MayStartDeps {
   readonly providers: Pick<ModelProviders, 'list' | 'protection'>;
   readonly attachments: RunAttachmentPort;
   readonly saveAttachment: ToolCallDeps['saveAttachment'];
+  /** Null: nothing is inspected. */
+  readonly guards: ContentGuards | null;
   readonly authorizer: ToolAuthorizer | null;
   readonly authorization: RunAuthorization;
   readonly gate: ApprovalGate;
@@ -166,6 +169,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     telemetry: deps.telemetry,
     settings,
     attachments: deps.attachments,
+    guards: deps.guards,
     tools: {
       authorizer: deps.authorizer,
       defaultTimeoutMs: Service.Tools.DefaultTimeout,

@@ -73,6 +73,7 @@ export const failureError = (failure: RunFailure, runId: string): AcpError =>
       errorType: failure.type,
       ...(failure.retryAfterMs === null ? {} : { retryAfterMs: failure.retryAfterMs }),
       ...(failure.findings === null ? {} : { errors: failure.findings }),
+      ...failure.guard,
     },
   });
 

@@ -55,6 +55,7 @@ export const runOperations = defineOperations({
       'run-canceled',
       'run-not-on-this-instance',
       'idempotency-in-progress',
+      'content-blocked',
       'content-filtered',
       'run-budget-exceeded',
       'idempotency-key-reused',

@@ -84,7 +84,7 @@ const loadSkill = (skills: Skills, scriptsRun: boolean): RegisteredTool =>
       inputSchema: objectOf({ skillName }),
       execute: async (args) => loaded(find(skills, args), scriptsRun),
     },
-    { kind: 'BuiltIn', sourceOf: sourceOf(skills) },
+    { kind: 'BuiltIn', sourceOf: sourceOf(skills), resultSource: 'SkillResource' },
   );
 
 const readResource = (skills: Skills): RegisteredTool =>
@@ -102,7 +102,7 @@ const readResource = (skills: Skills): RegisteredTool =>
         return resource.content;
       },
     },
-    { kind: 'BuiltIn', sourceOf: sourceOf(skills) },
+    { kind: 'BuiltIn', sourceOf: sourceOf(skills), resultSource: 'SkillResource' },
   );
 
 /** What the tool needs of the runner of scripts. */

@@ -23,7 +23,6 @@ Service:
 test('CONF-14 any other value says which feature is missing and what would be accepted', () => {
   const args = [
     'Service:Voice:MaxCharactersPerRequest=10',
-    'Service:ContentGuard:Pattern={}',
     'Service:Pricing:Voice:elevenlabs:m:PerMinute=1',
     'Service:AtRest:Keys:k=AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=',
     'Service:Persistence:Provider=Postgres',
@@ -37,7 +36,6 @@ test('CONF-14 any other value says which feature is missing and what would be ac
     error.report(),
   );
   assert.match(problemAt(error, 'Service:Voice:MaxCharactersPerRequest').message, /"voice" is not available.*\(5000\)/);
-  assert.match(problemAt(error, 'Service:ContentGuard:Pattern').message, /leave the section out/);
   assert.match(problemAt(error, 'Service:Pricing:Voice:elevenlabs:m').message, /leave this entry out/);
   assert.match(problemAt(error, 'Service:AtRest:Keys:k').message, /leave this key out/);
   assert.match(problemAt(error, 'Service:Persistence:Provider').message, /"postgres".*\("Sqlite"\)/);

@@ -64,7 +64,7 @@ test('CONF-14 everything wrong with every module is reported together', async (t
     'factory.mjs': "export default () => { throw new Error('no licence'); };",
     'empty.mjs': 'export const tools = [];',
     'list.mjs': 'export default [];',
-    'members.mjs': "export default { name: 'a b', tools: {}, toolAuthorizer: () => true, guards: [], judges: 1 };",
+    'members.mjs': "export default { name: 'a b', tools: {}, toolAuthorizer: () => true, sinks: [], judges: 1 };",
     'one.mjs': "export default { name: 'same' };",
     'two.mjs': "export default { name: 'same' };",
   });
@@ -79,7 +79,7 @@ test('CONF-14 everything wrong with every module is reported together', async (t
     'members.mjs: name must be 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit',
     'members.mjs: tools must be a list of tools',
     'members.mjs: toolAuthorizer must be an object with a function authorize',
-    'members.mjs: guards is not a member that this version knows; known are …',
+    'members.mjs: sinks is not a member that this version knows; known are …',
     'members.mjs: judges is not a member that this version knows; known are …',
     'two.mjs: name is taken: one.mjs is the module same already',
   ]);

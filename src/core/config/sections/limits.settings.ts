@@ -54,16 +54,13 @@ export const limitSettings = {
     ),
     MaxKeyLength: setting(int({ min: 1, max: 1024 }), 255, 'Characters of a key; longer ones are refused.'),
   }),
-  ContentGuard: planned(
-    'content-guards',
-    group('Inspection of what goes into a model and comes out of it.', {
-      InspectInput: setting(bool(), true, 'Input is inspected when a guard is registered.'),
-      InspectOutput: setting(bool(), true, 'Output is inspected when a guard is registered.'),
-      BufferStreamingOutput: setting(bool(), true, 'Streamed text is held back until it has been inspected.'),
-      GuardTimeout: setting(duration(), 5 * SECOND, 'Time one guard may take for one text.'),
-      Pattern: patternGuard,
-    }),
-  ),
+  ContentGuard: group('Inspection of what goes into a model and comes out of it.', {
+    InspectInput: setting(bool(), true, 'Input is inspected when a guard is registered.'),
+    InspectOutput: setting(bool(), true, 'Output is inspected when a guard is registered.'),
+    BufferStreamingOutput: setting(bool(), true, 'Streamed text is held back until it has been inspected.'),
+    GuardTimeout: setting(duration(), 5 * SECOND, 'Time one guard may take for one text.'),
+    Pattern: patternGuard,
+  }),
   Knowledge: planned(
     'knowledge',
     group('Documents that agents search.', {

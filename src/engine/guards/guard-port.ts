@@ -1,0 +1,39 @@
+import type { GuardInput, GuardSource } from './content-guard.ts';
+
+/** One guard and one of its rules. */
+export interface GuardFinding {
+  readonly guardName: string;
+  readonly ruleName: string;
+}
+
+/** What all guards together say of a text. */
+export interface Inspected {
+  /** As the last guard left it; with a block it must go nowhere. */
+  readonly text: string;
+  readonly masks: readonly GuardFinding[];
+  readonly block: GuardFinding | null;
+}
+
+/** A block as the audit trail keeps it. */
+export interface BlockNote {
+  readonly tenantId: string;
+  readonly actor: string | null;
+  /** `run:{id}`, or `request:{requestId}` outside a run. */
+  readonly entity: string;
+  readonly source: GuardSource;
+  readonly finding: GuardFinding;
+}
+
+/** The guards of the host. There is no such object while none is registered. */
+export interface ContentGuards {
+  /** Whether what enters a run is inspected. */
+  readonly input: boolean;
+  /** Whether what a model writes is inspected. */
+  readonly output: boolean;
+  /** Whether streamed text is held back until its message was inspected. */
+  readonly buffersStreams: boolean;
+  /** Asks the guards one after another. Rejects only with the reason of the signal. */
+  inspect(input: GuardInput, signal: AbortSignal | null): Promise<Inspected>;
+  /** Never rejects. */
+  noteBlock(note: BlockNote): Promise<void>;
+}

@@ -1,0 +1,66 @@
+import type { Logger } from '../../core/logger.ts';
+import type { ContentGuard, GuardInput, GuardVerdict } from '../../engine/guards/content-guard.ts';
+import type { GuardFinding, Inspected } from '../../engine/guards/guard-port.ts';
+import { withDeadline } from '../../engine/tools/deadline.ts';
+import { errorClassOf } from '../../engine/tools/error-class.ts';
+
+/** The rule of a guard that gave no verdict: what cannot be inspected does not pass. */
+export const guardErrorRule = 'guard-error';
+
+export interface GuardRoundDeps {
+  /** In the order in which they are asked. */
+  readonly guards: readonly ContentGuard[];
+  /** For one guard and one text. */
+  readonly timeoutMs: number;
+  readonly log: Pick<Logger, 'error'>;
+}
+
+const neverAborted = new AbortController().signal;
+
+const longestRule = 64;
+const isRule = (value: unknown): value is string =>
+  typeof value === 'string' && value.length > 0 && value.length <= longestRule;
+
+/** Host code may return anything; null is no verdict. */
+const verdictOf = (value: unknown): GuardVerdict | null => {
+  if (typeof value !== 'object' || value === null) return null;
+  const { decision, text, rules, rule } = value as Readonly<Record<string, unknown>>;
+  if (decision === 'Allow') return { decision };
+  if (decision === 'Block') return isRule(rule) ? { decision, rule } : null;
+  if (decision !== 'Mask' || typeof text !== 'string' || !Array.isArray(rules)) return null;
+  return rules.length > 0 && rules.every(isRule) ? { decision, text: text.toWellFormed(), rules } : null;
+};
+
+/** One guard after another, each with the text as the former left it; the first block ends the round. */
+export const createGuardRound = ({ guards, timeoutMs, log }: GuardRoundDeps) => {
+  /** Only what the guard is and how it failed: the message of its error may have the text in it. */
+  const failed = (guard: ContentGuard, { runId, source }: GuardInput, why: Readonly<Record<string, unknown>>): null => {
+    log.error({ runId, source, guard: guard.name, ...why }, 'A content guard failed, so the text was blocked');
+    return null;
+  };
+
+  const ask = async (guard: ContentGuard, input: GuardInput, signal: AbortSignal): Promise<GuardVerdict | null> => {
+    const startedAt = performance.now();
+    const end = await withDeadline(async (own) => guard.inspect(input, own), timeoutMs, signal);
+    if (end.kind === 'canceled') throw signal.reason;
+    if (end.kind === 'threw') return failed(guard, input, { errorClass: errorClassOf(end.error) });
+    // A guard that never waits keeps the timer from running out, but not the time.
+    if (end.kind === 'timedOut' || performance.now() - startedAt > timeoutMs)
+      return failed(guard, input, { timeoutMs });
+    return verdictOf(end.value) ?? failed(guard, input, { verdict: 'not valid' });
+  };
+
+  return async (input: GuardInput, signal: AbortSignal | null): Promise<Inspected> => {
+    const masks: GuardFinding[] = [];
+    let { text } = input;
+    for (const guard of guards) {
+      const verdict = await ask(guard, { ...input, text }, signal ?? neverAborted);
+      if (verdict === null || verdict.decision === 'Block')
+        return { text, masks, block: { guardName: guard.name, ruleName: verdict?.rule ?? guardErrorRule } };
+      if (verdict.decision === 'Allow') continue;
+      text = verdict.text;
+      for (const ruleName of new Set(verdict.rules)) masks.push({ guardName: guard.name, ruleName });
+    }
+    return { text, masks, block: null };
+  };
+};
