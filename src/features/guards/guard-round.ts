@@ -5,7 +5,7 @@ import { withDeadline } from '../../engine/tools/deadline.ts';
 import { errorClassOf } from '../../engine/tools/error-class.ts';
 
 /** The rule of a guard that gave no verdict: what cannot be inspected does not pass. */
-export const guardErrorRule = 'guard-error';
+const guardErrorRule = 'guard-error';
 
 export interface GuardRoundDeps {
   /** In the order in which they are asked. */

@@ -6,7 +6,7 @@ import { PiiClaims, type PiiKind, type PiiMatch, type PiiPlaces, piiKinds, piiPl
 import { type PlainView, plainView, withoutEscapes } from './plain-view.ts';
 import { type Characters, TermAutomaton } from './term-automaton.ts';
 
-export const patternGuardName = 'pattern';
+const patternGuardName = 'pattern';
 
 export interface PatternSettings {
   readonly deniedTerms: readonly string[];
