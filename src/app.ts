@@ -19,6 +19,7 @@ import { createJobStore, jobsFeature } from './features/jobs/index.ts';
 import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { platformFeature } from './features/platform/index.ts';
+import { quotasFeature } from './features/quotas/index.ts';
 import { replaysFeature } from './features/replays/index.ts';
 import { preflightCheck, runsFeature } from './features/runs/index.ts';
 import { runScores, scoresFeature } from './features/scores/index.ts';
@@ -83,6 +84,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     });
     for (const warning of codeAgents.warnings) log.warn({ ...warning }, 'An agent of the host has a warning');
     const jobs = createJobStore(storage);
+    const quotas = quotasFeature(base);
     const agents = agentsFeature({
       ...base,
       ownsStore: true,
@@ -105,6 +107,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       gate: approvals.gate,
       pauseJournal: approvals.pauseJournal,
       pauses: approvals.pauses,
+      quotas: quotas.active,
       scoresOf: runScores(storage),
       providers,
       preflight: Service.Preflight.Enabled
@@ -161,6 +164,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         models.health,
         security,
         { started: runs.started, close: runs.close },
+        quotas,
         skills,
         providers,
         hostTools,
@@ -187,6 +191,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
           engine: runs.engine,
           turns: sessions.turns,
           sessions: sessions.store,
+          quotas: quotas.active,
           recordingEnabled: Service.RunRecording.Enabled,
         }).handlers,
         sessions: sessions.handlers,
@@ -202,6 +207,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         approvals: approvals.handlers,
         approvalRules: approvals.rules,
         models: models.handlers,
+        quotas: quotas.handlers,
         keys: security.keys,
         tenants: tenantsFeature(base).handlers,
         emergency: emergency.handlers,

@@ -6,6 +6,7 @@ import { emergencyOperations } from './features/emergency/emergency.operations.t
 import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
+import { quotaOperations } from './features/quotas/quotas.operations.ts';
 import { replayOperations } from './features/replays/replays.operations.ts';
 import { retentionOperations } from './features/retention/retention.operations.ts';
 import { runOperations } from './features/runs/runs.operations.ts';
@@ -33,6 +34,7 @@ export const operations = {
   approvalRules: approvalRuleOperations,
   jobs: jobOperations,
   tools: toolOperations,
+  quotas: quotaOperations,
   models: modelOperations,
   keys: keyOperations,
   tenants: tenantOperations,

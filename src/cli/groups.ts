@@ -11,6 +11,7 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   jobs: 'what waits for a worker, is worked on and was done',
   rules: 'standing rules that approve calls in advance',
   tools: 'tools that agents may use',
+  quotas: 'limits on runs, tokens and cost, and what was used of them',
   models: 'model providers and their catalogs',
   keys: 'API keys',
   tenants: 'names of tenants',

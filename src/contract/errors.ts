@@ -96,6 +96,7 @@ export const errorTable = {
   'run-budget-exceeded': entry(422, 'The budget of the run tree is used up', 6),
   'replay-result-missing': entry(422, 'The recording has no result for a call', 6),
   'idempotency-key-reused': entry(422, 'The idempotency key belongs to another request', 2),
+  'quota-exceeded': entry(429, 'Quota exceeded', 6),
   'rate-limited': entry(429, 'Too many requests', 6),
   'headers-too-large': entry(431, 'The headers are too large', 2),
   internal: entry(500, 'Internal error', 1),
@@ -141,6 +142,11 @@ export interface ErrorDetails {
   readonly missingVersion?: number;
   readonly estimatedTokens?: number;
   readonly allowedTokens?: number;
+  readonly quotaMetric?: 'Runs' | 'Tokens' | 'Cost';
+  readonly quotaPeriod?: 'Daily' | 'Monthly';
+  readonly quotaLimit?: number;
+  readonly quotaUsed?: number;
+  readonly quotaResetsAt?: string;
   readonly requiredRole?: string;
   readonly requiredScope?: string;
   /** Run the problem belongs to; sent as `X-Run-Id`. */

@@ -80,6 +80,10 @@ export interface RunRow {
   event_count: number;
   /** Whose run it is while sessions have owners: the owner of its session, else its caller. */
   owner_id: string | null;
+  /** Local day whose quotas a root run counts in; null: none. */
+  quota_day: string | null;
+  /** 1: the cost was found after the run had been counted. */
+  cost_recalculated: number | null;
 }
 
 export interface RunEventRow {
@@ -256,20 +260,6 @@ export interface AuditHeadRow {
   newest_at: number;
 }
 
-export interface SkillRow {
-  tenant_id: string;
-  name: string;
-  id: string;
-  version: number;
-  enabled: number;
-  /** Changes with everything that an agent gets of the skill. */
-  fingerprint: string;
-  created_at: number;
-  updated_at: number;
-  /** JSON: description, instructions, resources, scripts and the rest. */
-  content: string;
-}
-
 export interface AttachmentRow {
   id: string;
   tenant_id: string;
@@ -285,18 +275,6 @@ export interface AttachmentRow {
   /** Whose it is while it has no session, or one that is gone; null while sessions have no owners. */
   owner_id: string | null;
   created_at: number;
-}
-
-export interface SkillScriptGrantRow {
-  id: string;
-  tenant_id: string;
-  skill_name: string;
-  /** Null: every script of the skill. */
-  script_name: string | null;
-  granted_by: string | null;
-  granted_at: number;
-  expires_at: number | null;
-  revoked_at: number | null;
 }
 
 export interface EmergencyStopRow {
@@ -343,9 +321,7 @@ export interface Tables extends FeatureTables {
   response_cache: ResponseCacheRow;
   audit_entries: AuditEntryRow;
   audit_heads: AuditHeadRow;
-  skills: SkillRow;
   attachments: AttachmentRow;
-  skill_script_grants: SkillScriptGrantRow;
   emergency_stops: EmergencyStopRow;
   schema_migrations: SchemaMigrationRow;
 }
@@ -373,9 +349,7 @@ export const tableNames = [
   'response_cache',
   'audit_entries',
   'audit_heads',
-  'skills',
   'attachments',
-  'skill_script_grants',
   'emergency_stops',
   ...featureTableNames,
   'schema_migrations',

@@ -10,6 +10,7 @@ import { type AttachmentReference, type LoadedAttachments, noAttachments } from 
 import type { RunFailure, StoredRunError } from './run-failure.ts';
 import type { SessionTurn } from './run-journal.ts';
 import type { RunLog } from './run-log.ts';
+import type { UnrecordedCount } from './run-quotas.ts';
 import type { RunTrace, TraceOrigin } from './run-trace.ts';
 import type { RunReplay } from './tool-replay.ts';
 import type { TreeBudget } from './tree-budget.ts';
@@ -51,6 +52,8 @@ export interface RunPlan {
   readonly resume: TurnResume | null;
   /** The closed run whose turn this one goes on with. */
   readonly continuedFromRunId: string | null;
+  /** Where the tree counts against quotas while runs are not recorded. */
+  readonly unrecordedCount?: UnrecordedCount;
   /** Set when a recorded run is repeated. */
   readonly replay?: RunReplay;
   readonly parent: ActiveRun | null;

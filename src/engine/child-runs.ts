@@ -49,6 +49,7 @@ const childPlan = (
     nextSequence: 0,
     resume: null,
     continuedFromRunId: null,
+    ...(plan.unrecordedCount === undefined ? {} : { unrecordedCount: plan.unrecordedCount }),
     parent,
     parentCallId: toolCallId,
     waiting: null,

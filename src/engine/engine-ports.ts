@@ -17,6 +17,7 @@ import type { RunAttachments } from './run-attachments.ts';
 import type { RunFailure } from './run-failure.ts';
 import type { RunJournal } from './run-journal.ts';
 import type { RunMetrics } from './run-metrics.ts';
+import type { RunQuotas } from './run-quotas.ts';
 import type { ToolCallDeps } from './tools/tool-call.ts';
 import type { TreeLimits } from './tree-budget.ts';
 
@@ -82,6 +83,8 @@ export interface EnginePorts {
   readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
   readonly approvals: ApprovalGate;
   readonly pauses: PauseJournal;
+  /** Null: runs are not counted. */
+  readonly quotas: RunQuotas | null;
   readonly settings: EngineSettings;
   readonly unfinished: UnfinishedRuns;
   readonly stops: StopSwitch;

@@ -16,6 +16,7 @@ import { publicCost } from './pricing.ts';
 import { problemCode, RunFailure, storedError, toRunFailure } from './run-failure.ts';
 import { RunLog } from './run-log.ts';
 import { createRunMetrics } from './run-metrics.ts';
+import { announceThresholds, unrecordedUse } from './run-quota-use.ts';
 import { RunTrace } from './run-trace.ts';
 import { describeEnd, traceStatements } from './run-trace-end.ts';
 import { structuredOutput } from './structured-response.ts';
@@ -150,6 +151,7 @@ const errorFrame = ({ errorClass, type, message }: RunFailure): Frame => ({
 
 /** Writes the end of a run: session, row and terminal event in one unit. */
 const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Promise<RunOutcome> => {
+  await announceThresholds(run, ports);
   const now = ports.now();
   const durationMs = now - run.startedAt;
   const usage = reportedUsage(run.usage);
@@ -167,7 +169,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   const calls = stored === null ? [] : [ports.journal.modelCalls(run.id, stored)];
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
-    kept: [...sessionStatements(run, ports, ending), ...memoryStatements(run, ports)],
+    kept: [...sessionStatements(run, ports, ending), ...memoryStatements(run, ports), ...unrecordedUse(run, ports)],
     recorded: (eventCount) => [
       ...ports.journal.closed({
         id: run.id,
@@ -181,6 +183,8 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
         cost: run.cost,
         error,
         eventCount,
+        rootRunId: run.plan.parent === null ? null : run.rootId,
+        tree: run.plan.parent === null ? run.budget.spent : null,
       }),
       ...ledger,
       ...calls,
@@ -339,6 +343,7 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
       run.stop({ kind: 'fail', failure: new RunFailure('Infrastructure', 'emergency_stop', reason) });
     void execute(run, ports, children).then((outcome) => {
       runs.delete(run.id);
+      ports.quotas?.ended(plan.tenantId);
       run.session?.ended();
       run.finish(outcome);
       if (runs.size === 0) for (const resolve of idleWaiters.splice(0)) resolve();

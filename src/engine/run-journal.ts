@@ -4,6 +4,7 @@ import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
 import type { CostMicros } from './pricing.ts';
 import type { StoredRunError } from './run-failure.ts';
+import type { QuotaUse } from './run-quotas.ts';
 
 /** What a run was started with beside its messages. */
 export interface RunInputContext {
@@ -55,6 +56,9 @@ export interface ClosedRun {
   readonly cost: CostMicros | null;
   readonly error: StoredRunError | null;
   readonly eventCount: number;
+  readonly rootRunId: string | null;
+  /** What the whole tree has used, when this is its root. */
+  readonly tree: QuotaUse | null;
 }
 
 export interface ToolCallEntry {

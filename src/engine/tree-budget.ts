@@ -33,6 +33,11 @@ export class TreeBudget {
     return this.#usage;
   }
 
+  /** What counts against the limits; quotas book the same sums. */
+  get spent(): { readonly tokens: number; readonly costMicros: number } {
+    return { tokens: this.#tokens, costMicros: this.#costMicros };
+  }
+
   /** Milliseconds until the tree's time is up; null without a limit. */
   get remainingMs(): number | null {
     const { maxDurationMs } = this.#limits;

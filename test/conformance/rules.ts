@@ -19,6 +19,7 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
   META: { title: 'Meta', rules: upTo(4) },
   AUDIT: { title: 'Audit', rules: upTo(30) },
   GUARD: { title: 'Content guards', rules: upTo(34) },
+  QUOTA: { title: 'Quotas', rules: upTo(30) },
   // Schedules come with a later version; queued runs need the rest.
   JOB: { title: 'Jobs of queued runs', rules: [...between(20, 39), ...between(43, 46)] },
 };
@@ -27,7 +28,6 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
 export const elsewhere: Readonly<Record<string, string>> = {
   'AGENT-19': 'MCP servers come with a later version',
   'AGENT-49': 'MCP servers come with a later version',
-  'RUN-3': 'quotas come with a later version',
   'RUN-47': 'judges come with a later version',
   'MODEL-16': 'proved with the breaker itself: there is no credential of a tenant yet',
   'MODEL-31': 'what a provider is asked is proved with simulated providers',
@@ -36,6 +36,12 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'JOB-32': 'jobs with items come with a later version; RUN-17 and RUN-78 tell what a queued run repeats',
   'JOB-37': 'jobs with items come with a later version',
   'SESS-22': 'the endpoints that chain answers come with a later version',
+  'QUOTA-17': 'a price that is found later needs another configuration of the same store',
+  'QUOTA-22': 'the endpoints that it is about come with a later version',
+  'QUOTA-23': 'a store that fails during the check cannot be made over HTTP',
+  'QUOTA-27': 'notices go out by webhooks, which come with a later version; QUOTA-29 shows them in the run',
+  'QUOTA-28': 'as QUOTA-27',
+  'QUOTA-30': 'as QUOTA-27',
   'APPR-7': 'the surfaces that it names come with later versions',
   'AUDIT-11': 'test/features/approvals: a continuation keeps who decided',
   'AUDIT-22': 'modules have no way to write entries in this version',

@@ -43,6 +43,11 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
   'retention.save': ({ client }) => client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 9 } }),
   'retention.run': ({ client }) => client.retention.run({ query: { target: 'Jobs' } }),
   'retention.remove': ({ client }) => client.retention.remove({ params: { target: 'Jobs' } }),
+  'quotas.save': ({ client }) => client.quotas.save({ body: { period: 'Daily', maxRuns: 100 } }),
+  async 'quotas.remove'({ client }) {
+    const [quota] = (await client.quotas.list({})).body;
+    return client.quotas.remove({ params: { id: quota?.id ?? '' } });
+  },
   'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),
   async 'keys.remove'({ client }) {
     const [key] = (await client.keys.list({})).body;

@@ -14,6 +14,7 @@ import { registerInit } from './init.command.ts';
 import { registerKeysCreate } from './keys-create.command.ts';
 import { registerOpenapi } from './openapi.command.ts';
 import { registerQuickstart } from './quickstart.command.ts';
+import { registerQuotas } from './quotas.command.ts';
 import { registerReplay } from './replay.command.ts';
 import { registerRun } from './run.command.ts';
 import { registerRunsCompare } from './runs-compare.command.ts';
@@ -54,6 +55,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerSkills(commandGroup(program, 'skills', groupDescriptions['skills'] ?? ''), host);
   registerGrantsAdd(commandGroup(program, 'grants', groupDescriptions['grants'] ?? ''), host);
   registerApprovals(commandGroup(program, 'approvals', groupDescriptions['approvals'] ?? ''), host);
+  registerQuotas(commandGroup(program, 'quotas', groupDescriptions['quotas'] ?? ''), host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
   registerAudit(commandGroup(program, 'audit', groupDescriptions['audit'] ?? ''), host);
   program.commandsGroup(OPERATE_HEADING);

@@ -114,6 +114,7 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
     approvals: { decide: async () => ({ kind: 'run', by: null, ruleId: null }), present: async () => null },
     pauses: { opened: () => [] },
     stops: { reason: () => null },
+    quotas: null,
     settings: settingsOf(run),
     unfinished: { requeue: () => null, continuation: () => [], packPrincipal: () => null },
     log: silent,

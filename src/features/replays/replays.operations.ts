@@ -32,6 +32,7 @@ export const replayOperations = defineOperations({
       'replay-result-missing',
       'content-blocked',
       'content-filtered',
+      'quota-exceeded',
       'run-budget-exceeded',
       'run-recording-disabled',
       'provider-error',

@@ -11,6 +11,7 @@ import type { RunEngine } from '../../engine/run-engine.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/tool-replay.ts';
 import type { AgentVariants } from '../agents/index.ts';
+import type { ActiveQuotas } from '../quotas/index.ts';
 import {
   assertMayStart,
   attributionOf,
@@ -31,6 +32,8 @@ export interface ReplayServiceDeps extends MayStartDeps {
   readonly engine: Pick<RunEngine, 'start'>;
   readonly turns: Pick<SessionTurns, 'ownerOf'>;
   readonly audit: Pick<AuditTrail, 'record'>;
+  /** Null: runs are not limited. */
+  readonly quotas: Pick<ActiveQuotas, 'admission'> | null;
   readonly recordingEnabled: boolean;
   readonly prefix: string;
   readonly now: () => number;
@@ -141,6 +144,70 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
     return { sourceRunId: source.id, isLive: false, tools: recordedTools(calls) };
   };
 
+  const planOf = async (
+    context: CallContext,
+    source: RunRow,
+    body: ReplayBody,
+    ownerId: string | null,
+  ): Promise<RunPlan> => {
+    const { tenantId, principal } = context;
+    // An admission may take a while.
+    assertMayStart(deps, tenantId, source.agent_name);
+    const mode = body.toolMode ?? 'ReplayTools';
+    assertRepeatable(source);
+    const recorded = await deps.records.recordedInput(source.id);
+    if (recorded === null)
+      throw new AcpError('run-input-not-recorded', `The input of run ${source.id} was not recorded, or was removed.`);
+    const input = turnInput(source, recorded.messages);
+    const agent = await compile(context, source, body, ownerId);
+    const parameters = agent.resolveParameters(recorded.context.parameters);
+    assertToolsAllow(agent, mode);
+    const replay = await replayOf(source, mode);
+    const id = deps.newId();
+    if (mode === 'LiveTools')
+      await deps.audit.record(
+        {
+          tenantId,
+          actor: principal.actor,
+          action: 'run.replay-live',
+          entity: `run:${source.id}`,
+          before: null,
+          after: { runId: id, agentName: agent.name, agentVersion: agent.version },
+        },
+        [],
+      );
+    return {
+      id,
+      tenantId,
+      requestId: context.requestId,
+      agent: mode === 'NoTools' ? withoutTools(agent) : agent,
+      message: null,
+      documents: [],
+      attachments: [],
+      culture: recorded.context.culture,
+      parameters,
+      sessionId: null,
+      session: null,
+      waiting: null,
+      isStreaming: false,
+      principal,
+      ...attributionOf(principal, ownerId),
+      jobId: null,
+      attempt: 1,
+      createdAt: deps.now(),
+      nextSequence: 0,
+      // The recorded messages as they are, documents and attachments included.
+      resume: {
+        messages: input.map((message) => ({ ...message, messageId: deps.newId(), runId: id })),
+        calls: [],
+        earlier: null,
+      },
+      continuedFromRunId: null,
+      replay,
+      parent: null,
+    };
+  };
+
   return {
     async create(context, { params, body }) {
       const mode = body.toolMode ?? 'ReplayTools';
@@ -158,73 +225,34 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
       });
       const ownerId = await deps.turns.ownerOf(tenantId, null, principal);
       assertMayStart(deps, tenantId, source.agent_name);
-      assertRepeatable(source);
-      const recorded = await deps.records.recordedInput(source.id);
-      if (recorded === null)
-        throw new AcpError('run-input-not-recorded', `The input of run ${source.id} was not recorded, or was removed.`);
-      const input = turnInput(source, recorded.messages);
-      const agent = await compile(context, source, body, ownerId);
-      const parameters = agent.resolveParameters(recorded.context.parameters);
-      assertToolsAllow(agent, mode);
-      const replay = await replayOf(source, mode);
-      const id = deps.newId();
-      if (mode === 'LiveTools')
-        await deps.audit.record(
-          {
-            tenantId,
-            actor: principal.actor,
-            action: 'run.replay-live',
-            entity: `run:${source.id}`,
-            before: null,
-            after: { runId: id, agentName: agent.name, agentVersion: agent.version },
-          },
-          [],
-        );
-      const plan: RunPlan = {
-        id,
+      const { signal } = context;
+      const admission = await deps.quotas?.admission.admit({
         tenantId,
-        requestId: context.requestId,
-        agent: mode === 'NoTools' ? withoutTools(agent) : agent,
-        message: null,
-        documents: [],
-        attachments: [],
-        culture: recorded.context.culture,
-        parameters,
-        sessionId: null,
-        session: null,
-        waiting: null,
-        isStreaming: false,
-        principal,
-        ...attributionOf(principal, ownerId),
-        jobId: null,
-        attempt: 1,
-        createdAt: deps.now(),
-        nextSequence: 0,
-        // The recorded messages as they are, documents and attachments included.
-        resume: {
-          messages: input.map((message) => ({ ...message, messageId: deps.newId(), runId: id })),
-          calls: [],
-          earlier: null,
-        },
-        continuedFromRunId: null,
-        replay,
-        parent: null,
-      };
-      const outcome = await deps.engine.start(plan).done;
-      if (outcome.failure !== null) throw failureError(outcome.failure, id);
+        agentName: source.agent_name,
+        mayWait: true,
+        signal,
+      });
+      const plan = await planOf(context, source, body, ownerId).catch((error: unknown) => {
+        admission?.settled();
+        throw error;
+      });
+      const run = deps.engine.start(plan);
+      void run.log.opened.then(admission?.settled);
+      const outcome = await run.done;
+      if (outcome.failure !== null) throw failureError(outcome.failure, plan.id);
       return ok(
         {
-          runId: id,
+          runId: plan.id,
           sourceRunId: source.id,
           toolMode: mode,
-          agentVersion: agent.version,
+          agentVersion: plan.agent.version,
           modelProvider: outcome.modelProvider,
           modelId: outcome.modelId,
           status: outcome.status,
           output: outcome.output,
-          compareLocation: `${deps.prefix}/api/runs/${source.id}/compare/${id}`,
+          compareLocation: `${deps.prefix}/api/runs/${source.id}/compare/${plan.id}`,
         },
-        { 'X-Run-Id': id },
+        { 'X-Run-Id': plan.id },
       );
     },
   };

@@ -38,7 +38,12 @@ const usageOf = (row: RunRow) => ({
 /** Gives a cost to closed runs whose price was unknown. A known cost is never rewritten. */
 export const createCostRecalculation = ({ storage, unpriced, prices, providers }: CostRecalculationDeps) => {
   const byName = [...providers.list()].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const setCost = updateStatement(storage.db, 'runs', ['cost', 'total_cost_micros'], ['tenant_id', 'id']);
+  const setCost = updateStatement(
+    storage.db,
+    'runs',
+    ['cost', 'total_cost_micros', 'cost_recalculated'],
+    ['tenant_id', 'id'],
+  );
 
   const known = (price: UnitPrices): boolean => price.input !== null || price.output !== null;
 
@@ -77,7 +82,7 @@ export const createCostRecalculation = ({ storage, unpriced, prices, providers }
         else
           writes.push(
             setCost(
-              { cost: encodeCost(cost, prices.currency), total_cost_micros: cost.total },
+              { cost: encodeCost(cost, prices.currency), total_cost_micros: cost.total, cost_recalculated: 1 },
               { tenant_id: tenantId, id: row.id },
             ),
           );

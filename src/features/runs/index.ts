@@ -21,6 +21,7 @@ import type { JobHandler, QueuedJob } from '../../scheduler/job-queue.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { JobStore, JobWork } from '../jobs/index.ts';
+import type { ActiveQuotas } from '../quotas/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type CostRecalculation, createCostRecalculation } from './cost-recalculation.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
@@ -62,6 +63,8 @@ export interface RunsDeps extends MayStartDeps {
   readonly gate: ApprovalGate;
   readonly pauseJournal: PauseJournal;
   readonly pauses: SessionPauses;
+  /** Null: switched off. */
+  readonly quotas: ActiveQuotas | null;
   readonly preflight: Preflight | null;
   readonly scoresOf: (tenantId: string, runId: string) => Promise<RunComparisonSide['scores']>;
   readonly memory: AgentMemory;
@@ -136,7 +139,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const { Service, Host } = config;
   const settings = engineSettings(config);
   const prices = createPriceList(Service.Pricing.Currency, Service.Pricing.Models);
-  const journal = createRunJournal(storage.db, prices.currency);
+  const journal = createRunJournal(storage.db, prices.currency, deps.quotas?.counters ?? null);
   const store = createRunStore(storage);
   const access = createRunAccess(store, deps.authorization, owners);
   const recordingEnabled = settings.recording.enabled;
@@ -190,6 +193,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     approvals: deps.gate,
     pauses: deps.pauseJournal,
     stops: deps.stops,
+    quotas: deps.quotas?.engine ?? null,
     log,
     enqueue: (unit) => storage.enqueue(unit),
     closeLater: (statements) => lateClosings.add(statements),
@@ -254,6 +258,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     prices,
     prefix: Host.Prefix,
     pauses: deps.pauses,
+    quotas: deps.quotas,
     release,
     settings: {
       recordingEnabled,

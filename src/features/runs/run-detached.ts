@@ -96,7 +96,16 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
           ['run.started', started],
           ['run.failed', { error, usage: null, cost: null, durationMs: 0 }],
         ]),
-        ...journal.closed({ ...run, status: 'Failed', completedAt: at, usage: null, cost: null, error, eventCount: 2 }),
+        ...journal.closed({
+          ...run,
+          status: 'Failed',
+          completedAt: at,
+          usage: null,
+          cost: null,
+          error,
+          eventCount: 2,
+          tree: null,
+        }),
       ]);
     },
     async close(row, closing, extra = []) {

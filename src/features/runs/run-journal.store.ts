@@ -2,6 +2,8 @@ import type { Kysely } from 'kysely';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { OpenedRun, RunJournal, ToolCallEntry, ToolCallSettlement } from '../../engine/run-journal.ts';
+import { quotaUse } from '../../engine/run-quotas.ts';
+import type { RunCounters } from '../quotas/index.ts';
 import { encodeCost } from './stored-cost.ts';
 
 const openColumns = [
@@ -26,6 +28,7 @@ const openColumns = [
   'continued_from_run_id',
   'replay_of_run_id',
   'depth',
+  'quota_day',
 ] as const;
 
 const closeColumns = [
@@ -109,7 +112,7 @@ const entryRow = (entry: ToolCallEntry, state: string) => ({
   created_at: entry.createdAt,
 });
 
-const openRow = (run: OpenedRun) => ({
+const openRow = (run: OpenedRun, quotaDay: string | null) => ({
   id: run.id,
   tenant_id: run.tenantId,
   agent_name: run.agentName,
@@ -131,6 +134,7 @@ const openRow = (run: OpenedRun) => ({
   continued_from_run_id: run.continuedFromRunId,
   replay_of_run_id: run.replayOfRunId ?? null,
   depth: run.depth,
+  quota_day: quotaDay,
 });
 
 /** Most runs have neither culture, parameters nor session: those keep nothing but their messages. */
@@ -148,8 +152,12 @@ const inputRow = (run: OpenedRun, input: NonNullable<OpenedRun['input']>) => ({
   context: contextOf(run),
 });
 
-/** The writes of an executing run, compiled once per process. */
-export const createRunJournal = (db: Kysely<Tables>, currency: string | null): RunJournal => {
+/** The writes of an executing run, compiled once per process. Null counters: runs do not count against quotas. */
+export const createRunJournal = (
+  db: Kysely<Tables>,
+  currency: string | null,
+  counters: RunCounters | null,
+): RunJournal => {
   const insertRun = insertStatement(db, 'runs', openColumns);
   const insertLabel = insertStatement(db, 'run_labels', ['tenant_id', 'key', 'value', 'run_id']);
   const insertInput = insertStatement(db, 'run_inputs', ['run_id', 'messages', 'context']);
@@ -194,11 +202,15 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
 
   return {
     opened(run) {
-      const statements = withInput(run, insertRun(openRow(run)));
+      // A child counts with its root.
+      const day = counters === null || run.parentRunId !== null ? null : counters.day();
+      const statements = withInput(run, insertRun(openRow(run, day)));
       for (const [key, value] of Object.entries(run.labels ?? {}))
         statements.push(insertLabel({ tenant_id: run.tenantId, key, value, run_id: run.id }));
       if (run.parentRunId !== null)
         statements.push({ sql: countChildSql, parameters: [1, run.tenantId, run.parentRunId] });
+      if (counters !== null && day !== null)
+        statements.push(...counters.opened({ ...run, day, counts: run.continuedFromRunId === null }));
       return statements;
     },
     begun(run) {
@@ -206,10 +218,11 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
       const [running, ...input] = withInput(run, setRunning({ status: 'Running' }, key));
       // An attempt that begins anew finds the input of the first one.
       const once = input.map((statement) => ({ ...statement, sql: `${statement.sql} on conflict do nothing` }));
-      return [begin(openRow(run), key), ...(running === undefined ? [] : [running]), ...once];
+      return [begin(openRow(run, null), key), ...(running === undefined ? [] : [running]), ...once];
     },
     closed(run) {
       const { usage, error } = run;
+      const use = quotaUse(usage?.totalTokens, run.cost);
       return [
         close(
           {
@@ -235,6 +248,7 @@ export const createRunJournal = (db: Kysely<Tables>, currency: string | null): R
           },
           { tenant_id: run.tenantId, id: run.id },
         ),
+        ...(counters?.closed({ ...run, ...use }) ?? []),
       ];
     },
     packed: (runId, first, last, events) =>

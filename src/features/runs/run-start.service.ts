@@ -13,6 +13,7 @@ import { problemCode, RunFailure } from '../../engine/run-failure.ts';
 import { structuredOutput } from '../../engine/structured-response.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
+import type { ActiveQuotas, Admission } from '../quotas/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
 import { assertMayStart, type MayStartDeps } from './may-start.ts';
 import { attributionOf } from './run-attribution.ts';
@@ -38,6 +39,8 @@ export interface RunStartDeps extends RunSessionDeps, MayStartDeps {
   readonly detached: DetachedRuns;
   readonly keys: IdempotencyKeys;
   readonly pauses: RunSessionDeps['pauses'] & Pick<SessionPauses, 'check' | 'begin' | 'open'>;
+  /** Null: runs are neither counted nor limited. */
+  readonly quotas: Pick<ActiveQuotas, 'admission' | 'countUnrecorded'> | null;
   readonly prices: PriceList;
   readonly prefix: string;
   readonly settings: {
@@ -55,6 +58,18 @@ const compile = async (deps: RunStartDeps, tenantId: string, name: string): Prom
     return await deps.agents.compile(tenantId, name);
   } catch (error) {
     if (error instanceof CompileError) return error;
+    throw error;
+  }
+};
+
+const unlimited: Admission = { settled: () => undefined };
+
+/** What is done once a run was admitted; its place is free again when it fails. */
+const keepOrLeave = async <T>(admission: Admission, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    admission.settled();
     throw error;
   }
 };
@@ -142,23 +157,31 @@ export const createRunStart = (deps: RunStartDeps) => {
     context: CallContext,
     name: string,
     body: AgentRunRequest,
-    isStreaming: boolean,
+    mode: RunMode,
     ownerId: string | null,
-  ): Promise<Pick<RunPlan, 'agent' | 'parameters' | 'attachments'>> => {
-    const { tenantId } = context;
+  ): Promise<Pick<RunPlan, 'agent' | 'parameters' | 'attachments'> & { admission: Admission }> => {
+    const { tenantId, signal } = context;
+    const isStreaming = mode !== 'json';
     const compiled = await compile(deps, tenantId, name);
     const sessionId = body.sessionId ?? null;
     const owner = sessionId === null ? null : await deps.sessions.agentOf(tenantId, sessionId);
     if (owner !== null && owner !== name)
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${owner}".`);
-    const parameters = compiled instanceof CompileError ? {} : compiled.resolveParameters(body.parameters ?? null);
-    const attachments = await deps.attachments.named(context, body.attachmentIds ?? [], sessionId);
-    if (sessionId !== null) await deps.pauses.check(context, name, sessionId, body);
-    const rejects = (body.concurrency ?? 'Reject') === 'Reject';
-    if (sessionId !== null && rejects && deps.sessions.busy(tenantId, sessionId)) throw busyError(sessionId);
-    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, isStreaming, ownerId);
-    if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
-    return { agent: compiled, parameters, attachments };
+    // A turn that goes on was admitted when it began.
+    const request = { tenantId, agentName: name, mayWait: mode !== 'queued', signal };
+    const admission = deps.quotas === null || hasAnswers(body) ? unlimited : await deps.quotas.admission.admit(request);
+    return keepOrLeave(admission, async () => {
+      // An admission may take a while.
+      assertMayStart(deps, tenantId, name);
+      const parameters = compiled instanceof CompileError ? {} : compiled.resolveParameters(body.parameters ?? null);
+      const attachments = await deps.attachments.named(context, body.attachmentIds ?? [], sessionId);
+      if (sessionId !== null) await deps.pauses.check(context, name, sessionId, body);
+      const rejects = (body.concurrency ?? 'Reject') === 'Reject';
+      if (sessionId !== null && rejects && deps.sessions.busy(tenantId, sessionId)) throw busyError(sessionId);
+      if (compiled instanceof CompileError) return compileFailed(context, name, compiled, isStreaming, ownerId);
+      if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
+      return { agent: compiled, parameters, attachments, admission };
+    });
   };
 
   const plan = async (
@@ -166,9 +189,9 @@ export const createRunStart = (deps: RunStartDeps) => {
     { params: { name }, body }: StartInput,
     mode: RunMode,
     ownerId: string | null,
+    { agent, parameters, attachments }: Pick<RunPlan, 'agent' | 'parameters' | 'attachments'>,
   ): Promise<RunPlan> => {
     const { tenantId } = context;
-    const { agent, parameters, attachments } = await admit(context, name, body, mode !== 'json', ownerId);
     const id = deps.newId();
     const part = await sessionOf(context, body, name, id, attachments);
     const { session } = part;
@@ -176,11 +199,16 @@ export const createRunStart = (deps: RunStartDeps) => {
       session === null
         ? { resume: null, continuedFromRunId: null }
         : await keepOrFree(deps.release, session, () => deps.pauses.begin(context, id, name, session, body));
+    const counted =
+      deps.settings.recordingEnabled || deps.quotas === null
+        ? null
+        : await deps.quotas.countUnrecorded(tenantId, name, id, continued.continuedFromRunId === null);
     return {
       id,
       tenantId,
       requestId: context.requestId,
       agent,
+      ...(counted === null ? {} : { unrecordedCount: counted }),
       message: body.message ?? null,
       documents: body.documents ?? [],
       attachments,
@@ -200,9 +228,22 @@ export const createRunStart = (deps: RunStartDeps) => {
     };
   };
 
+  const begin = async (
+    context: CallContext,
+    input: StartInput,
+    mode: RunMode,
+    ownerId: string | null,
+  ): Promise<ActiveRun> => {
+    const { admission, ...admitted } = await admit(context, input.params.name, input.body, mode, ownerId);
+    const planned = await keepOrLeave(admission, () => plan(context, input, mode, ownerId, admitted));
+    const run = deps.engine.start(planned);
+    void run.log.opened.then(admission.settled);
+    return run;
+  };
+
   const runToEnd = async (context: CallContext, input: StartInput, ownerId: string | null): Promise<PlainReply> => {
     const receivedAt = context.receivedAt ?? performance.now();
-    const run = deps.engine.start(await plan(context, input, 'json', ownerId));
+    const run = await begin(context, input, 'json', ownerId);
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
     const outcome = await run.done;
     if (outcome.failure !== null) throw failureError(outcome.failure, run.id);
@@ -213,17 +254,27 @@ export const createRunStart = (deps: RunStartDeps) => {
     };
   };
 
-  const accept = async (context: CallContext, input: StartInput, ownerId: string | null): Promise<PlainReply> => {
-    if (!deps.settings.recordingEnabled)
-      throw new AcpError('run-recording-disabled', 'Queued runs need run recording, which is switched off.');
-    const { name } = input.params;
-    const { agent } = await admit(context, name, input.body, true, ownerId);
+  const queued = async (
+    context: CallContext,
+    { params: { name }, body }: StartInput,
+    agent: CompiledAgent,
+    ownerId: string | null,
+  ): Promise<string> => {
     if ([...agent.tools.values()].some((entry) => entry.kind === 'tool' && entry.tool.descriptor.runsOnClient))
       throw new AcpError(
         'client-tools-need-a-client',
         `Agent "${name}" has a tool that runs on the client; a queued run has no client.`,
       );
-    const runId = await deps.queue.accept(context, name, input.body, ownerId);
+    return deps.queue.accept(context, name, body, ownerId);
+  };
+
+  const accept = async (context: CallContext, input: StartInput, ownerId: string | null): Promise<PlainReply> => {
+    if (!deps.settings.recordingEnabled)
+      throw new AcpError('run-recording-disabled', 'Queued runs need run recording, which is switched off.');
+    const { name } = input.params;
+    const { agent, admission } = await admit(context, name, input.body, 'queued', ownerId);
+    const runId = await keepOrLeave(admission, () => queued(context, input, agent, ownerId));
+    admission.settled();
     const location = `${deps.prefix}/api/runs/${runId}`;
     return {
       status: 202,
@@ -296,7 +347,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     if (key !== undefined) return answerOnce(context, input, mode, ownerId, key);
     if (mode !== 'stream') return answer(context, input, mode, ownerId);
     assertMayStart(deps, context.tenantId, input.params.name);
-    const run = deps.engine.start(await plan(context, input, mode, ownerId));
+    const run = await begin(context, input, mode, ownerId);
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
     const stream = run.log.source();
     // The head of the answer names the run: whoever has read it finds the run, also after a crash.

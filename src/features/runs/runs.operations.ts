@@ -57,6 +57,7 @@ export const runOperations = defineOperations({
       'idempotency-in-progress',
       'content-blocked',
       'content-filtered',
+      'quota-exceeded',
       'run-budget-exceeded',
       'idempotency-key-reused',
       'async-runs-disabled',

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
+import type { SkillRow } from '../../db/skill-tables.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { SkillRow, Tables } from '../../db/tables.ts';
+import type { Tables } from '../../db/tables.ts';
 import { type SkillContent, skillFingerprint } from './skills.content.ts';
 
 /** A skill of a tenant. Times are epoch milliseconds. */

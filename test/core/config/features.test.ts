@@ -8,16 +8,16 @@ test('CONF-14 a key of a feature that is not there is accepted at its default', 
   const yaml = `
 Host: { Oidc: { Issuer: null, RoleClaim: roles }, AllowedOrigins: [], A2A: { Provider: !!null "" } }
 Service:
-  Quotas: { Enabled: true, ThresholdPercents: [80, 100], TimeZone: utc }
+  Voice: { RequireApproval: false, MaxConcurrentRequests: 2, OutputFormat: MP3 }
   Persistence: { Provider: sqlite }
 `;
   const error = refuse({ yaml });
   assert.deepEqual(
     error.problems.map(({ key }) => key),
-    ['Host:A2A:Provider', 'Service:Quotas:TimeZone'],
+    ['Host:A2A:Provider', 'Service:Voice:OutputFormat'],
   );
-  const accepted = yaml.replace(', A2A: { Provider: !!null "" }', '').replace(', TimeZone: utc', ', TimeZone: UTC');
-  assert.deepEqual(load({ yaml: accepted }).values.Service.Quotas.ThresholdPercents, [80, 100]);
+  const accepted = yaml.replace(', A2A: { Provider: !!null "" }', '').replace(', OutputFormat: MP3', '');
+  assert.equal(load({ yaml: accepted }).values.Service.Voice.MaxConcurrentRequests, 2);
 });
 
 test('CONF-14 any other value says which feature is missing and what would be accepted', () => {

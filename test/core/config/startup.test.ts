@@ -49,12 +49,12 @@ test('CONF-14 mistakes in the notation of the file and in other sources are repo
 
 test('CONF-14 problems of single values come before what this version lacks and before conflicts', () => {
   const yaml =
-    'Service:\n  Quotas: { Enabled: false, TimeZone: Mars }\n  AgentGraph: { ChildDeadline: 2m, WaitTimeout: 1m }\n  Pricing: { openai: { m: {} } }\n';
+    'Service:\n  Voice: { RequireApproval: true, MaxConcurrentRequests: 0 }\n  AgentGraph: { ChildDeadline: 2m, WaitTimeout: 1m }\n  Pricing: { openai: { m: {} } }\n';
   assert.deepEqual(
     refuse({ yaml }).problems.map(({ key, code }) => [key, code]),
     [
-      ['Service:Quotas:TimeZone', 'invalid-value'],
-      ['Service:Quotas:Enabled', 'feature-not-available'],
+      ['Service:Voice:MaxConcurrentRequests', 'invalid-value'],
+      ['Service:Voice:RequireApproval', 'feature-not-available'],
       ['Service:AgentGraph:WaitTimeout', 'conflict'],
       ['Service:Pricing:openai:m', 'conflict'],
     ],

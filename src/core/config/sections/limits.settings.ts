@@ -22,20 +22,17 @@ const patternGuard = section(
 
 /** What holds callers and content back. */
 export const limitSettings = {
-  Quotas: planned(
-    'quotas',
-    group('Stored limits of use.', {
-      Enabled: setting(bool(), true, 'Limits count. Without a stored one nothing is refused.'),
-      TimeZone: setting(timeZone(), 'UTC', 'Zone in which days and months begin.'),
-      ThresholdPercents: setting(
-        listOf(int({ min: 1, max: 100 }), { unique: true }),
-        [80, 100],
-        'Shares of a limit at which a notice goes out.',
-      ),
-      AllowOnStoreFailure: setting(bool(), true, 'Runs are admitted while the counters cannot be read.'),
-      PublishThresholdToRunStream: setting(bool(), false, 'The notice is an event of the run as well.'),
-    }),
-  ),
+  Quotas: group('Stored limits of use.', {
+    Enabled: setting(bool(), true, 'Limits count. Without a stored one nothing is refused.'),
+    TimeZone: setting(timeZone(), 'UTC', 'Zone in which days and months begin.'),
+    ThresholdPercents: setting(
+      listOf(int({ min: 1, max: 100 }), { unique: true }),
+      [80, 100],
+      'Shares of a limit at which a notice goes out.',
+    ),
+    AllowOnStoreFailure: setting(bool(), true, 'Runs are admitted while the counters cannot be read.'),
+    PublishThresholdToRunStream: setting(bool(), false, 'The notice is an event of the run as well.'),
+  }),
   RateLimit: planned(
     'rate-limit',
     group('Requests in a stretch of time, counted by this process.', {

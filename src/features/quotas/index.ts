@@ -1,0 +1,119 @@
+import type { AuditTrail } from '../../core/audit.ts';
+import type { Config } from '../../core/config/schema.ts';
+import type { Handlers } from '../../core/context.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { RunQuotas, UnrecordedCount } from '../../engine/run-quotas.ts';
+import { createPeriodClock } from './period-clock.ts';
+import { createQuotaAdmission, type QuotaAdmission } from './quota-admission.ts';
+import { createQuotaAnnouncements, toNotice } from './quota-announcements.ts';
+import { createRunCounters, type RunCounters } from './quota-counters.store.ts';
+import { createQuotaNotices } from './quota-notices.store.ts';
+import { createQuotaRules } from './quota-rules.ts';
+import { createQuotaVerifier } from './quota-verification.store.ts';
+import type { quotaOperations } from './quotas.operations.ts';
+import { quotaService } from './quotas.service.ts';
+import { createQuotaStore } from './quotas.store.ts';
+
+export interface QuotasDeps {
+  readonly config: Config;
+  readonly storage: Storage;
+  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly lifecycle: { readonly draining: boolean };
+  readonly log: Logger;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/** Counting and limiting of runs; absent while quotas are switched off. */
+export interface ActiveQuotas {
+  readonly admission: QuotaAdmission;
+  readonly counters: RunCounters;
+  readonly engine: RunQuotas;
+  /** Counts a run that gets no row. */
+  countUnrecorded(tenantId: string, agentName: string, runId: string, counts: boolean): Promise<UnrecordedCount | null>;
+}
+
+export interface QuotasFeature {
+  readonly handlers: Handlers<typeof quotaOperations>;
+  readonly active: ActiveQuotas | null;
+  started(): void;
+  close(): Promise<void>;
+}
+
+export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
+  const { config, storage, log, now } = deps;
+  const { Quotas: settings, RunRecording: recording } = config.Service;
+  const clock = createPeriodClock(settings.TimeZone, now);
+  const store = createQuotaStore(storage);
+  const rules = createQuotaRules(store);
+  const notices = createQuotaNotices(storage, rules, clock, settings.ThresholdPercents, now);
+  const counters = createRunCounters(storage, clock, notices, now);
+  const announcements = createQuotaAnnouncements(notices, clock.timeZone, log);
+  const admission = createQuotaAdmission({
+    ...deps,
+    store,
+    rules,
+    clock,
+    allowOnStoreFailure: settings.AllowOnStoreFailure,
+  });
+  const isLimited = (tenantId: string): boolean => rules.known(tenantId)?.some((rule) => rule.enabled) ?? true;
+
+  const closing: RunQuotas['closing'] = ({ tenantId, rootRunId, userId, ...use }) => {
+    if (!settings.PublishThresholdToRunStream || !isLimited(tenantId)) return undefined;
+    const tell = async (): Promise<readonly object[]> => {
+      await notices.foretell(tenantId, rootRunId, use);
+      const rows = await notices.ofRun(rootRunId);
+      return rows.map((row) => ({ ...toNotice(row, clock.timeZone), runId: rootRunId, userId }));
+    };
+    return tell().catch((error: unknown) => {
+      log.warn({ tenantId, runId: rootRunId, error }, 'Quota notices of a run could not be written');
+      return [];
+    });
+  };
+
+  const active: ActiveQuotas = {
+    admission,
+    counters,
+    engine: {
+      closing,
+      unrecorded: (tenantId, { rootRunId, agentName, day }, use) =>
+        counters.closedUnrecorded({ id: rootRunId, tenantId, agentName, day, counts: false }, use),
+      ended(tenantId) {
+        admission.ended(tenantId);
+        if (isLimited(tenantId)) announcements.look(tenantId);
+      },
+    },
+    async countUnrecorded(tenantId, agentName, runId, counts) {
+      const day = counters.day();
+      try {
+        await storage.write(counters.openedUnrecorded({ id: runId, tenantId, agentName, day, counts }));
+        return { rootRunId: runId, agentName, day };
+      } catch (error) {
+        if (!settings.AllowOnStoreFailure) throw error;
+        log.error({ tenantId, runId, error }, 'A run could not be counted');
+        return null;
+      }
+    },
+  };
+
+  return {
+    handlers: quotaService({
+      ...deps,
+      store,
+      rules,
+      verify: createQuotaVerifier(storage),
+      clock,
+      recordingEnabled: recording.Enabled,
+    }),
+    active: settings.Enabled ? active : null,
+    started: () => announcements.look(null),
+    close() {
+      admission.close();
+      return announcements.close();
+    },
+  };
+};
+
+export type { Admission } from './quota-admission.ts';
+export type { RunCounters } from './quota-counters.store.ts';

@@ -1,0 +1,202 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { PeriodClock } from './period-clock.ts';
+import type { QuotaRules } from './quota-rules.ts';
+import { appliesTo, type InProgress, judge, reportedLimit, takenByOthers, usedUp } from './quotas.rules.ts';
+import type { OpenRuns, QuotaRule, QuotaStore } from './quotas.store.ts';
+
+export interface AdmissionRequest {
+  readonly tenantId: string;
+  readonly agentName: string;
+  /** False: whoever asks gets an answer at once rather than a place later. */
+  readonly mayWait: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** A place for one run. Whoever has it says when the run is in the store, or will never be. */
+export interface Admission {
+  settled(): void;
+}
+
+export interface QuotaAdmission {
+  /** Throws `quota-exceeded`, and `store-unavailable` where that does not admit. */
+  admit(request: AdmissionRequest): Promise<Admission>;
+  /** A run of the tenant has ended: what it had reserved is free. */
+  ended(tenantId: string): void;
+  /** Refuses those that wait. */
+  close(): void;
+}
+
+export interface AdmissionDeps {
+  readonly store: Pick<QuotaStore, 'recentUsage' | 'openRuns'>;
+  readonly rules: QuotaRules;
+  readonly clock: PeriodClock;
+  readonly allowOnStoreFailure: boolean;
+  readonly lifecycle: { readonly draining: boolean };
+  readonly log: Pick<Logger, 'error'>;
+  readonly now: () => number;
+}
+
+interface Waiter extends AdmissionRequest {
+  readonly until: number;
+  readonly resolve: (admission: Admission) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface TenantGate {
+  readonly waiters: Set<Waiter>;
+  /** Agents of the runs that were admitted and are not in the store yet. */
+  readonly starting: Set<{ readonly agentName: string }>;
+  busy: boolean;
+  wake: () => void;
+}
+
+// Longer than nearly every model call, shorter than the patience of clients and proxies.
+const longestWaitMs = 30_000;
+// Enough for the row of a run that is about to start.
+const shortWaitMs = 1000;
+// Runs of other paths end without telling; they are found by looking.
+const pollMs = 100;
+const retryAfterMs = 5000;
+
+const free: Admission = { settled: () => undefined };
+
+/**
+ * Decides who may start, tenant by tenant. Whoever is admitted counts from that moment, before the store has the run,
+ * so that no two callers get the same last place; a tenant without rules pays for a look into a map.
+ */
+export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
+  const { store, rules, clock, now } = deps;
+  const gates = new Map<string, TenantGate>();
+  let closed = false;
+
+  const forget = (tenantId: string, gate: TenantGate): void => {
+    if (!gate.busy && gate.starting.size === 0 && gates.get(tenantId) === gate) gates.delete(tenantId);
+  };
+
+  const take = (gate: TenantGate, waiter: Waiter): void => {
+    const place = { agentName: waiter.agentName };
+    gate.starting.add(place);
+    gate.waiters.delete(waiter);
+    waiter.resolve({
+      settled() {
+        if (!gate.starting.delete(place)) return;
+        gate.wake();
+        forget(waiter.tenantId, gate);
+      },
+    });
+  };
+
+  const refuse = (gate: TenantGate, waiter: Waiter, error: unknown): void => {
+    gate.waiters.delete(waiter);
+    waiter.reject(error);
+  };
+
+  const withoutStore = (gate: TenantGate, tenantId: string, error: unknown): void => {
+    deps.log.error({ tenantId, error, admitted: deps.allowOnStoreFailure }, 'The quotas of a run could not be read');
+    for (const waiter of [...gate.waiters])
+      if (deps.allowOnStoreFailure) take(gate, waiter);
+      else
+        refuse(
+          gate,
+          waiter,
+          new AcpError('store-unavailable', 'The quotas of the run cannot be read.', {
+            cause: error,
+            details: { retryAfterMs },
+          }),
+        );
+  };
+
+  const decide = (
+    gate: TenantGate,
+    waiter: Waiter,
+    found: readonly QuotaRule[],
+    counters: Awaited<ReturnType<QuotaStore['recentUsage']>>,
+    inProgress: (rule: QuotaRule) => InProgress,
+  ): void => {
+    if (waiter.signal.aborted) {
+      refuse(gate, waiter, new AcpError('run-canceled', 'The caller went away before the run began.'));
+      return;
+    }
+    const own = found.filter((rule) => appliesTo(rule, waiter.agentName));
+    const { reached, reserved } = judge(own, counters, clock.current(), inProgress);
+    const limit = reportedLimit(reached);
+    const taken = reportedLimit(reserved);
+    if (limit !== undefined) refuse(gate, waiter, usedUp(limit, now()));
+    else if (taken === undefined) take(gate, waiter);
+    else if (closed || deps.lifecycle.draining)
+      refuse(gate, waiter, new AcpError('draining', 'The service is stopping.', { details: { retryAfterMs } }));
+    else if (now() >= waiter.until) refuse(gate, waiter, takenByOthers(taken, retryAfterMs));
+  };
+
+  /** One look at the store serves everybody who waits. */
+  const round = async (tenantId: string, gate: TenantGate): Promise<void> => {
+    const before = [...gate.starting];
+    const found = await rules.of(tenantId);
+    const waiting = [...gate.waiters];
+    const names = ['', ...new Set(waiting.map((waiter) => waiter.agentName))];
+    const limitsUse = found.some((rule) => rule.maxTokens !== null || rule.maxCostMicros !== null);
+    // Open runs first: a run that ends in between has its use in the counters and still stands among the open ones.
+    const open: readonly OpenRuns[] = limitsUse ? await store.openRuns(tenantId) : [];
+    const counters = await store.recentUsage(tenantId, clock.current(), names);
+    // Whoever came after the look began waits for the next one.
+    for (const waiter of waiting) {
+      if (!gate.waiters.has(waiter)) continue;
+      // Those whose run was stored while the store was read may be missing from what was read.
+      const starting = new Set([...before, ...gate.starting]);
+      const inScope = (agentName: string, rule: QuotaRule) => rule.agentName === '' || rule.agentName === agentName;
+      decide(gate, waiter, found, counters, (rule) => ({
+        starting: [...starting].filter((place) => inScope(place.agentName, rule)).length,
+        open: open.reduce((sum, run) => sum + (inScope(run.agentName, rule) ? run.count : 0), 0),
+      }));
+    }
+  };
+
+  const work = async (tenantId: string, gate: TenantGate): Promise<void> => {
+    gate.busy = true;
+    while (gate.waiters.size > 0) {
+      const asked = gate.waiters.size;
+      let timer: NodeJS.Timeout | undefined;
+      const woken = new Promise<void>((resolve) => {
+        gate.wake = resolve;
+        timer = setTimeout(resolve, pollMs);
+      });
+      await round(tenantId, gate).catch((error: unknown) => withoutStore(gate, tenantId, error));
+      // Nobody was answered: there is nothing to decide before something happens.
+      if (gate.waiters.size >= asked) await woken;
+      clearTimeout(timer);
+    }
+    gate.busy = false;
+    gate.wake = () => undefined;
+    forget(tenantId, gate);
+  };
+
+  const gateOf = (tenantId: string): TenantGate => {
+    const known = gates.get(tenantId);
+    if (known !== undefined) return known;
+    const gate: TenantGate = { waiters: new Set(), starting: new Set(), busy: false, wake: () => undefined };
+    gates.set(tenantId, gate);
+    return gate;
+  };
+
+  return {
+    async admit(request) {
+      const { tenantId, agentName, signal, mayWait } = request;
+      const known = rules.known(tenantId);
+      if (known !== undefined && !known.some((rule) => appliesTo(rule, agentName))) return free;
+      const gate = gateOf(tenantId);
+      return new Promise((resolve, reject) => {
+        const until = now() + (mayWait ? longestWaitMs : shortWaitMs);
+        gate.waiters.add({ ...request, until, resolve, reject });
+        signal.addEventListener('abort', () => gate.wake(), { once: true });
+        if (gate.busy) gate.wake();
+        else void work(tenantId, gate);
+      });
+    },
+    ended: (tenantId) => gates.get(tenantId)?.wake(),
+    close() {
+      closed = true;
+      for (const gate of gates.values()) gate.wake();
+    },
+  };
+};

@@ -1,0 +1,77 @@
+import type { Logger } from '../../core/logger.ts';
+import type { QuotaNoticeRow } from '../../db/quota-tables.ts';
+import type { QuotaNotices } from './quota-notices.store.ts';
+import { shownAmount } from './quotas.rules.ts';
+
+/** Passes on what the notices say. */
+export interface QuotaAnnouncements {
+  /** Soon, and not in the caller's way; null: of every tenant. */
+  look(tenantId: string | null): void;
+  /** Resolves when nothing is being passed on. */
+  close(): Promise<void>;
+}
+
+/** A notice as webhooks and run events tell it. */
+export const toNotice = (row: QuotaNoticeRow, timeZone: string) => ({
+  noticeId: row.id,
+  quotaId: row.quota_id,
+  agentName: row.agent_name === '' ? null : row.agent_name,
+  metric: row.metric,
+  period: row.period,
+  thresholdPercent: row.threshold_percent,
+  limit: shownAmount(row.metric, row.limit_value),
+  used: shownAmount(row.metric, row.used_value),
+  resetsAt: resetsAt(row, timeZone),
+});
+
+const resetsAt = ({ period, period_start: start }: QuotaNoticeRow, timeZone: string): string => {
+  const begun = Temporal.PlainDate.from(start);
+  const next = begun.add(period === 'Daily' ? { days: 1 } : { months: 1 });
+  return new Date(next.toZonedDateTime({ timeZone }).startOfDay().epochMilliseconds).toISOString();
+};
+
+/**
+ * The table is the outbox: a notice is in it from the transaction that crossed the threshold, and is marked once it was
+ * told. One that was told right before a crash is told again, under the same id.
+ */
+export const createQuotaAnnouncements = (
+  notices: QuotaNotices,
+  timeZone: string,
+  log: Pick<Logger, 'info' | 'warn'>,
+): QuotaAnnouncements => {
+  const asked = new Set<string | null>();
+  let working: Promise<void> | null = null;
+
+  const tell = async (tenantId: string | null): Promise<void> => {
+    for (;;) {
+      const rows = await notices.waiting(tenantId);
+      if (rows.length === 0) return;
+      for (const row of rows)
+        log.info(
+          { tenantId: row.tenant_id, runId: row.run_id, ...toNotice(row, timeZone) },
+          'A quota threshold was crossed',
+        );
+      await notices.announced(rows.map((row) => row.id));
+    }
+  };
+
+  const work = async (): Promise<void> => {
+    for (const tenantId of asked) {
+      asked.delete(tenantId);
+      // What could not be told stays in the outbox, for the next look or the next start.
+      await tell(tenantId).catch((error: unknown) => log.warn({ tenantId, error }, 'Quota notices could not be read'));
+    }
+  };
+
+  return {
+    look(tenantId) {
+      asked.add(tenantId);
+      working ??= work().finally(() => {
+        working = null;
+      });
+    },
+    async close() {
+      await working;
+    },
+  };
+};

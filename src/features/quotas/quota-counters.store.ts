@@ -1,0 +1,104 @@
+import { sql } from 'kysely';
+import type { Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { PeriodClock } from './period-clock.ts';
+import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
+
+export interface RunUse {
+  readonly tokens: number;
+  readonly costMicros: number;
+}
+
+export interface ClosedRunUse extends RunUse {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly rootRunId: string | null;
+  /** What the whole tree has used, once its root ends. */
+  readonly tree: RunUse | null;
+}
+
+/** The statements that count a run, for the transactions that write its row. */
+export interface RunCounters {
+  /** Local day that a run of this moment counts in. */
+  day(): string;
+  opened(run: OpenedRootRun): readonly Statement[];
+  /** The same for a run that has no row: in a transaction of its own. */
+  openedUnrecorded(run: OpenedRootRun): readonly Statement[];
+  /** Adds what one run of a tree has used to the periods in which its root was admitted. */
+  closed(run: ClosedRunUse): readonly Statement[];
+  closedUnrecorded(root: OpenedRootRun, use: RunUse): readonly Statement[];
+}
+
+const noUse: RunUse = { tokens: 0, costMicros: 0 };
+
+const monthOf = (day: string): string => `${day.slice(0, 7)}-01`;
+
+export const createRunCounters = (
+  storage: Storage,
+  clock: PeriodClock,
+  notices: QuotaNotices,
+  now: () => number,
+): RunCounters => {
+  const usage = sql.table('quota_usage');
+  // Qualified, since the new row has the same columns.
+  const plus = (column: string) => sql`${sql.ref(`quota_usage.${column}`)} + excluded.${sql.ref(column)}`;
+  const most = (column: string) => {
+    const [before, after] = [sql.ref(`quota_usage.${column}`), sql`excluded.${sql.ref(column)}`];
+    return sql`case when ${after} > ${before} then ${after} else ${before} end`;
+  };
+  const conflict = sql`on conflict (tenant_id, agent_name, period, period_start) do update set`;
+
+  const row = sql`(${''}, ${''}, ${''}, ${''}, ${0}, ${0}, ${0}, ${0})`;
+  const { sql: addSql } = sql`insert into ${usage}
+    (tenant_id, agent_name, period, period_start, runs, tokens, cost_micros, updated_at)
+    values ${row}, ${row}, ${row}, ${row}
+    ${conflict} runs = ${plus('runs')}, tokens = ${plus('tokens')}, cost_micros = ${plus('cost_micros')},
+    updated_at = excluded.updated_at`.compile(storage.db);
+
+  /** One statement for the four counters of a run: tenant and agent, day and month. */
+  const add = (root: OpenedRootRun, runs: number, { tokens, costMicros }: RunUse): Statement => {
+    const at = now();
+    const { tenantId, agentName, day } = root;
+    const month = monthOf(day);
+    const amounts = [runs, tokens, costMicros, at];
+    return {
+      sql: addSql,
+      parameters: [
+        ...[tenantId, '', 'Daily', day, ...amounts],
+        ...[tenantId, '', 'Monthly', month, ...amounts],
+        ...[tenantId, agentName, 'Daily', day, ...amounts],
+        ...[tenantId, agentName, 'Monthly', month, ...amounts],
+      ],
+    };
+  };
+
+  // The root's row says where it counts, which also holds for one that was admitted before a restart.
+  const { sql: settleSql } = sql`insert into ${usage}
+    (tenant_id, agent_name, period, period_start, tokens, cost_micros, most_tokens, most_cost_micros, updated_at)
+    select root.tenant_id,
+      case scope.of_agent when 1 then root.agent_name else '' end,
+      case scope.of_month when 1 then 'Monthly' else 'Daily' end,
+      case scope.of_month when 1 then substr(root.quota_day, 1, 8) || '01' else root.quota_day end,
+      ${0}, ${0}, ${0}, ${0}, ${0}
+    from ${sql.table('runs')} as root
+    cross join (select 0 as of_agent, 0 as of_month union all select 0, 1 union all select 1, 0 union all select 1, 1)
+      as scope
+    where root.tenant_id = ${''} and root.id = ${''} and root.quota_day is not null
+    ${conflict} tokens = ${plus('tokens')}, cost_micros = ${plus('cost_micros')},
+    most_tokens = ${most('most_tokens')}, most_cost_micros = ${most('most_cost_micros')},
+    updated_at = excluded.updated_at`.compile(storage.db);
+
+  return {
+    day: () => clock.current().day,
+    opened: (run) => [add(run, run.counts ? 1 : 0, noUse), ...notices.crossed(run.tenantId, run.id)],
+    openedUnrecorded: (run) => [add(run, run.counts ? 1 : 0, noUse), ...notices.crossedBy(run)],
+    closed({ id, tenantId, rootRunId, tokens, costMicros, tree }) {
+      if (tokens === 0 && costMicros === 0 && (tree?.tokens ?? 0) === 0 && (tree?.costMicros ?? 0) === 0) return [];
+      const rootId = rootRunId ?? id;
+      const parameters = [tokens, costMicros, tree?.tokens ?? 0, tree?.costMicros ?? 0, now(), tenantId, rootId];
+      return [{ sql: settleSql, parameters }, ...notices.crossed(tenantId, rootId)];
+    },
+    closedUnrecorded: (root, use) =>
+      use.tokens === 0 && use.costMicros === 0 ? [] : [add(root, 0, use), ...notices.crossedBy(root)],
+  };
+};

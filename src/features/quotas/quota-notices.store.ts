@@ -1,0 +1,117 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { QuotaNoticeRow } from '../../db/quota-tables.ts';
+import type { Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { PeriodClock } from './period-clock.ts';
+import type { QuotaRules } from './quota-rules.ts';
+
+/** A root run as it is first stored. */
+export interface OpenedRootRun {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly agentName: string;
+  /** Local day of the admission. */
+  readonly day: string;
+  /** False for a run that goes on with another one's turn: only its use counts. */
+  readonly counts: boolean;
+}
+
+/** Thresholds that were crossed: one row each, whoever comes upon it. */
+export interface QuotaNotices {
+  /** For the transaction that books: writes what the counters of the run's root have crossed by then. */
+  crossed(tenantId: string, rootRunId: string): readonly Statement[];
+  /** The same for a run that has no row. */
+  crossedBy(root: Pick<OpenedRootRun, 'id' | 'tenantId' | 'agentName' | 'day'>): readonly Statement[];
+  /** Writes what they will have crossed once the use of a run is booked, too. */
+  foretell(tenantId: string, rootRunId: string, use: { tokens: number; costMicros: number }): Promise<void>;
+  ofRun(rootRunId: string): Promise<readonly QuotaNoticeRow[]>;
+  /** What nobody has passed on yet; of one tenant, or of all. */
+  waiting(tenantId: string | null): Promise<readonly QuotaNoticeRow[]>;
+  announced(ids: readonly string[]): Promise<void>;
+}
+
+// More than one run can cross; the rest is asked for again.
+const perPage = 200;
+
+/** `percents` are sorted; without any there are no notices. */
+export const createQuotaNotices = (
+  storage: Storage,
+  rules: Pick<QuotaRules, 'known'>,
+  clock: PeriodClock,
+  percents: readonly number[],
+  now: () => number,
+): QuotaNotices => {
+  const percentRows = sql.join(
+    percents.map((percent) => sql`select ${sql.lit(percent)} as threshold`),
+    sql` union all `,
+  );
+  // A closed period gives no notice any more, so the counter must be the current one as well as the run's.
+  const crossedBy = (root: RawBuilder<unknown>) =>
+    sql`insert into ${sql.table('quota_notices')}
+    (id, tenant_id, quota_id, agent_name, metric, period, period_start, threshold_percent, limit_value, used_value,
+     run_id, created_at)
+    select quota_id || ':' || metric || ':' || limit_value || ':' || period_start || ':' || threshold,
+      tenant_id, quota_id, agent_name, metric, period, period_start, threshold, limit_value, used_value, root_id, ${0}
+    from (
+      select rule.id as quota_id, rule.tenant_id, rule.agent_name, rule.period, counter.period_start,
+        root.id as root_id, kind.metric,
+        case kind.metric when 'Runs' then rule.max_runs when 'Tokens' then rule.max_tokens
+          else rule.max_cost_micros end as limit_value,
+        case kind.metric when 'Runs' then counter.runs when 'Tokens' then counter.tokens + ${0}
+          else counter.cost_micros + ${0} end as used_value
+      from ${root} as root
+      join ${sql.table('quotas')} as rule
+        on rule.tenant_id = root.tenant_id and rule.agent_name in ('', root.agent_name) and rule.enabled = 1
+      join ${sql.table('quota_usage')} as counter
+        on counter.tenant_id = rule.tenant_id and counter.agent_name = rule.agent_name
+        and counter.period = rule.period
+        and counter.period_start = case rule.period when 'Daily' then root.quota_day
+          else substr(root.quota_day, 1, 8) || '01' end
+      cross join (select 'Runs' as metric union all select 'Tokens' union all select 'Cost') as kind
+      where root.tenant_id = ${''} and root.id = ${''}
+        and counter.period_start = case rule.period when 'Daily' then ${''} else ${''} end
+    ) as booked
+    cross join (${percentRows}) as share
+    where limit_value > 0 and used_value * 100 >= limit_value * threshold
+    on conflict (id) do nothing`.compile(storage.db).sql;
+  // Compiled once, and only where there is something to ask for.
+  const texts =
+    percents.length === 0
+      ? null
+      : {
+          recorded: crossedBy(sql.table('runs')),
+          unrecorded: crossedBy(sql`(select ${''} as id, ${''} as tenant_id, ${''} as agent_name, ${''} as quota_day)`),
+        };
+
+  /** Rules that are not known may be there. */
+  const mayCross = (tenantId: string): boolean => rules.known(tenantId)?.some((rule) => rule.enabled) ?? true;
+
+  const crossed = (tenantId: string, rootRunId: string, tokens: number, costMicros: number): readonly Statement[] => {
+    if (texts === null || !mayCross(tenantId)) return [];
+    const { day, month } = clock.current();
+    return [{ sql: texts.recorded, parameters: [now(), tokens, costMicros, tenantId, rootRunId, day, month] }];
+  };
+
+  return {
+    crossed: (tenantId, rootRunId) => crossed(tenantId, rootRunId, 0, 0),
+    crossedBy({ id, tenantId, agentName, day: counted }) {
+      if (texts === null || !mayCross(tenantId)) return [];
+      const { day, month } = clock.current();
+      const root = [id, tenantId, agentName, counted];
+      return [{ sql: texts.unrecorded, parameters: [now(), 0, 0, ...root, tenantId, id, day, month] }];
+    },
+    async foretell(tenantId, rootRunId, { tokens, costMicros }) {
+      const statements = crossed(tenantId, rootRunId, tokens, costMicros);
+      if (statements.length > 0) await storage.write(statements);
+    },
+    ofRun: (rootRunId) =>
+      storage.db.selectFrom('quota_notices').selectAll().where('run_id', '=', rootRunId).orderBy('id').execute(),
+    waiting(tenantId) {
+      const query = storage.db.selectFrom('quota_notices').selectAll().where('announced_at', 'is', null);
+      return (tenantId === null ? query : query.where('tenant_id', '=', tenantId)).limit(perPage).execute();
+    },
+    async announced(ids) {
+      await storage.db.updateTable('quota_notices').set({ announced_at: now() }).where('id', 'in', ids).execute();
+    },
+  };
+};

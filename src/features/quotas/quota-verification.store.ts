@@ -1,0 +1,99 @@
+import { sql } from 'kysely';
+import type { Storage } from '../../db/storage.ts';
+import { shownAmount } from './quotas.rules.ts';
+import type { QuotaDifference, QuotaPeriod } from './quotas.schema.ts';
+
+export interface QuotaComparison {
+  readonly matches: boolean;
+  readonly countersChecked: number;
+  readonly runsChecked: number;
+  readonly differences: QuotaDifference[];
+}
+
+/** Sums the recorded runs of a tenant again and compares them with its counters, of all periods. */
+export type QuotaVerifier = (tenantId: string) => Promise<QuotaComparison>;
+
+interface SumRow {
+  readonly source: 'counter' | 'record';
+  readonly agent_name: string;
+  /** Empty for records: their day counts in both periods. */
+  readonly period: string;
+  readonly start: string;
+  readonly runs: number | string;
+  readonly tokens: number | string;
+  readonly cost_micros: number | string;
+}
+
+interface Sums {
+  runs: number;
+  tokens: number;
+  costMicros: number;
+}
+
+interface Pair {
+  readonly agentName: string;
+  readonly period: QuotaPeriod;
+  readonly periodStart: string;
+  readonly counted: Sums;
+  readonly recorded: Sums;
+}
+
+const shown = ({ runs, tokens, costMicros }: Sums) => ({ runs, tokens, cost: shownAmount('Cost', costMicros) });
+
+const same = (a: Sums, b: Sums): boolean => a.runs === b.runs && a.tokens === b.tokens && a.costMicros === b.costMicros;
+
+/** Counters and records side by side. */
+const pairs = (rows: readonly SumRow[]): Pair[] => {
+  const found = new Map<string, Pair>();
+  const add = (row: SumRow, side: 'counted' | 'recorded', agentName: string, period: string, start: string): void => {
+    const key = JSON.stringify([agentName, period, start]);
+    const pair = found.get(key) ?? {
+      agentName,
+      period: period as QuotaPeriod,
+      periodStart: start,
+      counted: { runs: 0, tokens: 0, costMicros: 0 },
+      recorded: { runs: 0, tokens: 0, costMicros: 0 },
+    };
+    found.set(key, pair);
+    pair[side].runs += Number(row.runs);
+    pair[side].tokens += Number(row.tokens);
+    pair[side].costMicros += Number(row.cost_micros);
+  };
+  for (const row of rows)
+    if (row.source === 'counter') add(row, 'counted', row.agent_name, row.period, row.start);
+    else
+      for (const agentName of ['', row.agent_name]) {
+        add(row, 'recorded', agentName, 'Daily', row.start);
+        add(row, 'recorded', agentName, 'Monthly', `${row.start.slice(0, 7)}-01`);
+      }
+  return [...found.values()];
+};
+
+export const createQuotaVerifier =
+  (storage: Storage): QuotaVerifier =>
+  async (tenantId) => {
+    // One statement, so that both sides are of the same moment; the whole history of runs is read beside the event loop.
+    const query = sql<SumRow>`
+      select 'counter' as source, agent_name, period, period_start as start, runs, tokens, cost_micros
+      from ${sql.table('quota_usage')} where tenant_id = ${tenantId}
+      union all
+      select 'record', root.agent_name, '', root.quota_day,
+        sum(case when run.id = root.id and root.continued_from_run_id is null then 1 else 0 end),
+        sum(coalesce(run.total_tokens, 0)),
+        sum(case when run.cost_recalculated is null then coalesce(run.total_cost_micros, 0) else 0 end)
+      from ${sql.table('runs')} as run
+      join ${sql.table('runs')} as root on root.tenant_id = run.tenant_id and root.id = coalesce(run.root_run_id, run.id)
+      where run.tenant_id = ${tenantId} and root.quota_day is not null
+      group by root.agent_name, root.quota_day`;
+    const rows = await storage.scan<SumRow>({ compile: () => query.compile(storage.db) });
+    const compared = pairs(rows);
+    const differences = compared
+      .filter(({ counted, recorded }) => !same(counted, recorded))
+      .map((pair) => ({ ...pair, counted: shown(pair.counted), recorded: shown(pair.recorded) }));
+    return {
+      matches: differences.length === 0,
+      countersChecked: rows.filter((row) => row.source === 'counter').length,
+      runsChecked: rows.reduce((sum, row) => sum + (row.source === 'record' ? Number(row.runs) : 0), 0),
+      differences,
+    };
+  };

@@ -1,0 +1,76 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import { oneOf, Uuid } from '../../contract/schema.ts';
+import {
+  QuotaDefinition,
+  QuotaSaveRequest,
+  QuotaUsageResponse,
+  QuotaVerification,
+  quotaPeriods,
+} from './quotas.schema.ts';
+
+export const quotaOperations = defineOperations({
+  list: {
+    tag: 'Quotas',
+    role: 'Reader',
+    scope: 'PlatformRead',
+    method: 'GET',
+    path: '/api/quotas',
+    summary: 'List the quotas of the tenant, those of the whole tenant first',
+    responses: { 200: Type.Array(QuotaDefinition) },
+    errors: [],
+    cli: { columns: ['id', 'agentName', 'period', 'maxRuns', 'maxTokens', 'maxCost', 'enabled'] },
+  },
+  save: {
+    tag: 'Quotas',
+    role: 'Admin',
+    scope: 'PlatformAdmin',
+    method: 'PUT',
+    path: '/api/quotas',
+    summary: 'Set the quota of the tenant, or of an agent, for a period',
+    body: QuotaSaveRequest,
+    responses: { 200: QuotaDefinition },
+    errors: [],
+    audit: 'quota.save',
+    cli: { handWritten: true },
+  },
+  remove: {
+    tag: 'Quotas',
+    role: 'Admin',
+    scope: 'PlatformAdmin',
+    method: 'DELETE',
+    path: '/api/quotas/{id}',
+    summary: 'Delete a quota; what was used stays counted',
+    params: Type.Object({ id: Uuid }),
+    responses: { 204: null },
+    errors: ['not-found'],
+    audit: 'quota.delete',
+    cli: { command: 'quotas delete' },
+  },
+  usage: {
+    tag: 'Quotas',
+    role: 'Reader',
+    scope: 'PlatformRead',
+    method: 'GET',
+    path: '/api/quotas/usage',
+    summary: 'What was used in the current periods',
+    query: Type.Object({
+      agentName: Type.Optional(Type.String({ description: 'Empty: the whole tenant only; default: everything' })),
+      period: Type.Optional(oneOf(quotaPeriods)),
+    }),
+    responses: { 200: QuotaUsageResponse },
+    errors: [],
+    cli: { handWritten: true },
+  },
+  verify: {
+    tag: 'Quotas',
+    role: 'Reader',
+    scope: 'PlatformRead',
+    method: 'GET',
+    path: '/api/quotas/verification',
+    summary: 'Compare the counters with the recorded runs',
+    responses: { 200: QuotaVerification },
+    errors: ['run-recording-disabled'],
+    cli: { handWritten: true },
+  },
+});

@@ -1,0 +1,123 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { QuotaUsageRow } from '../../db/quota-tables.ts';
+import type { CurrentPeriods } from './period-clock.ts';
+import type { QuotaMetric } from './quotas.schema.ts';
+import type { QuotaRule } from './quotas.store.ts';
+
+/** A limit of a rule beside what stands against it. Cost is in micro-units. */
+export interface LimitState {
+  readonly rule: QuotaRule;
+  readonly metric: QuotaMetric;
+  readonly limit: number;
+  readonly used: number;
+  /** Epoch milliseconds. */
+  readonly resetsAt: number;
+}
+
+/** Runs that stand against the limits of a scope beside those that its counter has. */
+export interface InProgress {
+  /** Admitted, but not in the store yet. */
+  readonly starting: number;
+  /** In the store and not ended: queued or executing. */
+  readonly open: number;
+}
+
+export const appliesTo = (rule: QuotaRule, agentName: string): boolean =>
+  rule.enabled && (rule.agentName === '' || rule.agentName === agentName);
+
+const limitsOf = (
+  rule: QuotaRule,
+  counters: readonly QuotaUsageRow[],
+  periods: CurrentPeriods,
+): readonly (LimitState & { readonly most: number })[] => {
+  const isDaily = rule.period === 'Daily';
+  const start = isDaily ? periods.day : periods.month;
+  const resetsAt = isDaily ? periods.dayEndsAt : periods.monthEndsAt;
+  const own = counters.filter((row) => row.agent_name === rule.agentName);
+  const current = own.find((row) => row.period === rule.period && row.period_start === start);
+  // What runs use is known from any of the periods that were read: a new day begins with what the last one has seen.
+  const most = (of: (row: QuotaUsageRow) => number): number => Math.max(0, ...own.map(of));
+  const state = (metric: QuotaMetric, limit: number | null, used: number | undefined, mostOfOne: number) =>
+    limit === null ? [] : [{ rule, metric, limit, used: used ?? 0, resetsAt, most: mostOfOne }];
+  return [
+    ...state('Runs', rule.maxRuns, current?.runs, 1),
+    ...state(
+      'Tokens',
+      rule.maxTokens,
+      current?.tokens,
+      most((row) => row.most_tokens),
+    ),
+    ...state(
+      'Cost',
+      rule.maxCostMicros,
+      current?.cost_micros,
+      most((row) => row.most_cost_micros),
+    ),
+  ];
+};
+
+export interface Judgement {
+  /** Limits that are reached. */
+  readonly reached: readonly LimitState[];
+  /** Limits that are not, and that the runs in progress may reach. */
+  readonly reserved: readonly LimitState[];
+}
+
+/**
+ * Whether one more run may start. Each run in progress, and the new one, is taken to use as much as the run that has
+ * used most so far; before any has ended nobody knows, and one runs alone. A run alone starts while anything is left.
+ */
+export const judge = (
+  rules: readonly QuotaRule[],
+  counters: readonly QuotaUsageRow[],
+  periods: CurrentPeriods,
+  inProgress: (rule: QuotaRule) => InProgress,
+): Judgement => {
+  const reached: LimitState[] = [];
+  const reserved: LimitState[] = [];
+  for (const rule of rules) {
+    const { starting, open } = inProgress(rule);
+    for (const state of limitsOf(rule, counters, periods)) {
+      // Runs in the store are in the counter of runs already; what they will use is not in the others.
+      const others = state.metric === 'Runs' ? starting : starting + open;
+      const need = (others + 1) * (state.most === 0 ? Number.POSITIVE_INFINITY : state.most);
+      if (state.used >= state.limit) reached.push(state);
+      else if (others > 0 && state.used + need > state.limit) reserved.push(state);
+    }
+  }
+  return { reached, reserved };
+};
+
+/** The limit that resets last; on a tie the agent's. */
+export const reportedLimit = (states: readonly LimitState[]): LimitState | undefined =>
+  [...states].sort(
+    (a, b) => b.resetsAt - a.resetsAt || (a.rule.agentName === '' ? 1 : 0) - (b.rule.agentName === '' ? 1 : 0),
+  )[0];
+
+const metricWords = { Runs: 'run', Tokens: 'token', Cost: 'cost' } as const;
+
+export const shownAmount = (metric: string, amount: number): number =>
+  metric === 'Cost' ? amount / 1_000_000 : amount;
+
+const describe = ({ rule, metric }: LimitState): string => {
+  const whose = rule.agentName === '' ? 'the tenant' : `agent '${rule.agentName}'`;
+  return `${rule.period === 'Daily' ? 'daily' : 'monthly'} ${metricWords[metric]} quota of ${whose}`;
+};
+
+const refusal = (state: LimitState, message: string, retryAfterMs: number): AcpError =>
+  new AcpError('quota-exceeded', message, {
+    details: {
+      quotaMetric: state.metric,
+      quotaPeriod: state.rule.period,
+      quotaLimit: shownAmount(state.metric, state.limit),
+      quotaUsed: shownAmount(state.metric, state.used),
+      quotaResetsAt: new Date(state.resetsAt).toISOString(),
+      retryAfterMs,
+    },
+  });
+
+export const usedUp = (state: LimitState, now: number): AcpError =>
+  refusal(state, `The ${describe(state)} is used up.`, Math.max(state.resetsAt - now, 1));
+
+export const takenByOthers = (state: LimitState, retryAfterMs: number): AcpError =>
+  refusal(state, `Runs in progress may use up the rest of the ${describe(state)}.`, retryAfterMs);

@@ -1,0 +1,167 @@
+import type { QuotaRow, QuotaUsageRow } from '../../db/quota-tables.ts';
+import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { CurrentPeriods } from './period-clock.ts';
+import type { QuotaPeriod } from './quotas.schema.ts';
+
+/** A rule as it is stored. Cost in micro-units, times epoch milliseconds, the agent's name empty for the tenant. */
+export interface QuotaRule {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly agentName: string;
+  readonly period: QuotaPeriod;
+  readonly maxRuns: number | null;
+  readonly maxTokens: number | null;
+  readonly maxCostMicros: number | null;
+  readonly enabled: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export interface OpenRuns {
+  readonly agentName: string;
+  readonly count: number;
+}
+
+export interface QuotaStore {
+  /** By agent, the tenant's own first, then by period. */
+  list(tenantId: string): Promise<readonly QuotaRule[]>;
+  get(tenantId: string, id: string): Promise<QuotaRule | null>;
+  /** Fails its unit when the scope has a rule already. */
+  inserted(rule: QuotaRule): Statement;
+  /** Fails its unit when the rule is gone. */
+  replaced(rule: QuotaRule): Statement;
+  removed(rule: QuotaRule): Statement;
+  /** Counters of the current periods; those of the named scopes, or all. */
+  usage(
+    tenantId: string,
+    periods: CurrentPeriods,
+    agentNames: readonly string[] | null,
+  ): Promise<readonly QuotaUsageRow[]>;
+  /** The same with the periods before, which tell how much runs use when the current ones do not yet. */
+  recentUsage(
+    tenantId: string,
+    periods: CurrentPeriods,
+    agentNames: readonly string[],
+  ): Promise<readonly QuotaUsageRow[]>;
+  /** Root runs that are queued or executing, by agent. */
+  openRuns(tenantId: string): Promise<readonly OpenRuns[]>;
+}
+
+const fromRow = (row: QuotaRow): QuotaRule => ({
+  id: row.id,
+  tenantId: row.tenant_id,
+  agentName: row.agent_name,
+  period: row.period as QuotaPeriod,
+  maxRuns: row.max_runs,
+  maxTokens: row.max_tokens,
+  maxCostMicros: row.max_cost_micros,
+  enabled: row.enabled === 1,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
+const columns = [
+  'id',
+  'tenant_id',
+  'agent_name',
+  'period',
+  'max_runs',
+  'max_tokens',
+  'max_cost_micros',
+  'enabled',
+  'created_at',
+  'updated_at',
+] as const;
+
+const toRow = (rule: QuotaRule): QuotaRow => ({
+  id: rule.id,
+  tenant_id: rule.tenantId,
+  agent_name: rule.agentName,
+  period: rule.period,
+  max_runs: rule.maxRuns,
+  max_tokens: rule.maxTokens,
+  max_cost_micros: rule.maxCostMicros,
+  enabled: rule.enabled ? 1 : 0,
+  created_at: rule.createdAt,
+  updated_at: rule.updatedAt,
+});
+
+export const createQuotaStore = (storage: Storage): QuotaStore => {
+  const insertRule = insertStatement(storage.db, 'quotas', columns);
+  const updateRule = updateStatement(
+    storage.db,
+    'quotas',
+    ['max_runs', 'max_tokens', 'max_cost_micros', 'enabled', 'updated_at'],
+    ['tenant_id', 'agent_name', 'period', 'id'],
+    { mustChange: true },
+  );
+  const { sql: removeSql } = storage.db
+    .deleteFrom('quotas')
+    .where('tenant_id', '=', '')
+    .where('agent_name', '=', '')
+    .where('period', '=', '')
+    .where('id', '=', '')
+    .compile();
+
+  const usageOf = (tenantId: string, starts: readonly string[], agentNames: readonly string[] | null) => {
+    const query = storage.db
+      .selectFrom('quota_usage')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('period_start', 'in', starts)
+      .orderBy('agent_name')
+      .orderBy('period')
+      .orderBy('period_start');
+    return (agentNames === null ? query : query.where('agent_name', 'in', agentNames)).execute();
+  };
+
+  return {
+    async list(tenantId) {
+      const rows = await storage.db
+        .selectFrom('quotas')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .orderBy('agent_name')
+        .orderBy('period')
+        .execute();
+      return rows.map(fromRow);
+    },
+    async get(tenantId, id) {
+      const row = await storage.db
+        .selectFrom('quotas')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .executeTakeFirst();
+      return row === undefined ? null : fromRow(row);
+    },
+    inserted: (rule) => insertRule(toRow(rule)),
+    replaced(rule) {
+      const row = toRow(rule);
+      return updateRule(row, row);
+    },
+    removed: (rule) => ({
+      sql: removeSql,
+      parameters: [rule.tenantId, rule.agentName, rule.period, rule.id],
+      mustChange: true,
+    }),
+    async usage(tenantId, { day, month }, agentNames) {
+      const rows = await usageOf(tenantId, [day, month], agentNames);
+      return rows.filter((row) => row.period_start === (row.period === 'Daily' ? day : month));
+    },
+    recentUsage: (tenantId, { day, month, previousDay, previousMonth }, agentNames) =>
+      usageOf(tenantId, [...new Set([day, month, previousDay, previousMonth])], agentNames),
+    async openRuns(tenantId) {
+      const rows = await storage.db
+        .selectFrom('runs')
+        .select((eb) => ['agent_name', eb.fn.countAll<number | string>().as('count')])
+        .where('status', 'in', ['Queued', 'Running'])
+        .where('tenant_id', '=', tenantId)
+        .where('parent_run_id', 'is', null)
+        .groupBy('agent_name')
+        .execute();
+      return rows.map((row) => ({ agentName: row.agent_name, count: Number(row.count) }));
+    },
+  };
+};

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { readEvents, runJson, runStream } from '../runs/run-calls.ts';
+import { priced, saveQuota } from './quota-calls.ts';
+
+interface NoticeRow {
+  readonly id: string;
+  readonly quota_id: string;
+  readonly metric: string;
+  readonly period: string;
+  readonly threshold_percent: number;
+  readonly limit_value: number;
+  readonly used_value: number;
+  readonly run_id: string;
+}
+
+const notices = (app: TestApp): NoticeRow[] =>
+  app.rows('select * from service_quota_notices order by metric, created_at, id');
+const crossed = (app: TestApp) => notices(app).map((row) => [row.metric, row.limit_value, row.threshold_percent]);
+
+forEachTransport('QUOTA-27 each threshold that a counter crosses is told once', async (open) => {
+  const app = await open(priced);
+  const rule = await saveQuota(app.client, { agentName: 'helper', period: 'Daily', maxRuns: 5, maxTokens: 100 });
+  await saveQuota(app.client, { period: 'Monthly', maxRuns: 5, enabled: false });
+  await Promise.all([1, 2, 3].map(() => runJson(app.client, 'helper', 'Hi')));
+  // 90 of 100 tokens; 3 of 5 runs.
+  assert.deepEqual(crossed(app), [['Tokens', 100, 80]]);
+  await runJson(app.client, 'helper', 'Hi');
+  // 120 of 100 tokens; 4 of 5 runs.
+  assert.deepEqual(crossed(app), [
+    ['Runs', 5, 80],
+    ['Tokens', 100, 80],
+    ['Tokens', 100, 100],
+  ]);
+  const today = new Date().toISOString().slice(0, 10);
+  assert.equal(notices(app)[0]?.id, `${rule.id}:Runs:5:${today}:80`);
+  await app.close();
+  const told = app.log.filter((line) => line.message === 'A quota threshold was crossed');
+  assert.equal(told.length, 3);
+  assert.deepEqual(
+    told.map(({ level, fields }) => [level, fields['agentName'], fields['noticeId']]).sort(),
+    notices(app)
+      .map((row) => ['info', 'helper', row.id])
+      .sort(),
+  );
+  assert.equal(app.rows('select id from service_quota_notices where announced_at is null').length, 0);
+});
+
+forEachTransport(
+  'QUOTA-27 crossing several thresholds at once tells of each, QUOTA-28 in the order of the settings',
+  async (open) => {
+    const app = await open({ ...priced, service: { ...priced.service, Quotas: { ThresholdPercents: [50, 25, 100] } } });
+    await saveQuota(app.client, { period: 'Daily', maxCost: 0.00002 });
+    await runJson(app.client, 'helper', 'Hi');
+    assert.deepEqual(crossed(app), [
+      ['Cost', 20, 100],
+      ['Cost', 20, 25],
+      ['Cost', 20, 50],
+    ]);
+  },
+);
+
+forEachTransport('QUOTA-28 without percentages, and for a limit of 0, there are no notices', async (open) => {
+  const app = await open({ ...priced, service: { ...priced.service, Quotas: { ThresholdPercents: [] } } });
+  await saveQuota(app.client, { period: 'Daily', maxRuns: 1 });
+  await runJson(app.client, 'helper', 'Hi');
+  assert.deepEqual(crossed(app), []);
+  const other = await open(priced);
+  await saveQuota(other.client, { agentName: 'helper', period: 'Daily', maxRuns: 0 });
+  await runJson(other.client, 'other', 'Hi');
+  assert.deepEqual(crossed(other), []);
+});
+
+forEachTransport('QUOTA-30 a changed limit is measured afresh at the next booking', async (open) => {
+  const app = await open(priced);
+  await saveQuota(app.client, { period: 'Daily', maxRuns: 1 });
+  await runJson(app.client, 'helper', 'Hi');
+  await saveQuota(app.client, { period: 'Daily', maxRuns: 2 });
+  assert.equal(notices(app).length, 2);
+  await runJson(app.client, 'helper', 'Hi');
+  assert.deepEqual(crossed(app).sort(), [
+    ['Runs', 1, 100],
+    ['Runs', 1, 80],
+    ['Runs', 2, 100],
+    ['Runs', 2, 80],
+  ]);
+});
+
+forEachTransport('QUOTA-29 the root run that crossed gets an event before its end', async (open) => {
+  const Quotas = { PublishThresholdToRunStream: true };
+  const app = await open({ ...priced, service: { ...priced.service, Quotas } });
+  const rule = await saveQuota(app.client, { period: 'Daily', maxTokens: 60, maxRuns: 100 });
+  const first = await runStream(app.client, 'helper', 'Hi');
+  assert.ok(!first.events.some((event) => event.type === 'custom'));
+  const { runId, events } = await runStream(app.client, 'helper', 'Hi');
+  const custom = events.filter((event) => event.type === 'custom');
+  assert.deepEqual(
+    custom.map((event) => [event['customType'], event['payload'].thresholdPercent, event['payload'].used]),
+    [
+      ['acp.quota.threshold', 100, 60],
+      ['acp.quota.threshold', 80, 60],
+    ],
+  );
+  const { payload } = custom[0] ?? assert.fail('an event');
+  assert.deepEqual(
+    [payload.quotaId, payload.agentName, payload.metric, payload.period, payload.limit, payload.runId, payload.userId],
+    [rule.id, null, 'Tokens', 'Daily', 60, runId, null],
+  );
+  assert.equal(new Date(payload.resetsAt).getUTCHours(), 0);
+  assert.equal(events.at(-1)?.type, 'run.completed');
+  assert.equal((await readEvents(app.client, runId)).length, events.length);
+  assert.equal(notices(app).length, 2);
+});
