@@ -3,8 +3,8 @@ import { AcpError } from '../../../src/contract/errors.ts';
 import { readDefinition } from '../../../src/features/agents/index.ts';
 import { type BundleLine, bundleText } from '../../../src/features/replays/bundle.format.ts';
 import { replayBundle } from '../../../src/features/replays/index.ts';
-import { forEachTransport } from '../../support/app.ts';
-import { refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
+import { forEachTransport, overHttp } from '../../support/app.ts';
+import { listRuns, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
 import { bundleOf, bundleTextOf, openText, runsOf } from './bundle-calls.ts';
 
 const none = new Map();
@@ -238,6 +238,35 @@ forEachTransport('a bundle whose hashes hold and whose values are others is refu
   assert.match(await refused(await resealed([...lines.slice(0, -1), stray, ''])), /Run another .* is not complete/);
   const again = [...lines.slice(0, -1), stray, lines[record] ?? '', ''];
   assert.match(await refused(await resealed(again)), /order of the lines/);
+});
+
+overHttp('a slow reader holds the export of a large tree up, and is not cut off', async (open) => {
+  const call = (index: number) => ({ name: 'call_child', arguments: { message: `${'x'.repeat(8000)} ${index}` } });
+  const app = await open({
+    service: { AgentGraph: { MaxTotalRuns: 0, MaxTotalTokens: 0 } },
+    script: [
+      { when: { model: 'boss', tool: 'call_child' }, reply: { text: 'Asked.' } },
+      { when: { model: 'boss' }, reply: { toolCalls: Array.from({ length: 300 }, (_, index) => call(index)) } },
+      { reply: { text: 'Yes.' } },
+    ],
+    agents: [
+      { name: 'child' },
+      { name: 'boss', model: { provider: 'demo', model: 'boss' }, callableAgentNames: ['child'] },
+    ],
+  });
+  const { runId } = await runJson(app.client, 'boss', 'Go');
+  const response = await fetch(`${app.url}/api/runs/${runId}/bundle`);
+  const reader = response.body?.getReader();
+  let bytes = 0;
+  let end = '';
+  for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
+    // Whatever the service wrote meanwhile waits: far more than sockets and the limit of a reader hold together.
+    if (bytes === 0) for (let index = 0; index < 50; index += 1) await listRuns(app.client);
+    bytes += next.value.length;
+    end = (end + Buffer.from(next.value).toString()).slice(-1000);
+  }
+  assert.ok(bytes > 8_000_000, `${bytes} bytes`);
+  assert.match(end, /"sha256":"[0-9a-f]{64}"\}\}\n\n$/, 'the manifest is the last line');
 });
 
 forEachTransport('a bundle is for those who may read runs and definitions, once the tree has ended', async (open) => {
