@@ -161,6 +161,7 @@ export class ActiveRun {
     this.session = session;
     this.target = current.agent.model;
     this.startedAt = now;
+    this.budget.begin();
   }
 
   get id(): string {

@@ -252,7 +252,7 @@ const watchClock = (run: ActiveRun): NodeJS.Timeout | null => {
 /** Opens the row, runs the loop, closes the row. Never rejects. */
 const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller): Promise<RunOutcome> => {
   let exists = run.plan.nextSequence > 0;
-  const timer = watchClock(run);
+  let timer: NodeJS.Timeout | null = null;
   try {
     if (run.plan.waiting !== null) {
       run.log.append('run.queued', { sessionId: run.plan.sessionId, position: run.plan.waiting.position });
@@ -260,6 +260,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       exists = true;
       run.begin(await run.plan.waiting.turn(run.signal), ports.now());
     }
+    timer = watchClock(run);
     const guarded = ports.guards === null ? null : await guardedStart(run, ports);
     const { resume } = run.plan;
     const message = messageOf(run, ports);

@@ -15,7 +15,7 @@ export interface TreeLimits {
 /** What a run tree has used so far, shared by all its runs in this process. */
 export class TreeBudget {
   readonly #limits: TreeLimits;
-  readonly #startedAt: number;
+  #startedAt: number;
   readonly #now: () => number;
   #tokens = 0;
   #costMicros = 0;
@@ -26,6 +26,11 @@ export class TreeBudget {
     this.#limits = limits;
     this.#now = now;
     this.#startedAt = now();
+  }
+
+  /** The time counts from now on: a run in line uses none of it. */
+  begin(): void {
+    this.#startedAt = this.#now();
   }
 
   /** What the whole tree has used, for `usage.updated`. */

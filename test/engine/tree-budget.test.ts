@@ -75,3 +75,13 @@ test('RUN-48 a depth of 0 allows no child, a count of 0 or less any number', () 
   const { budget } = open({ maxTotalRuns: -1 });
   for (let index = 0; index < 100; index += 1) assert.equal(budget.admitChild(1), null);
 });
+
+test('RUN-49 the time of a tree counts from the moment at which its run begins, not while it waits in line', () => {
+  const { budget, clock } = open({ maxDurationMs: 100 });
+  clock.now += 5000;
+  budget.begin();
+  assert.equal(budget.remainingMs, 100);
+  budget.check();
+  clock.now += 100;
+  assert.throws(() => budget.check(), exceeded);
+});
