@@ -12,6 +12,7 @@ import { approvals } from './0010-approvals.ts';
 import { runReading } from './0011-run-reading.ts';
 import { replays } from './0012-replays.ts';
 import { jobCancel } from './0013-job-cancel.ts';
+import { sessionSummaries } from './0014-session-summaries.ts';
 import { quotas } from './0015-quotas.ts';
 import { tenants } from './0017-tenants.ts';
 import { retention } from './0018-retention.ts';
@@ -33,6 +34,7 @@ export const migrations: readonly Migration[] = [
   { ...runReading, checksum: '540bc83f6f2d0e1c' },
   { ...replays, checksum: 'cda8598f9e6d6e51' },
   { ...jobCancel, checksum: '4d66612a5f393100' },
+  { ...sessionSummaries, checksum: 'f24302a1b66f1b33' },
   { ...quotas, checksum: 'a348885c11e92667' },
   { ...tenants, checksum: '0bc0f7a6f0b414ea' },
   { ...retention, checksum: '5cc6540fd20f219e' },

@@ -191,6 +191,8 @@ export interface SessionRow {
   parent_conversation_id: string | null;
   /** Last sequence that a branch shares with its parent; -1: none. */
   branch_from_sequence: number | null;
+  /** What stands for the beginning of the history in prompts, as JSON. */
+  summary: string | null;
 }
 
 /** A message of the conversation that wrote it; branches refer to it by `conversation_segments`. */

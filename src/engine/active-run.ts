@@ -1,6 +1,7 @@
 import type { Principal } from '../core/context.ts';
 import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
+import type { KeptSummary } from './compaction/kept-summary.ts';
 import type { CompiledAgent } from './compiled-agent.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
 import type { ModelCallRecord } from './model-call-record.ts';
@@ -120,6 +121,8 @@ export class ActiveRun {
   target: CompiledTarget;
   session: SessionTurn | null;
   modelCalls = 0;
+  /** Of the conversation up to here; the session keeps it with the turn. Null: the session's own, if it has one. */
+  summary: KeptSummary | null = null;
   /** Null where the input of runs is not recorded, without which no call could be repeated. */
   callRecord: ModelCallRecord | null = null;
   settledTools = 0;

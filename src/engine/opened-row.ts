@@ -38,6 +38,7 @@ export const openedRow = (
       culture: plan.culture,
       parameters: plan.parameters,
       historyLength: run.session?.history.length ?? null,
+      ...(run.session?.summary ? { historySummary: run.session.summary } : {}),
     },
   };
 };

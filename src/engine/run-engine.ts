@@ -100,8 +100,8 @@ const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending) =
   const { session } = run;
   if (session === null) return [];
   if (!sessionKeepsTurn(run, ending)) return session.release();
-  if (ending.status === 'Canceled') return session.save(interruptedMessages(run, ports), ports.now());
-  const saved = session.save(run.messages, ports.now());
+  if (ending.status === 'Canceled') return session.save(interruptedMessages(run, ports), run.summary, ports.now());
+  const saved = session.save(run.messages, run.summary, ports.now());
   return 'pause' in ending ? [...saved, ...ports.pauses.opened(run, ending.pause, ports.now())] : saved;
 };
 

@@ -2,6 +2,7 @@ import type { SpanKind, SpanStatus } from '../core/telemetry/span.ts';
 import type { Statement } from '../db/statement.ts';
 import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
+import type { KeptSummary } from './compaction/kept-summary.ts';
 import type { CostMicros } from './pricing.ts';
 import type { StoredRunError } from './run-failure.ts';
 import type { QuotaUse } from './run-quotas.ts';
@@ -13,6 +14,8 @@ export interface RunInputContext {
   readonly parameters: Readonly<Record<string, string>>;
   /** Messages of the session that stood before the turn; null without a session. */
   readonly historyLength: number | null;
+  /** What the prompts of the run began with in place of messages; absent: nothing. */
+  readonly historySummary?: KeptSummary;
 }
 
 /** A run as it is first stored. Times are epoch milliseconds. */
@@ -141,8 +144,13 @@ export interface RunJournal {
 export interface SessionTurn {
   readonly sessionId: string;
   readonly history: readonly ChatMessage[];
-  /** Appends the turn, conditional on the version that was read, and frees the session. */
-  save(messages: readonly ChatMessage[], now: number): readonly Statement[];
+  /** What stands for the beginning of the history in prompts; null: nothing was summed up yet. */
+  readonly summary: KeptSummary | null;
+  /**
+   * Appends the turn, conditional on the version that was read, and frees the session. `summary` of the history with
+   * this turn takes the place of the one before; null leaves that.
+   */
+  save(messages: readonly ChatMessage[], summary: KeptSummary | null, now: number): readonly Statement[];
   /** Frees the session and stores nothing. */
   release(): readonly Statement[];
   /** Called once the run has closed. */

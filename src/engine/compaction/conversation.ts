@@ -4,7 +4,8 @@ import type { CompiledAgent } from '../compiled-agent.ts';
 import type { EnginePorts } from '../engine-ports.ts';
 import { taskMessage } from '../run-task.ts';
 import type { CompactionPlan } from './compaction-plan.ts';
-import { groupMessages, sizeOf } from './groups.ts';
+import { type Group, groupMessages, sizeOf } from './groups.ts';
+import { keptSummary, summarizedHistory } from './kept-summary.ts';
 import { compactGroups, isSmallEnough } from './strategies.ts';
 import { summarizeFor, summaryMessage } from './summary.ts';
 import { textTokens } from './token-estimate.ts';
@@ -31,18 +32,21 @@ const tokensOfTools = (tools: CompiledAgent['modelTools']): number => {
 const fixedTokens = (agent: Pick<CompiledAgent, 'modelTools'>, instructions: string | null): number =>
   textTokens(instructions ?? '') + tokensOfTools(agent.modelTools);
 
+/** Null: the messages are sent as they are. `shortened`: the same with a summary of an earlier run in them. */
 const compact = async (
   run: ActiveRun,
   ports: EnginePorts,
   plan: CompactionPlan,
   messages: readonly ChatMessage[],
+  shortened: readonly ChatMessage[] | null,
   fixed: number,
-): Promise<readonly ChatMessage[]> => {
-  const groups = groupMessages(messages);
-  const before = sizeOf(groups);
-  if (isSmallEnough(plan, before, fixed)) return messages;
+): Promise<readonly Group[] | null> => {
+  const whole = groupMessages(messages);
+  const before = sizeOf(whole);
+  if (isSmallEnough(plan, before, fixed)) return null;
+  const groups = shortened === null ? whole : groupMessages(shortened);
   const kept = await compactGroups(plan, { groups, fixedTokens: fixed }, summarizeFor(run, ports, plan));
-  if (kept === groups) return messages;
+  if (kept === whole) return null;
   const after = sizeOf(kept);
   run.log.append('history.compacted', {
     strategy: plan.strategy,
@@ -51,7 +55,7 @@ const compact = async (
     tokensBefore: before.tokens + fixed,
     tokensAfter: after.tokens + fixed,
   });
-  return kept.flatMap((group) => group.messages);
+  return kept;
 };
 
 // As long as summaries are asked to be.
@@ -77,25 +81,34 @@ export const previewCompaction = async (
 export const openConversation = (run: ActiveRun, ports: EnginePorts, instructions: string | null): Conversation => {
   const { agent } = run.plan;
   const { compaction } = agent;
-  let base: readonly ChatMessage[] = run.session?.history ?? [];
+  const history = run.session?.history ?? [];
+  let base = history;
   let from = 0;
   let fixed: number | null = null;
+  /** Until this run has compacted for itself, it may begin with what an earlier one has summed up. */
+  let earlier = compaction === null ? null : summarizedHistory(compaction, history, run.session?.summary ?? null);
+  let isWhole = true;
   return {
     async toSend() {
-      const messages = [...base, ...run.messages.slice(from)];
+      const own = run.messages.slice(from);
+      const messages = [...base, ...own];
       if (compaction === null) return messages;
       fixed ??= fixedTokens(agent, instructions);
-      const sent = await compact(run, ports, compaction, messages, fixed);
-      if (sent !== messages) {
-        base = sent;
-        from = run.messages.length;
-      }
-      return sent;
+      const shortened = earlier === null ? null : [...earlier, ...own];
+      const kept = await compact(run, ports, compaction, messages, shortened, fixed);
+      if (kept === null) return messages;
+      if (isWhole) run.summary = keptSummary(compaction, [...history, ...run.messages], kept) ?? run.summary;
+      earlier = null;
+      base = kept.flatMap((group) => group.messages);
+      from = run.messages.length;
+      return base;
     },
     startFresh(index) {
       const task = taskMessage(run);
       base = task === null ? [] : [task];
       from = index;
+      earlier = null;
+      isWhole = false;
     },
   };
 };

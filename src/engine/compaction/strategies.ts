@@ -26,7 +26,10 @@ export const isSmallEnough = (plan: CompactionPlan, size: Size, fixedTokens: num
 const slidingWindow = (groups: readonly Group[], preservedTurns: number): readonly Group[] => {
   const starts = groups.flatMap(({ kind }, index) => (kind === 'User' ? [index] : []));
   const first = starts.at(-preservedTurns);
-  return first === undefined || starts.length <= preservedTurns ? groups : groups.slice(first);
+  if (first === undefined || starts.length <= preservedTurns) return groups;
+  // What was summed up before is no turn, and says what the turns before said.
+  const summary = groups.filter(({ kind }, index) => kind === 'Summary' && index < first);
+  return [...summary, ...groups.slice(first)];
 };
 
 /** Takes groups away, oldest first, until the rest is small enough or nothing more may go. */

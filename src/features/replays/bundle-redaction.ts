@@ -1,6 +1,7 @@
 import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/canonical-json.ts';
 import { type ChatMessage, type ContentPart, documentText } from '../../engine/chat-message.ts';
+import type { KeptSummary } from '../../engine/compaction/kept-summary.ts';
 import { redacted } from '../../engine/prompt-hashes.ts';
 import type { BundledRun, BundleStart, BundleStep, BundleTool } from './bundle.format.ts';
 
@@ -93,10 +94,16 @@ const redactedMember = (name: string, value: Json): Json => {
   return Object.fromEntries(Object.entries(value).map(([member, below]) => [member, redactedMember(member, below)]));
 };
 
+const redactedSummary = (summary: KeptSummary): KeptSummary => ({
+  ...summary,
+  message: redactedMessage(summary.message),
+});
+
 const redactedStart = (start: BundleStart): BundleStart => ({
   ...start,
   input: start.input?.map(redactedMessage) ?? null,
   history: start.history?.map(redactedMessage) ?? null,
+  ...(start.historySummary ? { historySummary: redactedSummary(start.historySummary) } : {}),
   openResults: start.openResults?.map(redactedPart) ?? null,
   summaries: start.summaries.map((text) => hide(text)),
   inputs: start.inputs.map((text) => hide(text)),

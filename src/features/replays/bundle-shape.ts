@@ -2,9 +2,8 @@ import Type, { type TSchema } from 'typebox';
 import { nullable } from '../../contract/schema.ts';
 import { type Checker, compileChecker } from '../../core/validate.ts';
 
-const Messages = Type.Array(
-  Type.Object({ role: Type.String(), contents: Type.Array(Type.Object({ type: Type.String() })) }),
-);
+const Message = Type.Object({ role: Type.String(), contents: Type.Array(Type.Object({ type: Type.String() })) });
+const Messages = Type.Array(Message);
 const ToolCall = Type.Object({ toolCallId: Type.String(), toolName: Type.String() });
 const Tool = Type.Object({ name: Type.String(), inputSchema: Type.Object({}) });
 
@@ -23,6 +22,16 @@ const shapes: Readonly<Record<string, TSchema>> = {
     parameters: Type.Record(Type.String(), Type.String()),
     input: nullable(Messages),
     history: nullable(Messages),
+    historySummary: Type.Optional(
+      nullable(
+        Type.Object({
+          message: Message,
+          until: Type.Integer(),
+          except: Type.Array(Type.Integer()),
+          prompt: Type.String(),
+        }),
+      ),
+    ),
     openResults: nullable(Type.Array(ToolCall)),
     compiled: nullable(Type.Object({ instructions: nullable(Type.String()), tools: Type.Array(Tool) })),
     summaries: Type.Array(nullable(Type.String())),

@@ -167,6 +167,7 @@ const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Fou
       parameters: context.parameters,
       input: recorded?.messages ?? null,
       history: session.history,
+      historySummary: context.historySummary ?? null,
       openResults: openResults ?? null,
       compiled: agent === null ? null : compiledStart(agent, context, calls[0]?.prompt),
       skills: (variant?.known.content.skillNames ?? []).map((name) => ({

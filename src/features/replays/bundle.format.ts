@@ -2,6 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import type { Json } from '../../contract/schema.ts';
 import type { FinishReason } from '../../engine/active-run.ts';
 import type { ChatMessage, ContentPart } from '../../engine/chat-message.ts';
+import type { KeptSummary } from '../../engine/compaction/kept-summary.ts';
 import type { AttachmentPrint } from '../../engine/model-call-record.ts';
 import type { PromptHashes } from '../../engine/prompt-hashes.ts';
 import type { RecordedCall } from '../../engine/tool-replay.ts';
@@ -36,6 +37,8 @@ export interface BundleStart {
   readonly input: readonly ChatMessage[] | null;
   /** Of the session, as it stood before the turn; null without a session. */
   readonly history: readonly ChatMessage[] | null;
+  /** What stood for the beginning of that history since an earlier run. */
+  readonly historySummary?: KeptSummary | null;
   /** Results of calls that an earlier run had left open; null where the turn began with a message. */
   readonly openResults: readonly ContentPart[] | null;
   /** What the agent's definition gave at the time of the export; null when it no longer compiled. */

@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { newId } from '../../core/ids.ts';
 import { noTelemetry } from '../../core/telemetry/telemetry.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
+import type { KeptSummary } from '../../engine/compaction/kept-summary.ts';
 import type { EngineLog, EnginePorts } from '../../engine/engine-ports.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import { redactionMark } from '../../engine/prompt-hashes.ts';
@@ -33,9 +34,14 @@ const emptyJournal: RunJournal = {
 };
 
 /** The session as the run saw it; what the repeated turn adds is dropped. */
-export const offlineSession = (sessionId: string, history: readonly ChatMessage[]): SessionTurn => ({
+export const offlineSession = (
+  sessionId: string,
+  history: readonly ChatMessage[],
+  summary: KeptSummary | null,
+): SessionTurn => ({
   sessionId,
   history,
+  summary,
   save: () => [],
   release: () => [],
   ended: () => undefined,

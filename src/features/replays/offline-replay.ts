@@ -162,7 +162,10 @@ const planOf = (run: BundledRun, { agent, decisions }: Subject): RunPlan => {
     culture: start.culture,
     parameters: start.parameters,
     sessionId: record.sessionId,
-    session: start.history === null ? null : offlineSession(record.sessionId ?? record.id, start.history),
+    session:
+      start.history === null
+        ? null
+        : offlineSession(record.sessionId ?? record.id, start.history, start.historySummary ?? null),
     waiting: null,
     isStreaming: false,
     principal: { kind: 'Host', role: null, scopes: null, actor: null, userId: null, apiKey: null, permissions: null },

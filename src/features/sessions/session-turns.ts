@@ -3,6 +3,7 @@ import type { Principal } from '../../core/context.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
+import type { KeptSummary } from '../../engine/compaction/kept-summary.ts';
 import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { SessionAccess } from './session-access.ts';
 import type { SessionStore } from './sessions.store.ts';
@@ -139,6 +140,7 @@ export const createSessionTurns = ({ storage, store, access, now, newId }: Sessi
         parent_session_id: null,
         parent_conversation_id: null,
         branch_from_sequence: null,
+        summary: null,
       };
       await storage.write([store.open(opened)]);
       return opened;
@@ -175,7 +177,8 @@ export const createSessionTurns = ({ storage, store, access, now, newId }: Sessi
         return {
           sessionId,
           history,
-          save: (messages, at) => store.saveTurn(row, runId, messages, at),
+          summary: row.summary === null ? null : (JSON.parse(row.summary) as KeptSummary),
+          save: (messages, summary, at) => store.saveTurn(row, runId, messages, summary, at),
           release: () => store.release(tenantId, sessionId, runId),
           ended: () => free(key, runId),
         };

@@ -2,6 +2,7 @@ import { insertStatement, type Statement, updateStatement } from '../../db/state
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
+import type { KeptSummary } from '../../engine/compaction/kept-summary.ts';
 
 export interface SessionFilter {
   readonly agentName?: string | undefined;
@@ -25,7 +26,13 @@ export interface SessionStore {
   /** Takes a free session for a run; fails its unit when another run holds it. */
   lock(tenantId: string, id: string, runId: string, now: number, lockUntil: number): Statement;
   /** Appends a turn on top of the version that was read and frees the session. */
-  saveTurn(row: SessionRow, runId: string, messages: readonly ChatMessage[], now: number): readonly Statement[];
+  saveTurn(
+    row: SessionRow,
+    runId: string,
+    messages: readonly ChatMessage[],
+    summary: KeptSummary | null,
+    now: number,
+  ): readonly Statement[];
   /** Frees the session; one that never had a turn goes. */
   release(tenantId: string, id: string, runId: string): readonly Statement[];
   renew(runIds: readonly string[], lockUntil: number): Promise<void>;
@@ -54,7 +61,7 @@ export const createSessionStore = (storage: Storage): SessionStore => {
   const save = updateStatement(
     db,
     'sessions',
-    ['version', 'message_count', 'active_run_id', 'lock_until', 'last_run_id', 'updated_at'],
+    ['version', 'message_count', 'active_run_id', 'lock_until', 'last_run_id', 'updated_at', 'summary'],
     ['tenant_id', 'id', 'version', 'active_run_id'],
     { mustChange: true },
   );
@@ -127,7 +134,7 @@ export const createSessionStore = (storage: Storage): SessionStore => {
       parameters: [runId, lockUntil, tenantId, id, now],
       mustChange: true,
     }),
-    saveTurn: (row, runId, messages, now) => [
+    saveTurn: (row, runId, messages, summary, now) => [
       save(
         {
           version: row.version + 1,
@@ -136,6 +143,7 @@ export const createSessionStore = (storage: Storage): SessionStore => {
           lock_until: null,
           last_run_id: runId,
           updated_at: now,
+          summary: summary === null ? row.summary : JSON.stringify(summary),
         },
         { tenant_id: row.tenant_id, id: row.id, version: row.version, active_run_id: runId },
       ),

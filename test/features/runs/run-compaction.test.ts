@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { replayBundle } from '../../../src/features/replays/index.ts';
 import { type AgentSetup, forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
+import { bundleOf } from '../replays/bundle-calls.ts';
 import { calls, conversation, lastOf, says } from './chat-requests.ts';
 import { eventsOf, type LoggedEvent, readEvents, refusal, runJson, tool } from './run-calls.ts';
 
@@ -224,8 +226,11 @@ forEachTransport(
     for (const message of ['look one', 'look two', 'look three']) await say(app, message);
     const [summary] = app.simulator.requests.filter(isSummary).slice(-1);
     assert.ok(summary !== undefined);
-    // The first turn had gone by the time of the summary, and old results were stubs.
-    assert.match(lastOf(summary, 'user'), /^User: look two/);
+    // The first turn was summed up by the run before, and old results were stubs.
+    assert.match(
+      lastOf(summary, 'user'),
+      /^User: Summary of the conversation so far:\nThey talked\.\n\nUser: look two/,
+    );
     assert.match(lastOf(summary, 'user'), /was left out/);
     const sent = conversation(app.simulator.lastRequest());
     assert.equal(sent[0], 'user: Summary of the conversation so far:\nThey talked.');
@@ -249,4 +254,73 @@ forEachTransport('AGENT-51 an estimate counts the history after compaction', asy
   const empty = await estimate();
   await say(app, `look ${bulky}`);
   assert.equal(await estimate(), empty);
+});
+
+const summing = { strategy: 'Summarization', triggerMessages: 6, minimumPreservedGroups: 2 };
+
+const summariesOf = (app: TestApp): number => app.simulator.requests.filter(isSummary).length;
+
+forEachTransport('AGENT-39 a session keeps its summary: later runs begin with it and make none again', async (open) => {
+  const app = await openCompacting(open, summing);
+  for (const message of ['one', 'two', 'three']) await say(app, message);
+  await say(app, 'four');
+  assert.equal(summariesOf(app), 1);
+  const summary = 'user: Summary of the conversation so far:\nThey talked.';
+  assert.deepEqual(conversation(app.simulator.lastRequest()).slice(0, 2), [summary, 'assistant: Said three.']);
+
+  const { runId } = await say(app, 'five');
+  assert.equal(summariesOf(app), 1, 'what was summed up once is paid for once');
+  assert.deepEqual(conversation(app.simulator.lastRequest()), [
+    summary,
+    'assistant: Said three.',
+    'user: four',
+    'assistant: Said four.',
+    'user: five',
+  ]);
+  const [event] = await compactions(app, runId);
+  assert.deepEqual([event?.['messagesBefore'], event?.['messagesAfter']], [9, 5]);
+  assert.equal(storedTexts(app).length, 10, 'AGENT-36 the history is whole');
+
+  const report = await replayBundle(await bundleOf(app.client, runId), new Map());
+  assert.deepEqual(report.divergences, [], 'a bundle of the run has what it began with');
+
+  await say(app, 'six');
+  assert.equal(summariesOf(app), 2, 'a summary that is too long by now goes into the next one');
+  assert.match(
+    conversation(app.simulator.requests.findLast(isSummary) as SimulatedRequest).join('\n'),
+    /They talked\./,
+  );
+  assert.equal(conversation(app.simulator.lastRequest())[0], summary);
+});
+
+forEachTransport('AGENT-39 a summary is not used where it does not belong', async (open) => {
+  const fails = (request: SimulatedRequest): Scenario =>
+    !isSummary(request) && lastOf(request, 'user') === 'break'
+      ? { fault: { kind: 'status', status: 400, vendor: 'bad-request' } }
+      : respond(request);
+  const app = await openCompacting(open, summing, { respond: fails });
+  for (const message of ['one', 'two', 'three']) await say(app, message);
+  await app.client.runs
+    .start({ params: { name: 'helper' }, body: { message: 'break', sessionId: 's', stream: false } })
+    .catch(() => undefined);
+  assert.equal(summariesOf(app), 1);
+  const [row] = app.rows<{ summary: string | null }>('select summary from service_sessions');
+  assert.equal(row?.summary, null, 'a turn that is not kept leaves no summary');
+  await say(app, 'four');
+  assert.equal(summariesOf(app), 2);
+
+  const branchOf = async (upToSequence: number, newSessionId: string) => {
+    await app.client.sessions.branch({ params: { sessionId: 's' }, body: { upToSequence, newSessionId } });
+    await runJson(app.client, 'helper', { message: 'again', sessionId: newSessionId });
+    return conversation(app.simulator.lastRequest())[0];
+  };
+  assert.match((await branchOf(7, 'long')) ?? '', /Summary/);
+  assert.equal(summariesOf(app), 2, 'a branch shares it');
+  assert.equal(await branchOf(1, 'short'), 'user: one', 'but not what it does not have');
+
+  const { body: agent } = await app.client.agents.get({ params: { name: 'helper' } });
+  const changed = { ...agent.definition, compaction: { ...summing, summarizationPrompt: 'Sum up.' } };
+  await app.client.agents.save({ params: { name: 'helper' }, body: changed as never });
+  await say(app, 'five');
+  assert.match(conversation(app.simulator.requests.at(-2) as SimulatedRequest)[0] ?? '', /^system: Sum up\./);
 });

@@ -67,8 +67,8 @@ test('RUN-9 SESS-21 the lock of a crashed instance lapses after 60 s, and its la
   await assert.rejects(second.take('t', 's', 'agent', 'run-2', caller), busy);
   await pass(1);
   const turn = await second.take('t', 's', 'agent', 'run-3', caller);
-  await assert.rejects(storage.write(lost.save([], 1)), { name: 'ConditionFailedError' });
-  await storage.write(turn.save([], 2));
+  await assert.rejects(storage.write(lost.save([], null, 1)), { name: 'ConditionFailedError' });
+  await storage.write(turn.save([], null, 2));
   const [row] = await storage.db.selectFrom('sessions').selectAll().execute();
   assert.deepEqual([row?.version, row?.last_run_id, row?.active_run_id], [1, 'run-3', null]);
 });
@@ -78,7 +78,7 @@ test('RUN-8 a session that is freed goes to the next in line before anybody else
   const turn = await first.take('t', 's', 'agent', 'run-1', caller);
   const place = first.wait('t', 's', 'run-2', { bounded: true });
   assert.equal(place.position, 1);
-  await storage.write(turn.save([], 1));
+  await storage.write(turn.save([], null, 1));
   turn.ended();
   await assert.rejects(first.take('t', 's', 'agent', 'run-3', caller), busy);
   await place.ready(new AbortController().signal);
@@ -110,7 +110,7 @@ test('SESS-1 a first turn that saves nothing leaves no session, and sessions bel
   assert.equal(await first.agentOf('t', 's'), 'agent');
   assert.equal(await first.agentOf('u', 's'), 'another');
   await storage.write(turn.release());
-  await storage.write(other.save([], 1));
+  await storage.write(other.save([], null, 1));
   turn.ended();
   other.ended();
   assert.equal(await first.agentOf('t', 's'), null);
