@@ -1,4 +1,4 @@
-import type { GuardInput, GuardSource } from './content-guard.ts';
+import type { GuardInput, GuardSource, GuardVerdict } from './content-guard.ts';
 
 /** One guard and one of its rules. */
 export interface GuardFinding {
@@ -13,6 +13,9 @@ export interface Inspected {
   readonly masks: readonly GuardFinding[];
   readonly block: GuardFinding | null;
 }
+
+/** Told when a guard is asked; what it returns, when the guard has decided. */
+export type GuardWatch = (guardName: string) => (decision: GuardVerdict['decision']) => void;
 
 /** A block as the audit trail keeps it. */
 export interface BlockNote {
@@ -33,7 +36,7 @@ export interface ContentGuards {
   /** Whether streamed text is held back until its message was inspected. */
   readonly buffersStreams: boolean;
   /** Asks the guards one after another. Rejects only with the reason of the signal. */
-  inspect(input: GuardInput, signal: AbortSignal | null): Promise<Inspected>;
+  inspect(input: GuardInput, signal: AbortSignal | null, watch: GuardWatch | null): Promise<Inspected>;
   /** Never rejects. */
   noteBlock(note: BlockNote): Promise<void>;
 }

@@ -2,7 +2,7 @@ import type { ActiveRun } from '../active-run.ts';
 import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
 import type { GuardSource } from './content-guard.ts';
-import type { ContentGuards, GuardFinding, Inspected } from './guard-port.ts';
+import type { ContentGuards, GuardFinding, GuardWatch, Inspected } from './guard-port.ts';
 
 /** What records have where a blocked text would be. */
 export const blockedText = '[content_blocked]';
@@ -26,6 +26,22 @@ export const guardsOf = (ports: EnginePorts, source: GuardSource): ContentGuards
   return (source === 'ModelOutput' ? guards.output : guards.input) ? guards : null;
 };
 
+/** A span for each decision; it never has the text. */
+const watchOf = ({ trace }: ActiveRun, source: GuardSource): GuardWatch | null =>
+  trace === null
+    ? null
+    : (guardName) => {
+        const span = trace.open('acp.guard', 'Internal', {
+          'acp.tenant.id': trace.span.attributes['acp.tenant.id'],
+          'acp.guard.name': guardName,
+          'acp.guard.source': source,
+        });
+        return (decision) => {
+          span.set({ 'acp.guard.decision': decision });
+          trace.close(span);
+        };
+      };
+
 export const inspectText = (
   run: ActiveRun,
   guards: ContentGuards,
@@ -45,7 +61,7 @@ export const inspectText = (
     toolName: place.toolName ?? null,
     mediaType: place.mediaType ?? null,
   };
-  return guards.inspect(input, signal);
+  return guards.inspect(input, signal, watchOf(run, place.source));
 };
 
 /** One event for each guard and rule. */

@@ -1,8 +1,9 @@
 import type { Logger } from '../../core/logger.ts';
 import type { ContentGuard, GuardInput, GuardVerdict } from '../../engine/guards/content-guard.ts';
-import type { GuardFinding, Inspected } from '../../engine/guards/guard-port.ts';
+import type { GuardFinding, GuardWatch, Inspected } from '../../engine/guards/guard-port.ts';
 import { withDeadline } from '../../engine/tools/deadline.ts';
 import { errorClassOf } from '../../engine/tools/error-class.ts';
+import type { createGuardMetrics } from './guard-metrics.ts';
 
 /** The rule of a guard that gave no verdict: what cannot be inspected does not pass. */
 const guardErrorRule = 'guard-error';
@@ -12,6 +13,7 @@ export interface GuardRoundDeps {
   readonly guards: readonly ContentGuard[];
   /** For one guard and one text. */
   readonly timeoutMs: number;
+  readonly metrics: ReturnType<typeof createGuardMetrics>;
   readonly log: Pick<Logger, 'error'>;
 }
 
@@ -32,9 +34,10 @@ const verdictOf = (value: unknown): GuardVerdict | null => {
 };
 
 /** One guard after another, each with the text as the former left it; the first block ends the round. */
-export const createGuardRound = ({ guards, timeoutMs, log }: GuardRoundDeps) => {
+export const createGuardRound = ({ guards, timeoutMs, metrics, log }: GuardRoundDeps) => {
   /** Only what the guard is and how it failed: the message of its error may have the text in it. */
   const failed = (guard: ContentGuard, { runId, source }: GuardInput, why: Readonly<Record<string, unknown>>): null => {
+    metrics.failed(guard.name);
     log.error({ runId, source, guard: guard.name, ...why }, 'A content guard failed, so the text was blocked');
     return null;
   };
@@ -50,13 +53,27 @@ export const createGuardRound = ({ guards, timeoutMs, log }: GuardRoundDeps) => 
     return verdictOf(end.value) ?? failed(guard, input, { verdict: 'not valid' });
   };
 
-  return async (input: GuardInput, signal: AbortSignal | null): Promise<Inspected> => {
+  const decide = async (
+    guard: ContentGuard,
+    input: GuardInput,
+    signal: AbortSignal,
+    watch: GuardWatch | null,
+  ): Promise<GuardVerdict> => {
+    const decided = watch === null ? null : watch(guard.name);
+    const startedAt = performance.now();
+    const verdict = (await ask(guard, input, signal)) ?? { decision: 'Block', rule: guardErrorRule };
+    metrics.decided(guard.name, verdict.decision, input.source, performance.now() - startedAt);
+    decided?.(verdict.decision);
+    return verdict;
+  };
+
+  return async (input: GuardInput, signal: AbortSignal | null, watch: GuardWatch | null): Promise<Inspected> => {
     const masks: GuardFinding[] = [];
     let { text } = input;
     for (const guard of guards) {
-      const verdict = await ask(guard, { ...input, text }, signal ?? neverAborted);
-      if (verdict === null || verdict.decision === 'Block')
-        return { text, masks, block: { guardName: guard.name, ruleName: verdict?.rule ?? guardErrorRule } };
+      const verdict = await decide(guard, { ...input, text }, signal ?? neverAborted, watch);
+      if (verdict.decision === 'Block')
+        return { text, masks, block: { guardName: guard.name, ruleName: verdict.rule } };
       if (verdict.decision === 'Allow') continue;
       text = verdict.text;
       for (const ruleName of new Set(verdict.rules)) masks.push({ guardName: guard.name, ruleName });

@@ -3,8 +3,10 @@ import type { AuditTrail } from '../../core/audit.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { ContentGuard, GuardInput } from '../../engine/guards/content-guard.ts';
 import type { BlockNote, ContentGuards } from '../../engine/guards/guard-port.ts';
+import { createGuardMetrics } from './guard-metrics.ts';
 import { createGuardRound } from './guard-round.ts';
 import { patternGuard } from './pattern-guard.ts';
 
@@ -15,6 +17,7 @@ export interface GuardsDeps {
   /** A module asks for the built-in guard. */
   readonly usesPattern: boolean;
   readonly audit: Pick<AuditTrail, 'note'>;
+  readonly telemetry: Telemetry;
   readonly log: Logger;
 }
 
@@ -46,7 +49,12 @@ export const guardsFeature = (deps: GuardsDeps): GuardsFeature => {
   const { ContentGuard: settings } = deps.config.Service;
   const all = registered(deps);
   if (all.length === 0) return { guards: null, inspectRequest: async (_context, text) => text };
-  const inspect = createGuardRound({ guards: all, timeoutMs: settings.GuardTimeout, log: deps.log });
+  const inspect = createGuardRound({
+    guards: all,
+    timeoutMs: settings.GuardTimeout,
+    metrics: createGuardMetrics(deps.telemetry),
+    log: deps.log,
+  });
   const noteBlock = ({ tenantId, actor, entity, source, finding }: BlockNote): Promise<void> =>
     deps.audit.note({
       tenantId,
@@ -69,7 +77,7 @@ export const guardsFeature = (deps: GuardsDeps): GuardsFeature => {
       const { tenantId, principal, requestId } = context;
       const source = 'UserMessage';
       const input = { text, source, tenantId, ...related, userId: principal.userId, toolName: null, mediaType: null };
-      const { text: kept, block } = await inspect({ ...input, source }, null);
+      const { text: kept, block } = await inspect({ ...input, source }, null, null);
       if (block === null) return kept;
       await noteBlock({ tenantId, actor: principal.actor, entity: `request:${requestId}`, source, finding: block });
       throw new AcpError('content-blocked', 'The content was blocked by a guard.', {

@@ -500,3 +500,19 @@ forEachTransport('GUARD-27 no tool runs on behalf of a blocked message', async (
   const started = await start(app.client, 'helper', 'Hi');
   assert.equal(started.status, 200);
 });
+
+forEachTransport('GUARD-14 the trace of a run has a span for each decision, without the text', async (open) => {
+  const app = await open({
+    simulator: {},
+    service: { ...guarded, Observability: { SuccessSampleRatio: 1, RecordSensitiveData: true } },
+    agents: [helper],
+  });
+  app.simulator.enqueue(says('Fine.'));
+  const { runId } = await runJson(app.client, 'helper', `Write to ${mail}`);
+  const { body } = await app.client.runs.trace({ params: { runId } });
+  const spans = JSON.stringify(body);
+  assert.equal(spans.match(/"acp\.guard"/g)?.length, 2);
+  assert.match(spans, /"acp\.guard\.decision":"Mask"/);
+  assert.match(spans, /"acp\.guard\.decision":"Allow"/);
+  assertNowhere(app, mail);
+});

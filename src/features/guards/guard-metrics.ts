@@ -1,0 +1,30 @@
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { GuardSource, GuardVerdict } from '../../engine/guards/content-guard.ts';
+
+const NAME = 'acp.guard.name';
+
+/** What the guards decide, how long they take, and how often they fail. */
+export const createGuardMetrics = ({ metrics }: Telemetry) => {
+  const verdicts = metrics.counter('acp.guard.verdicts', {
+    description: 'Verdicts of content guards.',
+    unit: '{verdict}',
+    attributes: [NAME, 'acp.guard.decision', 'acp.guard.source'],
+  });
+  const duration = metrics.histogram('acp.guard.duration', {
+    description: 'Time of a guard for one text.',
+    unit: 's',
+    attributes: [NAME],
+  });
+  const errors = metrics.counter('acp.guard.errors', {
+    description: 'Texts that a guard could not judge.',
+    unit: '{text}',
+    attributes: [NAME],
+  });
+  return {
+    decided(name: string, decision: GuardVerdict['decision'], source: GuardSource, ms: number): void {
+      verdicts.add(1, [name, decision, source]);
+      duration.record(ms / 1000, [name]);
+    },
+    failed: (name: string): void => errors.add(1, [name]),
+  };
+};
