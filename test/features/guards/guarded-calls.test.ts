@@ -410,3 +410,28 @@ forEachTransport('GUARD-5 what the agent remembers is inspected when it comes ba
   assert.ok(ofType(events, 'tool.invoked').some((event) => String(event['result']).includes('[redacted]')));
   assert.ok(!sent(app).includes(mail));
 });
+
+forEachTransport('GUARD-5 GUARD-9 searches of the provider are told once they were inspected', async (open) => {
+  const model = { provider: 'anthropic', model: 'claude-sonnet-4-5' };
+  const app = await open({ simulator: {}, service: guarded, agents: [{ name: 'fan', model, harness: {} }] });
+  const search = (query: string, title: string) => ({
+    answer: { search: { query, pages: [{ url: 'https://example.com/a', title }] }, text: ['The home team.'] },
+  });
+  app.simulator.enqueue(search('who won', 'A page'), search(`who is ${mail}`, `Mail ${mail}`));
+  const plain = await runStream(app.client, 'fan', { message: 'Who won?', sessionId: 's' });
+  assert.equal(ofType(plain.events, 'tool.invoked').length, 1);
+  const masked = await runStream(app.client, 'fan', { message: 'Who?', sessionId: 's' });
+  assert.match(sent(app), /web_search_tool_result/, 'what nobody changed goes back to the provider');
+  assert.deepEqual(findings(masked.events), [
+    ['content.masked', 'ModelOutput', 'pattern', 'pii:Email'],
+    ['content.masked', 'ToolResult', 'pattern', 'pii:Email'],
+  ]);
+  assert.match(JSON.stringify(ofType(masked.events, 'tool.invoking')[0]?.['arguments']), /\[redacted\]/);
+  assert.match(String(ofType(masked.events, 'tool.invoked')[0]?.['result']), /Mail \[redacted\]/);
+  assertNowhere(app, mail);
+  app.simulator.enqueue(search('who', secret));
+  const blocked = await runStream(app.client, 'fan', { message: 'And?' });
+  assert.deepEqual(findings(blocked.events), [['content.blocked', 'ToolResult', 'pattern', 'denied-term:0']]);
+  assert.equal(ofType(blocked.events, 'tool.invoking').length, 0);
+  assertNowhere(app, secret);
+});
