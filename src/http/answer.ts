@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { AcpError, toProblem } from '../contract/errors.ts';
 import type { FileReply } from '../contract/operation.ts';
+import type { ClientAddress } from '../core/client-address.ts';
 import type { Logger } from '../core/logger.ts';
 import { discardRest, hasBody } from './body.ts';
 
@@ -14,6 +15,8 @@ export interface Exchange {
   readonly path: string;
   /** Headers that every answer of this request carries, such as those of CORS. */
   readonly headers: Readonly<Record<string, string>> | null;
+  /** Tells the log where the request came from; null: it is not told. */
+  readonly clientAddress: ClientAddress | null;
 }
 
 export type HeaderFields = Readonly<Record<string, string>>;
@@ -119,12 +122,20 @@ const problemHeaders = (error: AcpError): Record<string, string> => {
   return headers;
 };
 
+/** Read when something is logged, so that no other request pays for it. */
+const clientOf = ({ raw: { req }, clientAddress }: Exchange): { client?: string } => {
+  if (clientAddress === null) return {};
+  const header = (name: string): string | undefined => req.headers[name]?.toString();
+  return { client: clientAddress({ peerAddress: req.socket.remoteAddress ?? '', header }) };
+};
+
 const logProblem = (exchange: Exchange, error: AcpError, cause: unknown, log: Logger): void => {
   const fields = {
     requestId: exchange.requestId,
     method: exchange.method,
     path: exchange.path,
     code: error.code,
+    ...clientOf(exchange),
     error: cause,
   };
   if (error.status >= 500) log.error(fields, 'The request failed');

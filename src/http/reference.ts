@@ -88,7 +88,7 @@ export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptio
   const add = (path: string, send: (request: FastifyRequest, exchange: Exchange) => Promise<void>): void => {
     app.get(prefix + path, async (request: FastifyRequest, reply: FastifyReply) => {
       reply.hijack();
-      const exchange = exchangeOf(request, reply, cors);
+      const exchange = exchangeOf(request, reply, cors, options.clientAddress);
       await send(request, exchange).catch((error: unknown) => {
         sendProblem(exchange, error, log);
         discardRest(request.raw);

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
 import type { Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
+import type { ClientAddress } from '../core/client-address.ts';
 import type { Caller, Dispatch, Dispatched, DispatchRequest, OperationEntry } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
 import { parseTraceparent } from '../core/telemetry/trace-context.ts';
@@ -29,6 +30,7 @@ export interface RouteOptions {
   readonly authenticate: (request: CallerRequest, operation?: Operation) => Caller | Promise<Caller>;
   readonly log: Logger;
   readonly cors: Cors | null;
+  readonly clientAddress: ClientAddress | null;
   readonly streams: StreamHub;
 }
 
@@ -113,12 +115,18 @@ const sendReply = (
   return undefined;
 };
 
-export const exchangeOf = (request: FastifyRequest, reply: FastifyReply, cors: Cors | null): Exchange => ({
+export const exchangeOf = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  cors: Cors | null,
+  clientAddress: ClientAddress | null = null,
+): Exchange => ({
   raw: reply.raw,
   requestId: request.id,
   method: request.raw.method ?? '',
   path: targetPath(request.raw.url ?? '/'),
   headers: cors === null ? null : cors.fieldsFor(request.raw),
+  clientAddress,
 });
 
 const serve = async (
@@ -208,7 +216,7 @@ export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions):
       url: options.prefix + entry.operation.path.replace(/\{([^}]+)\}/g, ':$1'),
       handler: (request, reply) => {
         reply.hijack();
-        const exchange = exchangeOf(request, reply, options.cors);
+        const exchange = exchangeOf(request, reply, options.cors, options.clientAddress);
         if (hasEmptyParameter(request)) refuseUnknown(request, exchange, options.log);
         else void serve(options, route, request, exchange);
       },
@@ -225,7 +233,7 @@ export const addFallback = (
   const operationMethods = methodsFor(options.dispatch.entries);
   app.setNotFoundHandler((request, reply) => {
     reply.hijack();
-    const exchange = exchangeOf(request, reply, options.cors);
+    const exchange = exchangeOf(request, reply, options.cors, options.clientAddress);
     const methods = exchange.path.startsWith(options.prefix)
       ? [...operationMethods(exchange.path.slice(options.prefix.length)), ...pageMethods(exchange.path)]
       : pageMethods(exchange.path);

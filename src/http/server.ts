@@ -2,6 +2,7 @@ import { type FastifyError, type FastifyInstance, fastify } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
 import type { Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
+import type { ClientAddress } from '../core/client-address.ts';
 import type { Caller, Dispatch } from '../core/dispatch.ts';
 import { newId } from '../core/ids.ts';
 import type { Logger } from '../core/logger.ts';
@@ -31,6 +32,8 @@ export interface HttpServerOptions {
   readonly log: Logger;
   /** Exact origins that browsers may call from; none by default. */
   readonly allowedOrigins?: readonly string[];
+  /** Where a request came from, for the log; default: it is not told. */
+  readonly clientAddress?: ClientAddress;
   readonly limits?: Partial<ConnectionLimits & StreamLimits>;
 }
 
@@ -95,6 +98,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     authenticate: options.authenticate,
     log: options.log,
     cors: createCors(options.allowedOrigins ?? []),
+    clientAddress: options.clientAddress ?? null,
     streams: createStreamHub(limits, options.log),
   };
   addOperationRoutes(app, routes);

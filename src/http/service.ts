@@ -37,6 +37,7 @@ export const createService = async (options: Omit<AppOptions, 'mode'>): Promise<
     readyPath: Host.Health.ReadyPath,
     log: app.log,
     allowedOrigins: Host.AllowedOrigins,
+    clientAddress: app.clientAddress,
   });
   return {
     ...app,

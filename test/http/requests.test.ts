@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AcpError } from '../../src/contract/errors.ts';
 import { ok } from '../../src/contract/operation.ts';
+import { clientAddressReader } from '../../src/core/client-address.ts';
 import { type LogLine, openRaw, problemOf, recordingLogger, startServer } from './support.ts';
 
 const json = { 'content-type': 'application/json' };
@@ -300,4 +301,20 @@ test('details become headers: Retry-After in whole seconds, rounded up, and X-Ru
   const run = await fetch(`${url}/api/items/run`);
   assert.deepEqual([run.status, run.headers.get('x-run-id')], [502, 'r-1']);
   assert.doesNotMatch(await run.text(), /foreign|runId/);
+});
+
+test('SEC-9 the log names the client of a failed request, as a trusted proxy tells it', async (t) => {
+  for (const [proxies, client] of [
+    [['127.0.0.1'], '203.0.113.9'],
+    [[], '127.0.0.1'],
+  ] as const) {
+    const lines: LogLine[] = [];
+    const { url } = await startServer(
+      t,
+      { get: () => Promise.reject(new Error('broken')) },
+      { log: recordingLogger(lines), clientAddress: clientAddressReader(proxies) },
+    );
+    await fetch(`${url}/api/items/a`, { headers: { 'x-forwarded-for': '198.51.100.1, 203.0.113.9' } });
+    assert.equal(lines[0]?.fields['client'], client);
+  }
 });
