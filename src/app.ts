@@ -19,6 +19,7 @@ import { createJobStore, jobsFeature } from './features/jobs/index.ts';
 import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { platformFeature } from './features/platform/index.ts';
+import { providerAccessFeature } from './features/provider-access/index.ts';
 import { quotasFeature } from './features/quotas/index.ts';
 import { replaysFeature } from './features/replays/index.ts';
 import { preflightCheck, runsFeature } from './features/runs/index.ts';
@@ -72,10 +73,12 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
     });
     const skills = await skillsFeature({ ...base, ownsStore: true, modules: modules.skills });
+    const providerAccess = providerAccessFeature({ ...base, providers });
     const references = agentReferences(providers, hostTools.registry, Service, {
       hostSkills: skills.hostSkills,
       builtInTools: (definition, enabled) => [...memory.builtInTools(definition), ...skills.tools(enabled)],
       loopCriteria: modules.loopCriteria,
+      allowsProvider: providerAccess.access.allows,
     });
     const codeAgents = await loadCodeAgents(Host.Agents, {
       ...references,
@@ -97,6 +100,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     });
     const runs = runsFeature({
       ...base,
+      providerAccess: providerAccess.access,
       agents: agents.source,
       sessions,
       jobs,
@@ -156,6 +160,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       runs,
       parts: [
         emergency,
+        providerAccess,
         { recover: attachments.recover, started: attachments.startSweep, close: attachments.close },
         { started: approvals.expiration.start, close: approvals.expiration.close },
         approvals,
@@ -210,6 +215,8 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         quotas: quotas.handlers,
         keys: security.keys,
         tenants: tenantsFeature(base).handlers,
+        providerBindings: providerAccess.bindings,
+        egressPolicies: providerAccess.policies,
         emergency: emergency.handlers,
         retention: retention.handlers,
         audit: auditFeature({ storage, storePath: opened.path, now }).handlers,

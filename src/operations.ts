@@ -6,6 +6,10 @@ import { emergencyOperations } from './features/emergency/emergency.operations.t
 import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
+import {
+  egressPolicyOperations,
+  providerBindingOperations,
+} from './features/provider-access/provider-access.operations.ts';
 import { quotaOperations } from './features/quotas/quotas.operations.ts';
 import { replayOperations } from './features/replays/replays.operations.ts';
 import { retentionOperations } from './features/retention/retention.operations.ts';
@@ -38,6 +42,8 @@ export const operations = {
   models: modelOperations,
   keys: keyOperations,
   tenants: tenantOperations,
+  providerBindings: providerBindingOperations,
+  egressPolicies: egressPolicyOperations,
   audit: auditOperations,
   emergency: emergencyOperations,
   retention: retentionOperations,

@@ -23,6 +23,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
   const providers = createModelProviders(Service.Providers, {
     log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
     protection: modelProtection(config.values),
+    allowPrivateEndpoints: Service.Egress.AllowPrivateNetworkTargets,
     now,
   });
   const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary));

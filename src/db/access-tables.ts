@@ -21,9 +21,33 @@ export interface TenantRow {
   created_at: number;
 }
 
+/** A credential, and where wanted an endpoint, that a tenant uses for a provider instead of the global one. */
+export interface ProviderBindingRow {
+  tenant_id: string;
+  provider_name: string;
+  /** Name of a configuration key. */
+  api_key_configuration_name: string;
+  endpoint: string | null;
+  updated_at: number;
+}
+
+export interface EgressPolicyRow {
+  tenant_id: string;
+  /** JSON list of provider names. */
+  allowed_providers: string;
+  updated_at: number;
+}
+
 export interface AccessTables {
   api_keys: ApiKeyRow;
   tenants: TenantRow;
+  tenant_provider_bindings: ProviderBindingRow;
+  tenant_egress_policies: EgressPolicyRow;
 }
 
-export const accessTableNames = ['api_keys', 'tenants'] as const satisfies readonly (keyof AccessTables)[];
+export const accessTableNames = [
+  'api_keys',
+  'tenants',
+  'tenant_provider_bindings',
+  'tenant_egress_policies',
+] as const satisfies readonly (keyof AccessTables)[];

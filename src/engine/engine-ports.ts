@@ -3,6 +3,7 @@ import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
 import type { CallProtection } from '../providers/models/protection/call-protection.ts';
+import type { ProviderAccess } from '../providers/models/provider-access.ts';
 import type { RunPlan } from './active-run.ts';
 import type { AgentMemory } from './agent-memory.ts';
 import type { ApprovalGate } from './approval-gate.ts';
@@ -69,6 +70,8 @@ export interface EnginePorts {
   readonly journal: RunJournal;
   readonly prices: PriceList;
   readonly responses: ResponseCache;
+  /** What a tenant may call, and with whose credential. */
+  readonly access: Pick<ProviderAccess, 'open'>;
   /** What every model call passes first. */
   readonly protection: Pick<CallProtection, 'admit'>;
   readonly telemetry: Telemetry;

@@ -157,6 +157,8 @@ const callTarget = async (
   into: Collected,
   attempt: number,
 ): Promise<void> => {
+  // Before the cache: an answer of a provider that the tenant may no longer call is not given either.
+  const opened = ports.access.open(run.plan.tenantId, target.provider);
   const call = callFor(run, ports, target, prompt, withTools);
   const reasoning = { text: '' };
   const cacheable = cacheableCall(run, ports.responses, target, call);
@@ -174,9 +176,9 @@ const callTarget = async (
     take(run, ports, target, messageId, part, into, reasoning);
     if (cacheable !== null) parts.push(part);
   };
-  await observedCall(run, ports, target, call, attempt, async (sent, firstPart) => {
-    if (streams) await takeStream(target.provider.stream(sent), taken, firstPart);
-    else for (const part of await target.provider.generate(sent)) taken(part);
+  await observedCall(run, ports, target, opened, call, attempt, async (sent, firstPart) => {
+    if (streams) await takeStream(opened.provider.stream(sent), taken, firstPart);
+    else for (const part of await opened.provider.generate(sent)) taken(part);
     return into.finish;
   });
   if (cacheable !== null) into.keep = () => cacheable.keep(parts);

@@ -1,6 +1,7 @@
 import { spanTime } from '../core/telemetry/span.ts';
 import { ModelCallError } from '../providers/models/model-error.ts';
 import type { ModelCall, ModelFinish } from '../providers/models/model-provider.ts';
+import type { OpenedProvider } from '../providers/models/provider-access.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
@@ -43,6 +44,7 @@ export const observedCall = async (
   run: ActiveRun,
   ports: Pick<EnginePorts, 'protection' | 'metrics' | 'telemetry' | 'settings'>,
   target: CompiledTarget,
+  { owner }: OpenedProvider,
   call: ModelCall,
   attempt: number,
   work: CallWork,
@@ -54,8 +56,7 @@ export const observedCall = async (
   const startedAt = spanTime();
   let errorType: string | null = null;
   try {
-    // Every call uses the global credential: there is no owner.
-    const admitted = protection.admit(target.provider.name, null, call.signal);
+    const admitted = protection.admit(target.provider.name, owner, call.signal);
     if (admitted instanceof Promise) run.waits.enter();
     const permit = admitted instanceof Promise ? await admitted.finally(() => run.waits.leave()) : admitted;
     try {

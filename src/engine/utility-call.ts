@@ -40,9 +40,10 @@ export const utilityCall = async (
     callNumber,
     requestId: run.plan.requestId,
   };
+  const opened = ports.access.open(run.plan.tenantId, model.provider);
   let parts: readonly ModelPart[] = [];
-  await observedCall(run, ports, model, call, 1, async (sent) => {
-    parts = await model.provider.generate(sent);
+  await observedCall(run, ports, model, opened, call, 1, async (sent) => {
+    parts = await opened.provider.generate(sent);
     return parts.find((part) => part.type === 'finish') ?? null;
   });
   let text = '';

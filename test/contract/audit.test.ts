@@ -35,6 +35,16 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
     const { body } = await client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3 } });
     return client.scores.remove({ params: { runId, scoreId: body.id } });
   },
+  'providerBindings.save': ({ client }) =>
+    client.providerBindings.save({
+      params: { tenantId: 'default', provider: 'openai' },
+      body: { apiKeyConfigurationName: 'Service:ProviderKeys:own' },
+    }),
+  'providerBindings.remove': ({ client }) =>
+    client.providerBindings.remove({ params: { tenantId: 'default', provider: 'openai' } }),
+  'egressPolicies.save': ({ client }) =>
+    client.egressPolicies.save({ params: { tenantId: 'default' }, body: { allowedProviders: ['demo'] } }),
+  'egressPolicies.remove': ({ client }) => client.egressPolicies.remove({ params: { tenantId: 'default' } }),
   'emergency.stop': ({ client }) => client.emergency.stop({ body: { scope: 'All' } }),
   'emergency.resume': ({ client }) => client.emergency.resume({ body: { scope: 'All' } }),
   'statistics.recalculateCosts': ({ client }) => client.statistics.recalculateCosts({}),
@@ -59,7 +69,10 @@ overHttp(
   'AUDIT-7 AUDIT-20 a successful call writes the entry that its operation declares, and no other',
   async (open, t) => {
     const app = await openApprovals(open, {
-      service: { Skills: { Scripts: { PlatformIsolationAcknowledged: true } } },
+      service: {
+        Providers: { OpenAI: { ApiKey: 'sk-test' } },
+        Skills: { Scripts: { PlatformIsolationAcknowledged: true } },
+      },
       host: { SkillScripts: { Register: true } },
     });
     const audited = new Map(

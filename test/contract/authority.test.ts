@@ -35,6 +35,8 @@ const bodies: Readonly<Record<string, unknown>> = {
   'tenants.save': {},
   'retention.save': {},
   'approvalRules.create': { toolName: 'pay' },
+  'providerBindings.save': { apiKeyConfigurationName: 'Service:ProviderKeys:own' },
+  'egressPolicies.save': { allowedProviders: [] },
   'emergency.stop': { scope: 'Agent', agentName: 'nobody' },
   'emergency.resume': { scope: 'Agent', agentName: 'nobody' },
   'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },
@@ -48,6 +50,9 @@ const upserts: ReadonlySet<string> = new Set([
   'retention.get',
   'retention.save',
   'retention.remove',
+  'egressPolicies.save',
+  'egressPolicies.get',
+  'providerBindings.list',
 ]);
 
 /** A body that fits; the one of a save has to repeat the name of its path. */

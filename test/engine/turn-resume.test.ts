@@ -18,6 +18,7 @@ import { openCalls, type TurnResume } from '../../src/engine/turn-resume.ts';
 import { createRunJournal } from '../../src/features/runs/run-journal.store.ts';
 import { createModelProviders } from '../../src/providers/models/index.ts';
 import { noProtection } from '../../src/providers/models/protection/call-protection.ts';
+import { openAccess } from '../../src/providers/models/provider-access.ts';
 import { openTestStore, temporaryFolder } from '../support/opened-store.ts';
 
 interface Called {
@@ -94,6 +95,7 @@ const openEngine = async (t: TestContext) => {
     stops: { reason: () => null },
     journal: createRunJournal(storage.db, null, null),
     prices: createPriceList(null, {}),
+    access: openAccess,
     protection: noProtection,
     telemetry: noTelemetry(),
     responses: { find: async () => null, keep: () => undefined },

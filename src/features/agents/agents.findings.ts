@@ -7,6 +7,7 @@ export const findingCodes = [
   'duplicate-entry',
   'unknown-field',
   'provider-not-registered',
+  'provider-not-allowed',
   'feature-not-available',
   'model-not-in-catalog',
   'invalid-provider-setting',

@@ -3,6 +3,7 @@ import type { AgentSkill } from '../skills/index.ts';
 import { limitFindings, type WaitDefaults } from './agent-limits.rules.ts';
 import type { ModelReferenceContent } from './agent-model.content.ts';
 import { modelFindings } from './agent-model.rules.ts';
+import type { AllowsProvider } from './agent-providers.rules.ts';
 import { type ReachableAgents, referenceFindings } from './agent-references.rules.ts';
 import { type SettingReferences, settingFindings } from './agent-settings.rules.ts';
 import { type ReachableSkills, skillFindings } from './agent-skills.rules.ts';
@@ -19,6 +20,8 @@ export interface AgentReferences extends SettingReferences {
   readonly tools: Pick<ToolRegistry, 'get'>;
   /** Model of the calls that the service makes for itself; null: the agent's own. */
   readonly utilityModel: ModelReferenceContent | null;
+  /** Of the tenant's egress policy, as it is now. */
+  readonly allowsProvider: AllowsProvider;
   /** Skills of the host by name, which every tenant has. */
   readonly hostSkills: ReachableSkills;
   /** Tools that the service itself adds to an agent by its settings; `skills` are those that are switched on. */

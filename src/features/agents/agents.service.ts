@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { allowedProviderFindings } from './agent-providers.rules.ts';
 import type { AgentCatalog } from './agents.catalog.ts';
 import { agentContent } from './agents.content.ts';
 import { type Finding, fieldErrors, isError } from './agents.findings.ts';
@@ -44,7 +45,11 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
   const { store, catalog, versions, references, estimate, audit, prefix, now } = deps;
 
   const check = async (tenantId: string, body: AgentDefinitionRequest): Promise<readonly Finding[]> => {
-    return bodyFindings(body, await catalog.reach(tenantId, agentContent(body)), references);
+    const content = agentContent(body);
+    return [
+      ...bodyFindings(body, await catalog.reach(tenantId, content), references),
+      ...allowedProviderFindings(tenantId, content, references.allowsProvider),
+    ];
   };
   const refuseCode = (name: string): void => {
     if (catalog.isCode(name))

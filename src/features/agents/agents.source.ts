@@ -1,6 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import type { AgentSkills } from '../skills/index.ts';
+import { boundProviderFindings } from './agent-providers.rules.ts';
 import type { AgentCatalog } from './agents.catalog.ts';
 import { type Compilation, compileAgent } from './agents.compile.ts';
 import { fieldErrors } from './agents.findings.ts';
@@ -68,6 +69,12 @@ export const createAgentSource = ({
     isSame(await versions.current(tenantId, entry.names), entry.versions) &&
     (entry.skillNames.length === 0 ||
       isSame(await skills.fingerprints(tenantId, entry.skillNames), entry.fingerprints));
+  // Not a part of what is cached: a policy may change at any time.
+  const allowed = (tenantId: string, agent: CompiledAgent): CompiledAgent => {
+    const findings = boundProviderFindings(tenantId, agent.model.provider.name, references.allowsProvider);
+    if (findings.length === 0) return agent;
+    throw new CompileError(agent.name, agent.version, fieldErrors(findings));
+  };
   const source: AgentSource = {
     async compileVersion(tenantId, name, version) {
       if (codeAgents.has(name)) return source.compile(tenantId, name);
@@ -75,22 +82,22 @@ export const createAgentSource = ({
       if (current === version) return source.compile(tenantId, name);
       const entry = await compileNow(tenantId, name, version);
       if (entry === null) throw new AcpError('agent-not-found', `There is no version ${version} of agent "${name}".`);
-      return compiled(name, entry);
+      return allowed(tenantId, compiled(name, entry));
     },
     async compile(tenantId, name) {
       const code = codeAgents.get(name);
-      if (code !== undefined) return code;
+      if (code !== undefined) return allowed(tenantId, code);
       // No tenant slug has a slash.
       const key = `${tenantId}/${name}`;
       const cached = cache.get(key);
-      if (cached !== undefined && (await isCurrent(tenantId, cached))) return compiled(name, cached);
+      if (cached !== undefined && (await isCurrent(tenantId, cached))) return allowed(tenantId, compiled(name, cached));
       const entry = await compileNow(tenantId, name);
       cache.delete(key);
       if (entry === null) throw new AcpError('agent-not-found', `There is no agent "${name}".`);
       const oldest = cache.keys().next();
       if (cache.size >= maxCached && oldest.done !== true) cache.delete(oldest.value);
       cache.set(key, entry);
-      return compiled(name, entry);
+      return allowed(tenantId, compiled(name, entry));
     },
   };
   return source;

@@ -46,7 +46,7 @@ export const agentReferences = (
   providers: Pick<ModelProviders, 'get'>,
   tools: Pick<ToolRegistry, 'get'>,
   settings: AgentSettings,
-  more: Pick<AgentReferences, 'hostSkills' | 'builtInTools' | 'loopCriteria'>,
+  more: Pick<AgentReferences, 'hostSkills' | 'builtInTools' | 'loopCriteria' | 'allowsProvider'>,
 ): AgentReferences => ({
   providers,
   tools,

@@ -40,6 +40,7 @@ const referencesTo = (world: OfflineWorld): AgentReferences => ({
   loopCriteria: { has: () => true },
   hostSkills: new Map(),
   builtInTools: () => [],
+  allowsProvider: () => true,
   limits: {
     maxSkills: noLimit,
     maxDepth: noLimit,

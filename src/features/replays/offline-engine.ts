@@ -11,6 +11,7 @@ import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
 import type { RunJournal, SessionTurn } from '../../engine/run-journal.ts';
 import { ToolError } from '../../engine/tools/tool.ts';
 import { noProtection } from '../../providers/models/protection/call-protection.ts';
+import { openAccess } from '../../providers/models/provider-access.ts';
 import type { BundledRun } from './bundle.format.ts';
 
 const silent: EngineLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -98,6 +99,7 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
     agents: { compile: noAgent, compileVersion: noAgent },
     journal: emptyJournal,
     prices: createPriceList(null, {}),
+    access: openAccess,
     protection: noProtection,
     telemetry: noTelemetry(),
     responses: { find: async () => null, keep: () => undefined },

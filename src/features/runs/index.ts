@@ -17,6 +17,7 @@ import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ToolCallDeps } from '../../engine/tools/tool-call.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
+import type { ProviderAccess } from '../../providers/models/provider-access.ts';
 import type { JobHandler, QueuedJob } from '../../scheduler/job-queue.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
@@ -54,6 +55,7 @@ export interface RunsDeps extends MayStartDeps {
   readonly sessions: Pick<SessionsFeature, 'store' | 'turns' | 'access'>;
   readonly jobs: JobStore;
   readonly providers: Pick<ModelProviders, 'list' | 'protection'>;
+  readonly providerAccess: ProviderAccess;
   readonly attachments: RunAttachmentPort;
   readonly saveAttachment: ToolCallDeps['saveAttachment'];
   /** Null: nothing is inspected. */
@@ -168,6 +170,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     journal,
     prices,
     responses,
+    access: deps.providerAccess,
     protection: deps.providers.protection,
     telemetry: deps.telemetry,
     settings,

@@ -4,6 +4,8 @@ import type { Storage } from '../../db/storage.ts';
 import { tenantService } from './tenants.service.ts';
 import { createTenantStore } from './tenants.store.ts';
 
+export { assertMayAddress } from './tenants.service.ts';
+
 export interface TenantsDeps {
   readonly storage: Storage;
   readonly audit: Pick<AuditTrail, 'note'>;

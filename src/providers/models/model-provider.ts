@@ -164,10 +164,21 @@ export interface ModelProvider {
   generate(call: ModelCall): Promise<readonly ModelPart[]>;
 }
 
+/** What a tenant brings of its own. A null endpoint keeps the provider's. */
+export interface OwnCredential {
+  readonly apiKey: string;
+  /** Reached by the rules for addresses that callers name. */
+  readonly endpoint: string | null;
+}
+
 export interface ModelProviders {
   /** Ordered by name. */
   list(): readonly ModelProvider[];
   get(name: string): ModelProvider | undefined;
+  /** False: it is called without any, so that there is nothing to bind. */
+  takesCredential(name: string): boolean;
+  /** The provider with another credential; undefined: there is none of that name that takes one. */
+  withCredential(name: string, own: OwnCredential): ModelProvider | undefined;
   /** What every call of a provider passes first. */
   readonly protection: CallProtection;
   /** Closes pooled connections. */

@@ -102,6 +102,7 @@ const settings: AgentSettings = {
 export const references = agentReferences(providers, tools, settings, {
   hostSkills: new Map(),
   builtInTools: () => [],
+  allowsProvider: () => true,
   loopCriteria: new Set(['reviewed']),
 });
 

@@ -69,14 +69,11 @@ export const modelSettings = {
     },
   ),
   ProviderKeys: secretSection(1, 'Credentials that tenants bind to providers.'),
-  TenantProviders: planned(
-    'tenant-providers',
-    group('Provider credentials of tenants.', {
-      AllowedConfigurationPrefix: setting(
-        keyPrefix(),
-        'Service:ProviderKeys:',
-        'Where the key that a tenant names must lie.',
-      ),
-    }),
-  ),
+  TenantProviders: group('Provider credentials of tenants.', {
+    AllowedConfigurationPrefix: setting(
+      keyPrefix(),
+      'Service:ProviderKeys:',
+      'Where the key that a tenant names must lie.',
+    ),
+  }),
 };

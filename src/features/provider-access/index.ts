@@ -1,0 +1,45 @@
+import type { AuditTrail } from '../../core/audit.ts';
+import { type Config, resolveSecret } from '../../core/config/index.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { ModelProviders } from '../../providers/models/index.ts';
+import { egressPolicyService, providerBindingService } from './provider-access.service.ts';
+import { createProviderAccessStore } from './provider-access.store.ts';
+import { createTenantAccess } from './provider-access.ts';
+
+export interface ProviderAccessFeatureDeps {
+  readonly storage: Storage;
+  readonly config: Config;
+  readonly providers: ModelProviders;
+  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly now: () => number;
+}
+
+/** Which providers tenants may call, and with whose credential. */
+export const providerAccessFeature = ({ storage, config, providers, audit, now }: ProviderAccessFeatureDeps) => {
+  const { Service } = config;
+  const names = {
+    prefix: Service.TenantProviders.AllowedConfigurationPrefix,
+    defaultTenantId: Service.DefaultTenantId,
+  };
+  const secret = (key: string): string | null => resolveSecret(config, key);
+  const store = createProviderAccessStore(storage);
+  const access = createTenantAccess({ providers, secret, names });
+  const deps = {
+    store,
+    access,
+    providers,
+    secret,
+    names,
+    allowPrivateEndpoints: Service.Egress.AllowPrivateNetworkTargets,
+    audit,
+    now,
+  };
+  return {
+    bindings: providerBindingService(deps),
+    policies: egressPolicyService(deps),
+    access,
+    async recover(): Promise<void> {
+      access.replace(await store.bindings(), await store.policies());
+    },
+  };
+};

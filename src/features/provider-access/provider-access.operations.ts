@@ -1,0 +1,84 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import {
+  TenantEgressPolicyRequest,
+  TenantEgressPolicyResponse,
+  TenantId,
+  TenantProvider,
+  TenantProviderBindingRequest,
+  TenantProviderBindingResponse,
+} from './provider-access.schema.ts';
+
+const read = { tag: 'Tenants', role: 'Reader', scope: 'PlatformRead', method: 'GET' } as const;
+const write = { tag: 'Tenants', role: 'Admin', scope: 'PlatformAdmin' } as const;
+const columns = ['providerName', 'apiKeyConfigurationName', 'endpoint', 'resolved', 'updatedAt'];
+
+export const providerBindingOperations = defineOperations({
+  list: {
+    ...read,
+    path: '/api/tenants/{tenantId}/providers',
+    summary: 'List the credentials that a tenant has bound to providers, by provider',
+    params: TenantId,
+    responses: { 200: Type.Array(TenantProviderBindingResponse) },
+    errors: ['not-found'],
+    cli: { command: 'tenants providers', columns },
+  },
+  save: {
+    ...write,
+    method: 'PUT',
+    path: '/api/tenants/{tenantId}/providers/{provider}',
+    summary: 'Let a tenant call a provider with a credential, and at an endpoint, of its own',
+    params: TenantProvider,
+    body: TenantProviderBindingRequest,
+    responses: { 200: TenantProviderBindingResponse },
+    errors: ['not-found', 'configuration-key-not-allowed', 'provider-not-allowed', 'target-not-allowed'],
+    audit: 'provider-binding.save',
+    cli: { command: 'tenants bind-provider', columns },
+  },
+  remove: {
+    ...write,
+    method: 'DELETE',
+    path: '/api/tenants/{tenantId}/providers/{provider}',
+    summary: 'Go back to the credential that all tenants share',
+    params: TenantProvider,
+    responses: { 204: null },
+    errors: ['not-found'],
+    audit: 'provider-binding.delete',
+    cli: { command: 'tenants unbind-provider' },
+  },
+});
+
+export const egressPolicyOperations = defineOperations({
+  get: {
+    ...read,
+    path: '/api/tenants/{tenantId}/egress',
+    summary: 'Show which providers a tenant may call',
+    params: TenantId,
+    responses: { 200: TenantEgressPolicyResponse },
+    errors: ['not-found'],
+    cli: { command: 'tenants egress' },
+  },
+  save: {
+    ...write,
+    method: 'PUT',
+    path: '/api/tenants/{tenantId}/egress',
+    summary: 'Limit the providers that a tenant may call',
+    params: TenantId,
+    body: TenantEgressPolicyRequest,
+    responses: { 200: TenantEgressPolicyResponse },
+    errors: ['not-found'],
+    audit: 'egress-policy.save',
+    cli: { command: 'tenants set-egress' },
+  },
+  remove: {
+    ...write,
+    method: 'DELETE',
+    path: '/api/tenants/{tenantId}/egress',
+    summary: 'Let a tenant call every provider again',
+    params: TenantId,
+    responses: { 204: null },
+    errors: ['not-found'],
+    audit: 'egress-policy.delete',
+    cli: { command: 'tenants lift-egress' },
+  },
+});

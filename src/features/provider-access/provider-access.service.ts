@@ -1,0 +1,179 @@
+import { AcpError } from '../../contract/errors.ts';
+import { noContent, ok } from '../../contract/operation.ts';
+import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
+import type { EgressPolicyRow, ProviderBindingRow } from '../../db/access-tables.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
+import type { ModelProviders } from '../../providers/models/index.ts';
+import { assertMayAddress } from '../tenants/index.ts';
+import { endpointProblem } from './endpoint.rules.ts';
+import { egressPolicyOperations, providerBindingOperations } from './provider-access.operations.ts';
+import type { TenantEgressPolicyResponse, TenantProviderBindingResponse } from './provider-access.schema.ts';
+import type { ProviderAccessStore } from './provider-access.store.ts';
+import { allowedNames, type TenantAccess } from './provider-access.ts';
+import { mayNameSecret, type SecretNameRule, secretPrefix } from './secret-names.rules.ts';
+
+export interface ProviderAccessServiceDeps {
+  readonly store: ProviderAccessStore;
+  readonly access: TenantAccess;
+  readonly providers: Pick<ModelProviders, 'get' | 'list' | 'takesCredential'>;
+  readonly secret: (key: string) => string | null;
+  readonly names: SecretNameRule;
+  readonly allowPrivateEndpoints: boolean;
+  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly now: () => number;
+}
+
+const iso = (time: number): string => new Date(time).toISOString();
+
+const invalid = (
+  path: string,
+  message: string,
+  code: 'validation-failed' | 'target-not-allowed' = 'validation-failed',
+) => new AcpError(code, `${path} ${message}.`, { details: { errors: [{ path, message }] } });
+
+/** The caller's chain, and that of the tenant when it is another. */
+const entries = (
+  { tenantId, principal }: CallContext,
+  target: string,
+  entry: Omit<AuditEntry, 'tenantId' | 'actor'>,
+): AuditEntry[] =>
+  [...new Set([tenantId, target])].map((chain) => ({ ...entry, tenantId: chain, actor: principal.actor }));
+
+/** A row that was there when it was read may be gone by now. */
+const orNotFound = (message: string) => (error: unknown) => {
+  if (error instanceof ConditionFailedError) throw new AcpError('not-found', message);
+  throw error;
+};
+
+export const providerBindingService = (deps: ProviderAccessServiceDeps): Handlers<typeof providerBindingOperations> => {
+  const { store, access, providers, names, audit } = deps;
+  const view = (row: ProviderBindingRow): TenantProviderBindingResponse => ({
+    providerName: row.provider_name,
+    apiKeyConfigurationName: row.api_key_configuration_name,
+    endpoint: row.endpoint,
+    resolved: deps.secret(row.api_key_configuration_name) !== null,
+    updatedAt: iso(row.updated_at),
+  });
+
+  const assertBindable = (tenantId: string, provider: string): void => {
+    if (providers.get(provider) === undefined)
+      throw new AcpError('not-found', `There is no model provider "${provider}".`);
+    if (!access.allows(tenantId, provider))
+      throw new AcpError('provider-not-allowed', `The tenant may not call the provider "${provider}".`);
+    if (!providers.takesCredential(provider)) throw invalid('provider', 'is called without a credential');
+  };
+
+  return {
+    async list(context, { params: { tenantId } }) {
+      assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+      return ok(access.bindingsOf(tenantId).map(view));
+    },
+
+    async save(context, { params: { tenantId, provider }, body }) {
+      assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+      assertBindable(tenantId, provider);
+      const key = body.apiKeyConfigurationName;
+      if (!mayNameSecret(names, tenantId, key))
+        throw new AcpError(
+          'configuration-key-not-allowed',
+          `apiKeyConfigurationName must start with ${secretPrefix(names, tenantId)}`,
+        );
+      const endpoint = body.endpoint ?? null;
+      const problem = endpoint === null ? null : endpointProblem(endpoint, deps.allowPrivateEndpoints);
+      if (problem !== null) throw invalid('endpoint', problem.message, problem.code);
+      const before = access.binding(tenantId, provider);
+      const row: ProviderBindingRow = {
+        tenant_id: tenantId,
+        provider_name: provider,
+        api_key_configuration_name: key,
+        endpoint,
+        updated_at: deps.now(),
+      };
+      const entry = {
+        action: providerBindingOperations.save.audit,
+        entity: `provider-binding:${tenantId}:${provider}`,
+        before: before === undefined ? null : view(before),
+        after: view(row),
+      };
+      await audit.record(entries(context, tenantId, entry), [store.bound(row)]);
+      access.bind(row);
+      return ok(view(row));
+    },
+
+    async remove(context, { params: { tenantId, provider } }) {
+      assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+      const missing = `The tenant has bound no credential to a provider "${provider}".`;
+      const before = access.binding(tenantId, provider);
+      if (before === undefined) throw new AcpError('not-found', missing);
+      const entry = {
+        action: providerBindingOperations.remove.audit,
+        entity: `provider-binding:${tenantId}:${provider}`,
+        before: view(before),
+        after: null,
+      };
+      await audit
+        .record(entries(context, tenantId, entry), [store.unbound(tenantId, provider)])
+        .catch(orNotFound(missing));
+      access.unbind(tenantId, provider);
+      return noContent();
+    },
+  };
+};
+
+const policyView = (tenantId: string, row: EgressPolicyRow | undefined): TenantEgressPolicyResponse => ({
+  tenantId,
+  allowedProviders: row === undefined ? null : allowedNames(row),
+  updatedAt: row === undefined ? null : iso(row.updated_at),
+});
+
+export const egressPolicyService = ({
+  store,
+  access,
+  providers,
+  names,
+  audit,
+  now,
+}: ProviderAccessServiceDeps): Handlers<typeof egressPolicyOperations> => ({
+  async get(context, { params: { tenantId } }) {
+    assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+    return ok(policyView(tenantId, access.policy(tenantId)));
+  },
+
+  async save(context, { params: { tenantId }, body }) {
+    assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+    const allowed = [...new Set(body.allowedProviders)];
+    const unknown = body.allowedProviders.findIndex((name) => providers.get(name) === undefined);
+    if (unknown >= 0) {
+      const known = providers.list().map(({ name }) => name);
+      throw invalid(`allowedProviders[${unknown}]`, `must be one of the providers ${known.join(', ')}`);
+    }
+    const before = access.policy(tenantId);
+    const row = { tenant_id: tenantId, allowed_providers: JSON.stringify(allowed), updated_at: now() };
+    const entry = {
+      action: egressPolicyOperations.save.audit,
+      entity: `egress-policy:${tenantId}`,
+      before: before === undefined ? null : policyView(tenantId, before),
+      after: policyView(tenantId, row),
+    };
+    await audit.record(entries(context, tenantId, entry), [store.limited(row)]);
+    access.limit(row);
+    return ok(policyView(tenantId, row));
+  },
+
+  async remove(context, { params: { tenantId } }) {
+    assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+    const missing = 'The tenant has no egress policy.';
+    const before = access.policy(tenantId);
+    if (before === undefined) throw new AcpError('not-found', missing);
+    const entry = {
+      action: egressPolicyOperations.remove.audit,
+      entity: `egress-policy:${tenantId}`,
+      before: policyView(tenantId, before),
+      after: null,
+    };
+    await audit.record(entries(context, tenantId, entry), [store.lifted(tenantId)]).catch(orNotFound(missing));
+    access.lift(tenantId);
+    return noContent();
+  },
+});

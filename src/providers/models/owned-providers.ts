@@ -1,0 +1,82 @@
+import { checkUrlTarget, createEgressAgent } from '../http/egress.ts';
+import { ModelCallError } from './model-error.ts';
+import type { ModelProvider, OwnCredential } from './model-provider.ts';
+import type { ConnectionSettings, ModelProviderSettings } from './model-settings.ts';
+import { networkProvider } from './network-provider.ts';
+import type { ForeignErrorLog } from './provider-calls.ts';
+import { configuredSurfaces, presentSections } from './surfaces/configured.ts';
+import type { ConnectionPool } from './transport/connection-pool.ts';
+import { createConnectionPool } from './transport/connection-pool.ts';
+
+interface OwnedProvidersDeps {
+  readonly log: ForeignErrorLog;
+  readonly allowPrivateEndpoints?: boolean;
+}
+
+// One for each tenant and provider that is in use, and one more after each change of a key.
+const CACHED_PROVIDERS = 500;
+
+/** Connections to endpoints that tenants name: each one goes to an address that was checked. */
+function egressPool(allowPrivate: boolean): ConnectionPool {
+  let agent: ReturnType<typeof createEgressAgent> | null = null;
+  return {
+    async agent() {
+      agent ??= createEgressAgent({ allowPrivate });
+      return agent;
+    },
+    async close() {
+      await agent?.destroy();
+    },
+  };
+}
+
+function withOwn<S extends ConnectionSettings>(section: S, { apiKey, endpoint }: OwnCredential): S {
+  return { ...section, ApiKey: apiKey, ...(endpoint === null ? {} : { Endpoint: endpoint }) };
+}
+
+/** The settings with the credential in every section, of which one provider is then taken. */
+function ownSettings(settings: ModelProviderSettings, own: OwnCredential): ModelProviderSettings {
+  const { OpenAI, Anthropic, Google, AzureOpenAI, Compatible } = settings;
+  return {
+    ...(OpenAI && { OpenAI: withOwn(OpenAI, own) }),
+    ...(Anthropic && { Anthropic: withOwn(Anthropic, own) }),
+    ...(Google && { Google: withOwn(Google, own) }),
+    ...(AzureOpenAI && { AzureOpenAI: withOwn(AzureOpenAI, own) }),
+    Compatible: Object.fromEntries(presentSections(Compatible).map(([name, section]) => [name, withOwn(section, own)])),
+  };
+}
+
+/** Providers with the credentials of tenants, made when they are called first. */
+export function createOwnedProviders(settings: ModelProviderSettings, deps: OwnedProvidersDeps) {
+  const allowPrivate = deps.allowPrivateEndpoints ?? false;
+  const names = new Set(configuredSurfaces(settings, null).map(({ name }) => name));
+  const made = new Map<string, ModelProvider>();
+  const trusted = createConnectionPool();
+  const checked = egressPool(allowPrivate);
+
+  return {
+    takes: (name: string): boolean => names.has(name),
+    provider(name: string, own: OwnCredential): ModelProvider | undefined {
+      // A literal address never reaches the check of the connection, and the setting may be newer than the binding.
+      if (own.endpoint !== null && !allowPrivate && checkUrlTarget(new URL(own.endpoint)) !== null)
+        throw new ModelCallError('provider_unavailable', `The endpoint of provider "${name}" is not allowed.`, {
+          provider: name,
+        });
+      const key = JSON.stringify([name, own.apiKey, own.endpoint]);
+      const known = made.get(key);
+      if (known !== undefined) return known;
+      // A module's token function is the host's credential, not the tenant's.
+      const surface = configuredSurfaces(ownSettings(settings, own), null).find((candidate) => candidate.name === name);
+      if (surface === undefined) return undefined;
+      if (made.size >= CACHED_PROVIDERS) made.clear();
+      const pool = own.endpoint === null ? trusted : checked;
+      const provider = networkProvider(surface, { pool, log: deps.log });
+      made.set(key, provider);
+      return provider;
+    },
+    async close(): Promise<void> {
+      await trusted.close();
+      await checked.close();
+    },
+  };
+}

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { lookup } from 'node:dns/promises';
+import { hostname } from 'node:os';
+import { inspect } from 'node:util';
+import { isPublicAddress } from '../../../src/providers/http/address.ts';
+import { type AppSetup, forEachTransport, type TestApp } from '../../support/app.ts';
+import { trail } from '../../support/audit-chain.ts';
+import { refusal, runJson, start } from '../runs/run-calls.ts';
+
+const hostToken = 'a-shared-token-of-the-host';
+
+/** Two tenants: the host's own, and `acme` with keys of its own below its part of the prefix. */
+const setup = (more: AppSetup = {}): AppSetup => ({
+  simulator: {},
+  token: hostToken,
+  ...more,
+  host: { AuthToken: hostToken, Tenancy: { Enabled: true, AllowHeaderResolution: true } },
+  service: {
+    ProviderKeys: { shared: 'sk-shared', acme: { openai: 'sk-acme', empty: '' } },
+    Egress: { AllowPrivateNetworkTargets: true },
+    ...more.service,
+  },
+});
+
+const model = { provider: 'openai', model: 'gpt-4.1-mini' };
+
+/** A client of the tenant acme with full authority there. */
+const acmeOf = async (app: TestApp) => {
+  const { plaintextKey } = (
+    await app.client.keys.create({
+      body: {
+        name: 'k',
+        scopes: ['PlatformAdmin', 'AgentsAdmin', 'AgentsRead', 'RunsWrite', 'RunsRead', 'PlatformRead'],
+      },
+    })
+  ).body;
+  app.change("update service_api_keys set tenant_id = 'acme' where name = 'k'");
+  return app.clientFor(plaintextKey);
+};
+
+const params = { tenantId: 'acme', provider: 'openai' };
+const key = 'Service:ProviderKeys:acme:openai';
+
+const sentKeys = ({ simulator }: TestApp): unknown[] =>
+  simulator.requests.map(({ headers }) => headers.authorization ?? headers['x-api-key']);
+
+forEachTransport('SEC-35 SEC-39 SEC-40 a bound tenant calls with its own key from the next call on', async (open) => {
+  const app = await open(setup({ agents: [{ name: 'helper', model }] }));
+  const acme = await acmeOf(app);
+  await acme.agents.create({ body: { name: 'helper', model } });
+  await runJson(acme, 'helper', 'Hi');
+  const saved = (await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key } })).body;
+  assert.deepEqual([saved.providerName, saved.endpoint, saved.resolved], ['openai', null, true]);
+  await runJson(acme, 'helper', 'Hi');
+  await runJson(app.client, 'helper', 'Hi');
+  await acme.providerBindings.remove({ params });
+  await runJson(acme, 'helper', 'Hi');
+  const shared = 'Bearer sk-test-0123456789';
+  assert.deepEqual(sentKeys(app), [shared, 'Bearer sk-acme', shared, shared]);
+  assert.equal((await refusal(acme.providerBindings.remove({ params }))).code, 'not-found');
+  assert.deepEqual(
+    trail(app, 'acme').map(({ action }) => action),
+    ['agent.create', 'provider-binding.save', 'provider-binding.delete'],
+  );
+  assert.ok(!JSON.stringify(app.rows('select * from service_audit_entries')).includes('sk-acme'));
+});
+
+forEachTransport('SEC-39 a key without a value fails the call, and the shared one is not used', async (open) => {
+  const app = await open(setup());
+  const acme = await acmeOf(app);
+  await acme.agents.create({ body: { name: 'helper', model } });
+  for (const name of ['Service:ProviderKeys:acme:empty', 'Service:ProviderKeys:acme:unknown']) {
+    const { body } = await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: name } });
+    assert.equal(body.resolved, false);
+    const failed = await refusal(start(acme, 'helper', { message: 'Hi', stream: false }));
+    assert.deepEqual([failed.status, failed.errorType], [502, 'provider_credential_unresolved']);
+  }
+  assert.deepEqual(sentKeys(app), []);
+});
+
+forEachTransport('SEC-38 an endpoint of its own, over a restart too', async (open) => {
+  const app = await open(setup());
+  const acme = await acmeOf(app);
+  await acme.agents.create({ body: { name: 'helper', model } });
+  const endpoint = `${app.simulator.url}/of-acme/v1`;
+  await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key, endpoint } });
+  await runJson(acme, 'helper', 'Hi');
+  assert.equal(app.simulator.lastRequest().path, '/of-acme/v1/chat/completions');
+  assert.deepEqual(sentKeys(app), ['Bearer sk-acme']);
+  const [listed] = (await acme.providerBindings.list({ params: { tenantId: 'acme' } })).body;
+  assert.equal(listed?.endpoint, endpoint);
+  await app.close();
+  const next = await open(setup({ folder: app.folder }));
+  const again = (await next.client.providerBindings.list({ params: { tenantId: 'acme' } })).body;
+  assert.deepEqual(again, [listed]);
+});
+
+forEachTransport('SEC-31 SEC-36 SEC-37 SEC-38 EGR-3 what may not be bound is refused and named', async (open) => {
+  const app = await open(setup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
+  const acme = await acmeOf(app);
+  const save = (provider: string, body: Parameters<typeof acme.providerBindings.save>[0]['body'], tenantId = 'acme') =>
+    refusal(acme.providerBindings.save({ params: { tenantId, provider }, body }));
+  for (const name of [
+    'Service:ProviderKeys:shared',
+    'Service:ProviderKeys:other:openai',
+    'Host:AuthToken',
+    key.slice(0, -6),
+  ])
+    assert.equal((await save('openai', { apiKeyConfigurationName: name })).code, 'configuration-key-not-allowed', name);
+  assert.equal((await save('nobody', { apiKeyConfigurationName: key })).code, 'not-found');
+  assert.deepEqual((await save('demo', { apiKeyConfigurationName: key })).errors?.[0]?.path, 'provider');
+  assert.equal((await save('openai', { apiKeyConfigurationName: key }, 'default')).code, 'not-found');
+  for (const [endpoint, code] of [
+    ['https://10.0.0.7/v1', 'target-not-allowed'],
+    ['https://[::ffff:10.0.0.7]/v1', 'target-not-allowed'],
+    ['https://0x7f.1/v1', 'target-not-allowed'],
+    ['https://localhost/v1', 'target-not-allowed'],
+    ['http://example.com/v1', 'validation-failed'],
+    ['https://a:b@example.com/v1', 'validation-failed'],
+    ['https://example.com/v1#part', 'validation-failed'],
+    ['example.com', 'validation-failed'],
+    ['file:///etc/passwd', 'validation-failed'],
+  ] as const) {
+    const refused = await save('openai', { apiKeyConfigurationName: key, endpoint });
+    assert.deepEqual([refused.code, refused.errors?.[0]?.path], [code, 'endpoint'], endpoint);
+  }
+  assert.deepEqual((await acme.providerBindings.list({ params: { tenantId: 'acme' } })).body, []);
+  assert.equal((await app.client.providerBindings.list({ params: { tenantId: 'acme' } })).status, 200);
+});
+
+forEachTransport('SEC-38 EGR-7 an endpoint that may no longer be reached fails the call', async (open) => {
+  const app = await open(setup());
+  const acme = await acmeOf(app);
+  await acme.agents.create({ body: { name: 'helper', model } });
+  // Saved while private targets were allowed, used after that was taken back.
+  const endpoint = app.simulator.url.replace('127.0.0.1', 'localhost');
+  await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key, endpoint } });
+  await runJson(acme, 'helper', 'Hi');
+  await app.close();
+  const next = await open(setup({ folder: app.folder, service: { Egress: { AllowPrivateNetworkTargets: false } } }));
+  const again = await acmeOf(next);
+  const failed = await refusal(start(again, 'helper', { message: 'Hi', stream: false }));
+  assert.deepEqual([failed.status, failed.errorType], [502, 'provider_unavailable']);
+  assert.ok(!JSON.stringify(failed).includes('127.0.0.1'));
+  assert.deepEqual(sentKeys(next), []);
+});
+
+forEachTransport('EGR-4 EGR-7 a name that leads to a private address is refused at the connection', async (open, t) => {
+  const found = await lookup(hostname(), { all: true }).catch(() => []);
+  const isPrivate = found.some(({ address }) => !isPublicAddress(address));
+  if (!isPrivate) return t.skip('this machine has no name of its own that leads to a private address');
+  const app = await open(setup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
+  const acme = await acmeOf(app);
+  await acme.agents.create({ body: { name: 'helper', model } });
+  const endpoint = `https://${hostname()}:1/v1`;
+  await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key, endpoint } });
+  const failed = await refusal(start(acme, 'helper', { message: 'Hi', stream: false }));
+  assert.deepEqual([failed.status, failed.errorType], [502, 'provider_unavailable']);
+  assert.ok(found.every(({ address }) => !JSON.stringify(failed).includes(address)));
+  const told = app.log.map(({ fields }) => inspect(fields, { depth: 8 })).join('\n');
+  assert.match(told, /target-not-allowed/, 'the log has the reason');
+});
+
+forEachTransport('SEC-41 SEC-42 SEC-44 the policy of a tenant: set, read, lifted', async (open) => {
+  const app = await open(setup());
+  const acme = await acmeOf(app);
+  const tenant = { params: { tenantId: 'acme' } };
+  assert.deepEqual((await acme.egressPolicies.get(tenant)).body, {
+    tenantId: 'acme',
+    allowedProviders: null,
+    updatedAt: null,
+  });
+  assert.equal((await refusal(acme.egressPolicies.remove(tenant))).code, 'not-found');
+  const save = (allowedProviders: string[]) => acme.egressPolicies.save({ ...tenant, body: { allowedProviders } });
+  assert.deepEqual((await refusal(save(['openai', 'nobody']))).errors?.[0]?.path, 'allowedProviders[1]');
+  assert.deepEqual((await save(['openai', 'openai'])).body.allowedProviders, ['openai']);
+  assert.deepEqual((await save([])).body.allowedProviders, []);
+  const none = await refusal(acme.egressPolicies.save({ ...tenant, body: {} as { allowedProviders: string[] } }));
+  assert.equal(none.status, 400);
+  await acme.egressPolicies.remove(tenant);
+  assert.equal((await acme.egressPolicies.get(tenant)).body.allowedProviders, null);
+  assert.deepEqual(
+    trail(app, 'acme').map(({ action }) => action),
+    ['egress-policy.save', 'egress-policy.save', 'egress-policy.delete'],
+  );
+});
+
+forEachTransport('SEC-37 SEC-43 MODEL-25 an excluded provider: at save, at compile, at the call', async (open) => {
+  const app = await open(setup());
+  const acme = await acmeOf(app);
+  const limit = (...allowedProviders: string[]) =>
+    acme.egressPolicies.save({ params: { tenantId: 'acme' }, body: { allowedProviders } });
+  const fallbacks = [{ provider: 'anthropic', model: 'claude-sonnet-4-5' }];
+  await acme.agents.create({ body: { name: 'before', model: { ...model, fallbacks } } });
+
+  await limit('anthropic');
+  const refused = await refusal(acme.agents.create({ body: { name: 'late', model } }));
+  assert.deepEqual([refused.code, refused.errors?.[0]?.path], ['definition-invalid', 'model.provider']);
+  const compiled = await refusal(start(acme, 'before', { message: 'Hi', stream: false }));
+  assert.deepEqual([compiled.errorType, compiled.errors?.[0]?.path], ['compilation_failed', 'model.provider']);
+  const bind = acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key } });
+  assert.equal((await refusal(bind)).code, 'provider-not-allowed');
+  assert.deepEqual(sentKeys(app), []);
+
+  // The excluded fallback is skipped: the first error is the run's.
+  await limit('openai');
+  app.simulator.enqueue({ fault: { kind: 'status', status: 500 } }, { fault: { kind: 'status', status: 500 } });
+  const failed = await refusal(start(acme, 'before', { message: 'Hi', stream: false }));
+  assert.equal(failed.errorType, 'provider_error');
+  assert.ok(app.simulator.requests.every(({ path }) => path.endsWith('/chat/completions')));
+  const saved = await refusal(acme.agents.create({ body: { name: 'late', model: { ...model, fallbacks } } }));
+  assert.equal(saved.errors?.[0]?.path, 'model.fallbacks[0].provider');
+  assert.equal((await app.client.egressPolicies.get({ params: { tenantId: 'default' } })).body.allowedProviders, null);
+});
