@@ -42,7 +42,7 @@ const params = { tenantId: 'acme', provider: 'openai' };
 const key = 'Service:ProviderKeys:acme:openai';
 
 const sentKeys = ({ simulator }: TestApp): unknown[] =>
-  simulator.requests.map(({ headers }) => headers.authorization ?? headers['x-api-key']);
+  simulator.requests.map(({ headers }) => headers['authorization'] ?? headers['x-api-key']);
 
 forEachTransport('SEC-35 SEC-39 SEC-40 a bound tenant calls with its own key from the next call on', async (open) => {
   const app = await open(setup({ agents: [{ name: 'helper', model }] }));
