@@ -24,7 +24,7 @@ const describe = ({ id, slug, displayName, createdAt }: StoredTenant): TenantDes
 const notFound = (): AcpError => new AcpError('not-found', 'There is no such tenant.');
 
 /** The default tenant may address every tenant; another one only itself, and does not learn that others exist. */
-const assertMayAddress = (tenantId: string, slug: string, defaultTenantId: string): void => {
+export const assertMayAddress = (tenantId: string, slug: string, defaultTenantId: string): void => {
   if (tenantId !== defaultTenantId && tenantId !== slug) throw notFound();
 };
 
