@@ -59,7 +59,8 @@ export const operationEntries = (table: ApiTable): OperationEntry[] =>
     Object.entries(operations).map(([verb, operation]) => ({ id: `${feature}.${verb}`, feature, verb, operation })),
   );
 
-const requireAuthority = (principal: Principal, role: Role, scope: ApiKeyScope | null): void => {
+/** Throws what a caller without the role or the scope gets. */
+export const requireAuthority = (principal: Principal, role: Role, scope: ApiKeyScope | null): void => {
   if (principal.role === null || !roleAtLeast(principal.role, role))
     throw new AcpError('insufficient-role', `This operation needs the role ${role}.`, {
       details: { requiredRole: role },

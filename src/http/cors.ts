@@ -24,6 +24,8 @@ const exposedHeaders = [
   'Idempotency-Replayed',
   'Preference-Applied',
   'Retry-After',
+  'RateLimit',
+  'RateLimit-Policy',
   'ETag',
 ];
 

@@ -11,6 +11,8 @@ export interface ConnectionLimits {
   /** How often the times above are looked at. */
   readonly timeoutCheckMs: number;
   readonly maxHeaderBytes: number;
+  /** Connections at once; further ones are closed as they come. */
+  readonly maxConnections: number;
 }
 
 export const defaultConnectionLimits: ConnectionLimits = {
@@ -20,6 +22,8 @@ export const defaultConnectionLimits: ConnectionLimits = {
   keepAliveTimeoutMs: 72_000,
   timeoutCheckMs: 5000,
   maxHeaderBytes: 16_384,
+  // Below the number of files that common systems let a process open, so that the store can always open its own.
+  maxConnections: 10_000,
 };
 
 /** The address could not be taken; the message names it and says why. */
@@ -87,6 +91,7 @@ export const createNodeServer = (limits: ConnectionLimits, handler: RequestListe
     },
     serve,
   );
+  server.maxConnections = limits.maxConnections;
   // Whoever asks before sending a body is told to go on by the one who reads it, or is refused without sending it.
   server.on('checkContinue', serve);
   return {

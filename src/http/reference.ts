@@ -63,13 +63,19 @@ export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptio
     options.authenticate(callerRequest(request.raw, exchange.path.slice(prefix.length)));
 
   const sendDocument = async (request: FastifyRequest, exchange: Exchange): Promise<void> => {
-    const { principal } = await caller(request, exchange);
+    const asking = callerRequest(request.raw, exchange.path.slice(prefix.length));
+    const { signal } = new AbortController();
+    const early = await options.limit?.arrived(asking, signal);
+    const known = await options.authenticate(asking);
+    const { principal } = known;
     if (principal.role === null || !roleAtLeast(principal.role, 'Reader'))
       throw new AcpError('insufficient-role', 'The description needs the role Reader.', {
         details: { requiredRole: 'Reader' },
       });
+    const fields = early ?? (await options.limit?.authorized(known, signal));
     document ??= Buffer.from(JSON.stringify(buildOpenApi(dispatch.entries, { version, prefix, title })));
-    sendBytes(exchange, 200, { 'content-type': 'application/json', 'cache-control': 'no-cache' }, document);
+    const type = { 'content-type': 'application/json', 'cache-control': 'no-cache' };
+    sendBytes(exchange, 200, { ...fields, ...type }, document);
   };
 
   const sendFile = async ({ asset, type }: PageFile, request: FastifyRequest, exchange: Exchange): Promise<void> => {
@@ -90,7 +96,7 @@ export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptio
       reply.hijack();
       const exchange = exchangeOf(request, reply, cors, options.clientAddress);
       await send(request, exchange).catch((error: unknown) => {
-        sendProblem(exchange, error, log);
+        sendProblem(exchange, error, log, options.limit?.refusal(error));
         discardRest(request.raw);
       });
     });

@@ -4,10 +4,17 @@ import { AcpError } from '../contract/errors.ts';
 import type { Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
 import type { ClientAddress } from '../core/client-address.ts';
-import type { Caller, Dispatch, Dispatched, DispatchRequest, OperationEntry } from '../core/dispatch.ts';
+import {
+  type Caller,
+  type Dispatch,
+  type Dispatched,
+  type DispatchRequest,
+  type OperationEntry,
+  requireAuthority,
+} from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
 import { parseTraceparent } from '../core/telemetry/trace-context.ts';
-import { type Exchange, sendEmpty, sendFile, sendJson, sendProblem } from './answer.ts';
+import { type Exchange, type HeaderFields, sendEmpty, sendFile, sendJson, sendProblem } from './answer.ts';
 import {
   DEFAULT_MAX_BODY_BYTES,
   discardRest,
@@ -17,6 +24,7 @@ import {
   requireJsonType,
 } from './body.ts';
 import { type Cors, isPreflight } from './cors.ts';
+import type { RequestLimit } from './request-limit.ts';
 import type { StreamHub } from './streams.ts';
 import { parseQuery, targetPath } from './target.ts';
 import { openUpload, type Upload } from './uploads.ts';
@@ -32,6 +40,8 @@ export interface RouteOptions {
   readonly cors: Cors | null;
   readonly clientAddress: ClientAddress | null;
   readonly streams: StreamHub;
+  /** Null: requests are not limited. */
+  readonly limit: RequestLimit | null;
 }
 
 /** What is known of an operation before any request. */
@@ -129,13 +139,30 @@ export const exchangeOf = (
   clientAddress,
 });
 
+/** The exchange with fields that each of its answers carries. */
+const withFields = (exchange: Exchange, fields: HeaderFields | null): Exchange =>
+  fields === null ? exchange : { ...exchange, headers: { ...exchange.headers, ...fields } };
+
+/** Counts a request of a caller who may make it; before anything of it is read. */
+const countCaller = async (
+  limit: RequestLimit,
+  { role, scope }: Operation,
+  caller: Caller,
+  signal: AbortSignal,
+): Promise<HeaderFields | null> => {
+  if (role === null) return null;
+  requireAuthority(caller.principal, role, scope);
+  return limit.authorized(caller, signal);
+};
+
 const serve = async (
   options: RouteOptions,
   route: Route,
   request: FastifyRequest,
-  exchange: Exchange,
+  received: Exchange,
 ): Promise<void> => {
   const { raw } = request;
+  let exchange = received;
   const gone = new AbortController();
   exchange.raw.once('close', () => {
     if (!exchange.raw.writableFinished) gone.abort();
@@ -145,7 +172,12 @@ const serve = async (
   let upload: Upload | null = null;
   try {
     const path = exchange.path.slice(options.prefix.length);
-    const caller = await options.authenticate(callerRequest(raw, path), operation);
+    const { limit } = options;
+    const asking = callerRequest(raw, path);
+    if (limit !== null && operation.role !== null)
+      exchange = withFields(exchange, await limit.arrived(asking, gone.signal));
+    const caller = await options.authenticate(asking, operation);
+    if (limit !== null) exchange = withFields(exchange, await countCaller(limit, operation, caller, gone.signal));
     // A file is read by the handler, while it arrives.
     const readingSince = performance.now();
     const rawBody = operation.upload === undefined ? await readBody(raw, exchange.raw, route.maxBodyBytes) : null;
@@ -179,7 +211,7 @@ const serve = async (
   } catch (error) {
     (upload as Upload | null)?.stop();
     if (error instanceof RequestAbortedError) return;
-    sendProblem(exchange, error, options.log);
+    sendProblem(exchange, error, options.log, options.limit?.refusal(error));
     discardRest(raw);
   }
 };

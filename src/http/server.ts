@@ -13,6 +13,7 @@ import { createCors } from './cors.ts';
 import { addHealthRoutes, type HealthState } from './health.ts';
 import { type ConnectionLimits, createNodeServer, defaultConnectionLimits, type NodeServer } from './node-server.ts';
 import { addReferenceRoutes, referencePaths } from './reference.ts';
+import { createRequestLimit, type RequestLimitOptions } from './request-limit.ts';
 import { addFallback, addOperationRoutes, exchangeOf, type RouteOptions } from './routes.ts';
 import { createStreamHub, defaultStreamLimits, type StreamLimits } from './streams.ts';
 
@@ -35,6 +36,8 @@ export interface HttpServerOptions {
   /** Where a request came from, for the log; default: it is not told. */
   readonly clientAddress?: ClientAddress;
   readonly limits?: Partial<ConnectionLimits & StreamLimits>;
+  /** Null or left out: requests are not limited. */
+  readonly requestLimit?: RequestLimitOptions | null;
 }
 
 export interface HttpServer {
@@ -92,6 +95,8 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const limits = { ...defaultConnectionLimits, ...defaultStreamLimits, ...options.limits };
   const prefix = options.prefix.replace(/\/+$/, '');
   const { app, node } = createApp(limits, options.log);
+  const { requestLimit = null } = options;
+  const limit = requestLimit === null ? null : createRequestLimit(requestLimit);
   const routes: RouteOptions = {
     dispatch: options.dispatch,
     prefix,
@@ -100,6 +105,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     cors: createCors(options.allowedOrigins ?? []),
     clientAddress: options.clientAddress ?? null,
     streams: createStreamHub(limits, options.log),
+    limit,
   };
   addOperationRoutes(app, routes);
   addReferenceRoutes(app, { ...routes, version: options.version, title: options.title });
@@ -112,6 +118,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       return node.listen(host, port);
     },
     async close(graceMs = 0) {
+      limit?.close();
       await node.close(graceMs);
       await app.close();
     },

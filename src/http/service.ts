@@ -1,6 +1,7 @@
 import { type App, type AppOptions, createApp } from '../app.ts';
 import { AcpError } from '../contract/errors.ts';
 import { version } from '../core/version.ts';
+import type { RequestLimitOptions } from './request-limit.ts';
 import { createHttpServer } from './server.ts';
 
 /** The application behind an HTTP listener. */
@@ -22,8 +23,22 @@ const listenAddress = (url: string): { host: string; port: number } => {
   return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : Number(port) };
 };
 
+const requestLimitOptions = (
+  settings: AppOptions['config']['values']['Service']['RateLimit'],
+  clientAddress: App['clientAddress'],
+): RequestLimitOptions | null =>
+  settings.Enabled
+    ? {
+        permitLimit: settings.PermitLimit,
+        windowMs: settings.Window,
+        queueLimit: settings.QueueLimit,
+        partition: settings.Partition,
+        clientAddress,
+      }
+    : null;
+
 export const createService = async (options: Omit<AppOptions, 'mode'>): Promise<Service> => {
-  const { Host } = options.config.values;
+  const { Host, Service } = options.config.values;
   const address = listenAddress(Host.Url);
   const app = await createApp({ ...options, mode: 'serve' });
   const server = createHttpServer({
@@ -38,6 +53,7 @@ export const createService = async (options: Omit<AppOptions, 'mode'>): Promise<
     log: app.log,
     allowedOrigins: Host.AllowedOrigins,
     clientAddress: app.clientAddress,
+    requestLimit: requestLimitOptions(Service.RateLimit, app.clientAddress),
   });
   return {
     ...app,

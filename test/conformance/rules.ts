@@ -20,6 +20,7 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
   AUDIT: { title: 'Audit', rules: upTo(30) },
   GUARD: { title: 'Content guards', rules: upTo(34) },
   QUOTA: { title: 'Quotas', rules: upTo(30) },
+  RATE: { title: 'Rate limit', rules: upTo(8) },
   // Schedules come with a later version; queued runs need the rest.
   JOB: { title: 'Jobs of queued runs', rules: [...between(20, 39), ...between(43, 46)] },
 };
@@ -42,6 +43,8 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'QUOTA-27': 'notices go out by webhooks, which come with a later version; QUOTA-29 shows them in the run',
   'QUOTA-28': 'as QUOTA-27',
   'QUOTA-30': 'as QUOTA-27',
+  'RATE-5': 'a matter of time, proved with the part itself',
+  'RATE-8': 'as RATE-5',
   'APPR-7': 'the surfaces that it names come with later versions',
   'AUDIT-11': 'test/features/approvals: a continuation keeps who decided',
   'AUDIT-22': 'modules have no way to write entries in this version',

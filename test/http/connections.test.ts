@@ -108,6 +108,21 @@ test('malformed bytes behind a request in progress do not disturb its answer', a
 
 const impatient = { headersTimeoutMs: 60, requestTimeoutMs: 60, timeoutCheckMs: 20 };
 
+test('connections beyond the limit are closed as they come, and make room for others when they end', async (t) => {
+  const { port } = await startServer(t, {}, { limits: { maxConnections: 2 } });
+  const open = [await openRaw(t, port), await openRaw(t, port)];
+  for (const raw of open) {
+    raw.send(get('/api/items/a'));
+    await raw.until(/"name":"a"/);
+  }
+  assert.equal(await (await openRaw(t, port)).closed(), '');
+  open[0]?.socket.end();
+  await open[0]?.closed();
+  const next = await openRaw(t, port);
+  next.send(get('/api/items/b'));
+  await next.until(/"name":"b"/);
+});
+
 test('slow headers and slow bodies are ended with 408', async (t) => {
   const { port } = await startServer(t, {}, { limits: impatient });
   const slowHeaders = await openRaw(t, port);

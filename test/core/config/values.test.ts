@@ -185,6 +185,7 @@ const LIMITS: readonly (readonly [string, readonly string[], readonly string[]])
   ['Service:Health:BackgroundInterval', ['4s'], ['5s']],
   ['Service:Retention:Runs:MaxAgeDays', ['0'], ['1']],
   ['Service:Retention:BatchSize', ['50001'], ['1']],
+  ['Service:RateLimit:Partition', ['User'], ['apikey']],
   ['Service:Quotas:TimeZone', ['Mars/Base', '+02:00', ''], ['Europe/Berlin']],
   ['Service:Quotas:ThresholdPercents', ['[0]', '[101]', '[80,80]'], ['[50]', '[]']],
 ];
@@ -220,7 +221,6 @@ test('CONF-16 SEC-14 an issuer is an https URL, and http only on this machine', 
 
 /** Keys of features that come later are checked all the same: the problem is the value, not only the feature. */
 const LATER: readonly (readonly [string, readonly string[], readonly string[]])[] = [
-  ['Service:RateLimit:Partition', ['User'], ['apikey']],
   ['Service:Webhooks:RetryDelays', ['[60]', '60s', '["0s"]'], ['["90s","60d"]', '[]']],
   ['Service:Webhooks:AllowedConfigurationPrefix', ['WebhookSecrets:', 'Service:WebhookSecrets'], ['Service:Other:']],
   ['Service:AtRest:Keys:k1', ['short', 'A'.repeat(44)], [`${Buffer.alloc(32, 7).toString('base64')}`]],

@@ -33,16 +33,13 @@ export const limitSettings = {
     AllowOnStoreFailure: setting(bool(), true, 'Runs are admitted while the counters cannot be read.'),
     PublishThresholdToRunStream: setting(bool(), false, 'The notice is an event of the run as well.'),
   }),
-  RateLimit: planned(
-    'rate-limit',
-    group('Requests in a stretch of time, counted by this process.', {
-      Enabled: setting(bool(), false, 'Requests are limited.'),
-      PermitLimit: setting(int({ min: 1 }), 60, 'Requests in one window.'),
-      Window: setting(duration(), MINUTE, 'Length of a window.'),
-      QueueLimit: setting(int({ min: 0 }), 0, 'Requests that may wait for the next window.'),
-      Partition: setting(oneOf(['Tenant', 'ApiKey', 'RemoteAddress']), 'Tenant', 'What has a count of its own.'),
-    }),
-  ),
+  RateLimit: group('Requests in a stretch of time, counted by this process.', {
+    Enabled: setting(bool(), false, 'Requests are limited.'),
+    PermitLimit: setting(int({ min: 1 }), 60, 'Requests in one window.'),
+    Window: setting(duration(), MINUTE, 'Length of a window.'),
+    QueueLimit: setting(int({ min: 0 }), 0, 'Requests that may wait for the next window.'),
+    Partition: setting(oneOf(['Tenant', 'ApiKey', 'RemoteAddress']), 'Tenant', 'What has a count of its own.'),
+  }),
   Idempotency: group('Requests with an Idempotency-Key.', {
     Enabled: setting(
       bool(),
