@@ -39,6 +39,7 @@ export const createSweepRemoval = (storage: Storage): SweepRemoval => {
     .compile();
   const remove = {
     input: deletion(storage, 'run_inputs', ['run_id']),
+    modelCalls: deletion(storage, 'run_model_calls', ['run_id']),
     invocation: deletion(storage, 'tool_invocations', ['run_id', 'id']),
     trace: deletion(storage, 'run_traces', ['run_id']),
     job: deletion(storage, 'jobs', ['id']),
@@ -113,7 +114,8 @@ export const createSweepRemoval = (storage: Storage): SweepRemoval => {
         case 'RunEvents':
           return log(key, rows);
         case 'RunInputs':
-          return single(remove.input(key));
+          // What was kept beside the input says parts of it, and serves nothing without it.
+          return [{ statements: [remove.input(key), remove.modelCalls(key)], rows: 1 }];
         case 'ToolInvocations':
           return single(remove.invocation(key, sub));
         case 'Spans':

@@ -84,6 +84,11 @@ forEachTransport('RET-9 the newest rows stay by number', async (open) => {
     app.rows<{ run_id: string }>('select run_id from service_run_inputs order by run_id').map(({ run_id }) => run_id),
     runIds.slice(1),
   );
+  assert.equal(
+    app.rows('select run_id from service_run_model_calls').length,
+    2,
+    'what was kept beside the input goes with it',
+  );
   const [runs] = await swept(app, 'Runs');
   assert.equal(runs?.deletedRows, 2);
   // Whatever a later version hangs on a run has to go with it.
