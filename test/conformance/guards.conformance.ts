@@ -63,6 +63,24 @@ rule(
 );
 
 rule(
+  'GUARD-23 AUDIT-21',
+  'a block is audited with guard, rule and source alone; a mask is not audited',
+  async (api) => {
+    const agent = await api.agent();
+    const masked = await api.run(agent, 'say Write to jo@example.com');
+    const runId = assertBlocked(await api.run(agent, 'say project zeus'), 'denied-term:0');
+    const { body: entries } = await api.get(`/api/audit/${encodeURIComponent(`run:${runId}`)}`);
+    assert.equal(entries.length, 1);
+    assert.deepEqual([entries[0].action, entries[0].before], ['content.blocked', null]);
+    const after: unknown = typeof entries[0].after === 'string' ? JSON.parse(entries[0].after) : entries[0].after;
+    assert.deepEqual(after, { source: 'UserMessage', guardName: 'pattern', ruleName: 'denied-term:0' });
+    const none = await api.get(`/api/audit/${encodeURIComponent(`run:${masked.body.runId}`)}`);
+    assert.deepEqual(none.body, []);
+  },
+  guarded,
+);
+
+rule(
   'GUARD-6 GUARD-19 GUARD-25 GUARD-27',
   'a blocked answer reaches no reader of a stream, and none of its tools runs',
   async (api) => {

@@ -45,6 +45,7 @@ test('the modules of docs/modules.md start, and their tools answer', async (t) =
   const paths = files.map(([name]) => join(path, name));
   const loaded = await loadHostModules(paths, (file) => loadModule(file, hostLibrary));
   assert.deepEqual(loaded.names, ['orders', 'clock', 'support-agents', 'office-hours', 'own-runs']);
+    'policy',
   const registry = createToolRegistry(loaded.registrations, loaded.problems);
   assert.deepEqual(
     registry.list().map(({ descriptor }) => descriptor.name),
