@@ -44,8 +44,7 @@ test('the modules of docs/modules.md start, and their tools answer', async (t) =
   await Promise.all(files.map(([name, text]) => writeFile(join(path, name), text)));
   const paths = files.map(([name]) => join(path, name));
   const loaded = await loadHostModules(paths, (file) => loadModule(file, hostLibrary));
-  assert.deepEqual(loaded.names, ['orders', 'clock', 'support-agents', 'office-hours', 'own-runs']);
-    'policy',
+  assert.deepEqual(loaded.names, ['orders', 'clock', 'roles', 'support-agents', 'office-hours', 'policy', 'own-runs']);
   const registry = createToolRegistry(loaded.registrations, loaded.problems);
   assert.deepEqual(
     registry.list().map(({ descriptor }) => descriptor.name),
