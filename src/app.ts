@@ -4,7 +4,7 @@ import { layFoundation } from './app/foundation.ts';
 import { createLifecycle } from './app/lifecycle.ts';
 import { identityOptions, jobWorkerOptions } from './app/options.ts';
 import { assertMayListen, storeReadiness } from './app/readiness.ts';
-import { composeRetention } from './app/retention.ts';
+import { composeDataSubjects, composeRetention } from './app/retention.ts';
 import { parseDefinitionDocuments } from './core/definition-documents.ts';
 import { createDispatch } from './core/dispatch.ts';
 import { contentFiles, contentFolder } from './db/content-files.ts';
@@ -219,6 +219,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         egressPolicies: providerAccess.policies,
         emergency: emergency.handlers,
         retention: retention.handlers,
+        dataSubjects: composeDataSubjects({ base, modules, sessions, attachments }).handlers,
         audit: auditFeature({ storage, storePath: opened.path, now }).handlers,
         meta: platform.meta,
       },

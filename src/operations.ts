@@ -2,6 +2,7 @@ import { agentOperations } from './features/agents/agents.operations.ts';
 import { approvalOperations, approvalRuleOperations } from './features/approvals/approvals.operations.ts';
 import { attachmentOperations } from './features/attachments/attachments.operations.ts';
 import { auditOperations } from './features/audit/audit.operations.ts';
+import { dataSubjectOperations } from './features/data-subjects/data-subjects.operations.ts';
 import { emergencyOperations } from './features/emergency/emergency.operations.ts';
 import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
@@ -47,5 +48,6 @@ export const operations = {
   audit: auditOperations,
   emergency: emergencyOperations,
   retention: retentionOperations,
+  dataSubjects: dataSubjectOperations,
   meta: metaOperations,
 } as const;

@@ -1,4 +1,5 @@
 import type { AttachmentsFeature } from '../features/attachments/index.ts';
+import { dataSubjectsFeature } from '../features/data-subjects/index.ts';
 import { type RetentionDeps, type RetentionFeature, retentionFeature } from '../features/retention/index.ts';
 import type { SessionsFeature } from '../features/sessions/index.ts';
 import type { Foundation } from './foundation.ts';
@@ -22,5 +23,19 @@ export const composeRetention = ({ base, modules, sessions, attachments, ...rest
     removeSession: sessions.removeUnused,
     removeOrphan: attachments.removeOrphan,
     bytesOf: attachments.bytesOf,
+    messagesOf: sessions.publicMessages,
+  });
+
+type SubjectParts = Pick<RetentionParts, 'base' | 'sessions' | 'attachments'> & {
+  readonly modules: Pick<Foundation['modules'], 'dataSubjectResolver'>;
+};
+
+/** Export and erasure of one person, with what other features keep. */
+export const composeDataSubjects = ({ base, modules, sessions, attachments }: SubjectParts) =>
+  dataSubjectsFeature({
+    ...base,
+    resolver: modules.dataSubjectResolver,
+    eraseSessions: sessions.erasure,
+    releaseBytes: attachments.releaseBytes,
     messagesOf: sessions.publicMessages,
   });

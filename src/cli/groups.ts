@@ -17,6 +17,7 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   tenants: 'names of tenants',
   audit: 'who changed what: read the trail, check it, export it signed',
   emergency: 'what operators have stopped',
+  'data-subjects': 'export and erase what is stored of one person',
   retention: 'how long data is kept: policies, sweeps and what they removed',
   policies: 'how long each kind of data is kept',
   db: 'look after the store',

@@ -89,6 +89,8 @@ export const errorTable = {
   'approval-expired': entry(409, 'The approval has expired', 5),
   'tool-call-answered': entry(409, 'The tool call is answered', 5),
   'job-not-cancelable': entry(409, 'The job has ended', 5),
+  'data-subject-resolver-missing': entry(409, 'No module resolves data subjects', 5),
+  'data-subject-active': entry(409, 'The data subject has runs in progress', 5),
   'idempotency-in-progress': entry(409, 'The first request is still in progress', 5),
   'payload-too-large': entry(413, 'The body is too large', 2),
   'attachment-too-large': entry(413, 'The attachment is too large', 2),
@@ -120,6 +122,7 @@ export const errorTable = {
   draining: entry(503, 'The service is stopping', 8),
   'emergency-stopped': entry(503, 'Stopped by an operator', 8),
   'store-unavailable': entry(503, 'The store is not available', 8),
+  'data-subject-resolver-failed': entry(503, 'The data-subject resolver failed', 8),
   'audit-unavailable': entry(503, 'The audit trail cannot be written', 8),
   'identity-unavailable': entry(503, 'The caller cannot be identified now', 8),
   migrating: entry(503, 'The store is not migrated', 8),
@@ -152,6 +155,8 @@ export interface ErrorDetails {
   readonly quotaResetsAt?: string;
   readonly requiredRole?: string;
   readonly requiredScope?: string;
+  /** Runs that stand in the way. */
+  readonly runIds?: readonly string[];
   /** Run the problem belongs to; sent as `X-Run-Id`. */
   readonly runId?: string;
 }

@@ -18,6 +18,7 @@ export type {
   ToolEffect,
 } from '../engine/tools/tool.ts';
 export { ToolError } from '../engine/tools/tool.ts';
+export type { DataSubjectResolver, SubjectIdentity } from '../features/data-subjects/index.ts';
 export type {
   HostModule,
   HostModuleExport,

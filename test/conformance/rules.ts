@@ -21,6 +21,8 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
   GUARD: { title: 'Content guards', rules: upTo(34) },
   QUOTA: { title: 'Quotas', rules: upTo(30) },
   RATE: { title: 'Rate limit', rules: upTo(8) },
+  SUBJ: { title: 'Data subjects', rules: upTo(11) },
+  RET: { title: 'Retention', rules: upTo(28) },
   // Schedules come with a later version; queued runs need the rest.
   JOB: { title: 'Jobs of queued runs', rules: [...between(20, 39), ...between(43, 46)] },
 };
@@ -46,6 +48,9 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'RATE-5': 'a matter of time, proved with the part itself',
   'RATE-8': 'as RATE-5',
   'APPR-7': 'the surfaces that it names come with later versions',
+  'RET-10': 'the cutoff is the start of the sweep; what ages past it meanwhile cannot be seen from outside',
+  'RET-27': 'no target of the contract names the history',
+  'SUBJ-9': 'what an erasure does not touch; test/features/data-subjects looks through every table for what it does',
   'AUDIT-11': 'test/features/approvals: a continuation keeps who decided',
   'AUDIT-22': 'modules have no way to write entries in this version',
   'SEC-57': 'a promise about what is not there: no operation and no table holds a user',

@@ -50,6 +50,11 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
   'statistics.recalculateCosts': ({ client }) => client.statistics.recalculateCosts({}),
   'tenants.save': ({ client }) => client.tenants.save({ params: { slug: 'default' }, body: { displayName: 'Home' } }),
   'tenants.remove': ({ client }) => client.tenants.remove({ params: { slug: 'default' } }),
+  async 'dataSubjects.export'({ client }) {
+    const { bytes } = await client.dataSubjects.export({ params: { id: 'ada' } });
+    for await (const chunk of bytes ?? []) assert.ok(chunk.byteLength > 0);
+  },
+  'dataSubjects.erase': ({ client }) => client.dataSubjects.erase({ params: { id: 'ada' }, query: { dryRun: false } }),
   'retention.save': ({ client }) => client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 9 } }),
   'retention.run': ({ client }) => client.retention.run({ query: { target: 'Jobs' } }),
   'retention.remove': ({ client }) => client.retention.remove({ params: { target: 'Jobs' } }),
@@ -74,6 +79,7 @@ overHttp(
         Skills: { Scripts: { PlatformIsolationAcknowledged: true } },
       },
       host: { SkillScripts: { Register: true } },
+      module: { dataSubjectResolver: { resolve: async () => null } },
     });
     const audited = new Map(
       operationEntries(operations).flatMap(({ id, operation }) =>

@@ -53,6 +53,8 @@ const upserts: ReadonlySet<string> = new Set([
   'egressPolicies.save',
   'egressPolicies.get',
   'providerBindings.list',
+  'dataSubjects.export',
+  'dataSubjects.erase',
 ]);
 
 /** A body that fits; the one of a save has to repeat the name of its path. */

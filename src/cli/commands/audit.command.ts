@@ -1,7 +1,6 @@
-import { createReadStream, createWriteStream } from 'node:fs';
-import { readFile, rename, rm } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import type { ExportVerification } from '../../features/audit/index.ts';
@@ -9,6 +8,7 @@ import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
 import { jsonText } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
+import { writeWhole } from '../write-whole.ts';
 
 // A fault is a finding, not a failure of the command: gates tell the two apart.
 const faultExitCode = 1;
@@ -22,26 +22,12 @@ const range = ({ options }: Invocation): { after?: string; before?: string } => 
   ...(options['before'] === undefined ? {} : { before: String(options['before']) }),
 });
 
-/** The file has its name only once it is whole. */
-const writeWhole = async (path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> => {
-  const draft = `${path}.${process.pid}.partial`;
-  try {
-    await pipeline(bytes, createWriteStream(draft, { flags: 'wx', mode: 0o600 }));
-    await rename(draft, path);
-  } catch (cause) {
-    await rm(draft, { force: true });
-    if (cause instanceof AcpError) throw cause;
-    throw new AcpError('validation-failed', `${path} cannot be written (${codeOf(cause)}).`, { cause });
-  }
-};
-
 const exportTrail = async (session: Session, invocation: Invocation): Promise<undefined> => {
   const { terminal, cwd } = session;
-  const path = resolve(cwd, String(invocation.options['output']));
-  await session.connected(async ({ client }) => {
+  const path = await session.connected(async ({ client }) => {
     const reply = await client.audit.export({ query: range(invocation), signal: terminal.closed });
     if (reply.bytes === undefined) throw new AcpError('cannot-connect', 'The service did not answer with a file.');
-    await writeWhole(path, reply.bytes);
+    return writeWhole(String(invocation.options['output']), cwd, reply.bytes);
   });
   // What arrived is checked at once: a trail with a fault is exported, too, and its reader should know.
   const found = await verifyFile(path, { publicKey: null, continues: null });

@@ -6,6 +6,7 @@ import { registerAttachments } from './attachments.command.ts';
 import { registerAudit } from './audit.command.ts';
 import { registerCompletion } from './completion.command.ts';
 import { registerConfig } from './config.command.ts';
+import { registerDataSubjects } from './data-subjects.command.ts';
 import { registerDb } from './db.command.ts';
 import { registerDoctor } from './doctor.command.ts';
 import { registerEmergency } from './emergency.command.ts';
@@ -57,6 +58,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerApprovals(commandGroup(program, 'approvals', groupDescriptions['approvals'] ?? ''), host);
   registerQuotas(commandGroup(program, 'quotas', groupDescriptions['quotas'] ?? ''), host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
+  registerDataSubjects(commandGroup(program, 'data-subjects', groupDescriptions['data-subjects'] ?? ''), host);
   registerAudit(commandGroup(program, 'audit', groupDescriptions['audit'] ?? ''), host);
   program.commandsGroup(OPERATE_HEADING);
   registerDoctor(host);

@@ -38,6 +38,8 @@ export interface AttachmentsFeature {
   readonly cleanupWithSession: SessionCleanup;
   /** Deletes an attachment without a session, with its bytes; false: it stays, or was gone. */
   removeOrphan(tenantId: string, id: string): Promise<boolean>;
+  /** Removes the bytes that no row names any more; what fails is left to the next start. */
+  releaseBytes(tenantId: string, hashes: readonly string[]): Promise<void>;
   /** The bytes of a row; null: they are gone. */
   bytesOf(row: Pick<AttachmentRow, 'tenant_id' | 'sha256'>): Promise<Uint8Array | null>;
   /** Removes what a dead process was receiving; before the first upload. */
@@ -72,6 +74,7 @@ export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature =>
       if (row !== undefined) await cleanup.release(tenantId, [row.sha256]).catch(leftBehind);
       return row !== undefined;
     },
+    releaseBytes: (tenantId, hashes) => cleanup.release(tenantId, hashes).catch(leftBehind),
     bytesOf: (row) => content.read(contentPlace(row.tenant_id, row.sha256)),
     recover: () => content.removeDrafts(),
     startSweep() {

@@ -8,6 +8,7 @@ import type {
 } from '../../engine/host-extensions.ts';
 import { type ToolAuthorizer, type ToolDefinition, ToolError } from '../../engine/tools/tool.ts';
 import type { AgentDefinitionRequest } from '../agents/index.ts';
+import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
@@ -68,6 +69,8 @@ export interface HostModule {
   readonly archiveSink?: ArchiveSink;
   /** Asked in their order about every text that goes into a model and comes out of it. */
   readonly guards?: readonly ContentGuard[];
+  /** Says who a person is, for export and erasure; at most one module may have it. */
+  readonly dataSubjectResolver?: DataSubjectResolver;
 }
 
 /** A module, or a function that makes one. */

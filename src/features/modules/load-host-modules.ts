@@ -9,6 +9,7 @@ import type {
 import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ToolProblem } from '../../engine/tools/tool-problem.ts';
+import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import { type HostSkill, patternGuardMark } from './host-module.ts';
 import {
@@ -46,6 +47,7 @@ export interface LoadedModules {
   readonly guards: readonly ContentGuard[];
   /** A module registers the pattern guard. */
   readonly usesPatternGuard: boolean;
+  readonly dataSubjectResolver: DataSubjectResolver | null;
   readonly problems: readonly ToolProblem[];
 }
 
@@ -124,6 +126,7 @@ export const loadHostModules = async (paths: readonly string[], loadModule: Load
     archiveSink: found.archiveSink?.value ?? null,
     guards: [...found.guards.values()].flatMap(({ value }) => (value === patternGuardMark ? [] : [value])),
     usesPatternGuard: found.guards.has(patternGuardMark.name),
+    dataSubjectResolver: found.dataSubjectResolver?.value ?? null,
     problems,
   };
 };

@@ -10,6 +10,7 @@ import { builtInCriteria } from '../../engine/loop/loop-plan.ts';
 import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../engine/tools/tool.ts';
 import type { FieldPath } from '../../engine/tools/tool-problem.ts';
+import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import { type HostModule, type HostSkill, patternGuardMark } from './host-module.ts';
 import type { RolePolicy } from './role-policies.ts';
@@ -39,6 +40,7 @@ export interface Registered {
   runAuthorization: FromModule<RunAuthorizationHandler> | null;
   approvalPolicy: FromModule<ApprovalPolicy> | null;
   archiveSink: FromModule<ArchiveSink> | null;
+  dataSubjectResolver: FromModule<DataSubjectResolver> | null;
 }
 
 export const noneRegistered = (): Registered => ({
@@ -55,6 +57,7 @@ export const noneRegistered = (): Registered => ({
   runAuthorization: null,
   approvalPolicy: null,
   archiveSink: null,
+  dataSubjectResolver: null,
 });
 
 /** Reads one member of one module; messages follow the member's name. */
@@ -71,7 +74,7 @@ const isFunction = (value: unknown): boolean => typeof value === 'function';
 
 /** A member that only one module may have: an object with one function. */
 const oneOnly =
-  <K extends 'toolAuthorizer' | 'runAuthorization' | 'approvalPolicy' | 'archiveSink'>(
+  <K extends 'toolAuthorizer' | 'runAuthorization' | 'approvalPolicy' | 'archiveSink' | 'dataSubjectResolver'>(
     member: K,
     method: string,
   ): MemberReader =>
@@ -185,6 +188,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   skills: readSkills,
   archiveSink: oneOnly('archiveSink', 'archive'),
   guards: readGuards,
+  dataSubjectResolver: oneOnly('dataSubjectResolver', 'resolve'),
 };
 
 const isMember = (name: string): name is ModuleMember => Object.hasOwn(readers, name);

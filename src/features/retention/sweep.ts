@@ -52,6 +52,8 @@ export interface SweepOutcome {
 const sinkTimeoutMs = 60_000;
 const clearedAtOnce = 200;
 const piecesAtOnce = 1000;
+// Keys come from another thread, and unpacking them takes the event loop: a thousand, about a millisecond.
+const unitsAtOnce = 1000;
 
 class SweepError extends Error {
   readonly code: string;
@@ -77,6 +79,7 @@ interface SweepState extends SweepOrder {
   readonly deps: SweepDeps;
   readonly run: RetentionRunRow;
   isRecorded: boolean;
+  isMarked: boolean;
   deletedRows: number;
 }
 
@@ -94,6 +97,7 @@ const record = async (state: SweepState): Promise<void> => {
 
 /** Before the first row goes: what is missing from then on is no damage. */
 const begin = async (state: SweepState, { cutoff, newestToGo }: SweepBound): Promise<void> => {
+  state.isMarked = true;
   await record(state);
   const sweptUntil = Math.max(cutoff ?? 0, (newestToGo?.age ?? -1) + 1);
   await state.deps.storage.write([state.deps.store.marked(state.tenantId, state.target, sweptUntil)]);
@@ -137,20 +141,32 @@ const removeByStatements = async (state: SweepState, batch: readonly SweepUnit[]
   }
 };
 
+/** What goes, batch by batch; units are looked up in pages, and the last unit of a page is where the next begins. */
+async function* batches(state: SweepState, bound: SweepBound): AsyncGenerator<readonly SweepUnit[], void> {
+  const { deps, target, tenantId } = state;
+  const limit = Math.min(deps.batchSize, unitsAtOnce);
+  let behind: SweepUnit | null = null;
+  for (let isLast = false; !isLast; ) {
+    let page: readonly SweepUnit[] = await deps.units.next(target, tenantId, bound, behind, limit);
+    isLast = page.length < limit;
+    behind = page.at(-1) ?? behind;
+    while (page.length > 0) {
+      const batch = batchOf(page, deps.batchSize);
+      page = page.slice(batch.length);
+      yield batch;
+      if (page.length > 0 || !isLast) await pause(deps.batchDelayMs);
+    }
+  }
+}
+
 const sweepBatches = async (state: SweepState, bound: SweepBound): Promise<void> => {
-  const { deps, target, tenantId, policy } = state;
-  const removeUnit = deps.removeUnit[target];
-  for (let behind: SweepUnit | null = null; ; await pause(deps.batchDelayMs)) {
+  const removeUnit = state.deps.removeUnit[state.target];
+  for await (const batch of batches(state, bound)) {
     stopIfAsked(state);
-    const found: readonly SweepUnit[] = await deps.units.next(target, tenantId, bound, behind, deps.batchSize);
-    const batch = batchOf(found, deps.batchSize);
-    if (batch.length === 0) return;
-    if (behind === null) await begin(state, bound);
-    if (policy.archive) await archive(state, batch);
+    if (!state.isMarked) await begin(state, bound);
+    if (state.policy.archive) await archive(state, batch);
     if (removeUnit === undefined) await removeByStatements(state, batch);
     else await removeOneByOne(state, batch, removeUnit);
-    if (batch.length === found.length && found.length < deps.batchSize) return;
-    behind = batch.at(-1) ?? null;
   }
 };
 
@@ -196,7 +212,7 @@ export const createSweep =
       completed_at: null,
       error: null,
     };
-    const state: SweepState = { ...order, deps, run, isRecorded: false, deletedRows: 0 };
+    const state: SweepState = { ...order, deps, run, isRecorded: false, isMarked: false, deletedRows: 0 };
     const error = await sweepTarget(state).then(
       () => null,
       (failure: unknown) => errorCode(state, failure),

@@ -1,5 +1,7 @@
 import type { ChatMessage as PublicMessage } from '../../contract/chat-message.ts';
 import type { Handlers, Principal } from '../../core/context.ts';
+import type { Statement } from '../../db/statement.ts';
+import type { SessionRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
 import { publicMessage } from '../../engine/public-message.ts';
 import { createSessionAccess, type SessionAccess, type SessionOwnershipSettings } from './session-access.ts';
@@ -35,6 +37,8 @@ export interface SessionsFeature {
   historyFor(tenantId: string, sessionId: string, caller: Principal): Promise<readonly ChatMessage[]>;
   /** Every message of a session as the API shows it; empty for one that does not exist. */
   publicMessages(tenantId: string, sessionId: string): Promise<readonly PublicMessage[]>;
+  /** The writes that take sessions away in somebody else's transaction, and what comes after its commit. */
+  erasure(rows: readonly SessionRow[]): Promise<{ statements: readonly Statement[]; done(): Promise<void> }>;
   /** Deletes a session that has not been written to since; false: it is in use, or has been. */
   removeUnused(tenantId: string, sessionId: string, updatedAt: number): Promise<boolean>;
   /** Frees what a process left that ended between the deletion of a session and that of its messages. */
@@ -61,6 +65,20 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
       const row = await store.get(tenantId, sessionId);
       if (row === undefined) return [];
       return (await store.messages(row)).map((message, sequence) => publicMessage(message, sequence, deps));
+    },
+    async erasure(rows) {
+      const cleanups = await Promise.all(
+        rows.flatMap((row) => deps.cleanups.map((cleanup) => cleanup(row.tenant_id, row.id))),
+      );
+      const statements = rows.flatMap((row) => [
+        ...branches.removed(row, deps.now(), deps.newId()),
+        ...deps.deletions.flatMap((deletion) => deletion(row.tenant_id, row.id)),
+      ]);
+      const done = async (): Promise<void> => {
+        await branches.purge();
+        for (const cleanup of cleanups) await cleanup();
+      };
+      return { statements, done };
     },
     async removeUnused(tenantId, sessionId, updatedAt) {
       const row = await store.get(tenantId, sessionId);

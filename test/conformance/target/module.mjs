@@ -173,6 +173,13 @@ export default {
       },
     },
   ],
+  // Whoever is named is a user, a session and an owner of that name.
+  dataSubjectResolver: {
+    async resolve({ id }) {
+      if (id === 'unresolvable') throw new Error('The directory is away.');
+      return id === 'nobody' ? null : { userIds: [id], sessionIds: [id], ownerIds: [id] };
+    },
+  },
   skills: [
     {
       name: 'house-style',

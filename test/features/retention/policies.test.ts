@@ -37,28 +37,31 @@ forEachTransport('RET-1 RET-4 RET-5 RET-6 RET-7 policies are saved, listed, repl
   );
 });
 
-forEachTransport('RET-2 RET-3 RET-8 RET-25 a stored policy comes before the default of its target', async (open) => {
-  const app = await open({ service: { Retention: { Enabled: true, Runs: { MaxRows: 5 } } } });
-  const { retention } = app.client;
-  const preview = async () =>
-    Object.fromEntries((await retention.preview({})).body.map(({ target, ...rest }) => [target, rest]));
-  const defaults = await preview();
-  assert.equal(defaults['Sessions'], undefined);
-  assert.deepEqual(
-    [defaults['Runs']?.source, defaults['Runs']?.maxRows, defaults['Runs']?.cutoff],
-    ['Configuration', 5, null],
-  );
-  assert.equal(defaults['IdempotencyKeys']?.maxAgeDays, 1);
-  assert.equal(defaults['RunEvents']?.maxAgeDays, 30);
-  await retention.save({ params: { target: 'RunEvents' }, body: { maxRows: 7, enabled: false } });
-  const { RunEvents } = await preview();
-  assert.deepEqual(
-    [RunEvents?.source, RunEvents?.maxAgeDays, RunEvents?.maxRows, RunEvents?.enabled, RunEvents?.matchingRows],
-    ['Stored', null, 7, false, 0],
-  );
-  const [none] = (await retention.preview({ query: { target: 'sessions' } })).body;
-  assert.deepEqual([none?.source, none?.enabled, none?.matchingRows], ['None', false, 0]);
-});
+forEachTransport(
+  'RET-2 RET-3 RET-8 RET-12 RET-25 a stored policy comes before the default of its target',
+  async (open) => {
+    const app = await open({ service: { Retention: { Enabled: true, Runs: { MaxRows: 5 } } } });
+    const { retention } = app.client;
+    const preview = async () =>
+      Object.fromEntries((await retention.preview({})).body.map(({ target, ...rest }) => [target, rest]));
+    const defaults = await preview();
+    assert.equal(defaults['Sessions'], undefined);
+    assert.deepEqual(
+      [defaults['Runs']?.source, defaults['Runs']?.maxRows, defaults['Runs']?.cutoff],
+      ['Configuration', 5, null],
+    );
+    assert.equal(defaults['IdempotencyKeys']?.maxAgeDays, 1);
+    assert.equal(defaults['RunEvents']?.maxAgeDays, 30);
+    await retention.save({ params: { target: 'RunEvents' }, body: { maxRows: 7, enabled: false } });
+    const { RunEvents } = await preview();
+    assert.deepEqual(
+      [RunEvents?.source, RunEvents?.maxAgeDays, RunEvents?.maxRows, RunEvents?.enabled, RunEvents?.matchingRows],
+      ['Stored', null, 7, false, 0],
+    );
+    const [none] = (await retention.preview({ query: { target: 'sessions' } })).body;
+    assert.deepEqual([none?.source, none?.enabled, none?.matchingRows], ['None', false, 0]);
+  },
+);
 
 forEachTransport('RET-2 without retention only stored policies count', async (open) => {
   const app = await open({});

@@ -1,0 +1,42 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import { DataSubjectErasureResult } from './data-subjects.schema.ts';
+
+const shared = { tag: 'Data subjects', role: 'Admin', scope: 'PlatformAdmin' } as const;
+const subject = Type.Object({
+  id: Type.String({ minLength: 1, maxLength: 256, description: 'Whatever names a person to the host' }),
+});
+
+export const dataSubjectOperations = defineOperations({
+  export: {
+    ...shared,
+    method: 'GET',
+    path: '/api/data-subjects/{id}/export',
+    summary: 'Export everything that is stored of one person',
+    params: subject,
+    download: 'One JSON document with a list for each kind of data; attachments without their bytes',
+    responses: {},
+    errors: ['data-subject-resolver-missing', 'data-subject-resolver-failed', 'audit-unavailable'],
+    audit: 'data-subject.export',
+    cli: { handWritten: true },
+  },
+  erase: {
+    ...shared,
+    method: 'DELETE',
+    path: '/api/data-subjects/{id}',
+    summary: 'Count everything that is stored of one person, or delete it',
+    params: subject,
+    query: Type.Object({
+      dryRun: Type.Optional(Type.Boolean({ description: 'Default true: only counts; false deletes' })),
+    }),
+    responses: { 200: DataSubjectErasureResult },
+    errors: [
+      'data-subject-resolver-missing',
+      'data-subject-resolver-failed',
+      'data-subject-active',
+      'audit-unavailable',
+    ],
+    audit: 'data-subject.erase',
+    cli: { handWritten: true },
+  },
+});

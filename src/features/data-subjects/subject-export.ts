@@ -1,0 +1,78 @@
+import type { Storage } from '../../db/storage.ts';
+import { decodePack } from '../../engine/event-pack.ts';
+import { readableRow } from '../retention/index.ts';
+import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
+import { chunks, filesOf, type HangingTarget, rowsOfRuns, type SubjectScope } from './subject-rows.store.ts';
+
+export interface SubjectExportDeps {
+  readonly storage: Pick<Storage, 'db'>;
+  readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
+}
+
+type Rows = AsyncGenerator<object, void>;
+
+interface PackedEvents {
+  readonly run_id: string;
+  readonly first_sequence: number;
+  readonly events: string;
+}
+
+const hangingTargets: readonly SubjectTarget[] = [
+  'runInputs',
+  'runEvents',
+  'toolInvocations',
+  'spans',
+  'runScores',
+  'approvals',
+] satisfies HangingTarget[];
+
+/** A stored row as the rows that it stands for. */
+const unpacked = (target: HangingTarget, row: object): object[] => {
+  if (target === 'runEvents') {
+    const { run_id: runId, first_sequence: first, events } = row as PackedEvents;
+    return decodePack(runId, first, events, 0).map(({ data }) => JSON.parse(data) as object);
+  }
+  if (target === 'spans') return JSON.parse((row as { readonly spans: string }).spans) as object[];
+  return [readableRow(row)];
+};
+
+/** The bytes of the document, list by list: nothing of it is held but what is being read. */
+export async function* writeSubject(
+  { storage, messagesOf }: SubjectExportDeps,
+  scope: SubjectScope,
+  head: { readonly subjectId: string; readonly exportedAt: string },
+): AsyncGenerator<Uint8Array, void> {
+  async function* ofRuns(target: HangingTarget): Rows {
+    for (const ids of chunks(scope.runs.map(({ id }) => id)))
+      for (const row of await rowsOfRuns(storage.db, target, ids)) yield* unpacked(target, row);
+  }
+  async function* sessions(): Rows {
+    for (const row of scope.sessions) yield { ...readableRow(row), messages: await messagesOf(scope.tenantId, row.id) };
+  }
+  async function* files(): Rows {
+    for (const owners of chunks(scope.fileOwners))
+      for (const row of await filesOf(storage.db, scope.tenantId, owners)) yield readableRow(row);
+  }
+  async function* stored(rows: readonly object[]): Rows {
+    for (const row of rows) yield readableRow(row);
+  }
+  const rowsOf = (target: SubjectTarget): Rows => {
+    if (target === 'sessions') return sessions();
+    if (target === 'runs') return stored(scope.runs);
+    if (target === 'attachments') return stored(scope.attachments);
+    if (target === 'agentFiles') return files();
+    return hangingTargets.includes(target) ? ofRuns(target as HangingTarget) : stored([]);
+  };
+
+  yield Buffer.from(`{"subjectId":${JSON.stringify(head.subjectId)},"exportedAt":"${head.exportedAt}"`);
+  for (const target of subjectTargets) {
+    yield Buffer.from(`,\n"${target}":[`);
+    let separator = '';
+    for await (const row of rowsOf(target)) {
+      yield Buffer.from(`${separator}\n${JSON.stringify(row)}`);
+      separator = ',';
+    }
+    yield Buffer.from(']');
+  }
+  yield Buffer.from('}\n');
+}

@@ -1,0 +1,231 @@
+import { CompiledQuery, type Kysely, sql } from 'kysely';
+import type { Statement } from '../../db/statement.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
+import type { AttachmentRow, RunRow, SessionRow, Tables } from '../../db/tables.ts';
+import type { SubjectIdentity } from './data-subject-resolver.ts';
+import type { SubjectTarget } from './data-subjects.schema.ts';
+
+/** Everything of one person that other rows hang on. */
+export interface SubjectScope {
+  readonly tenantId: string;
+  readonly sessions: readonly SessionRow[];
+  readonly runs: readonly RunRow[];
+  readonly attachments: readonly AttachmentRow[];
+  /** Owners of agent files: `session:{id}` and `run:{id}`. */
+  readonly fileOwners: readonly string[];
+}
+
+type Db = Kysely<Tables>;
+
+// A list in SQL text; SQLite takes some 32 thousand parameters, and smaller texts stay prepared.
+const atOnce = 200;
+
+export const chunks = <T>(list: readonly T[]): T[][] =>
+  Array.from({ length: Math.ceil(list.length / atOnce) }, (_, index) =>
+    list.slice(index * atOnce, (index + 1) * atOnce),
+  );
+
+const inChunks = async <K, T>(keys: readonly K[], read: (chunk: K[]) => Promise<readonly T[]>): Promise<T[]> => {
+  const rows: T[] = [];
+  for (const chunk of chunks(keys)) rows.push(...(await read(chunk)));
+  return rows;
+};
+
+const unique = <T>(rows: readonly T[], key: (row: T) => string): T[] => [
+  ...new Map(rows.map((row) => [key(row), row])).values(),
+];
+
+const runsBelow = async (db: Db, roots: readonly RunRow[]): Promise<RunRow[]> => {
+  const found: RunRow[] = [];
+  for (let level = roots.map(({ id }) => id); level.length > 0; ) {
+    const next = await inChunks(level, (ids) =>
+      db.selectFrom('runs').selectAll().where('parent_run_id', 'in', ids).execute(),
+    );
+    found.push(...next);
+    level = next.map(({ id }) => id);
+  }
+  return found;
+};
+
+/** What belongs to a person in a tenant, by user, session and owner, with the runs below. */
+export const findSubject = async (db: Db, tenantId: string, identity: SubjectIdentity): Promise<SubjectScope> => {
+  const of = <T extends 'sessions' | 'runs' | 'attachments'>(table: T, column: string, keys: readonly string[]) =>
+    inChunks(
+      keys,
+      (chunk) =>
+        db
+          .selectFrom(table as 'runs')
+          .selectAll()
+          .where('tenant_id', '=', tenantId)
+          .where(column as 'id', 'in', chunk)
+          .execute() as unknown as Promise<Tables[T][]>,
+    );
+  const { userIds, sessionIds, ownerIds } = identity;
+  const sessions = unique(
+    [...(await of('sessions', 'id', sessionIds)), ...(await of('sessions', 'owner_id', ownerIds))],
+    ({ id }) => id,
+  );
+  const everySession = [...new Set([...sessionIds, ...sessions.map(({ id }) => id)])];
+  const own = unique(
+    [
+      ...(await of('runs', 'user_id', userIds)),
+      ...(await of('runs', 'owner_id', ownerIds)),
+      ...(await of('runs', 'session_id', everySession)),
+    ],
+    ({ id }) => id,
+  );
+  const runs = unique([...own, ...(await runsBelow(db, own))], ({ id }) => id);
+  const attachments = unique(
+    [
+      ...(await of('attachments', 'user_id', userIds)),
+      ...(await of('attachments', 'owner_id', ownerIds)),
+      ...(await of('attachments', 'session_id', everySession)),
+      ...(await of(
+        'attachments',
+        'run_id',
+        runs.map(({ id }) => id),
+      )),
+    ],
+    ({ id }) => id,
+  );
+  const fileOwners = [...everySession.map((id) => `session:${id}`), ...runs.map(({ id }) => `run:${id}`)];
+  return { tenantId, sessions, runs, attachments, fileOwners };
+};
+
+export type HangingTarget = 'runInputs' | 'runEvents' | 'toolInvocations' | 'spans' | 'runScores' | 'approvals';
+const tables = {
+  runInputs: 'run_inputs',
+  runEvents: 'run_events',
+  toolInvocations: 'tool_invocations',
+  spans: 'run_traces',
+  runScores: 'run_scores',
+  approvals: 'approvals',
+} as const satisfies Record<HangingTarget, keyof Tables>;
+
+// How many rows a stored row is, where it packs several.
+const weights = {
+  runInputs: sql<number>`1`,
+  runEvents: sql<number>`last_sequence - first_sequence + 1`,
+  toolInvocations: sql<number>`1`,
+  spans: sql<number>`json_array_length(spans)`,
+  runScores: sql<number>`1`,
+  approvals: sql<number>`1`,
+} as const;
+
+/** Stored rows of some runs, in no order but that of their key. */
+export const rowsOfRuns = (db: Db, target: HangingTarget, runIds: readonly string[]): Promise<readonly object[]> =>
+  db
+    .selectFrom(tables[target] as 'run_inputs')
+    .selectAll()
+    .where('run_id', 'in', runIds)
+    .$if(target === 'runEvents', (query) => query.orderBy('run_id').orderBy('first_sequence' as 'run_id'))
+    .execute();
+
+export const filesOf = (db: Db, tenantId: string, owners: readonly string[]): Promise<readonly object[]> =>
+  db.selectFrom('agent_files').selectAll().where('tenant_id', '=', tenantId).where('owner', 'in', owners).execute();
+
+const sum = (rows: readonly { readonly total: unknown }[]): number =>
+  rows.reduce((total, row) => total + Number(row.total ?? 0), 0);
+
+export const countSubject = async (db: Db, scope: SubjectScope): Promise<Record<SubjectTarget, number>> => {
+  const runIds = scope.runs.map(({ id }) => id);
+  const ofRuns = async (target: HangingTarget): Promise<number> =>
+    sum(
+      await inChunks(runIds, (ids) =>
+        db
+          .selectFrom(tables[target] as 'run_inputs')
+          .select(sql<number>`coalesce(sum(${weights[target]}), 0)`.as('total'))
+          .where('run_id', 'in', ids)
+          .execute(),
+      ),
+    );
+  const files = await inChunks(scope.fileOwners, (owners) =>
+    db
+      .selectFrom('agent_files')
+      .select(sql<number>`count(*)`.as('total'))
+      .where('tenant_id', '=', scope.tenantId)
+      .where('owner', 'in', owners)
+      .execute(),
+  );
+  return {
+    sessions: scope.sessions.length,
+    conversations: 0,
+    conversationItems: 0,
+    responses: 0,
+    runs: runIds.length,
+    runInputs: await ofRuns('runInputs'),
+    runEvents: await ofRuns('runEvents'),
+    toolInvocations: await ofRuns('toolInvocations'),
+    spans: await ofRuns('spans'),
+    runScores: await ofRuns('runScores'),
+    approvals: await ofRuns('approvals'),
+    attachments: scope.attachments.length,
+    voiceSessions: 0,
+    agentFiles: sum(files),
+  };
+};
+
+// What hangs on a run by its id, whatever it is called in an export.
+const hanging = [
+  ...Object.values(tables),
+  'run_steps',
+  'run_heartbeats',
+  'run_model_calls',
+  'approval_handovers',
+  'session_requests',
+] as const;
+
+const execute = async (db: Db, { sql: text, parameters, mustChange }: Statement): Promise<void> => {
+  const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(text, [...parameters]));
+  if (mustChange === true && (numAffectedRows ?? 0n) === 0n) throw new ConditionFailedError();
+};
+
+/** Messages of a conversation that no other one shares; others stay with the conversation that still needs them. */
+const deleteMessages = async (db: Db, conversationId: string): Promise<void> => {
+  const shared = await db
+    .selectFrom('conversation_segments')
+    .select((eb) => eb.fn.max('last_sequence').as('last'))
+    .where('source_id', '=', conversationId)
+    .executeTakeFirst();
+  await db
+    .deleteFrom('session_messages')
+    .where('conversation_id', '=', conversationId)
+    .where('sequence', '>', shared?.last ?? -1)
+    .execute();
+};
+
+/**
+ * Deletes everything of the scope, inside a transaction of the caller. `sessions` are the writes that take the sessions
+ * away; throws ConditionFailedError where one has got a run meanwhile.
+ */
+export const deleteSubject = async (db: Db, scope: SubjectScope, sessions: readonly Statement[]): Promise<void> => {
+  const { tenantId } = scope;
+  for (const statement of sessions) await execute(db, statement);
+  for (const { conversation_id: id } of scope.sessions) await deleteMessages(db, id);
+  for (const ids of chunks(scope.runs.map(({ id }) => id))) {
+    for (const table of hanging)
+      await db
+        .deleteFrom(table as 'run_inputs')
+        .where('run_id', 'in', ids)
+        .execute();
+    await db.deleteFrom('runs').where('tenant_id', '=', tenantId).where('id', 'in', ids).execute();
+  }
+  for (const { id, labels } of scope.runs)
+    for (const [key, value] of Object.entries(JSON.parse(labels ?? '{}') as Record<string, string>))
+      await db
+        .deleteFrom('run_labels')
+        .where('tenant_id', '=', tenantId)
+        .where('key', '=', key)
+        .where('value', '=', value)
+        .where('run_id', '=', id)
+        .execute();
+  for (const ids of chunks(scope.attachments.map(({ id }) => id)))
+    await db.deleteFrom('attachments').where('tenant_id', '=', tenantId).where('id', 'in', ids).execute();
+  for (const owners of chunks(scope.fileOwners))
+    for (const table of ['agent_files', 'agent_states'] as const)
+      await db
+        .deleteFrom(table as 'agent_files')
+        .where('tenant_id', '=', tenantId)
+        .where('owner', 'in', owners)
+        .execute();
+};

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { subjectTargets } from '../../../src/features/data-subjects/data-subjects.schema.ts';
+import type { DataSubjectResolver } from '../../../src/features/data-subjects/index.ts';
+import { type AppSetup, forEachTransport, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
+import { trail } from '../../support/audit-chain.ts';
+import { refusal, runJson } from '../runs/run-calls.ts';
+
+const byName: DataSubjectResolver = {
+  async resolve({ id }) {
+    if (id === 'broken') throw new Error('The directory is away');
+    return id === 'nobody' ? null : { userIds: [id], sessionIds: [`of-${id}`], ownerIds: [] };
+  },
+};
+
+const openWorld = async (open: OpenApp, setup: AppSetup = {}): Promise<TestApp> => {
+  const app = await open({ agents: [{ name: 'helper' }], module: { dataSubjectResolver: byName }, ...setup });
+  for (const person of ['zoraida', 'bob']) {
+    const sessionId = `of-${person}`;
+    const { runId } = await runJson(app.client, 'helper', { message: `I am ${person}`, sessionId });
+    app.change('update service_runs set labels = ? where id = ?', JSON.stringify({ person }), runId);
+    app.change(`insert into service_run_labels values ('default', 'person', ?, ?)`, person, runId);
+    await app.client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3 } });
+    await app.client.attachments.upload({ query: { sessionId }, file: textFile(`notes of ${person}`) });
+    // A run outside of a session, known by its user alone.
+    const loose = await runJson(app.client, 'helper', 'Hello');
+    app.change('update service_runs set user_id = ? where id = ?', person, loose.runId);
+  }
+  return app;
+};
+
+const textFile = (text: string) => ({
+  name: 'notes.txt',
+  bytes: (async function* () {
+    yield Buffer.from(text);
+  })(),
+});
+
+const exported = async ({ client }: TestApp, id: string) => {
+  const { bytes } = await client.dataSubjects.export({ params: { id } });
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bytes ?? []) chunks.push(chunk);
+  return JSON.parse(Buffer.concat(chunks).toString()) as Record<string, Record<string, unknown>[]>;
+};
+
+const erase = async ({ client }: TestApp, id: string, dryRun?: boolean) =>
+  (await client.dataSubjects.erase({ params: { id }, query: dryRun === undefined ? {} : { dryRun } })).body;
+
+const contents = (app: TestApp): number => {
+  const folder = join(app.folder, 'data/acp.db-attachments');
+  if (!existsSync(folder)) return 0;
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => /[0-9a-f]{64}$/.test(path)).length;
+};
+
+forEachTransport('SUBJ-3 SUBJ-6 SUBJ-7 SUBJ-10 SUBJ-11 a person is exported, erased, and gone', async (open) => {
+  const app = await openWorld(open);
+  const document = await exported(app, 'zoraida');
+  assert.deepEqual(Object.keys(document), ['subjectId', 'exportedAt', ...subjectTargets]);
+  const length = (target: string) => document[target]?.length;
+  assert.deepEqual(['sessions', 'runs', 'runInputs', 'runScores', 'attachments'].map(length), [1, 2, 2, 1, 1]);
+  assert.deepEqual(['conversations', 'voiceSessions'].map(length), [0, 0]);
+  assert.match(JSON.stringify(document['sessions']), /I am zoraida/);
+  assert.equal(document['runEvents']?.at(-1)?.['type'], 'run.completed');
+  assert.ok(!JSON.stringify(document).includes('bob'));
+  assert.equal(document['attachments']?.[0]?.['bytes'], undefined);
+
+  const preview = await erase(app, 'zoraida');
+  const counts = Object.fromEntries(subjectTargets.map((target) => [target, document[target]?.length]));
+  assert.deepEqual(preview, { dryRun: true, rowsByTarget: counts });
+  assert.deepEqual(await erase(app, 'zoraida', false), { dryRun: false, rowsByTarget: counts });
+
+  const left = await exported(app, 'zoraida');
+  for (const target of subjectTargets) assert.deepEqual(left[target], [], target);
+  assert.equal(contents(app), 1);
+  assert.deepEqual(app.rows('select id from service_sessions'), [{ id: 'of-bob' }]);
+  for (const { name } of app.rows<{ name: string }>(`select name from sqlite_schema where type = 'table'`))
+    if (!/audit|_attachments$/.test(name))
+      assert.ok(
+        !JSON.stringify(app.rows(`select * from ${name}`)).includes('zoraida'),
+        `${name} still knows the person`,
+      );
+  const again = await erase(app, 'zoraida', false);
+  assert.ok(Object.values(again.rowsByTarget).every((rows) => rows === 0));
+  const entries = trail(app).filter(({ entity }) => entity === 'data-subject:zoraida');
+  assert.deepEqual(
+    entries.map(({ action, after }) => [action, after.rowsByTarget.runs]),
+    [
+      ['data-subject.export', 2],
+      ['data-subject.erase', 2],
+      ['data-subject.export', 0],
+      ['data-subject.erase', 0],
+    ],
+  );
+});
+
+forEachTransport('SUBJ-6 AUDIT-18 without its audit entry nothing is erased or exported', async (open) => {
+  const app = await openWorld(open);
+  app.change('alter table service_audit_entries rename to gone');
+  const before = await erase(app, 'bob');
+  for (const call of [
+    app.client.dataSubjects.erase({ params: { id: 'bob' }, query: { dryRun: false } }),
+    app.client.dataSubjects.export({ params: { id: 'bob' } }),
+  ])
+    assert.equal((await refusal(call)).code, 'audit-unavailable');
+  assert.deepEqual(await erase(app, 'bob'), before);
+  assert.equal(contents(app), 2);
+});
+
+forEachTransport('SUBJ-1 SUBJ-2 SUBJ-8 who cannot be told, or is busy, is left alone', async (open) => {
+  const app = await openWorld(open);
+  assert.equal((await refusal(erase(app, 'broken'))).code, 'data-subject-resolver-failed');
+  const nobody = await erase(app, 'nobody', false);
+  assert.ok(Object.values(nobody.rowsByTarget).every((rows) => rows === 0));
+  const [run] = app.rows<{ id: string }>(`select id from service_runs where user_id = 'zoraida'`);
+  app.change(`update service_runs set status = 'Running' where id = ?`, run?.id);
+  const busy = await refusal(erase(app, 'zoraida', false));
+  assert.deepEqual([busy.status, busy.code, busy.runIds], [409, 'data-subject-active', [run?.id]]);
+  assert.equal((await erase(app, 'zoraida')).rowsByTarget['runs'], 2);
+  const without = await open({});
+  for (const call of [erase(without, 'zoraida'), exported(without, 'zoraida')])
+    assert.equal((await refusal(call)).code, 'data-subject-resolver-missing');
+});
+
+overHttp('SUBJ-4 SUBJ-5 an export is a file, and only a plain false deletes', async (open) => {
+  const app = await openWorld(open);
+  const answer = await fetch(`${app.url}/api/data-subjects/zoraida/export`);
+  assert.equal(answer.headers.get('content-disposition'), 'attachment; filename="data-subject.json"');
+  assert.equal(answer.headers.get('cache-control'), 'no-store');
+  await answer.text();
+  for (const dryRun of ['no', '0', '', 'False'])
+    assert.equal(
+      (await fetch(`${app.url}/api/data-subjects/zoraida?dryRun=${dryRun}`, { method: 'DELETE' })).status,
+      400,
+      dryRun,
+    );
+  assert.equal((await erase(app, 'zoraida')).rowsByTarget['sessions'], 1);
+});
