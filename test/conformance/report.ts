@@ -4,7 +4,7 @@ import process from 'node:process';
 import { areas, elsewhere } from './rules.ts';
 
 const tests = resolve(import.meta.dirname, '..');
-const ruleId = /\b(?:AGENT|RUN|TOOL|SKILL|GRANT|SCRIPT|SESS|ATT|APPR|RULE|SEC|KEY|META|AUDIT|SUBJ|RET|JOB)-\d+\b/g;
+const ruleId = new RegExp(`\\b(?:${Object.keys(areas).join('|')})-\\d+\\b`, 'g');
 
 /** Ids in the names of tests: in quotes, at the start of a call. */
 const idsIn = (file: string): string[] =>

@@ -245,7 +245,7 @@ rule('TOOL-27', 'a body knows its run, and each call has its own key', async (al
   const second = (await api.run(agent, { message: 'call context', sessionId })).body;
   const contexts = [first, second].map(({ output }) => JSON.parse(output));
   const { tenantId } = await getRun(api, first.runId);
-  const { idempotencyKey, toolCallId, ...context } = contexts[0];
+  const { idempotencyKey, toolCallId, traceparent, ...context } = contexts[0];
   assert.deepEqual(context, {
     tenantId,
     agentName: agent,
@@ -254,6 +254,7 @@ rule('TOOL-27', 'a body knows its run, and each call has its own key', async (al
     sessionId,
     userId: null,
   });
+  assert.match(traceparent, /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
   assert.notEqual(idempotencyKey, contexts[1].idempotencyKey);
   assert.equal((await recordsOf(api, first.runId))[0]?.toolCallId, toolCallId);
 });
