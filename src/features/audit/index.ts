@@ -6,7 +6,7 @@ import { createAuditReadingStore } from './audit-reading.store.ts';
 import { loadSigningKey, signingKeyPath } from './signing-key.ts';
 
 export { type AuditLog, createAuditTrail } from './audit-trail.ts';
-export { fingerprintOf, rawPublicKey } from './export-format.ts';
+export { rawPublicKey } from './export-format.ts';
 export { type ExportVerification, verifyExport } from './export-reader.ts';
 
 export interface AuditDeps {
