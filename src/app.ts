@@ -1,5 +1,6 @@
 import { appFace } from './app/app-face.ts';
 import type { App, AppOptions } from './app/app-interface.ts';
+import { diagnosticsOf } from './app/diagnostics.ts';
 import { layFoundation } from './app/foundation.ts';
 import { createLifecycle } from './app/lifecycle.ts';
 import { identityOptions, jobWorkerOptions } from './app/options.ts';
@@ -38,7 +39,8 @@ export type { App, AppDescription, AppOptions } from './app/app-interface.ts';
 /** The composition root: configuration → store → features → dispatch. Throws before anything listens. */
 export const createApp = async ({ config, mode, ...options }: AppOptions): Promise<App> => {
   const { Service, Host } = config.values;
-  const { base, opened, providers, modules, hostTools } = await layFoundation({ config, mode, ...options });
+  const foundation = await layFoundation({ config, mode, ...options });
+  const { base, opened, providers, modules, hostTools, reporting } = foundation;
   const { storage, lifecycle, log, now } = base;
   try {
     const content = guardsFeature({ ...base, guards: modules.guards, usesPattern: modules.usesPatternGuard });
@@ -174,6 +176,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         providers,
         hostTools,
         opened,
+        reporting,
       ],
     });
     const dispatch = createDispatch(
@@ -221,6 +224,13 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         retention: retention.handlers,
         dataSubjects: composeDataSubjects({ base, modules, sessions, attachments }).handlers,
         audit: auditFeature({ storage, storePath: opened.path, now }).handlers,
+        diagnostics: diagnosticsOf({
+          foundation,
+          worker,
+          works,
+          health: models.health,
+          countAgents: (context) => agents.count(context.tenantId),
+        }),
         meta: platform.meta,
       },
       assertReady,
@@ -232,6 +242,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     }
     return appFace({
       config,
+      telemetry: base.telemetry,
       log,
       dispatch,
       security,

@@ -6,6 +6,7 @@ import { dataSubjectOperations } from './features/data-subjects/data-subjects.op
 import { emergencyOperations } from './features/emergency/emergency.operations.ts';
 import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
+import { diagnosticsOperations } from './features/platform/diagnostics.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
 import {
   egressPolicyOperations,
@@ -49,5 +50,6 @@ export const operations = {
   emergency: emergencyOperations,
   retention: retentionOperations,
   dataSubjects: dataSubjectOperations,
+  diagnostics: diagnosticsOperations,
   meta: metaOperations,
 } as const;

@@ -3,6 +3,7 @@ import type { LoadedConfig } from '../core/config/index.ts';
 import type { Principal } from '../core/context.ts';
 import type { Dispatch } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
+import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { CodeAgents } from '../features/agents/index.ts';
 import type { platformFeature } from '../features/platform/index.ts';
 import type { securityFeature } from '../features/security/index.ts';
@@ -23,6 +24,7 @@ const localPrincipal: Principal = {
 interface AppParts extends Pick<Foundation, 'opened' | 'providers' | 'hostTools' | 'modules'> {
   readonly config: LoadedConfig;
   readonly log: Logger;
+  readonly telemetry: Telemetry;
   readonly dispatch: Dispatch;
   readonly security: Pick<ReturnType<typeof securityFeature>, 'identity'>;
   readonly platform: Pick<ReturnType<typeof platformFeature>, 'health'>;
@@ -43,6 +45,7 @@ export const appFace = (parts: AppParts): App => {
       operation?.role === null ? security.identity.metaCaller(request) : security.identity.authenticate(request),
     clientAddress: clientAddressReader(config.values.Host.TrustedProxies),
     health: platform.health,
+    telemetry: parts.telemetry,
     started(url) {
       opened.ownership?.announce(url);
       if (ready) life.started();

@@ -4,6 +4,7 @@ import type { ClientAddress } from '../core/client-address.ts';
 import type { LoadedConfig } from '../core/config/index.ts';
 import type { Caller, Dispatch } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
+import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { HealthReport } from '../features/platform/index.ts';
 
 export interface AppOptions {
@@ -25,6 +26,7 @@ export interface App {
   /** Where a request came from, for limits and logs; see `Host:TrustedProxies`. */
   readonly clientAddress: ClientAddress;
   health(): Promise<HealthReport>;
+  readonly telemetry: Telemetry;
   /** Called once the service listens: tells other processes where, and lets the worker take jobs. */
   started(url: string): void;
   /** Starts no more runs and waits for those in progress, at most `Drain:Timeout`; the rest ends as `shutdown`. */

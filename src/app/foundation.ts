@@ -1,29 +1,35 @@
 import { newId } from '../core/ids.ts';
 import { loadModule } from '../core/load-module.ts';
 import { createLogger } from '../core/logger.ts';
-import { createTelemetry } from '../core/telemetry/telemetry.ts';
 import { type OpenedStorage, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
+import { conventionalProvider } from '../engine/run-metrics.ts';
 import { createAuditTrail } from '../features/audit/index.ts';
 import { createStopsInForce } from '../features/emergency/index.ts';
 import { hostLibrary, hostRunAuthorization, loadHostModules } from '../features/modules/index.ts';
 import { loadHostTools } from '../features/tools/index.ts';
-import { createModelProviders } from '../providers/models/index.ts';
+import { createModelProviders, type ModelProviders } from '../providers/models/index.ts';
 import type { AppOptions } from './app-interface.ts';
-import { modelProtection, telemetrySettings } from './options.ts';
+import { modelProtection } from './options.ts';
 import { roleDecision } from './role-policies.ts';
+import { openTelemetry, protectionMetrics } from './telemetry.ts';
 
 /** What stands before the first feature: what the host brings, the open store, and the base of all features. */
 export const layFoundation = async ({ config, mode, ...options }: AppOptions) => {
   const { Service, Host } = config.values;
-  const log = options.log ?? createLogger(Host.LogLevel);
+  const reporting = await openTelemetry(config.values, options.log ?? createLogger(Host.LogLevel), mode === 'serve');
+  const { log, telemetry } = reporting;
   const now = Date.now;
-  const telemetry = createTelemetry(telemetrySettings(config.values));
 
-  const providers = createModelProviders(Service.Providers, {
+  const providers: ModelProviders = createModelProviders(Service.Providers, {
     log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
     protection: modelProtection(config.values),
     allowPrivateEndpoints: Service.Egress.AllowPrivateNetworkTargets,
+    observer: protectionMetrics(
+      telemetry,
+      (): ReadonlyMap<string, number> => providers.protection.open(),
+      (name): string => conventionalProvider(providers.get(name) ?? { kind: 'compatible', name }),
+    ),
     now,
   });
   const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary));
@@ -53,7 +59,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
     now,
     newId,
   };
-  return { base, opened, providers, modules, hostTools };
+  return { base, opened, providers, modules, hostTools, reporting };
 };
 
 export type Foundation = Awaited<ReturnType<typeof layFoundation>>;

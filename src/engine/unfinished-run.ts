@@ -44,6 +44,7 @@ export const logFailure = (run: ActiveRun, ports: EnginePorts, failure: RunFailu
     runId: run.id,
     requestId: run.plan.requestId,
     tenantId: run.plan.tenantId,
+    ...(run.trace === null ? {} : { traceId: run.trace.span.traceId }),
     type: failure.type,
     error: failure.cause,
   };

@@ -13,7 +13,7 @@ import {
   requireAuthority,
 } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
-import { parseTraceparent } from '../core/telemetry/trace-context.ts';
+import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { type Exchange, type HeaderFields, sendEmpty, sendFile, sendJson, sendProblem } from './answer.ts';
 import {
   DEFAULT_MAX_BODY_BYTES,
@@ -25,6 +25,7 @@ import {
 } from './body.ts';
 import { type Cors, isPreflight } from './cors.ts';
 import type { RequestLimit } from './request-limit.ts';
+import { requestSpan } from './request-span.ts';
 import type { StreamHub } from './streams.ts';
 import { parseQuery, targetPath } from './target.ts';
 import { openUpload, type Upload } from './uploads.ts';
@@ -42,6 +43,7 @@ export interface RouteOptions {
   readonly streams: StreamHub;
   /** Null: requests are not limited. */
   readonly limit: RequestLimit | null;
+  readonly telemetry: Telemetry;
 }
 
 /** What is known of an operation before any request. */
@@ -202,7 +204,7 @@ const serve = async (
       rawBody,
       method: exchange.method,
       path,
-      trace: parseTraceparent(raw.headers['traceparent']),
+      trace: requestSpan(options.telemetry, route.entry, options.prefix, exchange.raw),
       receivedAt,
     };
     const reply = await options.dispatch.call(route.entry, call, () => caller, context);

@@ -6,11 +6,13 @@ import type { ClientAddress } from '../core/client-address.ts';
 import type { Caller, Dispatch } from '../core/dispatch.ts';
 import { newId } from '../core/ids.ts';
 import type { Logger } from '../core/logger.ts';
+import { noTelemetry } from '../core/telemetry/telemetry.ts';
 import { sendProblem } from './answer.ts';
 import { discardRest } from './body.ts';
 import { answerClientError } from './client-errors.ts';
 import { createCors } from './cors.ts';
 import { addHealthRoutes, type HealthState } from './health.ts';
+import { addMetricsRoute, type MetricsOptions } from './metrics.ts';
 import { type ConnectionLimits, createNodeServer, defaultConnectionLimits, type NodeServer } from './node-server.ts';
 import { addReferenceRoutes, referencePaths } from './reference.ts';
 import { createRequestLimit, type RequestLimitOptions } from './request-limit.ts';
@@ -30,6 +32,8 @@ export interface HttpServerOptions {
   /** Null: no such route. Both are outside the prefix. */
   readonly livePath: string | null;
   readonly readyPath: string | null;
+  /** Absent: no metrics, no traces. */
+  readonly metrics?: MetricsOptions;
   readonly log: Logger;
   /** Exact origins that browsers may call from; none by default. */
   readonly allowedOrigins?: readonly string[];
@@ -106,11 +110,18 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     clientAddress: options.clientAddress ?? null,
     streams: createStreamHub(limits, options.log),
     limit,
+    telemetry: options.metrics?.telemetry ?? noTelemetry(),
   };
   addOperationRoutes(app, routes);
   addReferenceRoutes(app, { ...routes, version: options.version, title: options.title });
   addHealthRoutes(app, options);
-  const pages = new Set<string | null>([...referencePaths(prefix), options.livePath, options.readyPath]);
+  if (options.metrics !== undefined) addMetricsRoute(app, routes, options.metrics);
+  const pages = new Set<string | null>([
+    ...referencePaths(prefix),
+    options.livePath,
+    options.readyPath,
+    options.metrics?.path ?? null,
+  ]);
   addFallback(app, routes, (path) => (pages.has(path) ? ['GET'] : []));
   return {
     async listen({ host, port }) {

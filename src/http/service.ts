@@ -50,6 +50,11 @@ export const createService = async (options: Omit<AppOptions, 'mode'>): Promise<
     health: app.health,
     livePath: Host.Health.LivePath,
     readyPath: Host.Health.ReadyPath,
+    metrics: {
+      path: Host.Metrics.Path,
+      telemetry: app.telemetry,
+      onlyTenant: Host.Tenancy.Enabled ? Service.DefaultTenantId : null,
+    },
     log: app.log,
     allowedOrigins: Host.AllowedOrigins,
     clientAddress: app.clientAddress,

@@ -103,3 +103,32 @@ rule(
   },
   { settings: { 'Service:Observability:Enabled': 'false' } },
 );
+
+rule('OBS-32', 'probes need no credential and learn nothing but the status', async (api) => {
+  for (const path of ['/health/live', '/health/ready']) {
+    const answer = await api.as(null).get(path);
+    assert.deepEqual([answer.status, answer.body], [200, { status: 'Healthy' }], path);
+  }
+});
+
+rule('OBS-28', 'without its setting there are no diagnostics', async (api) => {
+  assertProblem(await api.get('/api/diagnostics'), 404, 'not-found');
+});
+
+rule(
+  'OBS-28 OBS-29',
+  'diagnostics tell of the process, to the default tenant alone, and hold no secret',
+  async (api) => {
+    const { body, text, status } = await api.get('/api/diagnostics');
+    assert.equal(status, 200, text);
+    assert.deepEqual([body.canConnect, body.migrationsUpToDate, body.draining], [true, true, false]);
+    assert.deepEqual(
+      body.modelProviders.map(({ name }: Body) => name),
+      ['catalog', 'demo'],
+    );
+    assert.ok(body.configuration.some(({ key, resolved }: Body) => key === 'Host:AuthToken' && resolved));
+    assert.doesNotMatch(text, /token-of-the-suite|127\.0\.0\.1/);
+    assertProblem(await api.inTenant(unique('tenant')).get('/api/diagnostics'), 404, 'not-found');
+  },
+  { settings: { 'Host:EnableDiagnosticsEndpoint': 'true' } },
+);

@@ -30,7 +30,7 @@ const describe = ({ span, lead }: SpanRow, traceStart: string, style: Style): st
 };
 
 /** The spans as a tree, each with its time and where in the trace it began. */
-export const renderTrace = ({ traceId, startedAt, spans }: RunTrace, style: Style): string => {
+const renderTrace = ({ traceId, startedAt, spans }: RunTrace, style: Style): string => {
   const rows = spanRows(spans).map((row) => `${describe(row, startedAt, style)}\n`);
   return `${style.dim(`trace ${traceId}, ${formatTime(startedAt)}`)}\n${rows.join('')}`;
 };

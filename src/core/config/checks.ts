@@ -51,6 +51,14 @@ export const CHECKS: readonly Check[] = [
     },
   },
   {
+    keys: ['Host:Metrics:Path', 'Host:Health:LivePath', 'Host:Health:ReadyPath'],
+    severity: 'error',
+    run({ Host: { Metrics, Health } }) {
+      const isSame = Metrics.Path !== null && [Health.LivePath, Health.ReadyPath].includes(Metrics.Path);
+      return when(isSame, 'Host:Metrics:Path', 'expected another path than those of Host:Health');
+    },
+  },
+  {
     keys: ['Host:Url', 'Host:AllowRemoteAccess'],
     severity: 'warning',
     run({ Host }) {

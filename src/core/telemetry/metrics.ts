@@ -57,9 +57,7 @@ export interface MetricRegistry {
 }
 
 /** From a cache hit of half a millisecond to the longest model call. Seconds. */
-export const durationBounds = [
-  0.0005, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
-];
+const durationBounds = [0.0005, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 // The default of the OpenTelemetry SDK: what comes beyond it is one series, so that no caller can fill the memory.
 const MAX_SERIES = 2000;

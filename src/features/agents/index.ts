@@ -80,6 +80,8 @@ export interface AgentsDeps {
 export interface AgentsFeature {
   readonly variants: AgentVariants;
   readonly handlers: Handlers<typeof agentOperations>;
+  /** Agents that a tenant sees. */
+  count(tenantId: string): Promise<number>;
   /** Where the engine gets compiled agents from. */
   readonly source: AgentSource;
 }
@@ -103,6 +105,7 @@ export const agentsFeature = (deps: AgentsDeps): AgentsFeature => {
     reserveRatio: deps.reserveRatio,
   });
   return {
+    count: async (tenantId) => (await catalog.list(tenantId)).length,
     handlers: agentService({
       store,
       catalog,

@@ -1,6 +1,8 @@
 import { createHealth, type HealthDeps } from './health.ts';
 import { type MetaDeps, metaService } from './meta.service.ts';
 
+export { diagnosticsService } from './diagnostics.service.ts';
+
 /** What the service tells about itself. */
 export const platformFeature = (deps: MetaDeps & HealthDeps) => ({
   meta: metaService(deps),

@@ -99,7 +99,9 @@ export class ProviderCalls {
     const failure = callFailure(scope, error);
     scope.release();
     if (failure.cause !== undefined) {
-      this.#log({ requestId: scope.requestId, provider: scope.provider, error: this.#redacted(failure.cause) });
+      // In the failure itself: others log it too, such as the run that it ends.
+      failure.cause = this.#redacted(failure.cause);
+      this.#log({ requestId: scope.requestId, provider: scope.provider, error: failure.cause });
     }
     return failure;
   }

@@ -125,7 +125,7 @@ export const hostSettings = {
     'Callers from other machines are served. Needs a token, an API key or a policy.',
   ),
   ...identity,
-  EnableDiagnosticsEndpoint: planned('diagnostics', setting(bool(), false, 'GET /api/diagnostics exists.')),
+  EnableDiagnosticsEndpoint: setting(bool(), false, 'GET /api/diagnostics exists.'),
   RunEventPollInterval: setting(duration(), 250, 'Pause between looks for events of a run in another process.'),
   AllowedOrigins: setting(listOf(origin(), { unique: true }), [], 'Web origins that may call. Empty: no CORS headers.'),
   TrustedProxies: setting(
@@ -148,6 +148,9 @@ export const hostSettings = {
   Health: group('Routes for probes, outside the prefix and without a credential.', {
     LivePath: setting(nullable(routePath()), '/health/live', 'Whether the process lives. Null: no route.'),
     ReadyPath: setting(nullable(routePath()), '/health/ready', 'Whether it can serve. Null: no route.'),
+  }),
+  Metrics: group('Metrics for Prometheus, outside the prefix. Readers with the scope PlatformRead get them.', {
+    Path: setting(nullable(routePath()), null, 'Such as /metrics. Null: no route.'),
   }),
   LogLevel: setting(
     oneOf(['trace', 'debug', 'info', 'warn', 'error']),

@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto';
+import type { Config } from '../core/config/schema.ts';
+import { environment } from '../core/environment.ts';
+import type { Logger, LogLevel } from '../core/logger.ts';
+import { createTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
+import { version } from '../core/version.ts';
+import type { ProtectionObserver } from '../providers/models/index.ts';
+import { createOtlpExport } from '../providers/telemetry/otlp-export.ts';
+import type { LogEntry } from '../providers/telemetry/otlp-records.ts';
+import { telemetrySettings } from './options.ts';
+
+const order = ['trace', 'debug', 'info', 'warn', 'error'] as const;
+
+/** Writes each line as before, and hands it on. */
+const teed = (log: Logger, least: LogLevel, take: (entry: LogEntry) => void): Logger => {
+  const at =
+    (level: LogEntry['level']) =>
+    (fields: Record<string, unknown>, message: string): void => {
+      log[level](fields, message);
+      if (order.indexOf(level) >= order.indexOf(least)) take({ level, fields, message });
+    };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+};
+
+/**
+ * What the service reports about itself: spans, metrics and log lines, exported where the environment names a receiver.
+ * `exports` is false for a command in process, which is over before anybody could look.
+ */
+export const openTelemetry = async (config: Config, stdout: Logger, exports: boolean) => {
+  const telemetry = createTelemetry(telemetrySettings(config));
+  const instanceId = randomUUID();
+  if (!exports || !telemetry.settings.enabled)
+    return { telemetry, log: stdout, instanceId, close: async () => undefined };
+  const out = await createOtlpExport({
+    env: environment(),
+    version,
+    instanceId,
+    collect: () => telemetry.metrics.collect(),
+    problem: (message) => stdout.warn({ problem: message }, 'Telemetry could not be exported'),
+  });
+  telemetry.export = out?.spans ?? null;
+  const log = out === null || out.log === null ? stdout : teed(stdout, config.Host.LogLevel, out.log);
+  return { telemetry, log, instanceId, close: async () => out?.close() };
+};
+
+/** Counts what the breakers and the limits of model providers do; `open` is asked when metrics are collected. */
+export const protectionMetrics = (
+  { metrics }: Telemetry,
+  open: () => ReadonlyMap<string, number>,
+  conventional: (provider: string) => string,
+): ProtectionObserver => {
+  const provider = 'gen_ai.provider.name';
+  const transitions = metrics.counter('acp.model.circuit.transitions', {
+    description: 'Changes of circuit breakers.',
+    unit: '{transition}',
+    attributes: [provider, 'acp.circuit.state'],
+  });
+  const waits = metrics.histogram('acp.model.queue.duration', {
+    description: 'Waits for a place among the calls of a provider.',
+    unit: 's',
+    attributes: [provider],
+  });
+  metrics.gauge(
+    'acp.circuit.open',
+    { description: 'Circuit breakers that refuse calls.', unit: '{circuit}', attributes: [provider] },
+    () => [...open()].map(([name, value]) => ({ value, values: [conventional(name)] })),
+  );
+  return {
+    circuitChanged: (name, state) => transitions.add(1, [conventional(name), state]),
+    waited: (name, seconds) => waits.record(seconds, [conventional(name)]),
+  };
+};

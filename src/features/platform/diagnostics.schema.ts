@@ -1,0 +1,55 @@
+import Type, { type Static } from 'typebox';
+import { nullable, oneOf } from '../../contract/schema.ts';
+
+const ProviderDiagnostic = Type.Object(
+  {
+    name: Type.String(),
+    status: oneOf(['Unknown', 'Healthy', 'Degraded', 'Unhealthy']),
+    circuitOpen: Type.Boolean(),
+  },
+  { title: 'ProviderDiagnostic' },
+);
+
+const ConfigurationDiagnostic = Type.Object(
+  { key: Type.String(), resolved: Type.Boolean(), hint: nullable(Type.String()) },
+  { title: 'ConfigurationDiagnostic' },
+);
+
+export const DiagnosticsReport = Type.Object(
+  {
+    version: Type.String(),
+    nodeVersion: Type.String(),
+    startedAt: Type.String({ format: 'date-time' }),
+    instanceId: Type.String(),
+    persistenceProvider: oneOf(['Sqlite', 'Postgres', 'Memory']),
+    canConnect: Type.Boolean(),
+    migrationsUpToDate: Type.Boolean(),
+    pendingMigrations: Type.Array(Type.String()),
+    knowledgeAvailable: Type.Boolean(),
+    worker: Type.Object({
+      enabled: Type.Boolean(),
+      lanes: Type.Array(Type.String(), { description: 'Empty: all' }),
+      activeJobs: Type.Integer(),
+    }),
+    draining: Type.Boolean(),
+    modelProviders: Type.Array(ProviderDiagnostic),
+    configuration: Type.Array(ConfigurationDiagnostic),
+    runRecording: Type.Object({
+      enabled: Type.Boolean(),
+      recordMessageDeltas: Type.Boolean(),
+      recordToolPayloads: Type.Boolean(),
+      recordReasoningDeltas: Type.Boolean(),
+      recordRunInput: Type.Boolean(),
+      maxPayloadLength: Type.Integer(),
+    }),
+    consoleEmbedded: Type.Boolean(),
+    toolCount: Type.Integer(),
+    agentCount: nullable(Type.Integer({ description: 'Null: the catalog cannot be read' })),
+    agentSources: Type.Array(Type.Object({ name: Type.String(), priority: Type.Integer() })),
+    modules: Type.Array(
+      Type.Object({ path: Type.String(), loaded: Type.Boolean(), registered: Type.Array(Type.String()) }),
+    ),
+  },
+  { title: 'DiagnosticsReport' },
+);
+export type DiagnosticsReport = Static<typeof DiagnosticsReport>;

@@ -1,0 +1,56 @@
+import type { MetricSnapshot } from '../../core/telemetry/metrics.ts';
+import type { SpanExport } from '../../core/telemetry/telemetry.ts';
+import type { LogEntry } from './otlp-records.ts';
+import { exportSampler, numberOf, otlpSignals } from './otlp-settings.ts';
+
+/** What takes traces, metrics and logs out of the process over OTLP/HTTP. */
+export interface OtlpExport {
+  /** Null: this signal is not exported. */
+  readonly spans: SpanExport | null;
+  readonly log: ((entry: LogEntry) => void) | null;
+  /** Sends what is waiting; takes at most five seconds. */
+  close(): Promise<void>;
+}
+
+export interface OtlpDeps {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly version: string;
+  readonly instanceId: string;
+  collect(): readonly MetricSnapshot[];
+  /** Where the exporter's own troubles go. Not exported, or each would lead to the next. */
+  readonly problem: (message: string) => void;
+}
+
+// OBS-26: a receiver that hangs must not hold up the end of the process.
+const flushMs = 5000;
+
+const within = async (work: Promise<unknown>): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined;
+  const timeUp = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, flushMs);
+  });
+  await Promise.race([work, timeUp]);
+  clearTimeout(timer);
+};
+
+/** Null without an endpoint in the environment; the OpenTelemetry libraries are loaded only with one. */
+export const createOtlpExport = async (deps: OtlpDeps): Promise<OtlpExport | null> => {
+  const { env } = deps;
+  const signals = otlpSignals(env);
+  if (!signals.traces && !signals.metrics && !signals.logs) return null;
+  const { openPipelines } = await import('./otlp-pipelines.ts');
+  const pipelines = openPipelines({
+    signals,
+    version: deps.version,
+    instanceId: deps.instanceId,
+    metricIntervalMs: numberOf(env, 'OTEL_METRIC_EXPORT_INTERVAL', 60_000),
+    collect: deps.collect,
+    problem: deps.problem,
+  });
+  const samples = exportSampler(env);
+  return {
+    spans: pipelines.span === null ? null : { samples, ended: pipelines.span },
+    log: pipelines.log,
+    close: () => within(pipelines.close()),
+  };
+};

@@ -1,0 +1,141 @@
+import type { Attributes, HrTime } from '@opentelemetry/api';
+import type { Resource } from '@opentelemetry/resources';
+import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
+import type { MetricData } from '@opentelemetry/sdk-metrics';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace';
+import type { MetricPoint, MetricSnapshot } from '../../core/telemetry/metrics.ts';
+import type { Span } from '../../core/telemetry/span.ts';
+import type { TraceParent } from '../../core/telemetry/trace-context.ts';
+
+/** One line of the log, on its way out. */
+export interface LogEntry {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly message: string;
+}
+
+/** Who reports: the same for every record. */
+export interface Origin {
+  readonly resource: Resource;
+  readonly scope: { readonly name: string; readonly version: string };
+}
+
+// Numbers of the OTLP data model, as the libraries' enums have them.
+const spanKinds = { Internal: 0, Server: 1, Client: 2, Producer: 3, Consumer: 4 } as const;
+const spanStatuses = { Unset: 0, Ok: 1, Error: 2 } as const;
+const severities = { debug: 5, info: 9, warn: 13, error: 17 } as const;
+const CUMULATIVE = 1;
+const HISTOGRAM = 0;
+const GAUGE = 2;
+const SUM = 3;
+const DOUBLE = 1;
+const SAMPLED = 1;
+
+/** Epoch milliseconds as seconds and nanoseconds. */
+const hrTime = (ms: number): HrTime => {
+  const seconds = Math.floor(ms / 1000);
+  return [seconds, Math.round((ms - seconds * 1000) * 1_000_000)];
+};
+
+const spanContext = ({ traceId, spanId }: TraceParent) => ({ traceId, spanId, traceFlags: SAMPLED });
+
+export const readableSpan = (span: Span, { resource, scope }: Origin): ReadableSpan => {
+  const endedAt = span.endedAt ?? span.startedAt;
+  return {
+    name: span.name,
+    kind: spanKinds[span.kind],
+    spanContext: () => spanContext(span),
+    ...(span.parentSpanId === null
+      ? {}
+      : { parentSpanContext: { traceId: span.traceId, spanId: span.parentSpanId, traceFlags: SAMPLED } }),
+    startTime: hrTime(span.startedAt),
+    endTime: hrTime(endedAt),
+    duration: hrTime(endedAt - span.startedAt),
+    status: { code: spanStatuses[span.status] },
+    attributes: span.attributes as Attributes,
+    links: span.links.map((link) => ({ context: spanContext(link) })),
+    events: [],
+    ended: true,
+    resource,
+    instrumentationScope: scope,
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
+  };
+};
+
+const pointOf = <T>({ attributes }: MetricPoint, value: T, times: { startTime: HrTime; endTime: HrTime }) => ({
+  ...times,
+  attributes: attributes as Attributes,
+  value,
+});
+
+export const metricData = (metric: MetricSnapshot, startedAt: number, now: number): MetricData => {
+  const times = { startTime: hrTime(startedAt), endTime: hrTime(now) };
+  const { name, kind, spec, boundaries, points } = metric;
+  const base = {
+    descriptor: { name, description: spec.description, unit: spec.unit, valueType: DOUBLE },
+    aggregationTemporality: CUMULATIVE,
+  } as const;
+  if (kind === 'histogram')
+    return {
+      ...base,
+      dataPointType: HISTOGRAM,
+      dataPoints: points.map((point) =>
+        pointOf(
+          point,
+          {
+            buckets: { boundaries: [...boundaries], counts: [...(point.histogram?.buckets ?? [])] },
+            sum: point.value,
+            count: point.histogram?.count ?? 0,
+            min: point.histogram?.min ?? 0,
+            max: point.histogram?.max ?? 0,
+          },
+          times,
+        ),
+      ),
+    };
+  const dataPoints = points.map((point) => pointOf(point, point.value, times));
+  return kind === 'gauge'
+    ? { ...base, dataPointType: GAUGE, dataPoints }
+    : { ...base, dataPointType: SUM, isMonotonic: kind === 'counter', dataPoints };
+};
+
+const scalarOf = (value: unknown): string | number | boolean =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : JSON.stringify(value);
+
+const errorAttributes = (error: Error): Attributes => ({
+  'exception.type': error.name,
+  'exception.message': error.message,
+  ...(error.stack === undefined ? {} : { 'exception.stacktrace': error.stack }),
+});
+
+/** The same fields as the line on standard output has. */
+export const logRecord = (
+  { level, fields, message }: LogEntry,
+  { resource, scope }: Origin,
+  now: number,
+): ReadableLogRecord => {
+  const attributes: Attributes = {};
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === null || value === undefined || name === 'traceId') continue;
+    if (value instanceof Error) Object.assign(attributes, errorAttributes(value));
+    else attributes[name] = scalarOf(value);
+  }
+  const time = hrTime(now);
+  const { traceId } = fields;
+  return {
+    hrTime: time,
+    hrTimeObserved: time,
+    ...(typeof traceId === 'string'
+      ? { spanContext: { traceId, spanId: '0000000000000000', traceFlags: SAMPLED } }
+      : {}),
+    severityNumber: severities[level],
+    severityText: level.toUpperCase(),
+    body: message,
+    resource,
+    instrumentationScope: scope,
+    attributes,
+    droppedAttributesCount: 0,
+  };
+};

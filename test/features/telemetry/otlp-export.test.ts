@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { Span } from '../../../src/core/telemetry/span.ts';
+import { newSpanId } from '../../../src/core/telemetry/trace-context.ts';
+import { createOtlpExport } from '../../../src/providers/telemetry/otlp-export.ts';
+import { otlpSignals } from '../../../src/providers/telemetry/otlp-settings.ts';
+import { overHttp } from '../../support/app.ts';
+import {
+  attributes,
+  hex,
+  type Message,
+  messages,
+  number,
+  readMessage,
+  text,
+} from '../../support/telemetry/protobuf.ts';
+import { runJson, tool } from '../runs/run-calls.ts';
+
+interface Received {
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Message;
+}
+
+/** A receiver of OTLP/HTTP on loopback. */
+const openReceiver = async (t: TestContext): Promise<{ url: string; received: Received[] }> => {
+  const received: Received[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      received.push({ path: request.url ?? '', headers: request.headers, body: readMessage(Buffer.concat(chunks)) });
+      response.setHeader('content-type', 'application/x-protobuf').end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received };
+};
+
+/** The exporters read the process's environment: set for one test at a time. */
+const withEnvironment = (t: TestContext, variables: Readonly<Record<string, string>>): void => {
+  for (const [name, value] of Object.entries(variables)) {
+    process.env[name] = value;
+    t.after(() => delete process.env[name]);
+  }
+};
+
+const of = (received: readonly Received[], path: string) => received.filter((one) => one.path === path);
+
+overHttp(
+  'OBS-24, OBS-11, OBS-17, OBS-20 traces, metrics and logs leave by OTLP, with the GenAI conventions',
+  async (open, t) => {
+    const { url, received } = await openReceiver(t);
+    withEnvironment(t, {
+      OTEL_EXPORTER_OTLP_ENDPOINT: url,
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-key=abc',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+    });
+    const app = await open({
+      service: { Observability: { SuccessSampleRatio: 0 } },
+      script: [
+        { when: { message: 'fail' }, reply: { error: 'provider_unavailable' } },
+        { when: { tool: 'add' }, reply: { text: 'Sum.' } },
+        { reply: { toolCalls: [{ name: 'add', arguments: {} }] } },
+      ],
+      tools: [tool('add', async () => 3)],
+      agents: [{ name: 'helper', toolNames: ['add'] }],
+    });
+    const { runId } = await runJson(app.client, 'helper', 'A word that stays here.');
+    const failed = await fetch(`${app.url}/api/agents/helper/run`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ message: 'fail', stream: false }),
+    });
+    assert.equal(failed.status, 502);
+    await app.close();
+
+    const traces = of(received, '/v1/traces');
+    const resources = traces.flatMap(({ body }) => messages(body, 1));
+    assert.equal(traces[0]?.headers['x-key'], 'abc');
+    const [resource] = messages(resources[0] ?? new Map(), 1);
+    const told = attributes(resource ?? new Map(), 1);
+    assert.deepEqual([told['service.name'], told['deployment.environment.name']], ['acp', 'test']);
+    assert.equal(typeof told['service.instance.id'], 'string');
+    const spans = resources.flatMap((one) => messages(one, 2)).flatMap((scope) => messages(scope, 2));
+    const bySpanId = new Map(spans.map((span) => [hex(span, 2), span]));
+    const path = (span: Message): string => {
+      const parent = bySpanId.get(hex(span, 4));
+      return parent === undefined ? text(span, 5) : `${path(parent)} > ${text(span, 5)}`;
+    };
+    const request = 'POST /api/agents/{name}/run';
+    const paths = spans.map(path).sort();
+    for (const expected of [
+      request,
+      `${request} > acp.run`,
+      `${request} > acp.run > acp.model.call`,
+      `${request} > acp.run > acp.tool.call`,
+    ])
+      assert.ok(paths.includes(expected), `${expected} in ${paths.join('; ')}`);
+    const run = spans.find((span) => attributes(span, 9)['acp.run.id'] === runId);
+    assert.ok(run !== undefined);
+    assert.deepEqual(
+      [attributes(run, 9)['gen_ai.operation.name'], attributes(run, 9)['gen_ai.agent.name'], number(run, 6)],
+      ['invoke_agent', 'helper', 1],
+    );
+    const broken = spans.find((span) => attributes(span, 9)['error.type'] === 'provider_unavailable');
+    assert.equal(number(messages(broken ?? new Map(), 15)[0] ?? new Map(), 3), 2);
+
+    const metrics = of(received, '/v1/metrics')
+      .flatMap(({ body }) => messages(body, 1))
+      .flatMap((one) => messages(one, 2))
+      .flatMap((scope) => messages(scope, 2));
+    const metric = (name: string): Message => metrics.find((one) => text(one, 1) === name) ?? assert.fail(name);
+    const points = (one: Message, kind: 7 | 9) => messages(messages(one, kind)[0] ?? new Map(), 1);
+    const runs = points(metric('acp.runs'), 7).map((point) => attributes(point, 7));
+    assert.deepEqual(runs.map((point) => point['acp.run.status']).sort(), ['Completed', 'Failed']);
+    assert.ok(runs.every((point) => point['acp.tenant.id'] === 'default' && !('acp.run.id' in point)));
+    assert.ok(points(metric('acp.model.duration'), 9).length >= 2);
+    assert.equal(text(metric('acp.run.duration'), 3), 's');
+
+    const logs = of(received, '/v1/logs')
+      .flatMap(({ body }) => messages(body, 1))
+      .flatMap((one) => messages(one, 2))
+      .flatMap((scope) => messages(scope, 2));
+    const line = logs.find((record) => text(messages(record, 5)[0] ?? new Map(), 1) === 'A run failed');
+    assert.ok(line !== undefined);
+    assert.equal(typeof attributes(line, 6)['requestId'], 'string');
+    assert.match(hex(line, 9), /^[0-9a-f]{32}$/);
+    const everything = received.map(({ body }) => [...body.values()].flat().map(String).join()).join();
+    assert.doesNotMatch(everything, /A word that stays here/);
+  },
+);
+
+test('OBS-24 without an endpoint, or when switched off, nothing is exported and nothing is loaded', async () => {
+  const on = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' };
+  const none = { traces: false, metrics: false, logs: false };
+  assert.deepEqual(otlpSignals({}), none);
+  assert.deepEqual(otlpSignals({ ...on, OTEL_SDK_DISABLED: 'true' }), none);
+  assert.deepEqual(otlpSignals(on), { traces: true, metrics: true, logs: true });
+  assert.deepEqual(otlpSignals({ ...on, OTEL_METRICS_EXPORTER: 'none' }), { traces: true, metrics: false, logs: true });
+  const only = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:4318/v1/traces' };
+  assert.deepEqual(otlpSignals(only), { ...none, traces: true });
+  const deps = { version: '1', instanceId: 'i', collect: () => [], problem: () => undefined };
+  assert.equal(await createOtlpExport({ ...deps, env: {} }), null);
+});
+
+test('OBS-24 the sampler of the environment decides what is exported', async (t) => {
+  const { url } = await openReceiver(t);
+  const env = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url };
+  const deps = { version: '1', instanceId: 'i', collect: () => [], problem: () => undefined };
+  const decisions = async (sampler: Readonly<Record<string, string>>) => {
+    const out = await createOtlpExport({ ...deps, env: { ...env, ...sampler } });
+    const parent = { traceId: 'f'.repeat(32), spanId: newSpanId() };
+    const spans = out?.spans ?? assert.fail('traces are exported');
+    const answer = [
+      spans.samples('f'.repeat(32), null),
+      spans.samples('f'.repeat(32), { ...parent, sampled: false }),
+      spans.samples('f'.repeat(32), { ...parent, sampled: true }),
+    ];
+    await out?.close();
+    return answer;
+  };
+  assert.deepEqual(await decisions({}), [true, false, true]);
+  assert.deepEqual(await decisions({ OTEL_TRACES_SAMPLER: 'always_off' }), [false, false, false]);
+  const tenth = { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.1' };
+  assert.deepEqual(await decisions(tenth), [false, false, true]);
+});
+
+test('OBS-26 a receiver that never answers neither fails a request nor keeps the process from ending', async (t) => {
+  const server = createServer(() => undefined);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  withEnvironment(t, { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
+  const out = await createOtlpExport({
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint },
+    version: '1',
+    instanceId: 'i',
+    collect: () => [],
+    problem: () => undefined,
+  });
+  const span = new Span('n', 'Internal', { traceId: 'a'.repeat(32), sampled: true });
+  span.end();
+  out?.spans?.ended(span);
+  out?.log?.({ level: 'info', fields: {}, message: 'A line' });
+  await out?.close();
+});
