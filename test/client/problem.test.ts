@@ -22,11 +22,11 @@ test('a problem comes back as the error that it was, extensions included', () =>
 });
 
 test('a code that only a newer service knows keeps its text and gets an error of the same status', () => {
-  const body = { detail: 'The quota is used up.', code: 'quota-exceeded', status: 429 };
+  const body = { detail: 'Too many of them.', code: 'of-a-later-version', status: 429 };
   const error = problemError(429, body, '/api/runs');
-  assert.equal(error.code, 'rate-limited');
-  assert.equal(error.message, 'The quota is used up.');
-  assert.equal((error.problem as { code: string }).code, 'quota-exceeded');
+  assert.equal(error.code, 'rate-limited', 'the first of its status');
+  assert.equal(error.message, 'Too many of them.');
+  assert.equal((error.problem as { code: string }).code, 'of-a-later-version');
 });
 
 test('an answer without problem details is told by its status', () => {
