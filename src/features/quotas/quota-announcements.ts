@@ -11,6 +11,9 @@ export interface QuotaAnnouncements {
   close(): Promise<void>;
 }
 
+// One look serves every run that ended meanwhile; nobody waits for a notice.
+const lookEveryMs = 250;
+
 /** A notice as webhooks and run events tell it. */
 export const toNotice = (row: QuotaNoticeRow, timeZone: string) => ({
   noticeId: row.id,
@@ -41,6 +44,7 @@ export const createQuotaAnnouncements = (
 ): QuotaAnnouncements => {
   const asked = new Set<string | null>();
   let working: Promise<void> | null = null;
+  let timer: NodeJS.Timeout | null = null;
 
   const tell = async (tenantId: string | null): Promise<void> => {
     for (;;) {
@@ -63,14 +67,23 @@ export const createQuotaAnnouncements = (
     }
   };
 
+  const start = (): void => {
+    timer = null;
+    working ??= work().finally(() => {
+      working = null;
+    });
+  };
+
   return {
     look(tenantId) {
       asked.add(tenantId);
-      working ??= work().finally(() => {
-        working = null;
-      });
+      timer ??= setTimeout(start, lookEveryMs).unref();
     },
     async close() {
+      await working;
+      if (timer === null) return;
+      clearTimeout(timer);
+      start();
       await working;
     },
   };

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { forEachTransport } from '../../support/app.ts';
+import { refusal, runJson, start } from '../runs/run-calls.ts';
+import { priced, saveQuota } from './quota-calls.ts';
+
+const breakCounters = 'alter table service_quota_usage rename to service_quota_usage_gone';
+
+forEachTransport('QUOTA-23 while the counters cannot be read a run is admitted, and logged', async (open) => {
+  const app = await open(priced);
+  await saveQuota(app.client, { period: 'Daily', maxRuns: 1 });
+  app.change(breakCounters);
+  assert.equal((await runJson(app.client, 'helper', 'Hi')).status, 'Completed');
+  assert.ok(
+    app.log.some(({ level, message }) => level === 'error' && /quotas of a run could not be read/.test(message)),
+  );
+});
+
+forEachTransport('QUOTA-23 or it is refused, where the settings say so', async (open) => {
+  const app = await open({ ...priced, service: { ...priced.service, Quotas: { AllowOnStoreFailure: false } } });
+  await saveQuota(app.client, { agentName: 'helper', period: 'Daily', maxRuns: 1 });
+  app.change(breakCounters);
+  const problem = await refusal(start(app.client, 'helper', 'Hi'));
+  assert.deepEqual([problem.status, problem.code], [503, 'store-unavailable']);
+  assert.ok((problem.retryAfterMs ?? 0) > 0);
+  // No quota applies, so nothing is asked.
+  assert.equal((await runJson(app.client, 'other', 'Hi')).status, 'Completed');
+});
