@@ -6,8 +6,11 @@ export type AttributeValue = string | number | boolean | readonly string[];
 /** Null and undefined values are left out. */
 export type AttributeInput = Readonly<Record<string, AttributeValue | null | undefined>>;
 
+// Read once: the property is computed at each access.
+const { timeOrigin } = performance;
+
 /** Epoch milliseconds with fractions: the wall clock of the start of the process, and the monotonic one since. */
-export const spanTime = (): number => performance.timeOrigin + performance.now();
+export const spanTime = (): number => timeOrigin + performance.now();
 
 /** One timed piece of work in a trace. It is recorded when it ends. */
 export class Span implements TraceParent {
