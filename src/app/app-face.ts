@@ -6,10 +6,11 @@ import type { Logger } from '../core/logger.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { CodeAgents } from '../features/agents/index.ts';
 import type { platformFeature } from '../features/platform/index.ts';
-import type { securityFeature } from '../features/security/index.ts';
+import { anonymousIsPossible, type securityFeature } from '../features/security/index.ts';
 import type { App } from './app-interface.ts';
 import type { Foundation } from './foundation.ts';
 import type { createLifecycle } from './lifecycle.ts';
+import { identityOptions } from './options.ts';
 
 const localPrincipal: Principal = {
   kind: 'Host',
@@ -59,6 +60,10 @@ export const appFace = (parts: AppParts): App => {
       tools: parts.hostTools.registry.list().map(({ descriptor }) => descriptor.name),
       modules: parts.modules.names,
       codeAgents: [...parts.codeAgents.contents.keys()],
+      access: {
+        anonymous: anonymousIsPossible(identityOptions(config.values)),
+        runAuthorization: parts.modules.runAuthorization !== null,
+      },
     }),
   };
 };

@@ -43,4 +43,10 @@ export interface AppDescription {
   readonly tools: readonly string[];
   readonly modules: readonly string[];
   readonly codeAgents: readonly string[];
+  readonly access: {
+    /** Callers of this machine are served without a credential. */
+    readonly anonymous: boolean;
+    /** A module decides who may start and see runs. */
+    readonly runAuthorization: boolean;
+  };
 }

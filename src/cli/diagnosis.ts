@@ -6,17 +6,11 @@ import type { LoadedConfig } from '../core/config/index.ts';
 import { version } from '../core/version.ts';
 import type { StoreStatus } from '../db/maintenance.ts';
 import { createStyle } from '../text/style.ts';
+import type { Finding, FindingStatus } from './finding.ts';
 import { reportError } from './output/error-report.ts';
+import { reachFindings } from './reachability.ts';
 import { readConfig } from './read-config.ts';
 import type { Session } from './session.ts';
-
-export type FindingStatus = 'ok' | 'warn' | 'fail';
-
-export interface Finding {
-  readonly status: FindingStatus;
-  readonly check: string;
-  readonly message: string;
-}
 
 const finding = (status: FindingStatus, check: string, message: string): Finding => ({ status, check, message });
 
@@ -123,6 +117,15 @@ function* partFindings(
   yield listed('agents', codeAgents, 'none defined in code');
 }
 
+const activeKeysOf = async (session: Session, { values }: LoadedConfig): Promise<number> => {
+  if (values.Service.Persistence.Provider === 'Memory') return 0;
+  const [{ countActiveKeys }, { storeOptions }] = await Promise.all([
+    import('../db/maintenance.ts'),
+    import('../db/store-options.ts'),
+  ]);
+  return countActiveKeys(storeOptions(values, session.cwd), Date.now());
+};
+
 /** Builds the service in memory: providers, scripts, modules, tools and agents are read, and the store is left alone. */
 async function* serviceFindings(session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
   const globals = { ...session.globals, set: [...session.globals.set, 'Service:Persistence:Provider=Memory'] };
@@ -133,7 +136,9 @@ async function* serviceFindings(session: Session, config: LoadedConfig): AsyncGe
   ]);
   const app = await createApp({ config: inMemory, mode: 'local', log: silentLogger, cwd: session.cwd });
   try {
-    yield* partFindings(app.describe(), config);
+    const description = app.describe();
+    yield* partFindings(description, config);
+    yield* reachFindings({ config, access: description.access, activeKeys: await activeKeysOf(session, config) });
   } finally {
     await app.close();
   }

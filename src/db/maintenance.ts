@@ -105,6 +105,22 @@ export const storeStatus = async (
   }));
 };
 
+/** API keys of all tenants that are neither revoked nor expired; 0 in a store that has no keys yet. */
+export const countActiveKeys = async (options: StoreOptions, now: number): Promise<number> => {
+  if (!existsSync(fileOf(options))) return 0;
+  return reading(options, async ({ db, dialect }) => {
+    const tables = (await db.introspection.getTables()).map((table) => table.name);
+    if (!tables.includes(dialect.qualifiedName('api_keys'))) return 0;
+    const { count } = await db
+      .selectFrom('api_keys')
+      .select(sql<number>`count(*)`.as('count'))
+      .where('revoked_at', 'is', null)
+      .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+      .executeTakeFirstOrThrow();
+    return Number(count);
+  });
+};
+
 /** Applies what is pending and returns the names. Needs the store for itself: a running server is named and kept. */
 export const migrateStore = async (options: OpenOptions): Promise<readonly string[]> => {
   const before = (await storeStatus(options, options.migrations)).pending;

@@ -1,7 +1,8 @@
 import type { StyleName } from '../../text/style.ts';
 import { padText, safeText } from '../../text/text-width.ts';
 import type { CommandHost } from '../command-host.ts';
-import { type Finding, type FindingStatus, runDiagnosis } from '../diagnosis.ts';
+import { runDiagnosis } from '../diagnosis.ts';
+import type { Finding, FindingStatus } from '../finding.ts';
 import { jsonText } from '../output/print-reply.ts';
 
 const FAILED_EXIT_CODE = 1;
@@ -12,7 +13,9 @@ const marks: Readonly<Record<FindingStatus, StyleName>> = { ok: 'green', warn: '
 export const registerDoctor = (host: CommandHost): void => {
   host.program
     .command('doctor')
-    .description('check configuration, store, providers, tools and disk; exit code 1 when something fails')
+    .description(
+      'check configuration, store, providers, tools, disk and what is reachable; exit code 1 when something fails',
+    )
     .action(
       host.act(async (session) => {
         const { terminal, globals } = session;

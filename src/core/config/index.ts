@@ -7,4 +7,5 @@ export { renderConfigurationReference } from './reference-render.ts';
 export type { Expansion } from './references.ts';
 export type { Config } from './schema.ts';
 export { resolveSecret, resolveSecrets } from './secrets.ts';
+export { isLoopbackName } from './text-kinds.ts';
 export { type ReferencePlace, resolveReferences } from './value-references.ts';

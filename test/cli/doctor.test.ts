@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createFolder, type Folder } from './support.ts';
+
+const doctor = async (folder: Folder, settings: readonly string[], env: Readonly<Record<string, string>> = {}) => {
+  const { code, stdout } = await folder.acp(['doctor', '--json', ...settings.flatMap((text) => ['--set', text])], {
+    env,
+  });
+  const findings = JSON.parse(stdout) as { status: string; check: string; message: string }[];
+  const told = new Map(findings.map(({ check, status, message }) => [check, `${status} ${message}`]));
+  return { code, stdout, told };
+};
+
+test('doctor says what is reachable, by whom, and which setting makes it so', async (t) => {
+  const folder = createFolder(t);
+  const plain = await doctor(folder, ['Host:Url=http://127.0.0.1:7070']);
+  assert.equal(plain.code, 0, plain.stdout);
+  assert.equal(plain.told.get('listens'), 'ok http://127.0.0.1:7070: this machine alone can connect (Host:Url)');
+  assert.match(plain.told.get('callers') ?? '', /^ok of this machine only.*Host:AllowRemoteAccess is off/);
+  assert.match(plain.told.get('access') ?? '', /^ok none; without one every user of this machine is Admin/);
+  assert.match(plain.told.get('browsers') ?? '', /may not call/);
+  assert.match(plain.told.get('proxies') ?? '', /^ok none is trusted/);
+  assert.match(plain.told.get('routes') ?? '', /\/health\/ready need no credential\ndiagnostics off .*metrics off/);
+  assert.match(plain.told.get('egress') ?? '', /public addresses only/);
+
+  const remote = ['Host:Url=http://0.0.0.0:7070', 'Host:AllowRemoteAccess=true'];
+  const open = await doctor(folder, remote);
+  assert.equal(open.code, 1);
+  assert.match(open.told.get('callers') ?? '', /^fail remote access needs Host:AuthToken, an active API key/);
+
+  const made = await folder.acp(['keys', 'create', 'operations', '--scope', 'PlatformAdmin', '--json']);
+  assert.equal(made.code, 0, made.stderr);
+  const guarded = await doctor(
+    folder,
+    [
+      ...remote,
+      'Host:AllowedOrigins=["https://console.example.org"]',
+      'Host:TrustedProxies=["10.0.0.0/8"]',
+      'Host:Oidc:Issuer=https://login.example.org',
+      'Host:Oidc:Audience=acp',
+      'Host:Health:LivePath=',
+      'Host:Metrics:Path=/metrics',
+      'Host:EnableDiagnosticsEndpoint=true',
+      'Service:Egress:AllowPrivateNetworkTargets=true',
+    ],
+    { Host__AuthToken: 'very-secret-token' },
+  );
+  assert.equal(guarded.code, 0, guarded.stdout);
+  assert.equal(guarded.told.get('listens'), 'ok http://0.0.0.0:7070: other machines, too, can connect (Host:Url)');
+  assert.match(guarded.told.get('callers') ?? '', /^ok of other machines are served with a credential/);
+  assert.equal(
+    guarded.told.get('access'),
+    'ok the shared token (Host:AuthToken), 1 API key, tokens of https://login.example.org (Host:Oidc); nobody is served without one',
+  );
+  assert.match(guarded.told.get('browsers') ?? '', /pages of https:\/\/console\.example\.org may call/);
+  assert.match(guarded.told.get('proxies') ?? '', /^ok 10\.0\.0\.0\/8 may name/);
+  assert.doesNotMatch(guarded.told.get('routes') ?? '', /\/health\/live/);
+  assert.match(guarded.told.get('routes') ?? '', /diagnostics on .*metrics \/metrics/);
+  assert.match(guarded.told.get('egress') ?? '', /private addresses, too/);
+  assert.ok(!guarded.stdout.includes('very-secret-token'));
+
+  const { record } = JSON.parse(made.stdout) as { record: { id: string } };
+  assert.equal((await folder.acp(['keys', 'revoke', record.id])).code, 0);
+  const revoked = await doctor(folder, remote);
+  assert.match(revoked.told.get('callers') ?? '', /^fail/, 'a revoked key opens nothing');
+});
