@@ -27,7 +27,7 @@ export interface QuotaServiceDeps {
 
 const time = (ms: number): string => new Date(ms).toISOString();
 
-export const toDefinition = (rule: QuotaRule): QuotaDefinition => ({
+const toDefinition = (rule: QuotaRule): QuotaDefinition => ({
   id: rule.id,
   tenantId: rule.tenantId,
   agentName: rule.agentName === '' ? null : rule.agentName,

@@ -78,6 +78,8 @@ describe('a provider that dies', () => {
     const { port } = slam.address() as { port: number };
     site = openSite({
       service: {
+        // Here each failure is looked at by itself, many in a row.
+        CircuitBreaker: { Enabled: false },
         Providers: {
           Compatible: {
             local: { Endpoint: `${simulator.url}/v1`, Timeout: '300ms' },
