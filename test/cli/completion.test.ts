@@ -16,7 +16,11 @@ const completed = (line: readonly string[]): string[] => {
     `_acp acp "\${COMP_WORDS[COMP_CWORD]}"`,
     `printf '%s\\n' "\${COMPREPLY[@]}"`,
   ].join('\n');
-  const { stdout, stderr, status } = spawnSync('bash', ['-u', '-c', script], { encoding: 'utf8' });
+  // A bash whose input is a socket takes itself for a remote one and reads the machine's bashrc.
+  const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-u', '-c', script], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   assert.deepEqual({ stderr, status }, { stderr: '', status: 0 });
   return stdout.split('\n').filter((word) => word !== '');
 };
