@@ -40,7 +40,7 @@ rule(
       [second.id, second.createdAt, second.maxRuns, second.maxTokens],
       [first.id, first.createdAt, null, 9],
     );
-    const other = await save(api, { agentName: 'x', period: 'Daily', maxRuns: 5 });
+    const other = await save(api, { agentName: 'agent-x', period: 'Daily', maxRuns: 5 });
     assert.notEqual(other.id, first.id);
     assert.notEqual((await save(api, { period: 'Monthly', maxRuns: 5 })).id, first.id);
   }),
@@ -73,8 +73,8 @@ rule(
   inOwnTenant(async (api) => {
     const agent = await api.agent();
     await save(api, { agentName: agent.toUpperCase(), period: 'Daily', maxRuns: 0 });
-    await save(api, { agentName: 'a', period: 'Monthly', maxRuns: 0 });
-    await save(api, { agentName: 'a', period: 'Daily', maxRuns: 0 });
+    await save(api, { agentName: 'agent-a', period: 'Monthly', maxRuns: 0 });
+    await save(api, { agentName: 'agent-a', period: 'Daily', maxRuns: 0 });
     await save(api, { agentName: '', period: 'Monthly', maxRuns: 10 });
     ran(await api.run(agent, 'Hi'));
     const { body } = await api.get('/api/quotas');
@@ -83,8 +83,8 @@ rule(
       [
         [agent.toUpperCase(), 'Daily'],
         [null, 'Monthly'],
-        ['a', 'Daily'],
-        ['a', 'Monthly'],
+        ['agent-a', 'Daily'],
+        ['agent-a', 'Monthly'],
       ].sort(),
     );
     assert.equal(body[0].agentName, null);

@@ -11,8 +11,8 @@ export interface Slot {
   request(id: string, runId: string | null): { readonly path: string; readonly body: unknown };
 }
 
-/** Not owned by a tenant: labels of tenants, and providers of the host. */
-const nobodys = /^\/api\/(?:tenants|models)\b/;
+/** No ids of a tenant: labels of tenants, providers of the host, and the closed set of retention targets. */
+const nobodys = /^\/api\/(?:tenants|models|retention)\b/;
 
 const kindOfParameter = (path: string, name: string): string | null => {
   if (/runId$/i.test(name) || /\/runs\/\{[ab]\}/.test(path)) return 'runs';

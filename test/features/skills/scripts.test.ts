@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { test } from 'node:test';
 import { ToolStop } from '../../../src/engine/tools/tool.ts';
@@ -16,15 +16,12 @@ const refused = async (work: Promise<unknown>): Promise<ToolStop> => {
   return assert.fail('the script was expected to be refused');
 };
 
-const skillFolders = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('acp-skill-'));
-
 test('SCRIPT-13 SCRIPT-14 SCRIPT-15 SCRIPT-16 SCRIPT-17 a script gets its folder, few variables and its arguments', async (t) => {
   const source = 'cat; echo; cat data/in.txt; pwd; env | sort; stat -c %a .; echo oops >&2; exit 3\n';
   const world = await scriptWorld(t, source, {
     schema: '{"type":"object","properties":{"b":{},"a":{}}}',
     environment: { HOME: '/nowhere', ACP_TOKEN: 'x', SECRET: 'y' },
   });
-  const before = skillFolders();
   const text = await world.run({ b: 1, a: 'ü' });
   const folder = /ACP_SKILL_TEMP=(.*)/.exec(text)?.[1] ?? '';
   const lines = text.split('\n');
@@ -37,7 +34,6 @@ test('SCRIPT-13 SCRIPT-14 SCRIPT-15 SCRIPT-16 SCRIPT-17 a script gets its folder
   );
   assert.deepEqual(lines.slice(-3), ['700', 'stderr:', 'oops']);
   assert.ok(!existsSync(folder), 'the folder is gone');
-  assert.deepEqual(skillFolders(), before);
 });
 
 test('SCRIPT-6 SCRIPT-7 SCRIPT-8 SCRIPT-9 SCRIPT-12 gates 1 to 4 refuse with one text and tell the record why', async (t) => {
