@@ -43,6 +43,15 @@ export interface TerminalOptions {
 
 let opened = 0;
 
+/** Without a word when it has ended already. */
+const endProcess = (pid: number): void => {
+  try {
+    process.kill(pid, 'SIGTERM');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+};
+
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /**
@@ -74,7 +83,9 @@ export const openTerminal = async (
   const clean = `env -i TERM="$TERM" ${assignments.join(' ')}`;
   const script = `cd ${quoted(folder)}; ${clean} sh -c 'echo $$ > "$0"; exec "$@"' ${quoted(pidFile)} ${command}; echo "ended $?"; exec cat`;
   await tmux('new-session', '-d', '-x', String(columns), '-y', String(rows), script);
-  t.after(() => tmux('kill-server').catch(() => ''));
+  // By its process id: a test may remove the folder, and with it the socket, before this runs.
+  const server = Number(await tmux('display-message', '-p', '#{pid}'));
+  t.after(() => endProcess(server));
 
   const screen = (): Promise<string> => tmux('capture-pane', '-p');
   return {
