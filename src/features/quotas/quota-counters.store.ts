@@ -31,6 +31,14 @@ export interface RunCounters {
 
 const noUse: RunUse = { tokens: 0, costMicros: 0 };
 
+/** Where the counters of a tree's root are. */
+type CountedRoot = Pick<OpenedRootRun, 'tenantId' | 'agentName' | 'day'>;
+
+// More runs than one process has open at a time; what it forgets is read from the root's row.
+const MAX_OPEN_ROOTS = 10_000;
+
+const isUsed = ({ tokens, costMicros }: RunUse): boolean => tokens !== 0 || costMicros !== 0;
+
 const monthOf = (day: string): string => `${day.slice(0, 7)}-01`;
 
 export const createRunCounters = (
@@ -42,25 +50,25 @@ export const createRunCounters = (
   const usage = sql.table('quota_usage');
   // Qualified, since the new row has the same columns.
   const plus = (column: string) => sql`${sql.ref(`quota_usage.${column}`)} + excluded.${sql.ref(column)}`;
-  const most = (column: string) => {
+  const larger = (column: string) => {
     const [before, after] = [sql.ref(`quota_usage.${column}`), sql`excluded.${sql.ref(column)}`];
     return sql`case when ${after} > ${before} then ${after} else ${before} end`;
   };
   const conflict = sql`on conflict (tenant_id, agent_name, period, period_start) do update set`;
 
-  const row = sql`(${''}, ${''}, ${''}, ${''}, ${0}, ${0}, ${0}, ${0})`;
+  const rise = sql`tokens = ${plus('tokens')}, cost_micros = ${plus('cost_micros')},
+    most_tokens = ${larger('most_tokens')}, most_cost_micros = ${larger('most_cost_micros')},
+    updated_at = excluded.updated_at`;
+  const row = sql`(${''}, ${''}, ${''}, ${''}, ${0}, ${0}, ${0}, ${0}, ${0}, ${0})`;
   const { sql: addSql } = sql`insert into ${usage}
-    (tenant_id, agent_name, period, period_start, runs, tokens, cost_micros, updated_at)
+    (tenant_id, agent_name, period, period_start, runs, tokens, cost_micros, most_tokens, most_cost_micros, updated_at)
     values ${row}, ${row}, ${row}, ${row}
-    ${conflict} runs = ${plus('runs')}, tokens = ${plus('tokens')}, cost_micros = ${plus('cost_micros')},
-    updated_at = excluded.updated_at`.compile(storage.db);
+    ${conflict} runs = ${plus('runs')}, ${rise}`.compile(storage.db);
 
   /** One statement for the four counters of a run: tenant and agent, day and month. */
-  const add = (root: OpenedRootRun, runs: number, { tokens, costMicros }: RunUse): Statement => {
-    const at = now();
-    const { tenantId, agentName, day } = root;
+  const add = ({ tenantId, agentName, day }: CountedRoot, runs: number, use: RunUse, most: RunUse): Statement => {
     const month = monthOf(day);
-    const amounts = [runs, tokens, costMicros, at];
+    const amounts = [runs, use.tokens, use.costMicros, most.tokens, most.costMicros, now()];
     return {
       sql: addSql,
       parameters: [
@@ -72,7 +80,8 @@ export const createRunCounters = (
     };
   };
 
-  // The root's row says where it counts, which also holds for one that was admitted before a restart.
+  // The root's row says where one counts that was admitted before a restart. Reading it costs several times what the
+  // counters do, so where the roots of this process count is kept in memory.
   const { sql: settleSql } = sql`insert into ${usage}
     (tenant_id, agent_name, period, period_start, tokens, cost_micros, most_tokens, most_cost_micros, updated_at)
     select root.tenant_id,
@@ -84,21 +93,36 @@ export const createRunCounters = (
     cross join (select 0 as of_agent, 0 as of_month union all select 0, 1 union all select 1, 0 union all select 1, 1)
       as scope
     where root.tenant_id = ${''} and root.id = ${''} and root.quota_day is not null
-    ${conflict} tokens = ${plus('tokens')}, cost_micros = ${plus('cost_micros')},
-    most_tokens = ${most('most_tokens')}, most_cost_micros = ${most('most_cost_micros')},
-    updated_at = excluded.updated_at`.compile(storage.db);
+    ${conflict} ${rise}`.compile(storage.db);
+
+  const openRoots = new Map<string, CountedRoot>();
+
+  const opened = (root: OpenedRootRun): Statement => {
+    if (openRoots.size >= MAX_OPEN_ROOTS) openRoots.delete(openRoots.keys().next().value ?? '');
+    const { id, tenantId, agentName, day } = root;
+    openRoots.set(id, { tenantId, agentName, day });
+    return add(root, root.counts ? 1 : 0, noUse, noUse);
+  };
+
+  const settled = ({ id, tenantId, rootRunId, tree, ...use }: ClosedRunUse): Statement => {
+    const rootId = rootRunId ?? id;
+    const root = openRoots.get(rootId);
+    const most = tree ?? noUse;
+    if (root?.tenantId === tenantId) return add(root, 0, use, most);
+    const parameters = [use.tokens, use.costMicros, most.tokens, most.costMicros, now(), tenantId, rootId];
+    return { sql: settleSql, parameters };
+  };
 
   return {
     day: () => clock.current().day,
-    opened: (run) => [add(run, run.counts ? 1 : 0, noUse), ...notices.crossed(run.tenantId, run.id)],
-    openedUnrecorded: (run) => [add(run, run.counts ? 1 : 0, noUse), ...notices.crossedBy(run)],
-    closed({ id, tenantId, rootRunId, tokens, costMicros, tree }) {
-      if (tokens === 0 && costMicros === 0 && (tree?.tokens ?? 0) === 0 && (tree?.costMicros ?? 0) === 0) return [];
-      const rootId = rootRunId ?? id;
-      const parameters = [tokens, costMicros, tree?.tokens ?? 0, tree?.costMicros ?? 0, now(), tenantId, rootId];
-      return [{ sql: settleSql, parameters }, ...notices.crossed(tenantId, rootId)];
+    opened: (run) => [opened(run), ...notices.crossed(run.tenantId, run.id)],
+    openedUnrecorded: (run) => [add(run, run.counts ? 1 : 0, noUse, noUse), ...notices.crossedBy(run)],
+    closed(run) {
+      const { id, tenantId, rootRunId, tree } = run;
+      const statements = isUsed(run) || (tree !== null && isUsed(tree)) ? [settled(run)] : [];
+      if (rootRunId === null || rootRunId === id) openRoots.delete(id);
+      return statements.length === 0 ? [] : [...statements, ...notices.crossed(tenantId, rootRunId ?? id)];
     },
-    closedUnrecorded: (root, use) =>
-      use.tokens === 0 && use.costMicros === 0 ? [] : [add(root, 0, use), ...notices.crossedBy(root)],
+    closedUnrecorded: (root, use) => (isUsed(use) ? [add(root, 0, use, noUse), ...notices.crossedBy(root)] : []),
   };
 };
