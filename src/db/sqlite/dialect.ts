@@ -3,7 +3,7 @@ import type BetterSqlite3 from 'better-sqlite3';
 import { sql } from 'kysely';
 import { assetPath } from '../../core/assets.ts';
 import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
-import { ConditionFailedError, type Statement } from '../statement.ts';
+import { ConditionFailedError, mergedStatements, type Statement } from '../statement.ts';
 import { translateStoreError } from '../store-failure.ts';
 import { tableNames } from '../tables.ts';
 import { createCheckpointer } from './checkpointer.ts';
@@ -88,7 +88,7 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
     // Outside the try: whoever waited for another process's lock in vain does not wait a second time.
     cache.get('begin immediate').run();
     try {
-      for (const unit of units) runUnit(unit);
+      runUnit(mergedStatements(units));
       cache.get('commit').run();
       return units.map(() => ({ ok: true }));
     } catch {

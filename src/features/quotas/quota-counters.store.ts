@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Statement } from '../../db/statement.ts';
+import type { Merge, Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
@@ -31,15 +31,69 @@ export interface RunCounters {
 
 const noUse: RunUse = { tokens: 0, costMicros: 0 };
 
+const monthOf = (day: string): string => `${day.slice(0, 7)}-01`;
+
 /** Where the counters of a tree's root are. */
 type CountedRoot = Pick<OpenedRootRun, 'tenantId' | 'agentName' | 'day'>;
 
 // More runs than one process has open at a time; what it forgets is read from the root's row.
 const MAX_OPEN_ROOTS = 10_000;
 
-const isUsed = ({ tokens, costMicros }: RunUse): boolean => tokens !== 0 || costMicros !== 0;
+interface Amounts extends RunUse {
+  readonly runs: number;
+  readonly mostTokens: number;
+  readonly mostCostMicros: number;
+  /** Unix milliseconds. */
+  readonly at: number;
+}
 
-const monthOf = (day: string): string => `${day.slice(0, 7)}-01`;
+/** One statement for the four counters of runs: tenant and agent, day and month. */
+class Booking implements Statement {
+  readonly sql: string;
+  readonly merge: Merge;
+  readonly #root: CountedRoot;
+  readonly #amounts: Amounts;
+
+  constructor(text: string, root: CountedRoot, amounts: Amounts) {
+    this.sql = text;
+    this.#root = root;
+    this.#amounts = amounts;
+    const key = `quota_usage ${root.day} ${root.agentName} ${root.tenantId}`;
+    this.merge = { key, with: (earlier) => this.#with(earlier) };
+  }
+
+  get parameters(): readonly unknown[] {
+    const { tenantId, agentName, day } = this.#root;
+    const month = monthOf(day);
+    const { runs, tokens, costMicros, mostTokens, mostCostMicros, at } = this.#amounts;
+    const amounts = [runs, tokens, costMicros, mostTokens, mostCostMicros, at];
+    return [
+      ...[tenantId, '', 'Daily', day, ...amounts],
+      ...[tenantId, '', 'Monthly', month, ...amounts],
+      ...[tenantId, agentName, 'Daily', day, ...amounts],
+      ...[tenantId, agentName, 'Monthly', month, ...amounts],
+    ];
+  }
+
+  #with(earlier: Statement): Booking {
+    if (!(earlier instanceof Booking)) throw new TypeError('Only a booking has the key of one.');
+    const [a, b] = [earlier.#amounts, this.#amounts];
+    return new Booking(this.sql, this.#root, {
+      runs: a.runs + b.runs,
+      tokens: a.tokens + b.tokens,
+      costMicros: a.costMicros + b.costMicros,
+      mostTokens: Math.max(a.mostTokens, b.mostTokens),
+      mostCostMicros: Math.max(a.mostCostMicros, b.mostCostMicros),
+      at: Math.max(a.at, b.at),
+    });
+  }
+}
+
+/** What is asked of the counters in the transaction itself needs each booking in its place. */
+const withNotices = (booking: Statement, notices: readonly Statement[]): readonly Statement[] =>
+  notices.length === 0 ? [booking] : [{ sql: booking.sql, parameters: booking.parameters }, ...notices];
+
+const isUsed = ({ tokens, costMicros }: RunUse): boolean => tokens !== 0 || costMicros !== 0;
 
 export const createRunCounters = (
   storage: Storage,
@@ -65,20 +119,8 @@ export const createRunCounters = (
     values ${row}, ${row}, ${row}, ${row}
     ${conflict} runs = ${plus('runs')}, ${rise}`.compile(storage.db);
 
-  /** One statement for the four counters of a run: tenant and agent, day and month. */
-  const add = ({ tenantId, agentName, day }: CountedRoot, runs: number, use: RunUse, most: RunUse): Statement => {
-    const month = monthOf(day);
-    const amounts = [runs, use.tokens, use.costMicros, most.tokens, most.costMicros, now()];
-    return {
-      sql: addSql,
-      parameters: [
-        ...[tenantId, '', 'Daily', day, ...amounts],
-        ...[tenantId, '', 'Monthly', month, ...amounts],
-        ...[tenantId, agentName, 'Daily', day, ...amounts],
-        ...[tenantId, agentName, 'Monthly', month, ...amounts],
-      ],
-    };
-  };
+  const add = (root: CountedRoot, runs: number, use: RunUse, most: RunUse): Booking =>
+    new Booking(addSql, root, { runs, ...use, mostTokens: most.tokens, mostCostMicros: most.costMicros, at: now() });
 
   // The root's row says where one counts that was admitted before a restart. Reading it costs several times what the
   // counters do, so where the roots of this process count is kept in memory.
@@ -115,14 +157,16 @@ export const createRunCounters = (
 
   return {
     day: () => clock.current().day,
-    opened: (run) => [opened(run), ...notices.crossed(run.tenantId, run.id)],
-    openedUnrecorded: (run) => [add(run, run.counts ? 1 : 0, noUse, noUse), ...notices.crossedBy(run)],
+    opened: (run) => withNotices(opened(run), notices.crossed(run.tenantId, run.id)),
+    openedUnrecorded: (run) => withNotices(add(run, run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),
     closed(run) {
       const { id, tenantId, rootRunId, tree } = run;
-      const statements = isUsed(run) || (tree !== null && isUsed(tree)) ? [settled(run)] : [];
+      const isBooked = isUsed(run) || (tree !== null && isUsed(tree));
+      const statements = isBooked ? withNotices(settled(run), notices.crossed(tenantId, rootRunId ?? id)) : [];
       if (rootRunId === null || rootRunId === id) openRoots.delete(id);
-      return statements.length === 0 ? [] : [...statements, ...notices.crossed(tenantId, rootRunId ?? id)];
+      return statements;
     },
-    closedUnrecorded: (root, use) => (isUsed(use) ? [add(root, 0, use, noUse), ...notices.crossedBy(root)] : []),
+    closedUnrecorded: (root, use) =>
+      isUsed(use) ? withNotices(add(root, 0, use, noUse), notices.crossedBy(root)) : [],
   };
 };
