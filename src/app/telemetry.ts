@@ -7,6 +7,7 @@ import { version } from '../core/version.ts';
 import type { ProtectionObserver } from '../providers/models/index.ts';
 import { createOtlpExport } from '../providers/telemetry/otlp-export.ts';
 import type { LogEntry } from '../providers/telemetry/otlp-records.ts';
+import { otlpSignals } from '../providers/telemetry/otlp-settings.ts';
 import { telemetrySettings } from './options.ts';
 
 const order = ['trace', 'debug', 'info', 'warn', 'error'] as const;
@@ -27,12 +28,14 @@ const teed = (log: Logger, least: LogLevel, take: (entry: LogEntry) => void): Lo
  * `exports` is false for a command in process, which is over before anybody could look.
  */
 export const openTelemetry = async (config: Config, stdout: Logger, exports: boolean) => {
-  const telemetry = createTelemetry(telemetrySettings(config));
+  const env = environment();
+  const hasReader = exports && (config.Host.Metrics.Path !== '' || otlpSignals(env).metrics);
+  const telemetry = createTelemetry(telemetrySettings(config), hasReader);
   const instanceId = randomUUID();
   if (!exports || !telemetry.settings.enabled)
     return { telemetry, log: stdout, instanceId, close: async () => undefined };
   const out = await createOtlpExport({
-    env: environment(),
+    env,
     version,
     instanceId,
     collect: () => telemetry.metrics.collect(),

@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Json } from '../contract/schema.ts';
 import { canonicalJson } from '../core/canonical-json.ts';
 import type { ModelCall, ModelPrompt } from '../providers/models/model-provider.ts';
@@ -113,13 +113,12 @@ export const promptHasher = (): PromptHasher => {
   const prompt = (provider: string, call: HashedCall): PromptHashes => {
     const [first] = call.prompt;
     const instructions = first?.role === 'system' ? first.content : '';
-    const messages = createHash('sha256');
+    let messages = '';
     for (const [index, { role, content }] of call.prompt.entries()) {
       if (index === 0 && role === 'system') continue;
-      let lines = `${role}\n`;
-      if (typeof content === 'string') lines += `text ${of(content)}\n`;
-      else for (const part of content) lines += partLine(part, role === 'assistant', of);
-      messages.update(lines);
+      messages += `${role}\n`;
+      if (typeof content === 'string') messages += `text ${of(content)}\n`;
+      else for (const part of content) messages += partLine(part, role === 'assistant', of);
     }
     // The binding is the same for every call of a run.
     settingsOf ??= short(
@@ -140,7 +139,7 @@ export const promptHasher = (): PromptHasher => {
       instructions: of(instructions).slice(0, 22),
       tools: toolsHash(call.tools),
       settings: settingsOf,
-      messages: messages.digest('base64url').slice(0, 22),
+      messages: short(messages),
     };
   };
   return { prompt, text: of };

@@ -33,14 +33,15 @@ export interface Telemetry {
   stores(traceId: string, failed: boolean): boolean;
 }
 
-export const createTelemetry = (settings: TelemetrySettings): Telemetry => {
+/** `hasReader`: somebody can ask for the metrics or is sent them. Without one nothing is counted. */
+export const createTelemetry = (settings: TelemetrySettings, hasReader: boolean): Telemetry => {
   const stores = (traceId: string, failed: boolean): boolean =>
     settings.enabled &&
     settings.persistSpans &&
     ((failed && settings.alwaysPersistFailures) || inShare(traceId, settings.successSampleRatio));
   const telemetry: Telemetry = {
     settings,
-    metrics: settings.enabled ? createMetricRegistry() : noMetrics,
+    metrics: settings.enabled && hasReader ? createMetricRegistry() : noMetrics,
     export: null,
     ended(span) {
       if (span.sampled) telemetry.export?.ended(span);
@@ -52,12 +53,15 @@ export const createTelemetry = (settings: TelemetrySettings): Telemetry => {
 
 /** For parts that nobody watches, such as an offline replay. */
 export const noTelemetry = (): Telemetry =>
-  createTelemetry({
-    enabled: false,
-    persistSpans: false,
-    successSampleRatio: 0,
-    alwaysPersistFailures: false,
-    maxSpansPerRun: 1,
-    recordSensitiveData: false,
-    includeAgentVersion: false,
-  });
+  createTelemetry(
+    {
+      enabled: false,
+      persistSpans: false,
+      successSampleRatio: 0,
+      alwaysPersistFailures: false,
+      maxSpansPerRun: 1,
+      recordSensitiveData: false,
+      includeAgentVersion: false,
+    },
+    false,
+  );
