@@ -7,6 +7,8 @@ export interface Memory {
   readonly name: string;
   readonly beforeBytes: number;
   readonly afterBytes: number;
+  /** Ten seconds after the load. */
+  readonly idleBytes: number;
   readonly peakBytes: number;
 }
 
@@ -196,11 +198,12 @@ export const reportText = (results: Results): string =>
     section(
       'Memory, MiB',
       table(
-        ['', 'before', 'after load', 'peak'],
-        results.memory.map(({ name, beforeBytes, afterBytes, peakBytes }) => [
+        ['', 'before', 'after load', '10 s later', 'peak'],
+        results.memory.map(({ name, beforeBytes, afterBytes, idleBytes, peakBytes }) => [
           name,
           mebibytes(beforeBytes),
           mebibytes(afterBytes),
+          mebibytes(idleBytes),
           mebibytes(peakBytes),
         ]),
       ),
