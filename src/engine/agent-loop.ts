@@ -1,9 +1,9 @@
+import { isoTime } from '../core/iso-time.ts';
 import type { ActiveRun, FinishReason } from './active-run.ts';
 import type { ChildCaller } from './agent-tool.ts';
 import { type ChatMessage, type ContentPart, toPrompt } from './chat-message.ts';
 import { type Conversation, openConversation } from './compaction/conversation.ts';
 import type { EnginePorts } from './engine-ports.ts';
-import { isoTime } from './event-pack.ts';
 import { guardedText } from './guards/run-guard.ts';
 import { createLoopControl } from './loop/loop-control.ts';
 import { type ModelTurn, modelTurn } from './model-turn.ts';

@@ -1,4 +1,5 @@
 import type { Frame } from '../contract/operation.ts';
+import { isoTime } from '../core/iso-time.ts';
 
 /**
  * One event before it has a place in the stream: its members as JSON object text.
@@ -11,18 +12,6 @@ export interface LoggedEvent {
   readonly members: string;
   readonly stored: string;
 }
-
-let isoMs = 0;
-let isoText = '';
-
-/** RFC 3339 with milliseconds; the same millisecond is formatted once. */
-export const isoTime = (epochMs: number): string => {
-  if (epochMs !== isoMs) {
-    isoMs = epochMs;
-    isoText = new Date(epochMs).toISOString();
-  }
-  return isoText;
-};
 
 const withMembers = (head: string, members: string): string =>
   members === '{}' ? `${head}}` : `${head},${members.slice(1)}`;

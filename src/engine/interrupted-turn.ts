@@ -1,7 +1,7 @@
+import { isoTime } from '../core/iso-time.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { ChatMessage } from './chat-message.ts';
 import type { EnginePorts } from './engine-ports.ts';
-import { isoTime } from './event-pack.ts';
 
 /** What the session keeps of a canceled turn: the partial answer, marked. */
 export const interruptedMessages = (run: ActiveRun, ports: Pick<EnginePorts, 'now' | 'newId'>): ChatMessage[] => {

@@ -1,8 +1,8 @@
+import { isoTime } from '../../core/iso-time.ts';
 import { readableResult } from '../../providers/models/hosted-parts.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { ChatMessage, ContentPart } from '../chat-message.ts';
 import type { EnginePorts } from '../engine-ports.ts';
-import { isoTime } from '../event-pack.ts';
 import { isBlocked } from '../guards/run-guard.ts';
 import { cutText } from '../tools/tool.ts';
 import { utilityCall } from '../utility-call.ts';

@@ -1,8 +1,7 @@
+import { isoTime } from '../../core/iso-time.ts';
 import type { KnownAgent } from './agents.catalog.ts';
 import type { AgentDefinition, AgentDescriptor } from './agents.schema.ts';
 import type { StoredAgent } from './agents.store.ts';
-
-const time = (epochMs: number): string => new Date(epochMs).toISOString();
 
 /** A stored version as callers see it. */
 export const toDefinition = (agent: StoredAgent): AgentDefinition => ({
@@ -10,7 +9,7 @@ export const toDefinition = (agent: StoredAgent): AgentDefinition => ({
   origin: 'database',
   version: agent.version,
   tenantId: agent.tenantId,
-  updatedAt: time(agent.updatedAt),
+  updatedAt: isoTime(agent.updatedAt),
   updatedBy: agent.updatedBy,
   restoredFrom: agent.restoredFrom,
 });
@@ -29,6 +28,6 @@ export const toDescriptor = (agent: KnownAgent): AgentDescriptor => {
     skillNames: content.skillNames,
     callableAgentNames: content.callableAgentNames,
     usesHarness: content.harness !== null,
-    updatedAt: agent.origin === 'code' ? null : time(agent.updatedAt),
+    updatedAt: agent.origin === 'code' ? null : isoTime(agent.updatedAt),
   };
 };

@@ -3,6 +3,7 @@ import { ok } from '../../contract/operation.ts';
 import { clampPaging, type Json } from '../../contract/schema.ts';
 import type { ToolApprovalPresentation } from '../../contract/tool-approval.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { RunAction, RunAuthorization } from '../../core/run-authorization.ts';
 import { type ApprovalDecisions, statusAt } from './approval-decisions.ts';
 import type { approvalOperations } from './approvals.operations.ts';
@@ -18,8 +19,6 @@ export interface ApprovalServiceDeps {
   readonly now: () => number;
 }
 
-const isoTime = (time: number | null): string | null => (time === null ? null : new Date(time).toISOString());
-
 const toPublic = (row: MailboxRow, now: number): PendingApproval => ({
   id: row.id,
   tenantId: row.tenant_id,
@@ -33,11 +32,11 @@ const toPublic = (row: MailboxRow, now: number): PendingApproval => ({
   presentation: row.presentation === null ? null : (JSON.parse(row.presentation) as ToolApprovalPresentation),
   status: statusAt(row, now),
   decidedBy: row.decided_by,
-  decidedAt: isoTime(row.decided_at),
+  decidedAt: isoTimeOrNull(row.decided_at),
   reason: row.reason,
-  expiresAt: isoTime(row.expires_at),
+  expiresAt: isoTimeOrNull(row.expires_at),
   continuationRunId: row.handover_state === 'Queued' ? row.continuation_run_id : null,
-  createdAt: new Date(row.created_at).toISOString(),
+  createdAt: isoTime(row.created_at),
 });
 
 export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof approvalOperations> => {

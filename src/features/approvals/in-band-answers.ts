@@ -5,6 +5,7 @@ import type { Json } from '../../contract/schema.ts';
 import type { ToolApprovalDecision } from '../../contract/tool-approval.ts';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
 import type { CallContext } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import type { SessionRequestRow } from '../../db/approval-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -71,7 +72,7 @@ export const responseMessage = (
   messageId: made.messageId,
   role: 'User',
   runId,
-  createdAt: new Date(made.at).toISOString(),
+  createdAt: isoTime(made.at),
   interrupted: false,
   contents: decisions.map((decision): ContentPart => ({ type: 'ApprovalResponse', ...decision })),
 });

@@ -3,6 +3,7 @@ import { noContent, ok } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
 import type { Handlers } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ApprovalRuleStore, StandingRule } from './approval-rules.store.ts';
@@ -36,7 +37,7 @@ export interface StandingRuleDeps {
 const toPublic = ({ argumentConditions, createdAt, ...rule }: StandingRule): ToolApprovalRule => ({
   ...rule,
   argumentConditions: [...argumentConditions],
-  createdAt: new Date(createdAt).toISOString(),
+  createdAt: isoTime(createdAt),
 });
 
 const entryOf = (action: 'create' | 'delete', rule: StandingRule, actor: string | null): AuditEntry => ({

@@ -1,3 +1,4 @@
+import { isoTime } from '../../core/iso-time.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AuditEntryRow } from '../../db/tables.ts';
 import type { AuditRecord } from './audit.schema.ts';
@@ -41,7 +42,7 @@ const toRecord = (row: AuditEntryRow): AuditRecord => ({
   entity: row.entity,
   before: row.before,
   after: row.after,
-  createdAt: new Date(row.created_at).toISOString(),
+  createdAt: isoTime(row.created_at),
   previousHash: row.previous_hash,
   hash: row.hash,
 });

@@ -1,5 +1,6 @@
 import { CompiledQuery, type Kysely } from 'kysely';
 import type { AuditEntry, AuditedWrite } from '../../core/audit.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { AuditHeadRow, Tables } from '../../db/tables.ts';
 import { entryHash, idAfter } from './chain.rules.ts';
@@ -43,7 +44,7 @@ const appendTo = async (
     // A clock that was set back repeats the time of the entry before.
     const at = Math.max(now(), newest.at);
     const fields = { id, tenantId, actor, action, entity, before: maskedJson(before), after: maskedJson(after) };
-    const createdAt = new Date(at).toISOString();
+    const createdAt = isoTime(at);
     const hash = entryHash({ ...fields, createdAt, previousHash: newest.hash });
     await db
       .insertInto('audit_entries')

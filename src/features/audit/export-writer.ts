@@ -1,4 +1,5 @@
 import { createHash, type KeyObject } from 'node:crypto';
+import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import { version as productVersion } from '../../core/version.ts';
 import type { AuditRange, AuditReadingStore } from './audit-reading.store.ts';
 import { walkChain } from './chain-walk.ts';
@@ -20,8 +21,6 @@ export interface ExportRequest {
   readonly now: number;
 }
 
-const timeOrNull = (time: number | null): string | null => (time === null ? null : new Date(time).toISOString());
-
 // Small lines are sent together: a write of its own for each would cost more than the line.
 const chunkBytes = 65_536;
 
@@ -32,9 +31,9 @@ const headerOf = ({ tenantId, range, key, now }: ExportRequest): ExportHeader =>
     version: exportVersion,
     product: `acp/${productVersion}`,
     tenantId,
-    createdAt: new Date(now).toISOString(),
-    after: timeOrNull(range.after),
-    before: timeOrNull(range.before),
+    createdAt: isoTime(now),
+    after: isoTimeOrNull(range.after),
+    before: isoTimeOrNull(range.before),
     publicKey,
     fingerprint: fingerprintOf(publicKey),
   };

@@ -1,10 +1,10 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
-import { isoTime } from '../../engine/event-pack.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { ResolveSubject } from './data-subject-resolver.ts';
 import { dataSubjectOperations } from './data-subjects.operations.ts';

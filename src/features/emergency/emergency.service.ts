@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { EmergencyStopRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
@@ -26,7 +27,6 @@ export interface EmergencyDeps {
 // How long the answer waits for runs to end; one that ignores its signal is told of as it is.
 const endingMs = 5000;
 
-const iso = (time: number): string => new Date(time).toISOString();
 const orNull = (text: string): string | null => (text === '' ? null : text);
 
 const view = (row: EmergencyStopRow): EmergencyStop => ({
@@ -37,9 +37,9 @@ const view = (row: EmergencyStopRow): EmergencyStop => ({
   requestedByTenant: row.requested_by_tenant,
   reason: row.reason,
   stoppedBy: row.stopped_by,
-  stoppedAt: iso(row.stopped_at),
+  stoppedAt: isoTime(row.stopped_at),
   resumedBy: row.resumed_by,
-  resumedAt: row.resumed_at === null ? null : iso(row.resumed_at),
+  resumedAt: row.resumed_at === null ? null : isoTime(row.resumed_at),
 });
 
 const invalid = (path: string, message: string): AcpError =>
@@ -64,7 +64,7 @@ const effectOf = (row: ToolInvocationRow, stoppedAt: number): EmergencyEffect =>
     toolName: row.tool_name,
     effect: row.effect,
     state: answered ? (row.succeeded === 1 ? 'Landed' : 'Failed') : 'Unknown',
-    calledAt: iso(row.created_at),
+    calledAt: isoTime(row.created_at),
   };
 };
 
@@ -189,7 +189,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
           runId: run.id,
           tenantId: run.tenant_id,
           agentName: run.agent_name,
-          createdAt: iso(run.created_at),
+          createdAt: isoTime(run.created_at),
         })),
       });
     },

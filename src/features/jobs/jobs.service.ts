@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import { clampPaging, type Json } from '../../contract/schema.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { JobRow } from '../../db/job-tables.ts';
 import type { jobOperations } from './jobs.operations.ts';
 import type { JobRecord } from './jobs.schema.ts';
@@ -35,8 +36,6 @@ const internalKeys: ReadonlySet<string> = new Set([
 // A job may go back in line while it is cancelled, because its session waits; hardly twice in a row.
 const maxTries = 5;
 
-const isoTime = (time: number | null): string | null => (time === null ? null : new Date(time).toISOString());
-
 const toRecord = (row: JobRow): JobRecord => ({
   id: row.id,
   tenantId: row.tenant_id,
@@ -52,13 +51,13 @@ const toRecord = (row: JobRow): JobRecord => ({
   attempt: row.attempt,
   maxAttempts: row.max_attempts,
   leaseOwner: row.lease_owner,
-  leaseUntil: isoTime(row.lease_until),
-  scheduledFor: new Date(row.scheduled_for).toISOString(),
-  startedAt: isoTime(row.started_at),
-  completedAt: isoTime(row.completed_at),
+  leaseUntil: isoTimeOrNull(row.lease_until),
+  scheduledFor: isoTime(row.scheduled_for),
+  startedAt: isoTimeOrNull(row.started_at),
+  completedAt: isoTimeOrNull(row.completed_at),
   errorCode: row.error_code,
   errorMessage: row.error_message,
-  createdAt: new Date(row.created_at).toISOString(),
+  createdAt: isoTime(row.created_at),
 });
 
 const notFound = (): AcpError => new AcpError('not-found', 'There is no job with this id.');

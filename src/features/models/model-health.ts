@@ -1,4 +1,4 @@
-import { isoTime } from '../../engine/event-pack.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import {
   type ModelListAnswer,
   type ModelProvider,

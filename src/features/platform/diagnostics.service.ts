@@ -3,6 +3,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import { version } from '../../core/version.ts';
 import type { diagnosticsOperations } from './diagnostics.operations.ts';
 import type { DiagnosticsReport } from './diagnostics.schema.ts';
@@ -47,7 +48,7 @@ const configuration = ({ Service, Host }: Config): DiagnosticsReport['configurat
 
 export const diagnosticsService = (deps: DiagnosticsDeps): Handlers<typeof diagnosticsOperations> => {
   const { Service, Host } = deps.config;
-  const startedAt = new Date(deps.now()).toISOString();
+  const startedAt = isoTime(deps.now());
   const { RunRecording: recording } = Service;
 
   return {

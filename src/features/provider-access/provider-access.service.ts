@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import type { EgressPolicyRow, ProviderBindingRow } from '../../db/access-tables.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
@@ -23,8 +24,6 @@ export interface ProviderAccessServiceDeps {
   readonly audit: Pick<AuditTrail, 'record'>;
   readonly now: () => number;
 }
-
-const iso = (time: number): string => new Date(time).toISOString();
 
 const invalid = (
   path: string,
@@ -53,7 +52,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
     apiKeyConfigurationName: row.api_key_configuration_name,
     endpoint: row.endpoint,
     resolved: deps.secret(row.api_key_configuration_name) !== null,
-    updatedAt: iso(row.updated_at),
+    updatedAt: isoTime(row.updated_at),
   });
 
   const assertBindable = (tenantId: string, provider: string): void => {
@@ -124,7 +123,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
 const policyView = (tenantId: string, row: EgressPolicyRow | undefined): TenantEgressPolicyResponse => ({
   tenantId,
   allowedProviders: row === undefined ? null : allowedNames(row),
-  updatedAt: row === undefined ? null : iso(row.updated_at),
+  updatedAt: row === undefined ? null : isoTime(row.updated_at),
 });
 
 export const egressPolicyService = ({

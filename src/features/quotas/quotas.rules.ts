@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import type { QuotaUsageRow } from '../../db/quota-tables.ts';
 import type { CurrentPeriods } from './period-clock.ts';
 import type { QuotaMetric } from './quotas.schema.ts';
@@ -111,7 +112,7 @@ const refusal = (state: LimitState, message: string, retryAfterMs: number): AcpE
       quotaPeriod: state.rule.period,
       quotaLimit: shownAmount(state.metric, state.limit),
       quotaUsed: shownAmount(state.metric, state.used),
-      quotaResetsAt: new Date(state.resetsAt).toISOString(),
+      quotaResetsAt: isoTime(state.resetsAt),
       retryAfterMs,
     },
   });

@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditTrail } from '../../core/audit.ts';
 import type { Handlers } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import type { QuotaUsageRow } from '../../db/quota-tables.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -25,8 +26,6 @@ export interface QuotaServiceDeps {
   readonly newId: () => string;
 }
 
-const time = (ms: number): string => new Date(ms).toISOString();
-
 const toDefinition = (rule: QuotaRule): QuotaDefinition => ({
   id: rule.id,
   tenantId: rule.tenantId,
@@ -36,8 +35,8 @@ const toDefinition = (rule: QuotaRule): QuotaDefinition => ({
   maxTokens: rule.maxTokens,
   maxCost: rule.maxCostMicros === null ? null : shownAmount('Cost', rule.maxCostMicros),
   enabled: rule.enabled,
-  createdAt: time(rule.createdAt),
-  updatedAt: time(rule.updatedAt),
+  createdAt: isoTime(rule.createdAt),
+  updatedAt: isoTime(rule.updatedAt),
 });
 
 const toUsage = (row: QuotaUsageRow): QuotaUsageRecord => ({
@@ -48,7 +47,7 @@ const toUsage = (row: QuotaUsageRow): QuotaUsageRecord => ({
   runs: row.runs,
   tokens: row.tokens,
   cost: shownAmount('Cost', row.cost_micros),
-  updatedAt: time(row.updated_at),
+  updatedAt: isoTime(row.updated_at),
 });
 
 const invalid = (path: string, message: string): AcpError =>
@@ -161,8 +160,8 @@ export const quotaService = (deps: QuotaServiceDeps): Handlers<typeof quotaOpera
         definitions: rules
           .filter((rule) => (agentName === undefined || rule.agentName === agentName) && isAsked(rule.period))
           .map(toDefinition),
-        dailyResetsAt: time(periods.dayEndsAt),
-        monthlyResetsAt: time(periods.monthEndsAt),
+        dailyResetsAt: isoTime(periods.dayEndsAt),
+        monthlyResetsAt: isoTime(periods.monthEndsAt),
       });
     },
 

@@ -1,10 +1,11 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { Json } from '../../contract/schema.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import { version as productVersion } from '../../core/version.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { ChatMessage, ContentPart } from '../../engine/chat-message.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
-import { decodePack, isoTime } from '../../engine/event-pack.ts';
+import { decodePack } from '../../engine/event-pack.ts';
 import { readModelCalls, type StoredModelCalls } from '../../engine/model-call-record.ts';
 import { noToolsHash, type PromptHashes, textHash } from '../../engine/prompt-hashes.ts';
 import type { AgentVariant, AgentVariants } from '../agents/index.ts';

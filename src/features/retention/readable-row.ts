@@ -1,3 +1,5 @@
+import { isoTime } from '../../core/iso-time.ts';
+
 /** Columns that hold JSON, which the reader should not have to unpack. */
 const jsonColumns = new Set(['labels', 'cost', 'usage', 'context', 'messages', 'headers', 'body', 'calls', 'todos']);
 const timeColumn = /_(?:at|until|for)$/;
@@ -5,7 +7,7 @@ const timeColumn = /_(?:at|until|for)$/;
 const camel = (name: string): string => name.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
 
 const readable = (name: string, value: unknown): unknown => {
-  if (typeof value === 'number' && timeColumn.test(name)) return new Date(value).toISOString();
+  if (typeof value === 'number' && timeColumn.test(name)) return isoTime(value);
   if (typeof value !== 'string' || !jsonColumns.has(name)) return value;
   try {
     return JSON.parse(value) as unknown;

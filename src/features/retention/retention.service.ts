@@ -3,8 +3,8 @@ import { noContent, ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
 import type { AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { RetentionPolicyRow, RetentionRunRow } from '../../db/retention-tables.ts';
-import { isoTime } from '../../engine/event-pack.ts';
 import {
   cutoffOf,
   type EffectivePolicy,
@@ -38,8 +38,6 @@ export interface RetentionServiceDeps {
   readonly newId: () => string;
 }
 
-const timeOrNull = (time: number | null): string | null => (time === null ? null : isoTime(time));
-
 const toPolicy = (row: RetentionPolicyRow): RetentionPolicy => ({
   id: row.id,
   tenantId: row.tenant_id,
@@ -61,7 +59,7 @@ const toRun = (row: RetentionRunRow): RetentionRun => ({
   deletedRows: row.deleted_rows,
   archivedRows: row.archived_rows,
   startedAt: isoTime(row.started_at),
-  completedAt: timeOrNull(row.completed_at),
+  completedAt: isoTimeOrNull(row.completed_at),
   error: row.error,
 });
 
@@ -108,7 +106,7 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
     const matchingRows = policy.enabled
       ? await deps.units.count(target, tenantId, await deps.units.bound(target, tenantId, { cutoff, maxRows }))
       : 0;
-    return { target, ...policy, cutoff: timeOrNull(cutoff), matchingRows };
+    return { target, ...policy, cutoff: isoTimeOrNull(cutoff), matchingRows };
   };
 
   return {

@@ -1,9 +1,9 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
-import { isoTime } from '../../engine/event-pack.ts';
 import { publicMessage } from '../../engine/public-message.ts';
 import type { RunAccess } from './run-access.ts';
 import { toRunRecord } from './run-record.ts';

@@ -1,11 +1,9 @@
+import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { RunRow } from '../../db/tables.ts';
-import { isoTime } from '../../engine/event-pack.ts';
 import { decimal } from '../../engine/pricing.ts';
 import { addUsage } from '../../engine/usage.ts';
 import type { RunCost, RunRecord, RunTreeCost, RunUsage } from './runs.schema.ts';
 import { decodeCost, type StoredCost } from './stored-cost.ts';
-
-const time = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
 
 type UsageRow = Pick<
   RunRow,
@@ -78,8 +76,8 @@ export const toRunRecord = (row: RunRow, descendants: readonly RunRow[]): RunRec
     workflowName: null,
     status: row.status as RunRecord['status'],
     createdAt: isoTime(row.created_at),
-    startedAt: time(row.started_at),
-    completedAt: time(row.completed_at),
+    startedAt: isoTimeOrNull(row.started_at),
+    completedAt: isoTimeOrNull(row.completed_at),
     durationMs: row.completed_at === null || row.started_at === null ? null : row.completed_at - row.started_at,
     agentVersion: row.agent_version,
     modelProvider: row.model_provider,

@@ -1,5 +1,5 @@
+import { isoTime } from '../../core/iso-time.ts';
 import type { Storage } from '../../db/storage.ts';
-import { isoTime } from '../../engine/event-pack.ts';
 import type { StoredSpan } from '../../engine/run-journal.ts';
 import type { RunTrace } from './runs.schema.ts';
 

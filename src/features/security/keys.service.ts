@@ -4,6 +4,7 @@ import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers, Principal } from '../../core/context.ts';
 import { newId } from '../../core/ids.ts';
+import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import { apiKeyHash, apiKeyPrefix, newApiKey } from './key-format.rules.ts';
 import type { KeyLookup } from './key-lookup.service.ts';
@@ -18,8 +19,6 @@ export interface KeyServiceDeps {
   readonly now: () => number;
 }
 
-const isoOrNull = (time: number | null): string | null => (time === null ? null : new Date(time).toISOString());
-
 const toRecord = (key: StoredKey, now: number): ApiKeyRecord => ({
   id: key.id,
   tenantId: key.tenantId,
@@ -27,11 +26,11 @@ const toRecord = (key: StoredKey, now: number): ApiKeyRecord => ({
   keyPrefix: key.keyPrefix,
   role: key.role,
   scopes: [...key.scopes],
-  expiresAt: isoOrNull(key.expiresAt),
-  revokedAt: isoOrNull(key.revokedAt),
-  lastUsedAt: isoOrNull(key.lastUsedAt),
+  expiresAt: isoTimeOrNull(key.expiresAt),
+  revokedAt: isoTimeOrNull(key.revokedAt),
+  lastUsedAt: isoTimeOrNull(key.lastUsedAt),
   createdBy: key.createdBy,
-  createdAt: new Date(key.createdAt).toISOString(),
+  createdAt: isoTime(key.createdAt),
   isActive: key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now),
 });
 

@@ -3,6 +3,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditEntry } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { AgentSkills } from './agent-skills.ts';
@@ -25,14 +26,11 @@ export interface GrantService {
   revokeAll(db: Kysely<Tables>, context: CallContext, skillName: string): Promise<void>;
 }
 
-const time = (epochMs: number): string => new Date(epochMs).toISOString();
-const timeOrNull = (epochMs: number | null): string | null => (epochMs === null ? null : time(epochMs));
-
 const toGrant = (grant: StoredGrant): SkillScriptGrant => ({
   ...grant,
-  grantedAt: time(grant.grantedAt),
-  expiresAt: timeOrNull(grant.expiresAt),
-  revokedAt: timeOrNull(grant.revokedAt),
+  grantedAt: isoTime(grant.grantedAt),
+  expiresAt: isoTimeOrNull(grant.expiresAt),
+  revokedAt: isoTimeOrNull(grant.revokedAt),
 });
 
 const fault = (path: string, message: string): AcpError =>

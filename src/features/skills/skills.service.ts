@@ -3,6 +3,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { CurrentSkills } from './current-skills.ts';
 import { auditView, skillContent } from './skills.content.ts';
@@ -31,8 +32,8 @@ const toDefinition = ({ fingerprint: _fingerprint, ...skill }: StoredSkill): Age
   metadata: { ...skill.metadata },
   resources: [...skill.resources],
   scripts: [...skill.scripts],
-  createdAt: new Date(skill.createdAt).toISOString(),
-  updatedAt: new Date(skill.updatedAt).toISOString(),
+  createdAt: isoTime(skill.createdAt),
+  updatedAt: isoTime(skill.updatedAt),
 });
 
 // One text for an unknown skill and one of another tenant.

@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import { tenantOperations } from './tenants.operations.ts';
 import type { TenantDescriptor } from './tenants.schema.ts';
 import type { StoredTenant, TenantStore } from './tenants.store.ts';
@@ -18,7 +19,7 @@ const describe = ({ id, slug, displayName, createdAt }: StoredTenant): TenantDes
   id,
   slug,
   displayName,
-  createdAt: new Date(createdAt).toISOString(),
+  createdAt: isoTime(createdAt),
 });
 
 const notFound = (): AcpError => new AcpError('not-found', 'There is no such tenant.');
