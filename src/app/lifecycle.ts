@@ -1,5 +1,6 @@
 import type { Config } from '../core/config/schema.ts';
 import type { Logger } from '../core/logger.ts';
+import { endsWithin } from '../core/time-limit.ts';
 import type { RunEngine } from '../engine/run-engine.ts';
 import type { RecoveryReport } from '../features/runs/index.ts';
 import type { JobWorker } from '../scheduler/job-worker.ts';
@@ -29,19 +30,10 @@ export interface LifecycleDeps {
 export const createLifecycle = ({ config, state, engine, worker, works, runs, parts, log }: LifecycleDeps) => {
   const { Drain } = config.Service;
 
-  const withinDrainTime = async (idle: Promise<void>): Promise<void> => {
-    let timer: NodeJS.Timeout | undefined;
-    const timeUp = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, Drain.Timeout);
-    });
-    await Promise.race([idle, timeUp]);
-    clearTimeout(timer);
-  };
-
   const drain = async (): Promise<void> => {
     state.draining = true;
     worker.stop();
-    if (Drain.Enabled) await withinDrainTime(engine.idle());
+    if (Drain.Enabled) await endsWithin(Drain.Timeout, engine.idle());
     await engine.shutdown();
     await worker.idle();
   };

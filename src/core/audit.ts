@@ -12,6 +12,10 @@ export interface AuditEntry {
   readonly after: object | null;
 }
 
+/** One entry in the caller's chain and, when it is about another tenant, the same in that tenant's. */
+export const inBothChains = (caller: string, tenant: string, entry: Omit<AuditEntry, 'tenantId'>): AuditEntry[] =>
+  [...new Set([caller, tenant])].map((tenantId) => ({ ...entry, tenantId }));
+
 /** A compiled write of the store, opaque here. */
 export interface AuditedWrite {
   readonly sql: string;

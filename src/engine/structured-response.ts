@@ -1,4 +1,5 @@
 import type { Json } from '../contract/schema.ts';
+import { withTimeLimit } from '../core/time-limit.ts';
 import type { ModelResponseFormat } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { EnginePorts } from './engine-ports.ts';
@@ -7,7 +8,6 @@ import { RunFailure } from './run-failure.ts';
 import type { AnswerRejection } from './tool-replay.ts';
 import { argumentsChecker } from './tools/arguments.ts';
 import { cutText, MAX_TOOL_ERROR_LENGTH } from './tools/tool.ts';
-import { withTimeLimit } from './with-time-limit.ts';
 
 type RejectionReason = 'NotJson' | 'SchemaMismatch' | 'ValidatorRejected';
 

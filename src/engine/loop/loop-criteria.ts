@@ -1,7 +1,7 @@
+import { withTimeLimit } from '../../core/time-limit.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { EnginePorts } from '../engine-ports.ts';
 import { taskText } from '../run-task.ts';
-import { withTimeLimit } from '../with-time-limit.ts';
 import { judge } from './judge.ts';
 import type { builtInCriteria, LoopCriterion, LoopPlan, LoopVerdict } from './loop-plan.ts';
 

@@ -1,8 +1,9 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
-import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
+import { type AuditEntry, type AuditTrail, inBothChains } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
+import { endsWithin } from '../../core/time-limit.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { EmergencyStopRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
@@ -89,20 +90,18 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
     return { tenantId: named ?? tenantId, agentName: agentName ?? '' };
   };
 
-  /** The caller's chain, and the chain of the tenant that it is about. */
   const entries = (
     { tenantId, principal }: CallContext,
     action: string,
     row: EmergencyStopRow,
     states: Pick<AuditEntry, 'before' | 'after'>,
   ): AuditEntry[] =>
-    [...new Set([tenantId, ...(row.tenant_id === '' ? [] : [row.tenant_id])])].map((chain) => ({
-      tenantId: chain,
+    inBothChains(tenantId, row.tenant_id === '' ? tenantId : row.tenant_id, {
       actor: principal.actor,
       action,
       entity: `emergency:${row.id}`,
       ...states,
-    }));
+    });
 
   const isSame = (row: EmergencyStopRow, target: StopTarget): boolean =>
     row.tenant_id === target.tenantId && row.agent_name === target.agentName;
@@ -129,13 +128,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
 
   const allEnded = async (runs: readonly ActiveRun[]): Promise<ReadonlySet<ActiveRun>> => {
     const ended = new Set<ActiveRun>();
-    let timer: NodeJS.Timeout | undefined;
-    const timeUp = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, endingMs);
-    });
-    const all = Promise.all(runs.map((run) => run.done.then(() => ended.add(run))));
-    await Promise.race([all, timeUp]);
-    clearTimeout(timer);
+    await endsWithin(endingMs, Promise.all(runs.map((run) => run.done.then(() => ended.add(run)))));
     return ended;
   };
 

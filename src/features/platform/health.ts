@@ -1,3 +1,4 @@
+import { endsWithin } from '../../core/time-limit.ts';
 export interface HealthReport {
   readonly status: 'Healthy' | 'Degraded' | 'Unhealthy';
   readonly draining: boolean;
@@ -29,23 +30,7 @@ export const createHealth = ({
   let checkedAt = Number.NEGATIVE_INFINITY;
   let reachable: Promise<boolean> = Promise.resolve(true);
 
-  const probe = async (): Promise<boolean> => {
-    let timer: NodeJS.Timeout | undefined;
-    const tooLate = new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(false), probeTimeoutMs);
-    });
-    try {
-      return await Promise.race([
-        probeStore().then(
-          () => true,
-          () => false,
-        ),
-        tooLate,
-      ]);
-    } finally {
-      clearTimeout(timer);
-    }
-  };
+  const probe = (): Promise<boolean> => endsWithin(probeTimeoutMs, probeStore()).catch(() => false);
 
   return async () => {
     if (now() - checkedAt >= probeEveryMs) {

@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
+import { type AuditEntry, type AuditTrail, inBothChains } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { EgressPolicyRow, ProviderBindingRow } from '../../db/access-tables.ts';
@@ -31,13 +31,11 @@ const invalid = (
   code: 'validation-failed' | 'target-not-allowed' = 'validation-failed',
 ) => new AcpError(code, `${path} ${message}.`, { details: { errors: [{ path, message }] } });
 
-/** The caller's chain, and that of the tenant when it is another. */
 const entries = (
   { tenantId, principal }: CallContext,
   target: string,
   entry: Omit<AuditEntry, 'tenantId' | 'actor'>,
-): AuditEntry[] =>
-  [...new Set([tenantId, target])].map((chain) => ({ ...entry, tenantId: chain, actor: principal.actor }));
+): AuditEntry[] => inBothChains(tenantId, target, { ...entry, actor: principal.actor });
 
 /** A row that was there when it was read may be gone by now. */
 const orNotFound = (message: string) => (error: unknown) => {

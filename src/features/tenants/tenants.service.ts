@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import type { AuditTrail } from '../../core/audit.ts';
+import { type AuditTrail, inBothChains } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { tenantOperations } from './tenants.operations.ts';
@@ -32,7 +32,6 @@ export const assertMayAddress = (tenantId: string, slug: string, defaultTenantId
 export const tenantService = (deps: TenantServiceDeps): Handlers<typeof tenantOperations> => {
   const { store, audit, defaultTenantId, now, newId } = deps;
 
-  /** In the chain of the caller, and in that of the tenant when it is another. */
   const noteOnBoth = async (
     { tenantId, principal }: CallContext,
     slug: string,
@@ -40,15 +39,14 @@ export const tenantService = (deps: TenantServiceDeps): Handlers<typeof tenantOp
     before: StoredTenant | null,
     after: StoredTenant | null,
   ): Promise<void> => {
-    for (const chain of new Set([tenantId, slug]))
-      await audit.note({
-        tenantId: chain,
-        actor: principal.actor,
-        action,
-        entity: `tenant:${slug}`,
-        before: before === null ? null : describe(before),
-        after: after === null ? null : describe(after),
-      });
+    const entry = {
+      actor: principal.actor,
+      action,
+      entity: `tenant:${slug}`,
+      before: before === null ? null : describe(before),
+      after: after === null ? null : describe(after),
+    };
+    for (const each of inBothChains(tenantId, slug, entry)) await audit.note(each);
   };
 
   return {

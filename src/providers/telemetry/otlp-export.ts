@@ -1,5 +1,6 @@
 import type { MetricSnapshot } from '../../core/telemetry/metrics.ts';
 import type { SpanExport } from '../../core/telemetry/telemetry.ts';
+import { endsWithin } from '../../core/time-limit.ts';
 import type { LogEntry } from './otlp-records.ts';
 import { exportSampler, numberOf, otlpSignals } from './otlp-settings.ts';
 
@@ -24,15 +25,6 @@ export interface OtlpDeps {
 // OBS-26: a receiver that hangs must not hold up the end of the process.
 const flushMs = 5000;
 
-const within = async (work: Promise<unknown>): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined;
-  const timeUp = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, flushMs);
-  });
-  await Promise.race([work, timeUp]);
-  clearTimeout(timer);
-};
-
 /** Null without an endpoint in the environment; the OpenTelemetry libraries are loaded only with one. */
 export const createOtlpExport = async (deps: OtlpDeps): Promise<OtlpExport | null> => {
   const { env } = deps;
@@ -51,6 +43,8 @@ export const createOtlpExport = async (deps: OtlpDeps): Promise<OtlpExport | nul
   return {
     spans: pipelines.span === null ? null : { samples, ended: pipelines.span },
     log: pipelines.log,
-    close: () => within(pipelines.close()),
+    async close() {
+      await endsWithin(flushMs, pipelines.close());
+    },
   };
 };
