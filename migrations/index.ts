@@ -19,6 +19,7 @@ import { retention } from './0018-retention.ts';
 import { runTraces } from './0019-run-traces.ts';
 import { emergency } from './0020-emergency.ts';
 import { providerAccess } from './0021-provider-access.ts';
+import { serviceLeases } from './0022-service-leases.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
 export const migrations: readonly Migration[] = [
@@ -42,4 +43,5 @@ export const migrations: readonly Migration[] = [
   { ...runTraces, checksum: '9ffb6752a21caa2e' },
   { ...emergency, checksum: 'ef533a1d7e4513b5' },
   { ...providerAccess, checksum: '68bc42c579888478' },
+  { ...serviceLeases, checksum: '36d9099189387d07' },
 ];

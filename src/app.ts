@@ -6,6 +6,7 @@ import { createLifecycle } from './app/lifecycle.ts';
 import { identityOptions, jobWorkerOptions } from './app/options.ts';
 import { assertMayListen, storeReadiness } from './app/readiness.ts';
 import { composeDataSubjects, composeRetention } from './app/retention.ts';
+import { serviceLeases } from './app/service-leases.ts';
 import { parseDefinitionDocuments } from './core/definition-documents.ts';
 import { createDispatch } from './core/dispatch.ts';
 import { contentFiles, contentFolder } from './db/content-files.ts';
@@ -153,6 +154,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       migrating: !ready,
     });
     const emergency = emergencyFeature({ ...base, engine: runs.engine, wake: () => worker.wake() });
+    const leased = serviceLeases(base);
     const life = createLifecycle({
       ...base,
       state: lifecycle,
@@ -161,15 +163,18 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       works,
       runs,
       parts: [
+        leased.part,
         emergency,
         providerAccess,
         { recover: attachments.recover, started: attachments.startSweep, close: attachments.close },
-        { started: approvals.expiration.start, close: approvals.expiration.close },
+        leased.guarded('approval-expiration', approvals.expiration),
         approvals,
         sessions,
         retention,
-        models.health,
+        leased.guarded('retention', retention.schedule),
+        leased.guarded('model-health', models.health.background),
         security,
+        ...(runs.reconciliation === null ? [] : [leased.guarded('run-reconciliation', runs.reconciliation)]),
         { started: runs.started, close: runs.close },
         quotas,
         skills,

@@ -9,6 +9,8 @@ interface Part {
   recover?(): Promise<unknown>;
   /** Called once the service listens. */
   started?(): void;
+  /** Called as the drain begins; awaited before its end. */
+  draining?(): Promise<unknown>;
   close?(): unknown;
 }
 
@@ -33,9 +35,11 @@ export const createLifecycle = ({ config, state, engine, worker, works, runs, pa
   const drain = async (): Promise<void> => {
     state.draining = true;
     worker.stop();
+    const leaving = Promise.all(parts.map((part) => part.draining?.()));
     if (Drain.Enabled) await endsWithin(Drain.Timeout, engine.idle());
     await engine.shutdown();
     await worker.idle();
+    await leaving;
   };
 
   return {

@@ -51,8 +51,11 @@ export const modelProtection = ({ Service: { CircuitBreaker, ModelConcurrency } 
   maxConcurrentCalls: ModelConcurrency.MaxConcurrentCallsPerProvider,
 });
 
+/** Unique among all processes that were ever started: host, process id and a random suffix. */
+export const processName = (): string => `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
+
 export const jobWorkerOptions = ({ Service: { Scheduling } }: Config): JobWorkerOptions => ({
-  owner: `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`,
+  owner: processName(),
   maxConcurrentJobs: Scheduling.MaxConcurrentJobs,
   pollIntervalMs: Scheduling.PollInterval,
   leaseDurationMs: Scheduling.LeaseDuration,

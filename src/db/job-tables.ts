@@ -20,3 +20,10 @@ export interface JobRow {
   cancel_requested_at: number | null;
   cancel_requested_by: string | null;
 }
+
+/** Which process does a background service's work. */
+export interface ServiceLeaseRow {
+  name: string;
+  owner: string;
+  lease_until: number;
+}

@@ -1,5 +1,5 @@
 import { type FeatureTables, featureTableNames } from './feature-tables.ts';
-import type { JobRow } from './job-tables.ts';
+import type { JobRow, ServiceLeaseRow } from './job-tables.ts';
 
 /**
  * Rows as they are stored, the same on every database: ids are text, times epoch milliseconds,
@@ -319,6 +319,7 @@ export interface Tables extends FeatureTables {
   conversation_segments: ConversationSegmentRow;
   dropped_conversations: DroppedConversationRow;
   jobs: JobRow;
+  service_leases: ServiceLeaseRow;
   idempotency_keys: IdempotencyKeyRow;
   response_cache: ResponseCacheRow;
   audit_entries: AuditEntryRow;
@@ -347,6 +348,7 @@ export const tableNames = [
   'conversation_segments',
   'dropped_conversations',
   'jobs',
+  'service_leases',
   'idempotency_keys',
   'response_cache',
   'audit_entries',

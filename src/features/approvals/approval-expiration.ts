@@ -1,13 +1,6 @@
+import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { ApprovalDecisions } from './approval-decisions.ts';
 import type { ApprovalStore } from './approvals.store.ts';
-
-export interface ApprovalExpiration {
-  start(): void;
-  /** One search; resolves with the number of runs it looked at. */
-  scan(): Promise<number>;
-  /** Stops the searches and waits for the one in progress. */
-  close(): Promise<void>;
-}
 
 export interface ApprovalExpirationDeps {
   readonly store: ApprovalStore;
@@ -24,41 +17,41 @@ export interface ApprovalExpirationDeps {
 }
 
 /** Stores that a request has expired; readers see it at once, the run goes on when it is stored. */
-export const createApprovalExpiration = (deps: ApprovalExpirationDeps): ApprovalExpiration => {
+export const createApprovalExpiration = (deps: ApprovalExpirationDeps): BackgroundService => {
   const { store, decisions, log, now, settings } = deps;
   let timer: NodeJS.Timeout | null = null;
   let scanning: Promise<unknown> = Promise.resolve();
-  let closed = false;
+  let started = false;
 
-  const scan = async (): Promise<number> => {
+  const scan = async (mayAct: () => boolean): Promise<void> => {
+    if (!mayAct()) return;
     const lapsed = await store.lapsed(now(), settings.maxPerScan);
     // A call that lapsed while the queue was off left its run where a decision cannot reach it any more.
     const settled = settings.queues ? await store.settled(settings.maxPerScan) : [];
-    const runs = [...new Set([...lapsed, ...settled].map((row) => row.run_id))];
-    for (const runId of runs) {
-      if (closed) break;
+    for (const runId of new Set([...lapsed, ...settled].map((row) => row.run_id))) {
+      if (!started || !mayAct()) break;
       await decisions.settle(runId);
     }
-    return runs.length;
   };
 
-  const next = (): void => {
-    if (closed) return;
+  const next = (mayAct: () => boolean): void => {
+    if (!started) return;
     timer = setTimeout(() => {
-      scanning = scan()
+      scanning = scan(mayAct)
         .catch((error: unknown) => log.error({ error }, 'Expired approvals could not be stored'))
-        .finally(next);
+        .finally(() => next(mayAct));
     }, settings.scanIntervalMs);
     timer.unref();
   };
 
   return {
-    start() {
-      if (settings.enabled && timer === null) next();
+    start(mayAct) {
+      if (!settings.enabled || started) return;
+      started = true;
+      next(mayAct);
     },
-    scan,
-    async close() {
-      closed = true;
+    async stop() {
+      started = false;
       if (timer !== null) clearTimeout(timer);
       await scanning;
     },

@@ -9,9 +9,10 @@ import type { RunPlan } from '../../engine/active-run.ts';
 import { type ApprovalGate, createApprovalGate } from '../../engine/approval-gate.ts';
 import type { ApprovalPolicy, ApprovalPresenter } from '../../engine/host-extensions.ts';
 import type { PauseJournal } from '../../engine/pause-journal.ts';
+import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { GuardsFeature } from '../guards/index.ts';
 import { type Continuations, createApprovalDecisions } from './approval-decisions.ts';
-import { type ApprovalExpiration, createApprovalExpiration } from './approval-expiration.ts';
+import { createApprovalExpiration } from './approval-expiration.ts';
 import { createApprovalRuleStore } from './approval-rules.store.ts';
 import type { approvalOperations, approvalRuleOperations } from './approvals.operations.ts';
 import { approvalService } from './approvals.service.ts';
@@ -47,7 +48,7 @@ export interface ApprovalsFeature {
   readonly gate: ApprovalGate;
   readonly pauseJournal: PauseJournal;
   readonly pauses: SessionPauses;
-  readonly expiration: ApprovalExpiration;
+  readonly expiration: BackgroundService;
   /** Writes for the transaction that deletes a session. */
   onSessionDeleted(tenantId: string, sessionId: string): readonly Statement[];
   /** What follows once it is deleted. */

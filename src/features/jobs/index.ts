@@ -4,3 +4,4 @@ export const jobsFeature = (deps: JobServiceDeps) => ({ handlers: jobService(dep
 
 export type { JobWork } from './jobs.service.ts';
 export { createJobStore, type JobStore } from './jobs.store.ts';
+export { createServiceLeaseStore } from './service-leases.store.ts';

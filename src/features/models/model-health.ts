@@ -5,6 +5,7 @@ import {
   type ModelProviders,
   shownModels,
 } from '../../providers/models/index.ts';
+import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { ModelProviderHealth } from './models.schema.ts';
 
 export interface ModelHealthSettings {
@@ -38,8 +39,8 @@ export interface ModelHealth {
   current(provider: ModelProvider, refresh: boolean): Promise<ModelProviderHealth>;
   /** True while a circuit is open, or while providers were checked and none of them is healthy. */
   degraded(): boolean;
-  started(): void;
-  close(): void;
+  /** Asks all of them in the background, where that is switched on. */
+  readonly background: BackgroundService;
 }
 
 // The list of models is a small answer; a provider that needs longer for it is not well.
@@ -117,14 +118,16 @@ export const createModelHealth = ({ providers, settings, now }: ModelHealthDeps)
       const checked = all.filter(({ status }) => status !== 'Unknown');
       return checked.length > 0 && checked.every(({ status }) => status !== 'Healthy');
     },
-    started() {
-      if (settings.backgroundIntervalMs === null) return;
-      timer = setInterval(() => {
-        for (const provider of providers.list()) void shared(provider);
-      }, settings.backgroundIntervalMs).unref();
-    },
-    close() {
-      if (timer !== null) clearInterval(timer);
+    background: {
+      start(mayAct) {
+        if (settings.backgroundIntervalMs === null) return;
+        timer = setInterval(() => {
+          if (mayAct()) for (const provider of providers.list()) void shared(provider);
+        }, settings.backgroundIntervalMs).unref();
+      },
+      async stop() {
+        if (timer !== null) clearInterval(timer);
+      },
     },
   };
 };

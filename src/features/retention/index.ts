@@ -4,6 +4,7 @@ import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
+import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobHandler } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { ArchiveSink } from './archive.ts';
@@ -53,8 +54,8 @@ export interface RetentionFeature {
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
   /** Ends the history entries that a dead process left open. */
   recover(): Promise<void>;
-  started(): void;
-  close(): Promise<void>;
+  /** Queues the hourly sweep. */
+  readonly schedule: BackgroundService;
 }
 
 const dayOfKeys = { maxAgeDays: 1, maxRows: null, archive: false };
@@ -109,7 +110,6 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
   });
   const { persistent } = storage;
   const enabled = Retention.Enabled && Scheduling.Enabled && persistent;
-  const schedule = hourlyRetention(queue, { enabled, log, now });
   return {
     handlers: retentionService({
       store,
@@ -127,7 +127,6 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
       [retentionKey]: retentionJob({ storage, store, tenants: jobs.tenants, sweep, defaults, lifecycle, log }),
     },
     recover: () => store.interrupted(now()),
-    started: schedule.start,
-    close: schedule.close,
+    schedule: hourlyRetention(queue, { enabled, log, now }),
   };
 };

@@ -1,3 +1,4 @@
+import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { Tables } from '../../db/tables.ts';
 import { retentionKey } from './retention.job.ts';
@@ -12,8 +13,8 @@ export interface OpenRetentionJob {
 export interface RetentionJobStore {
   /** Sweeps in line or at work, of all tenants. */
   open(): Promise<readonly OpenRetentionJob[]>;
-  hourlySince(time: number): Promise<boolean>;
-  hourlyQueued(now: number): Promise<void>;
+  /** Notes that the hourly sweep was queued; fails its unit when it was since `since`, by whatever process. */
+  hourlyQueued(since: number, now: number): Statement;
   /** Tenants that have rows of a target, or policies. */
   tenants(): Promise<readonly string[]>;
 }
@@ -67,21 +68,18 @@ export const createRetentionJobStore = (storage: Storage): RetentionJobStore => 
         payload: row.payload === null ? null : (JSON.parse(row.payload) as unknown),
       }));
     },
-    async hourlySince(time) {
-      const row = await storage.db
-        .selectFrom('retention_marks')
-        .select('swept_until')
-        .where('tenant_id', '=', everyTenant.tenant_id)
-        .where('target', '=', everyTenant.target)
-        .executeTakeFirst();
-      return (row?.swept_until ?? 0) > time;
-    },
-    async hourlyQueued(now) {
-      await storage.db
+    hourlyQueued(since, now) {
+      const { sql, parameters } = storage.db
         .insertInto('retention_marks')
         .values({ ...everyTenant, swept_until: now })
-        .onConflict((conflict) => conflict.columns(['tenant_id', 'target']).doUpdateSet({ swept_until: now }))
-        .execute();
+        .onConflict((conflict) =>
+          conflict
+            .columns(['tenant_id', 'target'])
+            .doUpdateSet({ swept_until: now })
+            .where('retention_marks.swept_until', '<=', since),
+        )
+        .compile();
+      return { sql, parameters, mustChange: true };
     },
     async tenants() {
       const found = await Promise.all(tables.map(tenantsOf));

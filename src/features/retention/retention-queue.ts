@@ -1,3 +1,4 @@
+import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { JobStore } from '../jobs/index.ts';
 import { type RetentionPayload, retentionKey } from './retention.job.ts';
@@ -26,7 +27,7 @@ export interface RetentionQueue {
 export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue => {
   const { store, now } = deps;
 
-  // Asking and queueing are one step in this process; two processes never own one store.
+  // Asking and queueing are one step in this process; what others queue meanwhile only sweeps once more.
   let turn: Promise<unknown> = Promise.resolve();
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const result = turn.then(work);
@@ -34,10 +35,16 @@ export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue =
     return result;
   };
 
-  const queue = async (tenantId: string, targetName: string, payload: RetentionPayload): Promise<string> => {
+  const queue = async (
+    tenantId: string,
+    targetName: string,
+    payload: RetentionPayload,
+    conditions: readonly Statement[] = [],
+  ): Promise<string> => {
     const id = deps.newId();
     const { lane, maxAttempts } = deps;
     await deps.storage.write([
+      ...conditions,
       deps.jobs.queued({ id, tenantId, handlerKey: retentionKey, lane, targetName, payload, maxAttempts, now: now() }),
     ]);
     deps.wake();
@@ -58,9 +65,13 @@ export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue =
     hourly: (since) =>
       inTurn(async () => {
         const open = await store.open();
-        if (open.some(({ payload }) => isHourly(payload)) || (await store.hourlySince(since))) return;
-        await queue(deps.defaultTenantId, '*', { trigger: 'Schedule', everyTenant: true });
-        await store.hourlyQueued(now());
+        if (open.some(({ payload }) => isHourly(payload))) return;
+        const payload: RetentionPayload = { trigger: 'Schedule', everyTenant: true };
+        try {
+          await queue(deps.defaultTenantId, '*', payload, [store.hourlyQueued(since, now())]);
+        } catch (error) {
+          if (!(error instanceof ConditionFailedError)) throw error;
+        }
       }),
   };
 };

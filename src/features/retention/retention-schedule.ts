@@ -1,10 +1,6 @@
 import type { Logger } from '../../core/logger.ts';
+import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { RetentionQueue } from './retention-queue.ts';
-
-export interface RetentionSchedule {
-  start(): void;
-  close(): Promise<void>;
-}
 
 const hourMs = 3_600_000;
 // How often the time is looked at: an hour by the clock, whatever happened to the process in between.
@@ -14,7 +10,7 @@ const lookMs = 60_000;
 export const hourlyRetention = (
   queue: Pick<RetentionQueue, 'hourly'>,
   { enabled, log, now }: { readonly enabled: boolean; readonly log: Pick<Logger, 'error'>; readonly now: () => number },
-): RetentionSchedule => {
+): BackgroundService => {
   let timer: NodeJS.Timeout | null = null;
   let looking: Promise<void> = Promise.resolve();
   const look = (): void => {
@@ -23,14 +19,17 @@ export const hourlyRetention = (
       .catch((error: unknown) => log.error({ error }, 'The hourly retention could not be queued'));
   };
   return {
-    start() {
+    start(mayAct) {
       if (!enabled || timer !== null) return;
-      timer = setInterval(look, lookMs);
+      timer = setInterval(() => {
+        if (mayAct()) look();
+      }, lookMs);
       timer.unref();
       look();
     },
-    async close() {
+    async stop() {
       if (timer !== null) clearInterval(timer);
+      timer = null;
       await looking;
     },
   };

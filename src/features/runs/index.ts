@@ -18,6 +18,7 @@ import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ToolCallDeps } from '../../engine/tools/tool-call.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
+import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobHandler, QueuedJob } from '../../scheduler/job-queue.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
@@ -100,8 +101,10 @@ export interface RunsFeature {
   recover(): Promise<RecoveryReport>;
   /** Ends the run of a job whose last attempt was lost. */
   lostJob(job: QueuedJob): Promise<void>;
-  /** Looks after runs of other processes from now on, where that is switched on. */
+  /** Gives signs of life for the runs of this process, where that is switched on. */
   started(): void;
+  /** Looks for runs whose process is gone; null where that is switched off. */
+  readonly reconciliation: BackgroundService | null;
   close(): void;
 }
 
@@ -310,6 +313,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       if (row?.status === 'Running' || row?.status === 'Queued') await lost.lose(row);
     },
     started: () => reconciliation?.start(),
+    reconciliation: reconciliation?.scans ?? null,
     queue,
     recover() {
       responses.start();

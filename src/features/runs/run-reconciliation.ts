@@ -1,6 +1,7 @@
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
+import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { LostRuns } from './run-lost.ts';
 
@@ -12,12 +13,15 @@ export interface ReconciliationSettings {
 }
 
 export interface RunReconciliation {
+  /** Gives signs of life from now on: every process does. */
   start(): void;
+  close(): void;
+  /** Looks for lost runs. */
+  readonly scans: BackgroundService;
   /** One sign of life for all runs of this process. */
   beat(): Promise<void>;
   /** Closes runs whose process has been silent for too long, with their children; how many. */
-  scan(): Promise<number>;
-  close(): void;
+  scan(mayAct?: () => boolean): Promise<number>;
 }
 
 interface ReconciliationDeps {
@@ -35,7 +39,9 @@ export const createRunReconciliation = (
   settings: ReconciliationSettings,
 ): RunReconciliation => {
   const { storage, engine, jobs, lost, log, now } = deps;
-  const timers: NodeJS.Timeout[] = [];
+  let beats: NodeJS.Timeout | null = null;
+  let looks: NodeJS.Timeout | null = null;
+  let scanning: Promise<unknown> | null = null;
   let beating = new Set<string>();
 
   const beat = async (): Promise<void> => {
@@ -86,9 +92,10 @@ export const createRunReconciliation = (
       .where('status', '=', 'Running')
       .execute();
 
-  const scan = async (): Promise<number> => {
+  const scan = async (mayAct = () => true): Promise<number> => {
     let closed = 0;
     for (const row of await silent()) {
+      if (!mayAct()) break;
       if (engine.active(row.id) !== undefined || (await belongsToQueue(row))) continue;
       for (const member of [...(await childrenOf(row)), row]) if ((await lost.lose(member)) === 'closed') closed += 1;
       await storage.db.deleteFrom('run_heartbeats').where('run_id', '=', row.id).execute();
@@ -96,23 +103,34 @@ export const createRunReconciliation = (
     return closed;
   };
 
-  const every = (ms: number, work: () => Promise<unknown>, message: string): void => {
-    const timer = setInterval(() => {
-      work().catch((error: unknown) => log.error({ error }, message));
-    }, ms);
-    timer.unref();
-    timers.push(timer);
-  };
-
   return {
     start() {
-      every(settings.heartbeatIntervalMs, beat, 'The signs of life of runs could not be written');
-      every(settings.scanIntervalMs, scan, 'Lost runs could not be looked for');
+      beats = setInterval(() => {
+        beat().catch((error: unknown) => log.error({ error }, 'The signs of life of runs could not be written'));
+      }, settings.heartbeatIntervalMs).unref();
     },
     beat,
     scan,
     close() {
-      for (const timer of timers) clearInterval(timer);
+      if (beats !== null) clearInterval(beats);
+    },
+    scans: {
+      start(mayAct) {
+        if (looks !== null) return;
+        looks = setInterval(() => {
+          // One at a time: a scan of many runs may last longer than the pause between two.
+          scanning ??= scan(() => looks !== null && mayAct())
+            .catch((error: unknown) => log.error({ error }, 'Lost runs could not be looked for'))
+            .finally(() => {
+              scanning = null;
+            });
+        }, settings.scanIntervalMs).unref();
+      },
+      async stop() {
+        if (looks !== null) clearInterval(looks);
+        looks = null;
+        await scanning;
+      },
     },
   };
 };

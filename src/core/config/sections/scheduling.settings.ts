@@ -48,18 +48,19 @@ export const schedulingSettings = {
     Enabled: setting(bool(), true, 'Runs can be queued.'),
     MaxAttempts: setting(int({ min: 1 }), 1, 'Attempts of a queued run.'),
   }),
-  SingletonExecution: planned(
-    'singleton-execution',
-    group('Background work that only one of several processes does.', {
-      Enabled: setting(bool(), false, 'Processes agree on who does it.'),
-      LeaseDuration: setting(
-        duration({ min: 3 * SECOND }),
-        60 * SECOND,
-        'Time until another process may take over; renewed at a third of it.',
-      ),
-      OwnerId: setting(nullable(text({ max: 128 })), null, 'Name of this process. Null: made up at the start.'),
-    }),
-  ),
+  SingletonExecution: group('Background work that only one of several processes does.', {
+    Enabled: setting(bool(), false, 'Processes agree on who does it.'),
+    LeaseDuration: setting(
+      duration({ min: 3 * SECOND }),
+      60 * SECOND,
+      'Time until another process may take over; renewed at a third of it.',
+    ),
+    OwnerId: setting(
+      nullable(text({ max: 128 })),
+      null,
+      'Name of this process, which no other one may have. Null: made up at the start.',
+    ),
+  }),
   RunReconciliation: group('Runs whose process died, where several processes share a store.', {
     Enabled: setting(bool(), false, 'Such runs are found and closed.'),
     HeartbeatInterval: setting(duration(), 30 * SECOND, 'How often a running run gives a sign of life.'),

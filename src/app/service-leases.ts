@@ -1,0 +1,24 @@
+import { createServiceLeaseStore } from '../features/jobs/index.ts';
+import { createServiceLeases, type ServiceLeases } from '../scheduler/service-leases.ts';
+import type { Foundation } from './foundation.ts';
+import { processName } from './options.ts';
+
+export interface LeasedServices extends Pick<ServiceLeases, 'guarded'> {
+  /** What the leases themselves need at the start and the end of the service. */
+  readonly part: { recover(): Promise<void>; draining(): Promise<void> };
+}
+
+/** Who of several processes does the background work, as it is configured. */
+export const serviceLeases = ({ config, storage, now, log }: Foundation['base']): LeasedServices => {
+  const { Enabled: enabled, LeaseDuration: leaseDurationMs, OwnerId } = config.Service.SingletonExecution;
+  const store = createServiceLeaseStore(storage);
+  const leases = createServiceLeases(
+    { store, now, log },
+    { enabled, leaseDurationMs, owner: OwnerId ?? processName() },
+  );
+  return {
+    guarded: leases.guarded,
+    // Released before the runs in progress have ended: others need not wait for them.
+    part: { recover: store.freeAll, draining: leases.release },
+  };
+};

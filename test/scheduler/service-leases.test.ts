@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { silentLogger } from '../../src/core/logger.ts';
+import { openCopy } from '../../src/db/open-storage.ts';
+import type { Storage } from '../../src/db/storage.ts';
+import { createServiceLeaseStore } from '../../src/features/jobs/index.ts';
+import type { BackgroundService } from '../../src/scheduler/background-service.ts';
+import { createServiceLeases, type LeaseStore } from '../../src/scheduler/service-leases.ts';
+import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
+
+const duration = 60_000;
+const third = duration / 3;
+
+interface Process {
+  /** True while the service works here. */
+  works(): boolean;
+  mayAct(): boolean;
+  start(): void;
+  release(): Promise<void>;
+  /** While true the process cannot ask the store. */
+  store: { fails: boolean };
+}
+
+/** Processes with a connection each on one file and one clock that the test turns. */
+const openProcesses = async (t: TestContext, enabled = true) => {
+  t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+  const location = join(temporaryFolder(t), 'acp.db');
+  const first = await openTestStore(t, location);
+  const second = openCopy(storeOptions(location));
+  t.after(() => second.close());
+  const clock = { now: 1_000_000 };
+
+  const start = (owner: string, storage: Storage): Process => {
+    const real = createServiceLeaseStore(storage);
+    const store = { fails: false };
+    const asked: LeaseStore = {
+      ...real,
+      take: (...order) => (store.fails ? Promise.reject(new Error('The store is away.')) : real.take(...order)),
+    };
+    let mayAct: (() => boolean) | null = null;
+    const service: BackgroundService = {
+      start(asks) {
+        assert.equal(mayAct, null, 'started once');
+        mayAct = asks;
+      },
+      async stop() {
+        mayAct = null;
+      },
+    };
+    const leases = createServiceLeases(
+      { store: asked, now: () => clock.now, log: silentLogger },
+      { enabled, owner, leaseDurationMs: duration },
+    );
+    const { started } = leases.guarded('retention', service);
+    return {
+      works: () => mayAct !== null,
+      mayAct: () => mayAct?.() ?? false,
+      start: started,
+      release: leases.release,
+      store,
+    };
+  };
+
+  const lease = async () =>
+    (await first.storage.db.selectFrom('service_leases').selectAll().execute()).map(
+      ({ owner, lease_until: until }) => ({
+        owner,
+        until,
+      }),
+    );
+  /** What was asked of the store is answered, and what follows from it has happened. */
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const pass = async (ms: number): Promise<void> => {
+    clock.now += ms;
+    t.mock.timers.tick(ms);
+    await settle();
+  };
+  /** What a process leaves that was killed a while ago. */
+  const leaveLapsed = async (owner: string): Promise<void> => {
+    const until = clock.now - 1;
+    await first.storage.db
+      .insertInto('service_leases')
+      .values({ name: 'retention', owner, lease_until: until })
+      .execute();
+  };
+  return { leaveLapsed, one: start('one', first.storage), two: start('two', second), clock, lease, pass, settle };
+};
+
+test('JOB-40 of two processes that start together one does the work of a service', async (t) => {
+  const { one, two, lease, pass, settle } = await openProcesses(t);
+  one.start();
+  two.start();
+  await settle();
+  assert.equal(Number(one.works()) + Number(two.works()), 1);
+  const winner = one.works() ? one : two;
+  for (let thirds = 0; thirds < 7; thirds += 1) {
+    await pass(third);
+    assert.deepEqual([winner.works(), one.works() && two.works()], [true, false]);
+  }
+  const owners = (await lease()).map(({ owner }) => owner);
+  assert.deepEqual(owners, [winner === one ? 'one' : 'two']);
+});
+
+test('JOB-40 without leases each process does the work, and no lease is written', async (t) => {
+  const { one, two, lease, pass } = await openProcesses(t, false);
+  one.start();
+  two.start();
+  await pass(duration);
+  assert.deepEqual([one.mayAct(), two.mayAct(), await lease()], [true, true, []]);
+});
+
+test('JOB-41 a lease is renewed at a third of it', async (t) => {
+  const { one, clock, lease, pass, settle } = await openProcesses(t);
+  one.start();
+  await settle();
+  assert.deepEqual(await lease(), [{ owner: 'one', until: clock.now + duration }]);
+  await pass(third - 1);
+  assert.deepEqual(await lease(), [{ owner: 'one', until: clock.now - (third - 1) + duration }]);
+  await pass(1);
+  assert.deepEqual(await lease(), [{ owner: 'one', until: clock.now + duration }]);
+});
+
+test('JOB-41 a holder that cannot renew stops the service before the lease ends, and another takes over after it', async (t) => {
+  const { one, two, pass, settle } = await openProcesses(t);
+  one.start();
+  await settle();
+  two.start();
+  await settle();
+  one.store.fails = true;
+  await pass(third);
+  await pass(third);
+  assert.deepEqual([one.works(), two.works()], [true, false], 'two renewals may fail');
+  await pass(third - 1);
+  assert.deepEqual([one.works(), two.works()], [false, false], 'stopped while the lease still stands');
+  await pass(1);
+  assert.deepEqual([one.works(), two.works()], [false, true]);
+  one.store.fails = false;
+  for (let thirds = 0; thirds < 4; thirds += 1) await pass(third);
+  assert.deepEqual([one.works(), two.works()], [false, true], 'the lease stays where it is');
+});
+
+test('JOB-41 a process that was suspended acts no more once its lease has ended', async (t) => {
+  const { one, two, clock, pass, settle } = await openProcesses(t);
+  one.start();
+  await settle();
+  assert.equal(one.mayAct(), true);
+  // Time passes, and no timer of this process fires.
+  clock.now += duration;
+  assert.deepEqual([one.works(), one.mayAct()], [true, false]);
+  two.start();
+  await settle();
+  assert.equal(two.mayAct(), true);
+  await pass(0);
+  assert.equal(one.mayAct(), false);
+  await pass(third);
+  assert.deepEqual([one.works(), two.works()], [false, true]);
+});
+
+test('JOB-41 of two that take over at once one gets the lapsed lease', async (t) => {
+  const { one, two, leaveLapsed, lease, settle } = await openProcesses(t);
+  await leaveLapsed('dead');
+  one.start();
+  two.start();
+  await settle();
+  assert.equal(Number(one.mayAct()) + Number(two.mayAct()), 1);
+  const [{ owner } = { owner: null }, ...more] = await lease();
+  assert.deepEqual([owner, more], [one.works() ? 'one' : 'two', []]);
+});
+
+test('JOB-41 a drain releases the lease, and another process need not wait for its end', async (t) => {
+  const { one, two, lease, pass, settle } = await openProcesses(t);
+  one.start();
+  await settle();
+  two.start();
+  await settle();
+  await one.release();
+  assert.deepEqual([one.works(), await lease()], [false, []]);
+  await pass(third);
+  assert.deepEqual([one.works(), two.works()], [false, true]);
+  await two.release();
+  await two.release();
+  assert.deepEqual(await lease(), []);
+});
+
+test('JOB-42 two processes with the same owner id both act', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+  const { storage } = await openTestStore(t);
+  const store = createServiceLeaseStore(storage);
+  assert.equal(await store.take('retention', 'same', 1, 100), true);
+  assert.equal(await store.take('retention', 'same', 2, 101), true);
+  assert.equal(await store.take('retention', 'other', 100, 200), false);
+  assert.equal(await store.take('retention', 'other', 101, 201), true);
+  assert.equal(await store.take('model-health', 'same', 3, 102), true, 'a lease per service');
+  await store.release('retention', 'same');
+  assert.equal(await store.take('retention', 'same', 103, 203), false, 'nobody releases the lease of another');
+});
