@@ -22,21 +22,20 @@ export interface RetentionJobStore {
 // The hourly sweep belongs to the store and not to a tenant; a slug is never empty.
 const everyTenant = { tenant_id: '', target: '*' } as const;
 
-type TenantTable = 'runs' | 'sessions' | 'attachments' | 'idempotency_keys' | 'run_scores' | 'retention_policies';
-
-// Those whose rows are found by tenant; jobs and grants of a tenant without any of them wait for its first run.
-const tables: readonly (TenantTable & keyof Tables)[] = [
+// Every table with rows of a target, and the policies. Events, inputs and calls belong to a run of the same tenant.
+const byTenant = [
   'runs',
+  'run_traces',
   'sessions',
   'attachments',
   'idempotency_keys',
   'run_scores',
+  'skill_script_grants',
   'retention_policies',
-];
-
+] as const satisfies readonly (keyof Tables)[];
 export const createRetentionJobStore = (storage: Storage): RetentionJobStore => {
-  /** From one tenant to the next by the primary key, whatever the number of rows. */
-  const tenantsOf = async (table: TenantTable): Promise<string[]> => {
+  /** From one tenant to the next by an index, whatever the number of rows. */
+  const tenantsOf = async (table: (typeof byTenant)[number]): Promise<string[]> => {
     const found: string[] = [];
     for (let after = ''; ; ) {
       const row = await storage.db
@@ -50,6 +49,12 @@ export const createRetentionJobStore = (storage: Storage): RetentionJobStore => 
       found.push(row.tenant_id);
       after = row.tenant_id;
     }
+  };
+
+  /** No index of jobs begins with the tenant: the thread that scans reads all of them. */
+  const tenantsOfJobs = async (): Promise<string[]> => {
+    const rows = await storage.scan(storage.db.selectFrom('jobs').select('tenant_id').distinct());
+    return rows.map(({ tenant_id }) => tenant_id);
   };
 
   return {
@@ -82,7 +87,7 @@ export const createRetentionJobStore = (storage: Storage): RetentionJobStore => 
       return { sql, parameters, mustChange: true };
     },
     async tenants() {
-      const found = await Promise.all(tables.map(tenantsOf));
+      const found = await Promise.all([...byTenant.map(tenantsOf), tenantsOfJobs()]);
       return [...new Set(found.flat())].sort();
     },
   };

@@ -1,6 +1,6 @@
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { JobHandler, JobResult, QueuedJob } from '../../scheduler/job-queue.ts';
+import { type JobHandler, type JobResult, LeaseLostError, type QueuedJob } from '../../scheduler/job-queue.ts';
 import { effectivePolicies, type RetentionDefaults } from './effective-policy.rules.ts';
 import type { RetentionStore } from './retention-policies.store.ts';
 import type { Sweep, SweepOrder, SweepOutcome } from './sweep.ts';
@@ -46,7 +46,11 @@ export const retentionJob = (deps: RetentionJobDeps): JobHandler => {
 
   const work = async (job: QueuedJob, signal: AbortSignal): Promise<JobResult> => {
     const payload = (job.payload ?? { trigger: 'Schedule', everyTenant: false }) as RetentionPayload;
-    const stop: SweepOrder['stop'] = () => (signal.aborted ? 'canceled' : deps.lifecycle.draining ? 'released' : null);
+    const stop: SweepOrder['stop'] = () => {
+      // A lease that was lost says that another worker has the job, which is nobody's wish to end it.
+      if (deps.lifecycle.draining || signal.reason instanceof LeaseLostError) return 'released';
+      return signal.aborted ? 'canceled' : null;
+    };
     const outcomes = await sweepAll(job, payload, stop);
     if (outcomes.some(({ deletedRows }) => deletedRows > 0))
       await giveSpaceBack(deps.storage.dialect, () => stop() !== null).catch((error: unknown) =>

@@ -43,6 +43,101 @@ forEachTransport('RET-18 RET-21 RET-26 while retention is on a sweep comes by it
   assert.equal(third.rows(`select id from service_jobs where handler_key = 'acp.retention'`).length, 1);
 });
 
+forEachTransport('RET-11 RET-18 a tenant without a run is swept for whatever else it has', async (open) => {
+  const first = await open({});
+  const old = daysAgo(200);
+  first.change(
+    `insert into service_jobs (id, tenant_id, handler_key, lane, target_name, status, max_attempts, scheduled_for, completed_at, created_at)
+     values ('j-1', 'only-jobs', 'x', 'default', 'x', 'Completed', 1, 0, ?, 0), ('j-2', 'others', 'x', 'default', 'x', 'Failed', 1, 0, ?, 0)`,
+    old,
+    old,
+  );
+  first.change(
+    `insert into service_skill_script_grants (id, tenant_id, skill_name, granted_at, revoked_at) values ('g-1', 'only-grants', 'pdf', 0, ?)`,
+    old,
+  );
+  first.change(
+    `insert into service_run_traces (run_id, id, tenant_id, trace_id, started_at, ended_at, spans) values ('r-1', 't-1', 'only-traces', 'x', ?, ?, '[{}]')`,
+    old,
+    old,
+  );
+  await first.close();
+  const second = await open({ service: { Retention: { Enabled: true } }, folder: first.folder });
+  const history = () =>
+    second.rows<{ tenant_id: string; target: string }>(
+      `select tenant_id, target, deleted_rows as rows from service_retention_runs where completed_at is not null order by tenant_id`,
+    );
+  for (let tries = 0; history().length < 4; tries += 1) {
+    assert.ok(tries < 1000, 'the hourly sweep did not end');
+    await pause(10);
+  }
+  assert.deepEqual(history(), [
+    { tenant_id: 'only-grants', target: 'SkillScriptGrants', rows: 1 },
+    { tenant_id: 'only-jobs', target: 'Jobs', rows: 1 },
+    { tenant_id: 'only-traces', target: 'Spans', rows: 1 },
+    { tenant_id: 'others', target: 'Jobs', rows: 1 },
+  ]);
+});
+
+forEachTransport('RET-21 RET-26 a canceled sweep stops between batches and says what it removed', async (open) => {
+  const taken: number[] = [];
+  const gate = Promise.withResolvers<void>();
+  const archiveSink = {
+    async archive({ rows }: ArchiveBatch) {
+      taken.push(rows.length);
+      if (taken.length === 2) await gate.promise;
+    },
+  };
+  const app = await open({
+    agents,
+    module: { archiveSink },
+    service: { Retention: { BatchSize: 2, BatchDelay: '0s' } },
+  });
+  for (let run = 0; run < 7; run += 1) await runJson(app.client, 'helper', 'Hi');
+  app.change('update service_runs set created_at = ?, completed_at = ?', daysAgo(9), daysAgo(9));
+  for (const target of ['RunInputs', 'RunEvents'])
+    await app.client.retention.save({ params: { target }, body: { maxAgeDays: 8, archive: target === 'RunInputs' } });
+  const { jobId } = (await app.client.retention.run({ query: { target: 'RunInputs' } })).body;
+  const stopping = async (): Promise<void> => {
+    while (taken.length < 2) await pause(1);
+    await app.client.jobs.cancel({ params: { id: jobId } });
+    gate.resolve();
+  };
+  await stopping();
+  for (let tries = 0; ; tries += 1) {
+    const { job } = (await app.client.jobs.get({ params: { id: jobId } })).body;
+    if (job.completedAt !== null) {
+      assert.deepEqual([job.status, job.errorCode], ['Canceled', null]);
+      break;
+    }
+    assert.ok(tries < 1000, 'the job did not end');
+    await pause(10);
+  }
+  const inputs = () => app.rows('select run_id from service_run_inputs').length;
+  const [entry] = (await app.client.retention.history({})).body;
+  // The batch that was handed over when the stop came is not deleted: it comes again.
+  assert.deepEqual([entry?.deletedRows, entry?.archivedRows, entry?.error], [2, 2, 'canceled']);
+  assert.notEqual(entry?.completedAt, null);
+  assert.equal(inputs(), 5);
+  assert.deepEqual(taken, [2, 2]);
+  const again = await swept(app);
+  assert.deepEqual(again.map(({ target, error }) => [target, error]).sort(), [
+    ['RunEvents', null],
+    ['RunInputs', null],
+  ]);
+  assert.equal(inputs(), 0);
+});
+
+forEachTransport('RET-21 a sweep that waits is canceled without an entry', async (open) => {
+  const app = await open({ service: { Scheduling: { RunWorker: false } } });
+  await app.client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 1 } });
+  const { jobId } = (await app.client.retention.run({})).body;
+  await app.client.jobs.cancel({ params: { id: jobId } });
+  assert.equal((await app.client.jobs.get({ params: { id: jobId } })).body.job.status, 'Canceled');
+  assert.deepEqual((await app.client.retention.history({})).body, []);
+  assert.notEqual((await app.client.retention.run({})).body.jobId, jobId);
+});
+
 forEachTransport('RET-15 RET-16 a module takes what goes, and what it refuses stays', async (open) => {
   const batches: ArchiveBatch[] = [];
   const archiveSink = {
