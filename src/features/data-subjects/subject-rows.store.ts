@@ -195,12 +195,28 @@ const deleteMessages = async (db: Db, conversationId: string): Promise<void> => 
 };
 
 /**
+ * Answers that are kept to be given again. Those of idempotency keys name their run; the response cache does not know
+ * whose its answers are, so that the tenant's goes whole: what is asked again is answered by the model.
+ */
+const deleteAnswers = async (db: Db, { tenantId, runs }: SubjectScope): Promise<void> => {
+  if (runs.length === 0) return;
+  const runIds = JSON.stringify(runs.map(({ id }) => id));
+  await db
+    .deleteFrom('idempotency_keys')
+    .where('tenant_id', '=', tenantId)
+    .where(sql<boolean>`json_extract(headers, '$."X-Run-Id"') in (select value from json_each(${runIds}))`)
+    .execute();
+  await db.deleteFrom('response_cache').where('tenant_id', '=', tenantId).execute();
+};
+
+/**
  * Deletes everything of the scope, inside a transaction of the caller. `sessions` are the writes that take the sessions
  * away; throws ConditionFailedError where one has got a run meanwhile.
  */
 export const deleteSubject = async (db: Db, scope: SubjectScope, sessions: readonly Statement[]): Promise<void> => {
   const { tenantId } = scope;
   for (const statement of sessions) await execute(db, statement);
+  await deleteAnswers(db, scope);
   for (const { conversation_id: id } of scope.sessions) await deleteMessages(db, id);
   for (const ids of chunks(scope.runs.map(({ id }) => id))) {
     for (const table of hanging)

@@ -94,6 +94,30 @@ forEachTransport('SUBJ-3 SUBJ-6 SUBJ-7 SUBJ-10 SUBJ-11 a person is exported, era
   );
 });
 
+forEachTransport('SUBJ-6 SUBJ-7 SUBJ-10 answers that are kept to be given again go with their runs', async (open) => {
+  const app = await open({
+    simulator: {},
+    agents: [{ name: 'helper', model: { provider: 'local', model: 'any', responseCache: { enabled: true } } }],
+    module: { dataSubjectResolver: byName },
+  });
+  for (const person of ['zoraida', 'bob']) {
+    app.simulator.enqueue({ answer: { text: [`Dear ${person}.`], usage: { input: 3, output: 2 } } });
+    await app.client.runs.start({
+      params: { name: 'helper' },
+      body: { message: `I am ${person}`, sessionId: `of-${person}` },
+      query: {},
+      headers: { 'idempotency-key': `key-${person.length}` },
+    });
+  }
+  app.change(`insert into service_response_cache select 'other', 'other', answer, created_at, expires_at
+    from service_response_cache limit 1`);
+  await erase(app, 'zoraida');
+  assert.equal(app.rows('select id from service_response_cache').length, 3, 'a preview deletes nothing');
+  await erase(app, 'zoraida', false);
+  assert.deepEqual(app.rows('select key from service_idempotency_keys'), [{ key: 'key-3' }]);
+  assert.deepEqual(app.rows('select tenant_id from service_response_cache'), [{ tenant_id: 'other' }]);
+});
+
 forEachTransport('SUBJ-6 AUDIT-18 without its audit entry nothing is erased or exported', async (open) => {
   const app = await openWorld(open);
   app.change('alter table service_audit_entries rename to gone');
