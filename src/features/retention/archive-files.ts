@@ -1,9 +1,33 @@
 import { createHash } from 'node:crypto';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
-import type { ArchiveSink } from './archive.ts';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import type { ArchiveBatch, ArchiveSink } from './archive.ts';
+import { createTurns } from './turns.ts';
+
+// A row is some hundred bytes: as text they are packed and written by the hundred.
+const chunkChars = 65_536;
+
+/** The rows as JSON Lines, and the hash of all of them. */
+const linesOf = async (rows: ArchiveBatch['rows']): Promise<{ chunks: Buffer[]; sha256: string }> => {
+  const turn = createTurns();
+  const digest = createHash('sha256');
+  const chunks: Buffer[] = [];
+  let waiting = '';
+  for (const [index, row] of rows.entries()) {
+    waiting += `${JSON.stringify(row)}\n`;
+    if (waiting.length < chunkChars && index < rows.length - 1) continue;
+    const chunk = Buffer.from(waiting);
+    waiting = '';
+    digest.update(chunk);
+    chunks.push(chunk);
+    await turn();
+  }
+  return { chunks, sha256: digest.digest('hex') };
+};
 
 /**
  * Writes each batch as a file of its own, JSON Lines in gzip: `tenant-<slug>/<target>/<day>/<hash>.jsonl.gz`. The name
@@ -12,23 +36,17 @@ import type { ArchiveSink } from './archive.ts';
  */
 export const archiveFiles = (folder: string, now: () => number): ArchiveSink => ({
   async archive({ tenantId, target, rows }, signal) {
-    const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('');
-    const name = createHash('sha256').update(text).digest('hex').slice(0, 32);
+    const { chunks, sha256 } = await linesOf(rows);
     const day = new Date(now()).toISOString().slice(0, 10);
     // A tenant's name may be `..`, which no name with a prefix is.
     const place = join(folder, `tenant-${tenantId}`, target, day);
     await mkdir(place, { recursive: true, mode: 0o700 });
-    const path = join(place, `${name}.jsonl.gz`);
+    const path = join(place, `${sha256.slice(0, 32)}.jsonl.gz`);
     const draft = `${path}.partial`;
     try {
-      const bytes = await promisify(gzip)(text);
-      const file = await open(draft, 'w', 0o600);
-      try {
-        await file.writeFile(bytes);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
+      // It is on the disk before it has its name.
+      const file = createWriteStream(draft, { mode: 0o600, flush: true });
+      await pipeline(Readable.from(chunks), createGzip(), file, { signal });
       signal.throwIfAborted();
       await rename(draft, path);
     } catch (error) {

@@ -4,6 +4,7 @@ import { decodePack } from '../../engine/event-pack.ts';
 import { readableRow } from './readable-row.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 import type { SweepUnit } from './sweep-units.store.ts';
+import { createTurns } from './turns.ts';
 
 export type ArchivedRow = Readonly<Record<string, unknown>>;
 
@@ -24,6 +25,8 @@ export interface SweepRowsDeps {
 
 // Lists in SQL text are of one length each, so that a few statements stay prepared.
 const atOnce = 100;
+// Reading and unpacking as many takes about a millisecond.
+const packsAtOnce = 50;
 
 const chunks = <T>(list: readonly T[]): T[][] =>
   Array.from({ length: Math.ceil(list.length / atOnce) }, (_, index) =>
@@ -33,17 +36,32 @@ const chunks = <T>(list: readonly T[]): T[][] =>
 export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps): SweepRows => {
   const { db } = storage;
 
+  /** A log in parts, since one of a long run is longer than a turn may be. */
+  const eventsOf = async (runId: string, turn: () => Promise<void>): Promise<ArchivedRow[]> => {
+    const rows: ArchivedRow[] = [];
+    for (let from = 0; ; ) {
+      const packs = await db
+        .selectFrom('run_events')
+        .selectAll()
+        .where('run_id', '=', runId)
+        .where('first_sequence', '>=', from)
+        .orderBy('first_sequence')
+        .limit(packsAtOnce)
+        .execute();
+      for (const { first_sequence: first, events } of packs)
+        for (const { data } of decodePack(runId, first, events, 0)) rows.push(JSON.parse(data) as ArchivedRow);
+      await turn();
+      const last = packs.at(-1);
+      if (last === undefined || packs.length < packsAtOnce) return rows;
+      from = last.last_sequence + 1;
+    }
+  };
+
   const events = async (runIds: readonly string[]): Promise<ArchivedRow[]> => {
-    const packs = await db
-      .selectFrom('run_events')
-      .selectAll()
-      .where('run_id', 'in', runIds)
-      .orderBy('run_id')
-      .orderBy('first_sequence')
-      .execute();
-    return packs.flatMap((pack) =>
-      decodePack(pack.run_id, pack.first_sequence, pack.events, 0).map(({ data }) => JSON.parse(data) as ArchivedRow),
-    );
+    const turn = createTurns();
+    const logs: ArchivedRow[][] = [];
+    for (const runId of runIds) logs.push(await eventsOf(runId, turn));
+    return logs.flat();
   };
 
   const byRun = async (
@@ -169,8 +187,12 @@ export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps)
   };
 
   return async (target, tenantId, units) => {
-    const rows: ArchivedRow[] = [];
-    for (const chunk of chunks(units)) rows.push(...(await read(target, tenantId, chunk)));
-    return rows;
+    const turn = createTurns();
+    const parts: ArchivedRow[][] = [];
+    for (const chunk of chunks(units)) {
+      parts.push(await read(target, tenantId, chunk));
+      await turn();
+    }
+    return parts.flat();
   };
 };
