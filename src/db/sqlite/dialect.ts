@@ -13,6 +13,10 @@ import { openSqlite, type SqliteOptions } from './open.ts';
 import { createScanner } from './scanner.ts';
 import { tablePrefixPlugin } from './table-prefix.ts';
 
+// A checkpoint writes the file to the disk, and cuts it to its size, only when nothing was written meanwhile. The second
+// or third in a row has little to move, so that this, too, happens in the thread; after that it is too busy to wait for.
+const threadTurns = 3;
+
 const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
 /** Frames of the write-ahead log, and how many of them are in the store file already. */
@@ -213,7 +217,11 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
     async checkpoint(effort) {
       // The thread moves the bulk while others write on. What they wrote meanwhile is little, and is moved here, between
       // two writes: only a log that is moved whole starts over, and one that never is would grow without end.
-      if (effort === 'Passive') await checkpointer?.run();
+      for (let turn = 0; effort === 'Passive' && checkpointer !== null && turn < threadTurns; turn += 1) {
+        await checkpointer.run();
+        const { log, checkpointed } = await walCheckpoint('NOOP');
+        if (log === checkpointed) break;
+      }
       await walCheckpoint(effort === 'Shrink' ? 'TRUNCATE' : 'PASSIVE');
       return size();
     },

@@ -22,7 +22,6 @@ import { createSweep, type RemoveUnit } from './sweep.ts';
 import { createSweepRemoval } from './sweep-removal.store.ts';
 import { createSweepRows } from './sweep-rows.store.ts';
 import { createSweepUnits } from './sweep-units.store.ts';
-import { createSweepWriter } from './sweep-writer.ts';
 
 export type { ArchiveBatch, ArchiveSink } from './archive.ts';
 export { readableRow } from './readable-row.ts';
@@ -88,7 +87,6 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
     units,
     removal: createSweepRemoval(storage),
     rows: createSweepRows(deps),
-    writer: createSweepWriter(storage),
     removeUnit,
     sink: deps.archiveSink ?? (deps.archiveFolder === null ? null : archiveFiles(deps.archiveFolder, now)),
     batchSize: Retention.BatchSize,

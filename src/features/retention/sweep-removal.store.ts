@@ -13,12 +13,13 @@ export interface SweepPiece {
 export interface SweepRemoval {
   /** What deletes a unit, in the order in which it has to happen. */
   pieces(target: RetentionTarget, tenantId: string, unit: SweepUnit): Promise<readonly SweepPiece[]>;
-  /** Clears the arguments of some settled approvals of the age; false: none is left. */
-  clearApprovals(tenantId: string, cutoff: number, limit: number): Promise<boolean>;
+  /** Clears the arguments of some settled approvals of the age, in the order of ids; the last one, null: none is left. */
+  clearApprovals(tenantId: string, cutoff: number, behindId: string, limit: number): Promise<string | null>;
 }
 
-// A long log goes in stretches of so many events, its end first: what is left reads from 0 without a gap.
-const eventsAtOnce = 500;
+// A long log goes in stretches of so many events, its end first: what is left reads from 0 without a gap. A transaction
+// has as many stretches as the ones before say that fit: a long one among short ones must not be much longer.
+const eventsAtOnce = 100;
 
 type Column<T extends keyof Tables> = keyof Tables[T] & string;
 
@@ -78,13 +79,15 @@ export const createSweepRemoval = (storage: Storage): SweepRemoval => {
   };
 
   const tree = async (tenantId: string, rootId: string): Promise<SweepPiece[]> => {
-    const runs = await storage.db
-      .selectFrom('runs')
-      .select(['id', 'session_id', 'labels', 'event_count'])
-      .where('tenant_id', '=', tenantId)
-      .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
-      .orderBy('id', 'desc')
-      .execute();
+    // Hundreds of trees are looked up in a row, which on this connection would be one turn of the event loop.
+    const runs = await storage.scan(
+      storage.db
+        .selectFrom('runs')
+        .select(['id', 'session_id', 'labels', 'event_count'])
+        .where('tenant_id', '=', tenantId)
+        .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
+        .orderBy('id', 'desc'),
+    );
     // The root goes last: until then the tree is found again.
     return runs.flatMap(({ id, session_id: sessionId, labels, event_count: events }) => [
       ...log(id, events).map((piece) => ({ ...piece, rows: 0 })),
@@ -135,36 +138,46 @@ export const createSweepRemoval = (storage: Storage): SweepRemoval => {
       }
     },
 
-    async clearApprovals(tenantId, cutoff, limit) {
-      const { numUpdatedRows } = await storage.db
+    async clearApprovals(tenantId, cutoff, behindId, limit) {
+      // Where all are cleared already, nothing ends the search before the last one: it is no work for the event loop.
+      const found = await storage.scan(
+        storage.db
+          .selectFrom('approvals')
+          .select('approvals.id')
+          .where('approvals.tenant_id', '=', tenantId)
+          .where('approvals.id', '>', behindId)
+          .where('approvals.status', '<>', 'Pending')
+          .where('approvals.created_at', '<', cutoff)
+          .where('approvals.arguments', 'is not', null)
+          // A paused run that nothing has gone on from yet still needs them.
+          .where(({ not, exists, selectFrom }) =>
+            not(
+              exists(
+                selectFrom('session_requests')
+                  .select('session_requests.id')
+                  .whereRef('session_requests.tenant_id', '=', 'approvals.tenant_id')
+                  .whereRef('session_requests.session_id', '=', 'approvals.session_id')
+                  .whereRef('session_requests.run_id', '=', 'approvals.run_id')
+                  .where('session_requests.state', '=', 'Open'),
+              ),
+            ),
+          )
+          .orderBy('approvals.id')
+          .limit(limit),
+      );
+      const last = found.at(-1);
+      if (last === undefined) return null;
+      await storage.db
         .updateTable('approvals')
         .set({ arguments: null })
         .where('tenant_id', '=', tenantId)
-        .where('id', 'in', (eb) =>
-          eb
-            .selectFrom('approvals')
-            .select('approvals.id')
-            .where('approvals.tenant_id', '=', tenantId)
-            .where('approvals.status', '<>', 'Pending')
-            .where('approvals.created_at', '<', cutoff)
-            .where('approvals.arguments', 'is not', null)
-            // A paused run that nothing has gone on from yet still needs them.
-            .where(({ not, exists, selectFrom }) =>
-              not(
-                exists(
-                  selectFrom('session_requests')
-                    .select('session_requests.id')
-                    .whereRef('session_requests.tenant_id', '=', 'approvals.tenant_id')
-                    .whereRef('session_requests.session_id', '=', 'approvals.session_id')
-                    .whereRef('session_requests.run_id', '=', 'approvals.run_id')
-                    .where('session_requests.state', '=', 'Open'),
-                ),
-              ),
-            )
-            .limit(limit),
+        .where(
+          'id',
+          'in',
+          found.map(({ id }) => id),
         )
-        .executeTakeFirst();
-      return numUpdatedRows > 0n;
+        .execute();
+      return last.id;
     },
   };
 };

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import { moveLog } from './sweep-log.ts';
 import type { SweepPiece } from './sweep-removal.store.ts';
 
 /**
@@ -18,7 +19,8 @@ const firstStatements = 50;
 const leastStatements = 4;
 const mostStatements = 5000;
 
-export const createSweepWriter = (storage: Pick<Storage, 'enqueue'>): SweepWriter => {
+/** For one sweep: what fits into a few milliseconds differs from target to target. */
+export const createSweepWriter = (storage: Pick<Storage, 'enqueue' | 'dialect'>): SweepWriter => {
   let most = firstStatements;
 
   /** How long the transaction held the event loop, in milliseconds. */
@@ -55,6 +57,7 @@ export const createSweepWriter = (storage: Pick<Storage, 'enqueue'>): SweepWrite
         // Twice at most: one quick transaction says little about the next.
         most = Math.min(Math.max(Math.min(fitting, most * 2), leastStatements), mostStatements);
         await pause(Math.max(heldMs, 1));
+        await moveLog(storage.dialect);
       }
       return total;
     },

@@ -11,18 +11,17 @@ import type { RetentionStore } from './retention-policies.store.ts';
 import type { SweepPiece, SweepRemoval } from './sweep-removal.store.ts';
 import type { SweepRows } from './sweep-rows.store.ts';
 import type { SweepBound, SweepUnit, SweepUnits } from './sweep-units.store.ts';
-import type { SweepWriter } from './sweep-writer.ts';
+import { createSweepWriter, type SweepWriter } from './sweep-writer.ts';
 
 /** Deletes a unit of a target whose rows have bytes or messages elsewhere; false: it is in use again, and stays. */
 export type RemoveUnit = (tenantId: string, unit: SweepUnit) => Promise<boolean>;
 
 export interface SweepDeps {
-  readonly storage: Pick<Storage, 'write'>;
+  readonly storage: Pick<Storage, 'write' | 'enqueue' | 'dialect'>;
   readonly store: RetentionStore;
   readonly units: SweepUnits;
   readonly removal: SweepRemoval;
   readonly rows: SweepRows;
-  readonly writer: SweepWriter;
   readonly removeUnit: Readonly<Partial<Record<RetentionTarget, RemoveUnit>>>;
   readonly sink: ArchiveSink | null;
   readonly batchSize: number;
@@ -78,6 +77,7 @@ const batchOf = (units: readonly SweepUnit[], batchSize: number): readonly Sweep
 interface SweepState extends SweepOrder {
   readonly deps: SweepDeps;
   readonly run: RetentionRunRow;
+  readonly writer: SweepWriter;
   isRecorded: boolean;
   isMarked: boolean;
   deletedRows: number;
@@ -136,7 +136,7 @@ const removeByStatements = async (state: SweepState, batch: readonly SweepUnit[]
     // Looked up and deleted in turn, so that a long list is never held.
     if (pieces.length < piecesAtOnce && index < batch.length - 1) continue;
     stopIfAsked(state);
-    await deps.writer.write(pieces, (rows) => [counted(state, rows)]);
+    await state.writer.write(pieces, (rows) => [counted(state, rows)]);
     pieces = [];
   }
 };
@@ -171,7 +171,9 @@ const sweepBatches = async (state: SweepState, bound: SweepBound): Promise<void>
 };
 
 const clearApprovals = async (state: SweepState, cutoff: number): Promise<void> => {
-  while (await state.deps.removal.clearApprovals(state.tenantId, cutoff, clearedAtOnce)) {
+  const { removal } = state.deps;
+  const next = (behindId: string) => removal.clearApprovals(state.tenantId, cutoff, behindId, clearedAtOnce);
+  for (let last = await next(''); last !== null; last = await next(last)) {
     stopIfAsked(state);
     await pause(1);
   }
@@ -212,7 +214,8 @@ export const createSweep =
       completed_at: null,
       error: null,
     };
-    const state: SweepState = { ...order, deps, run, isRecorded: false, isMarked: false, deletedRows: 0 };
+    const writer = createSweepWriter(deps.storage);
+    const state: SweepState = { ...order, deps, run, writer, isRecorded: false, isMarked: false, deletedRows: 0 };
     const error = await sweepTarget(state).then(
       () => null,
       (failure: unknown) => errorCode(state, failure),
