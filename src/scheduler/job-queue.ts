@@ -5,6 +5,8 @@ export interface QueuedJob {
   readonly lane: string;
   readonly targetName: string;
   readonly payload: unknown;
+  /** Who holds the job's lease. */
+  readonly leaseOwner: string;
   /** This attempt, from 1. */
   readonly attempt: number;
   readonly maxAttempts: number;
@@ -12,24 +14,28 @@ export interface QueuedJob {
   readonly cancel: { readonly by: string | null } | null;
 }
 
-/** Which lanes a worker may take from now: its own, and those that have reached their limit. */
-export interface LaneChoice {
+/** Which jobs a worker may take now. */
+export interface JobChoice {
+  /** Its own lanes; null: every lane. */
   readonly only: readonly string[] | null;
+  /** Lanes that have reached their limit. */
   readonly full: readonly string[];
+  /** Jobs that still execute in the worker, whoever has their lease by now. */
+  readonly except: readonly string[];
 }
 
 /** What a worker needs of the store. Times are epoch milliseconds; writes of a lost lease change nothing. */
 export interface JobQueue {
-  /** Takes due jobs atomically, oldest first, then those of others whose lease lapsed and that have attempts left. */
+  /** Takes due jobs atomically, oldest first, then those whose lease lapsed and that have attempts left. */
   claim(
     owner: string,
     now: number,
     leaseUntil: number,
     limit: number,
-    lanes: LaneChoice,
+    choice: JobChoice,
   ): Promise<readonly QueuedJob[]>;
-  /** Ends the jobs whose lease lapsed in their last attempt, as `lease-expired`; returns them. */
-  expire(owner: string, now: number): Promise<readonly QueuedJob[]>;
+  /** Ends the jobs whose lease lapsed in their last attempt, as `lease-expired`; returns those that it has ended. */
+  expire(now: number, except: readonly string[]): Promise<readonly QueuedJob[]>;
   /** Extends the leases and returns the jobs that are still held. */
   renew(owner: string, ids: readonly string[], leaseUntil: number): Promise<readonly string[]>;
   /** Those of the jobs that somebody asked to stop, and who did. */
@@ -37,7 +43,8 @@ export interface JobQueue {
     owner: string,
     ids: readonly string[],
   ): Promise<readonly { readonly id: string; readonly by: string | null }[]>;
-  begin(owner: string, id: string): Promise<void>;
+  /** False: the lease was lost before the work began. */
+  begin(owner: string, id: string): Promise<boolean>;
   complete(owner: string, id: string, now: number): Promise<void>;
   fail(owner: string, id: string, now: number, code: string, message: string): Promise<void>;
   /** Gives back a job whose attempt failed, for another one later. */

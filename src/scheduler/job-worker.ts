@@ -31,6 +31,13 @@ export interface JobWorker {
   readonly activeJobs: number;
 }
 
+interface Held {
+  readonly job: QueuedJob;
+  readonly controller: AbortController;
+  readonly done: Promise<void>;
+  leaseUntil: number;
+}
+
 interface WorkerPorts {
   readonly queue: JobQueue;
   readonly handlers: Readonly<Record<string, JobHandler>>;
@@ -43,10 +50,10 @@ interface WorkerPorts {
 /** Takes due jobs up to its limits and renews their leases at half their duration. */
 export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): JobWorker => {
   const { queue, handlers, now, log } = ports;
-  const running = new Map<string, { job: QueuedJob; controller: AbortController; done: Promise<void> }>();
+  const running = new Map<string, Held>();
   let poll: NodeJS.Timeout | null = null;
   let renewal: NodeJS.Timeout | null = null;
-  let looking = false;
+  let looking: Promise<void> | null = null;
   let lookAgain = false;
   // Before its start a worker takes nothing: a process that only queues jobs has one too.
   let takes = false;
@@ -81,25 +88,25 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
         await queue.fail(options.owner, job.id, now(), 'unknown-handler-key', message);
         return;
       }
-      await queue.begin(options.owner, job.id);
+      if (!(await queue.begin(options.owner, job.id))) return;
       await settle(job, await handler(job, signal));
     } catch (error) {
       log.error({ jobId: job.id, tenantId: job.tenantId, error }, 'A job failed because of an internal error');
       const message = 'The job failed because of an internal error.';
       await fail(job, { status: 'Failed', code: 'internal', message })
-        // The store is what failed; the next start finds the lease and closes the job.
+        // The store is what failed; the lease lapses, and whoever finds it takes the job or ends it.
         .catch(() => undefined);
     }
   };
 
-  const take = (job: QueuedJob): void => {
+  const take = (job: QueuedJob, leaseUntil: number): void => {
     const controller = new AbortController();
     if (job.cancel !== null) controller.abort(new JobCanceledError(job.cancel.by));
     const done = execute(job, controller.signal).finally(() => {
       running.delete(job.id);
       wake();
     });
-    running.set(job.id, { job, controller, done });
+    running.set(job.id, { job, controller, done, leaseUntil });
   };
 
   // A lane at its limit must not take the places of other lanes, so limited lanes are claimed one job at a time.
@@ -110,24 +117,27 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
 
   const look = async (): Promise<void> => {
     for (let limit = claimLimit(); limit > 0 && takes; limit = claimLimit()) {
-      const lanes = { only: options.lanes.length > 0 ? options.lanes : null, full: fullLanes() };
-      const jobs = await queue.claim(options.owner, now(), now() + options.leaseDurationMs, limit, lanes);
-      for (const job of jobs) take(job);
+      const only = options.lanes.length > 0 ? options.lanes : null;
+      const choice = { only, full: fullLanes(), except: [...running.keys()] };
+      const leaseUntil = now() + options.leaseDurationMs;
+      const jobs = await queue.claim(options.owner, now(), leaseUntil, limit, choice);
+      // The worker was stopped meanwhile: others may have them.
+      if (!takes) await Promise.all(jobs.map((job) => queue.release(options.owner, job.id, null)));
+      else for (const job of jobs) take(job, leaseUntil);
       if (jobs.length < limit) return;
     }
   };
 
   function wake(): void {
     if (!takes) return;
-    if (looking) {
+    if (looking !== null) {
       lookAgain = true;
       return;
     }
-    looking = true;
-    look()
+    looking = look()
       .catch((error: unknown) => log.error({ error }, 'The job queue could not be read'))
       .finally(() => {
-        looking = false;
+        looking = null;
         if (!lookAgain) return;
         lookAgain = false;
         wake();
@@ -137,15 +147,32 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
   /** Jobs that nobody will take again, because their last attempt was lost. */
   const expireLost = async (): Promise<void> => {
     if (!takes) return;
-    for (const job of await queue.expire(options.owner, now())) {
+    for (const job of await queue.expire(now(), [...running.keys()])) {
       log.error({ jobId: job.id, tenantId: job.tenantId }, 'The last attempt of a job was lost');
       await ports.lost?.(job);
     }
   };
 
+  const abortLost = (entries: readonly Held[]): void => {
+    for (const { controller } of entries) controller.abort(new LeaseLostError());
+  };
+
   const renewLeases = async (): Promise<void> => {
-    const held = new Set(await queue.renew(options.owner, [...running.keys()], now() + options.leaseDurationMs));
-    for (const [id, entry] of running) if (!held.has(id)) entry.controller.abort(new LeaseLostError());
+    const entries = [...running.values()];
+    const leaseUntil = now() + options.leaseDurationMs;
+    const ids = entries.map(({ job }) => job.id);
+    try {
+      const held = new Set(await queue.renew(options.owner, ids, leaseUntil));
+      for (const entry of entries) if (held.has(entry.job.id)) entry.leaseUntil = leaseUntil;
+      abortLost(entries.filter(({ job }) => !held.has(job.id)));
+    } catch (error) {
+      // Whoever reaches the store may have taken those whose lease has ended.
+      abortLost(entries.filter((entry) => entry.leaseUntil <= now()));
+      throw error;
+    }
+  };
+  const renew = (): void => {
+    renewLeases().catch((error: unknown) => log.error({ error }, 'Job leases could not be renewed'));
   };
 
   const heedCancels = async (): Promise<void> => {
@@ -153,9 +180,16 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
       running.get(id)?.controller.abort(new JobCanceledError(by));
   };
 
+  // The polls go on: whoever drains still looks for cancels, and keeps its leases.
   const stop = (): void => {
     takes = false;
-    if (poll !== null) clearInterval(poll);
+  };
+
+  const onPoll = (): void => {
+    wake();
+    if ([...running.values()].some((entry) => entry.leaseUntil <= now())) renew();
+    heedCancels().catch((error: unknown) => log.error({ error }, 'Canceled jobs could not be looked for'));
+    expireLost().catch((error: unknown) => log.error({ error }, 'Lost jobs could not be looked for'));
   };
 
   return {
@@ -164,15 +198,9 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     },
     start() {
       takes = true;
-      poll = setInterval(() => {
-        wake();
-        heedCancels().catch((error: unknown) => log.error({ error }, 'Canceled jobs could not be looked for'));
-        expireLost().catch((error: unknown) => log.error({ error }, 'Lost jobs could not be looked for'));
-      }, options.pollIntervalMs);
+      poll = setInterval(onPoll, options.pollIntervalMs);
       poll.unref();
-      renewal = setInterval(() => {
-        renewLeases().catch((error: unknown) => log.error({ error }, 'Job leases could not be renewed'));
-      }, options.leaseDurationMs / 2);
+      renewal = setInterval(renew, options.leaseDurationMs / 2);
       renewal.unref();
       wake();
     },
@@ -181,7 +209,9 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     heedCancels,
     async idle() {
       stop();
+      await looking;
       while (running.size > 0) await Promise.all([...running.values()].map((entry) => entry.done));
+      if (poll !== null) clearInterval(poll);
       if (renewal !== null) clearInterval(renewal);
     },
   };

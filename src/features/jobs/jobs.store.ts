@@ -1,6 +1,8 @@
+import type { ExpressionBuilder } from 'kysely';
 import type { JobRow } from '../../db/job-tables.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { Tables } from '../../db/tables.ts';
 import type { JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
 
 export interface NewJob {
@@ -30,6 +32,8 @@ export interface JobStore extends JobQueue {
   retried(id: string, attempt: number, scheduledFor: number): Statement;
   /** Ends a job whose attempt was lost; without effect when another one has begun. */
   lost(id: string, attempt: number, now: number): Statement;
+  /** Changes nothing, and fails its unit unless the owner of the lease is still the same. */
+  held(job: Pick<QueuedJob, 'id' | 'leaseOwner'>): Statement;
   /** Makes a job due that was given back for later; without effect on one that a worker has, or that has ended. */
   due(id: string, now: number): Promise<void>;
   get(id: string): Promise<JobRow | undefined>;
@@ -49,6 +53,7 @@ const toJob = (row: JobRow): QueuedJob => ({
   lane: row.lane,
   targetName: row.target_name,
   payload: row.payload === null ? null : (JSON.parse(row.payload) as unknown),
+  leaseOwner: row.lease_owner ?? '',
   attempt: row.attempt,
   maxAttempts: row.max_attempts,
   cancel: row.cancel_requested_at === null ? null : { by: row.cancel_requested_by },
@@ -85,6 +90,7 @@ export const createJobStore = (storage: Storage): JobStore => {
     ['status', 'completed_at', 'error_code', 'error_message', 'payload', 'lease_owner', 'lease_until'],
     ['id', 'attempt'],
   );
+  const hold = updateStatement(storage.db, 'jobs', ['lease_owner'], ['id', 'lease_owner'], { mustChange: true });
   const noLease = { lease_owner: null, lease_until: null } as const;
   const expiredLease = {
     status: 'Failed',
@@ -93,14 +99,9 @@ export const createJobStore = (storage: Storage): JobStore => {
     payload: null,
     ...noLease,
   } as const;
-  /** Jobs that others hold and have not renewed in time. */
-  const lapsed = (db: Storage['db'], owner: string, now: number) =>
-    db
-      .selectFrom('jobs')
-      .selectAll()
-      .where('status', 'in', ['Leased', 'Running'])
-      .where('lease_until', '<', now)
-      .where('lease_owner', '!=', owner);
+  /** Jobs whose lease nobody has renewed in time. */
+  const lapsed = (eb: ExpressionBuilder<Tables, 'jobs'>, now: number) =>
+    eb.and([eb('status', 'in', ['Leased', 'Running']), eb('lease_until', '<', now)]);
   const end = (id: string, owner: string, values: Partial<JobRow>) =>
     storage.db
       .updateTable('jobs')
@@ -131,6 +132,7 @@ export const createJobStore = (storage: Storage): JobStore => {
     retried: (id, attempt, scheduledFor) =>
       retry({ status: 'Pending', scheduled_for: scheduledFor, ...noLease }, { id, attempt }),
     lost: (id, attempt, now) => lose({ ...expiredLease, completed_at: now }, { id, attempt }),
+    held: ({ id, leaseOwner }) => hold({ lease_owner: leaseOwner }, { id, lease_owner: leaseOwner }),
     async due(id, now) {
       await storage.db
         .updateTable('jobs')
@@ -184,70 +186,76 @@ export const createJobStore = (storage: Storage): JobStore => {
         .execute();
       return rows.map((row) => ({ id: row.id, by: row.cancel_requested_by }));
     },
-    claim: (owner, now, leaseUntil, limit, lanes) =>
-      storage.transaction(async (db) => {
-        if (limit <= 0) return [];
-        const inLanes = (query: typeof all) => {
-          const own = lanes.only === null ? query : query.where('lane', 'in', lanes.only);
-          return lanes.full.length === 0 ? own : own.where('lane', 'not in', lanes.full);
-        };
-        const all = db.selectFrom('jobs').selectAll();
-        const due = await inLanes(all)
-          .where('status', '=', 'Pending')
-          .where('scheduled_for', '<=', now)
-          .orderBy('scheduled_for')
-          .orderBy('id')
-          .limit(limit)
-          .execute();
-        const again = inLanes(lapsed(db, owner, now))
-          .whereRef('attempt', '<', 'max_attempts')
-          .orderBy('id');
-        const rows = due.length < limit ? [...due, ...(await again.limit(limit - due.length).execute())] : due;
-        for (const row of rows)
-          await db
-            .updateTable('jobs')
-            .set({
-              status: 'Leased',
-              lease_owner: owner,
-              lease_until: leaseUntil,
-              attempt: row.attempt + 1,
-              started_at: row.started_at ?? now,
-            })
-            .where('id', '=', row.id)
-            .execute();
-        return rows.map((row) => toJob({ ...row, attempt: row.attempt + 1 }));
-      }),
-    async expire(owner, now) {
-      const rows = await lapsed(storage.db, owner, now).whereRef('attempt', '>=', 'max_attempts').execute();
-      if (rows.length > 0)
-        await storage.write(
-          rows.map((row) => lose({ ...expiredLease, completed_at: now }, { id: row.id, attempt: row.attempt })),
-        );
-      return rows.map(toJob);
+    async claim(owner, now, leaseUntil, limit, { only, full, except }) {
+      const take = async (which: 'due' | 'lapsed', most: number): Promise<readonly JobRow[]> => {
+        const isFree = (eb: ExpressionBuilder<Tables, 'jobs'>) =>
+          which === 'due'
+            ? eb.and([eb('status', '=', 'Pending'), eb('scheduled_for', '<=', now)])
+            : eb.and([lapsed(eb, now), eb('attempt', '<', eb.ref('max_attempts'))]);
+        let free = storage.db.selectFrom('jobs').select('id').where(isFree);
+        if (only !== null) free = free.where('lane', 'in', only);
+        if (full.length > 0) free = free.where('lane', 'not in', full);
+        if (except.length > 0) free = free.where('id', 'not in', except);
+        // Again while others were faster with every one of them: each round is somebody's progress.
+        while (most > 0) {
+          const chosen = await free.orderBy('scheduled_for').orderBy('id').limit(most).execute();
+          if (chosen.length === 0) break;
+          // One by one, each by its key: with a list of keys SQLite goes through all free jobs instead.
+          const taken = await Promise.all(
+            chosen.map(({ id }) =>
+              storage.db
+                .updateTable('jobs')
+                .set((eb) => ({
+                  status: 'Leased',
+                  lease_owner: owner,
+                  lease_until: leaseUntil,
+                  attempt: eb('attempt', '+', 1),
+                  started_at: eb.fn.coalesce('started_at', eb.val(now)),
+                }))
+                .where('id', '=', id)
+                // Still: of two that chose the same job, one changes it.
+                .where(isFree)
+                .returningAll()
+                .executeTakeFirst(),
+            ),
+          );
+          const got = taken.filter((row) => row !== undefined);
+          if (got.length > 0) return got;
+        }
+        return [];
+      };
+      const due = await take('due', limit);
+      return [...due, ...(await take('lapsed', limit - due.length))].map(toJob);
+    },
+    async expire(now, except) {
+      let query = storage.db
+        .updateTable('jobs')
+        .set({ ...expiredLease, completed_at: now })
+        .where((eb) => lapsed(eb, now))
+        .whereRef('attempt', '>=', 'max_attempts');
+      if (except.length > 0) query = query.where('id', 'not in', except);
+      return (await query.returningAll().execute()).map(toJob);
     },
     async renew(owner, ids, leaseUntil) {
       if (ids.length === 0) return [];
-      await storage.db
+      const rows = await storage.db
         .updateTable('jobs')
         .set({ lease_until: leaseUntil })
         .where('id', 'in', ids)
         .where('lease_owner', '=', owner)
-        .execute();
-      const rows = await storage.db
-        .selectFrom('jobs')
-        .select('id')
-        .where('id', 'in', ids)
-        .where('lease_owner', '=', owner)
+        .returning('id')
         .execute();
       return rows.map((row) => row.id);
     },
     async begin(owner, id) {
-      await storage.db
+      const begun = await storage.db
         .updateTable('jobs')
         .set({ status: 'Running' })
         .where('id', '=', id)
         .where('lease_owner', '=', owner)
-        .execute();
+        .returning('id')
+        .executeTakeFirst();
+      return begun !== undefined;
     },
     async complete(owner, id, now) {
       await end(id, owner, { status: 'Completed', completed_at: now, payload: null });
