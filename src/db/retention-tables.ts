@@ -26,8 +26,12 @@ export interface RetentionRunRow {
   error: string | null;
 }
 
+/** The mark of erasures, beside those of the targets. */
+export const erasedRunsMark = 'ErasedRuns';
+
 export interface RetentionMarkRow {
   tenant_id: string;
+  /** A target of retention, or `erasedRunsMark`. */
   target: string;
   /** What is younger than this was never removed. */
   swept_until: number;

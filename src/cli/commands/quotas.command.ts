@@ -63,6 +63,14 @@ const differenceRow = ({ agentName, period, periodStart, counted, recorded }: Qu
   };
 };
 
+const differenceRows = (differences: readonly QuotaDifference[]): object[] => {
+  if (!differences.some(({ runsDeleted }) => runsDeleted)) return differences.map(differenceRow);
+  return differences.map((difference) => ({
+    ...differenceRow(difference),
+    because: difference.runsDeleted ? 'runs were deleted' : '',
+  }));
+};
+
 const registerSet = (quotas: Command, host: CommandHost): void => {
   const command = quotas
     .command('set')
@@ -130,8 +138,13 @@ const registerVerify = (quotas: Command, host: CommandHost): void => {
       else if (body.matches)
         terminal.note(`${body.countersChecked} counters are the sums of ${body.runsChecked} recorded runs.`);
       else {
-        await printReply(terminal, body.differences.map(differenceRow), { json: false });
-        terminal.note('The counters are not the sums of the recorded runs.');
+        await printReply(terminal, differenceRows(body.differences), { json: false });
+        const isExplained = body.differences.every(({ runsDeleted }) => runsDeleted);
+        terminal.note(
+          isExplained
+            ? 'Runs of these periods were deleted by retention or an erasure: the counters have them, the records do not.'
+            : 'The counters are not the sums of the recorded runs.',
+        );
       }
       return body.matches ? 0 : DIFFERENT_EXIT_CODE;
     }),

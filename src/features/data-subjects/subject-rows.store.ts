@@ -1,4 +1,5 @@
 import { CompiledQuery, type Kysely, sql } from 'kysely';
+import { erasedRunsMark } from '../../db/retention-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { AttachmentRow, RunRow, SessionRow, Tables } from '../../db/tables.ts';
@@ -209,6 +210,22 @@ const deleteAnswers = async (db: Db, { tenantId, runs }: SubjectScope): Promise<
   await db.deleteFrom('response_cache').where('tenant_id', '=', tenantId).execute();
 };
 
+/** Remembers of which time runs are missing, for those who add them up. */
+const markErased = async (db: Db, { tenantId, runs }: SubjectScope): Promise<void> => {
+  if (runs.length === 0) return;
+  const sweptUntil = runs.reduce((last, run) => Math.max(last, run.created_at), 0) + 1;
+  await db
+    .insertInto('retention_marks')
+    .values({ tenant_id: tenantId, target: erasedRunsMark, swept_until: sweptUntil })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['tenant_id', 'target'])
+        .doUpdateSet({ swept_until: sweptUntil })
+        .where('retention_marks.swept_until', '<', sweptUntil),
+    )
+    .execute();
+};
+
 /**
  * Deletes everything of the scope, inside a transaction of the caller. `sessions` are the writes that take the sessions
  * away; throws ConditionFailedError where one has got a run meanwhile.
@@ -217,6 +234,7 @@ export const deleteSubject = async (db: Db, scope: SubjectScope, sessions: reado
   const { tenantId } = scope;
   for (const statement of sessions) await execute(db, statement);
   await deleteAnswers(db, scope);
+  await markErased(db, scope);
   for (const { conversation_id: id } of scope.sessions) await deleteMessages(db, id);
   for (const ids of chunks(scope.runs.map(({ id }) => id))) {
     for (const table of hanging)

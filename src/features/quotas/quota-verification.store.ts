@@ -1,4 +1,6 @@
 import { sql } from 'kysely';
+import { isoTime } from '../../core/iso-time.ts';
+import { erasedRunsMark } from '../../db/retention-tables.ts';
 import type { Storage } from '../../db/storage.ts';
 import { shownAmount } from './quotas.rules.ts';
 import type { QuotaDifference, QuotaPeriod } from './quotas.schema.ts';
@@ -69,6 +71,26 @@ const pairs = (rows: readonly SumRow[]): Pair[] => {
   return [...found.values()];
 };
 
+/** A sum that deleted runs are missing from is the smaller one. */
+const isShort = (counted: Sums, recorded: Sums): boolean =>
+  recorded.runs <= counted.runs && recorded.tokens <= counted.tokens && recorded.costMicros <= counted.costMicros;
+
+// No zone is further ahead of UTC, in which the marks are: a day there begins so long before.
+const furthestZoneMs = 14 * 3_600_000;
+
+/** The last local day of which runs were deleted; empty: none ever were. */
+const deletedUntil = async (storage: Storage, tenantId: string): Promise<string> => {
+  const marks = await storage.db
+    .selectFrom('retention_marks')
+    .select('swept_until')
+    .where('tenant_id', '=', tenantId)
+    .where('target', 'in', ['Runs', erasedRunsMark])
+    .execute();
+  return marks.length === 0
+    ? ''
+    : isoTime(Math.max(...marks.map((mark) => mark.swept_until)) + furthestZoneMs).slice(0, 10);
+};
+
 export const createQuotaVerifier =
   (storage: Storage): QuotaVerifier =>
   async (tenantId) => {
@@ -86,10 +108,16 @@ export const createQuotaVerifier =
       where run.tenant_id = ${tenantId} and root.quota_day is not null
       group by root.agent_name, root.quota_day`;
     const rows = await storage.scan<SumRow>({ compile: () => query.compile(storage.db) });
-    const compared = pairs(rows);
-    const differences = compared
+    // After the sums: a mark is written before the first run of its time is deleted.
+    const lastDay = await deletedUntil(storage, tenantId);
+    const differences = pairs(rows)
       .filter(({ counted, recorded }) => !same(counted, recorded))
-      .map((pair) => ({ ...pair, counted: shown(pair.counted), recorded: shown(pair.recorded) }));
+      .map((pair) => ({
+        ...pair,
+        counted: shown(pair.counted),
+        recorded: shown(pair.recorded),
+        runsDeleted: pair.periodStart <= lastDay && isShort(pair.counted, pair.recorded),
+      }));
     return {
       matches: differences.length === 0,
       countersChecked: rows.filter((row) => row.source === 'counter').length,

@@ -91,6 +91,10 @@ export const QuotaDifference = Type.Object(
     periodStart: LocalDate,
     counted: Sums,
     recorded: Sums,
+    runsDeleted: Type.Boolean({
+      description:
+        'Retention or an erasure has deleted runs of this time, and the records are short of no more than that',
+    }),
   },
   { title: 'QuotaDifference' },
 );
