@@ -13,9 +13,8 @@ import { openSqlite, type SqliteOptions } from './open.ts';
 import { createScanner } from './scanner.ts';
 import { tablePrefixPlugin } from './table-prefix.ts';
 
-// A checkpoint writes the file to the disk, and cuts it to its size, only when nothing was written meanwhile. The second
-// or third in a row has little to move, so that this, too, happens in the thread; after that it is too busy to wait for.
-const threadTurns = 3;
+// The second checkpoint in a row has little to move. After it the store is too busy to be met between two writes.
+const freeTurns = 2;
 
 const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
@@ -215,14 +214,24 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       return Math.max(log - checkpointed, 0) * Number(raw.pragma('page_size', { simple: true }));
     },
     async checkpoint(effort) {
-      // The thread moves the bulk while others write on. What they wrote meanwhile is little, and is moved here, between
-      // two writes: only a log that is moved whole starts over, and one that never is would grow without end.
-      for (let turn = 0; effort === 'Passive' && checkpointer !== null && turn < threadTurns; turn += 1) {
+      if (checkpointer === null || effort === 'Shrink') {
+        await walCheckpoint(effort === 'Shrink' ? 'TRUNCATE' : 'PASSIVE');
+        return size();
+      }
+      // The thread moves the bulk while others write on, then what they wrote meanwhile, and the little that is left while
+      // they wait: only a log that is moved whole starts over, and one that never is would grow without end. Waiting for
+      // the disk is all the thread's, so that the event loop goes on.
+      for (let turn = 0; turn < freeTurns; turn += 1) {
         await checkpointer.run();
         const { log, checkpointed } = await walCheckpoint('NOOP');
-        if (log === checkpointed) break;
+        if (log === checkpointed) return size();
       }
-      await walCheckpoint(effort === 'Shrink' ? 'TRUNCATE' : 'PASSIVE');
+      const release = await mutex.acquire();
+      try {
+        await checkpointer.run();
+      } finally {
+        release();
+      }
       return size();
     },
     size,
