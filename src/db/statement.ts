@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Tables } from './tables.ts';
 
 /** One write, compiled. `mustChange`: the unit it belongs to fails when it touches no row. */
@@ -32,6 +32,13 @@ export const mergedStatements = (units: readonly (readonly Statement[])[]): read
   statements.push(...merged.values());
   return statements;
 };
+
+/**
+ * A text that is bound later, for statements with a join that are executed often. SQLite (built with STAT4) prepares such
+ * a statement anew for every value that a column is compared with, which takes many times what the statement does; a
+ * cast hides the value from its planner, and the indexes are used as before.
+ */
+export const boundText: RawBuilder<string> = sql`cast(${''} as text)`;
 
 type Row<T extends keyof Tables> = Tables[T];
 type Column<T extends keyof Tables> = keyof Tables[T] & string;

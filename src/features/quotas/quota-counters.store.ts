@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Merge, Statement } from '../../db/statement.ts';
+import { boundText, type Merge, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
@@ -134,7 +134,7 @@ export const createRunCounters = (
     from ${sql.table('runs')} as root
     cross join (select 0 as of_agent, 0 as of_month union all select 0, 1 union all select 1, 0 union all select 1, 1)
       as scope
-    where root.tenant_id = ${''} and root.id = ${''} and root.quota_day is not null
+    where root.tenant_id = ${boundText} and root.id = ${boundText} and root.quota_day is not null
     ${conflict} ${rise}`.compile(storage.db);
 
   const openRoots = new Map<string, CountedRoot>();

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { QuotaNoticeRow } from '../../db/quota-tables.ts';
-import type { Statement } from '../../db/statement.ts';
+import { boundText, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { QuotaRules } from './quota-rules.ts';
@@ -68,7 +68,7 @@ export const createQuotaNotices = (
         and counter.period_start = case rule.period when 'Daily' then root.quota_day
           else substr(root.quota_day, 1, 8) || '01' end
       cross join (select 'Runs' as metric union all select 'Tokens' union all select 'Cost') as kind
-      where root.tenant_id = ${''} and root.id = ${''}
+      where root.tenant_id = ${boundText} and root.id = ${boundText}
         and counter.period_start = case rule.period when 'Daily' then ${''} else ${''} end
     ) as booked
     cross join (${percentRows}) as share
