@@ -20,6 +20,7 @@ import { runTraces } from './0019-run-traces.ts';
 import { emergency } from './0020-emergency.ts';
 import { providerAccess } from './0021-provider-access.ts';
 import { serviceLeases } from './0022-service-leases.ts';
+import { uncalledTools } from './0023-uncalled-tools.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
 export const migrations: readonly Migration[] = [
@@ -44,4 +45,5 @@ export const migrations: readonly Migration[] = [
   { ...emergency, checksum: 'ef533a1d7e4513b5' },
   { ...providerAccess, checksum: '68bc42c579888478' },
   { ...serviceLeases, checksum: '36d9099189387d07' },
+  { ...uncalledTools, checksum: 'a8db472e1977e0e3' },
 ];

@@ -153,7 +153,12 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       probeStore: () => storage.probe(),
       migrating: !ready,
     });
-    const emergency = emergencyFeature({ ...base, engine: runs.engine, wake: () => worker.wake() });
+    const emergency = emergencyFeature({
+      ...base,
+      engine: runs.engine,
+      runHandlerKeys: Object.keys(runs.jobHandlers),
+      wake: () => worker.wake(),
+    });
     const leased = serviceLeases(base);
     const life = createLifecycle({
       ...base,

@@ -170,6 +170,8 @@ export interface ToolInvocationRow {
   settled_at: number | null;
   /** Order of settling within the run, from 0. */
   settled_order: number | null;
+  /** 0: refused before the tool was called. */
+  called: number;
 }
 
 export interface SessionRow {

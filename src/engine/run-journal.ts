@@ -130,6 +130,8 @@ export interface RunJournal {
   toolSettled(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
   /** A call that ended before it was made: one row, settled from the start. */
   toolRefused(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
+  /** A call that the caller's own program has made: one row as well. */
+  toolAnswered(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
   /** Calls of the run that have not settled: nobody knows what became of them. */
   toolsUnknown(runId: string): Statement;
   /** What the model calls of a closed run were sent. */

@@ -314,7 +314,7 @@ const clientCall = (
   const entry = entryOf(run, ports, open, tool, outcome.arguments);
   const step = run.steps === null ? [] : [run.steps.result(open.idempotencyKey, resultPart(call, outcome))];
   run.log
-    .write([...ports.journal.toolRefused(entry, settlementOf(run, ports, outcome)), ...step])
+    .write([...ports.journal.toolAnswered(entry, settlementOf(run, ports, outcome)), ...step])
     .catch((error: unknown) => writeFailed(run, ports, error));
   return { outcome, waiting: null };
 };

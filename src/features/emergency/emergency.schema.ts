@@ -53,7 +53,7 @@ const EmergencyEffect = Type.Object(
     effect: Type.String({ description: '`Write`, `Destructive` or `External`; calls that only read are left out' }),
     state: oneOf(['Landed', 'Failed', 'Unknown'], {
       description:
-        'Landed: the tool had answered. Failed: it had answered with an error. Unknown: it was under way; nobody can tell from here',
+        'Landed: the tool had answered. Failed: it had answered with an error. Unknown: it was under way, or had not answered in time; nobody can tell from here. Calls that were refused before the tool was called (arguments, permission, approval) are left out',
     }),
     calledAt: Time,
   },

@@ -58,8 +58,9 @@ const withChildren = (run: ActiveRun): ActiveRun[] => [run, ...[...run.children]
 
 /** What is known of a call whose run was stopped at a time. */
 const effectOf = (row: ToolInvocationRow, stoppedAt: number): EmergencyEffect => {
-  const answered =
-    row.state === 'Settled' && row.settled_at !== null && (row.succeeded === 1 || row.settled_at < stoppedAt);
+  // A tool that was too late has not answered, and may still do what it was asked for.
+  const failed = row.timed_out === 0 && row.settled_at !== null && row.settled_at < stoppedAt;
+  const answered = row.state === 'Settled' && (row.succeeded === 1 || failed);
   return {
     toolCallId: row.tool_call_id,
     toolName: row.tool_name,
@@ -68,9 +69,6 @@ const effectOf = (row: ToolInvocationRow, stoppedAt: number): EmergencyEffect =>
     calledAt: isoTime(row.created_at),
   };
 };
-
-/** What was refused before its body, by a person or by the tool's own checks, has had no effect. */
-const wasCalled = ({ authorization_denied }: ToolInvocationRow): boolean => authorization_denied === 0;
 
 export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergencyOperations> => {
   const { store, stops, engine, audit, defaultTenantId } = deps;
@@ -142,7 +140,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
       agentName: run.plan.agent.name,
       sessionId: run.session?.sessionId ?? run.plan.sessionId,
       ended: ended.has(run),
-      effects: calls.filter((row) => row.run_id === run.id && wasCalled(row)).map((row) => effectOf(row, stoppedAt)),
+      effects: calls.filter((row) => row.run_id === run.id).map((row) => effectOf(row, stoppedAt)),
     }));
   };
 
@@ -211,7 +209,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
         stops.remove(row.id);
         resumed.push(after);
       }
-      await store.makeDue(at);
+      await store.makeDue(target, at);
       deps.wake();
       const inForce = stops.list().filter((row) => covers(row, target.tenantId, target.agentName));
       return ok({ resumed, inForce: inForce.map(view) });

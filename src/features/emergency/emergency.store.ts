@@ -24,11 +24,11 @@ export interface EmergencyStore {
   insert(row: EmergencyStopRow): AuditedWrite;
   /** Fails its transaction when somebody else has resumed meanwhile. */
   resumed(id: string, by: string | null, at: number): AuditedWrite;
-  /** Calls of these runs that may have changed something, oldest first. */
+  /** Calls of these runs that were made and may have changed something, oldest first. */
   effects(runIds: readonly string[]): Promise<readonly ToolInvocationRow[]>;
   held(target: StopTarget): Promise<HeldRuns>;
-  /** Jobs that were put off while their agent was stopped are due at once. */
-  makeDue(now: number): Promise<void>;
+  /** Runs of these agents that were put off while they were stopped are due at once. */
+  makeDue(target: StopTarget, now: number): Promise<void>;
 }
 
 const queued = (db: Kysely<Tables>, { tenantId, agentName }: StopTarget) => {
@@ -38,7 +38,8 @@ const queued = (db: Kysely<Tables>, { tenantId, agentName }: StopTarget) => {
   return query;
 };
 
-export const createEmergencyStore = (storage: Storage): EmergencyStore => ({
+/** `runHandlerKeys`: of the jobs that run agents. */
+export const createEmergencyStore = (storage: Storage, runHandlerKeys: readonly string[]): EmergencyStore => ({
   inForce: () =>
     storage.db
       .selectFrom('emergency_stops')
@@ -66,6 +67,7 @@ export const createEmergencyStore = (storage: Storage): EmergencyStore => ({
           .selectAll()
           .where('run_id', 'in', runIds.slice(from, from + idsPerQuery))
           .where('effect', '!=', 'Read')
+          .where('called', '=', 1)
           .orderBy('created_at')
           .orderBy('id')
           .execute()),
@@ -84,14 +86,18 @@ export const createEmergencyStore = (storage: Storage): EmergencyStore => ({
       .execute();
     return { count: Number(counted?.count ?? 0), oldest };
   },
-  async makeDue(now) {
-    // An attempt that failed keeps its pause: only those that never began are put forward.
-    await storage.db
+  async makeDue({ tenantId, agentName }, now) {
+    // An attempt that failed keeps its pause: only those that never began are put forward. Other jobs have times of
+    // their own, such as the next sweep.
+    let held = storage.db
       .updateTable('jobs')
       .set({ scheduled_for: now })
       .where('status', '=', 'Pending')
+      .where('handler_key', 'in', runHandlerKeys)
       .where('attempt', '=', 0)
-      .where('scheduled_for', '>', now)
-      .execute();
+      .where('scheduled_for', '>', now);
+    if (tenantId !== '') held = held.where('tenant_id', '=', tenantId);
+    if (agentName !== '') held = held.where('target_name', '=', agentName);
+    await held.execute();
   },
 });

@@ -8,12 +8,15 @@ export { createStopsInForce, type StopsInForce } from './stop-switch.ts';
 export const emergencyFeature = ({
   storage,
   config,
+  runHandlerKeys,
   ...deps
 }: Omit<EmergencyDeps, 'store' | 'defaultTenantId'> & {
   readonly storage: Storage;
+  /** Of the jobs that run agents. */
+  readonly runHandlerKeys: readonly string[];
   readonly config: { readonly Service: { readonly DefaultTenantId: string } };
 }) => {
-  const store = createEmergencyStore(storage);
+  const store = createEmergencyStore(storage, runHandlerKeys);
   return {
     handlers: emergencyService({ ...deps, store, defaultTenantId: config.Service.DefaultTenantId }),
     /** Before anything starts: what was stopped when the last process ended stays stopped. */

@@ -27,6 +27,7 @@ const emptyJournal: RunJournal = {
   toolPending: () => [],
   toolSettled: () => [],
   toolRefused: () => [],
+  toolAnswered: () => [],
   toolsUnknown: () => nothing,
   modelCalls: () => nothing,
   trace: () => nothing,

@@ -176,6 +176,7 @@ export const createRunJournal = (
   const insertSettled = insertStatement(db, 'tool_invocations', [
     ...entryColumns.filter((c) => c !== 'truncated' && c !== 'state'),
     ...settleColumns,
+    'called',
   ] as const);
   const settle = updateStatement(db, 'tool_invocations', settleColumns, ['run_id', 'id']);
   const close = updateStatement(db, 'runs', closeColumns, ['tenant_id', 'id']);
@@ -196,6 +197,14 @@ export const createRunJournal = (
     .where('tenant_id', '=', '')
     .where('id', '=', '')
     .compile();
+
+  const settledAtOnce = (entry: ToolCallEntry, settlement: ToolCallSettlement, called: boolean): Statement =>
+    insertSettled({
+      ...entryRow(entry, 'Settled'),
+      ...settlementRow(settlement),
+      truncated: flag(entry.argumentsTruncated || settlement.truncated),
+      called: flag(called),
+    });
 
   const withInput = (run: OpenedRun, statement: Statement): Statement[] =>
     run.input === null ? [statement] : [statement, insertInput(inputRow(run, run.input))];
@@ -271,13 +280,8 @@ export const createRunJournal = (
         { run_id: entry.runId, id: entry.id },
       ),
     ],
-    toolRefused: (entry, settlement) => [
-      insertSettled({
-        ...entryRow(entry, 'Settled'),
-        ...settlementRow(settlement),
-        truncated: flag(entry.argumentsTruncated || settlement.truncated),
-      }),
-    ],
+    toolRefused: (entry, settlement) => [settledAtOnce(entry, settlement, false)],
+    toolAnswered: (entry, settlement) => [settledAtOnce(entry, settlement, true)],
     toolsUnknown: (runId) => setUnknown({ state: 'Unknown' }, { run_id: runId, state: 'Pending' }),
     step: (runId, sequence, content) => insertStep({ run_id: runId, sequence, content }),
     stepsDropped: (runId) => ({ sql: dropStepsSql, parameters: [runId] }),

@@ -94,6 +94,64 @@ forEachTransport(
   },
 );
 
+forEachTransport('effects are those of calls that were made; one that was too late may still land', async (open) => {
+  const gate = new Gate();
+  const app = await open({
+    tools: [
+      tool(
+        'pay',
+        async (_args, { signal }) => {
+          await gate.pass(signal);
+          return 'paid';
+        },
+        { effect: 'External' },
+      ),
+      tool('ship', async () => 'sent', { effect: 'Write', inputSchema: { type: 'object', required: ['to'] } }),
+      tool('book', () => new Promise(() => undefined), { effect: 'Destructive', timeoutMs: 20 }),
+    ],
+    script: [
+      {
+        when: { message: 'busy', call: 1 },
+        reply: { toolCalls: ['ship', 'book'].map((name) => ({ name, arguments: {} })) },
+      },
+      { when: { message: 'busy', call: 2 }, reply: { toolCalls: [{ name: 'pay', arguments: {} }] } },
+    ],
+    agents: [{ name: 'clerk', toolNames: ['pay', 'ship', 'book'] }],
+  });
+  const inFlight = refusal(start(app.client, 'clerk', { message: 'busy', stream: false }));
+  await gate.reached;
+  const { runs } = await stop(app, { scope: 'Agent', agentName: 'clerk' });
+  assert.deepEqual(
+    runs[0]?.effects.map(({ toolName, state }) => [toolName, state]),
+    [
+      ['book', 'Unknown'],
+      ['pay', 'Unknown'],
+    ],
+  );
+  await inFlight;
+});
+
+forEachTransport('a resume makes the runs of its agents due, and no other job', async (open) => {
+  const app = await open({
+    agents: [{ name: 'clerk' }, { name: 'other' }],
+    service: { Scheduling: { RunWorker: false } },
+  });
+  const later = Date.now() + 3_600_000;
+  const held = await enqueue(app.client, 'clerk', 'Hi');
+  const others = [await enqueue(app.client, 'other', 'Hi'), await enqueue(app.client, 'clerk', 'Hi')];
+  app.change("update service_jobs set handler_key = 'acp.retention' where id = ?", others[1]);
+  app.change('update service_jobs set scheduled_for = ?', later);
+  await stop(app, { scope: 'Agent', agentName: 'clerk' });
+  await resume(app, { scope: 'Agent', agentName: 'clerk' });
+  const waiting = app.rows<{ id: string }>('select id from service_jobs where scheduled_for = ? order by id', later);
+  assert.deepEqual(
+    waiting.map(({ id }) => id),
+    others.toSorted(),
+  );
+  const [due] = app.rows<{ scheduled_for: number }>('select scheduled_for from service_jobs where id = ?', held);
+  assert.ok((due?.scheduled_for ?? later) < later);
+});
+
 forEachTransport('queued runs are held, over a restart too, and run once the stop is over', async (open) => {
   const setup = { agents: [{ name: 'clerk' }, { name: 'caller', callableAgentNames: ['clerk'] }] };
   const idle = { ...setup, service: { Scheduling: { RunWorker: false } } };
