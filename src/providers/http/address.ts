@@ -48,10 +48,11 @@ const carrier = (block: string, offsets: readonly number[], inverted?: number): 
   ...(inverted === undefined ? {} : { inverted }),
 });
 
-/** IPv6 forms that lead to an IPv4 address: compatible, mapped, NAT64, 6to4, Teredo (server and client). */
+/** IPv6 forms that lead to an IPv4 address: compatible, mapped, translated, NAT64, 6to4, Teredo (server and client). */
 const carriers = [
   carrier('::/96', [12]),
   carrier('::ffff:0:0/96', [12]),
+  carrier('::ffff:0:0:0/96', [12]),
   carrier('64:ff9b::/96', [12]),
   carrier('2002::/16', [2]),
   carrier('2001::/32', [4, 12], 12),

@@ -1,8 +1,9 @@
-import { checkUrlTarget, createEgressAgent } from '../http/egress.ts';
+import { createEgressAgent } from '../http/egress.ts';
 import { ModelCallError } from './model-error.ts';
 import type { ModelProvider, OwnCredential } from './model-provider.ts';
 import type { ConnectionSettings, ModelProviderSettings } from './model-settings.ts';
 import { networkProvider } from './network-provider.ts';
+import { endpointProblem } from './own-endpoint.ts';
 import type { ForeignErrorLog } from './provider-calls.ts';
 import { configuredSurfaces, presentSections } from './surfaces/configured.ts';
 import type { ConnectionPool } from './transport/connection-pool.ts';
@@ -57,8 +58,8 @@ export function createOwnedProviders(settings: ModelProviderSettings, deps: Owne
   return {
     takes: (name: string): boolean => names.has(name),
     provider(name: string, own: OwnCredential): ModelProvider | undefined {
-      // A literal address never reaches the check of the connection, and the setting may be newer than the binding.
-      if (own.endpoint !== null && !allowPrivate && checkUrlTarget(new URL(own.endpoint)) !== null)
+      // A literal address never reaches the check of the connection, nor does a scheme.
+      if (own.endpoint !== null && endpointProblem(own.endpoint, allowPrivate) !== null)
         throw new ModelCallError('provider_unavailable', `The endpoint of provider "${name}" is not allowed.`, {
           provider: name,
         });

@@ -145,6 +145,20 @@ forEachTransport('SEC-38 EGR-7 an endpoint that may no longer be reached fails t
   assert.deepEqual(sentKeys(next), []);
 });
 
+forEachTransport('SEC-38 a plain http endpoint is not called once private targets are off', async (open) => {
+  const app = await open(setup());
+  const acme = await acmeOf(app);
+  await acme.agents.create({ body: { name: 'helper', model } });
+  const endpoint = 'http://provider.invalid/v1';
+  await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key, endpoint } });
+  await app.close();
+  const next = await open(setup({ folder: app.folder, service: { Egress: { AllowPrivateNetworkTargets: false } } }));
+  const failed = await refusal(start(await acmeOf(next), 'helper', { message: 'Hi', stream: false }));
+  assert.deepEqual([failed.status, failed.errorType], [502, 'provider_unavailable']);
+  // Refused by the rule and not by the resolver, which the key would have left for.
+  assert.match(failed.detail ?? '', /endpoint of provider "openai" is not allowed/);
+});
+
 forEachTransport('EGR-4 EGR-7 a name that leads to a private address is refused at the connection', async (open, t) => {
   const found = await lookup(hostname(), { all: true }).catch(() => []);
   const isPrivate = found.some(({ address }) => !isPublicAddress(address));

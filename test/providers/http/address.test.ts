@@ -39,6 +39,7 @@ test('EGR-2 IPv6 forms are judged by the IPv4 address that they carry', () => {
   const cases: [refused: string, allowed: string][] = [
     ['::ffff:127.0.0.1', '::ffff:8.8.8.8'],
     ['::ffff:a9fe:a9fe', '::ffff:0808:0808'],
+    ['::ffff:0:10.1.1.1', '::ffff:0:8.8.8.8'],
     ['::10.0.0.1', '::8.8.8.8'],
     ['64:ff9b::c0a8:101', '64:ff9b::808:808'],
     ['2002:7f00:1::', '2002:808:808::1'],

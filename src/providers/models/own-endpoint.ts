@@ -1,8 +1,11 @@
-import { checkUrlTarget } from '../../providers/http/egress.ts';
+import { checkUrlTarget } from '../http/egress.ts';
 
 export type EndpointProblem = { readonly code: 'validation-failed' | 'target-not-allowed'; readonly message: string };
 
-/** What keeps a tenant's own endpoint from being saved; null: nothing. Host names are checked again at each connection. */
+/**
+ * What keeps a tenant's own endpoint from being saved, and from being called: settings may be newer than what was saved.
+ * Null: nothing. Host names are checked again at each connection.
+ */
 export const endpointProblem = (text: string, allowPrivate: boolean): EndpointProblem | null => {
   const invalid = (message: string): EndpointProblem => ({ code: 'validation-failed', message });
   const url = URL.canParse(text) ? new URL(text) : null;
