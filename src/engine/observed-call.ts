@@ -51,6 +51,7 @@ export const observedCall = async (
 ): Promise<void> => {
   const { protection, metrics } = ports;
   const span = openSpan(run, target, call, attempt);
+  if (run.trace !== null) run.trace.modelCall = span;
   const sensitive = span !== null && ports.telemetry.settings.recordSensitiveData;
   if (sensitive) span.set({ 'gen_ai.input.messages': sensitiveText(call.prompt, ports.settings.recording) });
   const startedAt = spanTime();

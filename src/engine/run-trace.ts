@@ -37,6 +37,8 @@ export class RunTrace {
   readonly span: Span;
   readonly #tree: TreeSpans;
   #opened = 1;
+  /** Span of the newest model call: what is said of its answer belongs below it. Null: the answer came from the cache. */
+  modelCall: Span | null = null;
   /** Spans of calls that child runs may begin in, by tool call id. */
   readonly #calls = new Map<string, Span>();
 

@@ -39,6 +39,12 @@ const sourceOf = (tool: RegisteredTool | undefined, argumentsText: string): stri
   return args === undefined ? tool.descriptor.source : (tool.sourceOf?.(args) ?? null);
 };
 
+/** The model's own arguments; a tool of the service that stores them gets what may be kept of them. */
+const argumentsFor = ({ call, keptInput }: OpenCall, tool: RegisteredTool | undefined): string => {
+  const text = tool?.storesArguments === true ? (keptInput ?? call.input) : call.input;
+  return text === '' ? '{}' : text;
+};
+
 const settlementOf = (run: ActiveRun, ports: EnginePorts, outcome: ToolOutcome): ToolCallSettlement => {
   const succeeded = outcome.status === 'succeeded';
   const result = succeeded ? recordedPayload(outcome.text, ports.settings.recording) : { text: null, truncated: false };
@@ -180,7 +186,6 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
   const { journal, settings } = ports;
   const { call, keptInput } = open;
   const tool = resolveTool(run, call, children);
-  const guard = ports.guards === null ? null : guardCall(run, ports, call, tool);
   let waiting: WaitingCall | null = null;
   let entry: ToolCallEntry | null = null;
   const startedAt = ports.now();
@@ -188,6 +193,7 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
   const replayed = plan.replay?.tools?.answer(call.toolName, keptInput ?? call.input) ?? null;
   if (replayed !== null) announceReplayed(run, ports, call, tool, replayed);
   const span = openToolSpan(run, call, tool);
+  const guard = ports.guards === null ? null : guardCall(run, ports, call, tool, span);
   // A child run waits for its own model; what it does itself is work of this service.
   const waits = run.plan.agent.tools.get(call.toolName)?.kind === 'tool';
   let inBody = false;
@@ -198,7 +204,7 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
         tool,
         toolName: call.toolName,
         toolCallId: call.toolCallId,
-        argumentsText: call.input === '' ? '{}' : call.input,
+        argumentsText: argumentsFor(open, tool),
         run: {
           tenantId: plan.tenantId,
           agentName: plan.agent.name,

@@ -54,5 +54,6 @@ export const utilityCall = async (
       announceUsage(run, ports);
     }
   }
-  return ports.guards === null ? text : guardedText(run, ports, text, { source: 'ModelOutput' });
+  if (ports.guards === null) return text;
+  return guardedText(run, ports, text, { source: 'ModelOutput', span: run.trace?.modelCall ?? null });
 };

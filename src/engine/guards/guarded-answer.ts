@@ -116,12 +116,13 @@ export const guardedAnswer = async (
 ): Promise<GuardedAnswer> => {
   const masks = new Map<string, Block>();
   let block = null as Block | null;
+  const span = run.trace?.modelCall ?? null;
   const checkFor = (place: TextPlace): TextCheck => {
     const { source } = place;
     const isOn = source === 'ModelOutput' ? guards.output : guards.input;
     return async (given) => {
       if (!isOn || block !== null || given === '') return given;
-      const inspected = await inspectText(run, guards, given, place, run.signal);
+      const inspected = await inspectText(run, guards, given, { ...place, span }, run.signal);
       const found = (finding: GuardFinding): Block => ({ source, finding });
       for (const mask of inspected.masks) masks.set(`${source}\n${mask.guardName}\n${mask.ruleName}`, found(mask));
       if (inspected.block !== null) block = found(inspected.block);

@@ -1,3 +1,4 @@
+import type { Span } from '../../core/telemetry/span.ts';
 import type { ModelToolCall } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { EnginePorts } from '../engine-ports.ts';
@@ -21,11 +22,12 @@ export const guardCall = (
   ports: EnginePorts,
   { toolName }: ModelToolCall,
   tool: RegisteredTool | undefined,
+  span: Span | null,
 ): CallGuard | null => {
   const source = tool?.resultSource ?? 'ToolResult';
   const guards = guardsOf(ports, source);
   if (guards === null) return null;
-  const place: TextPlace = { source, toolName };
+  const place: TextPlace = { source, toolName, span };
   let block: Block | null = null;
   // Not ended by a cancel: the call has happened and is recorded, and what is recorded must have been inspected.
   const pass = async (text: string): Promise<string> => {

@@ -1,3 +1,4 @@
+import type { Span } from '../../core/telemetry/span.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
@@ -11,6 +12,8 @@ export interface TextPlace {
   readonly source: GuardSource;
   readonly toolName?: string;
   readonly mediaType?: string;
+  /** Of the model or tool call that the text belongs to; default: the run itself. */
+  readonly span?: Span | null;
 }
 
 /** A block that a run has met and that its log does not have yet. */
@@ -27,15 +30,16 @@ export const guardsOf = (ports: EnginePorts, source: GuardSource): ContentGuards
 };
 
 /** A span for each decision; it never has the text. */
-const watchOf = ({ trace }: ActiveRun, source: GuardSource): GuardWatch | null =>
+const watchOf = ({ trace }: ActiveRun, { source, span: above }: TextPlace): GuardWatch | null =>
   trace === null
     ? null
     : (guardName) => {
-        const span = trace.open('acp.guard', 'Internal', {
+        const attributes = {
           'acp.tenant.id': trace.span.attributes['acp.tenant.id'],
           'acp.guard.name': guardName,
           'acp.guard.source': source,
-        });
+        };
+        const span = trace.open('acp.guard', 'Internal', attributes, above ?? trace.span);
         return (decision) => {
           span.set({ 'acp.guard.decision': decision });
           trace.close(span);
@@ -61,7 +65,7 @@ export const inspectText = (
     toolName: place.toolName ?? null,
     mediaType: place.mediaType ?? null,
   };
-  return guards.inspect(input, signal, watchOf(run, place.source));
+  return guards.inspect(input, signal, watchOf(run, place));
 };
 
 /** One event for each guard and rule. */

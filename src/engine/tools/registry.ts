@@ -35,6 +35,8 @@ export interface RegisteredTool {
   readonly body: BuiltInBody | null;
   /** What guards take its results for. */
   readonly resultSource: GuardSource;
+  /** True: what it is given stays in the store, so it gets no more than records do where guards mask. */
+  readonly storesArguments: boolean;
 }
 
 /** What a body of the service itself knows of its call beyond what a module's may. */
@@ -59,7 +61,7 @@ export interface ToolRegistry {
 export const registeredTool = (
   definition: ToolDefinition,
   options: { readonly kind?: ToolDescriptor['kind'] } & Partial<
-    Pick<RegisteredTool, 'ownsTimeout' | 'sourceOf' | 'admit' | 'body' | 'resultSource'>
+    Pick<RegisteredTool, 'ownsTimeout' | 'sourceOf' | 'admit' | 'body' | 'resultSource' | 'storesArguments'>
   > = {},
 ): RegisteredTool => ({
   descriptor: {
@@ -83,6 +85,7 @@ export const registeredTool = (
   admit: options.admit ?? null,
   body: options.body ?? null,
   resultSource: options.resultSource ?? 'ToolResult',
+  storesArguments: options.storesArguments ?? false,
 });
 
 /** A copy that later changes of the module's object do not reach; a schema library's own members fall away. */

@@ -16,7 +16,8 @@ const object = (properties: Readonly<Record<string, Json>>, required: readonly s
   additionalProperties: false,
 });
 
-const builtIn = (definition: ToolDefinition): RegisteredTool => registeredTool(definition, { kind: 'BuiltIn' });
+const builtIn = (definition: ToolDefinition): RegisteredTool =>
+  registeredTool(definition, { kind: 'BuiltIn', storesArguments: true });
 
 /** For tools with the argument `path`. */
 const checkPath = (args: Json): string[] => {

@@ -53,6 +53,6 @@ export const todoTools = ({ store, now }: MemoryDeps): readonly RegisteredTool[]
         return asJson(todos);
       },
     },
-    { kind: 'BuiltIn' },
+    { kind: 'BuiltIn', storesArguments: true },
   ),
 ];

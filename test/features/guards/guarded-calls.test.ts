@@ -411,6 +411,22 @@ forEachTransport('GUARD-5 what the agent remembers is inspected when it comes ba
   assert.ok(!sent(app).includes(mail));
 });
 
+forEachTransport('GUARD-14 what the agent writes into its memory is kept masked', async (open) => {
+  const app = await open({
+    simulator: {},
+    service: guarded,
+    agents: [{ name: 'helper', model: local, harness: { disableModes: true } }],
+  });
+  app.simulator.enqueue(
+    asksFor(call('file_write', { path: 'a.txt', content: `Mail ${mail}` })),
+    asksFor(call('todo_write', { todos: [{ text: `Ask ${mail}`, status: 'pending' }] }, 'c2')),
+    says('Kept.'),
+  );
+  await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
+  assert.deepEqual(app.rows('select content from service_agent_files'), [{ content: 'Mail [redacted]' }]);
+  assertNowhere(app, mail);
+});
+
 forEachTransport('GUARD-5 GUARD-9 searches of the provider are told once they were inspected', async (open) => {
   const model = { provider: 'anthropic', model: 'claude-sonnet-4-5' };
   const app = await open({ simulator: {}, service: guarded, agents: [{ name: 'fan', model, harness: {} }] });

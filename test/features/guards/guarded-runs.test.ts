@@ -514,5 +514,9 @@ forEachTransport('GUARD-14 the trace of a run has a span for each decision, with
   assert.equal(spans.match(/"acp\.guard"/g)?.length, 2);
   assert.match(spans, /"acp\.guard\.decision":"Mask"/);
   assert.match(spans, /"acp\.guard\.decision":"Allow"/);
+  // The answer's below its model call; what the run starts with belongs to no call.
+  const nameOf = (id: unknown) => body.spans.find((span) => span.id === id)?.name;
+  const above = body.spans.filter(({ name }) => name === 'acp.guard').map(({ parentId }) => nameOf(parentId));
+  assert.deepEqual(above, ['acp.run', 'acp.model.call']);
   assertNowhere(app, mail);
 });
