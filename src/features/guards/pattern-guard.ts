@@ -14,6 +14,10 @@ export interface PatternSettings {
   readonly maskReplacement: string;
 }
 
+// JSON inside a text says the same with other characters, and whoever reads it decodes them: a result that is JSON, with
+// JSON in one of its texts, which a third program has quoted once more.
+const deepestEscapes = 3;
+
 type Finder = (text: Characters, places: PiiPlaces, claims: PiiClaims) => void;
 
 const finders: Readonly<Record<PiiKind, Finder>> = {
@@ -52,9 +56,12 @@ export const patternGuard = ({ deniedTerms, maskedPii, maskReplacement }: Patter
 
   const deniedTerm = (text: string): number => {
     if (automaton === null) return -1;
-    const found = automaton.find(comparable(text));
-    // JSON inside a text says the same with other characters, and whoever reads it decodes them.
-    return found >= 0 || !text.includes('\\') ? found : automaton.find(comparable(withoutEscapes(text)));
+    let shown = text;
+    for (let layer = 0; ; layer += 1) {
+      const found = automaton.find(comparable(shown));
+      if (found >= 0 || layer === deepestEscapes || !shown.includes('\\')) return found;
+      shown = withoutEscapes(shown);
+    }
   };
 
   const withoutPii = (text: string, rules: Set<string>): string => {

@@ -1,4 +1,4 @@
-import { isAscii } from './comparable-text.ts';
+import { isPlain } from './comparable-text.ts';
 
 /** A text with the characters that read as plain ones replaced by them, and where each unit stands in the original. */
 export interface PlainView {
@@ -7,10 +7,12 @@ export interface PlainView {
   readonly offsets: Uint32Array | null;
 }
 
-const invisible = /^\p{Default_Ignorable_Code_Point}$/u;
+const invisible = /^(?!\u0085)[\p{Default_Ignorable_Code_Point}\p{Cc}\ufff9-\ufffb]$/u;
 const space = /^[\p{Zs}\t]$/u;
 const dash = /^[\p{Pd}\u2212]$/u;
 const digit = /^\p{Nd}$/u;
+
+const isControl = (code: number): boolean => (code < 0x20 && (code < 0x09 || code > 0x0d)) || code === 0x7f;
 
 const kept = -1;
 const dropped = -2;
@@ -37,6 +39,7 @@ const mostKnown = 4096;
 const known = new Map<number, number>();
 
 const plainOf = (code: number): number => {
+  if (code < 0x80) return isControl(code) ? dropped : code;
   // Ideographs and syllables, which a text of them would have many of.
   if ((code >= 0x3400 && code <= 0x9fff) || (code >= 0xac00 && code <= 0xd7a3)) return kept;
   const found = known.get(code);
@@ -80,7 +83,7 @@ export const withoutEscapes = (text: string): string => {
 
 /** `decodesJson`: escapes of JSON count as what they stand for. */
 export const plainView = (text: string, decodesJson: boolean): PlainView => {
-  if (!decodesJson && isAscii(text)) return { text, offsets: null };
+  if (!decodesJson && isPlain(text)) return { text, offsets: null };
   const units = new Uint16Array(text.length);
   const offsets = new Uint32Array(text.length + 1);
   let length = 0;
@@ -93,7 +96,7 @@ export const plainView = (text: string, decodesJson: boolean): PlainView => {
     const written = decodesJson && text.charCodeAt(at) === 0x5c ? escapeAt(text, at) : null;
     const code = written?.unit ?? text.codePointAt(at) ?? 0;
     const width = written?.length ?? (code > 0xffff ? 2 : 1);
-    const plain = code < 0x80 ? code : plainOf(code);
+    const plain = plainOf(code);
     if (plain >= 0) put(plain, at);
     else if (plain === kept && (written !== null || width === 1)) put(code, at);
     else if (plain === kept) {

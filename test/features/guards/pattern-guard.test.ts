@@ -54,6 +54,10 @@ test('GUARD-30 a term stays the same in other encodings', () => {
     '𝐩𝐫𝐨𝐣𝐞𝐜𝐭 𝓩𝓮𝓾𝓼': 'denied-term:0',
     'project zeus\u0336': 'denied-term:0',
     '{"a":"\\u0070roject\\nzeus"}': 'denied-term:0',
+    '{"a":"{\\"b\\":\\"\\\\u0070roject zeus\\"}"}': 'denied-term:0',
+    'pro\u0000ject\u0007 zeus': 'denied-term:0',
+    'pro\u009fject zeus': 'denied-term:0',
+    'pro\ufff9ject\u0085zeus': 'denied-term:0',
     '"\\u6a5f\\u5bc6"': 'denied-term:1',
     'C:\\new\\path': 'allow',
   });
@@ -90,6 +94,7 @@ test('GUARD-32 personal data in other digits, widths and escapes is masked where
   assertTold({
     '連絡先jo＠example.comまで': '連絡先[redacted]まで <pii:Email>',
     'jo@exam\u200bple.com!': '[redacted]! <pii:Email>',
+    'jo@exam\u0001ple.com!': '[redacted]! <pii:Email>',
     '٤١١١ ١١١١ ١١١١ ١١١١': '[redacted] <pii:CreditCard>',
     '４１１１‑１１１１‑１１１１‑１１１１.': '[redacted]. <pii:CreditCard>',
     '{"to":"jo\\u0040example.com"}': '{"to":"[redacted]"} <pii:Email>',
