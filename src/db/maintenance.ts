@@ -52,6 +52,15 @@ export interface BackupReport {
   readonly findings: readonly string[];
 }
 
+export interface CompactReport {
+  readonly path: string;
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
+}
+
+// 64 MiB: nobody else uses the store meanwhile.
+const pagesAtOnce = 16_384;
+
 // A damaged store has the same finding many times over.
 const maxFindings = 100;
 
@@ -127,6 +136,26 @@ export const migrateStore = async (options: OpenOptions): Promise<readonly strin
   const opened = await openStorage({ ...options, autoApplyMigrations: true });
   await opened.close();
   return before;
+};
+
+/**
+ * Gives the pages of deleted rows back to the file system, all of them. Needs the store for itself: a running server is
+ * named and kept, which gives most of them back after its sweeps.
+ */
+export const compactStore = async (options: OpenOptions): Promise<CompactReport> => {
+  // A store that is not there is refused, and not made.
+  const path = await reading(options, async (_storage, found) => found);
+  const opened = await openStorage({ ...options, autoApplyMigrations: false });
+  try {
+    const { dialect } = opened.storage;
+    await dialect.checkpoint('Shrink');
+    const bytesBefore = statSync(path).size;
+    // The file is cut with its log, which so never has more than a part of the file.
+    while ((await dialect.releasePages(pagesAtOnce)) > 0) await dialect.checkpoint('Shrink');
+    return { path, bytesBefore, bytesAfter: statSync(path).size };
+  } finally {
+    await opened.close();
+  }
 };
 
 /** Packs of each run follow one another without gap or overlap, from sequence 0. */

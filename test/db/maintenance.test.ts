@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { migrations } from '../../migrations/index.ts';
 import { AcpError } from '../../src/contract/errors.ts';
-import { backupStore, checkStore, storeStatus } from '../../src/db/maintenance.ts';
+import { silentLogger } from '../../src/core/logger.ts';
+import { backupStore, checkStore, compactStore, storeStatus } from '../../src/db/maintenance.ts';
 import { openStorage } from '../../src/db/open-storage.ts';
 import { tableNames } from '../../src/db/tables.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
@@ -45,6 +46,32 @@ test('a store that is not there is told as that', async (t) => {
   await assert.rejects(checkStore(options), /There is no store at .*acp\.db/);
   await assert.rejects(backupStore(options, join(folder, 'copy.db')), /There is no store at/);
   assert.deepEqual(readdirSync(folder), []);
+});
+
+test('what deleted rows took is given back whole, once nobody serves the store', async (t) => {
+  const folder = temporaryFolder(t);
+  const file = join(folder, 'acp.db');
+  const options = { ...storeOptions(file), now: Date.now, log: silentLogger };
+  await assert.rejects(compactStore(options), /There is no store at .*acp\.db/);
+  assert.deepEqual(readdirSync(folder), []);
+  const { storage, close } = await openTestStore(t, file);
+  await storage.write([insertAgent(storage.db, 'kept')]);
+  const text = 'x'.repeat(100_000);
+  for (let sequence = 0; sequence < 200; sequence += 1)
+    await storage.db.insertInto('session_messages').values({ conversation_id: 'c', sequence, message: text }).execute();
+  await storage.db.deleteFrom('session_messages').execute();
+  await assert.rejects(compactStore(options), { code: 'store-unavailable' });
+  await close();
+  const report = await compactStore(options);
+  assert.ok(report.bytesBefore > 20_000_000 && report.bytesAfter < 1_000_000, JSON.stringify(report));
+  assert.equal(statSync(file).size, report.bytesAfter);
+  assert.deepEqual(await compactStore(options), {
+    path: file,
+    bytesBefore: report.bytesAfter,
+    bytesAfter: report.bytesAfter,
+  });
+  assert.deepEqual(await checkStore(storeOptions(file)), { path: file, findings: [], notes: [] });
+  assert.equal((await storeStatus(storeOptions(file))).rows['agents'], 1);
 });
 
 test('a backup taken from a running server is a sound store of its own', async (t) => {

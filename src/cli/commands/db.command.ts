@@ -33,6 +33,17 @@ const status = async (session: Session): Promise<undefined> => {
   return printReply(session.terminal, await maintenance.storeStatus(options), { json: session.globals.json });
 };
 
+const compact = async (session: Session): Promise<undefined> => {
+  const { terminal, globals } = session;
+  const { maintenance, options } = await openMaintenance(session);
+  const log = { warn: (_fields: unknown, message: string): void => terminal.note(message) };
+  const report = await maintenance.compactStore({ ...options, now: Date.now, log });
+  const { path, bytesBefore, bytesAfter } = report;
+  if (globals.json) return printReply(terminal, report, { json: true });
+  await terminal.write(`${path}  ${bytesAfter} bytes, ${bytesBefore - bytesAfter} given back\n`);
+  return undefined;
+};
+
 /** One line for each; the exit code is that of a check. */
 const writeFindings = async ({ terminal }: Session, findings: readonly string[]): Promise<void> =>
   terminal.write(findings.map((finding) => `${terminal.style.red('✗')} ${finding}\n`).join(''));
@@ -75,6 +86,9 @@ export const registerDb = (host: CommandHost): Command => {
     .argument('<file>')
     .option('--force', 'replace the file when it exists')
     .action(host.act((session, { args, options }) => backup(session, args[0] as string, options['force'] === true)));
+  db.command('compact')
+    .description('give the space of deleted rows back to the file system; no server may be running')
+    .action(host.act(compact));
   db.command('check')
     .description(
       'check the store, the logs of all runs and the files of attachments; exit code 1 when something is wrong',
