@@ -104,17 +104,23 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
   const isSame = (row: EmergencyStopRow, target: StopTarget): boolean =>
     row.tenant_id === target.tenantId && row.agent_name === target.agentName;
 
+  /** Stops that are being written: whoever asks for the same meanwhile has no other answer. */
+  const writing = new Map<string, Promise<void>>();
+
   /** Written with its audit entry or not at all; in force from the first moment, so that nothing starts meanwhile. */
   const putInForce = async (context: CallContext, row: EmergencyStopRow): Promise<void> => {
     stops.add(row);
     const after = view(row);
+    const states = { before: null, after };
+    const written = audit.record(entries(context, emergencyOperations.stop.audit, row, states), [store.insert(row)]);
+    writing.set(row.id, written);
     try {
-      await audit.record(entries(context, emergencyOperations.stop.audit, row, { before: null, after }), [
-        store.insert(row),
-      ]);
+      await written;
     } catch (error) {
       stops.remove(row.id);
       throw error;
+    } finally {
+      writing.delete(row.id);
     }
   };
 
@@ -168,7 +174,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
         resumed_by: null,
         resumed_at: null,
       };
-      if (known === undefined) await putInForce(context, row);
+      await (known === undefined ? putInForce(context, row) : writing.get(known.id));
       const runs = inFlight(target);
       for (const run of runs) engine.cancel(run, 'Requested', principal.actor);
       const [stopped, held] = await Promise.all([told(runs, stoppedAt), store.held(target)]);

@@ -218,8 +218,9 @@ forEachTransport('a tenant stops its own agents, and cannot lift what the host h
 forEachTransport('a stop that cannot be audited is refused and stops nothing', async (open) => {
   const app = await open({ agents: [{ name: 'clerk' }] });
   app.change("create trigger no_audit before insert on service_audit_entries begin select raise(abort, 'full'); end");
-  const refused = await refusal(stop(app, { scope: 'All' }));
-  assert.deepEqual([refused.status, refused.code], [503, 'audit-unavailable']);
+  // Two at once: the second one must not be told that the first is in force.
+  for (const refused of await Promise.all([1, 2].map(() => refusal(stop(app, { scope: 'All' })))))
+    assert.deepEqual([refused.status, refused.code], [503, 'audit-unavailable']);
   assert.equal((await runJson(app.client, 'clerk', 'Hi')).output, 'Hello.');
   assert.deepEqual((await app.client.emergency.status({})).body, []);
 });
