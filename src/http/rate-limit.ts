@@ -97,6 +97,11 @@ export const createRateLimiter = ({ permitLimit, windowMs, queueLimit, now }: Ra
 
   const wait = (partition: Partition, signal: AbortSignal): Promise<Permit> =>
     new Promise((resolve, reject) => {
+      // A signal does not tell twice: the place of a caller that is gone would stand until the next window.
+      if (signal.aborted) {
+        reject(new RequestAbortedError());
+        return;
+      }
       const leave = (): void => {
         partition.queue.delete(waiter);
         reject(new RequestAbortedError());

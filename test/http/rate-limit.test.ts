@@ -117,6 +117,10 @@ test('RATE-5 requests wait for the next window, oldest first, and whoever goes a
   assert.equal(refused().details.retryAfterMs, 3000);
   leaving.abort();
   await assert.rejects(first);
+  await assert.rejects(
+    Promise.resolve(limiter.acquire('p', leaving.signal)),
+    'one that was gone before takes no place',
+  );
   const third = Promise.resolve(limiter.acquire('p', never)).then(() => order.push('third'));
   pass(1001);
   await second;
