@@ -45,9 +45,13 @@ type Column<T extends keyof Tables> = keyof Tables[T] & string;
 
 /** A condition of a conditional write did not hold; nothing of its unit was written. */
 export class ConditionFailedError extends Error {
-  constructor() {
+  /** The statement that found no row, where that is known. */
+  readonly statement: Statement | null;
+
+  constructor(statement: Statement | null = null) {
     super('A conditional write found no row to change.');
     this.name = 'ConditionFailedError';
+    this.statement = statement;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Principal } from '../core/context.ts';
+import type { Statement } from '../db/statement.ts';
 import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
 import type { KeptSummary } from './compaction/kept-summary.ts';
@@ -46,6 +47,8 @@ export interface RunPlan {
   /** Lane of the job; left out without one. */
   readonly lane?: string;
   readonly attempt: number;
+  /** Of a run from the job queue: fails the unit that it is part of once another worker has the job. */
+  readonly held?: Statement;
   readonly createdAt: number;
   /** 0 for a new run; after `run.queued` the row and its log exist already. */
   readonly nextSequence: number;

@@ -1,5 +1,5 @@
 import type { Frame } from '../contract/operation.ts';
-import { ConditionFailedError } from '../db/statement.ts';
+import { ConditionFailedError, type Statement } from '../db/statement.ts';
 import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan, type StopReason } from './active-run.ts';
 import { agentLoop, type LoopResult, userMessage } from './agent-loop.ts';
 import type { ChildCaller } from './agent-tool.ts';
@@ -193,6 +193,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
       ...continued,
     ],
   });
+  if (result === 'lost') return abandonRun(run, ports);
   if (result === 'conflict') {
     const conflict = new RunFailure(
       'Infrastructure',
@@ -296,6 +297,10 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
   }
 };
 
+/** A child writes while the job of its root is this worker's. */
+const heldOf = (plan: RunPlan): Statement | null =>
+  plan.parent === null ? (plan.held ?? null) : heldOf(plan.parent.plan);
+
 const shutdownFailure = (): RunFailure =>
   new RunFailure('Infrastructure', 'shutdown', 'The service stopped before the run had finished.', {
     retryAfterMs: 5000,
@@ -315,6 +320,7 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
       {
         enqueue: (unit) => ports.enqueue(unit),
         closeLater: (statements) => ports.closeLater(statements),
+        lost: (runId) => runs.get(runId)?.stop({ kind: 'lost' }),
         packStatement: (runId, first, last, events) => ports.journal.packed(runId, first, last, events),
         now: ports.now,
         recordingFailed(runId, stage, error) {
@@ -328,6 +334,7 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
         recording: recording.enabled,
         recordMessageDeltas: recording.recordMessageDeltas && recordsDeltas,
         recordReasoningDeltas: recording.recordReasoningDeltas && recordsDeltas,
+        held: heldOf(plan),
       },
     );
 

@@ -2,29 +2,10 @@ import type { Frame, FrameSource } from '../contract/operation.ts';
 import type { LazyUnit } from '../db/commit-queue.ts';
 import { ConditionFailedError, type Statement } from '../db/statement.ts';
 import { encodePack, type LoggedEvent, toFrame } from './event-pack.ts';
-
-/** What a run's log needs of the outside: a group-committing writer, a clock, and the row that keeps a pack. */
-export interface RunLogPorts {
-  enqueue(unit: LazyUnit): void;
-  packStatement(runId: string, firstSequence: number, lastSequence: number, events: string): Statement;
-  now(): number;
-  /** First store failure of the run; recording ends with it. */
-  recordingFailed(runId: string, stage: string, error: unknown): void;
-  /** The end of a run that has ended without it in the store: to be written later. */
-  closeLater(statements: readonly Statement[]): void;
-}
-
-export interface RunLogOptions {
-  readonly runId: string;
-  readonly nextSequence: number;
-  /** False: nothing is stored and frames are only delivered. */
-  readonly recording: boolean;
-  readonly recordMessageDeltas: boolean;
-  readonly recordReasoningDeltas: boolean;
-}
+import type { RunLogOptions, RunLogPorts } from './run-log-ports.ts';
 
 export type DeltaType = 'message.delta' | 'reasoning.delta';
-export type CloseResult = 'closed' | 'conflict';
+export type CloseResult = 'closed' | 'conflict' | 'lost';
 
 // A provider that sends a token every few milliseconds would make a frame of each. Text that follows the previous delta
 // sooner than this is held until the interval is over, so that a reader sees at most 50 frames a second per run.
@@ -89,6 +70,7 @@ export class RunLog implements LazyUnit {
   /** Nothing follows the terminal event, whoever still holds the log. */
   #closed = false;
   #ended = false;
+  #abandoned = false;
   #held: HeldDelta | null = null;
   #lastDeltaAt = 0;
   #lastDeltaMessage = '';
@@ -179,9 +161,10 @@ export class RunLog implements LazyUnit {
 
   /**
    * The terminal event and what goes with it, in one unit. `conflict`: a conditional statement did not hold,
-   * nothing of the unit was written, and the log waits for another `close`.
+   * nothing of the unit was written, and the log waits for another `close`. `lost`: another worker executes the run.
    */
   close(type: string, members: Readonly<Record<string, unknown>>, writes: ClosingWrites): Promise<CloseResult> {
+    if (this.#abandoned) return Promise.resolve('lost');
     this.append(type, members);
     this.#closed = true;
     return new Promise((resolve) => {
@@ -202,7 +185,7 @@ export class RunLog implements LazyUnit {
       await written;
     } catch {
       // Reported when the unit failed; the run ends as one whose recording has ended.
-      this.#closed = false;
+      this.#closed = this.#abandoned;
       return false;
     }
     this.#finish();
@@ -211,6 +194,7 @@ export class RunLog implements LazyUnit {
 
   /** Ends this log at once: nothing more is stored or delivered, because somebody else writes it now. */
   abandon(): void {
+    this.#abandoned = true;
     this.#closed = true;
     this.#recording = false;
     this.#events = [];
@@ -219,6 +203,12 @@ export class RunLog implements LazyUnit {
   }
 
   collect(): readonly Statement[] {
+    const unit = this.#collected();
+    const { held } = this.#options;
+    return held === null || unit.length === 0 ? unit : [held, ...unit];
+  }
+
+  #collected(): readonly Statement[] {
     this.#scheduled = false;
     const events = this.#events;
     const statements = this.#statements;
@@ -257,6 +247,10 @@ export class RunLog implements LazyUnit {
     this.#flight = null;
     if (flight === null) return;
     this.#opened.resolve();
+    if (error instanceof ConditionFailedError && error.statement !== null && error.statement === this.#options.held) {
+      this.#lose(flight, error);
+      return;
+    }
     if (flight.closing !== null && error instanceof ConditionFailedError) {
       // Everything but the terminal event is logged again by the close that follows.
       this.#closed = false;
@@ -310,6 +304,17 @@ export class RunLog implements LazyUnit {
     };
   }
 
+  #lose(flight: Flight, error: unknown): void {
+    this.#ports.lost(this.runId);
+    const waiters = [...flight.waiters, ...this.#waiters];
+    this.#waiters = [];
+    this.abandon();
+    for (const waiter of waiters) waiter.reject(error);
+    flight.closing?.resolve('lost');
+    this.#closing?.resolve('lost');
+    this.#closing = null;
+  }
+
   // After a store failure the terminal state is tried once more, so that the next reader finds a closed run.
   #lastWords(closing: Closing, events: readonly LoggedEvent[]): readonly Statement[] {
     const terminal = events.at(-1);
@@ -322,7 +327,8 @@ export class RunLog implements LazyUnit {
   /** `lost`: the last events, where the store did not take the end of the run. */
   #end(closing: Closing, lost: readonly LoggedEvent[] | null): void {
     const late = lost === null ? [] : this.#lastWords(closing, lost);
-    if (late.length > 0) this.#ports.closeLater(late);
+    const { held } = this.#options;
+    if (late.length > 0) this.#ports.closeLater(held === null ? late : [held, ...late]);
     this.#finish();
     closing.resolve('closed');
   }

@@ -4,7 +4,8 @@ import type { Frame } from '../../src/contract/operation.ts';
 import type { LazyUnit } from '../../src/db/commit-queue.ts';
 import { ConditionFailedError, type Statement } from '../../src/db/statement.ts';
 import { decodePack, encodePack } from '../../src/engine/event-pack.ts';
-import { RunLog, type RunLogOptions } from '../../src/engine/run-log.ts';
+import { RunLog } from '../../src/engine/run-log.ts';
+import type { RunLogOptions } from '../../src/engine/run-log-ports.ts';
 
 interface StoredPack {
   readonly first: number;
@@ -34,6 +35,7 @@ class LogBench {
         packStatement: (_runId, first, last, events) => ({ sql: 'pack', parameters: [first, last, events] }),
         now: () => this.now,
         recordingFailed: (_runId, stage) => void this.failures.push(stage),
+        lost: () => void this.failures.push('lost'),
         closeLater: (statements) => void this.later.push(statements.map(({ sql }) => sql)),
       },
       {
@@ -42,6 +44,7 @@ class LogBench {
         recording: true,
         recordMessageDeltas: true,
         recordReasoningDeltas: true,
+        held: null,
         ...options,
       },
     );
@@ -256,6 +259,29 @@ test('SESS-21 a turn that lost its race is closed again, and only the second end
     ['run.started', 'run.failed'],
   );
   assert.deepEqual(bench.written, ['release']);
+});
+
+test("JOB-30 a log whose job is another worker's writes nothing more, and tells whoever waits", async () => {
+  const held = note('held');
+  const bench = new LogBench({ held });
+  bench.log.append('run.started', {});
+  bench.commit();
+  assert.deepEqual(bench.written, ['held']);
+  const refused = assert.rejects(bench.log.write([note('entry')]), ConditionFailedError);
+  const first = bench.close({ kept: [note('save turn')] });
+  bench.commit(new ConditionFailedError(held));
+  await refused;
+  assert.equal(await first, 'lost');
+  assert.equal(await bench.close(), 'lost', 'also whoever comes later');
+  await assert.rejects(bench.log.write([note('late')]));
+  assert.equal(await bench.log.suspend([note('requeue')]), false);
+  bench.log.append('custom', {});
+  bench.commit();
+  assert.deepEqual([bench.written, bench.later, bench.failures, bench.ended], [['held'], [], ['lost'], true]);
+  assert.deepEqual(
+    bench.stored.map((frame) => frame.event),
+    ['run.started'],
+  );
 });
 
 test('RUN-26 the error frame comes right before the terminal one, after all that happened earlier', () => {

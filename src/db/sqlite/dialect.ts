@@ -44,7 +44,7 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
   const runUnit = (unit: readonly Statement[]): void => {
     for (const statement of unit) {
       const { changes } = cache.get(statement.sql).run(...statement.parameters);
-      if (statement.mustChange === true && changes === 0) throw new ConditionFailedError();
+      if (statement.mustChange === true && changes === 0) throw new ConditionFailedError(statement);
     }
   };
 

@@ -155,6 +155,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     store,
     turns,
     jobs,
+    sessions: deps.sessions.store,
     detached,
     journal,
     settings: {
@@ -243,7 +244,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const { RunReconciliation: reconciling } = Service;
   const reconciliation: RunReconciliation | null = reconciling.Enabled
     ? createRunReconciliation(
-        { storage, engine, jobs, lost, log, now },
+        { storage, runs: store, engine, jobs, lost, log, now },
         {
           heartbeatIntervalMs: reconciling.HeartbeatInterval,
           orphanThresholdMs: reconciling.OrphanThreshold,

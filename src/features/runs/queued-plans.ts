@@ -5,6 +5,7 @@ import type { AgentSource, CompiledAgent } from '../../engine/compiled-agent.ts'
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { QueuedJob } from '../../scheduler/job-queue.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
+import type { JobStore } from '../jobs/index.ts';
 import { agentAgain, parametersAgain } from './agent-again.ts';
 import { type PackedPrincipal, unpackPrincipal } from './packed-principal.ts';
 import type { QueuedRunPayload } from './queued-run.ts';
@@ -17,7 +18,7 @@ import type { RunStore } from './runs.store.ts';
 /** A plan, or why there is none. */
 export type Prepared = RunPlan | RunFailure;
 
-const queuedPlan = (job: QueuedJob, agent: CompiledAgent) => ({
+const queuedPlan = (jobs: Pick<JobStore, 'held'>, job: QueuedJob, agent: CompiledAgent) => ({
   id: job.id,
   tenantId: job.tenantId,
   agent,
@@ -29,6 +30,7 @@ const queuedPlan = (job: QueuedJob, agent: CompiledAgent) => ({
   jobId: job.id,
   lane: job.lane,
   attempt: job.attempt,
+  held: jobs.held(job),
   resume: null,
   continuedFromRunId: null,
   parent: null,
@@ -37,6 +39,7 @@ const queuedPlan = (job: QueuedJob, agent: CompiledAgent) => ({
 
 export interface QueuedPlanDeps {
   readonly store: RunStore;
+  readonly jobs: Pick<JobStore, 'held'>;
   readonly agents: AgentSource;
   readonly attachments: Pick<RunAttachmentPort, 'stillThere'>;
   readonly turns: TurnStore;
@@ -64,7 +67,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
     const attachments = resume === null ? await attachmentsAgain(deps.attachments, job.tenantId, request) : [];
     if (attachments instanceof RunFailure) return attachments;
     return {
-      ...queuedPlan(job, agent),
+      ...queuedPlan(deps.jobs, job, agent),
       requestId,
       message: resume === null ? (request.message ?? null) : null,
       documents: resume === null ? (request.documents ?? []) : [],
@@ -113,7 +116,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
     if (stored instanceof RunFailure) return stored;
     const { requestId, culture, parameters, principal } = stored.origin;
     return {
-      ...queuedPlan(job, agent),
+      ...queuedPlan(deps.jobs, job, agent),
       requestId,
       culture,
       parameters,

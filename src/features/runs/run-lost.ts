@@ -5,6 +5,7 @@ import type { RunRow } from '../../db/tables.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
 import type { JobStore } from '../jobs/index.ts';
+import type { SessionStore } from '../sessions/index.ts';
 import { approvalResumeKey } from './queued-run.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
@@ -16,8 +17,8 @@ const retriedKeys: readonly string[] = [agentRunKey, approvalResumeKey, continua
 
 /** Runs whose process is gone: their next attempt, their end, and the run that goes on with their turn. */
 export interface LostRuns {
-  /** `gone`: the run was closed meanwhile. */
-  lose(row: RunRow): Promise<'requeued' | 'closed' | 'gone'>;
+  /** `gone`: the run was closed meanwhile, or one of the conditions of its end does not hold. */
+  lose(row: RunRow, conditions?: readonly Statement[]): Promise<'requeued' | 'closed' | 'gone'>;
   /** The job that goes on with the turn of a run that ends like this; none when it is not continued. */
   continuation(run: ContinuedRun, failure: RunFailure): readonly Statement[];
 }
@@ -39,6 +40,7 @@ interface LostRunDeps {
   readonly store: RunStore;
   readonly turns: TurnStore;
   readonly jobs: JobStore;
+  readonly sessions: Pick<SessionStore, 'release'>;
   readonly detached: DetachedRuns;
   readonly journal: RunJournal;
   readonly settings: {
@@ -69,7 +71,7 @@ const orphaned = (unknown: readonly LedgerCall[]): RunFailure => {
 const isHeld = (job: JobRow | undefined): job is JobRow => job?.status === 'Leased' || job?.status === 'Running';
 
 export const createLostRuns = (deps: LostRunDeps): LostRuns => {
-  const { storage, store, turns, jobs, detached, journal, settings, now } = deps;
+  const { storage, store, turns, jobs, sessions, detached, journal, settings, now } = deps;
 
   const continuation: LostRuns['continuation'] = (run, { type }) => {
     if (!settings.continues || run.sessionId === null || (type !== 'orphaned' && type !== 'shutdown')) return [];
@@ -103,7 +105,11 @@ export const createLostRuns = (deps: LostRunDeps): LostRuns => {
     }
   };
 
-  const close = async (row: RunRow, job: JobRow | undefined): Promise<'closed' | 'gone'> => {
+  const close = async (
+    row: RunRow,
+    job: JobRow | undefined,
+    conditions: readonly Statement[],
+  ): Promise<'closed' | 'gone'> => {
     const unknown = (await turns.ledger(row.id)).filter((call) => call.state !== 'Settled');
     const failure = orphaned(unknown);
     const isRoot = row.parent_run_id === null;
@@ -111,19 +117,21 @@ export const createLostRuns = (deps: LostRunDeps): LostRuns => {
     const run = { id: row.id, tenantId: row.tenant_id, agentName: row.agent_name, sessionId: row.session_id };
     const continued = stored ? continuation(run, failure) : [];
     const jobLost = isHeld(job) ? [jobs.lost(job.id, job.attempt, now())] : [];
-    const extra = [journal.toolsUnknown(row.id), ...jobLost, ...continued];
+    // Without its lock a process that was only suspended cannot save the turn, which another run may go on with.
+    const freed = row.session_id === null ? [] : sessions.release(row.tenant_id, row.session_id, row.id);
+    const extra = [...conditions, journal.toolsUnknown(row.id), ...jobLost, ...freed, ...continued];
     const closing = { status: 'Failed', failure, keepsTurn: continued.length > 0 } as const;
     return (await detached.close(row, closing, extra)) ? 'closed' : 'gone';
   };
 
   return {
     continuation,
-    async lose(row) {
+    async lose(row, conditions = []) {
       const job = row.job_id === null ? undefined : await jobs.get(row.job_id);
       const retries = job !== undefined && retriedKeys.includes(job.handler_key);
       if (row.status === 'Running' && retries && isHeld(job) && job.attempt < job.max_attempts)
         return requeue(row, job);
-      return close(row, job);
+      return close(row, job, conditions);
     },
   };
 };

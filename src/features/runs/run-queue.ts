@@ -143,7 +143,11 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     // The worker that had the job before is gone: its attempt is over, this is the next one.
     if (row?.status === 'Running') {
       const { tenant_id, id } = row;
-      await deps.storage.write([deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)]);
+      await deps.storage.write([
+        deps.jobs.held(job),
+        deps.store.requeued(tenant_id, id),
+        deps.journal.toolsUnknown(id),
+      ]);
     }
     if (signal.reason instanceof JobCanceledError) return closeUnstarted(job, signal.reason);
     // Not even prepared: an attempt that is held costs the run nothing.

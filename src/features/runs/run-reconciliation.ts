@@ -1,9 +1,11 @@
+import { updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { LostRuns } from './run-lost.ts';
+import type { RunStore } from './runs.store.ts';
 
 export interface ReconciliationSettings {
   readonly heartbeatIntervalMs: number;
@@ -24,8 +26,12 @@ export interface RunReconciliation {
   scan(mayAct?: () => boolean): Promise<number>;
 }
 
+/** `beat_at`: null without a sign of life. */
+type SilentRun = RunRow & { readonly beat_at: number | null };
+
 interface ReconciliationDeps {
   readonly storage: Storage;
+  readonly runs: Pick<RunStore, 'heartbeatsDropped'>;
   readonly engine: Pick<RunEngine, 'list' | 'active'>;
   readonly jobs: Pick<JobStore, 'get'>;
   readonly lost: LostRuns;
@@ -38,17 +44,22 @@ export const createRunReconciliation = (
   deps: ReconciliationDeps,
   settings: ReconciliationSettings,
 ): RunReconciliation => {
-  const { storage, engine, jobs, lost, log, now } = deps;
+  const { storage, runs, engine, jobs, lost, log, now } = deps;
   let beats: NodeJS.Timeout | null = null;
   let looks: NodeJS.Timeout | null = null;
   let scanning: Promise<unknown> | null = null;
   let beating = new Set<string>();
 
+  /** Changes nothing, and fails its unit when the run has given a sign of life since. */
+  const lastBeat = updateStatement(storage.db, 'run_heartbeats', ['beat_at'], ['run_id', 'beat_at'], {
+    mustChange: true,
+  });
+
   const beat = async (): Promise<void> => {
     const ids = new Set(engine.list().map((run) => run.id));
     const ended = [...beating].filter((id) => !ids.has(id));
-    beating = ids;
     if (ended.length > 0) await storage.db.deleteFrom('run_heartbeats').where('run_id', 'in', ended).execute();
+    beating = ids;
     if (ids.size === 0) return;
     const at = now();
     await storage.db
@@ -59,11 +70,12 @@ export const createRunReconciliation = (
   };
 
   /** Running rows, oldest first. A run that never gave a sign of life is as old as its start. */
-  const silent = (): Promise<RunRow[]> =>
+  const silent = (): Promise<SilentRun[]> =>
     storage.db
       .selectFrom('runs')
       .selectAll('runs')
       .leftJoin('run_heartbeats', 'run_heartbeats.run_id', 'runs.id')
+      .select('run_heartbeats.beat_at')
       .where('runs.status', '=', 'Running')
       .where((eb) =>
         eb(
@@ -97,9 +109,12 @@ export const createRunReconciliation = (
     for (const row of await silent()) {
       if (!mayAct()) break;
       if (engine.active(row.id) !== undefined || (await belongsToQueue(row))) continue;
-      for (const member of [...(await childrenOf(row)), row]) if ((await lost.lose(member)) === 'closed') closed += 1;
-      await storage.db.deleteFrom('run_heartbeats').where('run_id', '=', row.id).execute();
+      const stillSilent =
+        row.beat_at === null ? [] : [lastBeat({ beat_at: row.beat_at }, { run_id: row.id, beat_at: row.beat_at })];
+      for (const member of [...(await childrenOf(row)), row])
+        if ((await lost.lose(member, stillSilent)) === 'closed') closed += 1;
     }
+    await runs.heartbeatsDropped();
     return closed;
   };
 

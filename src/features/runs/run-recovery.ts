@@ -31,7 +31,7 @@ export const recoverRuns = async ({ runs, lost, jobs, sessions, keys, now }: Rec
   let orphanedRuns = 0;
   let requeuedRuns = 0;
   for (const row of open) {
-    if (row.status === 'Queued' && row.job_id !== null) {
+    if (row.status === 'Queued' && row.job_id !== null && (await jobs.get(row.job_id))?.completed_at === null) {
       requeuedRuns += 1;
       continue;
     }
@@ -53,6 +53,7 @@ export const recoverRuns = async ({ runs, lost, jobs, sessions, keys, now }: Rec
       );
   }
   await sessions.freeAll();
+  await runs.heartbeatsDropped();
   await keys.freeAll();
   return { orphanedRuns, requeuedRuns };
 };

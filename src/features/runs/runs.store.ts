@@ -58,6 +58,8 @@ export interface RunStore {
   /** Every run that is Queued or Running, of every tenant. */
   open(): Promise<readonly RunRow[]>;
   lastSequence(runId: string): Promise<number>;
+  /** Forgets the signs of life of runs that do not execute any more. */
+  heartbeatsDropped(): Promise<void>;
   /** Back in line: a Running row becomes Queued. */
   requeued(tenantId: string, runId: string): Statement;
   /** Closes an open row from outside its run; fails its unit when the row has another status meanwhile. */
@@ -192,6 +194,12 @@ export const createRunStore = (storage: Storage): RunStore => ({
       .where('run_id', '=', runId)
       .executeTakeFirst();
     return row?.last ?? -1;
+  },
+  async heartbeatsDropped() {
+    await storage.db
+      .deleteFrom('run_heartbeats')
+      .where('run_id', 'not in', storage.db.selectFrom('runs').select('id').where('status', '=', 'Running'))
+      .execute();
   },
   requeued(tenantId, runId) {
     const { sql: text, parameters } = storage.db

@@ -23,7 +23,7 @@ export interface SessionStore {
   messages(conversation: Conversation): Promise<readonly ChatMessage[]>;
   /** A session in its first turn: version 0 until that is saved. Fails its unit when the id is in use. */
   open(session: SessionRow): Statement;
-  /** Takes a free session for a run; fails its unit when another run holds it. */
+  /** Takes a free session for a run, or its own again; fails its unit when another run holds it. */
   lock(tenantId: string, id: string, runId: string, now: number, lockUntil: number): Statement;
   /** Appends a turn on top of the version that was read and frees the session. */
   saveTurn(
@@ -71,7 +71,8 @@ export const createSessionStore = (storage: Storage): SessionStore => {
     .set({ active_run_id: '', lock_until: 0 })
     .where('tenant_id', '=', '')
     .where('id', '=', '')
-    .where((eb) => eb.or([eb('active_run_id', 'is', null), eb('lock_until', '<', 0)]))
+    // Its own: a further attempt follows one whose process is gone.
+    .where((eb) => eb.or([eb('active_run_id', 'is', null), eb('active_run_id', '=', ''), eb('lock_until', '<', 0)]))
     .compile();
   const { sql: dropSql } = db
     .deleteFrom('sessions')
@@ -131,7 +132,7 @@ export const createSessionStore = (storage: Storage): SessionStore => {
     open: insertSession,
     lock: (tenantId, id, runId, now, lockUntil) => ({
       sql: lockSql,
-      parameters: [runId, lockUntil, tenantId, id, now],
+      parameters: [runId, lockUntil, tenantId, id, runId, now],
       mustChange: true,
     }),
     saveTurn: (row, runId, messages, summary, now) => [

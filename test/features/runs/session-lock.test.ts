@@ -73,6 +73,16 @@ test('RUN-9 SESS-21 the lock of a crashed instance lapses after 60 s, and its la
   assert.deepEqual([row?.version, row?.last_run_id, row?.active_run_id], [1, 'run-3', null]);
 });
 
+test('RUN-9 a further attempt of a run takes the session that the lost one holds', async (t) => {
+  const { storage, first, second } = await openInstances(t);
+  await first.take('t', 's', 'agent', 'run-1', caller);
+  await assert.rejects(second.take('t', 's', 'agent', 'run-2', caller), busy);
+  const again = await second.take('t', 's', 'agent', 'run-1', caller);
+  await storage.write(again.save([], null, 1));
+  const [row] = await storage.db.selectFrom('sessions').selectAll().execute();
+  assert.deepEqual([row?.version, row?.active_run_id], [1, null]);
+});
+
 test('RUN-8 a session that is freed goes to the next in line before anybody else can take it', async (t) => {
   const { storage, first } = await openInstances(t);
   const turn = await first.take('t', 's', 'agent', 'run-1', caller);
