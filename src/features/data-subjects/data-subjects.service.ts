@@ -77,12 +77,15 @@ export const dataSubjectService = (deps: DataSubjectDeps): Handlers<typeof dataS
       const found = await findSubject(storage.db, tenantId, identity);
       if (query.dryRun !== false) return ok({ dryRun: true, rowsByTarget: await countSubject(storage.db, found) });
       requireIdle(found);
+      const known = new Set(found.sessions.map(({ id }) => id));
       const erasure = await deps.eraseSessions(found.sessions);
       const { rowsByTarget, scope } = await storage
         .transaction(async (db) => {
           // Again, now that nobody else writes: what came in between goes, too.
           const scope = await findSubject(db, tenantId, identity);
           requireIdle(scope);
+          // A session that came in between is not in the erasure, and would stay without its messages.
+          if (!scope.sessions.every(({ id }) => known.has(id))) throw new ConditionFailedError();
           const counts = await countSubject(db, scope);
           await deleteSubject(db, scope, erasure.statements);
           await audit.append(db, [entryOf(context, dataSubjectOperations.erase.audit, id, { rowsByTarget: counts })]);
