@@ -11,6 +11,7 @@ import { parseDefinitionDocuments } from './core/definition-documents.ts';
 import { createDispatch } from './core/dispatch.ts';
 import { contentFiles, contentFolder } from './db/content-files.ts';
 import { memoryContent } from './db/content-memory.ts';
+import { sealedContent } from './db/content-sealing.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
 import { approvalsFeature } from './features/approvals/index.ts';
 import { attachmentsFeature } from './features/attachments/index.ts';
@@ -48,7 +49,10 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const memory = memoryFeature({ storage, now });
     const attachments = attachmentsFeature({
       ...base,
-      content: opened.path === null ? memoryContent() : contentFiles(contentFolder(opened.path)),
+      content:
+        opened.path === null
+          ? memoryContent()
+          : sealedContent(contentFiles(contentFolder(opened.path)), storage.rows.cipher),
       limits: {
         maxBytes: Service.Attachments.MaxBytes,
         allowedMediaTypes: Service.Attachments.AllowedMediaTypes,

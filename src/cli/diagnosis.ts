@@ -35,6 +35,14 @@ const configFindings = async ({ file, warnings }: LoadedConfig): Promise<Finding
   ];
 };
 
+const encryptionFinding = ({ values: { Service } }: LoadedConfig): Finding => {
+  const { ActiveKeyId, Keys } = Service.AtRest;
+  const former = Object.keys(Keys).filter((id) => id !== ActiveKeyId);
+  const reads = former.length === 0 ? '' : `; former keys: ${former.join(', ')}`;
+  if (ActiveKeyId === null) return finding('ok', 'encryption', `off: new content is stored in plain${reads}`);
+  return finding('ok', 'encryption', `new content is encrypted with key "${ActiveKeyId}"${reads}`);
+};
+
 const ownerFinding = ({ owner }: StoreStatus): Finding => {
   if (owner === null) return finding('ok', 'owner', 'nobody serves this store');
   const who = owner.pid === null ? 'another process' : `process ${owner.pid}`;
@@ -84,6 +92,7 @@ async function* storeFindings(session: Session, config: LoadedConfig): AsyncGene
     ? `${size(status.totalBytes)}, write-ahead log ${size(status.walBytes)}`
     : 'is made at the first start';
   yield finding('ok', 'store', `${status.path} (${state})`);
+  yield encryptionFinding(config);
   yield ownerFinding(status);
   yield migrationFinding(status, Persistence.Sqlite.AutoApplyMigrations);
   yield await diskFinding(status.path);

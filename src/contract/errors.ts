@@ -105,6 +105,7 @@ export const errorTable = {
   'rate-limited': entry(429, 'Too many requests', 6),
   'headers-too-large': entry(431, 'The headers are too large', 2),
   internal: entry(500, 'Internal error', 1),
+  'decryption-failed': entry(500, 'Stored content cannot be decrypted', 8),
   'idempotency-disabled': entry(501, 'Idempotency keys are switched off', 9),
   'branch-not-supported': entry(501, 'This store cannot branch sessions', 9),
   'async-runs-disabled': entry(501, 'Queued runs are switched off', 9),

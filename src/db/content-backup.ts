@@ -1,8 +1,17 @@
 import { rm } from 'node:fs/promises';
-import { contentFinding, damaged, digestOf, missing, openNamed } from './content-check.ts';
+import {
+  contentFinding,
+  damaged,
+  digestOf,
+  isDecryptionFailure,
+  missing,
+  openNamed,
+  unreadable,
+} from './content-check.ts';
 import { contentFiles } from './content-files.ts';
 import { forgetContent, hasAttachments, isNamed, type NamedContent, namedContents } from './content-rows.ts';
-import type { ContentPlace, ContentStore } from './content-store.ts';
+import { sealedContent } from './content-sealing.ts';
+import type { ContentPlace, ContentSource, ContentStore } from './content-store.ts';
 import type { Storage } from './storage.ts';
 
 export interface ContentCopy {
@@ -23,15 +32,36 @@ export interface ContentCopyPlan {
   readonly toFolder: string;
 }
 
-const sizeOf = async (content: ContentStore, { place, sha256 }: NamedContent): Promise<number | null> => {
-  const source = await content.open(place);
-  return source !== null && (await digestOf(source)) === sha256 ? source.sizeBytes : null;
+type Held = 'missing' | 'damaged' | 'unreadable' | 'whole';
+
+/** What a folder has at a place. */
+const heldAt = async (content: ContentStore, { place, sha256 }: NamedContent): Promise<Held> => {
+  try {
+    const source = await content.open(place);
+    if (source === null) return 'missing';
+    return (await digestOf(source)) === sha256 ? 'whole' : 'damaged';
+  } catch (error) {
+    if (isDecryptionFailure(error)) return 'unreadable';
+    throw error;
+  }
+};
+
+/** The SHA-256 of what was copied. */
+const copyFile = async (file: ContentSource, target: ContentStore, place: ContentPlace): Promise<string> => {
+  const draft = await target.draft();
+  try {
+    const sha256 = await digestOf(file, (chunk) => draft.write(chunk));
+    await draft.keep(place);
+    return sha256;
+  } finally {
+    await draft.discard();
+  }
 };
 
 /**
  * Copies the files that the rows of a copy name. Files never change, so that a folder of an older copy stays whole while
  * it is added to, and what is there already is read and not copied again. A file with other bytes than were stored is
- * copied as it is: it is all that is left of it.
+ * copied as it is: it is all that is left of it. Sealed files stay sealed, under the key that they have.
  */
 export const copyContents = async ({ from, fromFolder, to, toFolder }: ContentCopyPlan): Promise<ContentCopy> => {
   const findings: string[] = [];
@@ -39,28 +69,26 @@ export const copyContents = async ({ from, fromFolder, to, toFolder }: ContentCo
   const copy = { files: 0, totalBytes: 0 };
   if (!(await hasAttachments(to))) return { ...copy, findings, deleted };
   const [source, target] = [contentFiles(fromFolder), contentFiles(toFolder)];
+  const copied = sealedContent(target, from.rows.cipher);
   const add = (bytes: number): void => {
     copy.files += 1;
     copy.totalBytes += bytes;
   };
   for await (const named of namedContents(to.db)) {
-    const present = await sizeOf(target, named);
-    if (present !== null) {
-      add(present);
+    if ((await heldAt(copied, named)) === 'whole') {
+      const present = await target.open(named.place);
+      await present?.dispose();
+      add(present?.sizeBytes ?? 0);
       continue;
     }
     const file = await openNamed(from, source, named);
     if (file === 'deleted') deleted.push(named);
     else if (file === null) findings.push(contentFinding(named, missing));
     else {
-      const draft = await target.draft();
-      try {
-        const sha256 = await digestOf(file, (chunk) => draft.write(chunk));
-        await draft.keep(named.place);
-        if (sha256 !== named.sha256) findings.push(contentFinding(named, damaged));
-      } finally {
-        await draft.discard();
-      }
+      const sha256 = await copyFile(file, target, named.place);
+      // A sealed file has another hash than its content: what was copied tells.
+      const held = sha256 === named.sha256 ? 'whole' : await heldAt(copied, named);
+      if (held !== 'whole') findings.push(contentFinding(named, held === 'unreadable' ? unreadable : damaged));
       add(file.sizeBytes);
     }
   }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { AcpError } from '../contract/errors.ts';
 import { contentFiles, contentFolder } from './content-files.ts';
 import { hasAttachments, isNamed, type NamedContent, namedContents } from './content-rows.ts';
+import { sealedContent } from './content-sealing.ts';
 import type { ContentSource, ContentStore } from './content-store.ts';
 import type { Storage } from './storage.ts';
 
@@ -18,6 +19,10 @@ export const contentFinding = ({ attachmentId, attachments, place }: NamedConten
 
 export const damaged = 'has other bytes than were stored';
 export const missing = 'is missing';
+export const unreadable = 'cannot be decrypted: its key is not in Service:AtRest:Keys, or the file was changed';
+
+export const isDecryptionFailure = (error: unknown): boolean =>
+  error instanceof AcpError && error.code === 'decryption-failed';
 
 /**
  * The file of a content that a running server may delete at any moment: `deleted` when its rows are gone with it, null
@@ -60,6 +65,7 @@ const faultOf = async (storage: Storage, content: ContentStore, named: NamedCont
     if (source === null) return missing;
     return (await digestOf(source)) === named.sha256 ? null : damaged;
   } catch (error) {
+    if (isDecryptionFailure(error)) return unreadable;
     // One file that a disk does not give back says nothing about the others.
     const cause = error instanceof AcpError ? error.cause : error;
     return `cannot be read (${cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown reason'})`;
@@ -70,7 +76,7 @@ const faultOf = async (storage: Storage, content: ContentStore, named: NamedCont
 export const checkContents = async (storage: Storage, path: string, maxFindings: number): Promise<ContentReport> => {
   if (!(await hasAttachments(storage))) return { findings: [], notes: [] };
   const folder = contentFolder(path);
-  const content = contentFiles(folder);
+  const content = sealedContent(contentFiles(folder), storage.rows.cipher);
   const findings: string[] = [];
   for await (const named of namedContents(storage.db)) {
     const fault = await faultOf(storage, content, named);

@@ -5,6 +5,15 @@ import process from 'node:process';
 import { AcpError } from '../contract/errors.ts';
 import { type ContentDraft, type ContentPlace, type ContentStore, createPlaceLocks } from './content-store.ts';
 
+/** A draft of which bytes that were written can be written anew. */
+export interface AmendableDraft extends ContentDraft {
+  amend(offset: number, bytes: Uint8Array): Promise<void>;
+}
+
+export interface FileContentStore extends ContentStore {
+  draft(): Promise<AmendableDraft>;
+}
+
 // Only the account of the service reads what people uploaded.
 const folderMode = 0o700;
 const fileMode = 0o600;
@@ -49,7 +58,7 @@ const makeFolder = async (folder: string): Promise<void> => {
   for (let above = folder; above.length >= made.length; above = dirname(above)) await syncFolder(dirname(above));
 };
 
-const createDraft = async (folder: string): Promise<ContentDraft> => {
+const createDraft = async (folder: string): Promise<AmendableDraft> => {
   const drafts = join(folder, draftFolder);
   await makeFolder(drafts);
   const path = join(drafts, randomUUID());
@@ -65,6 +74,7 @@ const createDraft = async (folder: string): Promise<ContentDraft> => {
   };
   return {
     write: (bytes) => reaching(() => opened().writeFile(bytes)),
+    amend: (offset, bytes) => reaching(async () => void (await opened().write(bytes, 0, bytes.length, offset))),
     read: (offset, length) =>
       reaching(async () => {
         const { bytesRead, buffer } = await opened().read(Buffer.alloc(length), 0, length, offset);
@@ -97,7 +107,7 @@ async function* namesIn(folder: string): AsyncGenerator<string, void> {
 }
 
 /** Contents as files: `<folder>/<tenant>/<aa>/<sha256>`. The folder is made when the first one comes. */
-export const contentFiles = (folder: string): ContentStore => ({
+export const contentFiles = (folder: string): FileContentStore => ({
   draft: () => reaching(() => createDraft(folder)),
   open: (place) =>
     reaching(async () => {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
+import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import type { Logger } from '../core/logger.ts';
 import type { SqlDialect } from './dialect.ts';
 import { type Migration, migrate, migrationStatus } from './migrate.ts';
@@ -19,6 +20,8 @@ export interface StoreOptions {
   readonly synchronous: 'Normal' | 'Full';
   readonly autoApplyMigrations: boolean;
   readonly commandTimeoutMs: number;
+  /** Default: content is plain. */
+  readonly cipher?: ContentCipher;
 }
 
 export interface OpenOptions extends StoreOptions {
@@ -63,8 +66,12 @@ const createDialect = (options: StoreOptions, path: string | null, readonly: boo
 export const pathOfStore = (options: StoreOptions): string | null =>
   options.provider === 'Memory' ? null : storePath(options.location);
 
+/** A store of these options on an open database. */
+const storageOn = (dialect: SqlDialect, persistent: boolean, { cipher }: StoreOptions): Storage =>
+  createStorage(dialect, persistent, cipher ?? plainContent);
+
 const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
-  const storage = createStorage(createDialect(options, null, false), false);
+  const storage = storageOn(createDialect(options, null, false), false, options);
   // Whoever left migrations to somebody else cannot mean a store that is new each time.
   await migrate(storage, options.migrations ?? allMigrations, options.now);
   return { storage, ownership: null, pending: [], path: null, close: () => storage.close() };
@@ -91,7 +98,7 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
   const ownership = await acquireOwnership(path, { waitMs: options.waitMs ?? 0 });
   let storage: Storage | null = null;
   try {
-    const opened = createStorage(createDialect(options, path, false), true);
+    const opened = storageOn(createDialect(options, path, false), true, options);
     storage = opened;
     const pending = await prepareSchema(opened, options);
     const watchdog = startWatchdog(opened.dialect, { log: options.log });
@@ -121,9 +128,9 @@ export const openForReading = async (options: StoreOptions): Promise<{ storage: 
   if (named === null) throw new AcpError('feature-not-available', 'A store in memory is not kept anywhere.');
   const path = realStorePath(named);
   if (!existsSync(path)) throw new AcpError('store-unavailable', `There is no store at ${path}.`);
-  return { storage: createStorage(createDialect(options, path, true), true), path };
+  return { storage: storageOn(createDialect(options, path, true), true, options), path };
 };
 
 /** Opens a file for writing without owning it: a copy in the making, of which nobody else knows. */
 export const openCopy = (options: StoreOptions): Storage =>
-  createStorage(createDialect(options, options.location, false), true);
+  storageOn(createDialect(options, options.location, false), true, options);

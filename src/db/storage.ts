@@ -1,7 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type CompiledQuery, Kysely, type Transaction } from 'kysely';
+import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import { CommitQueue, type LazyUnit } from './commit-queue.ts';
 import type { SqlDialect } from './dialect.ts';
+import { createProtectedRows, type ProtectedRows } from './protected-rows.ts';
 import type { Statement } from './statement.ts';
 import { translateStoreError } from './store-failure.ts';
 import type { Tables } from './tables.ts';
@@ -11,6 +13,8 @@ export interface Storage {
   readonly dialect: SqlDialect;
   /** Reads and single writes. Throws inside a transaction: use the handle that the transaction gives. */
   readonly db: Kysely<Tables>;
+  /** What every store passes rows with content through, on their way in and out. */
+  readonly rows: ProtectedRows;
   /** True when what is written survives the process. */
   readonly persistent: boolean;
   /** One all-or-nothing unit, grouped with the others of the same moment; rejects with what failed. */
@@ -33,7 +37,11 @@ const refuseInTransaction = (): void => {
     throw new Error('The root store handle was used inside a transaction; use the handle of the transaction.');
 };
 
-export const createStorage = (dialect: SqlDialect, persistent: boolean): Storage => {
+export const createStorage = (
+  dialect: SqlDialect,
+  persistent: boolean,
+  cipher: ContentCipher = plainContent,
+): Storage => {
   const root = new Kysely<Tables>({ dialect: dialect.kysely, plugins: [...dialect.plugins] });
   const queue = new CommitQueue(dialect);
   return {
@@ -42,6 +50,7 @@ export const createStorage = (dialect: SqlDialect, persistent: boolean): Storage
       refuseInTransaction();
       return root;
     },
+    rows: createProtectedRows(cipher),
     persistent,
     write(statements) {
       refuseInTransaction();

@@ -1,9 +1,10 @@
 import { resolve } from 'node:path';
 import type { Config } from '../core/config/schema.ts';
+import { createContentCipher } from '../core/content-cipher.ts';
 import type { StoreOptions } from './open-storage.ts';
 
 /** Where the configured store is; a store without a connection string lies below the working directory. */
-export const storeOptions = ({ Service: { Persistence } }: Config, cwd: string): StoreOptions => {
+export const storeOptions = ({ Service: { Persistence, AtRest } }: Config, cwd: string): StoreOptions => {
   const { Sqlite } = Persistence;
   return {
     provider: Persistence.Provider === 'Memory' ? 'Memory' : 'Sqlite',
@@ -12,5 +13,6 @@ export const storeOptions = ({ Service: { Persistence } }: Config, cwd: string):
     synchronous: Sqlite.Synchronous,
     autoApplyMigrations: Sqlite.AutoApplyMigrations,
     commandTimeoutMs: Sqlite.CommandTimeoutSeconds * 1000,
+    cipher: createContentCipher(AtRest.ActiveKeyId, AtRest.Keys),
   };
 };

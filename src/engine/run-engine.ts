@@ -166,7 +166,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   const ledger = run.steps === null ? [] : [ports.journal.toolsUnknown(run.id)];
   describeEnd(run, ending.status, error?.type ?? null, usage);
   const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(run, ending))) ?? null;
-  const calls = stored === null ? [] : [ports.journal.modelCalls(run.id, stored)];
+  const calls = stored === null ? [] : [ports.journal.modelCalls(run.plan.tenantId, run.id, stored)];
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
     kept: [...sessionStatements(run, ports, ending), ...memoryStatements(run, ports), ...unrecordedUse(run, ports)],
@@ -321,7 +321,7 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
         enqueue: (unit) => ports.enqueue(unit),
         closeLater: (statements) => ports.closeLater(statements),
         lost: (runId) => runs.get(runId)?.stop({ kind: 'lost' }),
-        packStatement: (runId, first, last, events) => ports.journal.packed(runId, first, last, events),
+        packStatement: (runId, first, last, events) => ports.journal.packed(plan.tenantId, runId, first, last, events),
         now: ports.now,
         recordingFailed(runId, stage, error) {
           ports.metrics.recordingFailed(stage);

@@ -124,7 +124,7 @@ export interface RunJournal {
   /** A queued row that starts: fails its unit when the row is not Queued any more. */
   begun(run: OpenedRun): readonly Statement[];
   closed(run: ClosedRun): readonly Statement[];
-  packed(runId: string, firstSequence: number, lastSequence: number, events: string): Statement;
+  packed(tenantId: string, runId: string, firstSequence: number, lastSequence: number, events: string): Statement;
   /** The ledger entry that stands before the call is made. */
   toolPending(entry: ToolCallEntry): readonly Statement[];
   toolSettled(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
@@ -135,10 +135,10 @@ export interface RunJournal {
   /** Calls of the run that have not settled: nobody knows what became of them. */
   toolsUnknown(runId: string): Statement;
   /** What the model calls of a closed run were sent. */
-  modelCalls(runId: string, calls: string): Statement;
+  modelCalls(tenantId: string, runId: string, calls: string): Statement;
   /** The spans of a tree, with its root. */
   trace(trace: StoredTrace): Statement;
-  step(runId: string, sequence: number, content: string): Statement;
+  step(tenantId: string, runId: string, sequence: number, content: string): Statement;
   stepsDropped(runId: string): Statement;
 }
 

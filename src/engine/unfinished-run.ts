@@ -14,7 +14,7 @@ export const stepsFor = (plan: RunPlan, ports: EnginePorts): TurnSteps | null =>
   const retried = plan.jobId !== null && (retries || plan.attempt > 1);
   if (!ports.settings.recording.enabled || plan.parent !== null || !(continues || retried)) return null;
   const first = plan.resume?.earlier?.storedSteps ?? 0;
-  return createTurnSteps(first, (sequence, content) => ports.journal.step(plan.id, sequence, content));
+  return createTurnSteps(first, (sequence, content) => ports.journal.step(plan.tenantId, plan.id, sequence, content));
 };
 
 /** The first steps of a turn that is stored; a further attempt finds its own there. */

@@ -21,6 +21,7 @@ test('doctor says what is reachable, by whom, and which setting makes it so', as
   assert.match(plain.told.get('browsers') ?? '', /may not call/);
   assert.match(plain.told.get('proxies') ?? '', /^ok none is trusted/);
   assert.match(plain.told.get('routes') ?? '', /\/health\/ready need no credential\ndiagnostics off .*metrics off/);
+  assert.equal(plain.told.get('encryption'), 'ok off: new content is stored in plain');
   assert.match(plain.told.get('egress') ?? '', /public addresses only/);
 
   const remote = ['Host:Url=http://0.0.0.0:7070', 'Host:AllowRemoteAccess=true'];
@@ -42,6 +43,9 @@ test('doctor says what is reachable, by whom, and which setting makes it so', as
       'Host:Metrics:Path=/metrics',
       'Host:EnableDiagnosticsEndpoint=true',
       'Service:Egress:AllowPrivateNetworkTargets=true',
+      'Service:AtRest:ActiveKeyId=b',
+      `Service:AtRest:Keys:a=${Buffer.alloc(32, 1).toString('base64')}`,
+      `Service:AtRest:Keys:b=${Buffer.alloc(32, 2).toString('base64')}`,
     ],
     { Host__AuthToken: 'very-secret-token' },
   );
@@ -56,6 +60,7 @@ test('doctor says what is reachable, by whom, and which setting makes it so', as
   assert.match(guarded.told.get('proxies') ?? '', /^ok 10\.0\.0\.0\/8 may name/);
   assert.doesNotMatch(guarded.told.get('routes') ?? '', /\/health\/live/);
   assert.match(guarded.told.get('routes') ?? '', /diagnostics on .*metrics \/metrics/);
+  assert.equal(guarded.told.get('encryption'), 'ok new content is encrypted with key "b"; former keys: a');
   assert.match(guarded.told.get('egress') ?? '', /private addresses, too/);
   assert.ok(!guarded.stdout.includes('very-secret-token'));
 

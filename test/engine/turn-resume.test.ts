@@ -93,7 +93,7 @@ const openEngine = async (t: TestContext) => {
     quotas: null,
     pauses: { opened: () => [] },
     stops: { reason: () => null },
-    journal: createRunJournal(storage.db, null, null),
+    journal: createRunJournal(storage, null, null),
     prices: createPriceList(null, {}),
     access: openAccess,
     protection: noProtection,

@@ -92,20 +92,32 @@ export const createApprovalStore = (storage: Storage): ApprovalStore => {
       .select(['approval_handovers.continuation_run_id', 'approval_handovers.state as handover_state']);
 
   return {
-    get: (tenantId, id) =>
-      mailbox().where('approvals.tenant_id', '=', tenantId).where('approvals.id', '=', id).executeTakeFirst(),
-    pending(tenantId, now, { agentName, skip, take }) {
+    async get(tenantId, id) {
+      const row = await mailbox()
+        .where('approvals.tenant_id', '=', tenantId)
+        .where('approvals.id', '=', id)
+        .executeTakeFirst();
+      return row === undefined ? undefined : storage.rows.open('approvals', tenantId, row);
+    },
+    async pending(tenantId, now, { agentName, skip, take }) {
       let query = mailbox()
         .where('approvals.status', '=', 'Pending')
         .where('approvals.tenant_id', '=', tenantId)
         .where((eb) => eb.or([eb('approvals.expires_at', 'is', null), eb('approvals.expires_at', '>', now)]));
       if (agentName !== undefined) query = query.where('approvals.agent_name', '=', agentName);
-      return query.orderBy('approvals.id', 'desc').limit(take).offset(skip).execute();
+      const rows = await query.orderBy('approvals.id', 'desc').limit(take).offset(skip).execute();
+      return rows.map((row) => storage.rows.open('approvals', tenantId, row));
     },
     ofRun: (runId) =>
       storage.db.selectFrom('approvals').selectAll().where('run_id', '=', runId).orderBy('id').execute(),
-    handover: (runId) =>
-      storage.db.selectFrom('approval_handovers').selectAll().where('run_id', '=', runId).executeTakeFirst(),
+    async handover(runId) {
+      const row = await storage.db
+        .selectFrom('approval_handovers')
+        .selectAll()
+        .where('run_id', '=', runId)
+        .executeTakeFirst();
+      return row === undefined ? undefined : storage.rows.open('approval_handovers', row.tenant_id, row);
+    },
     lapsed: (now, limit) =>
       storage.db
         .selectFrom('approvals')
@@ -181,8 +193,8 @@ export const createApprovalStore = (storage: Storage): ApprovalStore => {
         )
         .limit(1)
         .executeTakeFirst(),
-    inserted: insertRow,
-    handoverInserted: insertHandover,
+    inserted: (row) => insertRow(storage.rows.seal('approvals', row.tenant_id, row)),
+    handoverInserted: (row) => insertHandover(storage.rows.seal('approval_handovers', row.tenant_id, row)),
     decided(tenantId, id, decision) {
       const { sql, parameters } = storage.db
         .updateTable('approvals')

@@ -30,7 +30,7 @@ export const createSessionRequestStore = (storage: Storage): SessionRequestStore
   async made(rows) {
     const [first] = rows;
     if (first === undefined) return [];
-    return storage.db
+    const calls = await storage.db
       .selectFrom('tool_invocations')
       .innerJoin('runs', 'runs.id', 'tool_invocations.run_id')
       .selectAll('tool_invocations')
@@ -42,6 +42,7 @@ export const createSessionRequestStore = (storage: Storage): SessionRequestStore
         rows.map(({ idempotency_key }) => idempotency_key),
       )
       .execute();
+    return calls.map((row) => storage.rows.open('tool_invocations', first.tenant_id, row));
   },
   inserted: insertStatement(storage.db, 'session_requests', [
     'tenant_id',

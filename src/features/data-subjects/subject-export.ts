@@ -2,10 +2,17 @@ import type { Storage } from '../../db/storage.ts';
 import { decodePack } from '../../engine/event-pack.ts';
 import { readableRow } from '../retention/index.ts';
 import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
-import { chunks, filesOf, type HangingTarget, rowsOfRuns, type SubjectScope } from './subject-rows.store.ts';
+import {
+  chunks,
+  filesOf,
+  type HangingTarget,
+  rowsOfRuns,
+  type SubjectScope,
+  subjectTables,
+} from './subject-rows.store.ts';
 
 export interface SubjectExportDeps {
-  readonly storage: Pick<Storage, 'db'>;
+  readonly storage: Pick<Storage, 'db' | 'rows'>;
   readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
 }
 
@@ -44,14 +51,20 @@ export async function* writeSubject(
 ): AsyncGenerator<Uint8Array, void> {
   async function* ofRuns(target: HangingTarget): Rows {
     for (const ids of chunks(scope.runs.map(({ id }) => id)))
-      for (const row of await rowsOfRuns(storage.db, target, ids)) yield* unpacked(target, row);
+      for (const row of await rowsOfRuns(storage.db, target, ids))
+        yield* unpacked(target, storage.rows.openAny(subjectTables[target], scope.tenantId, row));
   }
   async function* sessions(): Rows {
-    for (const row of scope.sessions) yield { ...readableRow(row), messages: await messagesOf(scope.tenantId, row.id) };
+    for (const row of scope.sessions)
+      yield {
+        ...readableRow(storage.rows.open('sessions', scope.tenantId, row)),
+        messages: await messagesOf(scope.tenantId, row.id),
+      };
   }
   async function* files(): Rows {
     for (const owners of chunks(scope.fileOwners))
-      for (const row of await filesOf(storage.db, scope.tenantId, owners)) yield readableRow(row);
+      for (const row of await filesOf(storage.db, scope.tenantId, owners))
+        yield readableRow(storage.rows.openAny('agent_files', scope.tenantId, row));
   }
   async function* stored(rows: readonly object[]): Rows {
     for (const row of rows) yield readableRow(row);

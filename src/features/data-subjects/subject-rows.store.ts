@@ -94,7 +94,8 @@ export const findSubject = async (db: Db, tenantId: string, identity: SubjectIde
 };
 
 export type HangingTarget = 'runInputs' | 'runEvents' | 'toolInvocations' | 'spans' | 'runScores' | 'approvals';
-const tables = {
+/** Where the rows of a target are. */
+export const subjectTables = {
   runInputs: 'run_inputs',
   runEvents: 'run_events',
   toolInvocations: 'tool_invocations',
@@ -116,7 +117,7 @@ const weights = {
 /** Stored rows of some runs, in no order but that of their key. */
 export const rowsOfRuns = (db: Db, target: HangingTarget, runIds: readonly string[]): Promise<readonly object[]> =>
   db
-    .selectFrom(tables[target] as 'run_inputs')
+    .selectFrom(subjectTables[target] as 'run_inputs')
     .selectAll()
     .where('run_id', 'in', runIds)
     .$if(target === 'runEvents', (query) => query.orderBy('run_id').orderBy('first_sequence' as 'run_id'))
@@ -134,7 +135,7 @@ export const countSubject = async (db: Db, scope: SubjectScope): Promise<Record<
     sum(
       await inChunks(runIds, (ids) =>
         db
-          .selectFrom(tables[target] as 'run_inputs')
+          .selectFrom(subjectTables[target] as 'run_inputs')
           .select(sql<number>`coalesce(sum(${weights[target]}), 0)`.as('total'))
           .where('run_id', 'in', ids)
           .execute(),
@@ -168,7 +169,7 @@ export const countSubject = async (db: Db, scope: SubjectScope): Promise<Record<
 
 // What hangs on a run by its id, whatever it is called in an export.
 const hanging = [
-  ...Object.values(tables),
+  ...Object.values(subjectTables),
   'run_steps',
   'run_heartbeats',
   'run_model_calls',

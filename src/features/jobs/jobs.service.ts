@@ -17,7 +17,7 @@ export interface JobWork {
 }
 
 export interface JobServiceDeps {
-  readonly store: Pick<JobStore, 'find' | 'list' | 'requestCancel'>;
+  readonly store: Pick<JobStore, 'find' | 'list' | 'payloadOf' | 'requestCancel'>;
   readonly work: JobWork;
   /** Called when a worker of this process may have the job that is to stop. */
   heedCancels(): Promise<void>;
@@ -36,7 +36,7 @@ const internalKeys: ReadonlySet<string> = new Set([
 // A job may go back in line while it is cancelled, because its session waits; hardly twice in a row.
 const maxTries = 5;
 
-const toRecord = (row: JobRow): JobRecord => ({
+const toRecord = (row: JobRow, payload: unknown): JobRecord => ({
   id: row.id,
   tenantId: row.tenant_id,
   scheduleId: null,
@@ -44,7 +44,7 @@ const toRecord = (row: JobRow): JobRecord => ({
   lane: row.lane,
   targetName: row.target_name,
   status: row.status as JobRecord['status'],
-  payload: row.payload === null || internalKeys.has(row.handler_key) ? null : (JSON.parse(row.payload) as Json),
+  payload: payload as Json,
   totalItems: 0,
   doneItems: 0,
   failedItems: 0,
@@ -63,6 +63,9 @@ const toRecord = (row: JobRow): JobRecord => ({
 const notFound = (): AcpError => new AcpError('not-found', 'There is no job with this id.');
 
 export const jobService = ({ store, work, heedCancels, now }: JobServiceDeps): Handlers<typeof jobOperations> => {
+  const recordOf = (row: JobRow): JobRecord =>
+    toRecord(row, internalKeys.has(row.handler_key) ? null : store.payloadOf(row));
+
   const find = async ({ tenantId }: CallContext, id: string): Promise<JobRow> => {
     const row = await store.find(tenantId, id.toLowerCase());
     if (row === undefined) throw notFound();
@@ -74,11 +77,11 @@ export const jobService = ({ store, work, heedCancels, now }: JobServiceDeps): H
       const { scheduleId, skip: _skip, take: _take, ...exact } = query;
       // No job of this version comes from a schedule.
       if (scheduleId !== undefined) return ok([]);
-      return ok((await store.list(tenantId, { ...exact, ...clampPaging(query) })).map(toRecord));
+      return ok((await store.list(tenantId, { ...exact, ...clampPaging(query) })).map(recordOf));
     },
 
     async get(context, { params }) {
-      return ok({ job: toRecord(await find(context, params.id)), items: [] });
+      return ok({ job: recordOf(await find(context, params.id)), items: [] });
     },
 
     async cancel(context, { params }) {

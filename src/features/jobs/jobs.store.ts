@@ -42,24 +42,32 @@ export interface JobStore extends JobQueue {
   list(tenantId: string, filter: JobFilter): Promise<readonly JobRow[]>;
   /** Asks the worker that has the job to stop it; false when none has it. The first to ask stands. */
   requestCancel(id: string, actor: string | null, now: number): Promise<boolean>;
+  /** What the job was given; null once it has ended. */
+  payloadOf(row: JobRow): unknown;
   /** Jobs that a dead owner held. */
   leased(): Promise<readonly JobRow[]>;
 }
 
-const toJob = (row: JobRow): QueuedJob => ({
-  id: row.id,
-  tenantId: row.tenant_id,
-  handlerKey: row.handler_key,
-  lane: row.lane,
-  targetName: row.target_name,
-  payload: row.payload === null ? null : (JSON.parse(row.payload) as unknown),
-  leaseOwner: row.lease_owner ?? '',
-  attempt: row.attempt,
-  maxAttempts: row.max_attempts,
-  cancel: row.cancel_requested_at === null ? null : { by: row.cancel_requested_by },
-});
-
 export const createJobStore = (storage: Storage): JobStore => {
+  const payloadOf = (row: JobRow): unknown => {
+    const { payload } = storage.rows.open('jobs', row.tenant_id, row);
+    return payload === null ? null : (JSON.parse(payload) as unknown);
+  };
+  const toJob = (row: JobRow): QueuedJob => ({
+    id: row.id,
+    tenantId: row.tenant_id,
+    handlerKey: row.handler_key,
+    lane: row.lane,
+    targetName: row.target_name,
+    // Read by its handler: one payload that cannot be decrypted fails its own job and not the claim of the others.
+    get payload() {
+      return payloadOf(row);
+    },
+    leaseOwner: row.lease_owner ?? '',
+    attempt: row.attempt,
+    maxAttempts: row.max_attempts,
+    cancel: row.cancel_requested_at === null ? null : { by: row.cancel_requested_by },
+  });
   const insertJob = insertStatement(storage.db, 'jobs', [
     'id',
     'tenant_id',
@@ -112,18 +120,20 @@ export const createJobStore = (storage: Storage): JobStore => {
 
   return {
     queued: (job) =>
-      insertJob({
-        id: job.id,
-        tenant_id: job.tenantId,
-        handler_key: job.handlerKey,
-        lane: job.lane,
-        target_name: job.targetName,
-        status: 'Pending',
-        payload: JSON.stringify(job.payload),
-        max_attempts: job.maxAttempts,
-        scheduled_for: job.now,
-        created_at: job.now,
-      }),
+      insertJob(
+        storage.rows.seal('jobs', job.tenantId, {
+          id: job.id,
+          tenant_id: job.tenantId,
+          handler_key: job.handlerKey,
+          lane: job.lane,
+          target_name: job.targetName,
+          status: 'Pending',
+          payload: JSON.stringify(job.payload),
+          max_attempts: job.maxAttempts,
+          scheduled_for: job.now,
+          created_at: job.now,
+        }),
+      ),
     canceledPending: (id, now) => ({
       sql: cancelSql,
       parameters: ['Canceled', now, null, id, 'Pending'],
@@ -275,6 +285,7 @@ export const createJobStore = (storage: Storage): JobStore => {
     async cancel(owner, id, now) {
       await end(id, owner, { status: 'Canceled', completed_at: now, payload: null });
     },
+    payloadOf,
     leased: () => storage.db.selectFrom('jobs').selectAll().where('status', 'in', ['Leased', 'Running']).execute(),
     async release(owner, id, scheduledFor) {
       await storage.db

@@ -40,16 +40,20 @@ export const createMemoryStore = (storage: Storage): MemoryStore => {
   const state = (owner: MemoryOwner) =>
     storage.db
       .selectFrom('agent_states')
-      .select(['todos', 'mode'])
+      .select(['owner', 'todos', 'mode'])
       .where('tenant_id', '=', owner.tenantId)
       .where('owner', '=', keyOf(owner))
       .executeTakeFirst();
 
   const saveState = async (owner: MemoryOwner, values: { todos?: string; mode?: string }, now: number) => {
-    const changed = { ...values, updated_at: now };
+    const { owner: key, ...changed } = storage.rows.seal('agent_states', owner.tenantId, {
+      owner: keyOf(owner),
+      ...values,
+      updated_at: now,
+    });
     await storage.db
       .insertInto('agent_states')
-      .values({ tenant_id: owner.tenantId, owner: keyOf(owner), todos: null, mode: null, ...changed })
+      .values({ tenant_id: owner.tenantId, owner: key, todos: null, mode: null, ...changed })
       .onConflict((conflict) => conflict.columns(['tenant_id', 'owner']).doUpdateSet(changed))
       .execute();
   };
@@ -67,7 +71,8 @@ export const createMemoryStore = (storage: Storage): MemoryStore => {
   return {
     async todos(owner) {
       const row = await state(owner);
-      return row?.todos === undefined || row.todos === null ? [] : (JSON.parse(row.todos) as TodoEntry[]);
+      const todos = row === undefined ? null : storage.rows.open('agent_states', owner.tenantId, row).todos;
+      return todos === null ? [] : (JSON.parse(todos) as TodoEntry[]);
     },
     saveTodos: (owner, todos, now) => saveState(owner, { todos: JSON.stringify(todos) }, now),
     async mode(owner) {
@@ -79,8 +84,11 @@ export const createMemoryStore = (storage: Storage): MemoryStore => {
       return rows.map((row) => ({ path: row.path, sizeBytes: Number(row.size_bytes) }));
     },
     async file(owner, path) {
-      const row = await ownFiles(owner).select('content').where('path', '=', path).executeTakeFirst();
-      return row?.content ?? null;
+      const row = await ownFiles(owner)
+        .select(['owner', 'path', 'content'])
+        .where('path', '=', path)
+        .executeTakeFirst();
+      return row === undefined ? null : storage.rows.open('agent_files', owner.tenantId, row).content;
     },
     saveFile: (owner, path, content, limit, now) =>
       // Sum and write belong together: parallel calls must not both fit into the same room.
@@ -93,10 +101,20 @@ export const createMemoryStore = (storage: Storage): MemoryStore => {
           .where('path', '!=', path)
           .executeTakeFirstOrThrow();
         limit(Number(total ?? 0));
-        const values = { content, size_bytes: Buffer.byteLength(content), updated_at: now };
+        const key = { owner: keyOf(owner), path };
+        const {
+          owner: _owner,
+          path: _path,
+          ...values
+        } = storage.rows.seal('agent_files', owner.tenantId, {
+          ...key,
+          content,
+          size_bytes: Buffer.byteLength(content),
+          updated_at: now,
+        });
         await transaction
           .insertInto('agent_files')
-          .values({ tenant_id: owner.tenantId, owner: keyOf(owner), path, ...values })
+          .values({ tenant_id: owner.tenantId, ...key, ...values })
           .onConflict((conflict) => conflict.columns(['tenant_id', 'owner', 'path']).doUpdateSet(values))
           .execute();
       }),

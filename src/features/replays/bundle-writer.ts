@@ -33,10 +33,13 @@ export interface BundleDeps {
 const maxCalls = 100_000;
 const packsPerRead = 64;
 
-const eventsOf = async ({ records }: BundleDeps, runId: string): Promise<LoggedEvent[]> => {
+const eventsOf = async (
+  { records }: BundleDeps,
+  { tenant_id: tenantId, id: runId }: RunRow,
+): Promise<LoggedEvent[]> => {
   const events: LoggedEvent[] = [];
   for (let next = 0; ; ) {
-    const packs = await records.packs(runId, next, packsPerRead);
+    const packs = await records.packs(tenantId, runId, next, packsPerRead);
     for (const pack of packs) {
       for (const frame of decodePack(runId, pack.firstSequence, pack.events, next))
         events.push(JSON.parse(frame.data) as Record<string, Json>);
@@ -137,12 +140,12 @@ const openResultsOf = (
 
 const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Found): Promise<BundledRun> => {
   const { records } = deps;
-  const recorded = await records.recordedInput(row.id);
+  const recorded = await records.recordedInput(row.tenant_id, row.id);
   const context = recorded?.context ?? { culture: null, parameters: {}, historyLength: null };
   const session = await sessionPart(deps, row, context.historyLength);
-  const stored = await records.modelCalls(row.id);
+  const stored = await records.modelCalls(row.tenant_id, row.id);
   const ledger = await records.toolInvocations(row.tenant_id, row.id, maxCalls);
-  const events = await eventsOf(deps, row.id);
+  const events = await eventsOf(deps, row);
   const record = toRunRecord(row, []);
   const calls = stored === null ? [] : readModelCalls(stored);
   const { steps, tools } = recordedSteps({

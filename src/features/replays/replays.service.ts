@@ -155,7 +155,7 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
     assertMayStart(deps, tenantId, source.agent_name);
     const mode = body.toolMode ?? 'ReplayTools';
     assertRepeatable(source);
-    const recorded = await deps.records.recordedInput(source.id);
+    const recorded = await deps.records.recordedInput(source.tenant_id, source.id);
     if (recorded === null)
       throw new AcpError('run-input-not-recorded', `The input of run ${source.id} was not recorded, or was removed.`);
     const input = turnInput(source, recorded.messages);

@@ -1,3 +1,4 @@
+import type { JobRow } from '../../db/job-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { Tables } from '../../db/tables.ts';
@@ -57,6 +58,11 @@ export const createRetentionJobStore = (storage: Storage): RetentionJobStore => 
     return rows.map(({ tenant_id }) => tenant_id);
   };
 
+  const payloadOf = (row: Pick<JobRow, 'id' | 'tenant_id' | 'payload'>): unknown => {
+    const { payload } = storage.rows.open('jobs', row.tenant_id, row);
+    return payload === null ? null : (JSON.parse(payload) as unknown);
+  };
+
   return {
     async open() {
       const rows = await storage.db
@@ -70,7 +76,7 @@ export const createRetentionJobStore = (storage: Storage): RetentionJobStore => 
         id: row.id,
         tenantId: row.tenant_id,
         targetName: row.target_name,
-        payload: row.payload === null ? null : (JSON.parse(row.payload) as unknown),
+        payload: payloadOf(row),
       }));
     },
     hourlyQueued(since, now) {

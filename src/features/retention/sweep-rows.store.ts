@@ -35,9 +35,11 @@ const chunks = <T>(list: readonly T[]): T[][] =>
 
 export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps): SweepRows => {
   const { db } = storage;
+  // An archive is for readers without this store, who have no keys either.
+  const { open } = storage.rows;
 
   /** A log in parts, since one of a long run is longer than a turn may be. */
-  const eventsOf = async (runId: string, turn: () => Promise<void>): Promise<ArchivedRow[]> => {
+  const eventsOf = async (tenantId: string, runId: string, turn: () => Promise<void>): Promise<ArchivedRow[]> => {
     const rows: ArchivedRow[] = [];
     for (let from = 0; ; ) {
       const packs = await db
@@ -48,8 +50,11 @@ export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps)
         .orderBy('first_sequence')
         .limit(packsAtOnce)
         .execute();
-      for (const { first_sequence: first, events } of packs)
-        for (const { data } of decodePack(runId, first, events, 0)) rows.push(JSON.parse(data) as ArchivedRow);
+      for (const pack of packs) {
+        const { events } = open('run_events', tenantId, pack);
+        for (const { data } of decodePack(runId, pack.first_sequence, events, 0))
+          rows.push(JSON.parse(data) as ArchivedRow);
+      }
       await turn();
       const last = packs.at(-1);
       if (last === undefined || packs.length < packsAtOnce) return rows;
@@ -57,21 +62,25 @@ export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps)
     }
   };
 
-  const events = async (runIds: readonly string[]): Promise<ArchivedRow[]> => {
+  const events = async (tenantId: string, runIds: readonly string[]): Promise<ArchivedRow[]> => {
     const turn = createTurns();
     const logs: ArchivedRow[][] = [];
-    for (const runId of runIds) logs.push(await eventsOf(runId, turn));
+    for (const runId of runIds) logs.push(await eventsOf(tenantId, runId, turn));
     return logs.flat();
   };
 
   const byRun = async (
     table: 'run_inputs' | 'tool_invocations' | 'run_scores' | 'approvals',
+    tenantId: string,
     runIds: readonly string[],
-  ) => (await db.selectFrom(table).selectAll().where('run_id', 'in', runIds).execute()).map(readableRow);
+  ) => {
+    const rows = await db.selectFrom(table).selectAll().where('run_id', 'in', runIds).execute();
+    return rows.map((row) => readableRow(storage.rows.openAny(table, tenantId, row)));
+  };
 
-  const spans = async (rootIds: readonly string[]): Promise<ArchivedRow[]> => {
-    const rows = await db.selectFrom('run_traces').select('spans').where('run_id', 'in', rootIds).execute();
-    return rows.flatMap((row) => JSON.parse(row.spans) as ArchivedRow[]);
+  const spans = async (tenantId: string, rootIds: readonly string[]): Promise<ArchivedRow[]> => {
+    const rows = await db.selectFrom('run_traces').select(['run_id', 'spans']).where('run_id', 'in', rootIds).execute();
+    return rows.flatMap((row) => JSON.parse(open('run_traces', tenantId, row).spans) as ArchivedRow[]);
   };
 
   const trees = async (tenantId: string, rootIds: readonly string[]): Promise<ArchivedRow[]> => {
@@ -84,11 +93,11 @@ export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps)
       .execute();
     const ids = runs.map(({ id }) => id);
     const [logs, inputs, invocations, scores, approvals] = await Promise.all([
-      events(ids),
-      byRun('run_inputs', ids),
-      byRun('tool_invocations', ids),
-      byRun('run_scores', ids),
-      byRun('approvals', ids),
+      events(tenantId, ids),
+      byRun('run_inputs', tenantId, ids),
+      byRun('tool_invocations', tenantId, ids),
+      byRun('run_scores', tenantId, ids),
+      byRun('approvals', tenantId, ids),
     ]);
     const of = (rows: readonly ArchivedRow[], id: string) => rows.filter((row) => row['runId'] === id);
     return runs.map((run) => ({
@@ -108,7 +117,7 @@ export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps)
         .selectAll()
         .where('id', 'in', keys)
         .execute()
-    ).map(readableRow);
+    ).map((row) => readableRow(storage.rows.openAny(table, row.tenant_id, row)));
 
   const attachments = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> => {
     const rows = await db
@@ -133,7 +142,10 @@ export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps)
       .where('id', 'in', keys)
       .execute();
     return Promise.all(
-      rows.map(async (row) => ({ ...readableRow(row), messages: await messagesOf(tenantId, row.id) })),
+      rows.map(async (row) => ({
+        ...readableRow(open('sessions', tenantId, row)),
+        messages: await messagesOf(tenantId, row.id),
+      })),
     );
   };
 
@@ -145,14 +157,15 @@ export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps)
         .where('tenant_id', '=', tenantId)
         .where('key', 'in', keys)
         .execute()
-    ).map(readableRow);
+    ).map((row) => readableRow(open('idempotency_keys', tenantId, row)));
 
   const named = async (
     table: 'tool_invocations' | 'run_scores',
+    tenantId: string,
     units: readonly SweepUnit[],
   ): Promise<ArchivedRow[]> => {
     const wanted = new Set(units.map(({ sub }) => sub));
-    const rows = await byRun(table, [...new Set(units.map(({ key }) => key))]);
+    const rows = await byRun(table, tenantId, [...new Set(units.map(({ key }) => key))]);
     return rows.filter((row) => wanted.has(String(row['id'])));
   };
 
@@ -160,15 +173,15 @@ export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps)
     const keys = units.map(({ key }) => key);
     switch (target) {
       case 'RunEvents':
-        return events(keys);
+        return events(tenantId, keys);
       case 'RunInputs':
-        return byRun('run_inputs', keys);
+        return byRun('run_inputs', tenantId, keys);
       case 'ToolInvocations':
-        return named('tool_invocations', units);
+        return named('tool_invocations', tenantId, units);
       case 'RunScores':
-        return named('run_scores', units);
+        return named('run_scores', tenantId, units);
       case 'Spans':
-        return spans(keys);
+        return spans(tenantId, keys);
       case 'Jobs':
         return byKey('jobs', keys);
       case 'SkillScriptGrants':

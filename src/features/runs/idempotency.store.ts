@@ -73,11 +73,12 @@ export const createIdempotencyKeys = (
       kind: 'first',
       complete(answer) {
         held.delete(name);
-        const values = {
+        const { key: _key, ...values } = storage.rows.seal('idempotency_keys', tenantId, {
+          key,
           status: answer.status,
           headers: JSON.stringify(answer.headers),
           body: JSON.stringify(answer.body),
-        };
+        });
         return settled(
           table()
             .updateTable('idempotency_keys')
@@ -119,12 +120,13 @@ export const createIdempotencyKeys = (
               details: { retryAfterMs: 1000 },
             },
           );
+        const { headers, body } = storage.rows.open('idempotency_keys', tenantId, row);
         return {
           kind: 'replay',
           answer: {
             status: row.status,
-            headers: JSON.parse(row.headers ?? '{}') as Record<string, string>,
-            body: JSON.parse(row.body ?? 'null') as unknown,
+            headers: JSON.parse(headers ?? '{}') as Record<string, string>,
+            body: JSON.parse(body ?? 'null') as unknown,
           },
         };
       };

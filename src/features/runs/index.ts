@@ -144,7 +144,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const { Service, Host } = config;
   const settings = engineSettings(config);
   const prices = createPriceList(Service.Pricing.Currency, Service.Pricing.Models);
-  const journal = createRunJournal(storage.db, prices.currency, deps.quotas?.counters ?? null);
+  const journal = createRunJournal(storage, prices.currency, deps.quotas?.counters ?? null);
   const store = createRunStore(storage);
   const access = createRunAccess(store, deps.authorization, owners);
   const recordingEnabled = settings.recording.enabled;

@@ -62,7 +62,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
     const principal = unpackPrincipal(rest.principal);
     const parameters = parametersAgain(agent, request);
     if (parameters instanceof RunFailure) return parameters;
-    const resume = job.attempt === 1 ? null : await resumedAttempt(deps.turns, job.id, agent);
+    const resume = job.attempt === 1 ? null : await resumedAttempt(deps.turns, job.tenantId, job.id, agent);
     if (resume instanceof RunFailure) return resume;
     const attachments = resume === null ? await attachmentsAgain(deps.attachments, job.tenantId, request) : [];
     if (attachments instanceof RunFailure) return attachments;
@@ -112,7 +112,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
     if (source === undefined) return notContinued(`Run ${from} does not exist any more.`);
     const hindered = own === undefined ? await hindrance(source) : null;
     if (hindered !== null) return hindered;
-    const stored = await storedResume(deps.turns, own?.id ?? from, own !== undefined, agent);
+    const stored = await storedResume(deps.turns, job.tenantId, own?.id ?? from, own !== undefined, agent);
     if (stored instanceof RunFailure) return stored;
     const { requestId, culture, parameters, principal } = stored.origin;
     return {

@@ -104,7 +104,7 @@ export const queuedStatements = ({ journal, jobs, maxAttempts }: QueueWrites, ru
       startedAt: null,
       input: null,
     }),
-    journal.packed(runId, 0, 0, encodePack([first])),
+    journal.packed(tenantId, runId, 0, 0, encodePack([first])),
     jobs.queued({
       id: runId,
       tenantId,

@@ -50,14 +50,15 @@ export const createResponseCache = (
       try {
         const row = await storage.db
           .selectFrom('response_cache')
-          .select('answer')
+          .select(['id', 'answer'])
           .where('id', '=', rowId(tenantId, key))
           .where('tenant_id', '=', tenantId)
           // The definition may ask for fresher answers than it did when this one was kept.
           .where('created_at', '>', now() - lifetimeMs)
           .where('expires_at', '>', now())
           .executeTakeFirst();
-        return row === undefined ? null : (JSON.parse(row.answer) as readonly ModelPart[]);
+        if (row === undefined) return null;
+        return JSON.parse(storage.rows.open('response_cache', tenantId, row).answer) as readonly ModelPart[];
       } catch (error) {
         log.warn({ error }, 'The response cache could not be read, so the model is called');
         return null;
@@ -68,7 +69,8 @@ export const createResponseCache = (
       if (Buffer.byteLength(answer) > maxAnswerBytes) return;
       const createdAt = now();
       const id = rowId(tenantId, key);
-      const values = { answer, created_at: createdAt, expires_at: createdAt + lifetimeMs };
+      const times = { created_at: createdAt, expires_at: createdAt + lifetimeMs };
+      const { id: _id, ...values } = storage.rows.seal('response_cache', tenantId, { id, answer, ...times });
       const query = storage.db
         .insertInto('response_cache')
         .values({ id, tenant_id: tenantId, ...values })

@@ -40,6 +40,7 @@ interface DetachedDeps {
 
 export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, now }: DetachedDeps): DetachedRuns => {
   const pack = (
+    tenantId: string,
     runId: string,
     first: number,
     events: readonly (readonly [string, Record<string, unknown>])[],
@@ -48,7 +49,7 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
       const text = JSON.stringify(members);
       return { sequence: first + index, type, timestamp: now(), members: text, stored: text };
     });
-    return journal.packed(runId, first, first + events.length - 1, encodePack(logged));
+    return journal.packed(tenantId, runId, first, first + events.length - 1, encodePack(logged));
   };
 
   return {
@@ -92,7 +93,7 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
       };
       await storage.write([
         ...journal.opened(run),
-        pack(start.runId, 0, [
+        pack(start.tenantId, start.runId, 0, [
           ['run.started', started],
           ['run.failed', { error, usage: null, cost: null, durationMs: 0 }],
         ]),
@@ -131,7 +132,7 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
       });
       try {
         const dropped = closing.status === 'Failed' && closing.keepsTurn === true ? [] : [journal.stepsDropped(row.id)];
-        await storage.write([update, pack(row.id, sequence, [terminal]), ...dropped, ...extra]);
+        await storage.write([update, pack(row.tenant_id, row.id, sequence, [terminal]), ...dropped, ...extra]);
         return true;
       } catch (failure) {
         if (failure instanceof ConditionFailedError) return false;

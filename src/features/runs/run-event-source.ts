@@ -84,7 +84,7 @@ class EventReader {
   /** The stored events below `until`; true when the terminal one was among them. */
   async #drainStore(until: number): Promise<boolean> {
     while (!this.#stopped && this.#next < until) {
-      const packs = await this.#deps.store.packs(this.#runId, this.#next, packsPerRead);
+      const packs = await this.#deps.store.packs(this.#tenantId, this.#runId, this.#next, packsPerRead);
       if (packs.length === 0) return false;
       for (const pack of packs) {
         const frames = decodePack(this.#runId, pack.firstSequence, pack.events, this.#next);

@@ -20,7 +20,7 @@ interface RunJobDeps {
   readonly storage: Storage;
   readonly store: Pick<RunStore, 'get'>;
   readonly access: RunAccess;
-  readonly jobs: Pick<JobStore, 'canceledPending'>;
+  readonly jobs: Pick<JobStore, 'canceledPending' | 'payloadOf'>;
   readonly journal: Pick<RunJournal, 'stepsDropped'>;
   readonly detached: DetachedRuns;
   readonly queue: Pick<RunQueue, 'closed'>;
@@ -28,10 +28,8 @@ interface RunJobDeps {
 }
 
 /** The run that a continuation goes on from; null once the job has ended, which drops its payload. */
-const sourceOf = (job: JobRow): string | null =>
-  job.handler_key !== continuationKey || job.payload === null
-    ? null
-    : (JSON.parse(job.payload) as ContinuationPayload).from;
+const sourceOf = (job: JobRow, jobs: Pick<JobStore, 'payloadOf'>): string | null =>
+  job.handler_key === continuationKey ? ((jobs.payloadOf(job) as ContinuationPayload | null)?.from ?? null) : null;
 
 /** Queued runs and their jobs, which end together. */
 export const createRunJobs = (deps: RunJobDeps): RunJobs => {
@@ -52,13 +50,13 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
     cancelQueued,
     async requireCancel(context, job) {
       const own = await deps.store.get(job.tenant_id, job.id);
-      const runId = own === undefined ? sourceOf(job) : job.id;
+      const runId = own === undefined ? sourceOf(job, deps.jobs) : job.id;
       if (runId !== null) await deps.access.find(context, runId, 'Cancel');
     },
     async cancelPending(job, actor) {
       const row = await deps.store.get(job.tenant_id, job.id);
       if (row !== undefined) return row.status === 'Queued' && cancelQueued(row, actor);
-      const source = sourceOf(job);
+      const source = sourceOf(job, deps.jobs);
       // A turn that nobody goes on with needs its steps no longer.
       const dropped = source === null ? [] : [deps.journal.stepsDropped(source)];
       try {

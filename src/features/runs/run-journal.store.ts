@@ -1,6 +1,5 @@
-import type { Kysely } from 'kysely';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
-import type { Tables } from '../../db/tables.ts';
+import type { Storage } from '../../db/storage.ts';
 import type { OpenedRun, RunJournal, ToolCallEntry, ToolCallSettlement } from '../../engine/run-journal.ts';
 import { quotaUse } from '../../engine/run-quotas.ts';
 import type { RunCounters } from '../quotas/index.ts';
@@ -154,7 +153,7 @@ const inputRow = (run: OpenedRun, input: NonNullable<OpenedRun['input']>) => ({
 
 /** The writes of an executing run, compiled once per process. Null counters: runs do not count against quotas. */
 export const createRunJournal = (
-  db: Kysely<Tables>,
+  { db, rows }: Pick<Storage, 'db' | 'rows'>,
   currency: string | null,
   counters: RunCounters | null,
 ): RunJournal => {
@@ -199,15 +198,19 @@ export const createRunJournal = (
     .compile();
 
   const settledAtOnce = (entry: ToolCallEntry, settlement: ToolCallSettlement, called: boolean): Statement =>
-    insertSettled({
-      ...entryRow(entry, 'Settled'),
-      ...settlementRow(settlement),
-      truncated: flag(entry.argumentsTruncated || settlement.truncated),
-      called: flag(called),
-    });
+    insertSettled(
+      rows.seal('tool_invocations', entry.tenantId, {
+        ...entryRow(entry, 'Settled'),
+        ...settlementRow(settlement),
+        truncated: flag(entry.argumentsTruncated || settlement.truncated),
+        called: flag(called),
+      }),
+    );
 
   const withInput = (run: OpenedRun, statement: Statement): Statement[] =>
-    run.input === null ? [statement] : [statement, insertInput(inputRow(run, run.input))];
+    run.input === null
+      ? [statement]
+      : [statement, insertInput(rows.seal('run_inputs', run.tenantId, inputRow(run, run.input)))];
 
   return {
     opened(run) {
@@ -260,30 +263,37 @@ export const createRunJournal = (
         ...(counters?.closed({ ...run, ...use }) ?? []),
       ];
     },
-    packed: (runId, first, last, events) =>
-      insertPack({ run_id: runId, first_sequence: first, last_sequence: last, events }),
-    modelCalls: (runId, calls) => insertCalls({ run_id: runId, calls }),
-    trace: (trace) =>
-      insertTrace({
-        run_id: trace.runId,
-        id: trace.id,
-        tenant_id: trace.tenantId,
-        trace_id: trace.traceId,
-        started_at: trace.startedAt,
-        ended_at: trace.endedAt,
-        spans: JSON.stringify(trace.spans),
-      }),
-    toolPending: (entry) => [insertEntry(entryRow(entry, 'Pending'))],
-    toolSettled: (entry, settlement) => [
-      settle(
-        { ...settlementRow(settlement), truncated: flag(entry.argumentsTruncated || settlement.truncated) },
-        { run_id: entry.runId, id: entry.id },
+    packed: (tenantId, runId, first, last, events) =>
+      insertPack(
+        rows.seal('run_events', tenantId, { run_id: runId, first_sequence: first, last_sequence: last, events }),
       ),
-    ],
+    modelCalls: (tenantId, runId, calls) =>
+      insertCalls(rows.seal('run_model_calls', tenantId, { run_id: runId, calls })),
+    trace: (trace) =>
+      insertTrace(
+        rows.seal('run_traces', trace.tenantId, {
+          run_id: trace.runId,
+          id: trace.id,
+          tenant_id: trace.tenantId,
+          trace_id: trace.traceId,
+          started_at: trace.startedAt,
+          ended_at: trace.endedAt,
+          spans: JSON.stringify(trace.spans),
+        }),
+      ),
+    toolPending: (entry) => [insertEntry(rows.seal('tool_invocations', entry.tenantId, entryRow(entry, 'Pending')))],
+    toolSettled(entry, settlement) {
+      const key = { run_id: entry.runId, id: entry.id };
+      const truncated = flag(entry.argumentsTruncated || settlement.truncated);
+      return [
+        settle(rows.seal('tool_invocations', entry.tenantId, { ...settlementRow(settlement), truncated, ...key }), key),
+      ];
+    },
     toolRefused: (entry, settlement) => [settledAtOnce(entry, settlement, false)],
     toolAnswered: (entry, settlement) => [settledAtOnce(entry, settlement, true)],
     toolsUnknown: (runId) => setUnknown({ state: 'Unknown' }, { run_id: runId, state: 'Pending' }),
-    step: (runId, sequence, content) => insertStep({ run_id: runId, sequence, content }),
+    step: (tenantId, runId, sequence, content) =>
+      insertStep(rows.seal('run_steps', tenantId, { run_id: runId, sequence, content })),
     stepsDropped: (runId) => ({ sql: dropStepsSql, parameters: [runId] }),
   };
 };

@@ -1,3 +1,4 @@
+import { AcpError } from '../../contract/errors.ts';
 import type { JobRow } from '../../db/job-tables.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -70,6 +71,12 @@ const orphaned = (unknown: readonly LedgerCall[]): RunFailure => {
 
 const isHeld = (job: JobRow | undefined): job is JobRow => job?.status === 'Leased' || job?.status === 'Running';
 
+/** A turn that cannot be decrypted is not gone on with, and holds up nobody's start. */
+const unreadable = (error: unknown): null => {
+  if (error instanceof AcpError && error.code === 'decryption-failed') return null;
+  throw error;
+};
+
 export const createLostRuns = (deps: LostRunDeps): LostRuns => {
   const { storage, store, turns, jobs, sessions, detached, journal, settings, now } = deps;
 
@@ -113,7 +120,7 @@ export const createLostRuns = (deps: LostRunDeps): LostRuns => {
     const unknown = (await turns.ledger(row.id)).filter((call) => call.state !== 'Settled');
     const failure = orphaned(unknown);
     const isRoot = row.parent_run_id === null;
-    const stored = isRoot && (await turns.turn(row.id)) !== null;
+    const stored = isRoot && (await turns.turn(row.tenant_id, row.id).catch(unreadable)) !== null;
     const run = { id: row.id, tenantId: row.tenant_id, agentName: row.agent_name, sessionId: row.session_id };
     const continued = stored ? continuation(run, failure) : [];
     const jobLost = isHeld(job) ? [jobs.lost(job.id, job.attempt, now())] : [];

@@ -29,7 +29,7 @@ export const runReading = (
 
   const side = async (tenantId: string, row: RunRow): Promise<RunComparisonSide> => {
     const [last, toolCallCount, scores] = await Promise.all([
-      store.lastEvent(row.id),
+      store.lastEvent(row.tenant_id, row.id),
       store.countToolCalls(tenantId, row.id),
       deps.scoresOf(tenantId, row.id),
     ]);
@@ -57,7 +57,7 @@ export const runReading = (
   return {
     async input(context, { params }) {
       const row = await access.find(context, params.runId);
-      const messages = await store.input(row.id);
+      const messages = await store.input(row.tenant_id, row.id);
       if (messages === null)
         throw new AcpError('run-input-not-recorded', `The input of run ${row.id} was not recorded, or was removed.`);
       return ok({

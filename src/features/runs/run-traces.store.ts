@@ -11,15 +11,16 @@ export interface RunTraceStore {
 const byStart = (a: StoredSpan, b: StoredSpan): number =>
   a.startedAt - b.startedAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
-export const createRunTraceStore = ({ db }: Storage): RunTraceStore => ({
+export const createRunTraceStore = ({ db, rows }: Storage): RunTraceStore => ({
   async get(tenantId, rootRunId) {
-    const row = await db
+    const stored = await db
       .selectFrom('run_traces')
       .selectAll()
       .where('run_id', '=', rootRunId)
       .where('tenant_id', '=', tenantId)
       .executeTakeFirst();
-    if (row === undefined) return null;
+    if (stored === undefined) return null;
+    const row = rows.open('run_traces', tenantId, stored);
     return {
       id: row.id,
       traceId: row.trace_id,

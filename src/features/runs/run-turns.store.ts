@@ -16,7 +16,7 @@ export interface LedgerCall {
 
 /** What is stored of turns that have not finished. */
 export interface TurnStore {
-  turn(runId: string): Promise<{ readonly turn: StoredTurn; readonly storedSteps: number } | null>;
+  turn(tenantId: string, runId: string): Promise<{ readonly turn: StoredTurn; readonly storedSteps: number } | null>;
   /** Calls of the run that were begun, settled or not. */
   ledger(runId: string): Promise<readonly LedgerCall[]>;
   /** A later run of the same session than this one. */
@@ -24,14 +24,15 @@ export interface TurnStore {
 }
 
 export const createTurnStore = (storage: Storage): TurnStore => ({
-  async turn(runId) {
+  async turn(tenantId, runId) {
     const rows = await storage.db
       .selectFrom('run_steps')
-      .select('content')
+      .select(['run_id', 'sequence', 'content'])
       .where('run_id', '=', runId)
       .orderBy('sequence')
       .execute();
-    const turn = storedTurn(rows.map((row) => JSON.parse(row.content) as TurnStep));
+    const steps = rows.map((row) => storage.rows.open('run_steps', tenantId, row));
+    const turn = storedTurn(steps.map(({ content }) => JSON.parse(content) as TurnStep));
     return turn === null ? null : { turn, storedSteps: rows.length };
   },
   ledger: (runId) =>
@@ -89,11 +90,12 @@ export const notContinued = (message: string): RunFailure =>
  */
 export const storedResume = async (
   store: TurnStore,
+  tenantId: string,
   runId: string,
   isSameRun: boolean,
   agent: CompiledAgent,
 ): Promise<{ readonly origin: TurnOrigin; readonly resume: TurnResume } | RunFailure> => {
-  const stored = await store.turn(runId);
+  const stored = await store.turn(tenantId, runId);
   if (stored === null) return notContinued('Nothing is stored of the turn.');
   const { turn, storedSteps } = stored;
   const ledger = await store.ledger(runId);
@@ -107,14 +109,15 @@ export const storedResume = async (
 /** Where another attempt of a run goes on: null when nothing had begun. */
 export const resumedAttempt = async (
   store: TurnStore,
+  tenantId: string,
   runId: string,
   agent: CompiledAgent,
 ): Promise<TurnResume | RunFailure | null> => {
-  if ((await store.turn(runId)) === null) {
+  if ((await store.turn(tenantId, runId)) === null) {
     // Without its steps the turn begins anew and would make its calls again, the settled ones too.
     const call = (await store.ledger(runId)).find((entry) => !mayRepeat(entry, agent));
     return call === undefined ? null : blocked(call);
   }
-  const stored = await storedResume(store, runId, true, agent);
+  const stored = await storedResume(store, tenantId, runId, true, agent);
   return stored instanceof RunFailure ? stored : stored.resume;
 };

@@ -40,19 +40,20 @@ export interface RunStore {
   treeMembers(tenantId: string, rootId: string): Promise<readonly TreeMember[]>;
   /** Packs that hold events from the sequence `from` on, in order, at most `limit`. */
   packs(
+    tenantId: string,
     runId: string,
     from: number,
     limit: number,
   ): Promise<readonly { firstSequence: number; lastSequence: number; events: string }[]>;
   toolInvocations(tenantId: string, runId: string, limit: number): Promise<readonly ToolInvocationRow[]>;
   /** The recorded input of a run; null when there is none. */
-  input(runId: string): Promise<unknown>;
+  input(tenantId: string, runId: string): Promise<unknown>;
   /** The same with what the run was started with beside its messages. */
-  recordedInput(runId: string): Promise<RecordedInput | null>;
+  recordedInput(tenantId: string, runId: string): Promise<RecordedInput | null>;
   /** What the model calls of a closed run were sent; null when it was not recorded. */
-  modelCalls(runId: string): Promise<StoredModelCalls | null>;
+  modelCalls(tenantId: string, runId: string): Promise<StoredModelCalls | null>;
   /** The newest event in the log; undefined when nothing is recorded. */
-  lastEvent(runId: string): Promise<StoredEvent | undefined>;
+  lastEvent(tenantId: string, runId: string): Promise<StoredEvent | undefined>;
   /** Calls that settled. */
   countToolCalls(tenantId: string, runId: string): Promise<number>;
   /** Every run that is Queued or Running, of every tenant. */
@@ -113,10 +114,10 @@ export const createRunStore = (storage: Storage): RunStore => ({
       agentVersion: row.agent_version,
     }));
   },
-  async packs(runId, from, limit) {
+  async packs(tenantId, runId, from, limit) {
     const rows = await storage.db
       .selectFrom('run_events')
-      .select(['first_sequence', 'last_sequence', 'events'])
+      .select(['run_id', 'first_sequence', 'last_sequence', 'events'])
       .where('run_id', '=', runId)
       .where('last_sequence', '>=', from)
       .orderBy('first_sequence')
@@ -125,11 +126,11 @@ export const createRunStore = (storage: Storage): RunStore => ({
     return rows.map((row) => ({
       firstSequence: row.first_sequence,
       lastSequence: row.last_sequence,
-      events: row.events,
+      events: storage.rows.open('run_events', tenantId, row).events,
     }));
   },
-  toolInvocations: (tenantId, runId, limit) =>
-    storage.db
+  async toolInvocations(tenantId, runId, limit) {
+    const rows = await storage.db
       .selectFrom('tool_invocations')
       .selectAll()
       .where('run_id', '=', runId)
@@ -137,42 +138,48 @@ export const createRunStore = (storage: Storage): RunStore => ({
       .where('state', '=', 'Settled')
       .orderBy('settled_order')
       .limit(limit)
-      .execute(),
-  async input(runId) {
-    const row = await storage.db
-      .selectFrom('run_inputs')
-      .select('messages')
-      .where('run_id', '=', runId)
-      .executeTakeFirst();
-    return row === undefined ? null : JSON.parse(row.messages);
+      .execute();
+    return rows.map((row) => storage.rows.open('tool_invocations', tenantId, row));
   },
-  async recordedInput(runId) {
+  async input(tenantId, runId) {
     const row = await storage.db
       .selectFrom('run_inputs')
-      .select(['messages', 'context'])
+      .select(['run_id', 'messages'])
       .where('run_id', '=', runId)
       .executeTakeFirst();
-    if (row === undefined) return null;
+    return row === undefined ? null : JSON.parse(storage.rows.open('run_inputs', tenantId, row).messages);
+  },
+  async recordedInput(tenantId, runId) {
+    const stored = await storage.db
+      .selectFrom('run_inputs')
+      .select(['run_id', 'messages', 'context'])
+      .where('run_id', '=', runId)
+      .executeTakeFirst();
+    if (stored === undefined) return null;
+    const row = storage.rows.open('run_inputs', tenantId, stored);
     const context = row.context === null ? noContext : (JSON.parse(row.context) as RunInputContext);
     return { messages: JSON.parse(row.messages) as ChatMessage[], context };
   },
-  async modelCalls(runId) {
+  async modelCalls(tenantId, runId) {
     const row = await storage.db
       .selectFrom('run_model_calls')
-      .select('calls')
+      .select(['run_id', 'calls'])
       .where('run_id', '=', runId)
       .executeTakeFirst();
-    return row === undefined ? null : (JSON.parse(row.calls) as StoredModelCalls);
+    if (row === undefined) return null;
+    return JSON.parse(storage.rows.open('run_model_calls', tenantId, row).calls) as StoredModelCalls;
   },
-  async lastEvent(runId) {
+  async lastEvent(tenantId, runId) {
     const row = await storage.db
       .selectFrom('run_events')
-      .select('events')
+      .select(['run_id', 'first_sequence', 'events'])
       .where('run_id', '=', runId)
       .orderBy('first_sequence', 'desc')
       .limit(1)
       .executeTakeFirst();
-    const entries = row === undefined ? [] : (JSON.parse(row.events) as [string, number, StoredEvent['members']][]);
+    if (row === undefined) return undefined;
+    const { events } = storage.rows.open('run_events', tenantId, row);
+    const entries = JSON.parse(events) as [string, number, StoredEvent['members']][];
     const last = entries.at(-1);
     return last === undefined ? undefined : { type: last[0], members: last[2] };
   },

@@ -32,6 +32,12 @@ export const createSessionBranchStore = (storage: Storage): SessionBranchStore =
     return { sql, parameters, mustChange };
   };
 
+  /** The branch with the summary of its source, under its own name. */
+  const withSummary = (source: SessionRow, branch: SessionRow): SessionRow => {
+    const { summary } = storage.rows.open('sessions', source.tenant_id, source);
+    return storage.rows.seal('sessions', branch.tenant_id, { ...branch, summary });
+  };
+
   /** What branches still share of a conversation: its messages up to here; -1: nothing. */
   const sharedUpTo = async (conversationId: string): Promise<number> => {
     const row = await storage.db
@@ -97,7 +103,7 @@ export const createSessionBranchStore = (storage: Storage): SessionBranchStore =
             .where('conversation_id', '=', source.conversation_id),
           true,
         ),
-        statement(db.insertInto('sessions').values(branch)),
+        statement(db.insertInto('sessions').values(withSummary(source, branch))),
         statement(
           db
             .insertInto('conversation_segments')

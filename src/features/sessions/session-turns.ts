@@ -3,7 +3,6 @@ import type { Principal } from '../../core/context.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
-import type { KeptSummary } from '../../engine/compaction/kept-summary.ts';
 import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { SessionAccess } from './session-access.ts';
 import type { SessionStore } from './sessions.store.ts';
@@ -177,13 +176,16 @@ export const createSessionTurns = ({ storage, store, access, now, newId }: Sessi
         return {
           sessionId,
           history,
-          summary: row.summary === null ? null : (JSON.parse(row.summary) as KeptSummary),
+          summary: store.summary(row),
           save: (messages, summary, at) => store.saveTurn(row, runId, messages, summary, at),
           release: () => store.release(tenantId, sessionId, runId),
           ended: () => free(key, runId),
         };
       } catch (error) {
         free(key, runId);
+        // The row was taken before its messages were read.
+        if (error instanceof AcpError && error.code === 'decryption-failed')
+          await storage.write(store.release(tenantId, sessionId, runId));
         if (error instanceof ConditionFailedError || storage.dialect.classify(error) === 'unique-violation')
           throw busyError(sessionId);
         throw error;

@@ -148,8 +148,8 @@ export const sessionService = (deps: SessionServiceDeps): Handlers<typeof sessio
         parent_session_id: source.id,
         parent_conversation_id: source.conversation_id,
         branch_from_sequence: count - 1,
-        // It is used only where the branch has all that it stands for.
-        summary: source.summary,
+        // Its source's, which is used only where the branch has all that it stands for.
+        summary: null,
       };
       try {
         await storage.write(branches.branched(source, branch));

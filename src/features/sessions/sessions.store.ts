@@ -1,6 +1,6 @@
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { SessionRow } from '../../db/tables.ts';
+import type { SessionMessageRow, SessionRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
 import type { KeptSummary } from '../../engine/compaction/kept-summary.ts';
 
@@ -13,7 +13,7 @@ export interface SessionFilter {
 }
 
 /** What reading a history needs of its session. */
-export type Conversation = Pick<SessionRow, 'conversation_id' | 'branch_from_sequence' | 'message_count'>;
+export type Conversation = Pick<SessionRow, 'tenant_id' | 'conversation_id' | 'branch_from_sequence' | 'message_count'>;
 
 export interface SessionStore {
   get(tenantId: string, id: string): Promise<SessionRow | undefined>;
@@ -21,6 +21,8 @@ export interface SessionStore {
   list(tenantId: string, filter: SessionFilter): Promise<readonly SessionRow[]>;
   /** The messages that the row counts, by sequence; fewer when the session was deleted meanwhile. */
   messages(conversation: Conversation): Promise<readonly ChatMessage[]>;
+  /** The summary that later turns begin with, which the row keeps sealed. */
+  summary(session: SessionRow): KeptSummary | null;
   /** A session in its first turn: version 0 until that is saved. Fails its unit when the id is in use. */
   open(session: SessionRow): Statement;
   /** Takes a free session for a run, or its own again; fails its unit when another run holds it. */
@@ -55,8 +57,10 @@ export const createSessionStore = (storage: Storage): SessionStore => {
     'created_at',
     'updated_at',
   ]);
-  const stored = async (query: { execute(): Promise<{ message: string }[]> }): Promise<ChatMessage[]> =>
-    (await query.execute()).map((row) => JSON.parse(row.message) as ChatMessage);
+  const stored = async (tenantId: string, query: { execute(): Promise<SessionMessageRow[]> }): Promise<ChatMessage[]> =>
+    (await query.execute()).map(
+      (row) => JSON.parse(storage.rows.open('session_messages', tenantId, row).message) as ChatMessage,
+    );
   const insertMessage = insertStatement(db, 'session_messages', ['conversation_id', 'sequence', 'message']);
   const save = updateStatement(
     db,
@@ -82,6 +86,12 @@ export const createSessionStore = (storage: Storage): SessionStore => {
     .where('version', '=', 0)
     .compile();
 
+  /** With the active key, also where the summary of before goes on. */
+  const summaryColumn = (row: SessionRow, summary: KeptSummary | null): string | null => {
+    const text = summary === null ? storage.rows.open('sessions', row.tenant_id, row).summary : JSON.stringify(summary);
+    return storage.rows.seal('sessions', row.tenant_id, { id: row.id, summary: text }).summary;
+  };
+
   return {
     get: (tenantId, id) =>
       storage.db
@@ -100,12 +110,18 @@ export const createSessionStore = (storage: Storage): SessionStore => {
       if (ownerId !== null) query = query.where('owner_id', '=', ownerId);
       return query.orderBy('updated_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
     },
-    async messages({ conversation_id: id, branch_from_sequence: branchedFrom, message_count: count }) {
+    async messages({
+      tenant_id: tenantId,
+      conversation_id: id,
+      branch_from_sequence: branchedFrom,
+      message_count: count,
+    }) {
       // A branch shares the beginning of its history with the conversations that wrote it, in flat stretches.
       const shared =
         branchedFrom === null || branchedFrom < 0
           ? []
           : await stored(
+              tenantId,
               storage.db
                 .selectFrom('conversation_segments as segment')
                 .innerJoin('session_messages as shared', (join) =>
@@ -114,20 +130,25 @@ export const createSessionStore = (storage: Storage): SessionStore => {
                     .onRef('shared.sequence', '>=', 'segment.first_sequence')
                     .onRef('shared.sequence', '<=', 'segment.last_sequence'),
                 )
-                .select('shared.message')
+                .select(['shared.conversation_id', 'shared.sequence', 'shared.message'])
                 .where('segment.conversation_id', '=', id)
                 .orderBy('segment.first_sequence')
                 .orderBy('shared.sequence'),
             );
       const own = await stored(
+        tenantId,
         storage.db
           .selectFrom('session_messages')
-          .select('message')
+          .select(['conversation_id', 'sequence', 'message'])
           .where('conversation_id', '=', id)
           .where('sequence', '<', count)
           .orderBy('sequence'),
       );
       return shared.length === 0 ? own : [...shared, ...own];
+    },
+    summary(session) {
+      const { summary } = storage.rows.open('sessions', session.tenant_id, session);
+      return summary === null ? null : (JSON.parse(summary) as KeptSummary);
     },
     open: insertSession,
     lock: (tenantId, id, runId, now, lockUntil) => ({
@@ -144,16 +165,18 @@ export const createSessionStore = (storage: Storage): SessionStore => {
           lock_until: null,
           last_run_id: runId,
           updated_at: now,
-          summary: summary === null ? row.summary : JSON.stringify(summary),
+          summary: summaryColumn(row, summary),
         },
         { tenant_id: row.tenant_id, id: row.id, version: row.version, active_run_id: runId },
       ),
       ...messages.map((message, index) =>
-        insertMessage({
-          conversation_id: row.conversation_id,
-          sequence: row.message_count + index,
-          message: JSON.stringify(message),
-        }),
+        insertMessage(
+          storage.rows.seal('session_messages', row.tenant_id, {
+            conversation_id: row.conversation_id,
+            sequence: row.message_count + index,
+            message: JSON.stringify(message),
+          }),
+        ),
       ),
     ],
     release: (tenantId, id, runId) => [

@@ -38,7 +38,7 @@ export const toolTexts = (request: SimulatedRequest): string[] => {
 
 let made = 0;
 
-const respond = (request: SimulatedRequest): Scenario => {
+export const respond = (request: SimulatedRequest): Scenario => {
   const last = messagesOf(request).at(-1);
   const text = last === undefined ? '' : textOf(last.content);
   if (last?.role === 'user' && text.startsWith('call ')) {

@@ -72,22 +72,19 @@ export const coreSettings = {
       'Role from which on a caller sees the sessions of everybody.',
     ),
   }),
-  AtRest: planned(
-    'encryption-at-rest',
-    group('Encryption of stored content.', {
-      ActiveKeyId: setting(
-        nullable(text({ pattern: /^[a-z0-9-]{1,32}$/, expected: 'the id of a key: 1 to 32 of a-z 0-9 -' })),
-        null,
-        'Key for what is written from now on. Null: nothing is encrypted.',
-      ),
-      Keys: mapOf(
-        '{id}',
-        requiredSecret(encryptionKey(), 'Keys to read with, the active one among them.'),
-        'Keys to read with, the active one among them.',
-        { pattern: /^[a-z0-9-]{1,32}$/, expected: '1 to 32 of a-z 0-9 -' },
-      ),
-    }),
-  ),
+  AtRest: group('Encryption of stored content.', {
+    ActiveKeyId: setting(
+      nullable(text({ pattern: /^[a-z0-9-]{1,32}$/, expected: 'the id of a key: 1 to 32 of a-z 0-9 -' })),
+      null,
+      'Key for what is written from now on. Null: nothing is encrypted.',
+    ),
+    Keys: mapOf(
+      '{id}',
+      requiredSecret(encryptionKey(), 'Keys to read with, the active one among them.'),
+      'Keys to read with, the active one among them.',
+      { pattern: /^[a-z0-9-]{1,32}$/, expected: '1 to 32 of a-z 0-9 -' },
+    ),
+  }),
   Audit: group('The audit log.', {
     ActorClaimType: setting(
       nullable(text()),

@@ -1,0 +1,95 @@
+import type { ContentCipher } from '../core/content-cipher.ts';
+import type { Tables } from './tables.ts';
+
+/**
+ * Every column that holds what people, models and tools said, with the key of its row beside the tenant. Anything else
+ * is searched, sorted or counted in SQL, and stays plain.
+ */
+const protectedTables = {
+  run_inputs: { key: ['run_id'], columns: ['messages', 'context'] },
+  run_events: { key: ['run_id', 'first_sequence'], columns: ['events'] },
+  run_steps: { key: ['run_id', 'sequence'], columns: ['content'] },
+  run_model_calls: { key: ['run_id'], columns: ['calls'] },
+  run_traces: { key: ['run_id'], columns: ['spans'] },
+  tool_invocations: { key: ['run_id', 'id'], columns: ['arguments', 'result', 'error'] },
+  session_messages: { key: ['conversation_id', 'sequence'], columns: ['message'] },
+  sessions: { key: ['id'], columns: ['summary'] },
+  approvals: { key: ['id'], columns: ['arguments', 'presentation'] },
+  approval_handovers: { key: ['run_id'], columns: ['context'] },
+  jobs: { key: ['id'], columns: ['payload'] },
+  // Headers name the run, by which an erasure finds its answers.
+  idempotency_keys: { key: ['key'], columns: ['body'] },
+  response_cache: { key: ['id'], columns: ['answer'] },
+  agent_files: { key: ['owner', 'path'], columns: ['content'] },
+  agent_states: { key: ['owner'], columns: ['todos'] },
+} as const satisfies {
+  readonly [T in keyof Tables]?: {
+    readonly key: readonly (keyof Tables[T])[];
+    readonly columns: readonly (keyof Tables[T])[];
+  };
+};
+
+export type ProtectedTable = keyof typeof protectedTables;
+type KeyColumn<T extends ProtectedTable> = (typeof protectedTables)[T]['key'][number] & keyof Tables[T];
+
+/**
+ * Rows on their way into the store and out of it. A row may lack any column but those of its key; what is no text, or
+ * not protected, is not touched. `open` throws `decryption-failed`.
+ */
+export interface ProtectedRows {
+  readonly cipher: ContentCipher;
+  seal<T extends ProtectedTable, R extends Pick<Tables[T], KeyColumn<T>>>(table: T, tenantId: string, row: R): R;
+  open<T extends ProtectedTable, R extends Pick<Tables[T], KeyColumn<T>>>(table: T, tenantId: string, row: R): R;
+  /** A whole row of any table, also of one that has nothing to open. */
+  openAny(table: keyof Tables, tenantId: string, row: object): object;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+// SQL counts the spans of a trace, which are one stored row: a sealed list stays a list of their number.
+const asList = (sealed: string, plain: string): string => {
+  const { length } = JSON.parse(plain) as unknown[];
+  return length === 0 ? plain : JSON.stringify([sealed, ...Array.from({ length: length - 1 }, () => 0)]);
+};
+const fromList = (stored: string): string => {
+  if (!stored.startsWith('["')) return stored;
+  const [first] = JSON.parse(stored) as unknown[];
+  return typeof first === 'string' ? first : stored;
+};
+
+const changed = (
+  table: ProtectedTable,
+  row: object,
+  change: (column: string, key: () => unknown[], text: string) => string,
+): object => {
+  const { key, columns } = protectedTables[table];
+  let copy: Record<string, unknown> | null = null;
+  for (const column of columns) {
+    const text = (row as Values)[column];
+    if (typeof text !== 'string') continue;
+    const value = change(column, () => key.map((name) => (row as Values)[name]), text);
+    if (value === text) continue;
+    copy ??= { ...row };
+    copy[column] = value;
+  }
+  return copy ?? row;
+};
+
+const isProtected = (table: keyof Tables): table is ProtectedTable => Object.hasOwn(protectedTables, table);
+
+export const createProtectedRows = (cipher: ContentCipher): ProtectedRows => {
+  const opened = (table: ProtectedTable, tenantId: string, row: object): object =>
+    changed(table, row, (column, key, text) =>
+      cipher.open({ table, column, tenantId, row: key() }, column === 'spans' ? fromList(text) : text),
+    );
+  return {
+    cipher,
+    seal: (table, tenantId, row) =>
+      changed(table, row, (column, key, text) => {
+        const sealed = cipher.seal({ table, column, tenantId, row: key() }, text);
+        return column === 'spans' && sealed !== text ? asList(sealed, text) : sealed;
+      }) as typeof row,
+    open: (table, tenantId, row) => opened(table, tenantId, row) as typeof row,
+    openAny: (table, tenantId, row) => (isProtected(table) ? opened(table, tenantId, row) : row),
+  };
+};
