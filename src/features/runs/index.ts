@@ -227,6 +227,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     detached,
     turns,
     pauses: deps.pauses,
+    lost,
     preflight: deps.preflight,
     release,
     settings: {
@@ -311,7 +312,9 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     jobWork: runJobs,
     async lostJob(job) {
       const row = await store.get(job.tenantId, job.id);
-      if (row?.status === 'Running' || row?.status === 'Queued') await lost.lose(row);
+      if (row?.status !== 'Running' && row?.status !== 'Queued') return;
+      await lost.loseDescendants(row);
+      await lost.lose(row);
     },
     started: () => reconciliation?.start(),
     reconciliation: reconciliation?.scans ?? null,

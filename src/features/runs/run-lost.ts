@@ -20,6 +20,8 @@ const retriedKeys: readonly string[] = [agentRunKey, approvalResumeKey, continua
 export interface LostRuns {
   /** `gone`: the run was closed meanwhile, or one of the conditions of its end does not hold. */
   lose(row: RunRow, conditions?: readonly Statement[]): Promise<'requeued' | 'closed' | 'gone'>;
+  /** Closes what executes below a run of which another attempt follows, or that is closed next; how many. */
+  loseDescendants(row: RunRow, conditions?: readonly Statement[]): Promise<number>;
   /** The job that goes on with the turn of a run that ends like this; none when it is not continued. */
   continuation(run: ContinuedRun, failure: RunFailure): readonly Statement[];
 }
@@ -133,6 +135,12 @@ export const createLostRuns = (deps: LostRunDeps): LostRuns => {
 
   return {
     continuation,
+    async loseDescendants(row, conditions = []) {
+      let closed = 0;
+      for (const member of await store.executing(row.tenant_id, row.id))
+        if ((await close(member, undefined, conditions)) === 'closed') closed += 1;
+      return closed;
+    },
     async lose(row, conditions = []) {
       const job = row.job_id === null ? undefined : await jobs.get(row.job_id);
       const retries = job !== undefined && retriedKeys.includes(job.handler_key);

@@ -33,7 +33,7 @@ import {
 } from './queued-run.ts';
 import { createQueuedStart, type QueuedStartDeps } from './queued-start.ts';
 import type { DetachedRuns } from './run-detached.ts';
-import { agentRunKey, type ContinuationPayload, continuationKey } from './run-lost.ts';
+import { agentRunKey, type ContinuationPayload, continuationKey, type LostRuns } from './run-lost.ts';
 
 export interface RunQueue {
   /** Stores the run as Queued with its job and returns its id. */
@@ -54,6 +54,7 @@ interface RunQueueDeps extends QueuedPlanDeps, QueuedStartDeps {
   readonly journal: RunJournal;
   readonly jobs: JobStore;
   readonly detached: DetachedRuns;
+  readonly lost: Pick<LostRuns, 'loseDescendants'>;
   readonly pauses: QueuedStartDeps['pauses'] & Pick<SessionPauses, 'watch' | 'unwatch' | 'ended'>;
   readonly settings: {
     readonly enabled: boolean;
@@ -142,12 +143,10 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     if (result !== null) return result;
     // The worker that had the job before is gone: its attempt is over, this is the next one.
     if (row?.status === 'Running') {
+      const held = deps.jobs.held(job);
+      await deps.lost.loseDescendants(row, [held]);
       const { tenant_id, id } = row;
-      await deps.storage.write([
-        deps.jobs.held(job),
-        deps.store.requeued(tenant_id, id),
-        deps.journal.toolsUnknown(id),
-      ]);
+      await deps.storage.write([held, deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)]);
     }
     if (signal.reason instanceof JobCanceledError) return closeUnstarted(job, signal.reason);
     // Not even prepared: an attempt that is held costs the run nothing.

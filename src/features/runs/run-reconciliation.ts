@@ -95,15 +95,6 @@ export const createRunReconciliation = (
     return job !== undefined && ['Pending', 'Leased', 'Running'].includes(job.status);
   };
 
-  const childrenOf = (root: RunRow): Promise<RunRow[]> =>
-    storage.db
-      .selectFrom('runs')
-      .selectAll()
-      .where('root_run_id', '=', root.id)
-      .where('tenant_id', '=', root.tenant_id)
-      .where('status', '=', 'Running')
-      .execute();
-
   const scan = async (mayAct = () => true): Promise<number> => {
     let closed = 0;
     for (const row of await silent()) {
@@ -111,8 +102,8 @@ export const createRunReconciliation = (
       if (engine.active(row.id) !== undefined || (await belongsToQueue(row))) continue;
       const stillSilent =
         row.beat_at === null ? [] : [lastBeat({ beat_at: row.beat_at }, { run_id: row.id, beat_at: row.beat_at })];
-      for (const member of [...(await childrenOf(row)), row])
-        if ((await lost.lose(member, stillSilent)) === 'closed') closed += 1;
+      closed += await lost.loseDescendants(row, stillSilent);
+      if ((await lost.lose(row, stillSilent)) === 'closed') closed += 1;
     }
     await runs.heartbeatsDropped();
     return closed;

@@ -34,6 +34,8 @@ export interface RunStore {
   get(tenantId: string, runId: string): Promise<RunRow | undefined>;
   /** All members of the trees of these roots, the roots left out. */
   descendants(tenantId: string, rootIds: readonly string[]): Promise<readonly RunRow[]>;
+  /** Members of the root's tree that are Running, the root left out. */
+  executing(tenantId: string, rootId: string): Promise<readonly RunRow[]>;
   /** A whole tree by depth, then start; at most 200 rows. */
   tree(tenantId: string, rootId: string): Promise<readonly RunRow[]>;
   /** Every member of a tree, however many: by depth, then start. */
@@ -86,6 +88,14 @@ export const createRunStore = (storage: Storage): RunStore => ({
       .limit(maxTreeRows * rootIds.length)
       .execute();
   },
+  executing: (tenantId, rootId) =>
+    storage.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('root_run_id', '=', rootId)
+      .where('tenant_id', '=', tenantId)
+      .where('status', '=', 'Running')
+      .execute(),
   tree: (tenantId, rootId) =>
     storage.db
       .selectFrom('runs')

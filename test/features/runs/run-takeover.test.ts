@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { openCopy } from '../../../src/db/open-storage.ts';
 import { ConditionFailedError, type Statement } from '../../../src/db/statement.ts';
@@ -9,7 +10,7 @@ import { createRunReconciliation } from '../../../src/features/runs/run-reconcil
 import { createRunStore } from '../../../src/features/runs/runs.store.ts';
 import { openApp } from '../../support/app.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../../support/opened-store.ts';
-import { collect, enqueue, Gate, stream, tool } from './run-calls.ts';
+import { collect, enqueue, followToEnd, Gate, getRun, stream, tool } from './run-calls.ts';
 
 /** A tool that waits at the gate, and one with an effect that counts its calls. */
 const twoSteps = (gate: Gate, landed: string[]) => ({
@@ -129,7 +130,7 @@ test('RUN-74 a run that gives a sign of life while it is looked at is not closed
       storage: second,
       runs: createRunStore(second),
       engine: { list: () => [{ id: 'alive' }] as never, active: () => undefined },
-      lost: { lose: () => assert.fail(), continuation: () => [] },
+      lost: { lose: () => assert.fail(), continuation: () => [], loseDescendants: async () => 0 },
     },
     settings,
   );
@@ -156,6 +157,7 @@ test('RUN-74 a run that gives a sign of life while it is looked at is not closed
           }
         },
         continuation: () => [],
+        loseDescendants: async () => 0,
       },
     },
     settings,
@@ -175,4 +177,66 @@ test('RUN-74 a run that gives a sign of life while it is looked at is not closed
   assert.deepEqual(closed, ['dead']);
   const signs = await storage.db.selectFrom('run_heartbeats').selectAll().execute();
   assert.deepEqual(signs, [{ run_id: 'alive', beat_at: clock.now }]);
+});
+
+for (const [attempts, end] of [
+  [2, 'Completed'],
+  [1, 'Failed'],
+] as const)
+  test(`JOB-31 RUN-17 RUN-74 the run of a dead worker with ${attempts - 1} attempts left, and what it had begun`, async (t) => {
+    const app = await openApp(t, 'in process', {
+      service: {
+        AsyncRun: { MaxAttempts: 2 },
+        Scheduling: { PollInterval: '1s', Lanes: ['default'] },
+      },
+      agents: [{ name: 'helper' }],
+    });
+    // A lane that nobody serves here, so that nothing happens before the test has made it another one's.
+    const runId = await enqueue(app.client, 'helper', { message: 'Hi', lane: 'elsewhere' });
+    const childId = newId();
+    app.change(`update service_runs set status = 'Running', started_at = 1 where id = ?`, runId);
+    app.change(
+      `insert into service_runs (id, tenant_id, agent_name, kind, status, created_at, started_at, is_streaming, depth,
+         parent_run_id, root_run_id)
+       values (?, 'default', 'helper', 'Agent', 'Running', 1, 1, 1, 1, ?, ?)`,
+      childId,
+      runId,
+      runId,
+    );
+    app.change(
+      `update service_jobs set lane = 'default', status = 'Running', attempt = 1, max_attempts = ?, started_at = 1,
+         lease_owner = 'dead', lease_until = 1 where id = ?`,
+      attempts,
+      runId,
+    );
+    const events = await followToEnd(app.client, runId);
+    assert.deepEqual(
+      events.filter(({ type }) => type === 'run.started').map((event) => event['attempt']),
+      attempts === 2 ? [2] : [],
+    );
+    const child = await getRun(app.client, childId);
+    assert.deepEqual([child.status, child.error?.type], ['Failed', 'orphaned']);
+    const run = await getRun(app.client, runId);
+    assert.deepEqual([run.status, run.error?.type], [end, end === 'Failed' ? 'orphaned' : undefined]);
+    await app.close();
+    const [job] = app.rows<{ status: string; attempt: number; error_code: string | null }>(
+      'select status, attempt, error_code from service_jobs where id = ?',
+      runId,
+    );
+    const code = end === 'Failed' ? 'lease-expired' : null;
+    assert.deepEqual(job, { status: end, attempt: attempts, error_code: code });
+  });
+
+test('JOB-31 a process that died between the end of a job and that of its run leaves no run in line', async (t) => {
+  const folder = temporaryFolder(t);
+  const setup = { folder, service: { Scheduling: { Lanes: ['default'] } } };
+  const first = await openApp(t, 'in process', { ...setup, agents: [{ name: 'helper' }] });
+  const runId = await enqueue(first.client, 'helper', { message: 'Hi', lane: 'elsewhere' });
+  await first.close();
+  first.change(`update service_jobs set status = 'Failed', error_code = 'lease-expired', completed_at = 1`);
+  first.change('insert into service_run_heartbeats values (?, 1)', newId());
+  const second = await openApp(t, 'in process', setup);
+  const run = await getRun(second.client, runId);
+  assert.deepEqual([run.status, run.error?.type], ['Failed', 'orphaned']);
+  assert.deepEqual(second.rows('select * from service_run_heartbeats'), []);
 });
