@@ -22,6 +22,7 @@ import { createJobStore, jobsFeature } from './features/jobs/index.ts';
 import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { platformFeature } from './features/platform/index.ts';
+import { policyTestsFeature } from './features/policy-tests/index.ts';
 import { providerAccessFeature } from './features/provider-access/index.ts';
 import { quotasFeature } from './features/quotas/index.ts';
 import { replaysFeature } from './features/replays/index.ts';
@@ -230,6 +231,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         approvalRules: approvals.rules,
         models: models.handlers,
         quotas: quotas.handlers,
+        policyTests: policyTestsFeature({ ...base, providers, tools: hostTools.registry }).handlers,
         keys: security.keys,
         tenants: tenantsFeature(base).handlers,
         providerBindings: providerAccess.bindings,

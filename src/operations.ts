@@ -8,6 +8,7 @@ import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { diagnosticsOperations } from './features/platform/diagnostics.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
+import { policyTestOperations } from './features/policy-tests/policy-tests.operations.ts';
 import {
   egressPolicyOperations,
   providerBindingOperations,
@@ -41,6 +42,7 @@ export const operations = {
   jobs: jobOperations,
   tools: toolOperations,
   quotas: quotaOperations,
+  policyTests: policyTestOperations,
   models: modelOperations,
   keys: keyOperations,
   tenants: tenantOperations,

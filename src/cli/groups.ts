@@ -12,6 +12,7 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   rules: 'standing rules that approve calls in advance',
   tools: 'tools that agents may use',
   quotas: 'limits on runs, tokens and cost, and what was used of them',
+  policy: 'try a policy on recorded runs before it counts',
   models: 'model providers and their catalogs',
   keys: 'API keys',
   tenants: 'names of tenants',

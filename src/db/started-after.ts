@@ -6,10 +6,10 @@ export type RunCondition = (
 ) => ReturnType<ExpressionBuilder<Tables, 'runs'>['and']>;
 
 // An id is made in the moment of `created_at` or before it, and for an interactive run never more than this before.
-const idSlackMs = 60_000;
+export const idSlackMs = 60_000;
 
 /** Below every version 7 UUID of the moment: ids sort by their time. */
-const idFloor = (epochMs: number): string => {
+export const idFloor = (epochMs: number): string => {
   const hex = Math.max(epochMs, 0).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-`;
 };

@@ -34,6 +34,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   'approvals.decide': { approved: true },
   'tenants.save': {},
   'retention.save': {},
+  'policyTests.run': { guard: { DeniedTerms: ['x'] } },
   'approvalRules.create': { toolName: 'pay' },
   'providerBindings.save': { apiKeyConfigurationName: 'Service:ProviderKeys:own' },
   'egressPolicies.save': { allowedProviders: [] },

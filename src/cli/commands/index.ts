@@ -14,6 +14,7 @@ import { registerGrantsAdd } from './grants-add.command.ts';
 import { registerInit } from './init.command.ts';
 import { registerKeysCreate } from './keys-create.command.ts';
 import { registerOpenapi } from './openapi.command.ts';
+import { registerPolicy } from './policy.command.ts';
 import { registerQuickstart } from './quickstart.command.ts';
 import { registerQuotas } from './quotas.command.ts';
 import { registerReplay } from './replay.command.ts';
@@ -57,6 +58,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerGrantsAdd(commandGroup(program, 'grants', groupDescriptions['grants'] ?? ''), host);
   registerApprovals(commandGroup(program, 'approvals', groupDescriptions['approvals'] ?? ''), host);
   registerQuotas(commandGroup(program, 'quotas', groupDescriptions['quotas'] ?? ''), host);
+  registerPolicy(commandGroup(program, 'policy', groupDescriptions['policy'] ?? ''), host);
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
   registerDataSubjects(commandGroup(program, 'data-subjects', groupDescriptions['data-subjects'] ?? ''), host);
   registerAudit(commandGroup(program, 'audit', groupDescriptions['audit'] ?? ''), host);

@@ -34,7 +34,7 @@ const agentArguments: ReadonlySet<string> = new Set(['message']);
 const declaredNames = new WeakMap<object, ReadonlySet<string>>();
 
 /** Names of members anywhere in a schema. */
-const namesIn = (schema: object): ReadonlySet<string> => {
+export const namesIn = (schema: object): ReadonlySet<string> => {
   const known = declaredNames.get(schema);
   if (known !== undefined) return known;
   const names = new Set<string>();

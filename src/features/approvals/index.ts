@@ -13,7 +13,7 @@ import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { GuardsFeature } from '../guards/index.ts';
 import { type Continuations, createApprovalDecisions } from './approval-decisions.ts';
 import { createApprovalExpiration } from './approval-expiration.ts';
-import { createApprovalRuleStore } from './approval-rules.store.ts';
+import { type ApprovalRuleStore, createApprovalRuleStore, type StandingRule } from './approval-rules.store.ts';
 import type { approvalOperations, approvalRuleOperations } from './approvals.operations.ts';
 import { approvalService } from './approvals.service.ts';
 import { createApprovalStore } from './approvals.store.ts';
@@ -122,4 +122,6 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
 };
 
 export type { Continuations } from './approval-decisions.ts';
+export { argumentsHash, conditionProblems, ruleMatches } from './argument-conditions.rules.ts';
 export type { SessionPauses } from './session-pauses.ts';
+export { type ApprovalRuleStore, createApprovalRuleStore, type StandingRule };

@@ -21,6 +21,8 @@ export interface GuardsDeps {
   readonly log: Logger;
 }
 
+export { patternGuard };
+
 /** The run that a text outside of it belongs to. */
 export type RelatedRun = Pick<GuardInput, 'agentName' | 'runId' | 'sessionId'>;
 

@@ -12,7 +12,7 @@ import { createQuotaNotices } from './quota-notices.store.ts';
 import { createQuotaRules } from './quota-rules.ts';
 import { createQuotaVerifier } from './quota-verification.store.ts';
 import type { quotaOperations } from './quotas.operations.ts';
-import { quotaService } from './quotas.service.ts';
+import { limitsOf, quotaService } from './quotas.service.ts';
 import { createQuotaStore } from './quotas.store.ts';
 
 export interface QuotasDeps {
@@ -117,3 +117,13 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
 
 export type { Admission } from './quota-admission.ts';
 export type { RunCounters } from './quota-counters.store.ts';
+export {
+  createQuotaReplay,
+  type PastRun,
+  type PastThreshold,
+  type PastVerdict,
+  replayStart,
+} from './quota-replay.ts';
+export { shownAmount } from './quotas.rules.ts';
+export type { QuotaRule } from './quotas.store.ts';
+export { limitsOf };

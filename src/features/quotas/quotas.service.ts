@@ -65,7 +65,8 @@ const micros = (cost: number): number => {
 
 type Limits = Pick<QuotaRule, 'maxRuns' | 'maxTokens' | 'maxCostMicros'>;
 
-const limitsOf = (body: QuotaSaveRequest): Limits => {
+/** Limits of a rule in the units of the store. Throws `validation-failed`, which names the field. */
+export const limitsOf = (body: QuotaSaveRequest): Limits => {
   const { maxRuns = null, maxTokens = null, maxCost = null } = body;
   if (maxRuns === null && maxTokens === null && maxCost === null)
     throw invalid('', 'must set at least one of maxRuns, maxTokens and maxCost');

@@ -35,15 +35,11 @@ const usageOf = (row: RunRow) => ({
   audioOutputTokens: row.audio_output_tokens,
 });
 
-/** Gives a cost to closed runs whose price was unknown. A known cost is never rewritten. */
-export const createCostRecalculation = ({ storage, unpriced, prices, providers }: CostRecalculationDeps) => {
+/** What a closed run costs at the prices of a list, or why nobody knows: no price for its model, or no tokens. */
+export type RunPricing = (row: RunRow) => CostMicros | 'Unknown' | 'Skipped';
+
+export const createRunPricing = (prices: PriceList, providers: Pick<ModelProviders, 'list'>): RunPricing => {
   const byName = [...providers.list()].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const setCost = updateStatement(
-    storage.db,
-    'runs',
-    ['cost', 'total_cost_micros', 'cost_recalculated'],
-    ['tenant_id', 'id'],
-  );
 
   const known = (price: UnitPrices): boolean => price.input !== null || price.output !== null;
 
@@ -57,14 +53,24 @@ export const createCostRecalculation = ({ storage, unpriced, prices, providers }
     return null;
   };
 
-  /** The cost of a run at today's prices, or why it has none. */
-  const newCost = (row: RunRow): CostMicros | 'Unknown' | 'Skipped' => {
+  return (row) => {
     if (row.model_id === null || row.total_tokens === null) return 'Skipped';
     const price = priceOf(row, row.model_id);
     if (price === null) return 'Unknown';
     const cost = costOf(usageOf(row), price);
     return cost.total === null ? 'Unknown' : cost;
   };
+};
+
+/** Gives a cost to closed runs whose price was unknown. A known cost is never rewritten. */
+export const createCostRecalculation = ({ storage, unpriced, prices, providers }: CostRecalculationDeps) => {
+  const newCost = createRunPricing(prices, providers);
+  const setCost = updateStatement(
+    storage.db,
+    'runs',
+    ['cost', 'total_cost_micros', 'cost_recalculated'],
+    ['tenant_id', 'id'],
+  );
 
   return async (tenantId: string): Promise<CostRecalculation> => {
     const result = { runsConsidered: 0, runsUpdated: 0, runsStillUnknown: 0, runsSkipped: 0 };

@@ -334,6 +334,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
 
 import { createUnpricedRuns } from './unpriced-runs.store.ts';
 
+export { createRunPricing } from './cost-recalculation.ts';
 export { assertMayStart, type MayStartDeps } from './may-start.ts';
 export { preflightCheck } from './preflight.ts';
 export type { RunAccess } from './run-access.ts';

@@ -1,0 +1,150 @@
+import type { Json } from '../../contract/schema.ts';
+import type { RunRow } from '../../db/tables.ts';
+import type { ContentGuard, GuardVerdict } from '../../engine/guards/content-guard.ts';
+import { namesIn } from '../../engine/guards/guarded-answer.ts';
+import { checkedJson } from '../../engine/guards/json-texts.ts';
+import type { ToolRegistry } from '../../engine/tools/registry.ts';
+import { patternGuard } from '../guards/index.ts';
+import { cappedList, groups } from './capped-list.ts';
+import type { Gaps } from './gaps.ts';
+import type { HistoryStore } from './history.store.ts';
+import { createBreather, type HistoryScope, type PolicyOutcome, walkHistory } from './history-walk.ts';
+import type { GuardDocument, GuardFindings } from './policy-tests.schema.ts';
+import { callTexts, createEventTexts, inputTexts, type RecordedText } from './recorded-texts.ts';
+
+export interface GuardTestDeps {
+  readonly store: HistoryStore;
+  readonly tools: Pick<ToolRegistry, 'get'>;
+}
+
+type Finding = GuardFindings['findings'][number];
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+const runsPerRead = 10;
+
+const noNames: ReadonlySet<string> = new Set();
+
+const parsed = (text: string): Json | undefined => {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    // Cut, or never was JSON: it is inspected as the text that it is.
+    return undefined;
+  }
+};
+
+const rulesOf = (verdict: GuardVerdict): readonly { action: 'Block' | 'Mask'; rule: string }[] => {
+  if (verdict.decision === 'Block') return [{ action: 'Block', rule: verdict.rule }];
+  return verdict.decision === 'Mask' ? verdict.rules.map((rule) => ({ action: 'Mask', rule })) : [];
+};
+
+/** Asks the guard about recorded texts. What it finds is named by rule and place; the text itself is never in the report. */
+export const testGuard = async (
+  { store, tools }: GuardTestDeps,
+  scope: HistoryScope,
+  document: GuardDocument,
+  gaps: Gaps,
+): Promise<PolicyOutcome<GuardFindings>> => {
+  const guard: ContentGuard = patternGuard({
+    deniedTerms: document.DeniedTerms ?? [],
+    maskedPii: document.MaskedPii ?? [],
+    maskReplacement: document.MaskReplacement ?? '',
+  });
+  const findings = cappedList<Finding>(scope.take);
+  const byRule = groups((key) => ({ key, runs: 0, texts: 0 }));
+  const counts = { runs: 0, texts: 0, blocked: 0, masked: 0 };
+  const breathe = createBreather();
+
+  const declaredOf = (toolName: string | null): ReadonlySet<string> => {
+    const schema = toolName === null ? undefined : tools.get(toolName)?.descriptor.jsonSchema;
+    return typeof schema === 'object' && schema !== null ? namesIn(schema) : noNames;
+  };
+
+  /** Every verdict on a text; arguments are looked at string by string. */
+  const inspect = async (row: RunRow, { source, toolName, text, isArguments }: RecordedText) => {
+    const found = new Map<string, { action: 'Block' | 'Mask'; rule: string }>();
+    const ask = async (given: string): Promise<string> => {
+      counts.texts += 1;
+      const place = { source, toolName, mediaType: null, sessionId: row.session_id, userId: row.user_id };
+      const run = { tenantId: row.tenant_id, agentName: row.agent_name, runId: row.id };
+      const verdict = await guard.inspect({ text: given, ...place, ...run }, scope.signal);
+      for (const one of rulesOf(verdict)) found.set(`${one.action}\n${one.rule}`, one);
+      await breathe();
+      return given;
+    };
+    const value = isArguments ? parsed(text) : undefined;
+    const walked = value === undefined ? null : await checkedJson(value, declaredOf(toolName), ask);
+    if (walked === null) await ask(text);
+    return found.values();
+  };
+
+  const look = async (row: RunRow, texts: readonly RecordedText[], found: Map<string, Mutable<Finding>>) => {
+    for (const text of texts)
+      for (const { action, rule } of await inspect(row, text)) {
+        const { source, toolName } = text;
+        const key = [action, rule, source, toolName].join('\n');
+        const finding = found.get(key);
+        if (finding !== undefined) finding.texts += 1;
+        else found.set(key, { runId: row.id, agentName: row.agent_name, action, rule, source, toolName, texts: 1 });
+      }
+  };
+
+  const lookAtRun = async (row: RunRow, given: readonly RecordedText[]): Promise<void> => {
+    const found = new Map<string, Mutable<Finding>>();
+    await look(row, given, found);
+    const log = createEventTexts(row.id, gaps);
+    for (let after = -1; ; ) {
+      const packs = await store.events(row.tenant_id, row.id, after);
+      for (const pack of packs) await look(row, log.read(pack), found);
+      const last = packs.at(-1);
+      if (last === undefined) break;
+      after = last.last_sequence;
+    }
+    await look(row, log.end(row), found);
+    counts.runs += 1;
+    if (found.size === 0) return;
+    const all = [...found.values()];
+    counts[all.some(({ action }) => action === 'Block') ? 'blocked' : 'masked'] += 1;
+    for (const finding of all) findings.add(finding);
+    for (const name of new Set(all.map(({ action, rule }) => `${action}\n${rule}`))) byRule.of(name).runs += 1;
+    for (const { action, rule, texts } of all) byRule.of(`${action}\n${rule}`).texts += texts;
+  };
+
+  for await (const rows of walkHistory(store, scope)) {
+    // A few at a time: an input may have megabytes.
+    for (let at = 0; at < rows.length; at += runsPerRead) {
+      const some = rows.slice(at, at + runsPerRead);
+      const ids = some.map(({ id }) => id);
+      const [inputs, calls] = [await store.inputs(scope.tenantId, ids), await store.toolCalls(scope.tenantId, ids)];
+      for (const row of some) {
+        scope.signal.throwIfAborted();
+        await lookAtRun(row, [
+          ...inputTexts(row, inputs.get(row.id), gaps),
+          ...callTexts(row.id, calls.get(row.id) ?? [], gaps),
+        ]);
+      }
+    }
+  }
+  return {
+    runsExamined: counts.runs,
+    matches: counts.blocked + counts.masked,
+    findings: {
+      textsInspected: counts.texts,
+      runsBlocked: counts.blocked,
+      runsMasked: counts.masked,
+      byRule: byRule.all
+        .map(({ key, runs, texts }) => {
+          const [action, rule = ''] = key.split('\n');
+          return {
+            rule: rule === '' ? key : rule,
+            action: action === 'Block' ? 'Block' : 'Mask',
+            runs,
+            texts,
+          } as const;
+        })
+        .sort((a, b) => b.runs - a.runs),
+      findings: [...findings.items],
+      findingsOmitted: findings.omitted,
+    },
+  };
+};

@@ -1,0 +1,48 @@
+import { setImmediate } from 'node:timers/promises';
+import type { RunRow } from '../../db/tables.ts';
+import type { HistoryStore, HistoryWindow } from './history.store.ts';
+
+export interface HistoryScope extends HistoryWindow {
+  readonly tenantId: string;
+  /** Aborted when the caller goes away: nobody reads the report then. */
+  readonly signal: AbortSignal;
+  /** Entries in each list of the report. */
+  readonly take: number;
+}
+
+/** What a walk through the history has found. */
+export interface PolicyOutcome<T> {
+  readonly runsExamined: number;
+  readonly matches: number;
+  readonly findings: T;
+}
+
+// Less than anybody notices, more than a turn of the event loop costs.
+const longestStretchMs = 8;
+
+/** Lets others have their turn when this work has had the event loop for a while. */
+export const createBreather = (): (() => Promise<void>) => {
+  let since = performance.now();
+  return async () => {
+    if (performance.now() - since < longestStretchMs) return;
+    await setImmediate();
+    since = performance.now();
+  };
+};
+
+/** Chunks of recorded runs in the order of their ids. Throws the reason of the signal. */
+export const walkHistory = async function* (
+  store: Pick<HistoryStore, 'runs'>,
+  { tenantId, signal, ...window }: Pick<HistoryScope, 'tenantId' | 'signal' | 'sinceMs' | 'untilMs'>,
+  { rootsOnly = false } = {},
+): AsyncGenerator<readonly RunRow[]> {
+  for (let after = ''; ; ) {
+    signal.throwIfAborted();
+    const rows = await store.runs(tenantId, window, after, rootsOnly);
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    yield rows;
+    after = last.id;
+    await setImmediate();
+  }
+};

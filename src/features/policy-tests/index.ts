@@ -1,0 +1,38 @@
+import type { Config } from '../../core/config/schema.ts';
+import type { Handlers } from '../../core/context.ts';
+import type { RunAuthorization } from '../../core/run-authorization.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { ToolRegistry } from '../../engine/tools/registry.ts';
+import type { ModelProviders } from '../../providers/models/index.ts';
+import { createApprovalRuleStore } from '../approvals/index.ts';
+import { createHistoryStore } from './history.store.ts';
+import type { policyTestOperations } from './policy-tests.operations.ts';
+import { policyTestService } from './policy-tests.service.ts';
+
+export interface PolicyTestsDeps {
+  readonly config: Config;
+  readonly storage: Storage;
+  readonly authorization: RunAuthorization;
+  readonly providers: Pick<ModelProviders, 'list'>;
+  readonly tools: Pick<ToolRegistry, 'get'>;
+  readonly now: () => number;
+}
+
+/** What guards, approval rules, quotas and prices would have done to recorded runs. */
+export const policyTestsFeature = ({
+  config,
+  storage,
+  ...deps
+}: PolicyTestsDeps): { readonly handlers: Handlers<typeof policyTestOperations> } => {
+  const { Quotas: quotas, Pricing: pricing } = config.Service;
+  return {
+    handlers: policyTestService({
+      ...deps,
+      store: createHistoryStore(storage),
+      rules: createApprovalRuleStore(storage),
+      timeZone: quotas.TimeZone,
+      thresholdPercents: quotas.ThresholdPercents,
+      currency: pricing.Currency,
+    }),
+  };
+};
