@@ -113,6 +113,8 @@ export const runService = (
       const row = await find(context, params.runId);
       const last = headers['last-event-id'];
       const from = last === undefined || last === null ? 0 : Number(last) + 1;
+      // A log that cannot be read is an error now: a stream has no way to say it later than by its end.
+      await store.packs(context.tenantId, row.id, from, 1);
       return {
         status: 200,
         stream: runEventSource(deps, context.tenantId, row.id, from),

@@ -10,7 +10,7 @@ import { runJson, tool } from '../runs/run-calls.ts';
 /** Stands in everything that people, models and tools say here, and in no name. */
 export const marker = 'Zanzibar-4711';
 
-export const key = (fill: number): string => Buffer.alloc(32, fill).toString('base64');
+const key = (fill: number): string => Buffer.alloc(32, fill).toString('base64');
 export const keys = { a: key(1), b: key(2) };
 
 /** Every protected column, as `table.column`. */

@@ -144,6 +144,7 @@ forEachTransport(
     const failed = '500 decryption-failed';
     assert.equal(await refused(inputOf(client, made.sessionRun)), failed);
     assert.equal(await refused(sessionTexts(late, 's')), failed);
+    assert.equal(await refused(client.runs.events({ params: { runId: made.sessionRun } })), failed);
     assert.equal(await refused(download(late, made.attachmentId)), failed);
     assert.equal(await refused(client.approvals.get({ params: { id: made.approvalId } })), failed);
     const idempotent = { headers: { 'idempotency-key': 'k' } };
