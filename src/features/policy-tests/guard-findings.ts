@@ -8,7 +8,7 @@ import { patternGuard } from '../guards/index.ts';
 import { cappedList, groups } from './capped-list.ts';
 import type { Gaps } from './gaps.ts';
 import type { HistoryStore } from './history.store.ts';
-import { createBreather, type HistoryScope, type PolicyOutcome, walkHistory } from './history-walk.ts';
+import { createBreather, type HistoryScope, type PolicyOutcome, walkEvents, walkHistory } from './history-walk.ts';
 import type { GuardDocument, GuardFindings } from './policy-tests.schema.ts';
 import { callTexts, createEventTexts, inputTexts, type RecordedText } from './recorded-texts.ts';
 
@@ -93,13 +93,7 @@ export const testGuard = async (
     const found = new Map<string, Mutable<Finding>>();
     await look(row, given, found);
     const log = createEventTexts(row.id, gaps);
-    for (let after = -1; ; ) {
-      const packs = await store.events(row.tenant_id, row.id, after);
-      for (const pack of packs) await look(row, log.read(pack), found);
-      const last = packs.at(-1);
-      if (last === undefined) break;
-      after = last.last_sequence;
-    }
+    for await (const pack of walkEvents(store, row)) await look(row, log.read(pack), found);
     await look(row, log.end(row), found);
     counts.runs += 1;
     if (found.size === 0) return;

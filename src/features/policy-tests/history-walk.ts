@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { RunRow } from '../../db/tables.ts';
-import type { HistoryStore, HistoryWindow } from './history.store.ts';
+import type { EventPack, HistoryStore, HistoryWindow } from './history.store.ts';
 
 export interface HistoryScope extends HistoryWindow {
   readonly tenantId: string;
@@ -44,5 +44,20 @@ export const walkHistory = async function* (
     yield rows;
     after = last.id;
     await setImmediate();
+  }
+};
+
+/** The recorded events of a run, pack by pack. */
+export const walkEvents = async function* (
+  store: Pick<HistoryStore, 'events'>,
+  { tenant_id: tenantId, id, event_count: expected }: RunRow,
+): AsyncGenerator<EventPack> {
+  for (let after = -1; ; ) {
+    const packs = await store.events(tenantId, id, after);
+    yield* packs;
+    const last = packs.at(-1);
+    // The count stands once a run is closed; until then it is 0, and the store says where the events end.
+    if (last === undefined || (expected > 0 && last.last_sequence + 1 >= expected)) return;
+    after = last.last_sequence;
   }
 };

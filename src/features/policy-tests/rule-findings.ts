@@ -5,7 +5,7 @@ import { createCallJudge, type PastCall } from './call-verdicts.rules.ts';
 import { cappedList, groups } from './capped-list.ts';
 import type { Gaps } from './gaps.ts';
 import type { HistoryStore } from './history.store.ts';
-import { createBreather, type HistoryScope, type PolicyOutcome, walkHistory } from './history-walk.ts';
+import { createBreather, type HistoryScope, type PolicyOutcome, walkEvents, walkHistory } from './history-walk.ts';
 import type { RuleDocument, RuleFindings } from './policy-tests.schema.ts';
 
 export interface RuleTestDeps {
@@ -51,16 +51,13 @@ const askedCall = ({ agent_name: agentName }: RunRow, at: number, members: Membe
 const askedBy = async (store: HistoryStore, row: RunRow): Promise<{ calls: PastCall[]; isWhole: boolean }> => {
   const calls: PastCall[] = [];
   let events = 0;
-  for (let after = -1; ; ) {
-    const packs = await store.events(row.tenant_id, row.id, after);
-    const entries = packs.flatMap((pack) => JSON.parse(pack.events) as [string, number, Members][]);
+  for await (const pack of walkEvents(store, row)) {
+    const entries = JSON.parse(pack.events) as [string, number, Members][];
     events += entries.length;
     for (const [type, at, members] of entries)
       if (type === 'approval.requested') calls.push(askedCall(row, at, members));
-    const last = packs.at(-1);
-    if (last === undefined) return { calls, isWhole: events > 0 && events >= row.event_count };
-    after = last.last_sequence;
   }
+  return { calls, isWhole: events > 0 && events >= row.event_count };
 };
 
 const counterOf = {
