@@ -7,6 +7,7 @@ import { identityOptions, jobWorkerOptions } from './app/options.ts';
 import { assertMayListen, storeReadiness } from './app/readiness.ts';
 import { composeDataSubjects, composeRetention } from './app/retention.ts';
 import { serviceLeases } from './app/service-leases.ts';
+import { watchJobs } from './app/telemetry.ts';
 import { parseDefinitionDocuments } from './core/definition-documents.ts';
 import { createDispatch } from './core/dispatch.ts';
 import { contentFiles, contentFolder } from './db/content-files.ts';
@@ -133,7 +134,14 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const wake = () => worker.wake();
     const retention = composeRetention({ base, modules, jobs, sessions, attachments, wake });
     const worker = createJobWorker(
-      { queue: jobs, handlers: { ...runs.jobHandlers, ...retention.jobHandlers }, lost: runs.lostJob, now, log },
+      {
+        queue: jobs,
+        handlers: { ...runs.jobHandlers, ...retention.jobHandlers },
+        lost: runs.lostJob,
+        telemetry: watchJobs(base, jobs),
+        now,
+        log,
+      },
       jobWorkerOptions(config.values),
     );
     const { ready, assertReady } = storeReadiness(opened);
@@ -239,7 +247,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         emergency: emergency.handlers,
         retention: retention.handlers,
         dataSubjects: composeDataSubjects({ base, modules, sessions, attachments }).handlers,
-        audit: auditFeature({ storage, storePath: opened.path, now }).handlers,
+        audit: auditFeature({ ...base, storePath: opened.path }).handlers,
         diagnostics: diagnosticsOf({
           foundation,
           worker,

@@ -12,7 +12,7 @@ import { createModelProviders, type ModelProviders } from '../providers/models/i
 import type { AppOptions } from './app-interface.ts';
 import { modelProtection } from './options.ts';
 import { roleDecision } from './role-policies.ts';
-import { openTelemetry, protectionMetrics } from './telemetry.ts';
+import { countEgressRefusals, openTelemetry, protectionMetrics } from './telemetry.ts';
 
 /** What stands before the first feature: what the host brings, the open store, and the base of all features. */
 export const layFoundation = async ({ config, mode, ...options }: AppOptions) => {
@@ -20,11 +20,13 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
   const reporting = await openTelemetry(config.values, options.log ?? createLogger(Host.LogLevel), mode === 'serve');
   const { log, telemetry } = reporting;
   const now = Date.now;
+  const egressRefused = countEgressRefusals(telemetry);
 
   const providers: ModelProviders = createModelProviders(Service.Providers, {
     log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
     protection: modelProtection(config.values),
     allowPrivateEndpoints: Service.Egress.AllowPrivateNetworkTargets,
+    onEndpointRefusal: () => egressRefused('provider', 'connect'),
     observer: protectionMetrics(
       telemetry,
       (): ReadonlyMap<string, number> => providers.protection.open(),
@@ -35,7 +37,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
   const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary));
   const roles = roleDecision(config, modules, log);
   const authorization = hostRunAuthorization(modules.runAuthorization, log);
-  const hostTools = await loadHostTools(config, modules);
+  const hostTools = await loadHostTools(config, modules, () => egressRefused('tool', 'connect'));
 
   const opened: OpenedStorage = await openStorage({
     ...storeOptions(config.values, options.cwd ?? process.cwd()),
@@ -48,13 +50,14 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
   const base = {
     config: config.values,
     storage,
-    audit: createAuditTrail({ storage, log, now, newId }),
+    audit: createAuditTrail({ storage, telemetry, log, now, newId }),
     authorization,
     roles,
     prefix: Host.Prefix,
     lifecycle: { draining: false },
     stops: createStopsInForce(),
     telemetry,
+    egressRefused,
     log,
     now,
     newId,

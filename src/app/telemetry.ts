@@ -4,11 +4,21 @@ import { environment } from '../core/environment.ts';
 import type { Logger, LogLevel } from '../core/logger.ts';
 import { createTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { version } from '../core/version.ts';
+import { type JobStore, observeJobDepth } from '../features/jobs/index.ts';
 import type { ProtectionObserver } from '../providers/models/index.ts';
 import { createOtlpExport } from '../providers/telemetry/otlp-export.ts';
 import type { LogEntry } from '../providers/telemetry/otlp-records.ts';
 import { otlpSignals } from '../providers/telemetry/otlp-settings.ts';
+import { createJobTelemetry, type JobTelemetry } from '../scheduler/job-telemetry.ts';
 import { telemetrySettings } from './options.ts';
+
+interface JobTelemetryBase {
+  readonly config: Config;
+  readonly telemetry: Telemetry;
+  readonly lifecycle: { readonly draining: boolean };
+  readonly log: Logger;
+  readonly now: () => number;
+}
 
 const order = ['trace', 'debug', 'info', 'warn', 'error'] as const;
 
@@ -29,7 +39,7 @@ const teed = (log: Logger, least: LogLevel, take: (entry: LogEntry) => void): Lo
  */
 export const openTelemetry = async (config: Config, stdout: Logger, exports: boolean) => {
   const env = environment();
-  const hasReader = exports && (config.Host.Metrics.Path !== '' || otlpSignals(env).metrics);
+  const hasReader = exports && (config.Host.Metrics.Path !== null || otlpSignals(env).metrics);
   const telemetry = createTelemetry(telemetrySettings(config), hasReader);
   const instanceId = randomUUID();
   if (!exports || !telemetry.settings.enabled)
@@ -38,12 +48,15 @@ export const openTelemetry = async (config: Config, stdout: Logger, exports: boo
     env,
     version,
     instanceId,
-    collect: () => telemetry.metrics.collect(),
+    collect: () => telemetry.metrics.gather(),
     problem: (message) => stdout.warn({ problem: message }, 'Telemetry could not be exported'),
   });
   telemetry.export = out?.spans ?? null;
   const log = out === null || out.log === null ? stdout : teed(stdout, config.Host.LogLevel, out.log);
-  return { telemetry, log, instanceId, close: async () => out?.close() };
+  const close = async (): Promise<void> => {
+    telemetry.leftBehind = (await out?.close()) === false;
+  };
+  return { telemetry, log, instanceId, close };
 };
 
 /** Counts what the breakers and the limits of model providers do; `open` is asked when metrics are collected. */
@@ -72,4 +85,25 @@ export const protectionMetrics = (
     circuitChanged: (name, state) => transitions.add(1, [conventional(name), state]),
     waited: (name, seconds) => waits.record(seconds, [conventional(name)]),
   };
+};
+
+/** What is counted and traced of the jobs of this process, and how long the queue is where that is asked for. */
+export const watchJobs = (
+  { config, telemetry, lifecycle, log, now }: JobTelemetryBase,
+  store: Pick<JobStore, 'depth'>,
+): JobTelemetry => {
+  const { EnableJobQueueDepthGauge, MaxJobLaneCardinality } = config.Service.Observability;
+  const jobs = createJobTelemetry(telemetry, MaxJobLaneCardinality, now);
+  if (EnableJobQueueDepthGauge) observeJobDepth({ telemetry, store, laneName: jobs.laneName, lifecycle, log });
+  return jobs;
+};
+
+/** Counts targets that the address rules refuse. */
+export const countEgressRefusals = ({ metrics }: Telemetry) => {
+  const refusals = metrics.counter('acp.egress.refusals', {
+    description: 'Addresses that were refused, when they were saved or when they were called.',
+    unit: '{target}',
+    attributes: ['acp.egress.client', 'acp.egress.phase'],
+  });
+  return (client: 'provider' | 'tool', phase: 'save' | 'connect'): void => refusals.add(1, [client, phase]);
 };

@@ -60,6 +60,8 @@ export const serveUntilStopped = async (
       return 0;
     } finally {
       await service.close();
+      // A receiver of telemetry that hangs would hold the process for as long as its timeouts. The exit code is set by then.
+      if (service.telemetry.leftBehind) setTimeout(() => process.exit(), 100);
     }
   } finally {
     interrupt.release();

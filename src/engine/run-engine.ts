@@ -18,7 +18,7 @@ import { RunLog } from './run-log.ts';
 import { createRunMetrics } from './run-metrics.ts';
 import { announceThresholds, unrecordedUse } from './run-quota-use.ts';
 import { RunTrace } from './run-trace.ts';
-import { describeEnd, traceStatements } from './run-trace-end.ts';
+import { countDropped, describeEnd, traceStatements } from './run-trace-end.ts';
 import { structuredOutput } from './structured-response.ts';
 import { TreeBudget } from './tree-budget.ts';
 import { abandonRun, logFailure, requeueRun, startSteps, stepsFor } from './unfinished-run.ts';
@@ -149,6 +149,14 @@ const errorFrame = ({ errorClass, type, message }: RunFailure): Frame => ({
   data: JSON.stringify({ code: problemCode(errorClass, type), errorType: type, message }),
 });
 
+const countEnd = (run: ActiveRun, ports: EnginePorts, ending: Ending, durationMs: number): void => {
+  ports.metrics.ended(run, ending.status, durationMs);
+  countDropped(run, ports, ending.status);
+  // A lost race was counted when it was met.
+  if (run.session === null || (ending.status === 'Failed' && ending.failure.type === 'session_conflict')) return;
+  ports.metrics.turnEnded(sessionKeepsTurn(run, ending) ? 'saved' : 'dropped');
+};
+
 /** Writes the end of a run: session, row and terminal event in one unit. */
 const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Promise<RunOutcome> => {
   await announceThresholds(run, ports);
@@ -195,6 +203,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
   });
   if (result === 'lost') return abandonRun(run, ports);
   if (result === 'conflict') {
+    ports.metrics.turnEnded('conflict');
     const conflict = new RunFailure(
       'Infrastructure',
       'session_conflict',
@@ -202,7 +211,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
     );
     return closeRun(run, ports, { status: 'Failed', failure: conflict });
   }
-  ports.metrics.ended(run, ending.status, durationMs);
+  countEnd(run, ports, ending, durationMs);
   run.trace?.close(run.trace.span, error?.type ?? null);
   return {
     status: ending.status,

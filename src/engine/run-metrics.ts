@@ -15,10 +15,30 @@ export interface RunMetrics {
   firstPart(target: CompiledTarget, ms: number): void;
   fellBack(target: CompiledTarget, errorType: string): void;
   cacheAsked(target: CompiledTarget, hit: boolean): void;
-  toolEnded(toolName: string, outcome: ToolOutcome): void;
+  /** Null: the agent has no tool of the name that the model gave. */
+  toolEnded(toolName: string | null, outcome: ToolOutcome): void;
   recordingFailed(stage: string): void;
   spansDropped(count: number): void;
+  /** What became of the turn of a run that held a session. */
+  turnEnded(outcome: 'saved' | 'conflict' | 'dropped'): void;
 }
+
+const nothing = (): void => undefined;
+
+/** Where nobody reads metrics: not even their attributes are put together. */
+const noRunMetrics: RunMetrics = {
+  ended: nothing,
+  firstDelta: nothing,
+  used: nothing,
+  modelCalled: nothing,
+  firstPart: nothing,
+  fellBack: nothing,
+  cacheAsked: nothing,
+  toolEnded: nothing,
+  recordingFailed: nothing,
+  spansDropped: nothing,
+  turnEnded: nothing,
+};
 
 const wellKnown: Partial<Record<ModelProvider['kind'], string>> = {
   openai: 'openai',
@@ -42,6 +62,7 @@ const bounded = (text: string): string => (text.length > 128 ? text.slice(0, 128
 
 /** `active` gives the number of runs in progress. */
 export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () => number): RunMetrics => {
+  if (!metrics.counts) return noRunMetrics;
   const instrument = (description: string, unit: string, attributes: readonly string[]) => ({
     description,
     unit,
@@ -104,6 +125,10 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
     'acp.spans.dropped',
     instrument('Spans of stored traces that were too many.', '{span}', []),
   );
+  const turns = metrics.counter(
+    'acp.session.turns',
+    instrument('Turns of sessions that ended.', '{turn}', ['acp.session.outcome']),
+  );
   metrics.gauge('acp.run.active', instrument('Runs in progress.', '{run}', ['acp.run.kind']), () => [
     { value: active(), values: ['Agent'] },
   ]);
@@ -131,7 +156,8 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
     fellBack: (target, errorType) => fallbacks.add(1, [...model(target), errorType]),
     cacheAsked: (target, hit) => cache.add(1, [bounded(target.model), hit ? 'hit' : 'miss']),
     toolEnded(toolName, { status, durationMs, truncation }) {
-      const name = bounded(toolName);
+      // Names that a model has made up would push those of tools out of the metric.
+      const name = toolName === null ? '_OTHER' : bounded(toolName);
       tools.add(1, [name, status]);
       if (durationMs !== null) toolDuration.record(durationMs / 1000, [name]);
       if (truncation !== null) truncated.add(1, [name]);
@@ -140,5 +166,6 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
     spansDropped(count) {
       if (count > 0) dropped.add(count, []);
     },
+    turnEnded: (outcome) => turns.add(1, [outcome]),
   };
 };

@@ -22,13 +22,19 @@ export const describeEnd = (
 
 const textOf = (value: AttributeValue): string => (Array.isArray(value) ? value.join(', ') : String(value));
 
+const hasFailed = (status: string): boolean => status === 'Failed' || status === 'Canceled';
+
+/** What of the trace of a tree was too much to keep; said once, when its end is stored. */
+export const countDropped = (run: ActiveRun, ports: EnginePorts, status: string): void => {
+  if (run.plan.parent === null) ports.metrics.spansDropped(run.trace?.stored(hasFailed(status))?.dropped ?? 0);
+};
+
 /** The writes that keep the trace of a tree, with the end of its root; none for a child or a tree that is not sampled. */
 export const traceStatements = (run: ActiveRun, ports: EnginePorts, status: string): readonly Statement[] => {
   if (run.trace === null || run.plan.parent !== null) return [];
-  const failed = status === 'Failed' || status === 'Canceled';
+  const failed = hasFailed(status);
   const stored = run.trace.stored(failed);
   if (stored === null) return [];
-  ports.metrics.spansDropped(stored.dropped);
   const endedAt = ports.now();
   const ids = new Map(stored.spans.map((span) => [span.spanId, ports.newId()]));
   const spans = stored.spans.map((span): StoredSpan => {

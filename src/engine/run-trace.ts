@@ -97,6 +97,11 @@ export class RunTrace {
     this.#calls.set(toolCallId, span);
   }
 
+  /** The span of a call in progress. */
+  ofCall(toolCallId: string): Span | undefined {
+    return this.#calls.get(toolCallId);
+  }
+
   /** The spans to store once the root has closed; null when the tree is not sampled. `dropped` were too many. */
   stored(failed: boolean): { readonly spans: readonly Span[]; readonly dropped: number } | null {
     const { telemetry, kept, dropped } = this.#tree;

@@ -55,6 +55,12 @@ export const holdCall = async (
   };
   const marked = descriptor.requiresApproval || plan.agent.asksForEveryTool;
   const decided = await ports.approvals.decide(asked, marked, run.signal);
+  const how = decided.kind === 'ask' ? 'asked' : decided.by;
+  if (how !== null)
+    run.trace?.ofCall(call.toolCallId)?.set({
+      'acp.approval.outcome': how,
+      'acp.approval.rule_id': decided.kind === 'run' ? decided.ruleId : null,
+    });
   if (decided.kind === 'run') return null;
   const refused = approvalRefusal(run);
   if (refused !== null) return { refused };

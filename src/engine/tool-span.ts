@@ -1,10 +1,10 @@
-import type { Span } from '../core/telemetry/span.ts';
+import type { AttributeInput, Span } from '../core/telemetry/span.ts';
 import type { ModelToolCall } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { sensitiveText } from './sensitive-text.ts';
 import type { RegisteredTool } from './tools/registry.ts';
-import type { ToolOutcome } from './tools/tool-call.ts';
+import type { OpenSpan, ToolOutcome } from './tools/tool-call.ts';
 
 /** The span of a call; a child run that the call starts belongs below it. */
 export const openToolSpan = (
@@ -26,16 +26,31 @@ export const openToolSpan = (
   return span;
 };
 
-/** Counts the call and ends its span. */
+/** What the service's own tools open spans below their call with. */
+export const spansBelow = (
+  { trace }: ActiveRun,
+  parent: Span | null,
+): { openSpan?: (name: string, attributes: AttributeInput) => OpenSpan } => {
+  if (trace === null || parent === null) return {};
+  return {
+    openSpan(name, attributes) {
+      const span = trace.open(name, 'Internal', attributes, parent);
+      return { set: (more) => span.set(more), close: (errorType) => trace.close(span, errorType) };
+    },
+  };
+};
+
+/** Counts the call and ends its span. `isKnown` is false for a name that the model has made up. */
 export const endToolSpan = (
   run: ActiveRun,
   ports: EnginePorts,
   { toolName }: ModelToolCall,
+  isKnown: boolean,
   span: Span | null,
   outcome: ToolOutcome,
 ): void => {
   const { status, errorClass } = outcome;
-  ports.metrics.toolEnded(toolName, outcome);
+  ports.metrics.toolEnded(isKnown ? toolName : null, outcome);
   if (span === null) return;
   span.set({ 'acp.tool.outcome': status });
   if (ports.telemetry.settings.recordSensitiveData)

@@ -11,7 +11,7 @@ import { RunFailure } from './run-failure.ts';
 import type { ToolCallEntry, ToolCallSettlement } from './run-journal.ts';
 import { traceparentOf } from './run-trace.ts';
 import { holdCall } from './tool-hold.ts';
-import { endToolSpan, openToolSpan } from './tool-span.ts';
+import { endToolSpan, openToolSpan, spansBelow } from './tool-span.ts';
 import { parseArguments } from './tools/arguments.ts';
 import { executeTool } from './tools/execute.ts';
 import type { RegisteredTool } from './tools/registry.ts';
@@ -218,6 +218,7 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
         idempotencyKey: open.idempotencyKey,
         requestId: plan.requestId,
         ...traceparentOf(span),
+        ...spansBelow(run, span),
       },
       {
         async hold(args) {
@@ -277,7 +278,7 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
     }));
   if (inBody) run.waits.leave();
   const outcome = await keptOutcome(ended, open, guard, replayed !== null);
-  endToolSpan(run, ports, call, span, outcome);
+  endToolSpan(run, ports, call, tool !== undefined, span, outcome);
   if (outcome.status === 'waiting') return { outcome, waiting };
   // The process gave the call up, not the run: what became of it outside is unknown, and whoever goes on decides.
   if (outcome.status === 'canceled' && run.steps !== null && run.stopReason?.kind !== 'cancel')

@@ -18,7 +18,7 @@ export interface MetricsOptions {
 /** Metrics in the text format of Prometheus, for readers of the platform: they name tenants and agents. */
 export const addMetricsRoute = (
   app: FastifyInstance,
-  { authenticate, log }: RouteOptions,
+  { authenticate, log, metrics }: RouteOptions,
   { path, telemetry, onlyTenant }: MetricsOptions,
 ): void => {
   if (path === null) return;
@@ -37,8 +37,9 @@ export const addMetricsRoute = (
         });
       if (onlyTenant !== null && tenantId !== onlyTenant)
         throw new AcpError('not-found', 'There is nothing at this path.');
-      sendBytes(exchange, 200, { 'content-type': prometheusType }, prometheusText(telemetry.metrics.collect()));
+      sendBytes(exchange, 200, { 'content-type': prometheusType }, prometheusText(await telemetry.metrics.gather()));
     } catch (error) {
+      metrics.refused(error);
       sendProblem(exchange, error, log);
       discardRest(request.raw);
     }

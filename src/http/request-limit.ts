@@ -4,6 +4,7 @@ import type { CallerRequest } from '../core/caller-request.ts';
 import type { ClientAddress } from '../core/client-address.ts';
 import type { Caller } from '../core/dispatch.ts';
 import type { HeaderFields } from './answer.ts';
+import type { HttpMetrics } from './http-metrics.ts';
 import { createRateLimiter, type Permit } from './rate-limit.ts';
 
 export interface RequestLimitOptions {
@@ -51,7 +52,10 @@ const callerPartition = ({ principal, tenantId }: Caller, partition: RequestLimi
 };
 
 /** Limits requests and tells of it in the fields of draft-ietf-httpapi-ratelimit-headers (09). */
-export const createRequestLimit = (options: RequestLimitOptions): RequestLimit => {
+export const createRequestLimit = (
+  options: RequestLimitOptions,
+  metrics: Pick<HttpMetrics, 'limited' | 'waited'>,
+): RequestLimit => {
   const { permitLimit, windowMs, partition, clientAddress } = options;
   const limiter = createRateLimiter({ ...options, now: () => performance.now() });
   // Quota and window; seconds are whole numbers there, and a shorter window counts as one.
@@ -60,9 +64,22 @@ export const createRequestLimit = (options: RequestLimitOptions): RequestLimit =
     'ratelimit-policy': policy,
     ratelimit: `"requests";r=${remaining};t=${Math.max(0, Math.ceil(resetMs / 1000))}`,
   });
+  const acquire = (name: string, signal: AbortSignal): Permit | Promise<Permit> => {
+    try {
+      return limiter.acquire(name, signal);
+    } catch (error) {
+      metrics.limited();
+      throw error;
+    }
+  };
   const take = (name: string, signal: AbortSignal): Limited => {
-    const permit = limiter.acquire(name, signal);
-    return permit instanceof Promise ? permit.then(fieldsOf) : fieldsOf(permit);
+    const permit = acquire(name, signal);
+    if (!(permit instanceof Promise)) return fieldsOf(permit);
+    const since = performance.now();
+    return permit.then((granted) => {
+      metrics.waited((performance.now() - since) / 1000);
+      return fieldsOf(granted);
+    });
   };
   return {
     arrived: (request, signal) =>

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
-import type { OperationEntry } from '../core/dispatch.ts';
+import type { Caller, OperationEntry } from '../core/dispatch.ts';
 import { Span } from '../core/telemetry/span.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { newTraceId, parseTraceparent, type TraceParent } from '../core/telemetry/trace-context.ts';
 
 /**
- * The span that the work of a request belongs to. Where nothing is exported there is no span of our own, and the
+ * The span that the work of a request belongs to, from its arrival on. Where nothing is exported there is no span of our own, and the
  * caller's goes on; otherwise the request has one, which ends with its answer.
  */
 export const requestSpan = (
@@ -38,4 +38,9 @@ export const requestSpan = (
     telemetry.ended(span);
   });
   return span;
+};
+
+/** Whose request it is, once that is known; a span of the caller's own is left alone. */
+export const describeCaller = (trace: TraceParent | null, { principal, tenantId }: Caller): void => {
+  if (trace instanceof Span) trace.set({ 'acp.tenant.id': tenantId, 'acp.auth.method': principal.kind });
 };

@@ -24,8 +24,9 @@ import {
   requireJsonType,
 } from './body.ts';
 import { type Cors, isPreflight } from './cors.ts';
+import type { HttpMetrics } from './http-metrics.ts';
 import type { RequestLimit } from './request-limit.ts';
-import { requestSpan } from './request-span.ts';
+import { describeCaller, requestSpan } from './request-span.ts';
 import type { StreamHub } from './streams.ts';
 import { parseQuery, targetPath } from './target.ts';
 import { openUpload, type Upload } from './uploads.ts';
@@ -44,6 +45,7 @@ export interface RouteOptions {
   /** Null: requests are not limited. */
   readonly limit: RequestLimit | null;
   readonly telemetry: Telemetry;
+  readonly metrics: Pick<HttpMetrics, 'refused'>;
 }
 
 /** What is known of an operation before any request. */
@@ -171,6 +173,7 @@ const serve = async (
   });
   const { operation } = route.entry;
   const arrivedAt = performance.now();
+  const trace = requestSpan(options.telemetry, route.entry, options.prefix, exchange.raw);
   let upload: Upload | null = null;
   try {
     const path = exchange.path.slice(options.prefix.length);
@@ -179,6 +182,7 @@ const serve = async (
     if (limit !== null && operation.role !== null)
       exchange = withFields(exchange, await limit.arrived(asking, gone.signal));
     const caller = await options.authenticate(asking, operation);
+    describeCaller(trace, caller);
     if (limit !== null) exchange = withFields(exchange, await countCaller(limit, operation, caller, gone.signal));
     // A file is read by the handler, while it arrives.
     const readingSince = performance.now();
@@ -204,7 +208,7 @@ const serve = async (
       rawBody,
       method: exchange.method,
       path,
-      trace: requestSpan(options.telemetry, route.entry, options.prefix, exchange.raw),
+      trace,
       receivedAt,
     };
     const reply = await options.dispatch.call(route.entry, call, () => caller, context);
@@ -213,6 +217,7 @@ const serve = async (
   } catch (error) {
     (upload as Upload | null)?.stop();
     if (error instanceof RequestAbortedError) return;
+    options.metrics.refused(error);
     sendProblem(exchange, error, options.log, options.limit?.refusal(error));
     discardRest(raw);
   }

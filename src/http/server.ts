@@ -12,6 +12,7 @@ import { discardRest } from './body.ts';
 import { answerClientError } from './client-errors.ts';
 import { createCors } from './cors.ts';
 import { addHealthRoutes, type HealthState } from './health.ts';
+import { createHttpMetrics } from './http-metrics.ts';
 import { addMetricsRoute, type MetricsOptions } from './metrics.ts';
 import { type ConnectionLimits, createNodeServer, defaultConnectionLimits, type NodeServer } from './node-server.ts';
 import { addReferenceRoutes, referencePaths } from './reference.ts';
@@ -100,7 +101,9 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const prefix = options.prefix.replace(/\/+$/, '');
   const { app, node } = createApp(limits, options.log);
   const { requestLimit = null } = options;
-  const limit = requestLimit === null ? null : createRequestLimit(requestLimit);
+  const telemetry = options.metrics?.telemetry ?? noTelemetry();
+  const metrics = createHttpMetrics(telemetry, requestLimit?.partition ?? null);
+  const limit = requestLimit === null ? null : createRequestLimit(requestLimit, metrics);
   const routes: RouteOptions = {
     dispatch: options.dispatch,
     prefix,
@@ -108,9 +111,10 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     log: options.log,
     cors: createCors(options.allowedOrigins ?? []),
     clientAddress: options.clientAddress ?? null,
-    streams: createStreamHub(limits, options.log),
+    streams: createStreamHub(limits, options.log, metrics),
     limit,
-    telemetry: options.metrics?.telemetry ?? noTelemetry(),
+    telemetry,
+    metrics,
   };
   addOperationRoutes(app, routes);
   addReferenceRoutes(app, { ...routes, version: options.version, title: options.title });

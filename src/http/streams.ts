@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Frame, StreamReply } from '../contract/operation.ts';
 import type { Logger } from '../core/logger.ts';
 import { answerHeaders, type Exchange } from './answer.ts';
+import type { HttpMetrics } from './http-metrics.ts';
 
 export interface StreamLimits {
   /** A comment keeps a stream alive after this long without a frame. */
@@ -19,6 +20,8 @@ export interface StreamHub {
 
 interface OpenStream {
   readonly raw: ServerResponse;
+  /** A run's own answer, or the log of one. */
+  readonly kind: 'run' | 'events';
   idleTicks: number;
 }
 
@@ -52,7 +55,11 @@ const untilDrained = (raw: ServerResponse): Promise<void> =>
   });
 
 /** Writes frames as server-sent events. All open streams share one timer for their keep-alive comments. */
-export const createStreamHub = ({ pingMs, maxBehindBytes }: StreamLimits, log: Logger): StreamHub => {
+export const createStreamHub = (
+  { pingMs, maxBehindBytes }: StreamLimits,
+  log: Logger,
+  metrics: Pick<HttpMetrics, 'streams'>,
+): StreamHub => {
   const streams = new Set<OpenStream>();
   let ticker: NodeJS.Timeout | undefined;
 
@@ -66,12 +73,14 @@ export const createStreamHub = ({ pingMs, maxBehindBytes }: StreamLimits, log: L
   };
   const add = (stream: OpenStream): void => {
     streams.add(stream);
+    metrics.streams(1, stream.kind);
     if (ticker !== undefined) return;
     ticker = setInterval(tick, Math.max(1, pingMs / TICKS_PER_PING));
     ticker.unref();
   };
   const remove = (stream: OpenStream): void => {
-    streams.delete(stream);
+    if (!streams.delete(stream)) return;
+    metrics.streams(-1, stream.kind);
     if (streams.size > 0) return;
     clearInterval(ticker);
     ticker = undefined;
@@ -81,7 +90,7 @@ export const createStreamHub = ({ pingMs, maxBehindBytes }: StreamLimits, log: L
     open(exchange, reply) {
       const { raw } = exchange;
       const headers = answerHeaders(exchange, { ...streamFields, ...reply.headers });
-      const stream: OpenStream = { raw, idleTicks: 0 };
+      const stream: OpenStream = { raw, kind: exchange.method === 'GET' ? 'events' : 'run', idleTicks: 0 };
       let ended = raw.destroyed;
       const finish = (): void => {
         ended = true;

@@ -1,3 +1,5 @@
+import type { TraceParent } from '../core/telemetry/trace-context.ts';
+
 export interface QueuedJob {
   readonly id: string;
   readonly tenantId: string;
@@ -12,6 +14,10 @@ export interface QueuedJob {
   readonly maxAttempts: number;
   /** Set when somebody asked an earlier worker to stop it. */
   readonly cancel: { readonly by: string | null } | null;
+  /** From when it was due until this lease, in milliseconds; null: not its first one. */
+  readonly waitedMs: number | null;
+  /** Span of this attempt, for what the handler does; absent where no spans are exported. */
+  readonly trace?: TraceParent;
 }
 
 /** Which jobs a worker may take now. */

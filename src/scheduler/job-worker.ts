@@ -6,6 +6,7 @@ import {
   LeaseLostError,
   type QueuedJob,
 } from './job-queue.ts';
+import type { JobTelemetry, JobWatch } from './job-telemetry.ts';
 import { retryDelayMs } from './retry-delay.ts';
 
 export interface JobWorkerOptions {
@@ -43,13 +44,14 @@ interface WorkerPorts {
   readonly handlers: Readonly<Record<string, JobHandler>>;
   /** Called for a job whose last attempt was lost, after it has failed as `lease-expired`. */
   readonly lost?: (job: QueuedJob) => Promise<void>;
+  readonly telemetry: JobTelemetry;
   readonly now: () => number;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
 }
 
 /** Takes due jobs up to its limits and renews their leases at half their duration. */
 export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): JobWorker => {
-  const { queue, handlers, now, log } = ports;
+  const { queue, handlers, telemetry, now, log } = ports;
   const running = new Map<string, Held>();
   let poll: NodeJS.Timeout | null = null;
   let renewal: NodeJS.Timeout | null = null;
@@ -63,37 +65,48 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
       .filter(([lane, limit]) => [...running.values()].filter((entry) => entry.job.lane === lane).length >= limit)
       .map(([lane]) => lane);
 
-  const fail = (job: QueuedJob, result: Extract<JobResult, { status: 'Failed' }>): Promise<void> => {
-    if (result.final === true || job.attempt >= job.maxAttempts)
-      return queue.fail(options.owner, job.id, now(), result.code, result.message);
-    return queue.retry(options.owner, job.id, now() + (result.retryAfterMs ?? retryDelayMs(job.attempt)));
+  const fail = async (
+    job: QueuedJob,
+    watch: JobWatch,
+    result: Extract<JobResult, { status: 'Failed' }>,
+  ): Promise<void> => {
+    const isFinal = result.final === true || job.attempt >= job.maxAttempts;
+    if (isFinal) await queue.fail(options.owner, job.id, now(), result.code, result.message);
+    else await queue.retry(options.owner, job.id, now() + (result.retryAfterMs ?? retryDelayMs(job.attempt)));
+    watch.ended('Failed', isFinal, result.code);
   };
 
-  const settle = async (job: QueuedJob, result: JobResult): Promise<void> => {
-    if (result.status === 'Requeued') return;
-    if (result.status === 'Completed') return queue.complete(options.owner, job.id, now());
-    if (result.status === 'Canceled') return queue.cancel(options.owner, job.id, now());
+  const settle = async (job: QueuedJob, watch: JobWatch, result: JobResult): Promise<void> => {
+    if (result.status === 'Failed') return fail(job, watch, result);
     if (result.status === 'Released') {
       await queue.release(options.owner, job.id, result.afterMs === undefined ? null : now() + result.afterMs);
+      watch.released();
       return result.released?.();
     }
-    return fail(job, result);
+    // Put back in line by its handler, after an attempt that failed.
+    if (result.status === 'Requeued') return watch.ended('Failed', false, 'requeued');
+    if (result.status === 'Completed') await queue.complete(options.owner, job.id, now());
+    else await queue.cancel(options.owner, job.id, now());
+    watch.ended(result.status, true, null);
   };
 
   const execute = async (job: QueuedJob, signal: AbortSignal): Promise<void> => {
     const handler = handlers[job.handlerKey];
+    const watch = telemetry.began(job);
     try {
       if (handler === undefined) {
         const message = `No handler is registered for "${job.handlerKey}".`;
-        await queue.fail(options.owner, job.id, now(), 'unknown-handler-key', message);
+        await fail(job, watch, { status: 'Failed', code: 'unknown-handler-key', message, final: true });
         return;
       }
-      if (!(await queue.begin(options.owner, job.id))) return;
-      await settle(job, await handler(job, signal));
+      if (!(await queue.begin(options.owner, job.id))) return watch.released();
+      const traced = watch.trace === null ? job : { ...job, trace: watch.trace };
+      await settle(job, watch, await handler(traced, signal));
     } catch (error) {
       log.error({ jobId: job.id, tenantId: job.tenantId, error }, 'A job failed because of an internal error');
+      if (error instanceof LeaseLostError) watch.released();
       const message = 'The job failed because of an internal error.';
-      await fail(job, { status: 'Failed', code: 'internal', message })
+      await fail(job, watch, { status: 'Failed', code: 'internal', message })
         // The store is what failed; the lease lapses, and whoever finds it takes the job or ends it.
         .catch(() => undefined);
     }
@@ -149,6 +162,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     if (!takes) return;
     for (const job of await queue.expire(now(), [...running.keys()])) {
       log.error({ jobId: job.id, tenantId: job.tenantId }, 'The last attempt of a job was lost');
+      telemetry.lost(job);
       await ports.lost?.(job);
     }
   };

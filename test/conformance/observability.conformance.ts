@@ -132,3 +132,36 @@ rule(
   },
   { settings: { 'Host:EnableDiagnosticsEndpoint': 'true' } },
 );
+
+rule(
+  'OBS-20 OBS-23',
+  'gauges of quotas and jobs are there where they are switched on, and no metric names a run or a session',
+  async (api) => {
+    const agent = await api.agent();
+    const quota = await api.put('/api/quotas', { agentName: agent, period: 'Daily', maxRuns: 7 });
+    assert.ok(quota.status < 300, quota.text);
+    const sessionId = unique('session');
+    const { runId } = (await api.run(agent, { message: 'Hi', sessionId })).body;
+    const queued = await api.post(
+      `/api/agents/${agent}/run`,
+      { message: 'wait' },
+      { headers: { prefer: 'respond-async' } },
+    );
+    const { text } = await api.get('/metrics');
+    const series = (name: string, ...parts: string[]) =>
+      text.split('\n').find((line) => line.startsWith(`${name}{`) && parts.every((part) => line.includes(part)));
+    const own = [`gen_ai_agent_name="${agent}"`, 'acp_quota_metric="Runs"', 'acp_quota_scope="agent"'];
+    assert.match(series('acp_quota_limit', ...own) ?? '', / 7$/);
+    assert.match(series('acp_quota_usage', ...own) ?? '', / [12]$/);
+    assert.match(series('acp_job_queue_depth', 'acp_job_lane="default"') ?? '', / [1-9]/);
+    for (const id of [runId, queued.body.runId, sessionId]) assert.ok(!text.includes(id), id);
+    await api.post(`/api/runs/${queued.body.runId}/cancel`);
+  },
+  {
+    settings: {
+      'Host:Metrics:Path': '/metrics',
+      'Service:Observability:EnableQuotaUsageGauge': 'true',
+      'Service:Observability:EnableJobQueueDepthGauge': 'true',
+    },
+  },
+);

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { silentLogger } from '../../src/core/logger.ts';
+import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import { openCopy } from '../../src/db/open-storage.ts';
 import type { Storage } from '../../src/db/storage.ts';
 import { createJobStore, type JobStore } from '../../src/features/jobs/index.ts';
 import { type JobHandler, type JobResult, LeaseLostError } from '../../src/scheduler/job-queue.ts';
+import { createJobTelemetry } from '../../src/scheduler/job-telemetry.ts';
 import { createJobWorker } from '../../src/scheduler/job-worker.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
 
@@ -61,6 +63,7 @@ const openProcesses = async (t: TestContext) => {
         queue,
         handlers: { work },
         lost: async (job) => void lost.push(job.id),
+        telemetry: createJobTelemetry(noTelemetry(), 64, () => clock.now),
         now: () => clock.now,
         log: silentLogger,
       },

@@ -1,3 +1,5 @@
+import { createReadings } from './readings.ts';
+
 /** Values of an instrument's attributes, in the order in which it names them. Null is left out. */
 export type MetricValues = readonly (string | number | boolean | null)[];
 
@@ -46,14 +48,20 @@ export interface MetricSnapshot {
 }
 
 export interface MetricRegistry {
+  /** False: nothing is counted, so that nothing needs to be looked up or put together for it. */
+  readonly counts: boolean;
   counter(name: string, spec: InstrumentSpec): Counter;
   /** A sum that also falls, such as connections that are open. */
   upDown(name: string, spec: InstrumentSpec): Counter;
   histogram(name: string, spec: InstrumentSpec, boundaries?: readonly number[]): Histogram;
   /** Read when metrics are collected. */
   gauge(name: string, spec: InstrumentSpec, observe: () => Iterable<Observation>): void;
+  /** What gauges need of the store, before they are collected; see Readings. */
+  beforeCollect(everyMs: number, read: () => Promise<void>): void;
   /** Everything since the start of the process, instruments by name. */
   collect(): readonly MetricSnapshot[];
+  /** The same after what has to be read for it was read. */
+  gather(): Promise<readonly MetricSnapshot[]>;
 }
 
 /** From a cache hit of half a millisecond to the longest model call. Seconds. */
@@ -157,6 +165,9 @@ class Instrument implements Counter, Histogram {
 
 export const createMetricRegistry = (): MetricRegistry => {
   const instruments = new Map<string, Instrument>();
+  const readings = createReadings();
+  const collect = (): readonly MetricSnapshot[] =>
+    [...instruments.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map((instrument) => instrument.snapshot());
   const register = (
     name: string,
     kind: MetricKind,
@@ -171,12 +182,17 @@ export const createMetricRegistry = (): MetricRegistry => {
     return instrument;
   };
   return {
+    counts: true,
     counter: (name, spec) => register(name, 'counter', spec),
     upDown: (name, spec) => register(name, 'updown', spec),
     histogram: (name, spec, boundaries = durationBounds) => register(name, 'histogram', spec, boundaries),
     gauge: (name, spec, observe) => void register(name, 'gauge', spec, [], observe),
-    collect: () =>
-      [...instruments.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map((instrument) => instrument.snapshot()),
+    beforeCollect: readings.add,
+    collect,
+    async gather() {
+      await readings.refresh();
+      return collect();
+    },
   };
 };
 
@@ -184,9 +200,12 @@ const noInstrument = { add: () => undefined, record: () => undefined };
 
 /** Where observability is off: nothing is counted. */
 export const noMetrics: MetricRegistry = {
+  counts: false,
   counter: () => noInstrument,
   upDown: () => noInstrument,
   histogram: () => noInstrument,
   gauge: () => undefined,
+  beforeCollect: () => undefined,
   collect: () => [],
+  gather: async () => [],
 };

@@ -1,3 +1,4 @@
+import { AcpError } from '../../contract/errors.ts';
 import { newSpanId, type TraceParent } from './trace-context.ts';
 
 export type SpanKind = 'Internal' | 'Server' | 'Client' | 'Producer' | 'Consumer';
@@ -62,3 +63,9 @@ export class Span implements TraceParent {
     this.attributes['error.type'] = errorType;
   }
 }
+
+/** `error.type` of what was thrown: the code of a problem, or the class of anything else. */
+export const errorTypeOf = (error: unknown): string => {
+  if (error instanceof AcpError) return error.code;
+  return error instanceof Error ? error.name : typeof error;
+};

@@ -1,6 +1,6 @@
 import { createMetricRegistry, type MetricRegistry, noMetrics } from './metrics.ts';
-import type { Span } from './span.ts';
-import { inShare, type TraceParent } from './trace-context.ts';
+import { type AttributeInput, Span, type SpanKind } from './span.ts';
+import { inShare, newTraceId, type TraceParent } from './trace-context.ts';
 
 /** `Service:Observability`. */
 export interface TelemetrySettings {
@@ -27,8 +27,14 @@ export interface Telemetry {
   readonly metrics: MetricRegistry;
   /** Null: nothing is exported. Set once, before the first request. */
   export: SpanExport | null;
+  /** True once the service has closed and its exporter has not: what that still holds would keep the process. */
+  leftBehind: boolean;
   /** A span that has ended. */
   ended(span: Span): void;
+  /** A span of work that belongs to no run; null where nothing is exported, as only traces of runs are stored. */
+  begin(name: string, kind: SpanKind, parent: TraceParent | null, attributes: AttributeInput): Span | null;
+  /** Ends it; `errorType` marks it as failed. */
+  finish(span: Span | null, errorType?: string | null): void;
   /** Whether the trace of a root that closed is stored. */
   stores(traceId: string, failed: boolean): boolean;
 }
@@ -43,8 +49,20 @@ export const createTelemetry = (settings: TelemetrySettings, hasReader: boolean)
     settings,
     metrics: settings.enabled && hasReader ? createMetricRegistry() : noMetrics,
     export: null,
+    leftBehind: false,
     ended(span) {
       if (span.sampled) telemetry.export?.ended(span);
+    },
+    begin(name, kind, parent, attributes) {
+      if (!settings.enabled || telemetry.export === null) return null;
+      const traceId = parent?.traceId ?? newTraceId();
+      const sampled = telemetry.export.samples(traceId, parent);
+      return new Span(name, kind, { ...parent, traceId, sampled }, attributes);
+    },
+    finish(span, errorType = null) {
+      if (span === null || span.endedAt !== null) return;
+      span.end(errorType);
+      telemetry.ended(span);
     },
     stores,
   };

@@ -1,3 +1,4 @@
+import { errorTypeOf } from '../../core/telemetry/span.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { ChatMessage } from '../chat-message.ts';
 import type { CompiledAgent } from '../compiled-agent.ts';
@@ -45,9 +46,22 @@ const compact = async (
   const before = sizeOf(whole);
   if (isSmallEnough(plan, before, fixed)) return null;
   const groups = shortened === null ? whole : groupMessages(shortened);
-  const kept = await compactGroups(plan, { groups, fixedTokens: fixed }, summarizeFor(run, ports, plan));
-  if (kept === whole) return null;
+  const { trace } = run;
+  const span = trace?.open('acp.history.compact', 'Internal', {
+    'acp.tenant.id': run.plan.tenantId,
+    'acp.compaction.strategy': plan.strategy,
+    'acp.compaction.input_tokens': before.tokens + fixed,
+  });
+  const kept = await compactGroups(plan, { groups, fixedTokens: fixed }, summarizeFor(run, ports, plan)).catch(
+    (error: unknown) => {
+      if (span !== undefined) trace?.close(span, errorTypeOf(error));
+      throw error;
+    },
+  );
   const after = sizeOf(kept);
+  span?.set({ 'acp.compaction.output_tokens': after.tokens + fixed });
+  if (span !== undefined) trace?.close(span);
+  if (kept === whole) return null;
   run.log.append('history.compacted', {
     strategy: plan.strategy,
     messagesBefore: before.messages,

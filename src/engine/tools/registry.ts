@@ -4,6 +4,7 @@ import type { GuardSource } from '../guards/content-guard.ts';
 import { type ArgumentsChecker, argumentsChecker } from './arguments.ts';
 import { definitionProblems } from './definition.ts';
 import type { ToolContext, ToolDefinition, ToolDescriptor, ToolRun } from './tool.ts';
+import type { ToolCallRequest } from './tool-call.ts';
 import {
   type FieldPath,
   type FieldProblem,
@@ -45,6 +46,8 @@ export interface BuiltInCall {
   readonly principal: Principal;
   /** Joins log lines to the request. */
   readonly requestId: string;
+  /** Opens a span below that of the call; absent where nothing is traced. */
+  readonly openSpan?: ToolCallRequest['openSpan'];
 }
 
 export type BuiltInBody = (args: Json, context: ToolContext, call: BuiltInCall) => Promise<Json | string | null>;

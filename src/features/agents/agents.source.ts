@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import type { AgentSkills } from '../skills/index.ts';
 import { boundProviderFindings } from './agent-providers.rules.ts';
@@ -37,6 +38,7 @@ export interface AgentSourceDeps {
   readonly references: AgentReferences;
   /** Compiled at start; they never change. */
   readonly codeAgents: ReadonlyMap<string, CompiledAgent>;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
 }
 
 /**
@@ -49,9 +51,24 @@ export const createAgentSource = ({
   skills,
   references,
   codeAgents,
+  telemetry,
 }: AgentSourceDeps): AgentSource => {
   const cache = new Map<string, CacheEntry>();
-  const compileNow = async (tenantId: string, name: string, version?: number): Promise<CacheEntry | null> => {
+  const failures = telemetry.metrics.counter('acp.agent_source.failures', {
+    description: 'Times that a source of agents could not be read.',
+    unit: '{failure}',
+    attributes: ['acp.agent_source.name'],
+  });
+  /** What the agent itself is to blame for is told as such; anything else is the source's failure. */
+  const counted = <T>(work: Promise<T>): Promise<T> => {
+    if (!telemetry.metrics.counts) return work;
+    return work.catch((error: unknown) => {
+      if (!(error instanceof CompileError || (error instanceof AcpError && error.code === 'agent-not-found')))
+        failures.add(1, ['database']);
+      throw error;
+    });
+  };
+  const readAgent = async (tenantId: string, name: string, version?: number): Promise<CacheEntry | null> => {
     const known = await (version === undefined
       ? catalog.find(tenantId, name)
       : catalog.findVersion(tenantId, name, version));
@@ -65,6 +82,8 @@ export const createAgentSource = ({
       fingerprints: known.content.skillNames.map((skill) => reached.skills.get(skill)?.fingerprint ?? ''),
     };
   };
+  const compileNow = (...which: Parameters<typeof readAgent>): Promise<CacheEntry | null> =>
+    counted(readAgent(...which));
   const isCurrent = async (tenantId: string, entry: CacheEntry): Promise<boolean> =>
     isSame(await versions.current(tenantId, entry.names), entry.versions) &&
     (entry.skillNames.length === 0 ||
@@ -90,7 +109,8 @@ export const createAgentSource = ({
       // No tenant slug has a slash.
       const key = `${tenantId}/${name}`;
       const cached = cache.get(key);
-      if (cached !== undefined && (await isCurrent(tenantId, cached))) return allowed(tenantId, compiled(name, cached));
+      if (cached !== undefined && (await counted(isCurrent(tenantId, cached))))
+        return allowed(tenantId, compiled(name, cached));
       const entry = await compileNow(tenantId, name);
       cache.delete(key);
       if (entry === null) throw new AcpError('agent-not-found', `There is no agent "${name}".`);

@@ -1,6 +1,7 @@
 import type { AuditTrail } from '../../core/audit.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { ToolRegistry } from '../../engine/tools/registry.ts';
@@ -74,6 +75,7 @@ export interface AgentsDeps {
   /** `Preflight:ReserveRatio`. */
   readonly reserveRatio: number;
   readonly prefix: string;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
   readonly now: () => number;
 }
 
@@ -97,6 +99,7 @@ export const agentsFeature = (deps: AgentsDeps): AgentsFeature => {
     skills: deps.skills,
     references,
     codeAgents: codeAgents.compiled,
+    telemetry: deps.telemetry,
   });
   const estimate = estimateService({
     source,

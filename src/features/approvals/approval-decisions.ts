@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/approval-tables.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import type { ApprovalMetrics } from './approval-metrics.ts';
 import type { ApprovalStatus } from './approvals.schema.ts';
 import type { ApprovalStore, DecisionRow, MailboxRow } from './approvals.store.ts';
 
@@ -17,6 +18,7 @@ export interface DecisionDeps {
   readonly store: ApprovalStore;
   readonly audit: AuditTrail;
   readonly continuations: Continuations;
+  readonly metrics: ApprovalMetrics;
   /** Called when every call of a paused run has lapsed, so that its session takes other turns. */
   lapsed(tenantId: string, sessionId: string): void;
   /** False: nothing is queued and nothing decided. */
@@ -52,6 +54,12 @@ const decisionEntry = (row: ApprovalRow, decision: DecisionRow): AuditEntry => (
   after: { decision: decision.status, toolName: row.tool_name, argumentsHash: row.arguments_hash },
 });
 
+/** A call that does not wait any more; without a decision its time is over. */
+interface Settled {
+  readonly row: ApprovalRow;
+  readonly decision: DecisionRow | null;
+}
+
 const expiryEntry = (row: ApprovalRow): AuditEntry => ({
   tenantId: row.tenant_id,
   actor: expiryActor,
@@ -62,7 +70,13 @@ const expiryEntry = (row: ApprovalRow): AuditEntry => ({
 });
 
 export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions => {
-  const { store, audit, continuations, now } = deps;
+  const { store, audit, continuations, metrics, now } = deps;
+
+  const tell = (settled: readonly Settled[]): void => {
+    for (const { row, decision } of settled)
+      if (decision === null) metrics.expired(row);
+      else metrics.decided(row, decision.status, 'mailbox', decision.decidedAt);
+  };
 
   /**
    * One transaction: the decision, what lapsed meanwhile, and the continuation when nothing is open any more. Fails
@@ -76,16 +90,19 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
     const at = now();
     const writes: Statement[] = [];
     const entries: AuditEntry[] = [];
+    const counts: Settled[] = [];
     const after = rows.map((row) => {
       if (row.id === decided?.id) {
         writes.push(store.decided(row.tenant_id, row.id, decided.decision));
         entries.push(decisionEntry(row, decided.decision));
+        counts.push({ row, decision: decided.decision });
         return decided.decision.status;
       }
       const status = statusAt(row, at);
       if (status === 'Expired' && row.status === 'Pending') {
         writes.push(store.expired(row.tenant_id, row.id));
         entries.push(expiryEntry(row));
+        counts.push({ row, decision: null });
       }
       return status;
     });
@@ -96,6 +113,7 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
     writes.push(store.handoverMoved(handover, goesOn ? 'Queued' : lapsed ? 'Lapsed' : handover.state));
     if (goesOn) writes.push(...continuations.queued(handover, at));
     await audit.record(entries, writes);
+    tell(counts);
     if (goesOn) continuations.wake();
     if (lapsed) deps.lapsed(handover.tenant_id, handover.session_id);
   };

@@ -23,6 +23,8 @@ export interface ApprovalStore {
     now: number,
     filter: { readonly agentName?: string; readonly skip: number; readonly take: number },
   ): Promise<readonly MailboxRow[]>;
+  /** Of all tenants. */
+  pendingCount(now: number): Promise<number>;
   ofRun(runId: string): Promise<readonly ApprovalRow[]>;
   handover(runId: string): Promise<ApprovalHandoverRow | undefined>;
   /** Rows whose time is over and that still say Pending, oldest first. */
@@ -107,6 +109,15 @@ export const createApprovalStore = (storage: Storage): ApprovalStore => {
       if (agentName !== undefined) query = query.where('approvals.agent_name', '=', agentName);
       const rows = await query.orderBy('approvals.id', 'desc').limit(take).offset(skip).execute();
       return rows.map((row) => storage.rows.open('approvals', tenantId, row));
+    },
+    async pendingCount(now) {
+      const row = await storage.db
+        .selectFrom('approvals')
+        .select((eb) => eb.fn.countAll<number | string>().as('count'))
+        .where('status', '=', 'Pending')
+        .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+        .executeTakeFirst();
+      return Number(row?.count ?? 0);
     },
     ofRun: (runId) =>
       storage.db.selectFrom('approvals').selectAll().where('run_id', '=', runId).orderBy('id').execute(),

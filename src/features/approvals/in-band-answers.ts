@@ -12,6 +12,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { ChatMessage, ContentPart } from '../../engine/chat-message.ts';
 import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { OpenCall, TurnResume } from '../../engine/turn-resume.ts';
+import type { ApprovalMetrics } from './approval-metrics.ts';
 import type { ApprovalRuleStore, StandingRule } from './approval-rules.store.ts';
 import { argumentsHash } from './argument-conditions.rules.ts';
 import { answeredCalls, refusedPart, rejection } from './open-calls.rules.ts';
@@ -24,6 +25,7 @@ export interface InBandAnswerDeps {
   readonly rules: StandingRules;
   readonly ruleStore: ApprovalRuleStore;
   readonly audit: AuditTrail;
+  readonly metrics: ApprovalMetrics;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -78,7 +80,7 @@ export const responseMessage = (
 });
 
 export const createInBandAnswers = (deps: InBandAnswerDeps): InBandAnswers => {
-  const { storage, requests, rules, ruleStore, audit, now, newId } = deps;
+  const { storage, requests, rules, ruleStore, audit, metrics, now, newId } = deps;
 
   const remembered = async (
     context: CallContext,
@@ -149,6 +151,8 @@ export const createInBandAnswers = (deps: InBandAnswerDeps): InBandAnswers => {
       if (storage.dialect.classify(error) === 'unique-violation') return store();
       throw error;
     });
+    for (const row of open)
+      metrics.decided(row, decisionOf.get(row.id)?.approved === true ? 'Approved' : 'Rejected', 'in_band', now());
     const given = decisions.map(({ requestId, approved, reason }) => ({ requestId, approved, reason: reason ?? null }));
     return { messages: [responseMessage({ messageId: newId(), at: now() }, runId, given)], calls, earlier: null };
   };

@@ -3,6 +3,7 @@ import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
@@ -13,6 +14,7 @@ import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { GuardsFeature } from '../guards/index.ts';
 import { type Continuations, createApprovalDecisions } from './approval-decisions.ts';
 import { createApprovalExpiration } from './approval-expiration.ts';
+import { createApprovalMetrics } from './approval-metrics.ts';
 import { type ApprovalRuleStore, createApprovalRuleStore, type StandingRule } from './approval-rules.store.ts';
 import type { approvalOperations, approvalRuleOperations } from './approvals.operations.ts';
 import { approvalService } from './approvals.service.ts';
@@ -37,6 +39,8 @@ export interface ApprovalsDeps {
   readonly guards: Pick<GuardsFeature, 'inspectRequest'>;
   /** What a continuation takes over from the run that paused, as JSON. */
   contextOf(plan: RunPlan): unknown;
+  readonly lifecycle: { readonly draining: boolean };
+  readonly telemetry: Telemetry;
   readonly log: Logger;
   readonly now: () => number;
   readonly newId: () => string;
@@ -61,14 +65,16 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
   const { storage, audit, log, now, newId } = deps;
   const { Approvals: settings, RunRecording: recording, Scheduling: scheduling } = deps.config.Service;
   const store = createApprovalStore(storage);
+  const metrics = createApprovalMetrics({ ...deps, store });
   const requests = createSessionRequestStore(storage);
   const ruleStore = createApprovalRuleStore(storage);
   const rules = createStandingRules({ store: ruleStore, storage, audit, now, newId });
-  const inBand = createInBandAnswers({ storage, requests, rules, ruleStore, audit, now, newId });
+  const inBand = createInBandAnswers({ storage, requests, rules, ruleStore, audit, metrics, now, newId });
   const decisions = createApprovalDecisions({
     store,
     audit,
     continuations: deps.continuations,
+    metrics,
     lapsed: (tenantId, sessionId) => ends.ended(tenantId, sessionId),
     schedulingEnabled: scheduling.Enabled,
     now,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
 import type { UploadedFile } from '../../contract/operation.ts';
 import { isAllowedType } from '../../core/media-types.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { type ContentDraft, type ContentStore, contentPlace } from '../../db/content-store.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 import type { AttachmentStore } from './attachments.store.ts';
@@ -18,6 +19,7 @@ export interface IntakeDeps {
   readonly store: AttachmentStore;
   readonly content: ContentStore;
   readonly limits: AttachmentLimits;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -84,8 +86,43 @@ const writeDraft = async (
   };
 };
 
+const reasons: Readonly<Record<string, 'size' | 'type' | 'empty'>> = {
+  'attachment-too-large': 'size',
+  'media-type-not-allowed': 'type',
+  'file-empty': 'empty',
+};
+
+/** What is kept, by its type, and what the rules refuse. */
+const intakeMetrics = ({ metrics }: Pick<Telemetry, 'metrics'>) => {
+  const stored = metrics.counter('acp.attachments.stored', {
+    description: 'Bytes of attachments that were stored.',
+    unit: 'By',
+    attributes: ['acp.attachment.media_type'],
+  });
+  const refused = metrics.counter('acp.attachments.refused', {
+    description: 'Files that were refused.',
+    unit: '{file}',
+    attributes: ['acp.attachment.reason'],
+  });
+  return {
+    stored: (row: AttachmentRow): void => stored.add(row.byte_size, [row.media_type]),
+    failed(error: unknown): void {
+      const reason = error instanceof AcpError ? reasons[error.code] : undefined;
+      if (reason !== undefined) refused.add(1, [reason]);
+    },
+  };
+};
+
 /** The one way in for files, of callers and of tools: never more than a piece of a file is in memory. */
-export const createAttachmentIntake = ({ store, content, limits, now, newId }: IntakeDeps): AttachmentIntake => {
+export const createAttachmentIntake = ({
+  store,
+  content,
+  limits,
+  telemetry,
+  now,
+  newId,
+}: IntakeDeps): AttachmentIntake => {
+  const metrics = intakeMetrics(telemetry);
   const keep = async (draft: ContentDraft, row: AttachmentRow): Promise<void> => {
     const place = contentPlace(row.tenant_id, row.sha256);
     // Bytes first, then their row: a crash between leaves bytes without a row, which the next start removes.
@@ -124,7 +161,11 @@ export const createAttachmentIntake = ({ store, content, limits, now, newId }: I
           created_at: now(),
         };
         await keep(draft, row);
+        metrics.stored(row);
         return row;
+      } catch (error) {
+        metrics.failed(error);
+        throw error;
       } finally {
         await draft.discard();
       }

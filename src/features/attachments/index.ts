@@ -1,6 +1,7 @@
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { type ContentStore, contentPlace } from '../../db/content-store.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
@@ -24,6 +25,7 @@ export interface AttachmentsDeps {
   readonly ownership: SessionAccess;
   readonly session: AttachmentAccessDeps['session'];
   readonly prefix: string;
+  readonly telemetry: Telemetry;
   readonly log: Pick<Logger, 'warn' | 'info'>;
   readonly now: () => number;
   readonly newId: () => string;
@@ -50,11 +52,11 @@ export interface AttachmentsFeature {
 }
 
 export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature => {
-  const { storage, content, limits, prefix, log, now, newId } = deps;
+  const { storage, content, limits, telemetry, prefix, log, now, newId } = deps;
   const access = createAttachmentAccess(deps);
   const ownerOf = deps.ownership.callerOwner;
   const store = createAttachmentStore(storage);
-  const intake = createAttachmentIntake({ store, content, limits, now, newId });
+  const intake = createAttachmentIntake({ store, content, limits, telemetry, now, newId });
   const cleanup = createContentCleanup(store, content);
   // Bytes that could not be removed go with the next start; their rows are gone.
   const leftBehind = (error: unknown): void => log.warn({ error }, 'The bytes of deleted attachments are still there');

@@ -2,12 +2,14 @@ import type { Kysely } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { Tables } from '../../db/tables.ts';
 import { appendEntries, runWrites } from './audit.store.ts';
 
 export interface AuditTrailDeps {
   readonly storage: Pick<Storage, 'transaction'>;
+  readonly telemetry: Telemetry;
   readonly log: Pick<Logger, 'error'>;
   readonly now: () => number;
   readonly newId: () => string;
@@ -22,17 +24,40 @@ export interface AuditLog extends AuditTrail {
 // The store is away or full; asking sooner helps nobody.
 const retryAfterMs = 5000;
 
-export const createAuditTrail = ({ storage, log, now, newId }: AuditTrailDeps): AuditLog => {
-  const failed = (entries: readonly AuditEntry[], error: unknown, message: string): void => {
-    for (const { tenantId, action, entity } of entries) log.error({ error, tenantId, action, entity }, message);
+const ACTION = 'acp.audit.action';
+
+export const createAuditTrail = ({ storage, telemetry, log, now, newId }: AuditTrailDeps): AuditLog => {
+  const written = telemetry.metrics.counter('acp.audit.entries', {
+    description: 'Entries of audit trails that were written.',
+    unit: '{entry}',
+    attributes: [ACTION],
+  });
+  const failures = telemetry.metrics.counter('acp.audit.write_failures', {
+    description: 'Entries that could not be written: the change was refused, or stands without its entry.',
+    unit: '{entry}',
+    attributes: [ACTION, 'acp.audit.outcome'],
+  });
+  const count = (entries: readonly AuditEntry[]): void => {
+    for (const { action } of entries) written.add(1, [action]);
+  };
+  const failed = (
+    entries: readonly AuditEntry[],
+    error: unknown,
+    outcome: 'refused' | 'swallowed',
+    message: string,
+  ): void => {
+    for (const { tenantId, action, entity } of entries) {
+      failures.add(1, [action, outcome]);
+      log.error({ error, tenantId, action, entity }, message);
+    }
   };
   const refused = (entries: readonly AuditEntry[], error: unknown): AcpError => {
-    failed(entries, error, 'The audit trail could not be written and the change was refused');
+    failed(entries, error, 'refused', 'The audit trail could not be written and the change was refused');
     const message = 'The audit trail cannot be written, so nothing was changed.';
     return new AcpError('audit-unavailable', message, { cause: error, details: { retryAfterMs } });
   };
 
-  const append = async (db: Kysely<Tables>, entries: readonly AuditEntry[]): Promise<void> => {
+  const add = async (db: Kysely<Tables>, entries: readonly AuditEntry[]): Promise<void> => {
     try {
       await appendEntries(db, entries, { now, newId });
     } catch (error) {
@@ -41,14 +66,18 @@ export const createAuditTrail = ({ storage, log, now, newId }: AuditTrailDeps): 
   };
 
   return {
-    append,
+    async append(db, entries) {
+      await add(db, entries);
+      count(entries);
+    },
     async record(entry, writes) {
       const entries = Array.isArray(entry) ? (entry as readonly AuditEntry[]) : [entry as AuditEntry];
       try {
         await storage.transaction(async (db) => {
           await runWrites(db, writes);
-          await append(db, entries);
+          await add(db, entries);
         });
+        count(entries);
       } catch (error) {
         // Without writes everything that fails is the trail's failure, the transaction itself included.
         if (writes.length > 0 || (error instanceof AcpError && error.code === 'audit-unavailable')) throw error;
@@ -58,8 +87,9 @@ export const createAuditTrail = ({ storage, log, now, newId }: AuditTrailDeps): 
     async note(entry) {
       try {
         await storage.transaction((db) => appendEntries(db, [entry], { now, newId }));
+        count([entry]);
       } catch (error) {
-        failed([entry], error, 'The audit trail could not be written; the change stands');
+        failed([entry], error, 'swallowed', 'The audit trail could not be written; the change stands');
       }
     },
   };

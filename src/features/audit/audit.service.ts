@@ -2,6 +2,8 @@ import type { KeyObject } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
+import { errorTypeOf } from '../../core/telemetry/span.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { auditOperations } from './audit.operations.ts';
 import type { AuditRange, AuditReadingStore } from './audit-reading.store.ts';
 import { checkChain } from './chain-check.rules.ts';
@@ -12,6 +14,7 @@ export interface AuditServiceDeps {
   readonly store: AuditReadingStore;
   /** Null: a store in memory, which has no place for one. */
   readonly signingKey: (() => Promise<KeyObject>) | null;
+  readonly telemetry: Pick<Telemetry, 'begin' | 'finish'>;
   readonly now: () => number;
 }
 
@@ -30,7 +33,12 @@ const rangeOf = (query: { readonly after?: string; readonly before?: string }): 
 };
 
 /** Reads the trail of the caller's tenant; nothing here writes, changes or deletes an entry. */
-export const auditService = ({ store, signingKey, now }: AuditServiceDeps): Handlers<typeof auditOperations> => ({
+export const auditService = ({
+  store,
+  signingKey,
+  telemetry,
+  now,
+}: AuditServiceDeps): Handlers<typeof auditOperations> => ({
   async list({ tenantId }, { query }) {
     const beforeId = query.beforeId?.toLowerCase() ?? null;
     const range = rangeOf(query);
@@ -50,12 +58,21 @@ export const auditService = ({ store, signingKey, now }: AuditServiceDeps): Hand
     return ok([...entries]);
   },
 
-  async verify({ tenantId }, { query }) {
+  async verify({ tenantId, trace }, { query }) {
     const range = rangeOf(query);
-    const walk = walkChain(store, tenantId, range);
-    const check = checkChain(isWholeHistory(range));
-    for await (const entry of walk.entries) if (!check.take(entry)) break;
-    return ok(check.end(range.before === null ? walk.head() : null));
+    const span = telemetry.begin('acp.audit.verify', 'Internal', trace ?? null, { 'acp.tenant.id': tenantId });
+    try {
+      const walk = walkChain(store, tenantId, range);
+      const check = checkChain(isWholeHistory(range));
+      for await (const entry of walk.entries) if (!check.take(entry)) break;
+      const found = check.end(range.before === null ? walk.head() : null);
+      span?.set({ 'acp.audit.entries_checked': found.entriesChecked, 'acp.audit.status': found.status });
+      telemetry.finish(span);
+      return ok(found);
+    } catch (error) {
+      telemetry.finish(span, errorTypeOf(error));
+      throw error;
+    }
   },
 
   async export({ tenantId }, { query }) {

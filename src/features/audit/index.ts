@@ -1,4 +1,5 @@
 import type { Handlers } from '../../core/context.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { auditOperations } from './audit.operations.ts';
 import { auditService } from './audit.service.ts';
@@ -13,6 +14,7 @@ export interface AuditDeps {
   readonly storage: Storage;
   /** File of the store; null in memory. */
   readonly storePath: string | null;
+  readonly telemetry: Telemetry;
   readonly now: () => number;
 }
 
@@ -20,11 +22,13 @@ export interface AuditDeps {
 export const auditFeature = ({
   storage,
   storePath,
+  telemetry,
   now,
 }: AuditDeps): { handlers: Handlers<typeof auditOperations> } => ({
   handlers: auditService({
     store: createAuditReadingStore(storage),
     signingKey: storePath === null ? null : () => loadSigningKey(signingKeyPath(storePath)),
+    telemetry,
     now,
   }),
 });

@@ -2,6 +2,8 @@ import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
+import { errorTypeOf, type Span } from '../../core/telemetry/span.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
@@ -26,6 +28,7 @@ export interface DataSubjectDeps {
   /** Removes the bytes that no attachment names any more. */
   readonly releaseBytes: (tenantId: string, hashes: readonly string[]) => Promise<void>;
   readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
+  readonly telemetry: Pick<Telemetry, 'begin' | 'finish'>;
   readonly now: () => number;
 }
 
@@ -41,8 +44,28 @@ const requireIdle = ({ runs }: SubjectScope): void => {
   });
 };
 
+const rowCounts = (rowsByTarget: Readonly<Record<string, number>>) =>
+  Object.fromEntries(Object.entries(rowsByTarget).map(([target, rows]) => [`acp.data_subject.rows.${target}`, rows]));
+
 export const dataSubjectService = (deps: DataSubjectDeps): Handlers<typeof dataSubjectOperations> => {
-  const { storage, audit, now } = deps;
+  const { storage, audit, telemetry, now } = deps;
+
+  /** A span of the work, which says how much there was and never whose. A file goes on to be sent when it ends. */
+  const traced = async <T>(
+    { tenantId, trace }: CallContext,
+    verb: 'export' | 'erase',
+    work: (span: Span | null) => Promise<T>,
+  ): Promise<T> => {
+    const span = telemetry.begin(`acp.data_subject.${verb}`, 'Internal', trace ?? null, { 'acp.tenant.id': tenantId });
+    try {
+      const result = await work(span);
+      telemetry.finish(span);
+      return result;
+    } catch (error) {
+      telemetry.finish(span, errorTypeOf(error));
+      throw error;
+    }
+  };
 
   const entryOf = ({ tenantId, principal }: CallContext, action: string, id: string, after: object) => ({
     tenantId,
@@ -54,55 +77,63 @@ export const dataSubjectService = (deps: DataSubjectDeps): Handlers<typeof dataS
   });
 
   return {
-    async export(context, { params: { id } }) {
-      const { tenantId } = context;
-      const scope = await findSubject(storage.db, tenantId, await deps.resolve(tenantId, id, context.signal));
-      const rowsByTarget = await countSubject(storage.db, scope);
-      await audit.record(entryOf(context, dataSubjectOperations.export.audit, id, { rowsByTarget }), []);
-      const bytes = writeSubject(deps, scope, { subjectId: id, exportedAt: isoTime(now()) });
-      return {
-        status: 200,
-        file: { sizeBytes: null, bytes, dispose: async () => void (await bytes.return()) },
-        headers: {
-          'Content-Type': 'application/json',
-          'Content-Disposition': 'attachment; filename="data-subject.json"',
-          'Cache-Control': 'no-store',
-        },
-      };
-    },
+    export: (context, { params: { id } }) =>
+      traced(context, 'export', async (span) => {
+        const { tenantId } = context;
+        const scope = await findSubject(storage.db, tenantId, await deps.resolve(tenantId, id, context.signal));
+        const rowsByTarget = await countSubject(storage.db, scope);
+        span?.set(rowCounts(rowsByTarget));
+        await audit.record(entryOf(context, dataSubjectOperations.export.audit, id, { rowsByTarget }), []);
+        const bytes = writeSubject(deps, scope, { subjectId: id, exportedAt: isoTime(now()) });
+        return {
+          status: 200,
+          file: { sizeBytes: null, bytes, dispose: async () => void (await bytes.return()) },
+          headers: {
+            'Content-Type': 'application/json',
+            'Content-Disposition': 'attachment; filename="data-subject.json"',
+            'Cache-Control': 'no-store',
+          },
+        };
+      }),
 
-    async erase(context, { params: { id }, query }) {
-      const { tenantId } = context;
-      const identity = await deps.resolve(tenantId, id, context.signal);
-      const found = await findSubject(storage.db, tenantId, identity);
-      if (query.dryRun !== false) return ok({ dryRun: true, rowsByTarget: await countSubject(storage.db, found) });
-      requireIdle(found);
-      const known = new Set(found.sessions.map(({ id }) => id));
-      const erasure = await deps.eraseSessions(found.sessions);
-      const { rowsByTarget, scope } = await storage
-        .transaction(async (db) => {
-          // Again, now that nobody else writes: what came in between goes, too.
-          const scope = await findSubject(db, tenantId, identity);
-          requireIdle(scope);
-          // A session that came in between is not in the erasure, and would stay without its messages.
-          if (!scope.sessions.every(({ id }) => known.has(id))) throw new ConditionFailedError();
-          const counts = await countSubject(db, scope);
-          await deleteSubject(db, scope, erasure.statements);
-          await audit.append(db, [entryOf(context, dataSubjectOperations.erase.audit, id, { rowsByTarget: counts })]);
-          return { rowsByTarget: counts, scope };
-        })
-        .catch((error: unknown) => {
-          if (!(error instanceof ConditionFailedError)) throw error;
-          throw new AcpError('data-subject-active', 'A session of the person is in use; nothing was deleted.', {
-            cause: error,
+    erase: (context, { params: { id }, query }) =>
+      traced(context, 'erase', async (span) => {
+        const { tenantId } = context;
+        const identity = await deps.resolve(tenantId, id, context.signal);
+        const found = await findSubject(storage.db, tenantId, identity);
+        if (query.dryRun !== false) {
+          const counts = await countSubject(storage.db, found);
+          span?.set({ ...rowCounts(counts), 'acp.data_subject.dry_run': true });
+          return ok({ dryRun: true, rowsByTarget: counts });
+        }
+        requireIdle(found);
+        const known = new Set(found.sessions.map((session) => session.id));
+        const erasure = await deps.eraseSessions(found.sessions);
+        const { rowsByTarget, scope } = await storage
+          .transaction(async (db) => {
+            // Again, now that nobody else writes: what came in between goes, too.
+            const scope = await findSubject(db, tenantId, identity);
+            requireIdle(scope);
+            // A session that came in between is not in the erasure, and would stay without its messages.
+            if (!scope.sessions.every((session) => known.has(session.id))) throw new ConditionFailedError();
+            const counts = await countSubject(db, scope);
+            await deleteSubject(db, scope, erasure.statements);
+            await audit.append(db, [entryOf(context, dataSubjectOperations.erase.audit, id, { rowsByTarget: counts })]);
+            return { rowsByTarget: counts, scope };
+          })
+          .catch((error: unknown) => {
+            if (!(error instanceof ConditionFailedError)) throw error;
+            throw new AcpError('data-subject-active', 'A session of the person is in use; nothing was deleted.', {
+              cause: error,
+            });
           });
-        });
-      await erasure.done();
-      await deps.releaseBytes(
-        tenantId,
-        scope.attachments.map(({ sha256 }) => sha256),
-      );
-      return ok({ dryRun: false, rowsByTarget });
-    },
+        span?.set(rowCounts(rowsByTarget));
+        await erasure.done();
+        await deps.releaseBytes(
+          tenantId,
+          scope.attachments.map(({ sha256 }) => sha256),
+        );
+        return ok({ dryRun: false, rowsByTarget });
+      }),
   };
 };

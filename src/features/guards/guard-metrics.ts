@@ -4,7 +4,13 @@ import type { GuardSource, GuardVerdict } from '../../engine/guards/content-guar
 const NAME = 'acp.guard.name';
 
 /** What the guards decide, how long they take, and how often they fail. */
-export const createGuardMetrics = ({ metrics }: Telemetry) => {
+export interface GuardMetrics {
+  decided(name: string, decision: GuardVerdict['decision'], source: GuardSource, ms: number): void;
+  failed(name: string): void;
+}
+
+export const createGuardMetrics = ({ metrics }: Telemetry): GuardMetrics => {
+  if (!metrics.counts) return { decided: () => undefined, failed: () => undefined };
   const verdicts = metrics.counter('acp.guard.verdicts', {
     description: 'Verdicts of content guards.',
     unit: '{verdict}',
@@ -21,10 +27,10 @@ export const createGuardMetrics = ({ metrics }: Telemetry) => {
     attributes: [NAME],
   });
   return {
-    decided(name: string, decision: GuardVerdict['decision'], source: GuardSource, ms: number): void {
+    decided(name, decision, source, ms) {
       verdicts.add(1, [name, decision, source]);
       duration.record(ms / 1000, [name]);
     },
-    failed: (name: string): void => errors.add(1, [name]),
+    failed: (name) => errors.add(1, [name]),
   };
 };

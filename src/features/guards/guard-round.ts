@@ -3,7 +3,7 @@ import type { ContentGuard, GuardInput, GuardVerdict } from '../../engine/guards
 import type { GuardFinding, GuardWatch, Inspected } from '../../engine/guards/guard-port.ts';
 import { withDeadline } from '../../engine/tools/deadline.ts';
 import { errorClassOf } from '../../engine/tools/error-class.ts';
-import type { createGuardMetrics } from './guard-metrics.ts';
+import type { GuardMetrics } from './guard-metrics.ts';
 
 /** The rule of a guard that gave no verdict: what cannot be inspected does not pass. */
 const guardErrorRule = 'guard-error';
@@ -13,7 +13,7 @@ export interface GuardRoundDeps {
   readonly guards: readonly ContentGuard[];
   /** For one guard and one text. */
   readonly timeoutMs: number;
-  readonly metrics: ReturnType<typeof createGuardMetrics>;
+  readonly metrics: GuardMetrics;
   readonly log: Pick<Logger, 'error'>;
 }
 

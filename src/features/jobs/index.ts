@@ -1,3 +1,5 @@
+export { observeJobDepth } from './job-depth.ts';
+
 import { type JobServiceDeps, jobService } from './jobs.service.ts';
 
 export const jobsFeature = (deps: JobServiceDeps) => ({ handlers: jobService(deps) });

@@ -46,6 +46,8 @@ export interface JobStore extends JobQueue {
   payloadOf(row: JobRow): unknown;
   /** Jobs that a dead owner held. */
   leased(): Promise<readonly JobRow[]>;
+  /** How many jobs of all tenants wait or are at work, by lane and status. */
+  depth(): Promise<readonly { readonly lane: string; readonly status: string; readonly count: number }[]>;
 }
 
 export const createJobStore = (storage: Storage): JobStore => {
@@ -53,7 +55,7 @@ export const createJobStore = (storage: Storage): JobStore => {
     const { payload } = storage.rows.open('jobs', row.tenant_id, row);
     return payload === null ? null : (JSON.parse(payload) as unknown);
   };
-  const toJob = (row: JobRow): QueuedJob => ({
+  const toJob = (row: JobRow, waitedMs: number | null): QueuedJob => ({
     id: row.id,
     tenantId: row.tenant_id,
     handlerKey: row.handler_key,
@@ -67,6 +69,7 @@ export const createJobStore = (storage: Storage): JobStore => {
     attempt: row.attempt,
     maxAttempts: row.max_attempts,
     cancel: row.cancel_requested_at === null ? null : { by: row.cancel_requested_by },
+    waitedMs,
   });
   const insertJob = insertStatement(storage.db, 'jobs', [
     'id',
@@ -235,7 +238,9 @@ export const createJobStore = (storage: Storage): JobStore => {
         return [];
       };
       const due = await take('due', limit);
-      return [...due, ...(await take('lapsed', limit - due.length))].map(toJob);
+      const rows = [...due, ...(await take('lapsed', limit - due.length))];
+      // Only a first lease sets the start.
+      return rows.map((row) => toJob(row, row.started_at === now ? now - row.scheduled_for : null));
     },
     async expire(now, except) {
       let query = storage.db
@@ -244,7 +249,7 @@ export const createJobStore = (storage: Storage): JobStore => {
         .where((eb) => lapsed(eb, now))
         .whereRef('attempt', '>=', 'max_attempts');
       if (except.length > 0) query = query.where('id', 'not in', except);
-      return (await query.returningAll().execute()).map(toJob);
+      return (await query.returningAll().execute()).map((row) => toJob(row, null));
     },
     async renew(owner, ids, leaseUntil) {
       if (ids.length === 0) return [];
@@ -287,6 +292,16 @@ export const createJobStore = (storage: Storage): JobStore => {
     },
     payloadOf,
     leased: () => storage.db.selectFrom('jobs').selectAll().where('status', 'in', ['Leased', 'Running']).execute(),
+    async depth() {
+      const rows = await storage.db
+        .selectFrom('jobs')
+        .select((eb) => ['lane', 'status', eb.fn.countAll<number | string>().as('count')])
+        .where('status', 'in', ['Pending', 'Leased', 'Running'])
+        .groupBy(['lane', 'status'])
+        .orderBy('lane')
+        .execute();
+      return rows.map(({ lane, status, count }) => ({ lane, status, count: Number(count) }));
+    },
     async release(owner, id, scheduledFor) {
       await storage.db
         .updateTable('jobs')

@@ -33,7 +33,9 @@ export const createHealth = ({
   const probe = (): Promise<boolean> => endsWithin(probeTimeoutMs, probeStore()).catch(() => false);
 
   return async () => {
-    if (now() - checkedAt >= probeEveryMs) {
+    const passed = now() - checkedAt;
+    // A clock that was set back says nothing about how old the answer is.
+    if (passed >= probeEveryMs || passed < 0) {
       checkedAt = now();
       reachable = probe();
     }

@@ -11,11 +11,20 @@ export interface ProviderAccessFeatureDeps {
   readonly config: Config;
   readonly providers: ModelProviders;
   readonly audit: Pick<AuditTrail, 'record'>;
+  /** Counts an address that the rules refuse. */
+  readonly egressRefused: (client: 'provider', phase: 'save') => void;
   readonly now: () => number;
 }
 
 /** Which providers tenants may call, and with whose credential. */
-export const providerAccessFeature = ({ storage, config, providers, audit, now }: ProviderAccessFeatureDeps) => {
+export const providerAccessFeature = ({
+  storage,
+  config,
+  providers,
+  audit,
+  egressRefused,
+  now,
+}: ProviderAccessFeatureDeps) => {
   const { Service } = config;
   const names = {
     prefix: Service.TenantProviders.AllowedConfigurationPrefix,
@@ -31,6 +40,7 @@ export const providerAccessFeature = ({ storage, config, providers, audit, now }
     secret,
     names,
     allowPrivateEndpoints: Service.Egress.AllowPrivateNetworkTargets,
+    endpointRefused: () => egressRefused('provider', 'save'),
     audit,
     now,
   };

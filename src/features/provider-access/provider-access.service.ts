@@ -21,6 +21,8 @@ export interface ProviderAccessServiceDeps {
   readonly secret: (key: string) => string | null;
   readonly names: SecretNameRule;
   readonly allowPrivateEndpoints: boolean;
+  /** Called when an endpoint is refused for its address. */
+  readonly endpointRefused: () => void;
   readonly audit: Pick<AuditTrail, 'record'>;
   readonly now: () => number;
 }
@@ -78,6 +80,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
         );
       const endpoint = body.endpoint ?? null;
       const problem = endpoint === null ? null : endpointProblem(endpoint, deps.allowPrivateEndpoints);
+      if (problem?.code === 'target-not-allowed') deps.endpointRefused();
       if (problem !== null) throw invalid('endpoint', problem.message, problem.code);
       const before = access.binding(tenantId, provider);
       const row: ProviderBindingRow = {

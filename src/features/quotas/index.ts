@@ -2,12 +2,15 @@ import type { AuditTrail } from '../../core/audit.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunQuotas, UnrecordedCount } from '../../engine/run-quotas.ts';
 import { createPeriodClock } from './period-clock.ts';
 import { createQuotaAdmission, type QuotaAdmission } from './quota-admission.ts';
 import { createQuotaAnnouncements, toNotice } from './quota-announcements.ts';
 import { createRunCounters, type RunCounters } from './quota-counters.store.ts';
+import { observeQuotas } from './quota-gauges.ts';
+import { createQuotaMetrics } from './quota-metrics.ts';
 import { createQuotaNotices } from './quota-notices.store.ts';
 import { createQuotaRules } from './quota-rules.ts';
 import { createQuotaVerifier } from './quota-verification.store.ts';
@@ -20,6 +23,7 @@ export interface QuotasDeps {
   readonly storage: Storage;
   readonly audit: Pick<AuditTrail, 'record'>;
   readonly lifecycle: { readonly draining: boolean };
+  readonly telemetry: Telemetry;
   readonly log: Logger;
   readonly now: () => number;
   readonly newId: () => string;
@@ -43,7 +47,8 @@ export interface QuotasFeature {
 
 export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
   const { config, storage, log, now } = deps;
-  const { Quotas: settings, RunRecording: recording } = config.Service;
+  const { Quotas: settings, RunRecording: recording, Observability: observability } = config.Service;
+  const metrics = createQuotaMetrics(deps.telemetry);
   const clock = createPeriodClock(settings.TimeZone, now);
   const store = createQuotaStore(storage);
   const rules = createQuotaRules(store);
@@ -56,7 +61,10 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     rules,
     clock,
     allowOnStoreFailure: settings.AllowOnStoreFailure,
+    metrics,
   });
+  if (settings.Enabled && observability.EnableQuotaUsageGauge)
+    observeQuotas({ ...deps, store, clock, everyMs: observability.QuotaUsageRefreshInterval });
   const isLimited = (tenantId: string): boolean => rules.known(tenantId)?.some((rule) => rule.enabled) ?? true;
 
   const closing: RunQuotas['closing'] = ({ tenantId, rootRunId, userId, ...use }) => {
@@ -90,6 +98,7 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
         await storage.write(counters.openedUnrecorded({ id: runId, tenantId, agentName, day, counts }));
         return { rootRunId: runId, agentName, day };
       } catch (error) {
+        metrics.storeFailed();
         if (!settings.AllowOnStoreFailure) throw error;
         log.error({ tenantId, runId, error }, 'A run could not be counted');
         return null;

@@ -1,8 +1,17 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { PeriodClock } from './period-clock.ts';
+import type { QuotaMetrics } from './quota-metrics.ts';
 import type { QuotaRules } from './quota-rules.ts';
-import { appliesTo, type InProgress, judge, reportedLimit, takenByOthers, usedUp } from './quotas.rules.ts';
+import {
+  appliesTo,
+  type InProgress,
+  judge,
+  type LimitState,
+  reportedLimit,
+  takenByOthers,
+  usedUp,
+} from './quotas.rules.ts';
 import type { OpenRuns, QuotaRule, QuotaStore } from './quotas.store.ts';
 
 export interface AdmissionRequest {
@@ -32,6 +41,7 @@ export interface AdmissionDeps {
   readonly rules: QuotaRules;
   readonly clock: PeriodClock;
   readonly allowOnStoreFailure: boolean;
+  readonly metrics: QuotaMetrics;
   readonly lifecycle: { readonly draining: boolean };
   readonly log: Pick<Logger, 'error'>;
   readonly now: () => number;
@@ -92,7 +102,13 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
     waiter.reject(error);
   };
 
+  const overLimit = (gate: TenantGate, waiter: Waiter, state: LimitState, error: AcpError): void => {
+    deps.metrics.rejected(state);
+    refuse(gate, waiter, error);
+  };
+
   const withoutStore = (gate: TenantGate, tenantId: string, error: unknown): void => {
+    deps.metrics.storeFailed();
     deps.log.error({ tenantId, error, admitted: deps.allowOnStoreFailure }, 'The quotas of a run could not be read');
     for (const waiter of [...gate.waiters])
       if (deps.allowOnStoreFailure) take(gate, waiter);
@@ -122,11 +138,11 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
     const { reached, reserved } = judge(own, counters, clock.current(), inProgress);
     const limit = reportedLimit(reached);
     const taken = reportedLimit(reserved);
-    if (limit !== undefined) refuse(gate, waiter, usedUp(limit, now()));
+    if (limit !== undefined) overLimit(gate, waiter, limit, usedUp(limit, now()));
     else if (taken === undefined) take(gate, waiter);
     else if (closed || deps.lifecycle.draining)
       refuse(gate, waiter, new AcpError('draining', 'The service is stopping.', { details: { retryAfterMs } }));
-    else if (now() >= waiter.until) refuse(gate, waiter, takenByOthers(taken, retryAfterMs));
+    else if (now() >= waiter.until) overLimit(gate, waiter, taken, takenByOthers(taken, retryAfterMs));
   };
 
   /** One look at the store serves everybody who waits. */

@@ -18,6 +18,11 @@ export interface QuotaRule {
   readonly updatedAt: number;
 }
 
+export interface LimitedUse {
+  readonly rule: QuotaRule;
+  readonly used: { readonly runs: number; readonly tokens: number; readonly costMicros: number };
+}
+
 export interface OpenRuns {
   readonly agentName: string;
   readonly count: number;
@@ -44,6 +49,8 @@ export interface QuotaStore {
     periods: CurrentPeriods,
     agentNames: readonly string[],
   ): Promise<readonly QuotaUsageRow[]>;
+  /** The enabled rules of all tenants with what their current period has counted, in order of tenant, agent, period. */
+  limitedUse(periods: Pick<CurrentPeriods, 'day' | 'month'>, limit: number): Promise<readonly LimitedUse[]>;
   /** Root runs that are queued or executing, by agent. */
   openRuns(tenantId: string): Promise<readonly OpenRuns[]>;
 }
@@ -152,6 +159,35 @@ export const createQuotaStore = (storage: Storage): QuotaStore => {
     },
     recentUsage: (tenantId, { day, month, previousDay, previousMonth }, agentNames) =>
       usageOf(tenantId, [...new Set([day, month, previousDay, previousMonth])], agentNames),
+    async limitedUse({ day, month }, limit) {
+      const rows = await storage.db
+        .selectFrom('quotas')
+        .leftJoin('quota_usage', (join) =>
+          join
+            .onRef('quota_usage.tenant_id', '=', 'quotas.tenant_id')
+            .onRef('quota_usage.agent_name', '=', 'quotas.agent_name')
+            .onRef('quota_usage.period', '=', 'quotas.period')
+            .on((eb) =>
+              eb(
+                'quota_usage.period_start',
+                '=',
+                eb.case().when('quotas.period', '=', 'Daily').then(day).else(month).end(),
+              ),
+            ),
+        )
+        .selectAll('quotas')
+        .select(['quota_usage.runs', 'quota_usage.tokens', 'quota_usage.cost_micros'])
+        .where('quotas.enabled', '=', 1)
+        .orderBy('quotas.tenant_id')
+        .orderBy('quotas.agent_name')
+        .orderBy('quotas.period')
+        .limit(limit)
+        .execute();
+      return rows.map((row) => ({
+        rule: fromRow(row),
+        used: { runs: row.runs ?? 0, tokens: row.tokens ?? 0, costMicros: row.cost_micros ?? 0 },
+      }));
+    },
     async openRuns(tenantId) {
       const rows = await storage.db
         .selectFrom('runs')

@@ -2,6 +2,7 @@ import type { AuditTrail } from '../../core/audit.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
@@ -42,6 +43,7 @@ export interface RetentionDeps {
   readonly bytesOf: (row: AttachmentRow) => Promise<Uint8Array | null>;
   readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
   readonly lifecycle: { readonly draining: boolean };
+  readonly telemetry: Telemetry;
   readonly log: Logger;
   readonly wake: () => void;
   readonly now: () => number;
@@ -91,6 +93,7 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
     sink: deps.archiveSink ?? (deps.archiveFolder === null ? null : archiveFiles(deps.archiveFolder, now)),
     batchSize: Retention.BatchSize,
     batchDelayMs: Retention.BatchDelay,
+    telemetry: deps.telemetry,
     log,
     now,
     newId,

@@ -39,7 +39,9 @@ export const retentionJob = (deps: RetentionJobDeps): JobHandler => {
       for (const [target, policy] of effectivePolicies(await deps.store.policies(tenantId), deps.defaults)) {
         const isAsked = job.targetName === '*' ? policy.enabled : job.targetName === target;
         if (!isAsked || policy.source === 'None' || stop() !== null) continue;
-        outcomes.push(await deps.sweep({ tenantId, target, policy, jobId: job.id, trigger, stop }));
+        outcomes.push(
+          await deps.sweep({ tenantId, target, policy, jobId: job.id, trigger, trace: job.trace ?? null, stop }),
+        );
       }
     return outcomes;
   };

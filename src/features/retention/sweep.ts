@@ -1,5 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from '../../core/logger.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import type { RetentionRunRow } from '../../db/retention-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -8,6 +10,7 @@ import type { ArchiveSink } from './archive.ts';
 import { cutoffOf, type EffectivePolicy } from './effective-policy.rules.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 import type { RetentionStore } from './retention-policies.store.ts';
+import { createSweepMetrics } from './sweep-metrics.ts';
 import type { SweepPiece, SweepRemoval } from './sweep-removal.store.ts';
 import type { SweepRows } from './sweep-rows.store.ts';
 import type { SweepBound, SweepUnit, SweepUnits } from './sweep-units.store.ts';
@@ -26,6 +29,7 @@ export interface SweepDeps {
   readonly sink: ArchiveSink | null;
   readonly batchSize: number;
   readonly batchDelayMs: number;
+  readonly telemetry: Telemetry;
   readonly log: Pick<Logger, 'error' | 'info'>;
   readonly now: () => number;
   readonly newId: () => string;
@@ -37,6 +41,8 @@ export interface SweepOrder {
   readonly policy: EffectivePolicy;
   readonly jobId: string;
   readonly trigger: 'Schedule' | 'Manual';
+  /** Span of the job. */
+  readonly trace: TraceParent | null;
   /** Why to stop between batches; null: go on. */
   readonly stop: () => 'canceled' | 'released' | null;
 }
@@ -81,6 +87,7 @@ interface SweepState extends SweepOrder {
   isRecorded: boolean;
   isMarked: boolean;
   deletedRows: number;
+  batches: number;
 }
 
 const stopIfAsked = ({ stop }: SweepState): void => {
@@ -163,6 +170,7 @@ const sweepBatches = async (state: SweepState, bound: SweepBound): Promise<void>
   const removeUnit = state.deps.removeUnit[state.target];
   for await (const batch of batches(state, bound)) {
     stopIfAsked(state);
+    state.batches += 1;
     if (!state.isMarked) await begin(state, bound);
     if (state.policy.archive) await archive(state, batch);
     if (removeUnit === undefined) await removeByStatements(state, batch);
@@ -199,9 +207,15 @@ const errorCode = ({ deps, tenantId, target, jobId }: SweepState, error: unknown
 };
 
 /** Removes what the policy of one target of one tenant says, batch by batch, and leaves an entry in the history. */
-export const createSweep =
-  (deps: SweepDeps) =>
-  async (order: SweepOrder): Promise<SweepOutcome> => {
+export const createSweep = (deps: SweepDeps) => {
+  const { telemetry } = deps;
+  const metrics = createSweepMetrics(telemetry);
+  return async (order: SweepOrder): Promise<SweepOutcome> => {
+    const beganAt = performance.now();
+    const span = telemetry.begin('acp.retention.sweep', 'Internal', order.trace, {
+      'acp.tenant.id': order.tenantId,
+      'acp.retention.target': order.target,
+    });
     const run: RetentionRunRow = {
       tenant_id: order.tenantId,
       id: deps.newId(),
@@ -215,14 +229,25 @@ export const createSweep =
       error: null,
     };
     const writer = createSweepWriter(deps.storage);
-    const state: SweepState = { ...order, deps, run, writer, isRecorded: false, isMarked: false, deletedRows: 0 };
+    const counts = { isRecorded: false, isMarked: false, deletedRows: 0, batches: 0 };
+    const state: SweepState = { ...order, deps, run, writer, ...counts };
     const error = await sweepTarget(state).then(
       () => null,
       (failure: unknown) => errorCode(state, failure),
     );
+    const { deletedRows, batches } = state;
+    const archivedRows = state.policy.archive ? deletedRows : 0;
+    metrics.ended(order.target, { deletedRows, archivedRows, error, seconds: (performance.now() - beganAt) / 1000 });
+    span?.set({
+      'acp.retention.deleted_rows': deletedRows,
+      'acp.retention.archived_rows': archivedRows,
+      'acp.retention.batches': batches,
+    });
+    telemetry.finish(span, error);
     if (error !== null) await record(state);
     if (state.isRecorded) await deps.storage.write([deps.store.ended(run, deps.now(), error)]);
-    return { deletedRows: state.deletedRows, error };
+    return { deletedRows, error };
   };
+};
 
 export type Sweep = ReturnType<typeof createSweep>;

@@ -254,6 +254,11 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
         },
       )
     : null;
+  const busySessions = deps.telemetry.metrics.counter('acp.session.busy', {
+    description: 'Runs that met a session which another run held.',
+    unit: '{run}',
+    attributes: ['acp.session.concurrency'],
+  });
   const start = createRunStart({
     authorization: deps.authorization,
     agents,
@@ -268,6 +273,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     pauses: deps.pauses,
     quotas: deps.quotas,
     release,
+    busy: (concurrency) => busySessions.add(1, [concurrency]),
     settings: {
       recordingEnabled,
       payloads: settings.recording,

@@ -81,7 +81,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
       nextSequence: (await deps.store.lastSequence(job.id)) + 1,
       resume,
       continuedFromRunId: rest.resumes?.runId ?? null,
-      trace: { parent: null, link: parseTraceparent(rest.trace) },
+      trace: { parent: job.trace ?? null, link: parseTraceparent(rest.trace) },
     };
   };
 
@@ -129,6 +129,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
       nextSequence: own === undefined ? 0 : (await deps.store.lastSequence(job.id)) + 1,
       resume: stored.resume,
       continuedFromRunId: from,
+      trace: { parent: job.trace ?? null, link: null },
     };
   };
 

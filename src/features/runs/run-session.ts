@@ -23,7 +23,11 @@ export interface RunSessionDeps {
   readonly preflight: Preflight | null;
   /** Frees a session that no run came to use. */
   release(session: SessionTurn): Promise<void>;
+  /** Called when a run meets a session that another one holds. */
+  busy(concurrency: Concurrency): void;
 }
+
+type Concurrency = NonNullable<AgentRunRequest['concurrency']>;
 
 /** A run that is about to start. */
 interface StartingRun {
@@ -118,6 +122,13 @@ export const createRunSessions = (deps: RunSessionDeps) => {
   const take = ({ context, sessionId, agentName, runId }: StartingRun): Promise<SessionTurn> =>
     sessions.take(context.tenantId, sessionId, agentName, runId, context.principal);
 
+  /** The session now or never. */
+  const takeNow = (run: StartingRun): Promise<SessionTurn> =>
+    take(run).catch((error: unknown) => {
+      if (error instanceof AcpError && error.code === 'session-busy') deps.busy(run.body.concurrency ?? 'Reject');
+      throw error;
+    });
+
   /** The session, once no other run holds it and no call of it waits for a decision. */
   const takeInTurn = async (
     run: StartingRun,
@@ -151,6 +162,7 @@ export const createRunSessions = (deps: RunSessionDeps) => {
     const policy = body.concurrency ?? 'Reject';
     // Answers belong to the pause that the session is in: behind another run they would come too late.
     if (policy === 'Enqueue' && !hasAnswers(body) && sessions.busy(context.tenantId, sessionId)) {
+      deps.busy(policy);
       const place = sessions.wait(context.tenantId, sessionId, runId, { bounded: true });
       const turn = async (signal: AbortSignal): Promise<BegunTurn> => {
         const taken = await takeInTurn(run, place, signal);
@@ -160,9 +172,10 @@ export const createRunSessions = (deps: RunSessionDeps) => {
       return { sessionId, session: null, waiting: { position: place.position, turn } };
     }
     if (policy === 'Interrupt' || policy === 'Rollback') {
+      if (sessions.busy(context.tenantId, sessionId)) deps.busy(policy);
       await takeFromHolder(deps, run, policy === 'Interrupt' ? 'Interrupted' : 'RolledBack');
       return { sessionId, session: await take(run).catch(asElsewhere), waiting: null };
     }
-    return { sessionId, session: await take(run), waiting: null };
+    return { sessionId, session: await takeNow(run), waiting: null };
   };
 };

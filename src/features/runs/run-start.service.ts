@@ -177,7 +177,10 @@ export const createRunStart = (deps: RunStartDeps) => {
       const attachments = await deps.attachments.named(context, body.attachmentIds ?? [], sessionId);
       if (sessionId !== null) await deps.pauses.check(context, name, sessionId, body);
       const rejects = (body.concurrency ?? 'Reject') === 'Reject';
-      if (sessionId !== null && rejects && deps.sessions.busy(tenantId, sessionId)) throw busyError(sessionId);
+      if (sessionId !== null && rejects && deps.sessions.busy(tenantId, sessionId)) {
+        deps.busy('Reject');
+        throw busyError(sessionId);
+      }
       if (compiled instanceof CompileError) return compileFailed(context, name, compiled, isStreaming, ownerId);
       if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
       return { agent: compiled, parameters, attachments, admission };

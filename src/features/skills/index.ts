@@ -2,6 +2,7 @@ import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import { environment } from '../../core/environment.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RegisteredTool } from '../../engine/tools/registry.ts';
 import type { AuditLog } from '../audit/index.ts';
@@ -14,6 +15,7 @@ import { type AgentSkill, type HostSkills, loadHostSkills } from './host-skills.
 import { type ModuleSkill, readModuleSkills } from './module-skills.ts';
 import { createScriptQueue } from './script-queue.ts';
 import { createScripts, scriptEnvironment } from './script-runner.ts';
+import { createScriptWatch } from './script-watch.ts';
 import { skillTools } from './skill-tools.ts';
 import type { skillOperations } from './skills.operations.ts';
 import type { SkillLimits } from './skills.rules.ts';
@@ -52,6 +54,7 @@ export interface SkillsDeps {
   /** Skills of the host's modules. */
   readonly modules: readonly ModuleSkill[];
   readonly audit: AuditLog;
+  readonly telemetry: Telemetry;
   readonly log: Pick<Logger, 'warn'>;
   readonly now: () => number;
   readonly newId: () => string;
@@ -84,16 +87,18 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
   // The runner exists where the host registers it; the settings alone run nothing.
   const executionIsOn = config.Host.SkillScripts.Register;
   const stopping = new AbortController();
+  const queue = createScriptQueue({
+    perTenant: settings.Scripts.MaxConcurrentPerTenant,
+    total: settings.Scripts.MaxConcurrentTotal,
+  });
   const scripts = createScripts({
     settings: settings.Scripts,
     environment: scriptEnvironment(settings.Scripts.EnvironmentAllowList, environment(), knownSecrets(config)),
     grants: grantStore,
     skills: agentSkills,
     audit,
-    queue: createScriptQueue({
-      perTenant: settings.Scripts.MaxConcurrentPerTenant,
-      total: settings.Scripts.MaxConcurrentTotal,
-    }),
+    queue,
+    watch: createScriptWatch(deps.telemetry, queue.waiting),
     stopping: stopping.signal,
     now,
   });

@@ -21,7 +21,7 @@ export interface Interpreter {
 }
 
 export type ProcessEnd =
-  | { readonly kind: 'exited'; readonly text: string }
+  | { readonly kind: 'exited'; readonly exitCode: number; readonly text: string }
   | { readonly kind: 'timedOut' }
   | { readonly kind: 'canceled' }
   | { readonly kind: 'notStarted'; readonly reason: string };
@@ -94,7 +94,8 @@ const execute = async (start: ScriptStart, settings: ProcessSettings, folder: st
     if (pid === undefined)
       return { kind: 'notStarted', reason: `the interpreter does not start (${result.code ?? 'unknown'})` };
     if (ended !== null) return { kind: ended };
-    return { kind: 'exited', text: output.text(exitCodeOf(result.exitCode, result.signal)) };
+    const exitCode = exitCodeOf(result.exitCode, result.signal);
+    return { kind: 'exited', exitCode, text: output.text(exitCode) };
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', cancel);

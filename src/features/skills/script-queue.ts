@@ -7,6 +7,8 @@ export interface ScriptQueueLimits {
 export interface ScriptQueue {
   /** Resolves with the function that gives the place back; rejects with the signal's reason when it is aborted first. */
   enter(tenantId: string, signal: AbortSignal): Promise<() => void>;
+  /** How many wait now. */
+  waiting(): number;
 }
 
 interface Waiter {
@@ -44,6 +46,7 @@ export const createScriptQueue = ({ perTenant, total }: ScriptQueueLimits): Scri
   };
 
   return {
+    waiting: () => waiting.length,
     enter: (tenantId, signal) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) {

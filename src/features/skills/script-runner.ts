@@ -9,6 +9,7 @@ import type { GrantStore } from './grants.store.ts';
 import type { AgentSkill } from './host-skills.ts';
 import { type Interpreter, type ProcessSettings, runScriptProcess } from './script-process.ts';
 import type { ScriptQueue } from './script-queue.ts';
+import type { ScriptWatch } from './script-watch.ts';
 import type { ScriptCall, ScriptRunner } from './skill-tools.ts';
 import { sha256 } from './skills.content.ts';
 import type { AgentSkillScriptDefinition } from './skills.schema.ts';
@@ -23,6 +24,7 @@ export interface ScriptRunnerDeps {
   readonly skills: Pick<AgentSkills, 'resolve'>;
   readonly audit: Pick<AuditTrail, 'record' | 'note'>;
   readonly queue: ScriptQueue;
+  readonly watch: ScriptWatch;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
   readonly now: () => number;
@@ -102,7 +104,7 @@ export interface Scripts {
 }
 
 export const createScripts = (deps: ScriptRunnerDeps): Scripts => {
-  const { settings, grants, audit, queue, now } = deps;
+  const { settings, grants, audit, queue, watch, now } = deps;
   const running = new Set<Promise<unknown>>();
   const process: ProcessSettings = {
     timeoutMs: settings.Timeout,
@@ -162,24 +164,38 @@ export const createScripts = (deps: ScriptRunnerDeps): Scripts => {
 
   const run = async (call: ScriptCall): Promise<string> => {
     const signal = AbortSignal.any([call.signal, deps.stopping]);
-    await recordRun(call, await gates(call));
-    const leave = await queue.enter(call.call.run.tenantId, signal);
+    const watched = watch.began(call);
+    let leave: (() => void) | null = null;
     try {
+      await recordRun(call, await gates(call));
+      leave = await queue.enter(call.call.run.tenantId, signal);
+      watched.admitted();
       // A grant may have been revoked while the call waited for its turn.
       const { script, interpreter, input } = await gates(call);
       const end = await runScriptProcess({ skill: call.skill, script, interpreter, input, signal }, process);
+      if (end.kind === 'exited') watched.ended('completed', end.exitCode);
+      else if (end.kind !== 'notStarted') watched.ended(end.kind === 'timedOut' ? 'timed_out' : 'canceled');
       if (end.kind === 'exited') return end.text;
       if (end.kind === 'notStarted') throw refusal('interpreter', end.reason);
       if (end.kind === 'canceled') throw new ToolError('The script was ended with its run.');
       throw new ToolStop('timed_out', `The script timed out after ${settings.Timeout} ms.`);
+    } catch (error) {
+      // Whatever kept the process from running; an end of the process was told before.
+      watched.ended(signal.aborted ? 'canceled' : 'denied');
+      throw error;
     } finally {
-      leave();
+      leave?.();
     }
   };
 
   return {
     async admit(call) {
-      await gates(call);
+      try {
+        await gates(call);
+      } catch (error) {
+        if (error instanceof ToolStop) watch.denied();
+        throw error;
+      }
     },
     run(call) {
       const work = run(call);

@@ -15,10 +15,12 @@ export interface HostTools {
 export const loadHostTools = async (
   config: LoadedConfig,
   modules: Pick<LoadedModules, 'registrations' | 'problems'>,
+  /** Called when the target of a declared tool is refused. */
+  onRefusal: () => void,
 ): Promise<HostTools> => {
   const { Host, Service } = config.values;
   const allowPrivate = Service.Egress.AllowPrivateNetworkTargets;
-  const http = createOutboundHttp({ allowPrivate });
+  const http = createOutboundHttp({ allowPrivate, onRefusal });
   const declared = await loadDeclaredTools(Host.Tools, {
     http,
     allowPrivate,

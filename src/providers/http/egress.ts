@@ -19,6 +19,8 @@ export interface EgressOptions {
   readonly allowPrivate: boolean;
   /** Default: the operating system's resolver, hosts file included. */
   readonly resolve?: HostResolver;
+  /** Called when a target is refused as it is connected to. */
+  readonly onRefusal?: (() => void) | undefined;
 }
 
 const resolveBySystem: HostResolver = (hostname) => systemLookup(hostname, { all: true });
@@ -40,16 +42,19 @@ export const checkUrlTarget = (url: URL): 'scheme' | 'private' | null => {
 
 /** Node's lookup for a socket: the addresses that it connects to are the ones that were checked. */
 const checkedLookup =
-  (resolve: HostResolver, allowPrivate: boolean): LookupFunction =>
+  ({ resolve = resolveBySystem, allowPrivate, onRefusal }: EgressOptions): LookupFunction =>
   (hostname, options, callback) => {
     const fail = (error: OutboundError): void => callback(error, options.all === true ? [] : '', 0);
+    const refuse = (): void => {
+      onRefusal?.();
+      fail(new OutboundError('target-not-allowed'));
+    };
     resolve(hostname).then(
       (addresses) => {
         const wanted = options.family === 4 || options.family === 6 ? options.family : null;
         const usable = addresses.filter(({ family }) => wanted === null || family === wanted);
         // One private address among public ones is refused too: which one a socket takes is chance.
-        if (!allowPrivate && addresses.some(({ address }) => !isPublicAddress(address)))
-          fail(new OutboundError('target-not-allowed'));
+        if (!allowPrivate && addresses.some(({ address }) => !isPublicAddress(address))) refuse();
         else if (usable[0] === undefined) fail(new OutboundError('unresolved'));
         else if (options.all === true)
           callback(
@@ -76,6 +81,6 @@ export const createEgressAgent = (options: EgressOptions): Agent =>
     keepAliveTimeout: KEPT_OPEN_MS,
     connect: {
       timeout: CONNECT_TIMEOUT_MS,
-      lookup: checkedLookup(options.resolve ?? resolveBySystem, options.allowPrivate),
+      lookup: checkedLookup(options),
     },
   });

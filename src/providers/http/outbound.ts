@@ -98,7 +98,10 @@ export const createOutboundHttp = (options: EgressOptions): OutboundHttp => {
     async request(request) {
       const refusal = checkUrlTarget(request.url);
       if (refusal === 'scheme') throw new OutboundError('invalid-request');
-      if (refusal === 'private' && !options.allowPrivate) throw new OutboundError('target-not-allowed');
+      if (refusal === 'private' && !options.allowPrivate) {
+        options.onRefusal?.();
+        throw new OutboundError('target-not-allowed');
+      }
       const { signal: outer, timeoutMs } = request;
       if (outer?.aborted === true) throw new OutboundError('canceled');
 

@@ -58,6 +58,8 @@ export interface ModelProvidersDeps {
   readonly observer?: ProtectionObserver;
   /** `Service:Egress:AllowPrivateNetworkTargets`: whether a tenant's own endpoint may be anywhere. */
   readonly allowPrivateEndpoints?: boolean;
+  /** Called when a tenant's own endpoint is refused as it is called. */
+  readonly onEndpointRefusal?: () => void;
   readonly now?: () => number;
 }
 

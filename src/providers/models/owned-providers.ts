@@ -12,17 +12,18 @@ import { createConnectionPool } from './transport/connection-pool.ts';
 interface OwnedProvidersDeps {
   readonly log: ForeignErrorLog;
   readonly allowPrivateEndpoints?: boolean;
+  readonly onEndpointRefusal?: () => void;
 }
 
 // One for each tenant and provider that is in use, and one more after each change of a key.
 const CACHED_PROVIDERS = 500;
 
 /** Connections to endpoints that tenants name: each one goes to an address that was checked. */
-function egressPool(allowPrivate: boolean): ConnectionPool {
+function egressPool(allowPrivate: boolean, onRefusal: (() => void) | undefined): ConnectionPool {
   let agent: ReturnType<typeof createEgressAgent> | null = null;
   return {
     async agent() {
-      agent ??= createEgressAgent({ allowPrivate });
+      agent ??= createEgressAgent({ allowPrivate, onRefusal });
       return agent;
     },
     async close() {
@@ -53,16 +54,18 @@ export function createOwnedProviders(settings: ModelProviderSettings, deps: Owne
   const names = new Set(configuredSurfaces(settings, null).map(({ name }) => name));
   const made = new Map<string, ModelProvider>();
   const trusted = createConnectionPool();
-  const checked = egressPool(allowPrivate);
+  const checked = egressPool(allowPrivate, deps.onEndpointRefusal);
 
   return {
     takes: (name: string): boolean => names.has(name),
     provider(name: string, own: OwnCredential): ModelProvider | undefined {
       // A literal address never reaches the check of the connection, nor does a scheme.
-      if (own.endpoint !== null && endpointProblem(own.endpoint, allowPrivate) !== null)
+      if (own.endpoint !== null && endpointProblem(own.endpoint, allowPrivate) !== null) {
+        deps.onEndpointRefusal?.();
         throw new ModelCallError('provider_unavailable', `The endpoint of provider "${name}" is not allowed.`, {
           provider: name,
         });
+      }
       const key = JSON.stringify([name, own.apiKey, own.endpoint]);
       const known = made.get(key);
       if (known !== undefined) return known;

@@ -9,15 +9,15 @@ export interface OtlpExport {
   /** Null: this signal is not exported. */
   readonly spans: SpanExport | null;
   readonly log: ((entry: LogEntry) => void) | null;
-  /** Sends what is waiting; takes at most five seconds. */
-  close(): Promise<void>;
+  /** Sends what is waiting; takes at most five seconds. False: it was not done by then, and still holds sockets and timers. */
+  close(): Promise<boolean>;
 }
 
 export interface OtlpDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
   readonly instanceId: string;
-  collect(): readonly MetricSnapshot[];
+  collect(): Promise<readonly MetricSnapshot[]>;
   /** Where the exporter's own troubles go. Not exported, or each would lead to the next. */
   readonly problem: (message: string) => void;
 }
@@ -43,8 +43,6 @@ export const createOtlpExport = async (deps: OtlpDeps): Promise<OtlpExport | nul
   return {
     spans: pipelines.span === null ? null : { samples, ended: pipelines.span },
     log: pipelines.log,
-    async close() {
-      await endsWithin(flushMs, pipelines.close());
-    },
+    close: () => endsWithin(flushMs, pipelines.close()),
   };
 };

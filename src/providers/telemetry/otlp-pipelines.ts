@@ -22,7 +22,7 @@ export interface PipelineOptions {
   readonly version: string;
   readonly instanceId: string;
   readonly metricIntervalMs: number;
-  collect(): readonly MetricSnapshot[];
+  collect(): Promise<readonly MetricSnapshot[]>;
   problem(message: string): void;
 }
 
@@ -50,8 +50,9 @@ const metricReader = (options: PipelineOptions, { resource, scope }: Origin): Pe
   });
   reader.setMetricProducer({
     async collect() {
+      const snapshots = await options.collect();
       const now = Date.now();
-      const metrics = options.collect().map((metric) => metricData(metric, startedAt, now));
+      const metrics = snapshots.map((metric) => metricData(metric, startedAt, now));
       return { resourceMetrics: { resource, scopeMetrics: [{ scope, metrics }] }, errors: [] };
     },
   });

@@ -4,6 +4,7 @@ import type { Principal } from '../../../src/core/context.ts';
 import { createDispatch } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
+import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { userMessage } from '../../../src/engine/agent-loop.ts';
 import type { CompiledAgent } from '../../../src/engine/compiled-agent.ts';
 import { createToolRegistry, registeredTool, type ToolRegistry } from '../../../src/engine/tools/registry.ts';
@@ -148,6 +149,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
   let clock = Date.UTC(2030, 0, 1);
   const now = () => clock++;
   const feature = agentsFeature({
+    telemetry: noTelemetry(),
     storage,
     ownsStore: options.ownsStore ?? true,
     references,
@@ -157,7 +159,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
       (options.history ?? []).map((message) => userMessage({ id: '', message, documents: [], attachments: [] }, '', 0)),
     attachments: { named: async () => [], measure: async () => ({ texts: [], others: 0 }) },
     reserveRatio: 0.2,
-    audit: createAuditTrail({ storage, log: silentLogger, now: () => clock, newId }),
+    audit: createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now: () => clock, newId }),
     prefix: '/base',
     now,
   });

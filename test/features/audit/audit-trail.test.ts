@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { AuditEntry } from '../../../src/core/audit.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
+import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import { forEachTransport, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
@@ -109,7 +110,7 @@ const entryOf = (tenantId: string, more: Partial<AuditEntry> = {}): AuditEntry =
 test('AUDIT-13 AUDIT-24 writers at once and a clock set back leave one chain per tenant', async (t) => {
   const { storage } = await openTestStore(t);
   const clock = { at: 5000 };
-  const audit = createAuditTrail({ storage, log: silentLogger, now: () => clock.at, newId });
+  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now: () => clock.at, newId });
   await Promise.all(
     Array.from({ length: 20 }, (_, index) => {
       clock.at = 5000 - index;
@@ -125,7 +126,7 @@ test('AUDIT-13 AUDIT-24 writers at once and a clock set back leave one chain per
 
 test('AUDIT-18 a change whose condition fails writes no entry and reports its own failure', async (t) => {
   const { storage } = await openTestStore(t);
-  const audit = createAuditTrail({ storage, log: silentLogger, now: Date.now, newId });
+  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now: Date.now, newId });
   const { sql, parameters } = storage.db.deleteFrom('agents').where('name', '=', 'gone').compile();
   await assert.rejects(audit.record(entryOf('a'), [{ sql, parameters, mustChange: true }]), {
     name: 'ConditionFailedError',

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { silentLogger } from '../../../src/core/logger.ts';
+import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { createJobStore } from '../../../src/features/jobs/index.ts';
 import { JobCanceledError, type JobHandler, type JobResult } from '../../../src/scheduler/job-queue.ts';
+import { createJobTelemetry } from '../../../src/scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorkerOptions } from '../../../src/scheduler/job-worker.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 
@@ -27,7 +29,13 @@ const openQueue = async (t: TestContext) => {
     ]);
   const worker = (owner: string, handler: JobHandler, options: Partial<JobWorkerOptions> = {}) =>
     createJobWorker(
-      { queue: jobs, handlers: { work: handler }, now: () => clock.now, log: silentLogger },
+      {
+        queue: jobs,
+        handlers: { work: handler },
+        telemetry: createJobTelemetry(noTelemetry(), 64, () => clock.now),
+        now: () => clock.now,
+        log: silentLogger,
+      },
       {
         owner,
         maxConcurrentJobs: 2,

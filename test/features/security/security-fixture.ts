@@ -4,6 +4,7 @@ import { type Caller, createDispatch, type Reply } from '../../../src/core/dispa
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import type { RoleDecision } from '../../../src/core/role-decision.ts';
+import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { Storage } from '../../../src/db/storage.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import { platformFeature } from '../../../src/features/platform/index.ts';
@@ -56,7 +57,7 @@ export const createHouse = async (
   const clock = { now: Date.parse('2030-01-01T00:00:00Z') };
   const all = { ...localOptions, ...options };
   const now = () => clock.now;
-  const audit = createAuditTrail({ storage, log: silentLogger, now, newId });
+  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now, newId });
   const security = securityFeature({ storage, options: all, roles, audit, log: silentLogger, now });
   t.after(() => security.close());
   const platform = platformFeature({

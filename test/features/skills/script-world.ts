@@ -5,11 +5,13 @@ import type { TestContext } from 'node:test';
 import type { Json } from '../../../src/contract/schema.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
+import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import { createGrantStore } from '../../../src/features/skills/grants.store.ts';
 import type { AgentSkill } from '../../../src/features/skills/host-skills.ts';
 import { createScriptQueue } from '../../../src/features/skills/script-queue.ts';
 import { createScripts, scriptEnvironment } from '../../../src/features/skills/script-runner.ts';
+import { createScriptWatch } from '../../../src/features/skills/script-watch.ts';
 import { skillContent } from '../../../src/features/skills/skills.content.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 
@@ -30,7 +32,7 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
   const { storage } = await openTestStore(t);
   const temporary = mkdtempSync(join(tmpdir(), 'acp-scripts-'));
   const environment = { PATH: '/usr/bin:/bin', ...options.environment };
-  const audit = createAuditTrail({ storage, log: silentLogger, now: Date.now, newId });
+  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now: Date.now, newId });
   const grants = createGrantStore(storage);
   const skill: AgentSkill = {
     ...skillContent({
@@ -45,6 +47,7 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
   };
   const skills = new Map([[skill.name, skill]]);
   const stopping = new AbortController();
+  const queue = createScriptQueue({ perTenant: options.perTenant ?? 2, total: options.total ?? 8 });
   const scripts = createScripts({
     settings: {
       Enabled: true,
@@ -66,7 +69,8 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
     grants,
     skills: { resolve: async () => skills },
     audit,
-    queue: createScriptQueue({ perTenant: options.perTenant ?? 2, total: options.total ?? 8 }),
+    queue,
+    watch: createScriptWatch(noTelemetry(), queue.waiting),
     stopping: stopping.signal,
     now: Date.now,
   });

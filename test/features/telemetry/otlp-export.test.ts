@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Span } from '../../../src/core/telemetry/span.ts';
 import { newSpanId } from '../../../src/core/telemetry/trace-context.ts';
@@ -146,14 +151,14 @@ test('OBS-24 without an endpoint, or when switched off, nothing is exported and 
   assert.deepEqual(otlpSignals({ ...on, OTEL_METRICS_EXPORTER: 'none' }), { traces: true, metrics: false, logs: true });
   const only = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:4318/v1/traces' };
   assert.deepEqual(otlpSignals(only), { ...none, traces: true });
-  const deps = { version: '1', instanceId: 'i', collect: () => [], problem: () => undefined };
+  const deps = { version: '1', instanceId: 'i', collect: async () => [], problem: () => undefined };
   assert.equal(await createOtlpExport({ ...deps, env: {} }), null);
 });
 
 test('OBS-24 the sampler of the environment decides what is exported', async (t) => {
   const { url } = await openReceiver(t);
   const env = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url };
-  const deps = { version: '1', instanceId: 'i', collect: () => [], problem: () => undefined };
+  const deps = { version: '1', instanceId: 'i', collect: async () => [], problem: () => undefined };
   const decisions = async (sampler: Readonly<Record<string, string>>) => {
     const out = await createOtlpExport({ ...deps, env: { ...env, ...sampler } });
     const parent = { traceId: 'f'.repeat(32), spanId: newSpanId() };
@@ -185,7 +190,7 @@ test('OBS-26 a receiver that never answers neither fails a request nor keeps the
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint },
     version: '1',
     instanceId: 'i',
-    collect: () => [],
+    collect: async () => [],
     problem: () => undefined,
   });
   const span = new Span('n', 'Internal', { traceId: 'a'.repeat(32), sampled: true });
@@ -193,4 +198,37 @@ test('OBS-26 a receiver that never answers neither fails a request nor keeps the
   out?.spans?.ended(span);
   out?.log?.({ level: 'info', fields: {}, message: 'A line' });
   await out?.close();
+});
+
+test('OBS-26 a receiver that hangs does not hold up the end of the program either', async (t) => {
+  const server = createServer(() => undefined);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const folder = mkdtempSync(join(tmpdir(), 'acp-hung-'));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const main = join(import.meta.dirname, '../../../src/main.ts');
+  const child = spawn(process.execPath, [main, 'serve', '--set', 'Host:Url=http://127.0.0.1:0'], {
+    cwd: folder,
+    env: {
+      ...process.env,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      // Its own patience: without a limit of the service's the program would end after ten minutes.
+      OTEL_EXPORTER_OTLP_TIMEOUT: '600000',
+      OTEL_BSP_EXPORT_TIMEOUT: '600000',
+    },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const ended = once(child, 'exit');
+  let told = '';
+  for await (const part of child.stdout) {
+    told += String(part);
+    if (/serves http/.test(told)) break;
+  }
+  const [, url = ''] = /serves (\S+)/.exec(told) ?? [];
+  assert.equal((await fetch(`${url}/api/agents`)).status, 200);
+  child.kill('SIGTERM');
+  assert.deepEqual(await ended, [0, null]);
 });

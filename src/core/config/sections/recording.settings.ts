@@ -1,6 +1,6 @@
 import { SECOND } from '../duration.ts';
 import { bool, duration, int, ratio } from '../number-kinds.ts';
-import { group, planned, setting } from '../schema-nodes.ts';
+import { group, setting } from '../schema-nodes.ts';
 
 export const recordingSettings = {
   Observability: group('Spans, metrics and traces. Export follows the OTEL_* variables.', {
@@ -11,12 +11,9 @@ export const recordingSettings = {
     MaxSpansPerRun: setting(int({ min: 1 }), 200, 'Spans kept of one run.'),
     RecordSensitiveData: setting(bool(), false, 'Messages and tool data appear in spans.'),
     IncludeAgentVersionTag: setting(bool(), true, 'Spans and metrics name the version of the agent.'),
-    EnableQuotaUsageGauge: planned('quota-gauge', setting(bool(), false, 'Metrics tell how far quotas are used.')),
-    QuotaUsageRefreshInterval: planned(
-      'quota-gauge',
-      setting(duration(), 30 * SECOND, 'How often those metrics are read from the store.'),
-    ),
-    EnableJobQueueDepthGauge: planned('job-queue-gauge', setting(bool(), false, 'Metrics tell how many jobs wait.')),
+    EnableQuotaUsageGauge: setting(bool(), false, 'Metrics tell how far quotas are used.'),
+    QuotaUsageRefreshInterval: setting(duration(), 30 * SECOND, 'How often those metrics are read from the store.'),
+    EnableJobQueueDepthGauge: setting(bool(), false, 'Metrics tell how many jobs wait and are at work.'),
     MaxJobLaneCardinality: setting(int({ min: 1 }), 64, 'Lanes that metrics tell apart; further ones are "other".'),
   }),
   RunRecording: group('What is stored of a run.', {

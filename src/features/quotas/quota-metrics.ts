@@ -1,0 +1,26 @@
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { LimitState } from './quotas.rules.ts';
+
+/** What quotas refuse, and how often the store fails them. */
+export interface QuotaMetrics {
+  rejected(state: LimitState): void;
+  storeFailed(): void;
+}
+
+export const createQuotaMetrics = ({ metrics }: Telemetry): QuotaMetrics => {
+  const rejections = metrics.counter('acp.quota.rejections', {
+    description: 'Runs that a quota refused.',
+    unit: '{run}',
+    attributes: ['acp.quota.scope', 'acp.quota.period', 'acp.quota.metric'],
+  });
+  const failures = metrics.counter('acp.quota.store_failures', {
+    description: 'Times that the store could not be asked, or told, what runs use.',
+    unit: '{failure}',
+    attributes: [],
+  });
+  return {
+    rejected: ({ rule, metric }) =>
+      rejections.add(1, [rule.agentName === '' ? 'tenant' : 'agent', rule.period, metric]),
+    storeFailed: () => failures.add(1, []),
+  };
+};

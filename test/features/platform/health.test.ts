@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createHealth } from '../../../src/features/platform/health.ts';
+
+const parts = { migrating: false, lifecycle: { draining: false }, modelsDegraded: () => false };
+
+test('OBS-33 the store is looked at once a second at most; probes between share what it said', async () => {
+  let at = 5000;
+  let looks = 0;
+  let answers = true;
+  const health = createHealth({
+    ...parts,
+    async probeStore() {
+      looks += 1;
+      if (!answers) throw new Error('The store is away.');
+    },
+    now: () => at,
+  });
+  const many = async () => (await Promise.all(Array.from({ length: 20 }, health))).map(({ status }) => status);
+  assert.deepEqual([...new Set(await many())], ['Healthy']);
+  answers = false;
+  at += 999;
+  assert.deepEqual([...new Set(await many())], ['Healthy']);
+  assert.equal(looks, 1);
+  at += 1;
+  assert.deepEqual([...new Set(await many())], ['Unhealthy']);
+  assert.equal(looks, 2);
+  answers = true;
+  // A clock that is set back must not keep an old answer for as long.
+  at -= 3_600_000;
+  assert.deepEqual([...new Set(await many())], ['Healthy']);
+  assert.equal(looks, 3);
+});
+
+test('OBS-33 a store that hangs is given up after 2 s', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const health = createHealth({ ...parts, probeStore: () => new Promise(() => undefined), now: () => 0 });
+  const asked = health();
+  let answered = false;
+  void asked.then(() => {
+    answered = true;
+  });
+  t.mock.timers.tick(1999);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(answered, false);
+  t.mock.timers.tick(1);
+  assert.deepEqual(await asked, { status: 'Unhealthy', draining: false });
+});
