@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
+import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { SessionRow } from '../../../src/db/tables.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import { dataSubjectsFeature } from '../../../src/features/data-subjects/index.ts';
@@ -34,8 +35,9 @@ forEachDialect(
     let comes: string | null = 'second';
     const { handlers } = dataSubjectsFeature({
       storage,
+      telemetry: noTelemetry(),
       log,
-      audit: createAuditTrail({ storage, log, now: Date.now, newId }),
+      audit: createAuditTrail({ storage, telemetry: noTelemetry(), log, now: Date.now, newId }),
       resolver: { resolve: async () => ({ userIds: [], sessionIds: [], ownerIds: ['user:ada'] }) },
       async eraseSessions(rows) {
         if (comes !== null) await add(comes);
