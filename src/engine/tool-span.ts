@@ -1,10 +1,11 @@
-import type { AttributeInput, Span } from '../core/telemetry/span.ts';
+import type { Span } from '../core/telemetry/span.ts';
 import type { ModelToolCall } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { sensitiveText } from './sensitive-text.ts';
+import type { OpensSpan } from './tools/open-span.ts';
 import type { RegisteredTool } from './tools/registry.ts';
-import type { OpenSpan, ToolOutcome } from './tools/tool-call.ts';
+import type { ToolOutcome } from './tools/tool-call.ts';
 
 /** The span of a call; a child run that the call starts belongs below it. */
 export const openToolSpan = (
@@ -27,10 +28,7 @@ export const openToolSpan = (
 };
 
 /** What the service's own tools open spans below their call with. */
-export const spansBelow = (
-  { trace }: ActiveRun,
-  parent: Span | null,
-): { openSpan?: (name: string, attributes: AttributeInput) => OpenSpan } => {
+export const spansBelow = ({ trace }: ActiveRun, parent: Span | null): { openSpan?: OpensSpan } => {
   if (trace === null || parent === null) return {};
   return {
     openSpan(name, attributes) {

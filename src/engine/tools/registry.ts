@@ -3,8 +3,8 @@ import type { Principal } from '../../core/context.ts';
 import type { GuardSource } from '../guards/content-guard.ts';
 import { type ArgumentsChecker, argumentsChecker } from './arguments.ts';
 import { definitionProblems } from './definition.ts';
+import type { OpensSpan } from './open-span.ts';
 import type { ToolContext, ToolDefinition, ToolDescriptor, ToolRun } from './tool.ts';
-import type { ToolCallRequest } from './tool-call.ts';
 import {
   type FieldPath,
   type FieldProblem,
@@ -47,7 +47,7 @@ export interface BuiltInCall {
   /** Joins log lines to the request. */
   readonly requestId: string;
   /** Opens a span below that of the call; absent where nothing is traced. */
-  readonly openSpan?: ToolCallRequest['openSpan'];
+  readonly openSpan?: OpensSpan;
 }
 
 export type BuiltInBody = (args: Json, context: ToolContext, call: BuiltInCall) => Promise<Json | string | null>;

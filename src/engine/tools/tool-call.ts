@@ -1,15 +1,9 @@
 import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
-import type { AttributeInput } from '../../core/telemetry/span.ts';
+import type { OpensSpan } from './open-span.ts';
 import type { RegisteredTool } from './registry.ts';
 import type { AttachmentDescriptor, ToolAuthorizer, ToolCallUsage, ToolRun } from './tool.ts';
 import type { Truncation } from './tool-output.ts';
-
-/** A span below that of a call. `close` ends it; an error type marks it as failed. */
-export interface OpenSpan {
-  set(attributes: AttributeInput): void;
-  close(errorType: string | null): void;
-}
 
 /** One call of one tool, as the model asked for it. */
 export interface ToolCallRequest {
@@ -29,7 +23,7 @@ export interface ToolCallRequest {
   /** W3C Trace Context of the call's span, for what the tool calls over HTTP. */
   readonly traceparent?: string;
   /** Absent where nothing is traced. */
-  readonly openSpan?: (name: string, attributes: AttributeInput) => OpenSpan;
+  readonly openSpan?: OpensSpan;
 }
 
 /** What the run does around the body. */
