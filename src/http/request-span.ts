@@ -27,7 +27,8 @@ export const requestSpan = (
       'http.request.method': operation.method,
       'http.route': route,
       'url.scheme': 'http',
-      'url.path': response.req.url?.split('?')[0],
+      // Ids in a path may be those of persons and sessions, which no other span gives away.
+      'url.path': operation.path.includes('{') ? null : route,
     },
   );
   response.once('close', () => {

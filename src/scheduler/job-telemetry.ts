@@ -21,7 +21,7 @@ export interface JobTelemetry {
 }
 
 /** Names of lanes come with jobs: the first so many of a process are told apart. */
-export const createLaneNames = (max: number): ((lane: string) => string) => {
+const createLaneNames = (max: number): ((lane: string) => string) => {
   const known = new Set<string>();
   return (lane) => {
     if (known.has(lane)) return lane;

@@ -21,7 +21,8 @@ import {
   readMessage,
   text,
 } from '../../support/telemetry/protobuf.ts';
-import { runJson, tool } from '../runs/run-calls.ts';
+import { swept } from '../retention/retention-world.ts';
+import { enqueue, followToEnd, runJson, tool } from '../runs/run-calls.ts';
 
 interface Received {
   readonly path: string;
@@ -139,6 +140,53 @@ overHttp(
     assert.match(hex(line, 9), /^[0-9a-f]{32}$/);
     const everything = received.map(({ body }) => [...body.values()].flat().map(String).join()).join();
     assert.doesNotMatch(everything, /A word that stays here/);
+  },
+);
+
+/** Spans as paths of names, from the outermost that was exported. */
+const pathsOf = (received: readonly Received[]): string[] => {
+  const spans = of(received, '/v1/traces')
+    .flatMap(({ body }) => messages(body, 1))
+    .flatMap((one) => messages(one, 2))
+    .flatMap((scope) => messages(scope, 2));
+  const byId = new Map(spans.map((span) => [hex(span, 2), span]));
+  const path = (span: Message): string => {
+    const parent = byId.get(hex(span, 4));
+    return parent === undefined ? text(span, 5) : `${path(parent)} > ${text(span, 5)}`;
+  };
+  return spans.map(path);
+};
+
+overHttp(
+  'OBS-11 jobs, sweeps, audit checks, exports of a person and refused requests have spans where they belong',
+  async (open, t) => {
+    const { url, received } = await openReceiver(t);
+    withEnvironment(t, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/v1/traces` });
+    const resolver = { resolve: async ({ id }: { id: string }) => ({ userIds: [id], sessionIds: [], ownerIds: [] }) };
+    const app = await open({ agents: [{ name: 'helper' }], module: { dataSubjectResolver: resolver } });
+    await followToEnd(app.client, await enqueue(app.client, 'helper', { message: 'Hi' }));
+    await app.client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 1 } });
+    await swept(app, 'Jobs');
+    await app.client.audit.verify({ query: {} });
+    const exported = await fetch(`${app.url}/api/data-subjects/the-person/export`);
+    assert.equal(exported.status, 200);
+    await exported.text();
+    const refused = await fetch(`${app.url}/api/agents`, { headers: { authorization: 'Bearer nonsense' } });
+    assert.equal(refused.status, 401);
+    await app.close();
+    const everything = received.map(({ body }) => [...body.values()].flat().map(String).join()).join();
+    assert.doesNotMatch(everything, /the-person/, 'SUBJ never whose data it was');
+    const paths = pathsOf(received);
+    for (const expected of [
+      'acp.job',
+      'acp.job > acp.run',
+      'acp.job > acp.run > acp.model.call',
+      'acp.job > acp.retention.sweep',
+      'GET /api/audit/verify > acp.audit.verify',
+      'GET /api/data-subjects/{id}/export > acp.data_subject.export',
+      'GET /api/agents',
+    ])
+      assert.ok(paths.includes(expected), `${expected} in ${paths.join('; ')}`);
   },
 );
 
