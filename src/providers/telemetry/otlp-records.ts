@@ -101,8 +101,15 @@ export const metricData = (metric: MetricSnapshot, startedAt: number, now: numbe
     : { ...base, dataPointType: SUM, isMonotonic: kind === 'counter', dataPoints };
 };
 
-const scalarOf = (value: unknown): string | number | boolean =>
-  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : JSON.stringify(value);
+const scalarOf = (value: unknown): string | number | boolean => {
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value;
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    // What JSON cannot hold must not break the work that is logged.
+    return String(value);
+  }
+};
 
 const errorAttributes = (error: Error): Attributes => ({
   'exception.type': error.name,

@@ -244,7 +244,9 @@ test('OBS-26 a receiver that never answers neither fails a request nor keeps the
   const span = new Span('n', 'Internal', { traceId: 'a'.repeat(32), sampled: true });
   span.end();
   out?.spans?.ended(span);
-  out?.log?.({ level: 'info', fields: {}, message: 'A line' });
+  const circle: Record<string, unknown> = {};
+  circle['self'] = circle;
+  out?.log?.({ level: 'info', fields: { circle, count: 1n, call: () => undefined }, message: 'A line' });
   await out?.close();
 });
 

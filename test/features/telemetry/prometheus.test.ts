@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
 import { calls, decide, messagesOf, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { saveQuota } from '../quotas/quota-calls.ts';
-import { followToEnd, refusal, runJson, runStream } from '../runs/run-calls.ts';
+import { swept } from '../retention/retention-world.ts';
+import { collect, followToEnd, refusal, runJson, runStream, stream } from '../runs/run-calls.ts';
 import { save, skill } from '../skills/skill-bodies.ts';
 
 /** Values by name and attributes, as a scraper sees them: `name{a="b"}`. */
@@ -203,4 +204,44 @@ overHttp('OBS-20 a refused request is counted by the partition of the limit', as
   const status = async () => (await fetch(`${app.url}/api/agents`)).status;
   assert.deepEqual([await status(), await status()], [200, 429]);
   assertSeries(await scrape(app), { 'acp_rate_limit_rejections_total{acp_rate_limit_partition="Tenant"}': 1 });
+});
+
+overHttp('OBS-20 busy sessions, sweeps and refused addresses are counted', async (open) => {
+  const app = await open({
+    host: withMetrics,
+    simulator: {},
+    script: [{ when: { message: 'wait' }, reply: { text: 'So far', stall: true } }, { reply: { text: 'Yes.' } }],
+    agents: [{ name: 'helper' }],
+  });
+  const { frames, runId } = await stream(app.client, 'helper', { message: 'wait', sessionId: 's-1' });
+  const reading = collect(frames);
+  assert.equal(
+    (await refusal(runJson(app.client, 'helper', { message: 'Hi', sessionId: 's-1' }))).code,
+    'session-busy',
+  );
+  assertSeries(await scrape(app), {
+    'acp_session_busy_total{acp_session_concurrency="Reject"}': 1,
+    'acp_sse_streams{acp_sse_kind="run"}': 1,
+    'acp_run_active{acp_run_kind="Agent"}': 1,
+  });
+  await app.client.runs.cancel({ params: { runId } });
+  await reading;
+  app.change('update service_runs set created_at = 0, completed_at = 0');
+  await app.client.retention.save({ params: { target: 'RunEvents' }, body: { maxAgeDays: 1 } });
+  await swept(app, 'RunEvents');
+  const binding = { apiKeyConfigurationName: 'Service:ProviderKeys:any', endpoint: 'https://10.0.0.1/v1' };
+  const saving = app.client.providerBindings.save({
+    params: { tenantId: 'default', provider: 'openai' },
+    body: binding,
+  });
+  const { code } = await refusal(saving);
+  const found = await scrape(app);
+  assertSeries(found, {
+    'acp_session_turns_total{acp_session_outcome="saved"}': 1,
+    'acp_retention_deleted_rows_total{acp_retention_target="RunEvents"}': 'some',
+    'acp_retention_duration_seconds_count{acp_retention_target="RunEvents"}': 1,
+    'acp_job_executions_total{acp_job_handler_key="acp.retention",acp_job_lane="default",acp_job_status="Completed"}': 1,
+  });
+  assert.equal(code, 'target-not-allowed');
+  assertSeries(found, { 'acp_egress_refusals_total{acp_egress_client="provider",acp_egress_phase="save"}': 1 });
 });
