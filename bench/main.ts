@@ -29,7 +29,7 @@ import { acpCall, acpFolder, createAgents, temporaryFolder, yardstickCall } from
 const root = join(import.meta.dirname, '..');
 const STORED_RUNS_PER_SECOND_OF_LOAD = 400;
 // V8 gives memory back some eight seconds after the last allocations.
-const IDLE_SECONDS = 10;
+const IDLE_SECONDS = 15;
 
 // The table goes to stdout, so that it can be kept; what is going on goes to stderr.
 const note = (text: string): void => void process.stderr.write(`  ${text}\n`);

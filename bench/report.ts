@@ -7,7 +7,7 @@ export interface Memory {
   readonly name: string;
   readonly beforeBytes: number;
   readonly afterBytes: number;
-  /** Ten seconds after the load. */
+  /** Fifteen seconds after the load. */
   readonly idleBytes: number;
   readonly peakBytes: number;
 }
@@ -198,7 +198,7 @@ export const reportText = (results: Results): string =>
     section(
       'Memory, MiB',
       table(
-        ['', 'before', 'after load', '10 s later', 'peak'],
+        ['', 'before', 'after load', '15 s later', 'peak'],
         results.memory.map(({ name, beforeBytes, afterBytes, idleBytes, peakBytes }) => [
           name,
           mebibytes(beforeBytes),
