@@ -1,4 +1,5 @@
 import type { Frame } from '../contract/operation.ts';
+import { ChurningMap } from '../core/churning-map.ts';
 import { ConditionFailedError, type Statement } from '../db/statement.ts';
 import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan, type StopReason } from './active-run.ts';
 import { agentLoop, type LoopResult, userMessage } from './agent-loop.ts';
@@ -316,7 +317,7 @@ const shutdownFailure = (): RunFailure =>
   });
 
 export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngine => {
-  const runs = new Map<string, ActiveRun>();
+  const runs = new ChurningMap<string, ActiveRun>();
   const ports: EnginePorts = { ...outside, metrics: createRunMetrics(outside.telemetry, () => runs.size) };
   const { recording } = ports.settings;
   const idleWaiters: (() => void)[] = [];

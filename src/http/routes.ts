@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
-import type { Operation } from '../contract/operation.ts';
+import type { Operation, UploadedFile } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
 import type { ClientAddress } from '../core/client-address.ts';
 import {
@@ -159,6 +159,46 @@ const countCaller = async (
   return limit.authorized(caller, signal);
 };
 
+/**
+ * What dispatch gets of a request. A class, like whatever has a getter and is made for each request: V8 gives an object
+ * literal with a getter a hidden class of its own, in the old generation, which keeps all that the getter can see until
+ * the next full collection.
+ */
+class ReceivedRequest implements DispatchRequest {
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, unknown>>;
+  /** The file that is being read, if the operation takes one and dispatch has asked for it. */
+  upload: Upload | null = null;
+  readonly #route: Route;
+  readonly #raw: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #bytes: Uint8Array | null;
+
+  /** `bytes` is null while the body is a file that is yet to be read. */
+  constructor(route: Route, request: FastifyRequest, response: ServerResponse, bytes: Uint8Array | null) {
+    const { raw } = request;
+    this.params = request.params as Record<string, unknown>;
+    this.query = parseQuery(raw.url ?? '', route.queryLists);
+    this.headers = headerParts(raw, route.headerNames);
+    this.#route = route;
+    this.#raw = raw;
+    this.#response = response;
+    this.#bytes = bytes;
+  }
+
+  get body(): unknown {
+    return this.#bytes === null ? undefined : bodyOf(this.#route, this.#raw, this.#bytes);
+  }
+
+  async openFile(): Promise<UploadedFile> {
+    const { upload } = this.#route.entry.operation;
+    if (upload === undefined) throw new Error('This operation takes no file.');
+    this.upload = openUpload(this.#raw, this.#response, upload);
+    return this.upload.file;
+  }
+}
+
 const serve = async (
   options: RouteOptions,
   route: Route,
@@ -174,7 +214,7 @@ const serve = async (
   const { operation } = route.entry;
   const arrivedAt = performance.now();
   const trace = requestSpan(options.telemetry, route.entry, options.prefix, exchange.raw);
-  let upload: Upload | null = null;
+  let call: ReceivedRequest | null = null;
   try {
     const path = exchange.path.slice(options.prefix.length);
     const { limit } = options;
@@ -189,19 +229,7 @@ const serve = async (
     const rawBody = operation.upload === undefined ? await readBody(raw, exchange.raw, route.maxBodyBytes) : null;
     const receivedAt = arrivedAt + performance.now() - readingSince;
     if (operation.body === undefined && rawBody !== null) refuseStrayBody(rawBody);
-    const call: DispatchRequest = {
-      params: request.params as Record<string, unknown>,
-      query: parseQuery(raw.url ?? '', route.queryLists),
-      headers: headerParts(raw, route.headerNames),
-      get body() {
-        return rawBody === null ? undefined : bodyOf(route, raw, rawBody);
-      },
-      async openFile() {
-        if (operation.upload === undefined) throw new Error('This operation takes no file.');
-        upload = openUpload(raw, exchange.raw, operation.upload);
-        return upload.file;
-      },
-    };
+    call = new ReceivedRequest(route, request, exchange.raw, rawBody);
     const context = {
       requestId: exchange.requestId,
       signal: gone.signal,
@@ -215,7 +243,7 @@ const serve = async (
     const sending = sendReply(exchange, reply, options);
     if (sending !== undefined) await sending;
   } catch (error) {
-    (upload as Upload | null)?.stop();
+    call?.upload?.stop();
     if (error instanceof RequestAbortedError) return;
     options.metrics.refused(error);
     sendProblem(exchange, error, options.log, options.limit?.refusal(error));

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Frame, StreamReply } from '../contract/operation.ts';
+import { ChurningMap } from '../core/churning-map.ts';
 import type { Logger } from '../core/logger.ts';
 import { answerHeaders, type Exchange } from './answer.ts';
 import type { HttpMetrics } from './http-metrics.ts';
@@ -19,6 +20,8 @@ export interface StreamHub {
 }
 
 interface OpenStream {
+  /** Of its request. */
+  readonly id: string;
   readonly raw: ServerResponse;
   /** A run's own answer, or the log of one. */
   readonly kind: 'run' | 'events';
@@ -60,11 +63,11 @@ export const createStreamHub = (
   log: Logger,
   metrics: Pick<HttpMetrics, 'streams'>,
 ): StreamHub => {
-  const streams = new Set<OpenStream>();
+  const streams = new ChurningMap<string, OpenStream>();
   let ticker: NodeJS.Timeout | undefined;
 
   const tick = (): void => {
-    for (const stream of streams) {
+    for (const stream of streams.values()) {
       stream.idleTicks += 1;
       if (stream.idleTicks < TICKS_PER_PING) continue;
       stream.idleTicks = 0;
@@ -72,14 +75,14 @@ export const createStreamHub = (
     }
   };
   const add = (stream: OpenStream): void => {
-    streams.add(stream);
+    streams.set(stream.id, stream);
     metrics.streams(1, stream.kind);
     if (ticker !== undefined) return;
     ticker = setInterval(tick, Math.max(1, pingMs / TICKS_PER_PING));
     ticker.unref();
   };
   const remove = (stream: OpenStream): void => {
-    if (!streams.delete(stream)) return;
+    if (!streams.delete(stream.id)) return;
     metrics.streams(-1, stream.kind);
     if (streams.size > 0) return;
     clearInterval(ticker);
@@ -90,7 +93,12 @@ export const createStreamHub = (
     open(exchange, reply) {
       const { raw } = exchange;
       const headers = answerHeaders(exchange, { ...streamFields, ...reply.headers });
-      const stream: OpenStream = { raw, kind: exchange.method === 'GET' ? 'events' : 'run', idleTicks: 0 };
+      const stream: OpenStream = {
+        id: exchange.requestId,
+        raw,
+        kind: exchange.method === 'GET' ? 'events' : 'run',
+        idleTicks: 0,
+      };
       let ended = raw.destroyed;
       const finish = (): void => {
         ended = true;

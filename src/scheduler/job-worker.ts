@@ -1,3 +1,4 @@
+import { ChurningMap } from '../core/churning-map.ts';
 import {
   JobCanceledError,
   type JobHandler,
@@ -52,7 +53,7 @@ interface WorkerPorts {
 /** Takes due jobs up to its limits and renews their leases at half their duration. */
 export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): JobWorker => {
   const { queue, handlers, telemetry, now, log } = ports;
-  const running = new Map<string, Held>();
+  const running = new ChurningMap<string, Held>();
   let poll: NodeJS.Timeout | null = null;
   let renewal: NodeJS.Timeout | null = null;
   let looking: Promise<void> | null = null;

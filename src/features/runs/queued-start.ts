@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import { ChurningMap } from '../../core/churning-map.ts';
 import type { StopSwitch } from '../../core/emergency.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
@@ -43,7 +44,7 @@ const canceledWhileWaiting = new Error('The run was canceled while it waited.');
 /** From a job that a worker has taken to a run that executes. */
 export const createQueuedStart = (plans: QueuedPlans, deps: QueuedStartDeps): QueuedStart => {
   /** Runs that a worker has taken and that wait for their session. */
-  const waiting = new Map<string, AbortController>();
+  const waiting = new ChurningMap<string, AbortController>();
 
   /** A queued run on a busy session waits its turn, in the worker's place. */
   const waitForSession = async (job: QueuedJob, signal: AbortSignal): Promise<SessionPlace | null> => {

@@ -1,5 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
+import { ChurningMap } from '../../core/churning-map.ts';
 import type { CallContext } from '../../core/context.ts';
 import { formatTraceparent } from '../../core/telemetry/trace-context.ts';
 import type { ApprovalHandoverRow } from '../../db/approval-tables.ts';
@@ -135,7 +136,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
   };
 
   /** Jobs that execute here, by the run's id. */
-  const current = new Map<string, QueuedJob>();
+  const current = new ChurningMap<string, QueuedJob>();
 
   const attempt = async (job: QueuedJob, signal: AbortSignal): Promise<JobResult> => {
     const row = await deps.store.get(job.tenantId, job.id);

@@ -10,15 +10,20 @@ export interface ScopeOptions {
   readonly maxRetries: number;
 }
 
+// On the signal itself: a weak map whose value leads back to its key holds both until the next full collection.
+const scopeKey = Symbol('call scope');
+
+interface ScopedSignal extends AbortSignal {
+  [scopeKey]?: CallScope;
+}
+
 /**
  * What is known about one call while it runs. The vendor libraries pass our abort signal through to
  * `fetch` untouched, so the signal is the key by which the transport finds the call it works for.
  */
 export class CallScope {
-  static readonly #bySignal = new WeakMap<AbortSignal, CallScope>();
-
   static of(signal: AbortSignal | null | undefined): CallScope {
-    const scope = signal ? CallScope.#bySignal.get(signal) : undefined;
+    const scope = (signal as ScopedSignal | null | undefined)?.[scopeKey];
     if (scope === undefined) {
       throw new Error('A provider library made a request outside a model call');
     }
@@ -59,7 +64,7 @@ export class CallScope {
     this.#caller = call.signal;
     this.wire = call.wire ?? null;
     this.traceparent = call.traceparent ?? null;
-    CallScope.#bySignal.set(this.#controller.signal, this);
+    (this.#controller.signal as ScopedSignal)[scopeKey] = this;
     if (call.signal.aborted) {
       this.stop('canceled');
     } else {

@@ -40,7 +40,9 @@ class DirectCall implements DecodedParts {
       return;
     }
     this.#scope = scope;
-    scope.onStop = () => this.#stopped(scope);
+    // Named first: V8 puts a function that is written into a property into the old generation.
+    const stop = (): void => this.#stopped(scope);
+    scope.onStop = stop;
     try {
       const request = await this.#calls.encode(this.#call, scope);
       const agent = await this.#calls.pool.agent();

@@ -1,5 +1,6 @@
 import type { Agent } from 'undici';
 import type { CallScope } from '../call-scope.ts';
+import { type BodySink, EventBody, WholeBody, type WireBody } from './wire-body.ts';
 import {
   startExchange,
   type WireExchange,
@@ -14,7 +15,7 @@ export interface WireResponse {
   readonly statusText: string;
   readonly ok: boolean;
   readonly headers: WireHeaders;
-  readonly body: ReadableStream<Uint8Array>;
+  readonly body: WireBody;
 }
 
 export class WireError extends Error {
@@ -30,67 +31,14 @@ export class WireError extends Error {
 // An error text is for a log line, a JSON answer for one message; both are far smaller than this.
 const MAX_ERROR_BYTES = 64 * 1024;
 const MAX_JSON_BYTES = 64 * 1024 * 1024;
-const BUFFERED_CHUNKS = 16;
 
-function byteLimit(status: number, headers: WireHeaders): number {
+function bodySink(exchange: () => WireExchange, status: number, headers: WireHeaders): BodySink {
   if (status >= 400) {
-    return MAX_ERROR_BYTES;
+    return new WholeBody(exchange, MAX_ERROR_BYTES);
   }
   return headers.get('content-type')?.startsWith('text/event-stream') === true
-    ? Number.POSITIVE_INFINITY
-    : MAX_JSON_BYTES;
-}
-
-class ResponseBody {
-  readonly stream: ReadableStream<Uint8Array>;
-  readonly #exchange: () => WireExchange;
-  #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
-  #left: number;
-
-  constructor(exchange: () => WireExchange, limit: number) {
-    this.#exchange = exchange;
-    this.#left = limit;
-    this.stream = new ReadableStream<Uint8Array>(
-      {
-        start: (controller) => {
-          this.#controller = controller;
-        },
-        pull: () => exchange().resume(),
-        cancel: () => {
-          this.#controller = null;
-          exchange().abort();
-        },
-      },
-      { highWaterMark: BUFFERED_CHUNKS },
-    );
-  }
-
-  data(chunk: Uint8Array): void {
-    const controller = this.#controller;
-    if (controller === null) {
-      return;
-    }
-    this.#left -= chunk.byteLength;
-    if (this.#left < 0) {
-      this.#exchange().abort();
-      this.end();
-      return;
-    }
-    controller.enqueue(chunk);
-    if ((controller.desiredSize ?? 1) <= 0) {
-      this.#exchange().pause();
-    }
-  }
-
-  end(): void {
-    this.#controller?.close();
-    this.#controller = null;
-  }
-
-  fail(error: Error): void {
-    this.#controller?.error(error);
-    this.#controller = null;
-  }
+    ? new EventBody(exchange)
+    : new WholeBody(exchange, MAX_JSON_BYTES);
 }
 
 function stoppedError(): Error {
@@ -102,7 +50,7 @@ function stoppedError(): Error {
 /** Sends the request; resolves when the head of the answer is there. Rejects with WireError. */
 export function openResponse(agent: Agent, request: WireRequest, scope: CallScope): Promise<WireResponse> {
   return new Promise((resolve, reject) => {
-    let body: ResponseBody | null = null;
+    let body: BodySink | null = null;
     if (scope.stopped !== null) {
       reject(stoppedError());
       return;
@@ -124,8 +72,9 @@ export function openResponse(agent: Agent, request: WireRequest, scope: CallScop
         head(status, headers) {
           scope.status = status;
           scope.headers = headers;
-          body = new ResponseBody(() => exchange, byteLimit(status, headers));
-          resolve({ status, statusText: '', ok: status >= 200 && status < 300, headers, body: body.stream });
+          const sink = bodySink(() => exchange, status, headers);
+          body = sink;
+          resolve({ status, statusText: '', ok: status >= 200 && status < 300, headers, body: sink.body });
         },
         data: (chunk) => body?.data(chunk),
         end() {
@@ -141,11 +90,13 @@ export function openResponse(agent: Agent, request: WireRequest, scope: CallScop
       },
       scope.timeoutMs !== null,
     );
-    scope.onStop = () => {
+    // Named first: V8 puts a function that is written into a property into the old generation.
+    const stop = (): void => {
       arrived();
       exchange.abort();
       const error = stoppedError();
       body === null ? reject(error) : body.fail(error);
     };
+    scope.onStop = stop;
   });
 }

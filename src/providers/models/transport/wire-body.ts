@@ -1,0 +1,158 @@
+import type { ReadableStreamReadResult } from 'node:stream/web';
+import type { WireExchange } from './wire-exchange.ts';
+
+export interface WireReader {
+  read(): Promise<ReadableStreamReadResult<Uint8Array>>;
+  cancel(): Promise<void>;
+  releaseLock(): void;
+}
+
+/** What the vendor libraries use of a body. They wrap events into streams of their own, and read the rest to its end. */
+export interface WireBody {
+  getReader(): WireReader;
+  cancel(): Promise<void>;
+}
+
+/** Takes the bytes of an answer, for whoever reads its body. */
+export interface BodySink {
+  readonly body: WireBody;
+  data(chunk: Uint8Array): void;
+  end(): void;
+  fail(error: Error): void;
+}
+
+const BUFFERED_CHUNKS = 16;
+
+/** A body of any length, which comes no faster than it is read. */
+export class EventBody implements BodySink {
+  readonly body: ReadableStream<Uint8Array>;
+  readonly #exchange: () => WireExchange;
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
+
+  constructor(exchange: () => WireExchange) {
+    this.#exchange = exchange;
+    this.body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller;
+        },
+        pull: () => exchange().resume(),
+        cancel: () => {
+          this.#controller = null;
+          exchange().abort();
+        },
+      },
+      { highWaterMark: BUFFERED_CHUNKS },
+    );
+  }
+
+  data(chunk: Uint8Array): void {
+    const controller = this.#controller;
+    if (controller === null) {
+      return;
+    }
+    controller.enqueue(chunk);
+    if ((controller.desiredSize ?? 1) <= 0) {
+      this.#exchange().pause();
+    }
+  }
+
+  end(): void {
+    this.#controller?.close();
+    this.#controller = null;
+  }
+
+  fail(error: Error): void {
+    this.#controller?.error(error);
+    this.#controller = null;
+  }
+}
+
+const LAST: ReadableStreamReadResult<Uint8Array> = { done: true, value: undefined };
+
+/**
+ * A body of a bounded length, which is there as fast as it comes. A web stream for each answer costs more than the rest of
+ * the exchange, and outlives V8's young generation together with all that it leads to (docs/decisions/0051).
+ */
+export class WholeBody implements BodySink, WireBody, WireReader {
+  readonly #exchange: () => WireExchange;
+  readonly #chunks: Uint8Array[] = [];
+  #left: number;
+  #ended = false;
+  #error: Error | null = null;
+  #reading: PromiseWithResolvers<ReadableStreamReadResult<Uint8Array>> | null = null;
+
+  /** What is longer than `maxBytes` is cut off there. */
+  constructor(exchange: () => WireExchange, maxBytes: number) {
+    this.#exchange = exchange;
+    this.#left = maxBytes;
+  }
+
+  get body(): WireBody {
+    return this;
+  }
+
+  data(chunk: Uint8Array): void {
+    if (this.#ended) {
+      return;
+    }
+    this.#left -= chunk.byteLength;
+    if (this.#left < 0) {
+      this.#exchange().abort();
+      this.end();
+    } else if (this.#reading === null) {
+      this.#chunks.push(chunk);
+    } else {
+      this.#reading.resolve({ done: false, value: chunk });
+      this.#reading = null;
+    }
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#reading?.resolve(LAST);
+    this.#reading = null;
+  }
+
+  fail(error: Error): void {
+    if (this.#ended) {
+      return;
+    }
+    this.#ended = true;
+    this.#error = error;
+    this.#reading?.reject(error);
+    this.#reading = null;
+  }
+
+  getReader(): WireReader {
+    return this;
+  }
+
+  async read(): Promise<ReadableStreamReadResult<Uint8Array>> {
+    const value = this.#chunks.shift();
+    if (value !== undefined) {
+      return { done: false, value };
+    }
+    if (this.#error !== null) {
+      throw this.#error;
+    }
+    if (this.#ended) {
+      return LAST;
+    }
+    this.#reading = Promise.withResolvers();
+    return this.#reading.promise;
+  }
+
+  async cancel(): Promise<void> {
+    this.#chunks.length = 0;
+    if (this.#ended) {
+      return;
+    }
+    this.end();
+    this.#exchange().abort();
+  }
+
+  releaseLock(): void {
+    // There is one reader, and nothing to hand over.
+  }
+}
