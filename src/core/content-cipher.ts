@@ -46,6 +46,9 @@ const failed = (reason: string, cause?: unknown): AcpError =>
   // The reason names keys of the configuration, which are for the log only.
   new AcpError('decryption-failed', 'Stored content cannot be decrypted.', { cause: new Error(reason, { cause }) });
 
+export const isDecryptionFailure = (error: unknown): boolean =>
+  error instanceof AcpError && error.code === 'decryption-failed';
+
 const authenticated = (keyId: string, { table, column, tenantId, row }: StoredPlace): Buffer =>
   Buffer.from(JSON.stringify([1, keyId, table, column, tenantId, ...row.map(String)]));
 

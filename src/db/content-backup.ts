@@ -1,17 +1,10 @@
 import { rm } from 'node:fs/promises';
-import {
-  contentFinding,
-  damaged,
-  digestOf,
-  isDecryptionFailure,
-  missing,
-  openNamed,
-  unreadable,
-} from './content-check.ts';
+import { isDecryptionFailure } from '../core/content-cipher.ts';
+import { contentFinding, damaged, missing, openNamed, unreadable } from './content-check.ts';
 import { contentFiles } from './content-files.ts';
 import { forgetContent, hasAttachments, isNamed, type NamedContent, namedContents } from './content-rows.ts';
 import { sealedContent } from './content-sealing.ts';
-import type { ContentPlace, ContentSource, ContentStore } from './content-store.ts';
+import { type ContentPlace, type ContentSource, type ContentStore, digestOf } from './content-store.ts';
 import type { Storage } from './storage.ts';
 
 export interface ContentCopy {

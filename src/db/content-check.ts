@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { AcpError } from '../contract/errors.ts';
+import { isDecryptionFailure } from '../core/content-cipher.ts';
 import { contentFiles, contentFolder } from './content-files.ts';
 import { hasAttachments, isNamed, type NamedContent, namedContents } from './content-rows.ts';
 import { sealedContent } from './content-sealing.ts';
-import type { ContentSource, ContentStore } from './content-store.ts';
+import { type ContentSource, type ContentStore, digestOf } from './content-store.ts';
 import type { Storage } from './storage.ts';
 
 export interface ContentReport {
@@ -21,9 +21,6 @@ export const damaged = 'has other bytes than were stored';
 export const missing = 'is missing';
 export const unreadable = 'cannot be decrypted: its key is not in Service:AtRest:Keys, or the file was changed';
 
-export const isDecryptionFailure = (error: unknown): boolean =>
-  error instanceof AcpError && error.code === 'decryption-failed';
-
 /**
  * The file of a content that a running server may delete at any moment: `deleted` when its rows are gone with it, null
  * when they are there and it is not.
@@ -38,23 +35,6 @@ export const openNamed = async (
   if (!(await isNamed(storage.db, named.place))) return 'deleted';
   // Uploaded again between the two looks, or lost.
   return content.open(named.place);
-};
-
-/** SHA-256 of all bytes, in hex; each piece is shown to `use` on its way. Closes the source. */
-export const digestOf = async (
-  source: ContentSource,
-  use: (chunk: Uint8Array) => Promise<void> = async () => undefined,
-): Promise<string> => {
-  const hash = createHash('sha256');
-  try {
-    for await (const chunk of source.bytes) {
-      hash.update(chunk);
-      await use(chunk);
-    }
-  } finally {
-    await source.dispose();
-  }
-  return hash.digest('hex');
 };
 
 /** What is wrong with a content; null: nothing. */

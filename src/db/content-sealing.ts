@@ -1,8 +1,15 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { AcpError } from '../contract/errors.ts';
-import type { ContentCipher, StoredPlace } from '../core/content-cipher.ts';
+import { type ContentCipher, isDecryptionFailure, type StoredPlace } from '../core/content-cipher.ts';
 import type { AmendableDraft, FileContentStore } from './content-files.ts';
-import type { ContentDraft, ContentPlace, ContentSource, ContentStore } from './content-store.ts';
+import {
+  type ContentDraft,
+  type ContentPlace,
+  type ContentSource,
+  type ContentStore,
+  digestOf,
+  hashOfPlace,
+} from './content-store.ts';
 
 // A sealed file: a header of fixed length, then chunks of ciphertext, each with its tag. Every file has a key of its own,
 // which the header keeps sealed for the file's place, with the length of the content. A chunk's nonce is its number and
@@ -151,6 +158,17 @@ async function* following(first: Buffer, rest: AsyncIterator<Uint8Array>) {
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
 }
 
+const readStart = async (pieces: AsyncIterator<Uint8Array>): Promise<Buffer> => {
+  let start: Buffer = Buffer.alloc(0);
+  for (let ended = false; !ended && start.length < headerBytes; ) {
+    const { done, value } = await pieces.next();
+    ended = done === true;
+    if (value !== undefined) start = start.length === 0 ? Buffer.from(value) : Buffer.concat([start, value]);
+  }
+  return start;
+};
+
+/** Closes the source when it throws. */
 const openedSource = async (
   source: ContentSource,
   cipher: ContentCipher,
@@ -158,12 +176,7 @@ const openedSource = async (
 ): Promise<ContentSource> => {
   const pieces = source.bytes[Symbol.asyncIterator]();
   try {
-    let start: Buffer = Buffer.alloc(0);
-    for (let ended = false; !ended && start.length < headerBytes; ) {
-      const { done, value } = await pieces.next();
-      ended = done === true;
-      if (value !== undefined) start = start.length === 0 ? Buffer.from(value) : Buffer.concat([start, value]);
-    }
+    const start = await readStart(pieces);
     const file = openHeader(cipher, place, start, source.sizeBytes);
     const bytes = async function* () {
       try {
@@ -180,6 +193,18 @@ const openedSource = async (
   }
 };
 
+// Plain content may begin like a sealed file. A place has the hash of its content, which the bytes of a sealed file never
+// have: so it tells the two apart where a header cannot be opened.
+
+const headerOf = (cipher: ContentCipher, place: ContentPlace, bytes: Buffer): FileKey | null => {
+  try {
+    return openHeader(cipher, place, bytes, bytes.length);
+  } catch (error) {
+    if (createHash('sha256').update(bytes).digest('hex') === hashOfPlace(place)) return null;
+    throw error;
+  }
+};
+
 /**
  * Contents as files, sealed with the active key where there is one. What is there already is read whatever it is: plain,
  * or under a former key. Throws `decryption-failed` where it cannot be.
@@ -192,13 +217,21 @@ export const sealedContent = (files: FileContentStore, cipher: ContentCipher): C
   },
   async open(place) {
     const source = await files.open(place);
-    return source === null ? null : openedSource(source, cipher, place);
+    if (source === null) return null;
+    try {
+      return await openedSource(source, cipher, place);
+    } catch (error) {
+      if (!isDecryptionFailure(error)) throw error;
+      const whole = await files.open(place);
+      if (whole !== null && (await digestOf(whole)) !== hashOfPlace(place)) throw error;
+      return files.open(place);
+    }
   },
   async read(place) {
     const stored = await files.read(place);
     if (stored === null) return null;
     const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
-    const file = openHeader(cipher, place, bytes, bytes.length);
+    const file = headerOf(cipher, place, bytes);
     if (file === null) return bytes;
     const parts: Buffer[] = [];
     for (let index = 0, at = headerBytes; at < bytes.length; index += 1, at += sealedChunkBytes)

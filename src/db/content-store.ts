@@ -44,6 +44,23 @@ export const contentPlace = (tenantId: string, sha256: string): ContentPlace =>
 
 export const hashOfPlace = (place: ContentPlace): string => place.slice(place.lastIndexOf('/') + 1);
 
+/** SHA-256 of all bytes, in hex; each piece is shown to `use` on its way. Closes the source. */
+export const digestOf = async (
+  source: ContentSource,
+  use: (chunk: Uint8Array) => Promise<void> = async () => undefined,
+): Promise<string> => {
+  const hash = createHash('sha256');
+  try {
+    for await (const chunk of source.bytes) {
+      hash.update(chunk);
+      await use(chunk);
+    }
+  } finally {
+    await source.dispose();
+  }
+  return hash.digest('hex');
+};
+
 /** Work in line for each place; a place without work costs nothing. */
 export const createPlaceLocks = (): ContentStore['exclusive'] => {
   const last = new Map<ContentPlace, Promise<unknown>>();

@@ -132,6 +132,27 @@ test('SEC-52 plain files of before are read, and equal bytes that come again are
   }
 });
 
+test('SEC-52 plain content that begins like a sealed file is read as it is, in a store of any configuration', async (t) => {
+  const { folder, files, store } = open(t);
+  const plain = sealedContent(files, plainContent);
+  const sealed = await keep(store, Buffer.alloc(2 * chunk, 'abc'));
+  const stolen = readFileSync(join(folder, sealed));
+  const magic = stolen.subarray(0, 16);
+  const lost = Buffer.from(stolen.subarray(0, 256).toString('latin1').replace(':1:a:', ':1:z:'), 'latin1');
+  for (const content of [magic, Buffer.concat([magic, Buffer.alloc(3 * chunk, 'x')]), stolen, lost]) {
+    const place = await keep(plain, content);
+    assert.ok(readFileSync(join(folder, place)).equals(content));
+    for (const reader of [plain, store]) {
+      assert.ok((await streamed(reader, place)).equals(content));
+      assert.ok(content.equals((await reader.read(place)) ?? Buffer.alloc(0)));
+    }
+    await keep(store, content);
+    assert.ok((await streamed(store, place)).equals(content));
+    await refuses(plain, place);
+  }
+  assert.equal((await streamed(store, sealed)).toString(), 'abc'.repeat(chunk).slice(0, 2 * chunk));
+});
+
 test('SEC-53 a source that nobody reads, or only begins to read, is closed', async (t) => {
   const { folder, store } = open(t);
   const place = await keep(store, Buffer.alloc(3 * chunk));

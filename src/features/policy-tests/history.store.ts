@@ -1,4 +1,4 @@
-import { AcpError } from '../../contract/errors.ts';
+import { isDecryptionFailure } from '../../core/content-cipher.ts';
 import { idFloor, idSlackMs } from '../../db/started-after.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
@@ -57,7 +57,7 @@ const readable = <T>(open: () => T, otherwise: T): T => {
   try {
     return open();
   } catch (error) {
-    if (error instanceof AcpError && error.code === 'decryption-failed') return otherwise;
+    if (isDecryptionFailure(error)) return otherwise;
     throw error;
   }
 };
