@@ -20,6 +20,7 @@ import { auditFeature } from './features/audit/index.ts';
 import { emergencyFeature } from './features/emergency/index.ts';
 import { guardsFeature } from './features/guards/index.ts';
 import { createJobStore, jobsFeature } from './features/jobs/index.ts';
+import { judgesFeature } from './features/judges/index.ts';
 import { memoryFeature } from './features/memory/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { platformFeature } from './features/platform/index.ts';
@@ -214,6 +215,12 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
           now,
         }).handlers,
         scores: scoresFeature({ ...base, findRun: runs.access.find }).handlers,
+        judges: judgesFeature({
+          ...base,
+          judges: modules.judges.map(({ value }) => value),
+          access: runs.access,
+          records: runs.records,
+        }).handlers,
         replays: replaysFeature({
           ...base,
           access: runs.access,

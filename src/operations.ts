@@ -5,6 +5,7 @@ import { auditOperations } from './features/audit/audit.operations.ts';
 import { dataSubjectOperations } from './features/data-subjects/data-subjects.operations.ts';
 import { emergencyOperations } from './features/emergency/emergency.operations.ts';
 import { jobOperations } from './features/jobs/jobs.operations.ts';
+import { judgeOperations } from './features/judges/judges.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { diagnosticsOperations } from './features/platform/diagnostics.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
@@ -31,6 +32,7 @@ export const operations = {
   agents: agentOperations,
   runs: runOperations,
   scores: scoreOperations,
+  judges: judgeOperations,
   replays: replayOperations,
   sessions: sessionOperations,
   statistics: statisticOperations,

@@ -19,6 +19,8 @@ export const diagnosticsOf = ({ foundation, worker, works, health, countAgents }
     modules.registrations
       .filter(({ place }) => place([]).file === path)
       .map(({ definition }) => `tool:${definition.name}`);
+  const judges = (path: string): string[] =>
+    modules.judges.filter(({ file }) => file === path).map(({ value }) => `judge:${value.name}`);
   return diagnosticsService({
     config: base.config,
     instanceId: reporting.instanceId,
@@ -36,7 +38,7 @@ export const diagnosticsOf = ({ foundation, worker, works, health, countAgents }
       }),
     toolCount: () => hostTools.registry.list().length,
     countAgents,
-    modules: base.config.Host.Modules.map((path) => ({ path, registered: tools(path) })),
+    modules: base.config.Host.Modules.map((path) => ({ path, registered: [...tools(path), ...judges(path)] })),
     now: base.now,
   });
 };

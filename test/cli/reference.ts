@@ -37,7 +37,7 @@ const exitRows = (): string[] => {
     4: 'not found',
     5: 'conflict with the state of something',
     6: 'a limit',
-    7: 'a model provider or a tool failed',
+    7: 'a model provider, a tool or a judge failed',
     8: 'the service or its store is not available',
     9: 'not in this build, or switched off',
     10: 'the run waits for approvals or for results of client-side tools; stderr has the commands that answer it; a replay drifted; a policy test found something (`--fail-on-match`)',

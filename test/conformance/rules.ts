@@ -24,6 +24,8 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
   RATE: { title: 'Rate limit', rules: upTo(8) },
   SUBJ: { title: 'Data subjects', rules: upTo(11) },
   RET: { title: 'Retention', rules: upTo(28) },
+  // Suites and online evaluation come with a later version.
+  EVAL: { title: 'Judges', rules: [...between(33, 36), 43] },
   // Schedules come with a later version; queued runs need the rest.
   JOB: { title: 'Jobs of queued runs', rules: between(20, 46) },
 };
@@ -32,7 +34,6 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
 export const elsewhere: Readonly<Record<string, string>> = {
   'AGENT-19': 'MCP servers come with a later version',
   'AGENT-49': 'MCP servers come with a later version',
-  'RUN-47': 'judges come with a later version',
   'OBS-8': 'event listeners of modules come with a later version',
   'OBS-19': 'the trace is one row in the commit that closes the run; a limit of spans keeps it small',
   'OBS-25': 'mounting as a library comes with a later version',

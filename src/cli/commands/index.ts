@@ -21,6 +21,7 @@ import { registerReplay } from './replay.command.ts';
 import { registerRun } from './run.command.ts';
 import { registerRunsCompare } from './runs-compare.command.ts';
 import { registerRunsExport } from './runs-export.command.ts';
+import { registerRunsJudge } from './runs-judge.command.ts';
 import { registerRunsReplay } from './runs-replay.command.ts';
 import { registerRunsTail } from './runs-tail.command.ts';
 import { registerRunsTrace } from './runs-trace.command.ts';
@@ -50,6 +51,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerRunsTree(runs, host);
   registerRunsTrace(runs, host);
   registerRunsCompare(runs, host);
+  registerRunsJudge(runs, host);
   registerRunsReplay(runs, host);
   registerRunsExport(runs, host);
   registerSessionsGet(commandGroup(program, 'sessions', groupDescriptions['sessions'] ?? ''), host);

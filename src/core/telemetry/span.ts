@@ -7,6 +7,13 @@ export type AttributeValue = string | number | boolean | readonly string[];
 /** Null and undefined values are left out. */
 export type AttributeInput = Readonly<Record<string, AttributeValue | null | undefined>>;
 
+/** Something that happened within a span. */
+export interface SpanEvent {
+  readonly name: string;
+  readonly at: number;
+  readonly attributes: Readonly<Record<string, AttributeValue>>;
+}
+
 // Read once: the property is computed at each access.
 const { timeOrigin } = performance;
 
@@ -28,6 +35,7 @@ export class Span implements TraceParent {
   status: SpanStatus = 'Unset';
   /** Spans of other traces that led to this one. */
   links: readonly TraceParent[] = [];
+  events: readonly SpanEvent[] = [];
   readonly attributes: Record<string, AttributeValue> = {};
 
   constructor(

@@ -9,6 +9,7 @@ import type {
 import { type ToolAuthorizer, type ToolDefinition, ToolError } from '../../engine/tools/tool.ts';
 import type { AgentDefinitionRequest } from '../agents/index.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
+import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
@@ -69,6 +70,8 @@ export interface HostModule {
   readonly archiveSink?: ArchiveSink;
   /** Asked in their order about every text that goes into a model and comes out of it. */
   readonly guards?: readonly ContentGuard[];
+  /** Score finished runs when they are asked to. */
+  readonly judges?: readonly Judge[];
   /** Says who a person is, for export and erasure; at most one module may have it. */
   readonly dataSubjectResolver?: DataSubjectResolver;
 }

@@ -10,6 +10,7 @@ import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ToolProblem } from '../../engine/tools/tool-problem.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
+import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import { type HostSkill, patternGuardMark } from './host-module.ts';
 import {
@@ -47,6 +48,8 @@ export interface LoadedModules {
   readonly guards: readonly ContentGuard[];
   /** A module registers the pattern guard. */
   readonly usesPatternGuard: boolean;
+  /** In the order of their registration; the names are unique in any case. */
+  readonly judges: readonly FromModule<Judge>[];
   readonly dataSubjectResolver: DataSubjectResolver | null;
   readonly problems: readonly ToolProblem[];
 }
@@ -126,6 +129,7 @@ export const loadHostModules = async (paths: readonly string[], loadModule: Load
     archiveSink: found.archiveSink?.value ?? null,
     guards: [...found.guards.values()].flatMap(({ value }) => (value === patternGuardMark ? [] : [value])),
     usesPatternGuard: found.guards.has(patternGuardMark.name),
+    judges: [...found.judges.values()],
     dataSubjectResolver: found.dataSubjectResolver?.value ?? null,
     problems,
   };

@@ -11,6 +11,7 @@ import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../engine/tools/tool.ts';
 import type { FieldPath } from '../../engine/tools/tool-problem.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
+import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import { type HostModule, type HostSkill, patternGuardMark } from './host-module.ts';
 import type { RolePolicy } from './role-policies.ts';
@@ -32,6 +33,8 @@ export interface Registered {
   readonly skills: FromModule<HostSkill>[];
   /** By name in lower case, in the order of their registration. */
   readonly guards: Map<string, FromModule<ContentGuard>>;
+  /** As the guards are. */
+  readonly judges: Map<string, FromModule<Judge>>;
   readonly approvalPresenters: Map<string, FromModule<ApprovalPresenter>>;
   readonly structuredResponseValidators: Map<string, FromModule<StructuredResponseValidator>>;
   readonly loopCriteria: Map<string, FromModule<LoopCriterionEvaluator>>;
@@ -49,6 +52,7 @@ export const noneRegistered = (): Registered => ({
   agents: [],
   skills: [],
   guards: new Map(),
+  judges: new Map(),
   approvalPresenters: new Map(),
   structuredResponseValidators: new Map(),
   loopCriteria: new Map(),
@@ -149,7 +153,8 @@ const readSkills: MemberReader = (given, file, into) => {
   return null;
 };
 
-const guardName = /^[A-Za-z0-9._-]{1,64}$/;
+/** Of guards and judges: it stands in events, metrics and the names of scores. */
+const shortName = /^[A-Za-z0-9._-]{1,64}$/;
 
 const readGuards: MemberReader = (given, file, into) => {
   const isGuard = (value: unknown): value is ContentGuard =>
@@ -158,7 +163,7 @@ const readGuards: MemberReader = (given, file, into) => {
     return 'must be a list of objects with a name and a function inspect';
   for (const guard of given) {
     const { name } = guard;
-    if (!guardName.test(name)) return `has ${JSON.stringify(name)}, which is not 1 to 64 of A-Z a-z 0-9 . _ -`;
+    if (!shortName.test(name)) return `has ${JSON.stringify(name)}, which is not 1 to 64 of A-Z a-z 0-9 . _ -`;
     const key = name.toLowerCase();
     if (key === patternGuardMark.name && guard !== patternGuardMark)
       return `has ${name}, which is the built-in guard: patternGuard() registers it`;
@@ -167,6 +172,30 @@ const readGuards: MemberReader = (given, file, into) => {
     // The name stays what it was checked as; `inspect` may use `this`.
     const own: ContentGuard = { name, inspect: (input, signal) => guard.inspect(input, signal) };
     into.guards.set(key, { file, value: guard === patternGuardMark ? guard : own });
+  }
+  return null;
+};
+
+const readJudges: MemberReader = (given, file, into) => {
+  const isJudge = (value: unknown): value is Judge =>
+    isMembers(value) && typeof value['name'] === 'string' && isFunction(value['judge']);
+  if (!Array.isArray(given) || !given.every(isJudge))
+    return 'must be a list of objects with a name and a function judge';
+  for (const judge of given) {
+    const { name, version } = judge;
+    if (!shortName.test(name)) return `has ${JSON.stringify(name)}, which is not 1 to 64 of A-Z a-z 0-9 . _ -`;
+    if (version !== undefined && (typeof version !== 'string' || version === '' || version.length > 64))
+      return `has a version of ${name} that is no text of 1 to 64 characters`;
+    const key = name.toLowerCase();
+    const earlier = into.judges.get(key);
+    if (earlier !== undefined) return `is taken for ${name}: ${earlier.file} registers one already`;
+    // Name and version stay what they were checked as; `judge` may use `this`.
+    const own: Judge = {
+      name,
+      ...(version === undefined ? {} : { version }),
+      judge: (run, signal) => judge.judge(run, signal),
+    };
+    into.judges.set(key, { file, value: own });
   }
   return null;
 };
@@ -188,6 +217,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   skills: readSkills,
   archiveSink: oneOnly('archiveSink', 'archive'),
   guards: readGuards,
+  judges: readJudges,
   dataSubjectResolver: oneOnly('dataSubjectResolver', 'resolve'),
 };
 

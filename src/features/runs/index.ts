@@ -42,7 +42,7 @@ import { runReading } from './run-reading.service.ts';
 import { createRunReconciliation, type RunReconciliation } from './run-reconciliation.ts';
 import { type RecoveryReport, recoverRuns } from './run-recovery.ts';
 import { createRunStart } from './run-start.service.ts';
-import { createRunTraceStore } from './run-traces.store.ts';
+import { createRunTraceStore, type RunTraceStore } from './run-traces.store.ts';
 import { createTurnStore } from './run-turns.store.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { RunComparisonSide } from './runs.schema.ts';
@@ -84,9 +84,10 @@ export interface RunsDeps extends MayStartDeps {
 /** What other features read of recorded runs, and how they record one that did not start. */
 export type RunRecords = Pick<
   RunStore,
-  'get' | 'recordedInput' | 'toolInvocations' | 'modelCalls' | 'treeMembers' | 'packs'
+  'get' | 'recordedInput' | 'output' | 'toolNames' | 'toolInvocations' | 'modelCalls' | 'treeMembers' | 'packs'
 > &
-  Pick<DetachedRuns, 'recordFailed'>;
+  Pick<DetachedRuns, 'recordFailed'> &
+  Pick<RunTraceStore, 'spanOf'>;
 
 export interface RunsFeature {
   readonly handlers: Handlers<typeof runOperations>;
@@ -146,6 +147,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const prices = createPriceList(Service.Pricing.Currency, Service.Pricing.Models);
   const journal = createRunJournal(storage, prices.currency, deps.quotas?.counters ?? null);
   const store = createRunStore(storage);
+  const traces = createRunTraceStore(storage);
   const access = createRunAccess(store, deps.authorization, owners);
   const recordingEnabled = settings.recording.enabled;
   const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, now });
@@ -290,7 +292,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       ...runReading({
         store,
         access,
-        traces: createRunTraceStore(storage),
+        traces,
         scoresOf: deps.scoresOf,
         recording: settings.recording,
       }),
@@ -307,7 +309,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     },
     engine,
     access,
-    records: { ...store, ...detached },
+    records: { ...store, ...detached, spanOf: traces.spanOf },
     recalculateCosts: createCostRecalculation({
       storage,
       unpriced: createUnpricedRuns(storage),

@@ -13,7 +13,7 @@ import type { RunComparisonSide } from './runs.schema.ts';
 import type { RunStore } from './runs.store.ts';
 
 export interface RunReadingDeps {
-  readonly store: Pick<RunStore, 'input' | 'lastEvent' | 'countToolCalls'>;
+  readonly store: Pick<RunStore, 'input' | 'output' | 'countToolCalls'>;
   readonly access: RunAccess;
   readonly traces: RunTraceStore;
   /** Scores of a run, newest first. */
@@ -28,8 +28,8 @@ export const runReading = (
   const { store, access } = deps;
 
   const side = async (tenantId: string, row: RunRow): Promise<RunComparisonSide> => {
-    const [last, toolCallCount, scores] = await Promise.all([
-      store.lastEvent(row.tenant_id, row.id),
+    const [output, toolCallCount, scores] = await Promise.all([
+      store.output(row.tenant_id, row.id),
       store.countToolCalls(tenantId, row.id),
       deps.scoresOf(tenantId, row.id),
     ]);
@@ -48,8 +48,7 @@ export const runReading = (
       errorClass: record.error?.class ?? null,
       errorMessage: record.error?.message ?? null,
       replayOfRunId: record.replayOfRunId,
-      output:
-        last?.type === 'run.completed' && typeof last.members['output'] === 'string' ? last.members['output'] : null,
+      output,
       scores,
     };
   };

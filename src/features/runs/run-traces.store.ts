@@ -6,13 +6,20 @@ import type { RunTrace } from './runs.schema.ts';
 export interface RunTraceStore {
   /** The trace of the tree with this root; null when none is stored. */
   get(tenantId: string, rootRunId: string): Promise<RunTrace | null>;
+  /** The span of one run of the tree; null when no trace is stored or the span was one too many. */
+  spanOf(tenantId: string, rootRunId: string, runId: string): Promise<RunSpan | null>;
+}
+
+export interface RunSpan {
+  readonly traceId: string;
+  readonly spanId: string;
 }
 
 const byStart = (a: StoredSpan, b: StoredSpan): number =>
   a.startedAt - b.startedAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
-export const createRunTraceStore = ({ db, rows }: Storage): RunTraceStore => ({
-  async get(tenantId, rootRunId) {
+export const createRunTraceStore = ({ db, rows }: Storage): RunTraceStore => {
+  const get: RunTraceStore['get'] = async (tenantId, rootRunId) => {
     const stored = await db
       .selectFrom('run_traces')
       .selectAll()
@@ -34,5 +41,13 @@ export const createRunTraceStore = ({ db, rows }: Storage): RunTraceStore => ({
         endedAt: span.endedAt === null ? null : isoTime(span.endedAt),
       })),
     };
-  },
-});
+  };
+  return {
+    get,
+    async spanOf(tenantId, rootRunId, runId) {
+      const trace = await get(tenantId, rootRunId);
+      const span = trace?.spans.find(({ attributes }) => attributes['acp.run.id'] === runId);
+      return trace === null || span === undefined ? null : { traceId: trace.traceId, spanId: span.spanId };
+    },
+  };
+};

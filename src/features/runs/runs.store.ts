@@ -6,11 +6,6 @@ import type { StoredModelCalls } from '../../engine/model-call-record.ts';
 import type { RunInputContext } from '../../engine/run-journal.ts';
 import { listRuns, type RunFilter } from './run-list.store.ts';
 
-export interface StoredEvent {
-  readonly type: string;
-  readonly members: Readonly<Record<string, unknown>>;
-}
-
 /** One run of a tree, as far as a walk over all of it needs to know. */
 export interface TreeMember {
   readonly id: string;
@@ -54,8 +49,10 @@ export interface RunStore {
   recordedInput(tenantId: string, runId: string): Promise<RecordedInput | null>;
   /** What the model calls of a closed run were sent; null when it was not recorded. */
   modelCalls(tenantId: string, runId: string): Promise<StoredModelCalls | null>;
-  /** The newest event in the log; undefined when nothing is recorded. */
-  lastEvent(tenantId: string, runId: string): Promise<StoredEvent | undefined>;
+  /** Output of a run whose log ends with its completion; null for every other. */
+  output(tenantId: string, runId: string): Promise<string | null>;
+  /** Names of the tools whose calls settled, each once, by their first call. */
+  toolNames(tenantId: string, runId: string): Promise<readonly string[]>;
   /** Calls that settled. */
   countToolCalls(tenantId: string, runId: string): Promise<number>;
   /** Every run that is Queued or Running, of every tenant. */
@@ -179,7 +176,7 @@ export const createRunStore = (storage: Storage): RunStore => ({
     if (row === undefined) return null;
     return JSON.parse(storage.rows.open('run_model_calls', tenantId, row).calls) as StoredModelCalls;
   },
-  async lastEvent(tenantId, runId) {
+  async output(tenantId, runId) {
     const row = await storage.db
       .selectFrom('run_events')
       .select(['run_id', 'first_sequence', 'events'])
@@ -187,11 +184,25 @@ export const createRunStore = (storage: Storage): RunStore => ({
       .orderBy('first_sequence', 'desc')
       .limit(1)
       .executeTakeFirst();
-    if (row === undefined) return undefined;
+    if (row === undefined) return null;
     const { events } = storage.rows.open('run_events', tenantId, row);
-    const entries = JSON.parse(events) as [string, number, StoredEvent['members']][];
-    const last = entries.at(-1);
-    return last === undefined ? undefined : { type: last[0], members: last[2] };
+    const entries = JSON.parse(events) as [string, number, Readonly<Record<string, unknown>>][];
+    const [type, , members] = entries.at(-1) ?? ['', 0, {}];
+    const output = type === 'run.completed' ? members['output'] : null;
+    return typeof output === 'string' ? output : null;
+  },
+  async toolNames(tenantId, runId) {
+    const rows = await storage.db
+      .selectFrom('tool_invocations')
+      .select('tool_name')
+      .where('run_id', '=', runId)
+      .where('tenant_id', '=', tenantId)
+      .where('state', '=', 'Settled')
+      .groupBy('tool_name')
+      // Ids grow in the order of calling.
+      .orderBy((eb) => eb.fn.min('id'))
+      .execute();
+    return rows.map((row) => row.tool_name);
   },
   async countToolCalls(tenantId, runId) {
     const row = await storage.db

@@ -20,7 +20,7 @@ export interface ScoreServiceDeps {
 }
 
 // Both are part of the key, where null would equal nothing.
-const blank = '';
+export const blank = '';
 
 export const toRunScore = (row: RunScoreRow): RunScore => ({
   id: row.id,

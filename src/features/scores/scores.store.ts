@@ -4,6 +4,8 @@ import type { RunScoreRow } from '../../db/tables.ts';
 export interface ScoreStore {
   /** Writes the score, or replaces the one of the same run, message, name and author, whose id stays. */
   save(row: RunScoreRow): Promise<RunScoreRow>;
+  /** The same for several, all or none; in no order. */
+  saveAll(rows: readonly RunScoreRow[]): Promise<readonly RunScoreRow[]>;
   list(tenantId: string, runId: string): Promise<readonly RunScoreRow[]>;
   get(tenantId: string, runId: string, scoreId: string): Promise<RunScoreRow | undefined>;
   /** False: it was gone already. */
@@ -13,24 +15,25 @@ export interface ScoreStore {
 export const createScoreStore = (storage: Storage): ScoreStore => {
   const scores = (tenantId: string, runId: string) =>
     storage.db.selectFrom('run_scores').selectAll().where('tenant_id', '=', tenantId).where('run_id', '=', runId);
+  const saved = (rows: readonly RunScoreRow[]) =>
+    storage.db
+      .insertInto('run_scores')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict.columns(['tenant_id', 'run_id', 'message_id', 'name', 'author']).doUpdateSet((eb) => ({
+          kind: eb.ref('excluded.kind'),
+          value: eb.ref('excluded.value'),
+          text_value: eb.ref('excluded.text_value'),
+          comment: eb.ref('excluded.comment'),
+          source: eb.ref('excluded.source'),
+          evaluator_version: eb.ref('excluded.evaluator_version'),
+          created_at: eb.ref('excluded.created_at'),
+        })),
+      )
+      .returningAll();
   return {
-    save: (row) =>
-      storage.db
-        .insertInto('run_scores')
-        .values(row)
-        .onConflict((conflict) =>
-          conflict.columns(['tenant_id', 'run_id', 'message_id', 'name', 'author']).doUpdateSet((eb) => ({
-            kind: eb.ref('excluded.kind'),
-            value: eb.ref('excluded.value'),
-            text_value: eb.ref('excluded.text_value'),
-            comment: eb.ref('excluded.comment'),
-            source: eb.ref('excluded.source'),
-            evaluator_version: eb.ref('excluded.evaluator_version'),
-            created_at: eb.ref('excluded.created_at'),
-          })),
-        )
-        .returningAll()
-        .executeTakeFirstOrThrow(),
+    save: (row) => saved([row]).executeTakeFirstOrThrow(),
+    saveAll: (rows) => saved(rows).execute(),
     list: (tenantId, runId) => scores(tenantId, runId).orderBy('created_at', 'desc').orderBy('id', 'desc').execute(),
     get: (tenantId, runId, scoreId) => scores(tenantId, runId).where('id', '=', scoreId).executeTakeFirst(),
     async remove(tenantId, runId, scoreId) {

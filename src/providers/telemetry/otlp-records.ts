@@ -54,7 +54,11 @@ export const readableSpan = (span: Span, { resource, scope }: Origin): ReadableS
     status: { code: spanStatuses[span.status] },
     attributes: span.attributes as Attributes,
     links: span.links.map((link) => ({ context: spanContext(link) })),
-    events: [],
+    events: span.events.map(({ name, at, attributes }) => ({
+      name,
+      time: hrTime(at),
+      attributes: attributes as Attributes,
+    })),
     ended: true,
     resource,
     instrumentationScope: scope,

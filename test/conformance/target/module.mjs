@@ -1,4 +1,4 @@
-/** Tools of the conformance suite; plain JavaScript, so that any build of the service loads it. */
+/** Tools and judges of the conformance suite; plain JavaScript, so that any build of the service loads it. */
 import { ToolError } from 'acp';
 
 const object = (properties, required = Object.keys(properties)) => ({ type: 'object', properties, required });
@@ -170,6 +170,22 @@ export default {
       present: async ({ arguments: { amount } }) => {
         if (amount === 13) throw new Error('No presentation of 13.');
         return { entityType: 'Payment', entityId: String(amount), entityName: null, message: `Pay ${amount}.` };
+      },
+    },
+  ],
+  judges: [
+    {
+      name: 'told',
+      judge: async (run) => ({ score: 50, reason: JSON.stringify(run), metrics: { length: run.output.length } }),
+    },
+    {
+      name: 'input',
+      judge: async ({ input }, signal) => {
+        if (input === 'no verdict') return { score: null };
+        if (input === 'too much') return { score: 101 };
+        if (input === 'broken') throw new RangeError('a secret of the judge');
+        if (input === 'slow') await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+        return { score: 7, reason: 'x'.repeat(5000) };
       },
     },
   ],

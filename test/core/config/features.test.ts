@@ -40,6 +40,20 @@ test('CONF-14 any other value says which feature is missing and what would be ac
   assert.doesNotMatch(error.report(), /postgres:\/\//);
 });
 
+test('EVAL-35 the time of a judge can be set, the rest of online evaluation not yet', () => {
+  const set = (key: string, value: string) => `Service:OnlineEvaluation:${key}=${value}`;
+  const loaded = load({ args: [set('JudgeTimeout', '5s'), set('SampleRate', '0')] });
+  assert.equal(loaded.values.Service.OnlineEvaluation.JudgeTimeout, 5000);
+  const error = refuse({ args: [set('Enabled', 'true'), set('SampleRate', '0.1'), set('LowScoreThreshold', '50')] });
+  assert.deepEqual(
+    error.problems.map(({ key, code }) => [key, code]),
+    ['Enabled', 'SampleRate', 'LowScoreThreshold'].map((key) => [
+      `Service:OnlineEvaluation:${key}`,
+      'feature-not-available',
+    ]),
+  );
+});
+
 test('CONF-8 secret sections may hold values before their features exist', () => {
   const yaml =
     'Service:\n  WebhookSecrets: { a: x }\n  TriggerSecrets: { a: x }\n  ProviderKeys: { a: x }\n  McpSecrets: { a: x }\n';

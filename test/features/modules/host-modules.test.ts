@@ -80,7 +80,7 @@ test('CONF-14 everything wrong with every module is reported together', async (t
     'members.mjs: tools must be a list of tools',
     'members.mjs: toolAuthorizer must be an object with a function authorize',
     'members.mjs: sinks is not a member that this version knows; known are …',
-    'members.mjs: judges is not a member that this version knows; known are …',
+    'members.mjs: judges must be a list of objects with a name and a function judge',
     'two.mjs: name is taken: one.mjs is the module same already',
   ]);
 });
@@ -160,4 +160,30 @@ test('CONF-14 members are checked, and each name is given once', async (t) => {
     'm1.mjs: structuredResponseValidators is taken for invoice: m0.mjs registers one already',
     'm1.mjs: loopCriteria is taken for polite: m0.mjs registers one already',
   ]);
+});
+
+test('EVAL-33 judges have names of their own, in any case', async (t) => {
+  const judge = (name: string, more = '') => `{ name: '${name}', judge() { return this.verdict; }, verdict: 1${more} }`;
+  const loaded = await load(t, {
+    'a.mjs': `export default { judges: [${judge('tone')}, ${judge('Facts', ", version: '3'")}] };`,
+    'b.mjs': `export default { judges: [${judge('TONE')}] };`,
+    'c.mjs': `export default { judges: [${judge('a b')}] };`,
+    'd.mjs': `export default { judges: [${judge('d', ", version: ''")}] };`,
+    'e.mjs': "export default { judges: [{ name: 'e' }] };",
+  });
+  assert.deepEqual(loaded.report, [
+    'b.mjs: judges is taken for TONE: a.mjs registers one already',
+    'c.mjs: judges has "a b", which is not 1 to 64 of A-Z a-z 0-9 . _ -',
+    'd.mjs: judges has a version of d that is no text of 1 to 64 characters',
+    'e.mjs: judges must be a list of objects with a name and a function judge',
+  ]);
+  assert.deepEqual(
+    loaded.judges.map(({ value }) => [value.name, value.version]),
+    [
+      ['tone', undefined],
+      ['Facts', '3'],
+    ],
+  );
+  const run = { input: 'a', output: 'b', toolNames: [], tenantId: 'default' };
+  assert.equal(await loaded.judges[0]?.value.judge(run, new AbortController().signal), 1, 'a judge may use this');
 });

@@ -13,6 +13,7 @@ forEachTransport('OBS-28, OBS-29 the report of this process holds no secret and 
     simulator: {},
     host: { EnableDiagnosticsEndpoint: true },
     tools: [tool('add', async () => 3)],
+    module: { judges: [{ name: 'tone', judge: () => ({ score: null }) }] },
     agents: [{ name: 'one' }, { name: 'two' }],
   });
   const { body } = await app.client.diagnostics.get({});
@@ -24,7 +25,7 @@ forEachTransport('OBS-28, OBS-29 the report of this process holds no secret and 
   assert.equal(body.nodeVersion, process.versions.node);
   assert.deepEqual(
     body.modules.map(({ loaded, registered }) => [loaded, registered]),
-    [[true, ['tool:add']]],
+    [[true, ['tool:add', 'judge:tone']]],
   );
   assert.deepEqual(
     body.modelProviders.map(({ name, status, circuitOpen }) => [name, status, circuitOpen]).slice(0, 2),

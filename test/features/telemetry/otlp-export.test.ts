@@ -143,12 +143,15 @@ overHttp(
   },
 );
 
-/** Spans as paths of names, from the outermost that was exported. */
-const pathsOf = (received: readonly Received[]): string[] => {
-  const spans = of(received, '/v1/traces')
+const spansOf = (received: readonly Received[]): Message[] =>
+  of(received, '/v1/traces')
     .flatMap(({ body }) => messages(body, 1))
     .flatMap((one) => messages(one, 2))
     .flatMap((scope) => messages(scope, 2));
+
+/** Spans as paths of names, from the outermost that was exported. */
+const pathsOf = (received: readonly Received[]): string[] => {
+  const spans = spansOf(received);
   const byId = new Map(spans.map((span) => [hex(span, 2), span]));
   const path = (span: Message): string => {
     const parent = byId.get(hex(span, 4));
@@ -187,6 +190,61 @@ overHttp(
       'GET /api/agents',
     ])
       assert.ok(paths.includes(expected), `${expected} in ${paths.join('; ')}`);
+  },
+);
+
+overHttp(
+  'EVAL-36 OBS-11 a judge has a span in the trace of the run, its scores as events, and a histogram',
+  async (open, t) => {
+    const { url, received } = await openReceiver(t);
+    withEnvironment(t, { OTEL_EXPORTER_OTLP_ENDPOINT: url });
+    const judges = [
+      { name: 'tone', judge: () => ({ score: 75, reason: 'A word that stays here.', metrics: { warmth: 20 } }) },
+      { name: 'broken', judge: () => Promise.reject(new TypeError('A word that stays here.')) },
+    ];
+    const app = await open({
+      service: { Observability: { SuccessSampleRatio: 1 } },
+      agents: [{ name: 'helper' }],
+      module: { judges },
+    });
+    const { runId } = await runJson(app.client, 'helper', 'Hi');
+    await app.client.judges.score({ params: { runId } });
+    await app.close();
+    const spans = spansOf(received);
+    const run = spans.find((span) => text(span, 5) === 'acp.run') ?? assert.fail('acp.run');
+    const request = spans.find((span) => text(span, 5) === 'POST /api/runs/{runId}/judge') ?? assert.fail('request');
+    const told = spans
+      .filter((span) => text(span, 5) === 'acp.judge')
+      .map((span) => {
+        assert.deepEqual([hex(span, 1), hex(span, 4)], [hex(run, 1), hex(run, 2)]);
+        assert.deepEqual(
+          messages(span, 13).map((link) => hex(link, 2)),
+          [hex(request, 2)],
+        );
+        return [attributes(span, 9), messages(span, 11).map((event) => [text(event, 2), attributes(event, 3)])];
+      });
+    const agent = { 'gen_ai.agent.name': 'helper' };
+    const result = (name: string, value: number) => [
+      'gen_ai.evaluation.result',
+      { 'gen_ai.evaluation.name': name, 'gen_ai.evaluation.score.value': value },
+    ];
+    assert.deepEqual(told, [
+      [{ 'gen_ai.evaluation.name': 'tone', ...agent }, [result('tone', 75), result('tone.warmth', 20)]],
+      [{ 'gen_ai.evaluation.name': 'broken', ...agent, 'error.type': 'TypeError' }, []],
+    ]);
+    const metrics = of(received, '/v1/metrics')
+      .flatMap(({ body }) => messages(body, 1))
+      .flatMap((one) => messages(one, 2))
+      .flatMap((scope) => messages(scope, 2));
+    const scored = metrics.find((one) => text(one, 1) === 'acp.judge.score') ?? assert.fail('acp.judge.score');
+    const points = messages(messages(scored, 9)[0] ?? new Map(), 1);
+    assert.deepEqual(
+      points.map((point) => attributes(point, 9)),
+      [{ 'acp.judge.name': 'tone', ...agent }],
+      'metrics of a judge are no scores',
+    );
+    const everything = received.map(({ body }) => [...body.values()].flat().map(String).join()).join();
+    assert.doesNotMatch(everything, /A word that stays here/);
   },
 );
 

@@ -1,23 +1,22 @@
 import { HOUR, MINUTE, SECOND } from '../duration.ts';
 import { age, bool, duration, int, ratio } from '../number-kinds.ts';
-import { group, planned, setting } from '../schema-nodes.ts';
+import { type ConfigNode, group, planned, setting } from '../schema-nodes.ts';
 import { text } from '../text-kinds.ts';
 import { listOf } from '../value-kind.ts';
 
+const online = <N extends ConfigNode>(node: N): N => planned('online-evaluation', node);
+
 export const evaluationSettings = {
-  OnlineEvaluation: planned(
-    'online-evaluation',
-    group('Judging a share of real runs. Needs a rate and a judge.', {
-      Enabled: setting(bool(), false, 'Runs are judged.'),
-      SampleRate: setting(ratio(), 0, 'Share of the runs that is judged.'),
-      MaxScoresPerHour: setting(int({ min: 0 }), 100, 'Scores an hour for each tenant.'),
-      AgentNames: setting(listOf(text(), { unique: true }), [], 'Agents whose runs are judged. Empty: all.'),
-      LowScoreThreshold: setting(int({ min: 0, max: 100 }), 60, 'An average below this raises the alarm.'),
-      MinSampleSize: setting(int({ min: 1 }), 20, 'Scores an average needs before it can.'),
-      EvaluationWindow: setting(age(), HOUR, 'Time the average looks back.'),
-      JudgeTimeout: setting(duration(), 60 * SECOND, 'Time one judge may take.'),
-    }),
-  ),
+  OnlineEvaluation: group('Scores of judges: on request, and of a share of real runs.', {
+    Enabled: online(setting(bool(), false, 'A share of the runs is judged. Needs a rate and a judge.')),
+    SampleRate: online(setting(ratio(), 0, 'Share of the runs that is judged.')),
+    MaxScoresPerHour: online(setting(int({ min: 0 }), 100, 'Scores an hour for each tenant.')),
+    AgentNames: online(setting(listOf(text(), { unique: true }), [], 'Agents whose runs are judged. Empty: all.')),
+    LowScoreThreshold: online(setting(int({ min: 0, max: 100 }), 60, 'An average below this raises the alarm.')),
+    MinSampleSize: online(setting(int({ min: 1 }), 20, 'Scores an average needs before it can.')),
+    EvaluationWindow: online(setting(age(), HOUR, 'Time the average looks back.')),
+    JudgeTimeout: setting(duration(), 60 * SECOND, 'Time one judge may take for one run.'),
+  }),
   Canary: planned(
     'canaries',
     group('Trial versions of agents.', {

@@ -1,0 +1,70 @@
+import { type Span, spanTime } from '../../core/telemetry/span.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { TraceParent } from '../../core/telemetry/trace-context.ts';
+import type { RunRow } from '../../db/tables.ts';
+import type { JudgeScore } from './judge-verdict.rules.ts';
+
+/** Where the spans of judges belong: in the trace of the run, where that is known, with a link to the request. */
+export interface JudgePlace {
+  readonly agentName: string;
+  readonly run: TraceParent | null;
+  readonly request: TraceParent | null;
+}
+
+/** The span of a run, where a trace of it is stored. */
+type FindSpan = (tenantId: string, rootRunId: string, runId: string) => Promise<Omit<TraceParent, 'sampled'> | null>;
+
+/** What is traced and counted of judges. */
+export interface JudgeTelemetry {
+  placeOf(row: RunRow, request: TraceParent | null): Promise<JudgePlace>;
+  begin(judgeName: string, place: JudgePlace): Span | null;
+  scored(span: Span | null, judgeName: string, agentName: string, score: JudgeScore, reason: string | null): void;
+  end(span: Span | null, errorType: string | null): void;
+}
+
+// Scores go from 0 to 100.
+const bounds = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
+
+export const createJudgeTelemetry = (telemetry: Telemetry, findSpan: FindSpan): JudgeTelemetry => {
+  const scores = telemetry.metrics.histogram(
+    'acp.judge.score',
+    {
+      description: 'Scores that judges gave, without their metrics.',
+      unit: '1',
+      attributes: ['acp.judge.name', 'gen_ai.agent.name'],
+    },
+    bounds,
+  );
+  return {
+    async placeOf(row, request) {
+      const { agent_name: agentName } = row;
+      const out = telemetry.export;
+      const span = out === null ? null : await findSpan(row.tenant_id, row.root_run_id ?? row.id, row.id);
+      if (out === null || span === null) return { agentName, run: null, request };
+      // As the run's own spans were, so that none of a judge stands alone.
+      return { agentName, run: { ...span, sampled: out.samples(span.traceId, null) }, request };
+    },
+    begin(judgeName, { agentName, run, request }) {
+      const span = telemetry.begin('acp.judge', 'Internal', run ?? request, {
+        'gen_ai.evaluation.name': judgeName,
+        'gen_ai.agent.name': agentName,
+      });
+      if (span !== null && run !== null && request !== null) span.links = [request];
+      return span;
+    },
+    scored(span, judgeName, agentName, { metric, value }, reason) {
+      if (metric === null) scores.record(value, [judgeName, agentName]);
+      if (span === null) return;
+      const attributes = {
+        'gen_ai.evaluation.name': metric === null ? judgeName : `${judgeName}.${metric}`,
+        'gen_ai.evaluation.score.value': value,
+        // What a judge says of a run may quote it.
+        ...(reason === null || !telemetry.settings.recordSensitiveData
+          ? {}
+          : { 'gen_ai.evaluation.explanation': reason }),
+      };
+      span.events = [...span.events, { name: 'gen_ai.evaluation.result', at: spanTime(), attributes }];
+    },
+    end: (span, errorType) => telemetry.finish(span, errorType),
+  };
+};
