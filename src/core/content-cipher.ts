@@ -14,6 +14,8 @@ export interface StoredPlace {
 export interface ContentCipher {
   /** Null: what is written stays plain. */
   readonly activeKeyId: string | null;
+  /** Keys that it can read with. */
+  readonly keyIds: readonly string[];
   seal(place: StoredPlace, text: string): string;
   /** The text of a value, plain or sealed. Throws `decryption-failed` where its key is absent or it was changed. */
   open(place: StoredPlace, stored: string): string;
@@ -24,6 +26,13 @@ const sealedPrefix = 'acp:sealed:1:';
 // Plain text that would read like one of the two gets this in front.
 const plainPrefix = 'acp:plain:1:';
 const marked = /^acp:(?:sealed|plain):1:/;
+
+/** Characters of a value, from its first, that name its key. */
+export const keyNameLength = 64;
+
+/** The id of the key that a stored value is under, from its first characters; null: it is plain. */
+export const keyNameOf = (start: string): string | null =>
+  start.startsWith(sealedPrefix) ? (start.slice(sealedPrefix.length).split(':', 1)[0] ?? '') : null;
 
 const algorithm = 'aes-256-gcm';
 const nonceBytes = 12;
@@ -66,6 +75,7 @@ export const createContentCipher = (
 
   return {
     activeKeyId,
+    keyIds: [...known.keys()],
     seal(place, text) {
       if (active === undefined || activeKeyId === null) return marked.test(text) ? plainPrefix + text : text;
       const nonce = freshNonce();

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { AcpError } from '../contract/errors.ts';
-import { type ContentCipher, isDecryptionFailure, type StoredPlace } from '../core/content-cipher.ts';
+import { type ContentCipher, isDecryptionFailure, keyNameOf, type StoredPlace } from '../core/content-cipher.ts';
 import type { AmendableDraft, FileContentStore } from './content-files.ts';
 import {
   type ContentDraft,
@@ -83,6 +83,12 @@ const openHeader = (cipher: ContentCipher, place: ContentPlace, start: Buffer, f
   if (fileBytes !== headerBytes + sizeBytes + chunks * tagBytes) throw damagedFile(place, 'It has another length.');
   return { key: Buffer.from(key, 'base64'), sizeBytes };
 };
+
+/** The id of the key of a file that begins so; null: it begins like no sealed file. */
+const keyOfHeader = (start: Buffer): string | null =>
+  start.subarray(0, magic.length).equals(magic)
+    ? keyNameOf(start.subarray(magic.length, headerBytes).toString('latin1'))
+    : null;
 
 const isLastChunk = (index: number, sizeBytes: number): boolean => (index + 1) * chunkBytes >= sizeBytes;
 
@@ -247,3 +253,33 @@ export const sealedContent = (files: FileContentStore, cipher: ContentCipher): C
     return Buffer.concat(parts);
   },
 });
+
+/** How a content is stored, as far as the beginning of its file tells. */
+export interface ContentSeal {
+  /** Null: it is plain. */
+  readonly keyId: string | null;
+  readonly readable: boolean;
+}
+
+/** Null when nothing is at the place. */
+export const sealOf = async (
+  files: FileContentStore,
+  cipher: ContentCipher,
+  place: ContentPlace,
+): Promise<ContentSeal | null> => {
+  const source = await files.open(place);
+  if (source === null) return null;
+  let keyId: string | null = null;
+  try {
+    const start = await readStart(source.bytes[Symbol.asyncIterator]());
+    keyId = keyOfHeader(start);
+    return { keyId: openHeader(cipher, place, start, source.sizeBytes) === null ? null : keyId, readable: true };
+  } catch (error) {
+    if (!isDecryptionFailure(error)) throw error;
+  } finally {
+    await source.dispose();
+  }
+  const whole = await files.open(place);
+  const isPlain = whole !== null && (await digestOf(whole)) === hashOfPlace(place);
+  return { keyId: isPlain ? null : keyId, readable: isPlain };
+};

@@ -70,5 +70,9 @@ export interface SqlDialect {
   freePages(): Promise<{ readonly free: number; readonly total: number }>;
   /** Takes at most so many free pages off the store file; returns how many. The event loop stands meanwhile. */
   releasePages(most: number): Promise<number>;
+  /** From here on what this connection deletes or replaces is overwritten in the store file, too. */
+  overwriteDeleted(): void;
+  /** Writes the whole store anew, so that nothing of what was deleted is left in it. Nobody else may use it meanwhile. */
+  rebuild(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,35 +1,48 @@
-import type { ContentCipher } from '../core/content-cipher.ts';
+import { type ContentCipher, keyNameOf } from '../core/content-cipher.ts';
 import type { Tables } from './tables.ts';
 
 /**
  * Every column that holds what people, models and tools said, with the key of its row beside the tenant. Anything else
- * is searched, sorted or counted in SQL, and stays plain.
+ * is searched, sorted or counted in SQL, and stays plain. `tenant` says where a row's tenant is found: in a column that
+ * begins the primary key, in one that does not, or with the run or the conversation that the row belongs to.
  */
 const protectedTables = {
-  run_inputs: { key: ['run_id'], columns: ['messages', 'context'] },
-  run_events: { key: ['run_id', 'first_sequence'], columns: ['events'] },
-  run_steps: { key: ['run_id', 'sequence'], columns: ['content'] },
-  run_model_calls: { key: ['run_id'], columns: ['calls'] },
-  run_traces: { key: ['run_id'], columns: ['spans'] },
-  tool_invocations: { key: ['run_id', 'id'], columns: ['arguments', 'result', 'error'] },
-  session_messages: { key: ['conversation_id', 'sequence'], columns: ['message'] },
-  sessions: { key: ['id'], columns: ['summary'] },
-  approvals: { key: ['id'], columns: ['arguments', 'presentation'] },
-  approval_handovers: { key: ['run_id'], columns: ['context'] },
-  jobs: { key: ['id'], columns: ['payload'] },
+  run_inputs: { tenant: 'Run', key: ['run_id'], columns: ['messages', 'context'] },
+  run_events: { tenant: 'Run', key: ['run_id', 'first_sequence'], columns: ['events'] },
+  run_steps: { tenant: 'Run', key: ['run_id', 'sequence'], columns: ['content'] },
+  run_model_calls: { tenant: 'Run', key: ['run_id'], columns: ['calls'] },
+  run_traces: { tenant: 'Column', key: ['run_id'], columns: ['spans'] },
+  tool_invocations: { tenant: 'Column', key: ['run_id', 'id'], columns: ['arguments', 'result', 'error'] },
+  session_messages: { tenant: 'Conversation', key: ['conversation_id', 'sequence'], columns: ['message'] },
+  sessions: { tenant: 'Key', key: ['id'], columns: ['summary'] },
+  approvals: { tenant: 'Key', key: ['id'], columns: ['arguments', 'presentation'] },
+  approval_handovers: { tenant: 'Column', key: ['run_id'], columns: ['context'] },
+  jobs: { tenant: 'Column', key: ['id'], columns: ['payload'] },
   // Headers name the run, by which an erasure finds its answers.
-  idempotency_keys: { key: ['key'], columns: ['body'] },
-  response_cache: { key: ['id'], columns: ['answer'] },
-  agent_files: { key: ['owner', 'path'], columns: ['content'] },
-  agent_states: { key: ['owner'], columns: ['todos'] },
+  idempotency_keys: { tenant: 'Key', key: ['key'], columns: ['body'] },
+  response_cache: { tenant: 'Column', key: ['id'], columns: ['answer'] },
+  agent_files: { tenant: 'Key', key: ['owner', 'path'], columns: ['content'] },
+  agent_states: { tenant: 'Key', key: ['owner'], columns: ['todos'] },
 } as const satisfies {
   readonly [T in keyof Tables]?: {
+    readonly tenant: 'Key' | 'Column' | 'Run' | 'Conversation';
     readonly key: readonly (keyof Tables[T])[];
     readonly columns: readonly (keyof Tables[T])[];
   };
 };
 
 export type ProtectedTable = keyof typeof protectedTables;
+
+export interface ProtectedShape {
+  readonly tenant: 'Key' | 'Column' | 'Run' | 'Conversation';
+  /** Of the row, beside the tenant. */
+  readonly key: readonly string[];
+  readonly columns: readonly string[];
+}
+
+export const protectedTableNames = Object.keys(protectedTables) as readonly ProtectedTable[];
+export const protectedShape = (table: ProtectedTable): ProtectedShape => protectedTables[table];
+
 type KeyColumn<T extends ProtectedTable> = (typeof protectedTables)[T]['key'][number] & keyof Tables[T];
 
 /**
@@ -56,6 +69,13 @@ const fromList = (stored: string): string => {
   const [first] = JSON.parse(stored) as unknown[];
   return typeof first === 'string' ? first : stored;
 };
+
+/** The id of the key that a value of a column is under, from its first characters; null: it is plain. */
+export const keyOfStored = (column: string, start: string): string | null =>
+  keyNameOf(column === 'spans' && start.startsWith('["') ? start.slice(2) : start);
+
+/** True for a value that is stored as it is under any key. */
+export const holdsNothing = (column: string, start: string): boolean => column === 'spans' && start === '[]';
 
 const changed = (
   table: ProtectedTable,

@@ -31,7 +31,7 @@ const section = (name: string, command: Command): string[] => {
 
 const exitRows = (): string[] => {
   const meanings: Readonly<Record<number, string>> = {
-    1: 'a bug, or a failed check of `doctor` and `db check`',
+    1: 'a bug, a failed check of `doctor` and `db check`, or rows that `db reencrypt` left',
     2: 'the command line, a file or the request is not valid',
     3: 'credential or authority',
     4: 'not found',

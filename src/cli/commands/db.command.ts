@@ -4,6 +4,7 @@ import { groupDescriptions } from '../groups.ts';
 import { jsonText, printReply } from '../output/print-reply.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
+import { registerDbReencrypt } from './db-reencrypt.command.ts';
 
 const FINDINGS_EXIT_CODE = 1;
 
@@ -94,5 +95,6 @@ export const registerDb = (host: CommandHost): Command => {
       'check the store, the logs of all runs and the files of attachments; exit code 1 when something is wrong',
     )
     .action(host.act(check));
+  registerDbReencrypt(db, host);
   return db;
 };

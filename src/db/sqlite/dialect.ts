@@ -246,6 +246,21 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
         release();
       }
     },
+    overwriteDeleted() {
+      raw.pragma('secure_delete = ON');
+    },
+    async rebuild() {
+      const release = await mutex.acquire();
+      try {
+        // The copy in the making is as large as the store.
+        raw.pragma('temp_store = FILE');
+        raw.exec('vacuum');
+      } finally {
+        raw.pragma('temp_store = MEMORY');
+        release();
+      }
+      await walCheckpoint('TRUNCATE');
+    },
     async close() {
       await Promise.all([scanner?.close(), checkpointer?.close()]);
       if (!raw.open) return;

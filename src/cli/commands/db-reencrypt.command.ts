@@ -1,0 +1,91 @@
+import type { Command } from 'commander';
+import { AcpError } from '../../contract/errors.ts';
+import type { FormerKey, ReencryptReport } from '../../db/reencrypt.ts';
+import type { CommandHost } from '../command-host.ts';
+import { jsonText, printReply } from '../output/print-reply.ts';
+import { readConfig } from '../read-config.ts';
+import type { Session } from '../session.ts';
+
+const LEFT_EXIT_CODE = 1;
+const PROGRESS_MS = 10_000;
+
+const columns = ['table', 'rows', 'plain', 'former', 'rewritten', 'unreadable', 'orphaned'];
+
+const rows = (count: number): string => (count === 1 ? '1 row' : `${count} rows`);
+
+const keyLine = ({ keyId, rows: count, configured }: FormerKey): string => {
+  const where = configured ? '' : ', which Service:AtRest:Keys does not have';
+  if (count > 0) return `Under key "${keyId}"${where}: ${rows(count)}.`;
+  return `Nothing is under key "${keyId}" any more. Only older backups need it in Service:AtRest:Keys.`;
+};
+
+const orphanedOf = ({ tables }: ReencryptReport): number => tables.reduce((sum, { orphaned }) => sum + orphaned, 0);
+
+const leftLine = ({ left, dryRun, activeKeyId }: ReencryptReport): string => {
+  const are = left === 1 ? '1 row is' : `${left} rows are`;
+  if (activeKeyId === null) return left === 0 ? 'Nothing is encrypted.' : `${are} encrypted.`;
+  if (left === 0) return 'Everything is under the active key.';
+  return `${are} ${dryRun ? '' : 'still '}not under the active key.`;
+};
+
+const writeReport = async ({ terminal }: Session, report: ReencryptReport): Promise<void> => {
+  await printReply(terminal, report.tables, { json: false, columns });
+  await terminal.write(report.formerKeys.map((key) => `${keyLine(key)}\n`).join(''));
+  await terminal.write(`${leftLine(report)}\n`);
+  const orphaned = orphanedOf(report);
+  if (orphaned > 0)
+    terminal.note(`${rows(orphaned)} of what is deleted already: the service removes them soon after it starts.`);
+  if (!report.dryRun && !report.compacted)
+    terminal.note(
+      'What was deleted or replaced may still stand in free parts of the file: `acp db reencrypt --compact` writes the file anew without it.',
+    );
+};
+
+const showProgress = ({ terminal }: Session) => {
+  let shown = Date.now();
+  return (table: string, count: number): void => {
+    if (Date.now() - shown < PROGRESS_MS) return;
+    shown = Date.now();
+    terminal.note(`${table}: ${rows(count)} so far`);
+  };
+};
+
+const reencrypt = async (session: Session, options: { dryRun: boolean; compact: boolean }): Promise<number> => {
+  const { terminal, globals, cwd } = session;
+  if (options.dryRun && options.compact)
+    throw new AcpError(
+      'validation-failed',
+      '--dry-run changes nothing, and --compact writes the file anew: give one of them.',
+    );
+  const [{ reencryptStore }, { storeOptions }, config] = await Promise.all([
+    import('../../db/reencrypt.ts'),
+    import('../../db/store-options.ts'),
+    readConfig(session),
+  ]);
+  const log = { warn: (_fields: unknown, message: string): void => terminal.note(message) };
+  const progress = showProgress(session);
+  const store = storeOptions(config.values, cwd);
+  const report = await reencryptStore({ ...store, ...options, now: Date.now, log, progress });
+  if (globals.json) await terminal.write(jsonText(report));
+  else await writeReport(session, report);
+  return report.left === 0 ? 0 : LEFT_EXIT_CODE;
+};
+
+/** `acp db reencrypt`: what is plain or under a former key is written anew under the active one. */
+export const registerDbReencrypt = (db: Command, host: CommandHost): void => {
+  db.command('reencrypt')
+    .description(
+      'encrypt what is stored in plain or under a former key with the active one; no server may be running; exit code 1 when something is left',
+    )
+    .option('--dry-run', 'only count, by table and by key, also while a server runs')
+    .option(
+      '--compact',
+      'write the file anew at the end, without what was deleted from it; takes its size in disk space',
+    )
+    .addHelpText('after', '\nIt can be stopped at any time, and goes on when it is called again.\n')
+    .action(
+      host.act((session, { options }) =>
+        reencrypt(session, { dryRun: options['dryRun'] === true, compact: options['compact'] === true }),
+      ),
+    );
+};

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { createContentCipher } from '../../src/core/content-cipher.ts';
+import { openStorage } from '../../src/db/open-storage.ts';
+import type { ReencryptReport } from '../../src/db/reencrypt.ts';
+import { storeOptions } from '../support/opened-store.ts';
+import { createFolder } from './support.ts';
+
+const key = Buffer.alloc(32, 7).toString('base64');
+const settings = ['--set', 'Service:AtRest:ActiveKeyId=k', '--set', `Service:AtRest:Keys:k=${key}`];
+const command = ['db', 'reencrypt', ...settings];
+
+const messages = 40_000;
+const textOf = (sequence: number): string => `message ${sequence} ${'.'.repeat(200)}`;
+
+/** Messages in plain, as a service without a key left them. */
+const fillStore = async (file: string): Promise<void> => {
+  const { storage, close } = await openStorage(storeOptions(file));
+  await storage.db
+    .insertInto('sessions')
+    .values({
+      tenant_id: 'default',
+      id: 's',
+      agent_name: 'a',
+      conversation_id: 'c',
+      version: 1,
+      message_count: messages,
+      created_at: 1,
+      updated_at: 1,
+    } as never)
+    .execute();
+  await close();
+  const database = new Database(file);
+  const insert = database.prepare('insert into service_session_messages values (?, ?, ?)');
+  database.transaction(() => {
+    for (let sequence = 0; sequence < messages; sequence += 1)
+      insert.run('c', JSON.stringify(textOf(sequence)), sequence);
+  })();
+  database.close();
+};
+
+/** How many messages are encrypted. */
+const sealedIn = (file: string): number => {
+  const database = new Database(file, { readonly: true, timeout: 5000 });
+  try {
+    return database
+      .prepare("select count(*) from service_session_messages where message like 'acp:sealed:1:k:%'")
+      .pluck()
+      .get() as number;
+  } finally {
+    database.close();
+  }
+};
+
+const everyMessage = async (file: string): Promise<string[]> => {
+  const { storage, close } = await openStorage(storeOptions(file, { cipher: createContentCipher('k', { k: key }) }));
+  const rows = await storage.db.selectFrom('session_messages').selectAll().orderBy('sequence').execute();
+  const texts = rows.map((row) => JSON.parse(storage.rows.open('session_messages', 'default', row).message) as string);
+  await close();
+  return texts;
+};
+
+test('SEC-52 encrypting a store anew that is killed midway leaves it readable, and goes on when called again', async (t) => {
+  const folder = createFolder(t);
+  const file = join(folder.path, 'data', 'acp.db');
+  await folder.acp(['db', 'migrate']);
+  await fillStore(file);
+  const expected = Array.from({ length: messages }, (_, sequence) => textOf(sequence));
+
+  const { child } = folder.start(command);
+  const ended = once(child, 'exit');
+  while (sealedIn(file) === 0) {
+    assert.equal(child.exitCode, null, 'it began before it ended');
+    await sleep(2);
+  }
+  child.kill('SIGKILL');
+  await ended;
+  const done = sealedIn(file);
+  assert.ok(done > 0 && done < messages, `it was killed midway, at ${done}`);
+  assert.deepEqual(await everyMessage(file), expected);
+
+  const counted = await folder.acp([...command, '--dry-run', '--json']);
+  assert.equal(counted.code, 1);
+  assert.equal((JSON.parse(counted.stdout) as ReencryptReport).left, messages - done);
+  const rest = await folder.acp([...command, '--json']);
+  const report = JSON.parse(rest.stdout) as ReencryptReport;
+  assert.deepEqual([rest.code, report.left], [0, 0]);
+  const table = report.tables.find((found) => found.table === 'session_messages');
+  assert.deepEqual([table?.rows, table?.rewritten], [messages, messages - done], 'what was done is not done again');
+  assert.equal(sealedIn(file), messages);
+  assert.deepEqual(await everyMessage(file), expected);
+  assert.match((await folder.acp(['db', 'check', ...settings])).stdout, /is sound/);
+});
+
+test('SEC-52 a store is encrypted anew while nobody serves it; what is under which key is counted at any time', async (t) => {
+  const folder = createFolder(t);
+  await folder.acp(['agents', 'apply', '-f', 'hello.yaml']);
+  assert.equal((await folder.acp(['run', 'hello', 'What time is it?'])).code, 0);
+  const { running } = await folder.serve();
+  const refused = await folder.acp(command);
+  assert.equal(refused.code, 8);
+  assert.match(refused.stderr, /is owned by process \d+/);
+  const counted = await folder.acp([...command, '--dry-run']);
+  assert.equal(counted.code, 1);
+  assert.match(counted.stdout, /^run_inputs +1 +1 +0 +0 +0 +0$/m);
+  assert.match(counted.stdout, /^\d+ rows are not under the active key\.$/m);
+  assert.equal((await folder.acp([...command, '--dry-run', '--compact'])).code, 2);
+  assert.equal((await folder.acp(['db', 'reencrypt', '--dry-run'])).code, 0, 'without a key nothing is under one');
+  running.child.kill('SIGTERM');
+  await running.done;
+
+  const done = await folder.acp(command);
+  assert.equal(done.code, 0, done.stderr);
+  assert.match(done.stdout, /^run_inputs +1 +1 +0 +1 +0 +0$/m);
+  assert.match(done.stdout, /^Everything is under the active key\.$/m);
+  assert.match(done.stderr, /free parts of the file: `acp db reencrypt --compact`/);
+  const compacted = await folder.acp([...command, '--compact']);
+  assert.deepEqual([compacted.code, compacted.stderr], [0, '']);
+  const other = ['--set', 'Service:AtRest:ActiveKeyId=l', '--set', `Service:AtRest:Keys:l=${key.replace('B', 'C')}`];
+  const lost = await folder.acp(['db', 'reencrypt', ...other]);
+  assert.equal(lost.code, 1);
+  assert.match(lost.stdout, /^Under key "k", which Service:AtRest:Keys does not have: \d+ rows\.$/m);
+  const both = await folder.acp(['db', 'reencrypt', ...settings, ...other]);
+  assert.equal(both.code, 0);
+  assert.match(
+    both.stdout,
+    /^Nothing is under key "k" any more\. Only older backups need it in Service:AtRest:Keys\.$/m,
+  );
+});
