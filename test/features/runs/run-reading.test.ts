@@ -43,7 +43,7 @@ forEachTransport('RUN-34 pages hold 50 runs by default and 200 at most', async (
   await runJson(app.client, 'helper', 'Hi');
   const [{ id = '' } = {}] = await listRuns(app.client);
   app.change(
-    `insert into service_runs (id, tenant_id, agent_name, kind, status, created_at, is_streaming, depth, child_run_count, event_count)
+    `insert or ignore into service_runs (id, tenant_id, agent_name, kind, status, created_at, is_streaming, depth, child_run_count, event_count)
      with recursive n(i) as (select 1 union all select i + 1 from n where i < 210)
      select printf('%s%04d', substr(?, 1, 32), i), 'default', 'helper', 'Agent', 'Completed', i, 0, 0, 0, 0 from n`,
     id,
