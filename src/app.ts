@@ -220,6 +220,10 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
           judges: modules.judges.map(({ value }) => value),
           access: runs.access,
           records: runs.records,
+          agents: agents.source,
+          engine: runs.engine,
+          turns: sessions.turns,
+          quotas: quotas.active,
         }).handlers,
         replays: replaysFeature({
           ...base,

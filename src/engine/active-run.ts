@@ -23,11 +23,16 @@ import { WaitClock } from './wait-clock.ts';
 
 export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'RolledBack' | 'ParentCanceled';
 
+/** Eval: a run that judges, or one of its children; statistics leave it out. */
+export type ExecutedKind = 'Agent' | 'Eval';
+
 /** Everything about a run that is fixed before it starts. */
 export interface RunPlan {
   readonly id: string;
   readonly tenantId: string;
   readonly requestId: string;
+  /** Default: Agent. */
+  readonly kind?: ExecutedKind;
   readonly agent: CompiledAgent;
   readonly message: string | null;
   readonly documents: readonly { readonly name: string; readonly content: string }[];

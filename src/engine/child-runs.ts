@@ -30,6 +30,7 @@ const childPlan = (
     id: ports.newId(),
     tenantId: plan.tenantId,
     requestId: plan.requestId,
+    ...(plan.kind === undefined ? {} : { kind: plan.kind }),
     agent,
     message,
     documents: [],

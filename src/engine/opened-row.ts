@@ -14,6 +14,7 @@ export const openedRow = (
   return {
     id: run.id,
     tenantId: plan.tenantId,
+    kind: plan.kind ?? 'Agent',
     agentName: plan.agent.name,
     // Which version a run in line takes is known when its turn comes.
     agentVersion: status === 'Queued' ? null : plan.agent.version,

@@ -45,7 +45,7 @@ const appendStart = (run: ActiveRun): void => {
   run.log.append('run.started', {
     agentName: plan.agent.name,
     agentVersion: plan.agent.version,
-    kind: 'Agent',
+    kind: plan.kind ?? 'Agent',
     attempt: plan.attempt,
     sessionId: run.session?.sessionId ?? plan.sessionId,
     modelProvider: run.target.provider.name,
@@ -318,7 +318,7 @@ const shutdownFailure = (): RunFailure =>
 
 export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngine => {
   const runs = new ChurningMap<string, ActiveRun>();
-  const ports: EnginePorts = { ...outside, metrics: createRunMetrics(outside.telemetry, () => runs.size) };
+  const ports: EnginePorts = { ...outside, metrics: createRunMetrics(outside.telemetry, () => runs.values()) };
   const { recording } = ports.settings;
   const idleWaiters: (() => void)[] = [];
   // What is sent before it was inspected is not recorded: a guard may still mask or block the whole message.

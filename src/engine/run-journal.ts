@@ -22,6 +22,8 @@ export interface RunInputContext {
 export interface OpenedRun {
   readonly id: string;
   readonly tenantId: string;
+  /** Default: Agent. */
+  readonly kind?: 'Agent' | 'Eval';
   readonly agentName: string;
   readonly agentVersion: number | null;
   readonly status: 'Queued' | 'Running';

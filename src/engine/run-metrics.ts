@@ -60,8 +60,8 @@ const TOOL = 'gen_ai.tool.name';
 // An id of a model or tool is text of a definition; nobody may make metrics longer than a name is.
 const bounded = (text: string): string => (text.length > 128 ? text.slice(0, 128) : text);
 
-/** `active` gives the number of runs in progress. */
-export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () => number): RunMetrics => {
+/** `active` gives the runs in progress. */
+export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () => Iterable<ActiveRun>): RunMetrics => {
   if (!metrics.counts) return noRunMetrics;
   const instrument = (description: string, unit: string, attributes: readonly string[]) => ({
     description,
@@ -129,9 +129,13 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
     'acp.session.turns',
     instrument('Turns of sessions that ended.', '{turn}', ['acp.session.outcome']),
   );
-  metrics.gauge('acp.run.active', instrument('Runs in progress.', '{run}', ['acp.run.kind']), () => [
-    { value: active(), values: ['Agent'] },
-  ]);
+  metrics.gauge('acp.run.active', instrument('Runs in progress.', '{run}', ['acp.run.kind']), () => {
+    const counts = { Agent: 0, Eval: 0 };
+    for (const { plan } of active()) counts[plan.kind ?? 'Agent'] += 1;
+    return Object.entries(counts)
+      .filter(([kind, value]) => value > 0 || kind === 'Agent')
+      .map(([kind, value]) => ({ value, values: [kind] }));
+  });
 
   const agent = ({ plan }: ActiveRun) =>
     [plan.agent.name, settings.includeAgentVersion ? versionText(plan.agent.version) : null, plan.tenantId] as const;
@@ -139,8 +143,9 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
 
   return {
     ended(run, status, durationMs) {
-      runs.add(1, [...agent(run), status, 'Agent', run.plan.isStreaming]);
-      duration.record(durationMs / 1000, [...agent(run), status, 'Agent']);
+      const kind = run.plan.kind ?? 'Agent';
+      runs.add(1, [...agent(run), status, kind, run.plan.isStreaming]);
+      duration.record(durationMs / 1000, [...agent(run), status, kind]);
     },
     firstDelta(run, ms) {
       firstDelta.record(ms / 1000, [...agent(run), bounded(run.target.model)]);

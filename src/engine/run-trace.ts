@@ -14,6 +14,7 @@ export interface TraceOrigin {
 export interface TracedRun {
   readonly id: string;
   readonly tenantId: string;
+  readonly kind?: 'Agent' | 'Eval';
   readonly agent: { readonly name: string; readonly version: number | null };
   readonly sessionId: string | null;
   readonly isStreaming: boolean;
@@ -122,7 +123,7 @@ const runAttributes = ({ settings }: Telemetry, plan: TracedRun): AttributeInput
   'acp.run.id': plan.id,
   'acp.run.parent_id': plan.parent?.id,
   'acp.run.depth': plan.parent === null ? 0 : plan.parent.depth + 1,
-  'acp.run.kind': 'Agent',
+  'acp.run.kind': plan.kind ?? 'Agent',
   'acp.run.streaming': plan.isStreaming,
   'acp.run.attachments': plan.attachments.length === 0 ? null : plan.attachments.length,
 });

@@ -19,7 +19,7 @@ export type {
 } from '../engine/tools/tool.ts';
 export { ToolError } from '../engine/tools/tool.ts';
 export type { DataSubjectResolver, SubjectIdentity } from '../features/data-subjects/index.ts';
-export type { Judge, JudgedRun, JudgeVerdict } from '../features/judges/index.ts';
+export type { AskAgent, Judge, JudgedRun, JudgeVerdict } from '../features/judges/index.ts';
 export type {
   HostModule,
   HostModuleExport,

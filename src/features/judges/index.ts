@@ -4,30 +4,33 @@ import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRecords } from '../runs/index.ts';
 import { judgeScores } from '../scores/index.ts';
+import { createJudgeCalls, type JudgeCallDeps } from './judge-calls.ts';
 import { createJudgeRound } from './judge-round.ts';
 import { createJudgeTelemetry } from './judge-telemetry.ts';
 import { type JudgeServiceDeps, judgeService } from './judges.service.ts';
 
-export type { Judge, JudgedRun, JudgeVerdict } from './judge.ts';
+export type { AskAgent, Judge, JudgedRun, JudgeVerdict } from './judge.ts';
 
-export interface JudgesDeps extends Omit<JudgeServiceDeps, 'ask' | 'save' | 'placeOf'> {
+export interface JudgesDeps
+  extends Omit<JudgeServiceDeps, 'ask' | 'save' | 'placeOf'>,
+    Omit<JudgeCallDeps, 'telemetry'> {
   readonly records: RunRecords;
   readonly config: Config;
   readonly storage: Storage;
   readonly telemetry: Telemetry;
   readonly log: Logger;
-  readonly now: () => number;
-  readonly newId: () => string;
 }
 
-export const judgesFeature = ({ config, storage, telemetry: service, log, now, newId, ...deps }: JudgesDeps) => {
-  const telemetry = createJudgeTelemetry(service, deps.records.spanOf);
+export const judgesFeature = ({ config, storage, telemetry: service, log, ...deps }: JudgesDeps) => {
+  const { now, newId } = deps;
+  const telemetry = createJudgeTelemetry(service, config.Service.Pricing.Currency, deps.records.spanOf);
+  const calls = createJudgeCalls({ ...deps, telemetry });
   const timeoutMs = config.Service.OnlineEvaluation.JudgeTimeout;
   return {
     handlers: judgeService({
       ...deps,
       placeOf: telemetry.placeOf,
-      ask: createJudgeRound({ timeoutMs, telemetry, log }),
+      ask: createJudgeRound({ timeoutMs, telemetry, calls, log }),
       save: judgeScores(storage, newId, now),
     }),
   };

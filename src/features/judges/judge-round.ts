@@ -1,8 +1,11 @@
+import type { CallContext } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import { withDeadline } from '../../engine/tools/deadline.ts';
 import { errorClassOf } from '../../engine/tools/error-class.ts';
 import type { JudgedScore } from '../scores/index.ts';
-import type { Judge, JudgedRun } from './judge.ts';
+import type { AskAgent, Judge, JudgedRun } from './judge.ts';
+import { type AskingJudge, JudgeCallError } from './judge-calls.ts';
 import type { JudgePlace, JudgeTelemetry } from './judge-telemetry.ts';
 import { readVerdict } from './judge-verdict.rules.ts';
 import type { JudgeFailure } from './judges.schema.ts';
@@ -11,6 +14,8 @@ export interface JudgeRoundDeps {
   /** For one judge and one run. */
   readonly timeoutMs: number;
   readonly telemetry: JudgeTelemetry;
+  /** How the judge runs agents. */
+  readonly calls: (judge: AskingJudge) => AskAgent;
   readonly log: Pick<Logger, 'warn'>;
 }
 
@@ -23,31 +28,47 @@ interface Asked {
   readonly runId: string;
   readonly run: JudgedRun;
   readonly place: JudgePlace;
+  readonly context: CallContext;
 }
 
 type Answer =
   | ReturnType<typeof readVerdict>
   | { readonly kind: 'unanswered'; readonly errorType: string; readonly isRetryable: boolean };
 
+/** Of the service's own errors the code, of any other the class alone. */
+const unanswered = (error: unknown): Answer =>
+  error instanceof JudgeCallError
+    ? { kind: 'unanswered', errorType: error.code, isRetryable: error.isRetryable }
+    : { kind: 'unanswered', errorType: errorClassOf(error), isRetryable: true };
+
 /** Asks one judge; never rejects. */
-export const createJudgeRound = ({ timeoutMs, telemetry, log }: JudgeRoundDeps) => {
-  const answerOf = async (judge: Judge, run: JudgedRun, signal: AbortSignal): Promise<Answer> => {
+export const createJudgeRound = ({ timeoutMs, telemetry, calls, log }: JudgeRoundDeps) => {
+  const answerOf = async (
+    judge: Judge,
+    run: JudgedRun,
+    context: CallContext,
+    trace: TraceParent | null,
+  ): Promise<Answer> => {
     // A copy each: one judge must not change what the next one sees.
     const own: JudgedRun = { ...run, toolNames: [...run.toolNames] };
     const startedAt = performance.now();
-    const end = await withDeadline(async (stop) => readVerdict(await judge.judge(own, stop)), timeoutMs, signal);
+    const work = async (signal: AbortSignal) => {
+      const ask = calls({ name: judge.name, context, trace, signal });
+      return readVerdict(await judge.judge(own, signal, ask));
+    };
+    const end = await withDeadline(work, timeoutMs, context.signal);
     if (end.kind === 'canceled') return { kind: 'unanswered', errorType: 'judge-canceled', isRetryable: true };
     // A judge that never waits keeps the timer from running out, but not the time.
     if (end.kind === 'timedOut' || performance.now() - startedAt > timeoutMs)
       return { kind: 'unanswered', errorType: 'judge-timeout', isRetryable: true };
-    if (end.kind === 'threw') return { kind: 'unanswered', errorType: errorClassOf(end.error), isRetryable: true };
+    if (end.kind === 'threw') return unanswered(end.error);
     return end.value;
   };
 
-  return async (judge: Judge, { runId, run, place }: Asked, signal: AbortSignal): Promise<JudgeOutcome> => {
+  return async (judge: Judge, { runId, run, place, context }: Asked): Promise<JudgeOutcome> => {
     const { name } = judge;
     const span = telemetry.begin(name, place);
-    const answer = await answerOf(judge, run, signal);
+    const answer = await answerOf(judge, run, context, span ?? place.request);
     if (answer.kind === 'scores') {
       const { reason } = answer;
       for (const score of answer.scores) telemetry.scored(span, name, place.agentName, score, reason);

@@ -19,13 +19,19 @@ export interface JudgeTelemetry {
   placeOf(row: RunRow, request: TraceParent | null): Promise<JudgePlace>;
   begin(judgeName: string, place: JudgePlace): Span | null;
   scored(span: Span | null, judgeName: string, agentName: string, score: JudgeScore, reason: string | null): void;
+  /** What a run of the judge has cost, in millionths of the currency. */
+  spent(judgeName: string, costMicros: number): void;
   end(span: Span | null, errorType: string | null): void;
 }
 
 // Scores go from 0 to 100.
 const bounds = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
-export const createJudgeTelemetry = (telemetry: Telemetry, findSpan: FindSpan): JudgeTelemetry => {
+export const createJudgeTelemetry = (
+  telemetry: Telemetry,
+  currency: string | null,
+  findSpan: FindSpan,
+): JudgeTelemetry => {
   const scores = telemetry.metrics.histogram(
     'acp.judge.score',
     {
@@ -35,6 +41,11 @@ export const createJudgeTelemetry = (telemetry: Telemetry, findSpan: FindSpan): 
     },
     bounds,
   );
+  const cost = telemetry.metrics.counter('acp.judge.cost', {
+    description: 'Cost of the runs of judges.',
+    unit: '{currency}',
+    attributes: ['acp.judge.name', 'acp.cost.currency'],
+  });
   return {
     async placeOf(row, request) {
       const { agent_name: agentName } = row;
@@ -64,6 +75,9 @@ export const createJudgeTelemetry = (telemetry: Telemetry, findSpan: FindSpan): 
           : { 'gen_ai.evaluation.explanation': reason }),
       };
       span.events = [...span.events, { name: 'gen_ai.evaluation.result', at: spanTime(), attributes }];
+    },
+    spent(judgeName, costMicros) {
+      if (costMicros > 0) cost.add(costMicros / 1_000_000, [judgeName, currency]);
     },
     end: (span, errorType) => telemetry.finish(span, errorType),
   };

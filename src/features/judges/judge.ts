@@ -18,6 +18,12 @@ export interface JudgeVerdict {
   readonly metrics?: Readonly<Record<string, number>>;
 }
 
+/**
+ * Runs an agent of the tenant to its end and gives its answer: how a judge asks a model. The run is one of kind Eval, for
+ * whoever had the judge asked; it has no session. Throws `JudgeCallError`, whose `code` is that of a problem.
+ */
+export type AskAgent = (agentName: string, message: string) => Promise<string>;
+
 /** Code of a host that scores finished runs. */
 export interface Judge {
   /** 1 to 64 of `A-Z a-z 0-9 . _ -`, unique in any case. */
@@ -25,5 +31,5 @@ export interface Judge {
   /** 1 to 64 characters, stored with each score: which edition of the judge gave it. */
   readonly version?: string;
   /** Throwing, another answer, or taking longer than `OnlineEvaluation:JudgeTimeout` is a failure of this judge alone. */
-  judge(run: JudgedRun, signal: AbortSignal): Promise<JudgeVerdict> | JudgeVerdict;
+  judge(run: JudgedRun, signal: AbortSignal, ask: AskAgent): Promise<JudgeVerdict> | JudgeVerdict;
 }

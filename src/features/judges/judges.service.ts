@@ -40,7 +40,7 @@ export const judgeService = (deps: JudgeServiceDeps): Handlers<typeof judgeOpera
   };
 
   const judgeOne = async (context: CallContext, judge: Judge, row: RunRow, run: JudgedRun, place: JudgePlace) => {
-    const outcome = await deps.ask(judge, { runId: row.id, run, place }, context.signal);
+    const outcome = await deps.ask(judge, { runId: row.id, run, place, context });
     if (outcome.kind === 'failed') return { scores: [], failures: [outcome.failure] };
     if (outcome.scores.length === 0) return { scores: [], failures: [] };
     // A judge may take its time, and what was erased meanwhile is not written about.

@@ -193,7 +193,7 @@ const readJudges: MemberReader = (given, file, into) => {
     const own: Judge = {
       name,
       ...(version === undefined ? {} : { version }),
-      judge: (run, signal) => judge.judge(run, signal),
+      judge: (run, signal, ask) => judge.judge(run, signal, ask),
     };
     into.judges.set(key, { file, value: own });
   }

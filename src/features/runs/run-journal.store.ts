@@ -115,7 +115,7 @@ const openRow = (run: OpenedRun, quotaDay: string | null) => ({
   id: run.id,
   tenant_id: run.tenantId,
   agent_name: run.agentName,
-  kind: 'Agent',
+  kind: run.kind ?? 'Agent',
   status: run.status,
   created_at: run.createdAt,
   started_at: run.startedAt,

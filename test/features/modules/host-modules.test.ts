@@ -185,5 +185,6 @@ test('EVAL-33 judges have names of their own, in any case', async (t) => {
     ],
   );
   const run = { input: 'a', output: 'b', toolNames: [], tenantId: 'default' };
-  assert.equal(await loaded.judges[0]?.value.judge(run, new AbortController().signal), 1, 'a judge may use this');
+  const ask = async () => '';
+  assert.equal(await loaded.judges[0]?.value.judge(run, new AbortController().signal, ask), 1, 'a judge may use this');
 });
