@@ -212,6 +212,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
           store: jobs,
           work: runs.jobWork,
           heedCancels: () => worker.heedCancels(),
+          log,
           now,
         }).handlers,
         scores: scoresFeature({ ...base, findRun: runs.access.find }).handlers,

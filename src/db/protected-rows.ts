@@ -1,4 +1,4 @@
-import { type ContentCipher, keyNameOf } from '../core/content-cipher.ts';
+import { type ContentCipher, isDecryptionFailure, keyNameOf } from '../core/content-cipher.ts';
 import type { Tables } from './tables.ts';
 
 /**
@@ -53,8 +53,20 @@ export interface ProtectedRows {
   readonly cipher: ContentCipher;
   seal<T extends ProtectedTable, R extends Pick<Tables[T], KeyColumn<T>>>(table: T, tenantId: string, row: R): R;
   open<T extends ProtectedTable, R extends Pick<Tables[T], KeyColumn<T>>>(table: T, tenantId: string, row: R): R;
+  /** For lists, which one row without its key must not end: what cannot be decrypted is null. */
+  openList<T extends ProtectedTable, R extends Pick<Tables[T], KeyColumn<T>>>(
+    table: T,
+    tenantId: string,
+    rows: readonly R[],
+  ): OpenedList<R>;
   /** A whole row of any table, also of one that has nothing to open. */
   openAny(table: keyof Tables, tenantId: string, row: object): object;
+}
+
+export interface OpenedList<R> {
+  readonly rows: readonly R[];
+  /** How many rows lack something, and why the first one does; null: all is there. */
+  readonly unreadable: { readonly count: number; readonly error: unknown } | null;
 }
 
 type Values = Readonly<Record<string, unknown>>;
@@ -80,7 +92,7 @@ export const holdsNothing = (column: string, start: string): boolean => column =
 const changed = (
   table: ProtectedTable,
   row: object,
-  change: (column: string, key: () => unknown[], text: string) => string,
+  change: (column: string, key: () => unknown[], text: string) => string | null,
 ): object => {
   const { key, columns } = protectedTables[table];
   let copy: Record<string, unknown> | null = null;
@@ -98,10 +110,24 @@ const changed = (
 const isProtected = (table: keyof Tables): table is ProtectedTable => Object.hasOwn(protectedTables, table);
 
 export const createProtectedRows = (cipher: ContentCipher): ProtectedRows => {
+  const openColumn = (table: ProtectedTable, tenantId: string, column: string, key: () => unknown[], text: string) =>
+    cipher.open({ table, column, tenantId, row: key() }, column === 'spans' ? fromList(text) : text);
   const opened = (table: ProtectedTable, tenantId: string, row: object): object =>
-    changed(table, row, (column, key, text) =>
-      cipher.open({ table, column, tenantId, row: key() }, column === 'spans' ? fromList(text) : text),
-    );
+    changed(table, row, (column, key, text) => openColumn(table, tenantId, column, key, text));
+  /** With null for what cannot be decrypted, and the reason of the first. */
+  const readable = (table: ProtectedTable, tenantId: string, row: object): { row: object; error: unknown } => {
+    let failure: unknown = null;
+    const opened = changed(table, row, (column, key, text) => {
+      try {
+        return openColumn(table, tenantId, column, key, text);
+      } catch (error) {
+        if (!isDecryptionFailure(error)) throw error;
+        failure ??= error;
+        return null;
+      }
+    });
+    return { row: opened, error: failure };
+  };
   return {
     cipher,
     seal: (table, tenantId, row) =>
@@ -110,6 +136,12 @@ export const createProtectedRows = (cipher: ContentCipher): ProtectedRows => {
         return column === 'spans' && sealed !== text ? asList(sealed, text) : sealed;
       }) as typeof row,
     open: (table, tenantId, row) => opened(table, tenantId, row) as typeof row,
+    openList<R extends object>(table: ProtectedTable, tenantId: string, rows: readonly R[]): OpenedList<R> {
+      const read = rows.map((row) => readable(table, tenantId, row));
+      const failures = read.flatMap(({ error }) => (error === null ? [] : [error]));
+      const unreadable = failures.length === 0 ? null : { count: failures.length, error: failures[0] };
+      return { rows: read.map(({ row }) => row as R), unreadable };
+    },
     openAny: (table, tenantId, row) => (isProtected(table) ? opened(table, tenantId, row) : row),
   };
 };

@@ -111,7 +111,7 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
     const lapsed = isSettled && !after.some(isDecided);
     if (writes.length === 0 && !goesOn && !lapsed) return;
     writes.push(store.handoverMoved(handover, goesOn ? 'Queued' : lapsed ? 'Lapsed' : handover.state));
-    if (goesOn) writes.push(...continuations.queued(handover, at));
+    if (goesOn) writes.push(...continuations.queued(store.openedHandover(handover), at));
     await audit.record(entries, writes);
     tell(counts);
     if (goesOn) continuations.wake();
@@ -130,7 +130,7 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
   const read = async ({ tenant_id, id }: ApprovalRow): Promise<MailboxRow> => {
     const row = await store.get(tenant_id, id);
     if (row === undefined) throw new AcpError('not-found', 'There is no approval with this id.');
-    return row;
+    return store.opened(row);
   };
 
   /** True when it was decided the same way before; throws where a decision comes too late. */

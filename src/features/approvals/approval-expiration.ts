@@ -1,3 +1,4 @@
+import { isDecryptionFailure } from '../../core/content-cipher.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { ApprovalDecisions } from './approval-decisions.ts';
 import type { ApprovalStore } from './approvals.store.ts';
@@ -30,7 +31,13 @@ export const createApprovalExpiration = (deps: ApprovalExpirationDeps): Backgrou
     const settled = settings.queues ? await store.settled(settings.maxPerScan) : [];
     for (const runId of new Set([...lapsed, ...settled].map((row) => row.run_id))) {
       if (!started || !mayAct()) break;
-      await decisions.settle(runId);
+      try {
+        await decisions.settle(runId);
+      } catch (error) {
+        // What one pause goes on with cannot be read; the others are not held up.
+        if (!isDecryptionFailure(error)) throw error;
+        log.error({ runId, error }, 'A decided pause cannot go on');
+      }
     }
   };
 

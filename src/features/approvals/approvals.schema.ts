@@ -5,6 +5,10 @@ import { ToolApprovalPresentation } from '../../contract/tool-approval.ts';
 export const approvalStatuses = ['Pending', 'Approved', 'Rejected', 'Expired'] as const;
 export type ApprovalStatus = (typeof approvalStatuses)[number];
 
+const undecrypted =
+  'In a list null, too, where it cannot be decrypted; the approval by itself is 500 decryption-failed';
+const absent = `Null where tool payloads are not recorded. ${undecrypted}`;
+
 export const PendingApproval = Type.Object(
   {
     id: Uuid,
@@ -15,8 +19,8 @@ export const PendingApproval = Type.Object(
     requestId: Type.String({ description: "Id of the request in the run's events" }),
     toolCallId: Type.String(),
     toolName: Type.String(),
-    arguments: nullable(JsonValue, { description: 'Null where tool payloads are not recorded' }),
-    presentation: nullable(ToolApprovalPresentation),
+    arguments: nullable(JsonValue, { description: absent }),
+    presentation: nullable(ToolApprovalPresentation, { description: undecrypted }),
     status: oneOf(approvalStatuses),
     decidedBy: nullable(Type.String()),
     decidedAt: nullable(Time),

@@ -4,6 +4,7 @@ import { clampPaging, type Json } from '../../contract/schema.ts';
 import type { ToolApprovalPresentation } from '../../contract/tool-approval.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
+import type { Logger } from '../../core/logger.ts';
 import type { RunAction, RunAuthorization } from '../../core/run-authorization.ts';
 import { type ApprovalDecisions, statusAt } from './approval-decisions.ts';
 import type { approvalOperations } from './approvals.operations.ts';
@@ -16,6 +17,7 @@ export interface ApprovalServiceDeps {
   readonly authorization: RunAuthorization;
   /** A reason as it may be kept, for the model and for readers. Throws `content-blocked`. */
   inspectReason(context: CallContext, reason: string, row: MailboxRow): Promise<string>;
+  readonly log: Pick<Logger, 'warn'>;
   readonly now: () => number;
 }
 
@@ -40,7 +42,7 @@ const toPublic = (row: MailboxRow, now: number): PendingApproval => ({
 });
 
 export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof approvalOperations> => {
-  const { store, decisions, authorization, now } = deps;
+  const { store, decisions, authorization, log, now } = deps;
 
   /** A refused one is answered as an unknown one, before anything else could tell that it exists. */
   const find = async (context: CallContext, id: string, action: RunAction): Promise<MailboxRow> => {
@@ -52,7 +54,7 @@ export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof appr
         : { ...target, agentName: row.agent_name, sessionId: row.session_id, runId: row.run_id };
     if (row === undefined || !(await authorization.allows(context, action, known)))
       throw new AcpError('not-found', 'There is no approval with this id.');
-    return row;
+    return store.opened(row);
   };
 
   return {
@@ -61,7 +63,12 @@ export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof appr
       await authorization.require(context, 'List', { resource: 'Approval', agentName: agentName ?? null });
       const filter = { ...clampPaging(query), ...(agentName === undefined ? {} : { agentName }) };
       const at = now();
-      const rows = await store.pending(context.tenantId, at, filter);
+      const { rows, unreadable } = await store.pending(context.tenantId, at, filter);
+      if (unreadable !== null) {
+        const { count, error } = unreadable;
+        const { tenantId } = context;
+        log.warn({ tenantId, approvals: count, error }, 'Listed approvals lack what cannot be decrypted');
+      }
       return ok(rows.map((row) => toPublic(row, at)));
     },
     async get(context, { params }) {

@@ -1,4 +1,5 @@
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/approval-tables.ts';
+import type { OpenedList } from '../../db/protected-rows.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 
@@ -16,17 +17,23 @@ export type MailboxRow = ApprovalRow & {
 };
 
 export interface ApprovalStore {
+  /** As it is stored. */
   get(tenantId: string, id: string): Promise<MailboxRow | undefined>;
-  /** Undecided and not past their time, newest first. */
+  /** With what is protected in it. Throws `decryption-failed`. */
+  opened(row: MailboxRow): MailboxRow;
+  /** Undecided and not past their time, newest first. What cannot be decrypted is null. */
   pending(
     tenantId: string,
     now: number,
     filter: { readonly agentName?: string; readonly skip: number; readonly take: number },
-  ): Promise<readonly MailboxRow[]>;
+  ): Promise<OpenedList<MailboxRow>>;
   /** Of all tenants. */
   pendingCount(now: number): Promise<number>;
   ofRun(runId: string): Promise<readonly ApprovalRow[]>;
+  /** As it is stored: who only ends a pause needs no context. */
   handover(runId: string): Promise<ApprovalHandoverRow | undefined>;
+  /** With its context. Throws `decryption-failed`. */
+  openedHandover(row: ApprovalHandoverRow): ApprovalHandoverRow;
   /** Rows whose time is over and that still say Pending, oldest first. */
   lapsed(now: number, limit: number): Promise<readonly ApprovalRow[]>;
   /** Paused runs of which every call is settled and that nothing goes on from yet, while their requests are open. */
@@ -94,13 +101,9 @@ export const createApprovalStore = (storage: Storage): ApprovalStore => {
       .select(['approval_handovers.continuation_run_id', 'approval_handovers.state as handover_state']);
 
   return {
-    async get(tenantId, id) {
-      const row = await mailbox()
-        .where('approvals.tenant_id', '=', tenantId)
-        .where('approvals.id', '=', id)
-        .executeTakeFirst();
-      return row === undefined ? undefined : storage.rows.open('approvals', tenantId, row);
-    },
+    get: (tenantId, id) =>
+      mailbox().where('approvals.tenant_id', '=', tenantId).where('approvals.id', '=', id).executeTakeFirst(),
+    opened: (row) => storage.rows.open('approvals', row.tenant_id, row),
     async pending(tenantId, now, { agentName, skip, take }) {
       let query = mailbox()
         .where('approvals.status', '=', 'Pending')
@@ -108,7 +111,7 @@ export const createApprovalStore = (storage: Storage): ApprovalStore => {
         .where((eb) => eb.or([eb('approvals.expires_at', 'is', null), eb('approvals.expires_at', '>', now)]));
       if (agentName !== undefined) query = query.where('approvals.agent_name', '=', agentName);
       const rows = await query.orderBy('approvals.id', 'desc').limit(take).offset(skip).execute();
-      return rows.map((row) => storage.rows.open('approvals', tenantId, row));
+      return storage.rows.openList('approvals', tenantId, rows);
     },
     async pendingCount(now) {
       const row = await storage.db
@@ -121,14 +124,9 @@ export const createApprovalStore = (storage: Storage): ApprovalStore => {
     },
     ofRun: (runId) =>
       storage.db.selectFrom('approvals').selectAll().where('run_id', '=', runId).orderBy('id').execute(),
-    async handover(runId) {
-      const row = await storage.db
-        .selectFrom('approval_handovers')
-        .selectAll()
-        .where('run_id', '=', runId)
-        .executeTakeFirst();
-      return row === undefined ? undefined : storage.rows.open('approval_handovers', row.tenant_id, row);
-    },
+    handover: (runId) =>
+      storage.db.selectFrom('approval_handovers').selectAll().where('run_id', '=', runId).executeTakeFirst(),
+    openedHandover: (row) => storage.rows.open('approval_handovers', row.tenant_id, row),
     lapsed: (now, limit) =>
       storage.db
         .selectFrom('approvals')

@@ -88,6 +88,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
       authorization: deps.authorization,
       inspectReason: (context, reason, { agent_name, run_id, session_id }) =>
         deps.guards.inspectRequest(context, reason, { agentName: agent_name, runId: run_id, sessionId: session_id }),
+      log,
       now,
     }),
     rules: rules.handlers,

@@ -14,7 +14,9 @@ export const JobRecord = Type.Object(
     lane: Type.String(),
     targetName: Type.String(),
     status: oneOf(jobStatuses),
-    payload: nullable(JsonValue, { description: hidden }),
+    payload: nullable(JsonValue, {
+      description: `${hidden}. In a list null, too, where it cannot be decrypted; the job by itself is 500 decryption-failed`,
+    }),
     totalItems: Int32(),
     doneItems: Int32({ description: 'Completed ones only' }),
     failedItems: Int32(),

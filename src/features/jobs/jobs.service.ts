@@ -3,6 +3,7 @@ import { noContent, ok } from '../../contract/operation.ts';
 import { clampPaging, type Json } from '../../contract/schema.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
+import type { Logger } from '../../core/logger.ts';
 import type { JobRow } from '../../db/job-tables.ts';
 import type { jobOperations } from './jobs.operations.ts';
 import type { JobRecord } from './jobs.schema.ts';
@@ -17,10 +18,11 @@ export interface JobWork {
 }
 
 export interface JobServiceDeps {
-  readonly store: Pick<JobStore, 'find' | 'list' | 'payloadOf' | 'requestCancel'>;
+  readonly store: Pick<JobStore, 'find' | 'list' | 'payloadOf' | 'requestCancel' | 'withPayloads'>;
   readonly work: JobWork;
   /** Called when a worker of this process may have the job that is to stop. */
   heedCancels(): Promise<void>;
+  readonly log: Pick<Logger, 'warn'>;
   readonly now: () => number;
 }
 
@@ -62,9 +64,8 @@ const toRecord = (row: JobRow, payload: unknown): JobRecord => ({
 
 const notFound = (): AcpError => new AcpError('not-found', 'There is no job with this id.');
 
-export const jobService = ({ store, work, heedCancels, now }: JobServiceDeps): Handlers<typeof jobOperations> => {
-  const recordOf = (row: JobRow): JobRecord =>
-    toRecord(row, internalKeys.has(row.handler_key) ? null : store.payloadOf(row));
+export const jobService = ({ store, work, heedCancels, log, now }: JobServiceDeps): Handlers<typeof jobOperations> => {
+  const hidesPayload = (row: JobRow): boolean => internalKeys.has(row.handler_key);
 
   const find = async ({ tenantId }: CallContext, id: string): Promise<JobRow> => {
     const row = await store.find(tenantId, id.toLowerCase());
@@ -77,11 +78,20 @@ export const jobService = ({ store, work, heedCancels, now }: JobServiceDeps): H
       const { scheduleId, skip: _skip, take: _take, ...exact } = query;
       // No job of this version comes from a schedule.
       if (scheduleId !== undefined) return ok([]);
-      return ok((await store.list(tenantId, { ...exact, ...clampPaging(query) })).map(recordOf));
+      const stored = await store.list(tenantId, { ...exact, ...clampPaging(query) });
+      const shown = stored.map((row) => (hidesPayload(row) ? { ...row, payload: null } : row));
+      const { rows, unreadable } = store.withPayloads(tenantId, shown);
+      if (unreadable !== null)
+        log.warn(
+          { tenantId, jobs: unreadable.count, error: unreadable.error },
+          'Listed jobs lack payloads that cannot be decrypted',
+        );
+      return ok(rows.map((row) => toRecord(row, row.payload === null ? null : JSON.parse(row.payload))));
     },
 
     async get(context, { params }) {
-      return ok({ job: recordOf(await find(context, params.id)), items: [] });
+      const row = await find(context, params.id);
+      return ok({ job: toRecord(row, hidesPayload(row) ? null : store.payloadOf(row)), items: [] });
     },
 
     async cancel(context, { params }) {

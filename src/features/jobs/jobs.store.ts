@@ -1,5 +1,6 @@
 import type { ExpressionBuilder } from 'kysely';
 import type { JobRow } from '../../db/job-tables.ts';
+import type { OpenedList } from '../../db/protected-rows.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { Tables } from '../../db/tables.ts';
@@ -44,6 +45,8 @@ export interface JobStore extends JobQueue {
   requestCancel(id: string, actor: string | null, now: number): Promise<boolean>;
   /** What the job was given; null once it has ended. */
   payloadOf(row: JobRow): unknown;
+  /** Rows of one tenant as `list` gives them, with their payloads; one that cannot be decrypted is null. */
+  withPayloads(tenantId: string, rows: readonly JobRow[]): OpenedList<JobRow>;
   /** Jobs that a dead owner held. */
   leased(): Promise<readonly JobRow[]>;
   /** How many jobs of all tenants wait or are at work, by lane and status. */
@@ -291,6 +294,7 @@ export const createJobStore = (storage: Storage): JobStore => {
       await end(id, owner, { status: 'Canceled', completed_at: now, payload: null });
     },
     payloadOf,
+    withPayloads: (tenantId, rows) => storage.rows.openList('jobs', tenantId, rows),
     leased: () => storage.db.selectFrom('jobs').selectAll().where('status', 'in', ['Leased', 'Running']).execute(),
     async depth() {
       const rows = await storage.db

@@ -1,4 +1,3 @@
-import type { JobRow } from '../../db/job-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { Tables } from '../../db/tables.ts';
@@ -58,11 +57,6 @@ export const createRetentionJobStore = (storage: Storage): RetentionJobStore => 
     return rows.map(({ tenant_id }) => tenant_id);
   };
 
-  const payloadOf = (row: Pick<JobRow, 'id' | 'tenant_id' | 'payload'>): unknown => {
-    const { payload } = storage.rows.open('jobs', row.tenant_id, row);
-    return payload === null ? null : (JSON.parse(payload) as unknown);
-  };
-
   return {
     async open() {
       const rows = await storage.db
@@ -72,12 +66,16 @@ export const createRetentionJobStore = (storage: Storage): RetentionJobStore => 
         .where('handler_key', '=', retentionKey)
         .orderBy('id')
         .execute();
-      return rows.map((row) => ({
-        id: row.id,
-        tenantId: row.tenant_id,
-        targetName: row.target_name,
-        payload: payloadOf(row),
-      }));
+      return rows.map((row) => {
+        // One that cannot be decrypted is for its handler to fail, and holds up no other.
+        const { payload = null } = storage.rows.openList('jobs', row.tenant_id, [row]).rows[0] ?? {};
+        return {
+          id: row.id,
+          tenantId: row.tenant_id,
+          targetName: row.target_name,
+          payload: payload === null ? null : (JSON.parse(payload) as unknown),
+        };
+      });
     },
     hourlyQueued(since, now) {
       const { sql, parameters } = storage.db
