@@ -14,8 +14,8 @@ export interface SqliteOptions {
   readonly readonly?: boolean;
 }
 
-// 8 MiB of pages: reads by key need few, and the operating system caches the file anyway.
-const cacheKiB = 8192;
+// 4 MiB of pages: reads by key need few, and the operating system caches the file anyway.
+const cacheKiB = 4096;
 // The log is cut back to this after a checkpoint, so that one burst does not keep its file large.
 const journalSizeLimitBytes = 67_108_864;
 
