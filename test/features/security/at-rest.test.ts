@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { truncateSync } from 'node:fs';
+import { readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { createContentCipher } from '../../../src/core/content-cipher.ts';
 import { backupStore, checkStore } from '../../../src/db/maintenance.ts';
@@ -116,6 +116,22 @@ forEachTransport(
       filesWithMarker(app).filter((path) => path.includes('attachments')),
       [],
     );
+  },
+);
+
+forEachTransport(
+  'SEC-52 an attachment that begins like an encrypted file is what was uploaded, off and on',
+  async (open) => {
+    const text = `acp-sealed-file\x01 is how an encrypted file begins; this one is not. ${'More. '.repeat(100)}`;
+    const plain = await openWorld(open, null);
+    const { body: file } = await plain.client.attachments.upload({ query: {}, file: fileOf(text) });
+    assert.equal(await download(plain, file.id), text);
+    await plain.close();
+    const app = await openWorld(open, onA, { folder: plain.folder });
+    assert.equal(await download(app, file.id), text);
+    const { body: again } = await app.client.attachments.upload({ query: {}, file: fileOf(text) });
+    assert.ok(dataFiles(app).every((path) => !readFileSync(path).includes('this one is not')));
+    for (const { id } of [file, again]) assert.equal(await download(app, id), text);
   },
 );
 
