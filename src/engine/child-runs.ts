@@ -9,7 +9,7 @@ import { reportedUsage } from './usage.ts';
 
 const compileChild = async (ports: EnginePorts, parent: ActiveRun, agentName: string): Promise<CompiledAgent> => {
   try {
-    return await ports.agents.compile(parent.plan.tenantId, agentName);
+    return await ports.agents.compile(parent.plan.tenantId, agentName, parent.trace?.span);
   } catch (error) {
     if (error instanceof AcpError || error instanceof CompileError)
       throw new ToolError(`Agent "${agentName}" cannot be called now.`, { cause: error });

@@ -1,3 +1,4 @@
+import type { TraceParent } from '../core/telemetry/trace-context.ts';
 import type { ModelTool } from '../providers/models/model-provider.ts';
 import type { CompactionPlan } from './compaction/compaction-plan.ts';
 import type { CompiledBinding } from './compiled-binding.ts';
@@ -46,9 +47,10 @@ export type CompiledTool =
 /** Where the engine gets agents from. */
 export interface AgentSource {
   /**
-   * The agent that is current now. Throws AcpError `agent-not-found`, or CompileError when it exists and does not compile.
+   * The agent that is current now; `trace` is what the compile belongs to. Throws AcpError `agent-not-found`, or CompileError
+   * when it exists and does not compile.
    */
-  compile(tenantId: string, name: string): Promise<CompiledAgent>;
+  compile(tenantId: string, name: string, trace?: TraceParent | null): Promise<CompiledAgent>;
   /** The agent as it was in a version, for a run that goes on; throws as `compile` does. An agent of code has one. */
   compileVersion(tenantId: string, name: string, version: number): Promise<CompiledAgent>;
 }

@@ -1,6 +1,8 @@
 import { AcpError } from '../../contract/errors.ts';
+import { errorTypeOf, type Span } from '../../core/telemetry/span.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import { versionText } from '../../engine/run-trace.ts';
 import type { AgentSkills } from '../skills/index.ts';
 import { boundProviderFindings } from './agent-providers.rules.ts';
 import type { AgentCatalog } from './agents.catalog.ts';
@@ -38,7 +40,7 @@ export interface AgentSourceDeps {
   readonly references: AgentReferences;
   /** Compiled at start; they never change. */
   readonly codeAgents: ReadonlyMap<string, CompiledAgent>;
-  readonly telemetry: Pick<Telemetry, 'metrics'>;
+  readonly telemetry: Pick<Telemetry, 'metrics' | 'settings' | 'begin' | 'finish'>;
 }
 
 /**
@@ -94,6 +96,23 @@ export const createAgentSource = ({
     if (findings.length === 0) return agent;
     throw new CompileError(agent.name, agent.version, fieldErrors(findings));
   };
+  const current = async (tenantId: string, name: string, span: Span | null): Promise<CompiledAgent> => {
+    const code = codeAgents.get(name);
+    // No tenant slug has a slash.
+    const key = `${tenantId}/${name}`;
+    const cached = code === undefined ? cache.get(key) : undefined;
+    const isCached = cached !== undefined && (await counted(isCurrent(tenantId, cached)));
+    span?.set({ 'acp.cache.hit': code !== undefined || isCached });
+    if (code !== undefined) return allowed(tenantId, code);
+    if (isCached) return allowed(tenantId, compiled(name, cached));
+    const entry = await compileNow(tenantId, name);
+    cache.delete(key);
+    if (entry === null) throw new AcpError('agent-not-found', `There is no agent "${name}".`);
+    const oldest = cache.keys().next();
+    if (cache.size >= maxCached && oldest.done !== true) cache.delete(oldest.value);
+    cache.set(key, entry);
+    return allowed(tenantId, compiled(name, entry));
+  };
   const source: AgentSource = {
     async compileVersion(tenantId, name, version) {
       if (codeAgents.has(name)) return source.compile(tenantId, name);
@@ -103,21 +122,21 @@ export const createAgentSource = ({
       if (entry === null) throw new AcpError('agent-not-found', `There is no version ${version} of agent "${name}".`);
       return allowed(tenantId, compiled(name, entry));
     },
-    async compile(tenantId, name) {
-      const code = codeAgents.get(name);
-      if (code !== undefined) return allowed(tenantId, code);
-      // No tenant slug has a slash.
-      const key = `${tenantId}/${name}`;
-      const cached = cache.get(key);
-      if (cached !== undefined && (await counted(isCurrent(tenantId, cached))))
-        return allowed(tenantId, compiled(name, cached));
-      const entry = await compileNow(tenantId, name);
-      cache.delete(key);
-      if (entry === null) throw new AcpError('agent-not-found', `There is no agent "${name}".`);
-      const oldest = cache.keys().next();
-      if (cache.size >= maxCached && oldest.done !== true) cache.delete(oldest.value);
-      cache.set(key, entry);
-      return allowed(tenantId, compiled(name, entry));
+    async compile(tenantId, name, trace = null) {
+      const span = telemetry.begin('acp.agent.compile', 'Internal', trace, {
+        'gen_ai.agent.name': name,
+        'acp.tenant.id': tenantId,
+      });
+      if (span === null) return current(tenantId, name, null);
+      try {
+        const agent = await current(tenantId, name, span);
+        if (telemetry.settings.includeAgentVersion) span.set({ 'gen_ai.agent.version': versionText(agent.version) });
+        telemetry.finish(span);
+        return agent;
+      } catch (error) {
+        telemetry.finish(span, errorTypeOf(error));
+        throw error;
+      }
     },
   };
   return source;

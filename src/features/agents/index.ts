@@ -75,7 +75,7 @@ export interface AgentsDeps {
   /** `Preflight:ReserveRatio`. */
   readonly reserveRatio: number;
   readonly prefix: string;
-  readonly telemetry: Pick<Telemetry, 'metrics'>;
+  readonly telemetry: Pick<Telemetry, 'metrics' | 'settings' | 'begin' | 'finish'>;
   readonly now: () => number;
 }
 

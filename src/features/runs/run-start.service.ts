@@ -53,9 +53,13 @@ export interface RunStartDeps extends RunSessionDeps, MayStartDeps {
 }
 
 /** The compiled agent, or why it does not compile; an unknown one is thrown at once. */
-const compile = async (deps: RunStartDeps, tenantId: string, name: string): Promise<CompiledAgent | CompileError> => {
+const compile = async (
+  { agents }: RunStartDeps,
+  { tenantId, trace }: CallContext,
+  name: string,
+): Promise<CompiledAgent | CompileError> => {
   try {
-    return await deps.agents.compile(tenantId, name);
+    return await agents.compile(tenantId, name, trace);
   } catch (error) {
     if (error instanceof CompileError) return error;
     throw error;
@@ -162,7 +166,7 @@ export const createRunStart = (deps: RunStartDeps) => {
   ): Promise<Pick<RunPlan, 'agent' | 'parameters' | 'attachments'> & { admission: Admission }> => {
     const { tenantId, signal } = context;
     const isStreaming = mode !== 'json';
-    const compiled = await compile(deps, tenantId, name);
+    const compiled = await compile(deps, context, name);
     const sessionId = body.sessionId ?? null;
     const owner = sessionId === null ? null : await deps.sessions.agentOf(tenantId, sessionId);
     if (owner !== null && owner !== name)

@@ -107,6 +107,7 @@ overHttp(
       `${request} > acp.run`,
       `${request} > acp.run > acp.model.call`,
       `${request} > acp.run > acp.tool.call`,
+      `${request} > acp.agent.compile`,
     ])
       assert.ok(paths.includes(expected), `${expected} in ${paths.join('; ')}`);
     const run = spans.find((span) => attributes(span, 9)['acp.run.id'] === runId);
@@ -114,6 +115,14 @@ overHttp(
     assert.deepEqual(
       [attributes(run, 9)['gen_ai.operation.name'], attributes(run, 9)['gen_ai.agent.name'], number(run, 6)],
       ['invoke_agent', 'helper', 1],
+    );
+    const compiles = spans.filter((span) => text(span, 5) === 'acp.agent.compile').map((span) => attributes(span, 9));
+    assert.deepEqual(
+      compiles.map((one) => [one['gen_ai.agent.name'], one['gen_ai.agent.version'], one['acp.cache.hit']]),
+      [
+        ['helper', '1', false],
+        ['helper', '1', true],
+      ],
     );
     const broken = spans.find((span) => attributes(span, 9)['error.type'] === 'provider_unavailable');
     assert.equal(number(messages(broken ?? new Map(), 15)[0] ?? new Map(), 3), 2);
