@@ -62,7 +62,7 @@ export const createJudgeCalls = (deps: JudgeCallDeps) => {
     const ownerId = await deps.turns.ownerOf(tenantId, null, principal);
     // An admission may take a while.
     assertMayStart(deps, tenantId, agentName);
-    const agent = await deps.agents.compile(tenantId, agentName);
+    const agent = await deps.agents.compile(tenantId, agentName, judge.trace);
     return {
       id: deps.newId(),
       tenantId,
