@@ -26,6 +26,9 @@ const program: readonly [command: string, ...args: string[]] =
       ? [process.execPath, resolve(root, built)]
       : [resolve(root, built)];
 
+/** Whether flags and modules can be given to the Node that runs the program. */
+export const isOnNode = program[0] === process.execPath;
+
 export interface Finished {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -69,6 +72,8 @@ export interface StartOptions {
   readonly args?: readonly string[];
   /** User id of the process; only the superuser may choose. */
   readonly uid?: number;
+  /** For Node, where the program `isOnNode`. */
+  readonly nodeFlags?: readonly string[];
 }
 
 /** A folder with a configuration and a store, the processes that work on it, and what they leave behind. */
@@ -132,9 +137,9 @@ export const openSite = (setup: SiteSetup = {}): Site => {
   const children = new Set<ChildProcess>();
   const { PATH = '' } = environment();
 
-  const start = (args: readonly string[], { uid }: StartOptions) => {
+  const start = (args: readonly string[], { uid, nodeFlags = [] }: StartOptions) => {
     const [command, ...first] = program;
-    const child = spawn(command, [...first, ...args], {
+    const child = spawn(command, [...nodeFlags, ...first, ...args], {
       cwd: folder,
       env: { PATH, HOME: home, NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
