@@ -95,6 +95,15 @@ const report = (error: unknown, globals: GlobalOptions): number => {
   return told.exitCode;
 };
 
+/** Help and versions are written without a terminal; a reader that leaves early, such as `head`, is no error there either. */
+const watchStreams = (): void => {
+  const { stdout, stderr } = process;
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE' && stdout.listenerCount('error') === 1) throw error;
+  });
+  stderr.on('error', () => undefined);
+};
+
 /**
  * Runs one command line, `process.argv` as it is, and gives the process its exit code: 0, the code of the error table,
  * 2 for a wrong command line, 130 or 143 after an interrupt.
@@ -103,6 +112,7 @@ export const run = async (argv: readonly string[]): Promise<number> => {
   const state: ProgramState = { exitCode: 0 };
   const program = buildProgram(state);
   takeOverExit(program);
+  watchStreams();
   try {
     await program.parseAsync([...argv]);
     return state.exitCode;

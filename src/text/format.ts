@@ -35,11 +35,16 @@ const utcTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/;
 
 const isScalar = (value: unknown): boolean => value === null || typeof value !== 'object';
 
-/** A value as a table cell shows it: times local, durations with a unit, nothing as `-`. */
+const formatNumber = (name: string, value: number): string => {
+  if (name.endsWith('Ms')) return formatDuration(value);
+  return name.endsWith('Rate') ? `${Number((value * 100).toFixed(2))}%` : String(value);
+};
+
+/** A value as a table cell shows it: times local, durations with a unit, rates in percent, nothing as `-`. */
 export const formatValue = (name: string, value: unknown): string => {
   if (value === null || value === undefined || value === '') return '-';
   if (typeof value === 'string') return utcTime.test(value) ? formatTime(value) : value;
-  if (typeof value === 'number') return name.endsWith('Ms') ? formatDuration(value) : String(value);
+  if (typeof value === 'number') return formatNumber(name, value);
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (Array.isArray(value) && value.every(isScalar)) return value.length === 0 ? '-' : value.join(', ');
   return JSON.stringify(value);

@@ -177,6 +177,7 @@ describe('a run that waits, on a terminal', { skip: withoutTmux }, () => {
       await terminal.press('too much', 'Enter');
       const end = await terminal.until(/ended \d+/);
       assert.match(end, /ended 0/);
+      assert.match(end, /Reason for the model \(Enter: none\): too much\n/, 'each key is shown once');
       assert.match(end, /go on with: acp run clerk --session cli-[0-9a-f]{16} \.\.\./);
       assert.deepEqual(folder.done(), ['refund 5']);
     });

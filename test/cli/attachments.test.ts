@@ -31,6 +31,20 @@ const json = async <T>(folder: Folder, args: readonly string[]): Promise<T> => {
   return JSON.parse(stdout) as T;
 };
 
+inBothWays('a file that is refused hides none of those that were uploaded before it', async (folder) => {
+  folder.write('empty.txt', '');
+  const args = ['attachments', 'upload', 'dot.png', 'empty.txt', 'note.txt'];
+  const shown = await folder.acp(args);
+  assert.equal(shown.code, 2);
+  assert.match(shown.stderr, /^error: The file is empty\./);
+  assert.match(shown.stdout, /dot\.png +image\/png/);
+  const { stdout } = await folder.acp([...args, '--json']);
+  const told = JSON.parse(stdout) as Descriptor[];
+  const { id } = told[0] ?? {};
+  assert.equal((await json<Descriptor[]>(folder, ['attachments', 'list']))[0]?.id, id);
+  assert.equal(told.length, 1);
+});
+
 inBothWays('files are uploaded, listed, downloaded and deleted', async (folder) => {
   const shown = await folder.acp(['attachments', 'upload', 'dot.png', 'note.txt', '--session', 'trip']);
   assert.equal(shown.code, 0, shown.stderr);

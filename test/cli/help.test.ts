@@ -45,4 +45,12 @@ describe('help', () => {
     assert.deepEqual({ code: version.code, stderr: version.stderr }, { code: 0, stderr: '' });
     assert.match(version.stdout, /^\d+\.\d+\.\d+/);
   });
+
+  for (const args of [['--help'], ['runs', 'score', '--help'], ['--version']])
+    test(`acp ${args.join(' ')} ends quietly when nobody reads it`, async (t) => {
+      const running = createFolder(t).start(args);
+      running.child.stdout.destroy();
+      const { code, stderr } = await running.done;
+      assert.deepEqual([code, stderr], [0, '']);
+    });
 });

@@ -131,6 +131,7 @@ describe('values', () => {
     for (const [milliseconds, text] of durations) assert.equal(formatDuration(milliseconds), text);
     assert.equal(formatCost(0.000_42, 'USD'), '0.00042 USD');
     assert.equal(formatCost(3, null), '3');
+    assert.equal(formatValue('errorRate', 5 / 11), '45.45%');
     assert.equal(formatValue('createdAt', 'not a time'), 'not a time');
     assert.match(formatValue('createdAt', '2026-03-01T14:05:09.123Z'), /^2026-03-01|^2026-02-28|^2026-03-02/);
   });

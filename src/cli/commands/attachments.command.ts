@@ -13,11 +13,21 @@ import { uploadFile } from '../upload-file.ts';
 const upload = async (session: Session, { args, options }: Invocation): Promise<undefined> => {
   const sessionId = options['session'] as string | undefined;
   await session.connected(async ({ client }) => {
-    const descriptors: AttachmentDescriptor[] = [];
-    for (const file of args[0] as string[]) descriptors.push(await uploadFile(client, file, sessionId));
     const { json } = session.globals;
-    const shown = json && descriptors.length === 1 ? descriptors[0] : descriptors;
-    await printReply(session.terminal, shown, { json, columns: attachmentOperations.list.cli.columns });
+    const files = args[0] as string[];
+    const descriptors: AttachmentDescriptor[] = [];
+    const print = (): Promise<undefined> => {
+      const shown = json && files.length === 1 ? descriptors[0] : descriptors;
+      return printReply(session.terminal, shown, { json, columns: attachmentOperations.list.cli.columns });
+    };
+    try {
+      for (const file of files) descriptors.push(await uploadFile(client, file, sessionId));
+    } catch (error) {
+      // Those before it are stored, and nobody could name or delete them without their ids.
+      if (descriptors.length > 0) await print();
+      throw error;
+    }
+    await print();
   });
   return undefined;
 };

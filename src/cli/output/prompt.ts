@@ -37,12 +37,14 @@ export const askLine = async (question: string): Promise<string | Left> => {
     return await new Promise<string | Left>((resolve) => {
       // A terminal in raw mode sends no signal for Ctrl-C.
       lines.on('SIGINT', () => leave(interruptedExitCode.SIGINT));
-      lines.on('close', () => {
+      const leftOpen = (): void => {
         process.stdout.write('\n');
         resolve({ left: true, exitCode });
-      });
+      };
+      lines.on('close', leftOpen);
       lines.question(question, (answer) => {
-        lines.removeAllListeners('close');
+        // Only this one: readline's own listener lets go of the keys, which would be shown once more by each question.
+        lines.off('close', leftOpen);
         resolve(answer.trim());
       });
     });
