@@ -37,6 +37,9 @@ const lacksSession = (event: string, data: EventData): boolean =>
 const SESSION_HINT =
   'hint: A call that has to wait needs a session: name one with --session, such as --session my-work.';
 
+const deltaText = ({ event }: Frame, { text }: EventData): string =>
+  event === 'message.delta' && typeof text === 'string' ? text : '';
+
 /** Prints frames as they arrive and resolves with the outcome. */
 const printFrames = async (frames: AsyncIterable<Frame>, session: Session, aside: Aside): Promise<FollowedRun> => {
   const { terminal } = session;
@@ -45,19 +48,25 @@ const printFrames = async (frames: AsyncIterable<Frame>, session: Session, aside
   let pause: RunPause | null = null;
   let atLineStart = true;
   let wantsSession = false;
+  const endLine = async (): Promise<void> => {
+    if (!atLineStart) await terminal.write('\n');
+    atLineStart = true;
+  };
   for await (const frame of frames) {
     exitCode = exitCodeOf(frame) ?? exitCode;
     pause = pauseOfFrame(frame) ?? pause;
     const data = frameData(frame);
     wantsSession ||= lacksSession(frame.event, data);
-    if (frame.event === 'message.delta' && typeof data['text'] === 'string' && data['text'] !== '') {
-      await terminal.write(answerText(session, data['text']));
-      atLineStart = data['text'].endsWith('\n');
+    const text = deltaText(frame, data);
+    if (text !== '') {
+      await terminal.write(answerText(session, text));
+      atLineStart = text.endsWith('\n');
     }
+    // A loop answers several times in one run; the answers do not run into each other.
+    if (frame.event === 'message.completed') await endLine();
     const line = quiet.has(frame.event) ? null : eventLine(frame.event, data, style);
     if (line === null) continue;
-    if (!atLineStart) await terminal.write('\n');
-    atLineStart = true;
+    await endLine();
     const told = style.dim(terminalEvents.has(frame.event) ? `${line} · run ${String(data['runId'])}` : line);
     if (aside === 'stdout') await terminal.write(`${told}\n`);
     else terminal.note(told);

@@ -103,6 +103,22 @@ describe('run', () => {
     assert.match(followed.stdout, /^It is /);
   });
 
+  test('AGENT-43 the answers of a loop each have their own line', async (t) => {
+    const folder = await prepared(t);
+    folder.write(
+      'looped.yaml',
+      `
+name: looped
+model: { provider: demo, model: demo-1 }
+instructions: Be brief.
+harness: { loop: { maxIterations: 2, criteria: [{ kind: completionMarker, marker: DONE }] } }
+`,
+    );
+    assert.equal((await folder.acp(['agents', 'apply', '-f', 'looped.yaml'])).code, 0);
+    const { stdout } = await folder.acp(['run', 'looped', 'hi']);
+    assert.equal(stdout, 'Hello there.\nHello there.\n');
+  });
+
   test('passes an answer on untouched to a file, and ends quietly when nobody reads it', async (t) => {
     const folder = await prepared(t);
     const { stdout } = await folder.acp(['run', 'hello', 'weird']);
