@@ -44,7 +44,18 @@ test('the modules of docs/modules.md start, and their tools answer', async (t) =
   await Promise.all(files.map(([name, text]) => writeFile(join(path, name), text)));
   const paths = files.map(([name]) => join(path, name));
   const loaded = await loadHostModules(paths, (file) => loadModule(file, hostLibrary));
-  assert.deepEqual(loaded.names, ['orders', 'clock', 'roles', 'support-agents', 'office-hours', 'policy', 'own-runs']);
+  assert.deepEqual(loaded.names.toSorted(), [
+    'clock',
+    'grades',
+    'office-hours',
+    'orders',
+    'own-runs',
+    'policy',
+    'quality',
+    'roles',
+    'support-agents',
+  ]);
+  assert.deepEqual(loaded.judges.map(({ value }) => value.name).toSorted(), ['brevity', 'grade']);
   const registry = createToolRegistry(loaded.registrations, loaded.problems);
   assert.deepEqual(
     registry.list().map(({ descriptor }) => descriptor.name),
