@@ -40,17 +40,35 @@ const SESSION_HINT =
 const deltaText = ({ event }: Frame, { text }: EventData): string =>
   event === 'message.delta' && typeof text === 'string' ? text : '';
 
+/** Whether the answer on stdout ended with a line; shared with the notes that come in between. */
+interface Cursor {
+  atLineStart: boolean;
+}
+
+/** A note while an answer may be half written: on a terminal it gets a line of its own, a file holds the answer alone. */
+const noteBetween = ({ terminal }: Session, cursor: Cursor, line: string): void => {
+  if (!cursor.atLineStart && terminal.interactive) {
+    cursor.atLineStart = true;
+    terminal.write('\n').catch(() => undefined);
+  }
+  terminal.note(terminal.noteStyle.dim(line));
+};
+
 /** Prints frames as they arrive and resolves with the outcome. */
-const printFrames = async (frames: AsyncIterable<Frame>, session: Session, aside: Aside): Promise<FollowedRun> => {
+const printFrames = async (
+  frames: AsyncIterable<Frame>,
+  session: Session,
+  aside: Aside,
+  cursor: Cursor,
+): Promise<FollowedRun> => {
   const { terminal } = session;
   const style = aside === 'stdout' ? terminal.style : terminal.noteStyle;
   let exitCode = 1;
   let pause: RunPause | null = null;
-  let atLineStart = true;
   let wantsSession = false;
   const endLine = async (): Promise<void> => {
-    if (!atLineStart) await terminal.write('\n');
-    atLineStart = true;
+    if (!cursor.atLineStart) await terminal.write('\n');
+    cursor.atLineStart = true;
   };
   for await (const frame of frames) {
     exitCode = exitCodeOf(frame) ?? exitCode;
@@ -60,7 +78,7 @@ const printFrames = async (frames: AsyncIterable<Frame>, session: Session, aside
     const text = deltaText(frame, data);
     if (text !== '') {
       await terminal.write(answerText(session, text));
-      atLineStart = text.endsWith('\n');
+      cursor.atLineStart = text.endsWith('\n');
     }
     // A loop answers several times in one run; the answers do not run into each other.
     if (frame.event === 'message.completed') await endLine();
@@ -103,7 +121,7 @@ export const streamRun = async (
   aside: Aside = 'stderr',
 ): Promise<FollowedRun> => {
   const { terminal, globals } = session;
-  const { dim } = terminal.noteStyle;
+  const cursor: Cursor = { atLineStart: true };
   const leave = new AbortController();
   const signal = AbortSignal.any([leave.signal, terminal.closed]);
   let runId: string | null = null;
@@ -114,18 +132,18 @@ export const streamRun = async (
       leave.abort(new AcpError('run-canceled', 'The run was left.'));
       return;
     }
-    terminal.note(dim('canceling; once more leaves without waiting'));
+    noteBetween(session, cursor, 'canceling; once more leaves without waiting');
     client.runs.cancel({ params: { runId } }).catch((error: unknown) => {
       // It has just finished, and the frames tell how; any other failure means that there is nothing to wait for.
       if (!(error instanceof AcpError) || error.code !== 'run-finished') leave.abort(error);
     });
   });
-  const onRetry = (error: AcpError): void => terminal.note(dim(`${error.message} Trying again.`));
+  const onRetry = (error: AcpError): void => noteBetween(session, cursor, `${error.message} Trying again.`);
   try {
     const opened = await open(signal);
     runId = opened.runId;
     const frames = followStarted(client, runId, opened.reply, { signal, onRetry });
-    const run = await (globals.json ? printJsonFrames(frames, session) : printFrames(frames, session, aside));
+    const run = await (globals.json ? printJsonFrames(frames, session) : printFrames(frames, session, aside, cursor));
     return interrupted === null ? run : { exitCode: interrupted, pause: null };
   } catch (error) {
     if (interrupted !== null && leave.signal.aborted) return { exitCode: interrupted, pause: null };

@@ -1,7 +1,8 @@
-import { accessSync, constants, existsSync, mkdirSync, readlinkSync, realpathSync } from 'node:fs';
+import { accessSync, constants, existsSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AcpError } from '../contract/errors.ts';
+import { makeFolder } from '../core/make-folder.ts';
 import type { StoreFailure } from './dialect.ts';
 
 const inMemory = /^:memory:$|^file::memory:|[?&]mode=memory\b/i;
@@ -39,7 +40,7 @@ export const realStorePath = (path: string): string => {
 export const prepareStoreFile = (path: string): void => {
   const folder = dirname(path);
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw openFailure(folder, error, 'folder of the store');

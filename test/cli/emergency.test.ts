@@ -23,6 +23,13 @@ for (const transport of transports)
     await folder.acp(['resume', '--tenant']);
     assert.equal((await folder.acp(['run', 'hello', 'Hi'])).code, 0);
     assert.equal((await folder.acp(['resume', '--tenant'])).code, 4);
+    const unknown = await folder.acp(['stop', '--agent', 'helo']);
+    assert.equal(unknown.code, 0);
+    assert.match(
+      unknown.stderr,
+      /There is no agent "helo" now; one that gets this name will not run\. Check the name\./,
+    );
+    assert.doesNotMatch(stopped.stderr, /There is no agent/);
     assert.equal((await folder.acp(['stop'])).code, 2);
     assert.equal((await folder.acp(['stop', '--all', '--agent', 'hello'])).code, 2);
   });

@@ -109,6 +109,8 @@ test('what is not a store is refused with its path, and left as it was', async (
   await assert.rejects(openStorage(storeOptions(join(folder, 'x'.repeat(300)))), failsWith(/too long/));
   symlinkSync('circle', join(folder, 'circle'));
   await assert.rejects(openStorage(storeOptions(join(folder, 'circle'))), failsWith(/circles/));
+  if (process.platform === 'linux')
+    await assert.rejects(openStorage(storeOptions('/proc/none/acp.db')), failsWith(/\/proc\/none cannot be opened/));
   assert.equal(existsSync(`${text}.owner`), false);
   writeFileSync(text, '');
   await openTestStore(t, text);

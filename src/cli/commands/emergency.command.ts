@@ -35,6 +35,15 @@ const widthOf = ({ scope, tenantId, agentName }: Target): string => {
 
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
 
+/** A name that is mistyped stops nobody, which must not look like success in an emergency. */
+const isUnknownAgent = async (client: Client, { scope, tenantId, agentName }: Target): Promise<boolean> => {
+  if (scope !== 'Agent' || typeof agentName !== 'string' || typeof tenantId === 'string') return false;
+  return client.agents.get({ params: { name: agentName } }).then(
+    () => false,
+    (error: unknown) => error instanceof AcpError && error.code === 'agent-not-found',
+  );
+};
+
 const stop = async ({ terminal, globals, connected }: Session, { options }: Invocation): Promise<undefined> => {
   const { reason } = options as TargetOptions;
   const target = targetOf(options as TargetOptions);
@@ -45,6 +54,10 @@ const stop = async ({ terminal, globals, connected }: Session, { options }: Invo
     terminal.note(
       `Stopped ${widthOf(target)}: ${count(result.runs.length, 'run')} canceled, ${count(result.heldCount, 'queued run')} held.`,
     );
+    if (await isUnknownAgent(client, target))
+      terminal.note(
+        `There is no agent "${target.agentName ?? ''}" now; one that gets this name will not run. Check the name.`,
+      );
     const rows = result.runs.flatMap((run) => {
       const { runId, agentName, ended } = run;
       const state = ended ? 'canceled' : 'still ending';

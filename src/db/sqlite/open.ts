@@ -1,7 +1,7 @@
-import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { assetPath } from '../../core/assets.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 import { classifySqlite } from './failure.ts';
 
 export interface SqliteOptions {
@@ -21,7 +21,7 @@ const journalSizeLimitBytes = 67_108_864;
 
 /** Opens the one connection of a process, with the settings that a long-lived server wants. */
 export const openSqlite = (options: SqliteOptions): BetterSqlite3.Database => {
-  if (options.path !== null && options.readonly !== true) mkdirSync(dirname(options.path), { recursive: true });
+  if (options.path !== null && options.readonly !== true) makeFolder(dirname(options.path));
   const db = new BetterSqlite3(options.path ?? ':memory:', {
     nativeBinding: assetPath('better_sqlite3.node'),
     readonly: options.readonly ?? false,
