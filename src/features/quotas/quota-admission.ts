@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import { ChurningMap } from '../../core/churning-map.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { QuotaMetrics } from './quota-metrics.ts';
@@ -48,13 +49,14 @@ export interface AdmissionDeps {
 }
 
 interface Waiter extends AdmissionRequest {
+  readonly id: number;
   readonly until: number;
   readonly resolve: (admission: Admission) => void;
   readonly reject: (error: unknown) => void;
 }
 
 interface TenantGate {
-  readonly waiters: Set<Waiter>;
+  readonly waiters: ChurningMap<number, Waiter>;
   /** Agents of the runs that were admitted and are not in the store yet. */
   readonly starting: Set<{ readonly agentName: string }>;
   busy: boolean;
@@ -69,6 +71,7 @@ const shortWaitMs = 1000;
 const pollMs = 100;
 const retryAfterMs = 5000;
 
+const nobody = (): void => undefined;
 const free: Admission = { settled: () => undefined };
 
 /**
@@ -79,6 +82,7 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
   const { store, rules, clock, now } = deps;
   const gates = new Map<string, TenantGate>();
   let closed = false;
+  let lastWaiter = 0;
 
   const forget = (tenantId: string, gate: TenantGate): void => {
     if (!gate.busy && gate.starting.size === 0 && gates.get(tenantId) === gate) gates.delete(tenantId);
@@ -87,7 +91,7 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
   const take = (gate: TenantGate, waiter: Waiter): void => {
     const place = { agentName: waiter.agentName };
     gate.starting.add(place);
-    gate.waiters.delete(waiter);
+    gate.waiters.delete(waiter.id);
     waiter.resolve({
       settled() {
         if (!gate.starting.delete(place)) return;
@@ -98,7 +102,7 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
   };
 
   const refuse = (gate: TenantGate, waiter: Waiter, error: unknown): void => {
-    gate.waiters.delete(waiter);
+    gate.waiters.delete(waiter.id);
     waiter.reject(error);
   };
 
@@ -110,7 +114,7 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
   const withoutStore = (gate: TenantGate, tenantId: string, error: unknown): void => {
     deps.metrics.storeFailed();
     deps.log.error({ tenantId, error, admitted: deps.allowOnStoreFailure }, 'The quotas of a run could not be read');
-    for (const waiter of [...gate.waiters])
+    for (const waiter of [...gate.waiters.values()])
       if (deps.allowOnStoreFailure) take(gate, waiter);
       else
         refuse(
@@ -149,7 +153,7 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
   const round = async (tenantId: string, gate: TenantGate): Promise<void> => {
     const before = [...gate.starting];
     const found = await rules.of(tenantId);
-    const waiting = [...gate.waiters];
+    const waiting = [...gate.waiters.values()];
     const names = ['', ...new Set(waiting.map((waiter) => waiter.agentName))];
     const limitsUse = found.some((rule) => rule.maxTokens !== null || rule.maxCostMicros !== null);
     // Open runs first: a run that ends in between has its use in the counters and still stands among the open ones.
@@ -157,7 +161,7 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
     const counters = await store.recentUsage(tenantId, clock.current(), names);
     // Whoever came after the look began waits for the next one.
     for (const waiter of waiting) {
-      if (!gate.waiters.has(waiter)) continue;
+      if (gate.waiters.get(waiter.id) === undefined) continue;
       // Those whose run was stored while the store was read may be missing from what was read.
       const starting = new Set([...before, ...gate.starting]);
       const inScope = (agentName: string, rule: QuotaRule) => rule.agentName === '' || rule.agentName === agentName;
@@ -183,14 +187,14 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
       clearTimeout(timer);
     }
     gate.busy = false;
-    gate.wake = () => undefined;
+    gate.wake = nobody;
     forget(tenantId, gate);
   };
 
   const gateOf = (tenantId: string): TenantGate => {
     const known = gates.get(tenantId);
     if (known !== undefined) return known;
-    const gate: TenantGate = { waiters: new Set(), starting: new Set(), busy: false, wake: () => undefined };
+    const gate: TenantGate = { waiters: new ChurningMap(), starting: new Set(), busy: false, wake: nobody };
     gates.set(tenantId, gate);
     return gate;
   };
@@ -203,7 +207,8 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
       const gate = gateOf(tenantId);
       return new Promise((resolve, reject) => {
         const until = now() + (mayWait ? longestWaitMs : shortWaitMs);
-        gate.waiters.add({ ...request, until, resolve, reject });
+        lastWaiter += 1;
+        gate.waiters.set(lastWaiter, { ...request, id: lastWaiter, until, resolve, reject });
         signal.addEventListener('abort', () => gate.wake(), { once: true });
         if (gate.busy) gate.wake();
         else void work(tenantId, gate);

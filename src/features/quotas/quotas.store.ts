@@ -1,5 +1,6 @@
+import { CompiledQuery, sql } from 'kysely';
 import type { QuotaRow, QuotaUsageRow } from '../../db/quota-tables.ts';
-import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
+import { boundText, insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { CurrentPeriods } from './period-clock.ts';
 import type { QuotaPeriod } from './quotas.schema.ts';
@@ -94,6 +95,12 @@ const toRow = (rule: QuotaRule): QuotaRow => ({
   updated_at: rule.updatedAt,
 });
 
+/** `(?, ?)` for so many texts that are bound later. */
+const boundTexts = (count: number) => sql<string>`(${sql.join(Array.from({ length: count }, () => boundText))})`;
+
+// By how many periods and names are asked for; more names than that are rare.
+const mostUsageTexts = 100;
+
 export const createQuotaStore = (storage: Storage): QuotaStore => {
   const insertRule = insertStatement(storage.db, 'quotas', columns);
   const updateRule = updateStatement(
@@ -111,16 +118,30 @@ export const createQuotaStore = (storage: Storage): QuotaStore => {
     .where('id', '=', '')
     .compile();
 
-  const usageOf = (tenantId: string, starts: readonly string[], agentNames: readonly string[] | null) => {
+  // Asked before nearly every run of a tenant with quotas: building such a query takes longer than what it does.
+  const usageTexts = new Map<string, string>();
+  const usageText = (starts: number, agentNames: number | null): string => {
+    const key = `${starts} ${agentNames}`;
+    const known = usageTexts.get(key);
+    if (known !== undefined) return known;
     const query = storage.db
       .selectFrom('quota_usage')
       .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where('period_start', 'in', starts)
+      .where('tenant_id', '=', boundText)
+      .where('period_start', 'in', boundTexts(starts))
       .orderBy('agent_name')
       .orderBy('period')
       .orderBy('period_start');
-    return (agentNames === null ? query : query.where('agent_name', 'in', agentNames)).execute();
+    const { sql: text } = (
+      agentNames === null ? query : query.where('agent_name', 'in', boundTexts(agentNames))
+    ).compile();
+    if (usageTexts.size < mostUsageTexts) usageTexts.set(key, text);
+    return text;
+  };
+  const usageOf = async (tenantId: string, starts: readonly string[], agentNames: readonly string[] | null) => {
+    const text = usageText(starts.length, agentNames?.length ?? null);
+    const query = CompiledQuery.raw(text, [tenantId, ...starts, ...(agentNames ?? [])]);
+    return (await storage.db.executeQuery<QuotaUsageRow>(query)).rows;
   };
 
   return {
