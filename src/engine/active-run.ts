@@ -10,7 +10,7 @@ import type { Pause } from './pause.ts';
 import { addCosts, type CostMicros } from './pricing.ts';
 import { type AttachmentReference, type LoadedAttachments, noAttachments } from './run-attachments.ts';
 import type { RunFailure, StoredRunError } from './run-failure.ts';
-import type { SessionTurn } from './run-journal.ts';
+import type { ExecutedKind, SessionTurn } from './run-journal.ts';
 import type { RunLog } from './run-log.ts';
 import type { UnrecordedCount } from './run-quotas.ts';
 import type { RunTrace, TraceOrigin } from './run-trace.ts';
@@ -22,9 +22,6 @@ import { addUsage, noUsage } from './usage.ts';
 import { WaitClock } from './wait-clock.ts';
 
 export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'RolledBack' | 'ParentCanceled';
-
-/** Eval: a run that judges, or one of its children; statistics leave it out. */
-export type ExecutedKind = 'Agent' | 'Eval';
 
 /** Everything about a run that is fixed before it starts. */
 export interface RunPlan {

@@ -7,6 +7,9 @@ import type { CostMicros } from './pricing.ts';
 import type { StoredRunError } from './run-failure.ts';
 import type { QuotaUse } from './run-quotas.ts';
 
+/** Eval: a run that judges, or one of its children; statistics leave it out. */
+export type ExecutedKind = 'Agent' | 'Eval';
+
 /** What a run was started with beside its messages. */
 export interface RunInputContext {
   readonly culture: string | null;
@@ -23,7 +26,7 @@ export interface OpenedRun {
   readonly id: string;
   readonly tenantId: string;
   /** Default: Agent. */
-  readonly kind?: 'Agent' | 'Eval';
+  readonly kind?: ExecutedKind;
   readonly agentName: string;
   readonly agentVersion: number | null;
   readonly status: 'Queued' | 'Running';

@@ -1,6 +1,7 @@
 import { type AttributeInput, Span, type SpanKind } from '../core/telemetry/span.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { formatTraceparent, newTraceId, type TraceParent } from '../core/telemetry/trace-context.ts';
+import type { ExecutedKind } from './run-journal.ts';
 
 /** Where the trace of a run comes from. */
 export interface TraceOrigin {
@@ -14,7 +15,7 @@ export interface TraceOrigin {
 export interface TracedRun {
   readonly id: string;
   readonly tenantId: string;
-  readonly kind?: 'Agent' | 'Eval';
+  readonly kind?: ExecutedKind;
   readonly agent: { readonly name: string; readonly version: number | null };
   readonly sessionId: string | null;
   readonly isStreaming: boolean;

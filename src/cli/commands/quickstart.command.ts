@@ -1,9 +1,9 @@
-import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, relative, resolve } from 'node:path';
 import { createClient } from '../../client/client.ts';
 import { httpTransport } from '../../client/http-transport.ts';
 import { AcpError } from '../../contract/errors.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 import { version } from '../../core/version.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { applyDefinition } from '../apply-definition.ts';
@@ -90,13 +90,12 @@ const nextSteps = async ({ terminal }: Session, url: string): Promise<void> => {
 
 const quickstart = async (session: Session, { options }: Invocation): Promise<number> => {
   const dataFolder = resolve(session.cwd, String(options['data']));
-  await mkdir(dataFolder, { recursive: true }).catch((cause: NodeJS.ErrnoException) => {
-    throw new AcpError(
-      'store-unavailable',
-      `The folder ${dataFolder} cannot be made (${cause.code ?? 'unknown error'}).`,
-      { cause },
-    );
-  });
+  try {
+    makeFolder(dataFolder);
+  } catch (cause) {
+    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
+    throw new AcpError('store-unavailable', `The folder ${dataFolder} cannot be made (${code}).`, { cause });
+  }
   const port = await choosePort(options['port'] as string | undefined);
   const config = await quickstartConfig(session, dataFolder, port);
   return serveUntilStopped(session, config, async (serving) => {

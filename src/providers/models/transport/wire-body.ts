@@ -71,8 +71,8 @@ export class EventBody implements BodySink {
 const LAST: ReadableStreamReadResult<Uint8Array> = { done: true, value: undefined };
 
 /**
- * A body of a bounded length, which is there as fast as it comes. A web stream for each answer costs more than the rest of
- * the exchange, and outlives V8's young generation together with all that it leads to (docs/decisions/0051).
+ * A body of a bounded length, which is there as fast as it comes. A web stream for each answer would outlive V8's young
+ * generation, together with all that it leads to (docs/decisions/0051).
  */
 export class WholeBody implements BodySink, WireBody, WireReader {
   readonly #exchange: () => WireExchange;
