@@ -9,9 +9,14 @@ export interface LazyUnit {
   failed(error: unknown): void;
 }
 
+// A commit costs by the pages that it touches, and those hardly grow with the group. So a group that grew in the last turn of
+// the event loop waits for one more; these bound what the first of its units waits.
+const maxTurns = 5;
+const enoughUnits = 64;
+
 /**
- * Group commit: everything enqueued in one turn of the event loop goes into one transaction.
- * The order of enqueueing is the order of writing and of the callbacks.
+ * Group commit: what is enqueued in one turn of the event loop, or in a few when many write at once, goes into one
+ * transaction. The order of enqueueing is the order of writing and of the callbacks.
  */
 export class CommitQueue {
   readonly #dialect: SqlDialect;
@@ -30,9 +35,7 @@ export class CommitQueue {
       return;
     }
     this.#pending.push(unit);
-    if (this.#scheduled || this.#running !== null) return;
-    this.#scheduled = true;
-    setImmediate(() => this.#start());
+    if (!this.#scheduled && this.#running === null) this.#schedule();
   }
 
   /** Resolves when the unit is committed; rejects when it was not written. */
@@ -51,15 +54,24 @@ export class CommitQueue {
     }
   }
 
+  #schedule(): void {
+    this.#scheduled = true;
+    setImmediate(() => this.#gather(1, 1));
+  }
+
+  /** A unit alone is written at once. `units` were pending a turn ago. */
+  #gather(units: number, turn: number): void {
+    const { length } = this.#pending;
+    if (length > units && length < enoughUnits && turn < maxTurns) setImmediate(() => this.#gather(length, turn + 1));
+    else this.#start();
+  }
+
   #start(): void {
     this.#scheduled = false;
     if (this.#running !== null || this.#pending.length === 0) return;
     this.#running = this.#flush().finally(() => {
       this.#running = null;
-      if (this.#pending.length > 0 && !this.#scheduled) {
-        this.#scheduled = true;
-        setImmediate(() => this.#start());
-      }
+      if (this.#pending.length > 0 && !this.#scheduled) this.#schedule();
     });
   }
 

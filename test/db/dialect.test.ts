@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { migrations } from '../../migrations/index.ts';
 import type { SqlDialect } from '../../src/db/dialect.ts';
 import { migrate } from '../../src/db/migrate.ts';
@@ -134,6 +135,30 @@ forEachDialect('units that arrive during a commit are the next one', async (t, d
   await first;
   await Promise.all(later);
   assert.deepEqual(commits, [1, 2]);
+});
+
+forEachDialect('a group that still grows waits for it, for a few turns; a unit alone does not', async (t, dialect) => {
+  const { storage, commits } = counted((await openTestStorage(t, dialect)).dialect);
+  const write = (name: string) => storage.write([insertAgent(storage.db, name)]);
+  await write('alone');
+  assert.deepEqual(commits, [1]);
+  const growing = [write('a'), write('b')];
+  await nextTurn();
+  growing.push(write('c'));
+  await Promise.all(growing);
+  assert.deepEqual(commits, [1, 3]);
+  // However long it goes on, those who came first get their answer.
+  let first = false;
+  void write('d0').then(() => {
+    first = true;
+  });
+  const endless = [write('e0')];
+  for (let index = 1; !first; index += 1) {
+    assert.ok(index < 20, 'still waiting');
+    endless.push(write(`e${index}`));
+    await nextTurn();
+  }
+  await Promise.all(endless);
 });
 
 forEachDialect('closing writes what is pending and refuses what comes after', async (t, dialect) => {
