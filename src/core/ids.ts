@@ -5,15 +5,17 @@ let used = pool.length;
 let lastMs = 0;
 let counter = 0;
 
-const hex = Array.from({ length: 256 }, (_, value) => value.toString(16).padStart(2, '0'));
 const digits = Buffer.from('0123456789abcdef');
 // An id is written here and read as one string: parts put together would stay parts until somebody compares them.
 const text = Buffer.from('00000000-0000-0000-0000-000000000000');
+const hexText = Buffer.alloc(64);
 
-const put = (at: number, value: number): void => {
-  text[at] = digits[(value >>> 4) & 0xf] ?? 0;
-  text[at + 1] = digits[value & 0xf] ?? 0;
+const putIn = (target: Buffer, at: number, value: number): void => {
+  target[at] = digits[(value >>> 4) & 0xf] ?? 0;
+  target[at + 1] = digits[value & 0xf] ?? 0;
 };
+
+const put = (at: number, value: number): void => putIn(text, at, value);
 
 /** Fresh random bytes from a pool: one call into the kernel for hundreds of ids. */
 const random = (): number => {
@@ -55,9 +57,8 @@ export const newId = (now: number = Date.now()): string => {
   return text.toString('latin1');
 };
 
-/** Lower-case hex of fresh random bytes. Not for secrets: it shares the pool of the ids. */
+/** Lower-case hex of at most 32 fresh random bytes. Not for secrets: it shares the pool of the ids. */
 export const randomHex = (bytes: number): string => {
-  let made = '';
-  for (let at = 0; at < bytes; at += 1) made += hex[random()] ?? '';
-  return made;
+  for (let at = 0; at < bytes; at += 1) putIn(hexText, 2 * at, random());
+  return hexText.toString('latin1', 0, 2 * bytes);
 };

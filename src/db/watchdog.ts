@@ -17,7 +17,7 @@ export interface Watchdog {
 
 const defaultIntervalMs = 1000;
 // While much is written: within a second the log would come to where SQLite moves it by itself, on the event loop.
-const defaultBusyIntervalMs = 200;
+const defaultBusyIntervalMs = 400;
 // Moving 8 MiB takes some 20 ms on an SSD, during which the event loop stands; more at once would be felt.
 const defaultBoundBytes = 8 * 1_048_576;
 // A log this many times over its bound is not a burst any more: somebody reads from an old state and never ends.

@@ -16,7 +16,7 @@ const errorTypeOf = (error: unknown): string => (error instanceof ModelCallError
 
 const openSpan = ({ trace }: ActiveRun, { provider }: CompiledTarget, call: ModelCall, attempt: number) =>
   trace?.open('acp.model.call', 'Client', {
-    'acp.tenant.id': trace.span.attributes['acp.tenant.id'],
+    'acp.tenant.id': trace.tenantId,
     'gen_ai.operation.name': 'chat',
     'gen_ai.provider.name': conventionalProvider(provider),
     'gen_ai.request.model': call.model,

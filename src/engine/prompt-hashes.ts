@@ -51,6 +51,27 @@ const jsonHash = (value: Json): string => textHash(typeof value === 'string' ? v
 
 const short = (text: string): string => hash('sha256', text, 'base64url').slice(0, 22);
 
+// Instructions and settings are those of every run of an agent; a template's parameters make some of them differ.
+const maxRepeated = 200;
+const maxRepeatedLength = 20_000;
+
+/** Keeps the hashes of texts that come again with the next run. */
+const remembering = (of: (text: string) => string): ((text: string) => string) => {
+  const known = new Map<string, string>();
+  return (text) => {
+    const earlier = known.get(text);
+    if (earlier !== undefined) return earlier;
+    const made = of(text);
+    if (text.length > maxRepeatedLength) return made;
+    if (known.size >= maxRepeated) known.clear();
+    known.set(text, made);
+    return made;
+  };
+};
+
+const instructionsHash = remembering((text) => textHash(text).slice(0, 22));
+const settingsHash = remembering(short);
+
 // Tools and schemas of an agent are the same objects for every call of every run.
 const toolHashes = new WeakMap<HashedCall['tools'], string>();
 
@@ -121,7 +142,7 @@ export const promptHasher = (): PromptHasher => {
       else for (const part of content) messages += partLine(part, role === 'assistant', of);
     }
     // The binding is the same for every call of a run.
-    settingsOf ??= short(
+    settingsOf ??= settingsHash(
       JSON.stringify([
         provider,
         call.model,
@@ -136,7 +157,7 @@ export const promptHasher = (): PromptHasher => {
       ]),
     );
     return {
-      instructions: of(instructions).slice(0, 22),
+      instructions: instructionsHash(instructions),
       tools: toolsHash(call.tools),
       settings: settingsOf,
       messages: short(messages),

@@ -37,6 +37,7 @@ interface TreeSpans {
 export class RunTrace {
   /** The run's own span. */
   readonly span: Span;
+  readonly tenantId: string;
   readonly #tree: TreeSpans;
   #opened = 1;
   /** Span of the newest model call: what is said of its answer belongs below it. Null: the answer came from the cache. */
@@ -44,9 +45,10 @@ export class RunTrace {
   /** Spans of calls that child runs may begin in, by tool call id. */
   readonly #calls = new Map<string, Span>();
 
-  private constructor(tree: TreeSpans, span: Span) {
+  private constructor(tree: TreeSpans, span: Span, tenantId: string) {
     this.#tree = tree;
     this.span = span;
+    this.tenantId = tenantId;
     tree.kept?.push(span);
   }
 
@@ -67,14 +69,15 @@ export class RunTrace {
     }
     // A failure is known at the end only, so that nearly every tree is kept until then.
     const keeps = telemetry.stores(traceId, true) || telemetry.stores(traceId, false);
-    return new RunTrace({ telemetry, kept: keeps ? [] : null, dropped: 0 }, span);
+    return new RunTrace({ telemetry, kept: keeps ? [] : null, dropped: 0 }, span, plan.tenantId);
   }
 
   static #child(plan: TracedRun, parent: RunTrace | null): RunTrace | null {
     if (parent === null) return null;
     const tree = parent.#tree;
     const from = parent.#calls.get(plan.parentCallId ?? '') ?? parent.span;
-    return new RunTrace(tree, new Span('acp.run', 'Internal', from, runAttributes(tree.telemetry, plan)));
+    const span = new Span('acp.run', 'Internal', from, runAttributes(tree.telemetry, plan));
+    return new RunTrace(tree, span, plan.tenantId);
   }
 
   /** A span below the run's own, or below another one. */

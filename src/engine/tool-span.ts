@@ -16,7 +16,7 @@ export const openToolSpan = (
   if (trace === null) return null;
   const { toolCallId, toolName } = call;
   const span = trace.open('acp.tool.call', 'Internal', {
-    'acp.tenant.id': trace.span.attributes['acp.tenant.id'],
+    'acp.tenant.id': trace.tenantId,
     'gen_ai.operation.name': 'execute_tool',
     'gen_ai.tool.name': toolName,
     'gen_ai.tool.call.id': toolCallId,

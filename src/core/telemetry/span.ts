@@ -36,7 +36,9 @@ export class Span implements TraceParent {
   /** Spans of other traces that led to this one. */
   links: readonly TraceParent[] = [];
   events: readonly SpanEvent[] = [];
-  readonly attributes: Record<string, AttributeValue> = {};
+  // Most spans are neither stored nor exported: what is said of one is put together when somebody reads it.
+  readonly #told: AttributeInput[];
+  readonly #attributes: Record<string, AttributeValue> = {};
 
   constructor(
     name: string,
@@ -52,14 +54,22 @@ export class Span implements TraceParent {
     this.parentSpanId = 'spanId' in parent ? parent.spanId : null;
     this.sampled = parent.sampled;
     this.startedAt = startedAt;
-    this.set(attributes);
+    this.#told = [attributes];
   }
 
+  /** What is not null or undefined; the object is kept. */
   set(attributes: AttributeInput): void {
-    for (const name in attributes) {
-      const value = attributes[name];
-      if (value !== null && value !== undefined) this.attributes[name] = value;
-    }
+    this.#told.push(attributes);
+  }
+
+  get attributes(): Readonly<Record<string, AttributeValue>> {
+    for (const attributes of this.#told)
+      for (const name in attributes) {
+        const value = attributes[name];
+        if (value !== null && value !== undefined) this.#attributes[name] = value;
+      }
+    this.#told.length = 0;
+    return this.#attributes;
   }
 
   /** `errorType` marks the span as failed. The first end counts. */
@@ -68,7 +78,7 @@ export class Span implements TraceParent {
     this.endedAt = Math.max(at, this.startedAt);
     if (errorType === null) return;
     this.status = 'Error';
-    this.attributes['error.type'] = errorType;
+    this.set({ 'error.type': errorType });
   }
 }
 

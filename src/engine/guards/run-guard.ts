@@ -35,7 +35,7 @@ const watchOf = ({ trace }: ActiveRun, { source, span: above }: TextPlace): Guar
     ? null
     : (guardName) => {
         const attributes = {
-          'acp.tenant.id': trace.span.attributes['acp.tenant.id'],
+          'acp.tenant.id': trace.tenantId,
           'acp.guard.name': guardName,
           'acp.guard.source': source,
         };

@@ -9,10 +9,11 @@ export interface RunUse {
   readonly costMicros: number;
 }
 
-export interface ClosedRunUse extends RunUse {
+export interface ClosedRunUse {
   readonly id: string;
   readonly tenantId: string;
   readonly rootRunId: string | null;
+  readonly use: RunUse;
   /** What the whole tree has used, once its root ends. */
   readonly tree: RunUse | null;
 }
@@ -36,8 +37,24 @@ const monthOf = (day: string): string => `${day.slice(0, 7)}-01`;
 /** Where the counters of a tree's root are. */
 type CountedRoot = Pick<OpenedRootRun, 'tenantId' | 'agentName' | 'day'>;
 
+/** The same object for the same counters, for as long as many runs count there. */
+class CountedRoots {
+  readonly #byAgent = new Map<string, CountedRoot>();
+
+  of({ tenantId, agentName, day }: CountedRoot): CountedRoot {
+    const known = this.#byAgent.get(agentName);
+    if (known !== undefined && known.tenantId === tenantId && known.day === day) return known;
+    const made = { tenantId, agentName, day };
+    if (this.#byAgent.size >= MAX_KNOWN_AGENTS) this.#byAgent.clear();
+    this.#byAgent.set(agentName, made);
+    return made;
+  }
+}
+
 // More runs than one process has open at a time; what it forgets is read from the root's row.
 const MAX_OPEN_ROOTS = 10_000;
+// Only a cache: writes that could have been one are two where it forgets.
+const MAX_KNOWN_AGENTS = 1000;
 
 interface Amounts extends RunUse {
   readonly runs: number;
@@ -58,8 +75,7 @@ class Booking implements Statement {
     this.sql = text;
     this.#root = root;
     this.#amounts = amounts;
-    const key = `quota_usage ${root.day} ${root.agentName} ${root.tenantId}`;
-    this.merge = { key, with: (earlier) => this.#with(earlier) };
+    this.merge = { key: root, with: (earlier) => this.#with(earlier) };
   }
 
   get parameters(): readonly unknown[] {
@@ -93,7 +109,7 @@ class Booking implements Statement {
 const withNotices = (booking: Statement, notices: readonly Statement[]): readonly Statement[] =>
   notices.length === 0 ? [booking] : [{ sql: booking.sql, parameters: booking.parameters }, ...notices];
 
-const isUsed = ({ tokens, costMicros }: RunUse): boolean => tokens !== 0 || costMicros !== 0;
+const isUsed = (use: RunUse | null): boolean => use !== null && (use.tokens !== 0 || use.costMicros !== 0);
 
 export const createRunCounters = (
   storage: Storage,
@@ -119,8 +135,17 @@ export const createRunCounters = (
     values ${row}, ${row}, ${row}, ${row}
     ${conflict} runs = ${plus('runs')}, ${rise}`.compile(storage.db);
 
+  const roots = new CountedRoots();
+
   const add = (root: CountedRoot, runs: number, use: RunUse, most: RunUse): Booking =>
-    new Booking(addSql, root, { runs, ...use, mostTokens: most.tokens, mostCostMicros: most.costMicros, at: now() });
+    new Booking(addSql, root, {
+      runs,
+      tokens: use.tokens,
+      costMicros: use.costMicros,
+      mostTokens: most.tokens,
+      mostCostMicros: most.costMicros,
+      at: now(),
+    });
 
   // The root's row says where one counts that was admitted before a restart. Reading it costs several times what the
   // counters do, so where the roots of this process count is kept in memory.
@@ -141,12 +166,12 @@ export const createRunCounters = (
 
   const opened = (root: OpenedRootRun): Statement => {
     if (openRoots.size >= MAX_OPEN_ROOTS) openRoots.delete(openRoots.keys().next().value ?? '');
-    const { id, tenantId, agentName, day } = root;
-    openRoots.set(id, { tenantId, agentName, day });
-    return add(root, root.counts ? 1 : 0, noUse, noUse);
+    const counted = roots.of(root);
+    openRoots.set(root.id, counted);
+    return add(counted, root.counts ? 1 : 0, noUse, noUse);
   };
 
-  const settled = ({ id, tenantId, rootRunId, tree, ...use }: ClosedRunUse): Statement => {
+  const settled = ({ id, tenantId, rootRunId, tree, use }: ClosedRunUse): Statement => {
     const rootId = rootRunId ?? id;
     const root = openRoots.get(rootId);
     const most = tree ?? noUse;
@@ -158,15 +183,16 @@ export const createRunCounters = (
   return {
     day: () => clock.current().day,
     opened: (run) => withNotices(opened(run), notices.crossed(run.tenantId, run.id)),
-    openedUnrecorded: (run) => withNotices(add(run, run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),
+    openedUnrecorded: (run) =>
+      withNotices(add(roots.of(run), run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),
     closed(run) {
       const { id, tenantId, rootRunId, tree } = run;
-      const isBooked = isUsed(run) || (tree !== null && isUsed(tree));
+      const isBooked = isUsed(run.use) || isUsed(tree);
       const statements = isBooked ? withNotices(settled(run), notices.crossed(tenantId, rootRunId ?? id)) : [];
       if (rootRunId === null || rootRunId === id) openRoots.delete(id);
       return statements;
     },
     closedUnrecorded: (root, use) =>
-      isUsed(use) ? withNotices(add(root, 0, use, noUse), notices.crossedBy(root)) : [],
+      isUsed(use) ? withNotices(add(roots.of(root), 0, use, noUse), notices.crossedBy(root)) : [],
   };
 };

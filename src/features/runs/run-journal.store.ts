@@ -222,7 +222,15 @@ export const createRunJournal = (
       if (run.parentRunId !== null)
         statements.push({ sql: countChildSql, parameters: [1, run.tenantId, run.parentRunId] });
       if (counters !== null && day !== null)
-        statements.push(...counters.opened({ ...run, day, counts: run.continuedFromRunId === null }));
+        statements.push(
+          ...counters.opened({
+            id: run.id,
+            tenantId: run.tenantId,
+            agentName: run.agentName,
+            day,
+            counts: run.continuedFromRunId === null,
+          }),
+        );
       return statements;
     },
     begun(run) {
@@ -260,7 +268,8 @@ export const createRunJournal = (
           },
           { tenant_id: run.tenantId, id: run.id },
         ),
-        ...(counters?.closed({ ...run, ...use }) ?? []),
+        ...(counters?.closed({ id: run.id, tenantId: run.tenantId, rootRunId: run.rootRunId, tree: run.tree, use }) ??
+          []),
       ];
     },
     packed: (tenantId, runId, first, last, events) =>
