@@ -25,7 +25,8 @@ export interface ContentCipher {
 const sealedPrefix = 'acp:sealed:1:';
 // Plain text that would read like one of the two gets this in front.
 const plainPrefix = 'acp:plain:1:';
-const marked = (text: string): boolean => text.startsWith(sealedPrefix) || text.startsWith(plainPrefix);
+/** True for a value that is not what it was before it was stored. */
+export const isMarked = (text: string): boolean => text.startsWith(sealedPrefix) || text.startsWith(plainPrefix);
 
 /** Characters of a value, from its first, that name its key. */
 export const keyNameLength = 64;
@@ -77,7 +78,7 @@ export const createContentCipher = (
     activeKeyId,
     keyIds: [...known.keys()],
     seal(place, text) {
-      if (active === undefined || activeKeyId === null) return marked(text) ? plainPrefix + text : text;
+      if (active === undefined || activeKeyId === null) return isMarked(text) ? plainPrefix + text : text;
       const nonce = freshNonce();
       const cipher = createCipheriv(algorithm, active, nonce);
       cipher.setAAD(authenticated(activeKeyId, place));
@@ -85,7 +86,7 @@ export const createContentCipher = (
       return `${sealedPrefix}${activeKeyId}:${Buffer.concat(parts).toString('base64')}`;
     },
     open(place, stored) {
-      if (!marked(stored)) return stored;
+      if (!isMarked(stored)) return stored;
       if (stored.startsWith(plainPrefix)) return stored.slice(plainPrefix.length);
       const colon = stored.indexOf(':', sealedPrefix.length);
       const keyId = stored.slice(sealedPrefix.length, colon);

@@ -1,4 +1,4 @@
-import { type ContentCipher, isDecryptionFailure, keyNameOf } from '../core/content-cipher.ts';
+import { type ContentCipher, isDecryptionFailure, isMarked, keyNameOf } from '../core/content-cipher.ts';
 import type { Tables } from './tables.ts';
 
 /**
@@ -107,6 +107,15 @@ const changed = (
   return copy ?? row;
 };
 
+/** Whether a plain row has a value that a reader would take for a sealed one; nearly none has. */
+const readsAsMarked = (table: ProtectedTable, row: object): boolean => {
+  for (const column of protectedTables[table].columns) {
+    const text = (row as Values)[column];
+    if (typeof text === 'string' && isMarked(text)) return true;
+  }
+  return false;
+};
+
 const isProtected = (table: keyof Tables): table is ProtectedTable => Object.hasOwn(protectedTables, table);
 
 export const createProtectedRows = (cipher: ContentCipher): ProtectedRows => {
@@ -130,11 +139,13 @@ export const createProtectedRows = (cipher: ContentCipher): ProtectedRows => {
   };
   return {
     cipher,
-    seal: (table, tenantId, row) =>
-      changed(table, row, (column, key, text) => {
+    seal(table, tenantId, row) {
+      if (cipher.activeKeyId === null && !readsAsMarked(table, row)) return row;
+      return changed(table, row, (column, key, text) => {
         const sealed = cipher.seal({ table, column, tenantId, row: key() }, text);
         return column === 'spans' && sealed !== text ? asList(sealed, text) : sealed;
-      }) as typeof row,
+      }) as typeof row;
+    },
     open: (table, tenantId, row) => opened(table, tenantId, row) as typeof row,
     openList<R extends object>(table: ProtectedTable, tenantId: string, rows: readonly R[]): OpenedList<R> {
       const read = rows.map((row) => readable(table, tenantId, row));
