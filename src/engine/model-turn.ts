@@ -7,6 +7,7 @@ import type {
   ModelToolCall,
 } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
+import { allowedCall } from './allowed-call.ts';
 import type { ContentPart, ProviderMetadata } from './chat-message.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
@@ -177,12 +178,18 @@ const callTarget = async (
     take(run, ports, target, messageId, part, into, reasoning);
     if (cacheable !== null) parts.push(part);
   };
-  await observedCall(run, ports, target, opened, call, attempt, async (sent, firstPart) => {
-    if (streams) await takeStream(opened.provider.stream(sent), taken, firstPart);
-    else for (const part of await opened.provider.generate(sent)) taken(part);
+  let isWhole = true;
+  await allowedCall(run, ports, target, call, async (allowed, isCut) => {
+    // An answer that a quota has cut short is no answer to an equal call.
+    isWhole = !isCut;
+    await observedCall(run, ports, target, opened, allowed, attempt, async (sent, firstPart) => {
+      if (streams) await takeStream(opened.provider.stream(sent), taken, firstPart);
+      else for (const part of await opened.provider.generate(sent)) taken(part);
+      return into.finish;
+    });
     return into.finish;
   });
-  if (cacheable !== null) into.keep = () => cacheable.keep(parts);
+  if (cacheable !== null && isWhole) into.keep = () => cacheable.keep(parts);
 };
 
 /** The first error stands for the call; its message names every provider that was tried. */

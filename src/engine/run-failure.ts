@@ -74,6 +74,7 @@ const codesByType: Readonly<Record<string, ErrorCode>> = {
   attachment_not_found: 'attachment-not-found',
   shutdown: 'draining',
   emergency_stop: 'emergency-stopped',
+  quota_exceeded: 'quota-exceeded',
 };
 
 /** The problem code with which a failed run answers a JSON caller. */

@@ -1,5 +1,5 @@
 import type { Statement } from '../db/statement.ts';
-import type { CostMicros } from './pricing.ts';
+import type { CostMicros, UnitPrices } from './pricing.ts';
 
 /** Where a run that is not recorded counts: its root's agent and local day. */
 export interface UnrecordedCount {
@@ -13,8 +13,45 @@ export interface QuotaUse {
   readonly costMicros: number;
 }
 
-/** What the engine tells the quotas as runs end. */
+/** A model call that is about to be made. */
+export interface BoundedCall {
+  readonly tenantId: string;
+  readonly runId: string;
+  /** `day`: where the root counts when it has no row. */
+  readonly root: { readonly id: string; readonly agentName: string; readonly day: string | null };
+  /** No provider counts more for what is sent. */
+  readonly inputTokens: number;
+  /** What the agent allows, or else the model can answer at most; null: nobody says. */
+  readonly outputTokens: number | null;
+  readonly prices: UnitPrices;
+  readonly signal: AbortSignal;
+}
+
+/** A part of the quotas that belongs to one model call until it is over. */
+export interface CallAllowance {
+  /** Tokens that the call may answer with; null: as many as it likes. */
+  readonly outputTokens: number | null;
+  /** Less than the call asked for. */
+  readonly isCut: boolean;
+  /** Frees what the call has not used; to be called whatever became of it. */
+  settle(use: QuotaUse): void;
+}
+
+/** Quotas that no call may pass (`Quotas:Strict`). */
+export interface CallAllowances {
+  /** From memory: false where no limit of tokens or cost applies. */
+  apply(tenantId: string, agentName: string): boolean;
+  /**
+   * Waits while other calls hold what this one needs. Null: no limit applies. Throws RunFailure `quota_exceeded` when the
+   * call does not fit into what is left.
+   */
+  allow(call: BoundedCall): Promise<CallAllowance | null>;
+}
+
+/** What the engine tells the quotas as runs go on and end. */
 export interface RunQuotas {
+  /** Null: runs are limited when they start only. */
+  readonly calls: CallAllowances | null;
   /**
    * Members of the events that a root run gets before its end, because it crosses a threshold; undefined where such
    * events are off.
@@ -25,7 +62,7 @@ export interface RunQuotas {
   /** Writes that count what a run has used that has no row. */
   unrecorded(tenantId: string, count: UnrecordedCount, use: QuotaUse): readonly Statement[];
   /** A run of the tenant has ended, and what it used is written. */
-  ended(tenantId: string): void;
+  ended(tenantId: string, runId: string): void;
 }
 
 export const quotaUse = (tokens: number | null | undefined, cost: CostMicros | null): QuotaUse => ({

@@ -1,5 +1,6 @@
-import type { ModelCall, ModelPart, ModelPrompt } from '../providers/models/model-provider.ts';
+import type { ModelCall, ModelFinish, ModelPart, ModelPrompt } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
+import { allowedCall } from './allowed-call.ts';
 import type { CompiledBinding } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { guardedText } from './guards/run-guard.ts';
@@ -42,9 +43,14 @@ export const utilityCall = async (
   };
   const opened = ports.access.open(run.plan.tenantId, model.provider);
   let parts: readonly ModelPart[] = [];
-  await observedCall(run, ports, model, opened, call, 1, async (sent) => {
-    parts = await opened.provider.generate(sent);
-    return parts.find((part) => part.type === 'finish') ?? null;
+  await allowedCall(run, ports, model, call, async (allowed) => {
+    let finish: ModelFinish | null = null;
+    await observedCall(run, ports, model, opened, allowed, 1, async (sent) => {
+      parts = await opened.provider.generate(sent);
+      finish = parts.find((part) => part.type === 'finish') ?? null;
+      return finish;
+    });
+    return finish;
   });
   let text = '';
   for (const part of parts) {

@@ -7,6 +7,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { RunQuotas, UnrecordedCount } from '../../engine/run-quotas.ts';
 import { createPeriodClock } from './period-clock.ts';
 import { createQuotaAdmission, type QuotaAdmission } from './quota-admission.ts';
+import { createQuotaAllowances } from './quota-allowances.ts';
 import { createQuotaAnnouncements, toNotice } from './quota-announcements.ts';
 import { createRunCounters, type RunCounters } from './quota-counters.store.ts';
 import { observeQuotas } from './quota-gauges.ts';
@@ -63,6 +64,19 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     allowOnStoreFailure: settings.AllowOnStoreFailure,
     metrics,
   });
+  const allowances = settings.Strict
+    ? createQuotaAllowances({
+        store,
+        rules,
+        clock,
+        async countedRoot(tenantId, { id, agentName, day }) {
+          const open = counters.rootOf(tenantId, id);
+          if (open !== undefined) return open;
+          return { tenantId, agentName, day: day ?? (await store.dayOf(tenantId, id)) ?? clock.current().day };
+        },
+        now,
+      })
+    : null;
   if (settings.Enabled && observability.EnableQuotaUsageGauge)
     observeQuotas({ ...deps, store, clock, everyMs: observability.QuotaUsageRefreshInterval });
   const isLimited = (tenantId: string): boolean => rules.known(tenantId)?.some((rule) => rule.enabled) ?? true;
@@ -84,10 +98,12 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     admission,
     counters,
     engine: {
+      calls: allowances,
       closing,
       unrecorded: (tenantId, { rootRunId, agentName, day }, use) =>
         counters.closedUnrecorded({ id: rootRunId, tenantId, agentName, day, counts: false }, use),
-      ended(tenantId) {
+      ended(tenantId, runId) {
+        allowances?.ended(tenantId, runId);
         admission.ended(tenantId);
         if (isLimited(tenantId)) announcements.look(tenantId);
       },

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { boundText, type Merge, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import { type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
 
@@ -22,6 +23,8 @@ export interface ClosedRunUse {
 export interface RunCounters {
   /** Local day that a run of this moment counts in. */
   day(): string;
+  /** Where a root counts that has been opened here and is not closed. */
+  rootOf(tenantId: string, rootId: string): CountedRoot | undefined;
   opened(run: OpenedRootRun): readonly Statement[];
   /** The same for a run that has no row: in a transaction of its own. */
   openedUnrecorded(run: OpenedRootRun): readonly Statement[];
@@ -32,29 +35,8 @@ export interface RunCounters {
 
 const noUse: RunUse = { tokens: 0, costMicros: 0 };
 
-const monthOf = (day: string): string => `${day.slice(0, 7)}-01`;
-
-/** Where the counters of a tree's root are. */
-type CountedRoot = Pick<OpenedRootRun, 'tenantId' | 'agentName' | 'day'>;
-
-/** The same object for the same counters, for as long as many runs count there. */
-class CountedRoots {
-  readonly #byAgent = new Map<string, CountedRoot>();
-
-  of({ tenantId, agentName, day }: CountedRoot): CountedRoot {
-    const known = this.#byAgent.get(agentName);
-    if (known !== undefined && known.tenantId === tenantId && known.day === day) return known;
-    const made = { tenantId, agentName, day };
-    if (this.#byAgent.size >= MAX_KNOWN_AGENTS) this.#byAgent.clear();
-    this.#byAgent.set(agentName, made);
-    return made;
-  }
-}
-
 // More runs than one process has open at a time; what it forgets is read from the root's row.
 const MAX_OPEN_ROOTS = 10_000;
-// Only a cache: writes that could have been one are two where it forgets.
-const MAX_KNOWN_AGENTS = 1000;
 
 interface Amounts extends RunUse {
   readonly runs: number;
@@ -182,6 +164,10 @@ export const createRunCounters = (
 
   return {
     day: () => clock.current().day,
+    rootOf(tenantId, rootId) {
+      const root = openRoots.get(rootId);
+      return root?.tenantId === tenantId ? root : undefined;
+    },
     opened: (run) => withNotices(opened(run), notices.crossed(run.tenantId, run.id)),
     openedUnrecorded: (run) =>
       withNotices(add(roots.of(run), run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),

@@ -45,6 +45,14 @@ export interface QuotaStore {
     agentNames: readonly string[] | null,
   ): Promise<readonly QuotaUsageRow[]>;
   /** The same with the periods before, which tell how much runs use when the current ones do not yet. */
+  /** The counters of these period starts, of these agents ('' is the tenant's) or of all. */
+  usageOf(
+    tenantId: string,
+    starts: readonly string[],
+    agentNames: readonly string[] | null,
+  ): Promise<readonly QuotaUsageRow[]>;
+  /** Local day in which a root run was admitted; null: it does not count, or has no row. */
+  dayOf(tenantId: string, rootId: string): Promise<string | null>;
   recentUsage(
     tenantId: string,
     periods: CurrentPeriods,
@@ -177,6 +185,16 @@ export const createQuotaStore = (storage: Storage): QuotaStore => {
     async usage(tenantId, { day, month }, agentNames) {
       const rows = await usageOf(tenantId, [day, month], agentNames);
       return rows.filter((row) => row.period_start === (row.period === 'Daily' ? day : month));
+    },
+    usageOf,
+    async dayOf(tenantId, rootId) {
+      const row = await storage.db
+        .selectFrom('runs')
+        .select('quota_day')
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', rootId)
+        .executeTakeFirst();
+      return row?.quota_day ?? null;
     },
     recentUsage: (tenantId, { day, month, previousDay, previousMonth }, agentNames) =>
       usageOf(tenantId, [...new Set([day, month, previousDay, previousMonth])], agentNames),

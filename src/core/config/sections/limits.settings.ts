@@ -31,6 +31,11 @@ export const limitSettings = {
       'Shares of a limit at which a notice goes out.',
     ),
     AllowOnStoreFailure: setting(bool(), true, 'Runs are admitted while the counters cannot be read.'),
+    Strict: setting(
+      bool(),
+      false,
+      'No model call may pass a limit of tokens or cost: what is left bounds its answer, and a run that needs more fails.',
+    ),
     PublishThresholdToRunStream: setting(bool(), false, 'The notice is an event of the run as well.'),
   }),
   RateLimit: group('Requests in a stretch of time, counted by this process.', {

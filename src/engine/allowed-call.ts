@@ -1,0 +1,89 @@
+import type { ModelCall, ModelFinish } from '../providers/models/model-provider.ts';
+import type { ActiveRun } from './active-run.ts';
+import type { CompiledTarget } from './compiled-binding.ts';
+import type { EnginePorts } from './engine-ports.ts';
+import { costOf } from './pricing.ts';
+import { RunFailure } from './run-failure.ts';
+import { quotaUse } from './run-quotas.ts';
+
+// No tokenizer makes more tokens of a text than it has bytes; this is for what providers add around it, such as the
+// instructions that go with tools.
+const TOKENS_AROUND = 2000;
+// Of a picture the size in bytes says little; no provider counts more than some fifty thousand for one.
+const TOKENS_OF_A_FILE = 50_000;
+
+const rootOf = (run: ActiveRun): ActiveRun => (run.plan.parent === null ? run : rootOf(run.plan.parent));
+
+/** More than any provider counts for what the call sends. */
+const mostInput = ({ prompt, tools, responseFormat, settings }: ModelCall): number => {
+  let files = 0;
+  for (const { content } of prompt)
+    if (typeof content !== 'string') for (const part of content) if (part.type === 'file') files += 1;
+  const text = JSON.stringify([prompt, tools, responseFormat, settings]);
+  return Buffer.byteLength(text) + TOKENS_AROUND + files * TOKENS_OF_A_FILE;
+};
+
+// Settings that go to the provider as they are, and by which a call could answer more than it is told to.
+const widening = new Set([
+  'maxtokens',
+  'maxcompletiontokens',
+  'maxoutputtokens',
+  'generationconfig',
+  'n',
+  'candidatecount',
+  'bestof',
+]);
+
+const refuseWidening = ({ settings }: ModelCall): void => {
+  const found = Object.keys(settings ?? {}).find((name) => widening.has(name.replaceAll(/[_-]/g, '').toLowerCase()));
+  if (found !== undefined)
+    throw new RunFailure(
+      'QuotaExceeded',
+      'quota_exceeded',
+      `The setting "${found}" of the agent's model may widen its answers, which strict quotas do not allow; use "maxOutputTokens".`,
+    );
+};
+
+/**
+ * Makes a call within what strict quotas leave of it. `work` gets the call as it is sent, with `isCut` when its answer may be
+ * cut short, and gives what the provider said at its end. Throws RunFailure `quota_exceeded` when nothing is left, before the provider is called.
+ */
+export const allowedCall = async (
+  run: ActiveRun,
+  ports: Pick<EnginePorts, 'quotas' | 'prices'>,
+  target: CompiledTarget,
+  call: ModelCall,
+  work: (sent: ModelCall, isCut: boolean) => Promise<ModelFinish | null>,
+): Promise<void> => {
+  const allowances = ports.quotas?.calls ?? null;
+  const root = allowances === null ? run : rootOf(run);
+  if (allowances === null || !allowances.apply(run.plan.tenantId, root.plan.agent.name)) {
+    await work(call, false);
+    return;
+  }
+  refuseWidening(call);
+  // What a provider finds on the web is input that nobody can foretell.
+  const { webSearch, ...rest } = call;
+  const asked: ModelCall = webSearch === undefined ? call : { ...rest, webSearch: 'withheld' };
+  const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
+  run.waits.enter();
+  const allowance = await allowances
+    .allow({
+      tenantId: run.plan.tenantId,
+      runId: run.id,
+      root: { id: root.id, agentName: root.plan.agent.name, day: root.plan.unrecordedCount?.day ?? null },
+      inputTokens: mostInput(asked),
+      outputTokens: call.maxOutputTokens ?? target.catalog?.maxOutputTokens ?? null,
+      prices,
+      signal: run.signal,
+    })
+    .finally(() => run.waits.leave());
+  let finish: ModelFinish | null = null;
+  try {
+    finish = await (allowance === null
+      ? work(call, false)
+      : work({ ...asked, maxOutputTokens: allowance.outputTokens }, allowance.isCut));
+  } finally {
+    allowance?.settle(quotaUse(finish?.usage.totalTokens, finish === null ? null : costOf(finish.usage, prices)));
+  }
+};

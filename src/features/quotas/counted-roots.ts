@@ -1,0 +1,27 @@
+/** Where the counters of a tree's root are. */
+export interface CountedRoot {
+  readonly tenantId: string;
+  readonly agentName: string;
+  /** Local day of the admission. */
+  readonly day: string;
+}
+
+/** The first of the month of a day. */
+export const monthOf = (day: string): string => `${day.slice(0, 7)}-01`;
+
+// Only a cache: writes that could have been one are two where it forgets.
+const MAX_KNOWN_AGENTS = 1000;
+
+/** The same object for the same counters, for as long as many runs count there. */
+export class CountedRoots {
+  readonly #byAgent = new Map<string, CountedRoot>();
+
+  of({ tenantId, agentName, day }: CountedRoot): CountedRoot {
+    const known = this.#byAgent.get(agentName);
+    if (known !== undefined && known.tenantId === tenantId && known.day === day) return known;
+    const made = { tenantId, agentName, day };
+    if (this.#byAgent.size >= MAX_KNOWN_AGENTS) this.#byAgent.clear();
+    this.#byAgent.set(agentName, made);
+    return made;
+  }
+}

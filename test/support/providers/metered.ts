@@ -1,0 +1,52 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface MeteredProvider {
+  readonly origin: string;
+  /** Per call, in their order: the cap that came with it, and what was counted. */
+  readonly calls: readonly { readonly cap: number | null; readonly input: number; readonly output: number }[];
+  close(): void;
+}
+
+/**
+ * Chat completions that count: four bytes of the messages are a token, and an answer is as long as `wanted` says unless
+ * the cap of the call is lower, as with real providers. Close it when the test is over.
+ */
+export const openMeteredProvider = async (wanted: () => number): Promise<MeteredProvider> => {
+  const calls: { cap: number | null; input: number; output: number }[] = [];
+  const server = createServer(async (request, response) => {
+    let text = '';
+    for await (const part of request) text += String(part);
+    const body = JSON.parse(text) as { messages: unknown; max_tokens?: number; max_completion_tokens?: number };
+    const cap = body.max_completion_tokens ?? body.max_tokens ?? null;
+    const input = Math.ceil(JSON.stringify(body.messages).length / 4);
+    const wish = wanted();
+    const output = Math.min(wish, cap ?? wish);
+    calls.push({ cap, input, output });
+    response.setHeader('content-type', 'application/json').end(
+      JSON.stringify({
+        id: 'c',
+        object: 'chat.completion',
+        created: 1,
+        model: 'm',
+        choices: [
+          {
+            index: 0,
+            message: { role: 'assistant', content: 'word '.repeat(output) },
+            finish_reason: output < wish ? 'length' : 'stop',
+          },
+        ],
+        usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+      }),
+    );
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    calls,
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+};
