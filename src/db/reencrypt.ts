@@ -40,6 +40,8 @@ export interface ReencryptOptions extends OpenOptions {
   readonly dryRun?: boolean;
   /** Writes the file anew at the end, without what was deleted from it. */
   readonly compact?: boolean;
+  /** Without an active key: what is encrypted is written in plain. */
+  readonly decrypt?: boolean;
   readonly progress?: (table: string, rows: number) => void;
 }
 
@@ -87,6 +89,20 @@ const reencrypted = async (
   };
 };
 
+/** What is to be written is said twice, by the configuration and by the caller: neither alone decrypts a store. */
+const requireDirection = (activeKeyId: string | null, decrypt: boolean): void => {
+  if (activeKeyId === null && !decrypt)
+    throw new AcpError(
+      'validation-failed',
+      'Service:AtRest:ActiveKeyId is not set: there is no key to encrypt with. --decrypt writes everything in plain, --dry-run tells what is encrypted.',
+    );
+  if (activeKeyId !== null && decrypt)
+    throw new AcpError(
+      'validation-failed',
+      'Service:AtRest:ActiveKeyId is set, so what is written would be encrypted again: remove it, keep Service:AtRest:Keys, and call this anew.',
+    );
+};
+
 /**
  * Writes what is plain or under a former key anew under the active one, in small transactions: stopped at any moment it
  * leaves a store that can be read, and it goes on when it is called again. Needs the store for itself, except to count.
@@ -99,11 +115,7 @@ export const reencryptStore = async (options: ReencryptOptions): Promise<Reencry
   } finally {
     await storage.close();
   }
-  if (storage.rows.cipher.activeKeyId === null)
-    throw new AcpError(
-      'validation-failed',
-      'Service:AtRest:ActiveKeyId is not set: there is no key to encrypt with. --dry-run tells what is encrypted.',
-    );
+  requireDirection(storage.rows.cipher.activeKeyId, options.decrypt === true);
   const opened = await openStorage({ ...options, autoApplyMigrations: false });
   try {
     return await reencrypted(opened.storage, path, options);

@@ -130,4 +130,17 @@ test('SEC-52 a store is encrypted anew while nobody serves it; what is under whi
     both.stdout,
     /^Nothing is under key "k" any more\. Only older backups need it in Service:AtRest:Keys\.$/m,
   );
+
+  // Turned off: the keys are for reading only, and nothing needs them in the end.
+  const keys = ['--set', `Service:AtRest:Keys:k=${key}`, '--set', `Service:AtRest:Keys:l=${key.replace('B', 'C')}`];
+  const refusedPlain = await folder.acp(['db', 'reencrypt', ...settings, ...other, '--decrypt']);
+  assert.match(refusedPlain.stderr, /ActiveKeyId is set/);
+  assert.match((await folder.acp(['db', 'reencrypt', ...keys])).stderr, /--decrypt writes everything in plain/);
+  const plain = await folder.acp(['db', 'reencrypt', ...keys, '--decrypt', '--compact']);
+  assert.deepEqual([plain.code, plain.stderr], [0, '']);
+  assert.match(plain.stdout, /^Nothing is encrypted\.$/m);
+  const [run] = JSON.parse((await folder.acp(['runs', 'list', '--json'])).stdout) as { id: string }[];
+  const input = await folder.acp(['runs', 'input', run?.id ?? '']);
+  assert.equal(input.code, 0, input.stderr);
+  assert.match(input.stdout, /What time is it\?/);
 });

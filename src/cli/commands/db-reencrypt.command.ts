@@ -23,7 +23,7 @@ const orphanedOf = ({ tables }: ReencryptReport): number => tables.reduce((sum, 
 
 const leftLine = ({ left, dryRun, activeKeyId }: ReencryptReport): string => {
   const are = left === 1 ? '1 row is' : `${left} rows are`;
-  if (activeKeyId === null) return left === 0 ? 'Nothing is encrypted.' : `${are} encrypted.`;
+  if (activeKeyId === null) return left === 0 ? 'Nothing is encrypted.' : `${are} ${dryRun ? '' : 'still '}encrypted.`;
   if (left === 0) return 'Everything is under the active key.';
   return `${are} ${dryRun ? '' : 'still '}not under the active key.`;
 };
@@ -50,7 +50,13 @@ const showProgress = ({ terminal }: Session) => {
   };
 };
 
-const reencrypt = async (session: Session, options: { dryRun: boolean; compact: boolean }): Promise<number> => {
+interface Options {
+  readonly dryRun: boolean;
+  readonly compact: boolean;
+  readonly decrypt: boolean;
+}
+
+const reencrypt = async (session: Session, options: Options): Promise<number> => {
   const { terminal, globals, cwd } = session;
   if (options.dryRun && options.compact)
     throw new AcpError(
@@ -82,10 +88,15 @@ export const registerDbReencrypt = (db: Command, host: CommandHost): void => {
       '--compact',
       'write the file anew at the end, without what was deleted from it; takes its size in disk space',
     )
+    .option('--decrypt', 'write what is encrypted in plain, where no key is active any more')
     .addHelpText('after', '\nIt can be stopped at any time, and goes on when it is called again.\n')
     .action(
       host.act((session, { options }) =>
-        reencrypt(session, { dryRun: options['dryRun'] === true, compact: options['compact'] === true }),
+        reencrypt(session, {
+          dryRun: options['dryRun'] === true,
+          compact: options['compact'] === true,
+          decrypt: options['decrypt'] === true,
+        }),
       ),
     );
 };
