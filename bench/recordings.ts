@@ -187,7 +187,7 @@ const runLines = async (
     await measure({ repeats: TREE_REPEATS, server, store, name: `exporting ${name}`, send: bundle(root) }),
     await commandLine(
       `acp runs export, ${name}`,
-      () => timeCommand(program, ['runs', 'export', root, '-o', file, '--url', url], cwd),
+      () => timeCommand(program, ['runs', 'export', root, '-o', file, '--force', '--url', url], cwd),
       () => statSync(file).size,
     ),
     // Anything but an identical replay ends with a code and so ends the benchmark.

@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox';
 import { callOperation } from '../client/client.ts';
 import { AcpError } from '../contract/errors.ts';
 import type { ApiTable, Operation } from '../contract/operation.ts';
+import { safeLine } from '../text/text-width.ts';
 import { type CommandHost, collect, commandGroup, covers, type Invocation } from './command-host.ts';
 import { printReply } from './output/print-reply.ts';
 import type { Terminal } from './output/terminal.ts';
@@ -130,6 +131,10 @@ const bodyOf = async (
   return { ...fromPath, ...base, ...own };
 };
 
+/** The sentence of a success that has no body to print, such as `Deleted quota 0199….` */
+const doneLine = ({ cli }: Operation, params: Readonly<Record<string, unknown>>): string =>
+  (cli?.done ?? 'Done.').replace(/\{(\w+)\}/g, (_whole, name: string) => safeLine(String(params[name])));
+
 const commandWords = (feature: string, verb: string, operation: Operation): string[] =>
   (operation.cli?.command ?? `${feature} ${verb}`).split(' ');
 
@@ -162,7 +167,7 @@ const generate = (parent: Command, host: CommandHost, name: string, id: string, 
         }
         const { json } = session.globals;
         await printReply(session.terminal, reply.body, { json, columns: operation.cli?.columns });
-        if (reply.body === undefined && !json) session.terminal.note(`${operation.summary}: done.`);
+        if (reply.body === undefined && !json) session.terminal.note(doneLine(operation, params));
       });
       return undefined;
     }),

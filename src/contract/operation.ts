@@ -45,6 +45,8 @@ export interface CliShape {
   readonly command?: string;
   /** Columns of the human table, as member paths of a row. */
   readonly columns?: readonly string[];
+  /** What is said after success where the answer has no body: past tense, with path parameters in braces. */
+  readonly done?: string;
   /** True where a hand-written command covers the operation. */
   readonly handWritten?: boolean;
 }

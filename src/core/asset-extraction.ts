@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { AcpError } from '../contract/errors.ts';
+import { makeFolder } from './make-folder.ts';
 
 /** `$XDG_CACHE_HOME/acp` or `~/.cache/acp`; a relative variable is ignored, as the XDG specification asks. */
 export const cacheFolder = (environment: Readonly<Record<string, string | undefined>>): string => {
@@ -12,7 +13,7 @@ export const cacheFolder = (environment: Readonly<Record<string, string | undefi
 
 /** Makes or takes over a folder that no other user can change, since code is loaded from it. */
 const claimFolder = (folder: string): void => {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder, 0o700);
   const stats = lstatSync(folder);
   if (!stats.isDirectory()) throw new Error(`${folder} is not a folder`);
   if (process.getuid === undefined) return;
@@ -30,7 +31,7 @@ const place = (folder: string, name: string, content: Buffer): string => {
   const file = join(folder, name);
   // The whole content is compared at every start: what was changed on disk is never loaded.
   if (holds(file, content)) return file;
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(file), 0o700);
   const draft = `${file}.${process.pid}.${randomBytes(6).toString('hex')}`;
   try {
     writeFileSync(draft, content, { flag: 'wx', mode: 0o600 });

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, opendir, readFile, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, opendir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { AcpError } from '../contract/errors.ts';
+import { makeFolder } from '../core/make-folder.ts';
 import { type ContentDraft, type ContentPlace, type ContentStore, createPlaceLocks } from './content-store.ts';
 
 /** A draft of which bytes that were written can be written anew. */
@@ -51,8 +52,8 @@ const syncFolder = async (folder: string): Promise<void> => {
   }
 };
 
-const makeFolder = async (folder: string): Promise<void> => {
-  const made = await mkdir(folder, { recursive: true, mode: folderMode });
+const makeDurableFolder = async (folder: string): Promise<void> => {
+  const made = makeFolder(folder, folderMode);
   if (made === undefined) return;
   // A new folder is a name, too, in the one above it.
   for (let above = folder; above.length >= made.length; above = dirname(above)) await syncFolder(dirname(above));
@@ -60,7 +61,7 @@ const makeFolder = async (folder: string): Promise<void> => {
 
 const createDraft = async (folder: string): Promise<AmendableDraft> => {
   const drafts = join(folder, draftFolder);
-  await makeFolder(drafts);
+  await makeDurableFolder(drafts);
   const path = join(drafts, randomUUID());
   let handle: FileHandle | null = await open(path, 'wx+', fileMode);
   const opened = (): FileHandle => {
@@ -86,7 +87,7 @@ const createDraft = async (folder: string): Promise<AmendableDraft> => {
         await opened().sync();
         await close();
         const target = join(folder, place);
-        await makeFolder(dirname(target));
+        await makeDurableFolder(dirname(target));
         await rename(path, target);
         await syncFolder(dirname(target));
       }),

@@ -28,6 +28,16 @@ describe('the command line', () => {
     for (const { name, command } of commands) assert.ok(command.description().length > 10, name);
   });
 
+  test('says in the past tense what was acted on where an answer has no body', () => {
+    for (const { id, operation } of operationEntries(operations)) {
+      const [usual] = Object.values(operation.responses);
+      if (usual !== null || operation.cli?.handWritten === true) continue;
+      const done = operation.cli?.done ?? '';
+      assert.match(done, /^[A-Z][a-z]+ed .*\{\w+\}.*\.$/, id);
+      for (const [, name = ''] of done.matchAll(/\{(\w+)\}/g)) assert.ok(operation.path.includes(`{${name}}`), id);
+    }
+  });
+
   test('has no option that a global one would swallow, since those are read anywhere on the line', () => {
     const globals = new Set(program.options.flatMap(({ long, short }) => [long, short]).filter((flag) => flag != null));
     for (const { name, command } of commands)

@@ -38,6 +38,7 @@ test('quotas are set, listed, used, verified and deleted, in process as over HTT
   const overHttp = await folder.acp(['quotas', 'verify']);
   assert.equal(overHttp.code, 5);
   assert.match(overHttp.stdout, /\n?\(all\) +Daily +\d{4}-\d\d-\d\d +2 +27, recorded 26 +0\n/);
-  assert.equal((await folder.acp(['quotas', 'delete', id])).code, 0);
+  const deleted = await folder.acp(['quotas', 'delete', id]);
+  assert.deepEqual([deleted.code, deleted.stdout, deleted.stderr], [0, '', `Deleted quota ${id}.\n`]);
   assert.equal((await folder.acp(['quotas', 'delete', id])).code, 4);
 });

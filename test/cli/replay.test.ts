@@ -34,7 +34,11 @@ test('a run is exported, replayed without a service, and checked against a chang
 
   const exported = await folder.acp(['runs', 'export', runId, '-o', 'run.acp']);
   assert.match(exported.stderr, /^Wrote .*run\.acp: 1 run, \d+ bytes\.$/m);
-  const told = await folder.acp(['runs', 'export', runId, '-o', 'run.acp', '--json']);
+  writeFileSync(join(folder.path, 'run.acp'), 'mine');
+  const refused = await folder.acp(['runs', 'export', runId, '-o', 'run.acp']);
+  assert.deepEqual([refused.code, readFileSync(join(folder.path, 'run.acp'), 'utf8')], [2, 'mine']);
+  assert.match(refused.stderr, /run\.acp exists already; use --force to replace it/);
+  const told = await folder.acp(['runs', 'export', runId, '-o', 'run.acp', '--json', '--force']);
   assert.equal((JSON.parse(told.stdout) as { runs: number }).runs, 1);
   const failed = await folder.acp(['runs', 'replay', runId, '--agent-version', '7']);
   assert.deepEqual([failed.code, failed.stdout], [4, '']);

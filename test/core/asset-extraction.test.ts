@@ -87,6 +87,14 @@ describe('unpacking the files of the executable', () => {
     assert.equal(statSync(dirname(file)).mode & 0o777, 0o700);
   });
 
+  test('a folder below /proc, which no folder can be made in, is replaced, too', () => {
+    const script = `import { extractFile } from '${source}';
+      process.stdout.write(extractFile('/proc/none/acp', 'vec0.so', Buffer.from('x')));`;
+    const args = ['--input-type=module', '-e', script];
+    const file = execFileSync(process.execPath, args, { encoding: 'utf8', env: { TMPDIR: home }, timeout: 10_000 });
+    assert.equal(file.startsWith(join(home, 'acp-')), true);
+  });
+
   test('a folder that is a link is not used', () => {
     const target = join(home, 'target');
     mkdirSync(target);

@@ -1,6 +1,7 @@
-import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { AcpError } from '../../contract/errors.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 import type { CommandHost } from '../command-host.ts';
 import { jsonText } from '../output/print-reply.ts';
 
@@ -37,7 +38,7 @@ const writeFiles = async (folder: string, cwd: string): Promise<string[]> => {
     );
   for (const { path, asset } of targets) {
     try {
-      await mkdir(dirname(path), { recursive: true });
+      makeFolder(dirname(path));
       await writeFile(path, readAsset(asset), { flag: 'wx' });
     } catch (cause) {
       const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';

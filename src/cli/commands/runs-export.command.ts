@@ -1,5 +1,4 @@
-import { createWriteStream } from 'node:fs';
-import { rename, rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -9,6 +8,7 @@ import { AcpError } from '../../contract/errors.ts';
 import type { Frame } from '../../contract/operation.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { printReply } from '../output/print-reply.ts';
+import { requireFree, writeWhole } from '../write-whole.ts';
 
 interface Written {
   runs: number;
@@ -29,21 +29,23 @@ const linesOf = async function* (frames: AsyncIterable<Frame>, written: Written)
     throw new AcpError('cannot-connect', 'The bundle did not arrive whole; its export can be tried again.');
 };
 
-/** Written beside its place and moved there when it is whole, so that nobody finds half a bundle. */
-const writeBundle = async (path: string, frames: AsyncIterable<Frame>): Promise<Written & { bytes: number }> => {
+/** Packed while it is written, so that the memory this takes does not grow with the bundle. */
+const packed = (lines: AsyncIterable<string>): AsyncIterable<Uint8Array> => {
+  const gzip = createGzip();
+  // What fails ends the stream with its error, which its reader gets.
+  pipeline(Readable.from(lines), gzip).catch((error: Error) => gzip.destroy(error));
+  return gzip;
+};
+
+const writeBundle = async (
+  path: string,
+  frames: AsyncIterable<Frame>,
+  replaces: boolean,
+): Promise<Written & { bytes: number }> => {
   const written: Written = { runs: 0 };
-  const draft = `${path}.part`;
-  try {
-    await pipeline(Readable.from(linesOf(frames, written)), createGzip(), createWriteStream(draft, { mode: 0o600 }));
-    const { size } = await stat(draft);
-    await rename(draft, path);
-    return { ...written, bytes: size };
-  } catch (cause) {
-    await rm(draft, { force: true });
-    if (cause instanceof Error && 'code' in cause && 'syscall' in cause)
-      throw new AcpError('validation-failed', `${path} cannot be written (${String(cause.code)}).`, { cause });
-    throw cause;
-  }
+  await writeWhole(path, '.', packed(linesOf(frames, written)), { replaces });
+  const { size } = await stat(path);
+  return { ...written, bytes: size };
 };
 
 /** `acp runs export`: a run tree as one file. */
@@ -53,6 +55,7 @@ export const registerRunsExport = (runs: Command, host: CommandHost): void => {
     .description('write the tree of a run to one file that can be replayed without a service')
     .argument('<run-id>')
     .requiredOption('-o, --output <file>', 'file to write, such as run.acp')
+    .option('--force', 'replace the file when it exists')
     .option('--redact', 'leave out what was said, and keep lengths and hashes')
     .addHelpText(
       'after',
@@ -62,10 +65,12 @@ export const registerRunsExport = (runs: Command, host: CommandHost): void => {
     host.act(async ({ terminal, globals, cwd, connected }, { args, options }) => {
       const [runId] = args as [string];
       const path = resolve(cwd, String(options['output']));
+      const replaces = options['force'] === true;
+      if (!replaces) await requireFree(path);
       await connected(async ({ client }) => {
         const query = options['redact'] === true ? { redact: true } : {};
         const { frames } = await client.replays.bundle({ params: { runId }, query, signal: terminal.closed });
-        const { runs, bytes } = await writeBundle(path, frames);
+        const { runs, bytes } = await writeBundle(path, frames, replaces);
         if (globals.json) await printReply(terminal, { path, runs, bytes }, { json: true });
         else terminal.note(`Wrote ${path}: ${runs} ${runs === 1 ? 'run' : 'runs'}, ${bytes} bytes.`);
       });

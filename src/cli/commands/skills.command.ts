@@ -1,9 +1,10 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Command } from 'commander';
 import type { Client } from '../../client/client.ts';
 import { AcpError } from '../../contract/errors.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 import type { AgentSkillDefinition, AgentSkillRequest } from '../../features/skills/skills.schema.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
@@ -91,12 +92,14 @@ const exportSkill = async (session: Session, name: string, folder: string): Prom
     throw new AcpError('validation-failed', `${folder} is not empty; nothing was written.`);
   try {
     for (const { path, text } of writeSkillFolder(body)) {
-      await mkdir(dirname(join(folder, path)), { recursive: true });
+      makeFolder(dirname(join(folder, path)));
       // A skill keeps no modes; a script that names its program is one that people start.
       await writeFile(join(folder, path), text, { mode: text.startsWith('#!') ? 0o755 : 0o644 });
     }
   } catch (error) {
     if (error instanceof SkillFileError) throw new AcpError('validation-failed', error.message);
+    if (error instanceof Error && 'syscall' in error && 'code' in error)
+      throw new AcpError('validation-failed', `${folder} cannot be written (${String(error.code)}).`, { cause: error });
     throw error;
   }
   session.terminal.note(`Skill ${name}, version ${body.version}, is in ${folder}.`);

@@ -65,7 +65,7 @@ export const agentOperations = defineOperations({
     responses: { 204: null },
     errors: ['agent-not-found', 'agent-code-defined'],
     audit: 'agent.delete',
-    cli: { command: 'agents delete' },
+    cli: { command: 'agents delete', done: 'Deleted agent {name} with all its versions.' },
   },
   validate: {
     tag: 'Agents',

@@ -101,6 +101,6 @@ export const approvalRuleOperations = defineOperations({
     responses: { 204: null },
     errors: ['not-found', 'audit-unavailable'],
     audit: 'approval-rule.delete',
-    cli: { command: 'approvals rules remove' },
+    cli: { command: 'approvals rules remove', done: 'Removed standing rule {ruleId}.' },
   },
 });

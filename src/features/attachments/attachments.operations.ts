@@ -59,6 +59,6 @@ export const attachmentOperations = defineOperations({
     params: AttachmentId,
     responses: { 204: null },
     errors: ['not-found'],
-    cli: { command: 'attachments delete' },
+    cli: { command: 'attachments delete', done: 'Deleted attachment {id}.' },
   },
 });

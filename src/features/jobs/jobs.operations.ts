@@ -57,5 +57,6 @@ export const jobOperations = defineOperations({
     params: Type.Object({ id: Uuid }),
     responses: { 204: null },
     errors: ['not-found', 'job-not-cancelable'],
+    cli: { done: 'Canceled job {id}; one that a worker has ends soon.' },
   },
 });

@@ -44,7 +44,10 @@ export const providerBindingOperations = defineOperations({
     responses: { 204: null },
     errors: ['not-found'],
     audit: 'provider-binding.delete',
-    cli: { command: 'tenants unbind-provider' },
+    cli: {
+      command: 'tenants unbind-provider',
+      done: 'Removed the binding of tenant {tenantId} to provider {provider}.',
+    },
   },
 });
 
@@ -79,6 +82,6 @@ export const egressPolicyOperations = defineOperations({
     responses: { 204: null },
     errors: ['not-found'],
     audit: 'egress-policy.delete',
-    cli: { command: 'tenants lift-egress' },
+    cli: { command: 'tenants lift-egress', done: 'Lifted the egress policy of tenant {tenantId}.' },
   },
 });

@@ -45,7 +45,7 @@ export const quotaOperations = defineOperations({
     responses: { 204: null },
     errors: ['not-found'],
     audit: 'quota.delete',
-    cli: { command: 'quotas delete' },
+    cli: { command: 'quotas delete', done: 'Deleted quota {id}.' },
   },
   usage: {
     tag: 'Quotas',

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
+import { makeFolder } from '../../core/make-folder.ts';
 import type { ArchiveBatch, ArchiveSink } from './archive.ts';
 import { createTurns } from './turns.ts';
 
@@ -40,7 +41,7 @@ export const archiveFiles = (folder: string, now: () => number): ArchiveSink => 
     const day = new Date(now()).toISOString().slice(0, 10);
     // A tenant's name may be `..`, which no name with a prefix is.
     const place = join(folder, `tenant-${tenantId}`, target, day);
-    await mkdir(place, { recursive: true, mode: 0o700 });
+    makeFolder(place, 0o700);
     const path = join(place, `${sha256.slice(0, 32)}.jsonl.gz`);
     const draft = `${path}.partial`;
     try {

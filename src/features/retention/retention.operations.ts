@@ -94,6 +94,6 @@ export const retentionOperations = defineOperations({
     responses: { 204: null },
     errors: ['unknown-retention-target', 'retention-policy-not-found'],
     audit: 'retention.delete',
-    cli: { command: 'retention policies delete' },
+    cli: { command: 'retention policies delete', done: 'Deleted the policy of {target}.' },
   },
 });

@@ -45,6 +45,6 @@ export const scoreOperations = defineOperations({
     responses: { 204: null },
     errors: ['run-not-found', 'score-not-found'],
     audit: 'run-score.delete',
-    cli: { command: 'runs unscore' },
+    cli: { command: 'runs unscore', done: 'Deleted score {scoreId} of run {runId}.' },
   },
 });

@@ -39,6 +39,6 @@ export const keyOperations = defineOperations({
     responses: { 204: null },
     errors: ['not-found'],
     audit: 'apikey.revoke',
-    cli: { command: 'keys revoke' },
+    cli: { command: 'keys revoke', done: 'Revoked API key {id}.' },
   },
 });

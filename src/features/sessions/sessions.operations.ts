@@ -37,7 +37,7 @@ export const sessionOperations = defineOperations({
     params: SessionId,
     responses: { 204: null },
     errors: ['session-not-found', 'session-busy'],
-    cli: { command: 'sessions delete' },
+    cli: { command: 'sessions delete', done: 'Deleted session {sessionId}.' },
   },
   branch: {
     ...write,

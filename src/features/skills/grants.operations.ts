@@ -41,6 +41,6 @@ export const grantOperations = defineOperations({
     responses: { 204: null },
     errors: ['not-found'],
     audit: 'skill-script-grant.revoke',
-    cli: { command: 'grants revoke' },
+    cli: { command: 'grants revoke', done: 'Revoked a grant for skill {skillName}.' },
   },
 });

@@ -1,7 +1,8 @@
-import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { execa } from 'execa';
+import { makeFolder } from '../../core/make-folder.ts';
 import { scriptFilePath } from '../../core/skill-folder/skill-folder.ts';
 import type { AgentSkill } from './host-skills.ts';
 import { killTree } from './kill-tree.ts';
@@ -45,7 +46,7 @@ const prepare = async ({ skill }: ScriptStart): Promise<string> => {
     ...skill.scripts.map((script) => ({ path: scriptFilePath(script), content: script.content })),
   ];
   for (const { path, content } of files) {
-    await mkdir(dirname(join(folder, path)), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(join(folder, path)), 0o700);
     await writeFile(join(folder, path), content, { mode: 0o600 });
   }
   return folder;

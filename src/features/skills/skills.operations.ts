@@ -48,6 +48,6 @@ export const skillOperations = defineOperations({
     responses: { 204: null },
     errors: ['skill-not-found', 'skill-code-defined'],
     audit: 'skill.delete',
-    cli: { command: 'skills delete' },
+    cli: { command: 'skills delete', done: 'Removed skill {name}.' },
   },
 });

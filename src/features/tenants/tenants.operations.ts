@@ -51,6 +51,6 @@ export const tenantOperations = defineOperations({
     responses: { 204: null },
     errors: ['not-found'],
     audit: 'tenant.delete',
-    cli: { command: 'tenants delete' },
+    cli: { command: 'tenants delete', done: 'Deleted the record of tenant {slug}.' },
   },
 });
