@@ -43,6 +43,17 @@ const encryptionFinding = ({ values: { Service } }: LoadedConfig): Finding => {
   return finding('ok', 'encryption', `new content is encrypted with key "${ActiveKeyId}"${reads}`);
 };
 
+/** Content that nobody can read: its key was taken out of the configuration. */
+const lostKeysFinding = (keyIds: readonly string[]): Finding => {
+  const names = keyIds.map((id) => `"${id}"`).join(', ');
+  const [keys, are] = keyIds.length === 1 ? ['key', 'is'] : ['keys', 'are'];
+  return finding(
+    'fail',
+    'encryption',
+    `stored content is under the ${keys} ${names}, which ${are} not in Service:AtRest:Keys: it cannot be read\n\`acp db reencrypt --dry-run\` counts what is under which key`,
+  );
+};
+
 const ownerFinding = ({ owner }: StoreStatus): Finding => {
   if (owner === null) return finding('ok', 'owner', 'nobody serves this store');
   const who = owner.pid === null ? 'another process' : `process ${owner.pid}`;
@@ -83,16 +94,21 @@ async function* storeFindings(session: Session, config: LoadedConfig): AsyncGene
     yield finding('warn', 'store', 'in memory: nothing is kept when the service ends');
     return;
   }
-  const [{ storeStatus }, { storeOptions }] = await Promise.all([
+  const [{ storeStatus }, { absentKeys }, { storeOptions }] = await Promise.all([
     import('../db/maintenance.ts'),
+    import('../db/absent-keys.ts'),
     import('../db/store-options.ts'),
   ]);
-  const status = await storeStatus(storeOptions(config.values, session.cwd));
+  const options = storeOptions(config.values, session.cwd);
+  const status = await storeStatus(options);
   const state = status.exists
     ? `${size(status.totalBytes)}, write-ahead log ${size(status.walBytes)}`
     : 'is made at the first start';
   yield finding('ok', 'store', `${status.path} (${state})`);
   yield encryptionFinding(config);
+  // Before its migrations a store may lack tables and columns.
+  const lost = status.exists && status.pending.length === 0 ? await absentKeys(options) : [];
+  if (lost.length > 0) yield lostKeysFinding(lost);
   yield ownerFinding(status);
   yield migrationFinding(status, Persistence.Sqlite.AutoApplyMigrations);
   yield await diskFinding(status.path);

@@ -82,6 +82,13 @@ interface RawError {
   readonly params: Record<string, unknown>;
 }
 
+/** What a text has to be, for people: the names of formats are those of a standard. */
+const formatMessages: Readonly<Record<string, string>> = {
+  uuid: 'must be a UUID such as 0199f3a0-1c2d-7e3f-8a4b-5c6d7e8f9a0b',
+  'date-time': 'must be a date and time such as 2026-01-31T12:00:00Z',
+  date: 'must be a date such as 2026-01-31',
+};
+
 const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
 const fieldErrors = (error: RawError): FieldError[] => {
@@ -96,6 +103,7 @@ const fieldErrors = (error: RawError): FieldError[] => {
     return params['requiredProperties'].map((name) => ({ path: join(path, String(name)), message: 'is required' }));
   if (error.keyword === 'enum' && Array.isArray(params['allowedValues']))
     return [{ path, message: `must be one of ${params['allowedValues'].map(String).join(', ')}` }];
+  if (error.keyword === 'format') return [{ path, message: formatMessages[String(params['format'])] ?? error.message }];
   if (error.keyword === 'boolean') return [];
   return [{ path, message: error.message }];
 };

@@ -53,15 +53,37 @@ const walked = (row: StoredValues, table: ProtectedTable): WalkedRow => {
   return { place: Object.fromEntries(placeColumns(table).map((column) => [column, row[column]])), starts, bytes };
 };
 
+const contentColumns = (table: ProtectedTable) =>
+  protectedShape(table).columns.flatMap((column) => [
+    sql<string | null>`substr(${sql.ref(column)}, 1, ${sql.lit(keyNameLength)})`.as(`${column}_start`),
+    sql<number | null>`octet_length(${sql.ref(column)})`.as(`${column}_bytes`),
+  ]);
+
+/** The first rows of a table and its last ones, by its primary key; of a short table some are in both. */
+export const rowsAtEnds = async (
+  db: Kysely<Tables>,
+  table: ProtectedTable,
+  count: number,
+): Promise<readonly WalkedRow[]> => {
+  const found: WalkedRow[] = [];
+  for (const direction of ['asc', 'desc'] as const) {
+    let query = untyped(db)
+      .selectFrom(table)
+      .select([...placeColumns(table)])
+      .select(contentColumns(table))
+      .limit(count);
+    for (const column of orderOf(table)) query = query.orderBy(column, direction);
+    found.push(...(await query.execute()).map((row) => walked(row, table)));
+  }
+  return found;
+};
+
 /** All rows of a table in the order of its primary key, page by page. */
 export async function* protectedPages(
   db: Kysely<Tables>,
   table: ProtectedTable,
 ): AsyncGenerator<readonly WalkedRow[], void> {
-  const contents = protectedShape(table).columns.flatMap((column) => [
-    sql<string | null>`substr(${sql.ref(column)}, 1, ${sql.lit(keyNameLength)})`.as(`${column}_start`),
-    sql<number | null>`octet_length(${sql.ref(column)})`.as(`${column}_bytes`),
-  ]);
+  const contents = contentColumns(table);
   for (let last: WalkedRow | undefined; ; ) {
     let query = untyped(db)
       .selectFrom(table)

@@ -64,8 +64,9 @@ export class CompileError extends Error {
     agentName: string,
     version: number,
     findings: readonly { readonly path: string; readonly message: string }[],
+    lead = `Agent "${agentName}" does not compile`,
   ) {
-    super(`Agent "${agentName}" does not compile: ${findings.map((finding) => finding.message).join(' ')}`);
+    super(`${lead}: ${findings.map((finding) => finding.message).join(' ')}`);
     this.name = 'CompileError';
     this.version = version;
     this.findings = findings;

@@ -69,3 +69,21 @@ test('doctor says what is reachable, by whom, and which setting makes it so', as
   const revoked = await doctor(folder, remote);
   assert.match(revoked.told.get('callers') ?? '', /^fail/, 'a revoked key opens nothing');
 });
+
+test('SEC-52 content under a key that the configuration no longer has is a failure that names the key', async (t) => {
+  const folder = createFolder(t);
+  const settings = [
+    'Service:AtRest:ActiveKeyId=lost',
+    `Service:AtRest:Keys:lost=${Buffer.alloc(32, 1).toString('base64')}`,
+  ];
+  assert.equal((await folder.acp(['agents', 'apply', '-f', 'hello.yaml'])).code, 0);
+  const given = settings.flatMap((setting) => ['--set', setting]);
+  assert.equal((await folder.acp(['run', 'hello', 'Hi', ...given])).code, 0);
+  assert.equal((await doctor(folder, settings)).code, 0);
+  const { code, told } = await doctor(folder, []);
+  assert.equal(code, 1);
+  assert.match(
+    told.get('encryption') ?? '',
+    /^fail stored content is under the key "lost", which is not in Service:AtRest:Keys/,
+  );
+});

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { TSchema } from 'typebox';
 import { operationEntries } from '../../src/core/dispatch.ts';
 import { compileChecker } from '../../src/core/validate.ts';
 import { operations } from '../../src/operations.ts';
@@ -23,6 +24,26 @@ test('every schema compiles', () => {
     const schemas = [operation.params, operation.query, operation.headers, operation.body, operation.stream];
     for (const schema of [...schemas, ...Object.values(operation.responses)])
       if (schema !== undefined && schema !== null) assert.doesNotThrow(() => compileChecker(schema), id);
+  }
+});
+
+/** Every format that a schema names, with the schema that does. */
+const formatsOf = (schema: unknown): [string, TSchema][] => {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const { format } = schema as { readonly format?: unknown };
+  const own: [string, TSchema][] = typeof format === 'string' ? [[format, schema as TSchema]] : [];
+  return [...own, ...Object.values(schema).flatMap(formatsOf)];
+};
+
+test('a text of the wrong format is told what it has to be, and not the name of a format', () => {
+  const inputs = entries.flatMap(({ operation: { params, query, headers, body } }) => [params, query, headers, body]);
+  const formats = new Map(inputs.flatMap(formatsOf));
+  assert.ok(formats.has('uuid') && formats.has('date-time'));
+  for (const [format, schema] of formats) {
+    const [error] = compileChecker(schema).errors('neither');
+    assert.match(error?.message ?? '', /^must be an? .* such as /, format);
+    const example = /such as (.*)$/.exec(error?.message ?? '')?.[1];
+    assert.ok(compileChecker(schema).check(example), `the example of ${format} is one`);
   }
 });
 

@@ -18,7 +18,7 @@ export const defaultOutputTokens = 4096;
 const collectionName = /^[A-Za-z0-9._-]{1,128}$/;
 
 export interface SettingReferences {
-  readonly providers: Pick<ModelProviders, 'get'>;
+  readonly providers: Pick<ModelProviders, 'get' | 'list'>;
   /** Kinds that modules register. */
   readonly loopCriteria: { has(kind: string): boolean };
 }

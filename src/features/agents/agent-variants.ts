@@ -1,8 +1,9 @@
 import { AcpError } from '../../contract/errors.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import type { ModelProviders } from '../../providers/models/model-provider.ts';
 import type { AgentCatalog, KnownAgent, Reached } from './agents.catalog.ts';
 import { compileAgent } from './agents.compile.ts';
-import { fieldErrors } from './agents.findings.ts';
+import { type Finding, fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
 import { type AgentStore, missingVersion } from './agents.store.ts';
 
@@ -33,6 +34,33 @@ export interface AgentVariantDeps {
   readonly references: AgentReferences;
 }
 
+/** Names the members of the change where it is they, and not the definition, that do not fit. */
+const variantError = (
+  { name, version }: { readonly name: string; readonly version: number },
+  { modelProvider, modelId }: VariantChange,
+  findings: readonly Finding[],
+  providers: Pick<ModelProviders, 'list'>,
+): CompileError => {
+  const members = new Map<string, string>([
+    ...(modelProvider === null ? [] : [['model.provider', 'modelProvider'] as const]),
+    ...(modelId === null ? [] : [['model.model', 'modelId'] as const]),
+  ]);
+  const errors = fieldErrors(
+    findings.map((finding) => {
+      const path = members.get(finding.path);
+      if (path === undefined) return finding;
+      if (finding.code !== 'provider-not-registered') return { ...finding, path };
+      const names = providers.list().map((provider) => provider.name);
+      const configured = names.length === 0 ? 'none is' : `configured: ${names.join(', ')}`;
+      return { ...finding, path, message: `The provider "${modelProvider}" is not configured; ${configured}.` };
+    }),
+  );
+  const chosen = [...members.values()].filter((member) => errors.some(({ path }) => path === member));
+  if (chosen.length === 0) return new CompileError(name, version, errors);
+  const lead = `Agent "${name}" cannot run with the ${chosen.join(' and ')} of the request`;
+  return new CompileError(name, version, errors, lead);
+};
+
 /** Agents in another version or on another model than the current one: compiled on demand, never cached. */
 export const createAgentVariants = ({ catalog, store, source, references }: AgentVariantDeps): AgentVariants => {
   const find: AgentVariants['find'] = async (tenantId, name, version) => {
@@ -47,14 +75,15 @@ export const createAgentVariants = ({ catalog, store, source, references }: Agen
   };
   return {
     find,
-    async compile(tenantId, name, { version, modelProvider, modelId }) {
+    async compile(tenantId, name, change) {
+      const { version, modelProvider, modelId } = change;
       if (version === null && modelProvider === null && modelId === null) return source.compile(tenantId, name);
       const { known, reached } = await find(tenantId, name, version);
       const { model } = known.content;
       const binding = { ...model, provider: modelProvider ?? model.provider, model: modelId ?? model.model };
       const subject = { ...known, content: { ...known.content, model: binding } };
       const { agent, findings } = compileAgent(subject, reached, references);
-      if (agent === null) throw new CompileError(name, known.version, fieldErrors(findings));
+      if (agent === null) throw variantError({ name, version: known.version }, change, findings, references.providers);
       return agent;
     },
   };

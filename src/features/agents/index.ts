@@ -44,7 +44,7 @@ const utilityModel = (
 
 /** What definitions are checked against; made once, for code agents and the feature alike. */
 export const agentReferences = (
-  providers: Pick<ModelProviders, 'get'>,
+  providers: Pick<ModelProviders, 'get' | 'list'>,
   tools: Pick<ToolRegistry, 'get'>,
   settings: AgentSettings,
   more: Pick<AgentReferences, 'hostSkills' | 'builtInTools' | 'loopCriteria' | 'allowsProvider'>,

@@ -29,7 +29,7 @@ const unknownTool = (name: string): ModelTool => ({
 });
 
 const referencesTo = (world: OfflineWorld): AgentReferences => ({
-  providers: { get: (name) => world.provider(name) },
+  providers: { get: (name) => world.provider(name), list: () => [] },
   tools: {
     get(name) {
       const { description, inputSchema } = world.tool(name) ?? unknownTool(name);

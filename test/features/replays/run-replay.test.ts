@@ -317,6 +317,10 @@ forEachTransport(
     assert.equal(app.simulator.lastRequest().body['model'], 'another');
     const broken = await replayRefusal(client, runId, { modelProvider: 'nowhere' });
     assert.deepEqual([broken.status, broken.code], [400, 'agent-not-compilable']);
+    assert.match(
+      broken.detail ?? '',
+      /the modelProvider of the request: .*"nowhere" is not configured; configured: .*local/,
+    );
     const [run] = await listRuns(client);
     assert.deepEqual([run?.replayOfRunId, run?.error?.class], [runId, 'CompilationFailed']);
   },
