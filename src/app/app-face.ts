@@ -52,6 +52,7 @@ export const appFace = (parts: AppParts): App => {
       if (ready) life.started();
     },
     drain: life.drain,
+    drainWait: life.drainWait,
     close: life.close,
     describe: () => ({
       storePath: opened.path,

@@ -31,6 +31,8 @@ export interface App {
   started(url: string): void;
   /** Starts no more runs and waits for those in progress, at most `Drain:Timeout`; the rest ends as `shutdown`. */
   drain(): Promise<void>;
+  /** The runs that a drain would wait for now, and for how long at most; 0 ms: not at all. */
+  drainWait(): { readonly runs: number; readonly atMostMs: number };
   close(): Promise<void>;
   describe(): AppDescription;
 }

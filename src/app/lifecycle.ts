@@ -18,7 +18,7 @@ export interface LifecycleDeps {
   readonly config: Config;
   /** Seen by every feature that starts runs. */
   readonly state: { draining: boolean };
-  readonly engine: Pick<RunEngine, 'idle' | 'shutdown'>;
+  readonly engine: Pick<RunEngine, 'idle' | 'list' | 'shutdown'>;
   readonly worker: Pick<JobWorker, 'start' | 'stop' | 'idle'>;
   /** False: this process takes no jobs. */
   readonly works: boolean;
@@ -55,6 +55,8 @@ export const createLifecycle = ({ config, state, engine, worker, works, runs, pa
       if (works) worker.start();
     },
     drain,
+    /** What a drain that begins now waits for; 0 ms: it ends runs at once. */
+    drainWait: () => ({ runs: engine.list().length, atMostMs: Drain.Enabled ? Drain.Timeout : 0 }),
     async close(): Promise<void> {
       await drain();
       for (const part of parts) await part.close?.();

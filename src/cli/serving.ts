@@ -1,6 +1,7 @@
 import process from 'node:process';
 import { setFlagsFromString } from 'node:v8';
 import type { LoadedConfig } from '../core/config/index.ts';
+import type { Logger } from '../core/logger.ts';
 import { type Interrupt, interruptedExitCode, onInterrupt } from './interrupt.ts';
 import type { Session } from './session.ts';
 
@@ -24,6 +25,17 @@ const firstInterrupt = (): { readonly promise: Promise<Interrupt>; release(): vo
     resolve(signal);
   });
   return { promise, release };
+};
+
+/** Once, as the first signal comes: what the process still waits for is not to be seen from outside. */
+const tellStop = (log: Pick<Logger, 'info'>, wait: { readonly runs: number; readonly atMostMs: number }): void => {
+  const waits = wait.runs > 0 && wait.atMostMs > 0;
+  log.info(
+    wait,
+    waits
+      ? 'Stopping as soon as the runs in progress have ended or their time is up; a second signal ends at once'
+      : 'Stopping; a second signal ends at once',
+  );
 };
 
 /**
@@ -57,6 +69,7 @@ export const serveUntilStopped = async (
       const exitCode = await Promise.race([ready({ url, config }), interrupt.promise]);
       if (typeof exitCode === 'number') return exitCode;
       await interrupt.promise;
+      tellStop(log, service.drainWait());
       return 0;
     } finally {
       await service.close();

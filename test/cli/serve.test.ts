@@ -21,7 +21,7 @@ describe('serve', () => {
 
   test('a second signal ends it at once', async (t) => {
     const folder = createFolder(t);
-    const { running } = await folder.serve(['--set', 'Service:Drain:Timeout=60s']);
+    const { running } = await folder.serve(['--set', 'Service:Drain:Timeout=60s', '--set', 'Host:LogLevel=info']);
     await folder.acp(['agents', 'apply', '-f', 'hello.yaml']);
     const run = folder.start(['run', 'hello', 'stall', '--json', '--stream']);
     await run.until('run.started');
@@ -31,7 +31,13 @@ describe('serve', () => {
     for (let refused = false; !refused; )
       refused = (await folder.acp(['run', 'hello', 'hi', '--no-stream'])).code === 8;
     running.child.kill('SIGTERM');
-    assert.equal((await running.done).code, 143);
+    const { code, stderr } = await running.done;
+    assert.equal(code, 143);
+    const told = stderr.split('\n').filter((line) => line.includes('Stopping'));
+    assert.equal(told.length, 1, stderr);
+    const { level, runs, atMostMs, message } = JSON.parse(told[0] ?? '');
+    assert.deepEqual([level, runs, atMostMs], ['info', 1, 60_000]);
+    assert.match(message, /runs in progress .* a second signal ends at once/);
   });
 
   test('a port in use, an owned store and a wrong setting are told with their own codes', async (t) => {
@@ -77,7 +83,8 @@ describe('quickstart', () => {
     );
     assert.match(
       first.stdout,
-      /\nPut a real key: .*\nApply your agent: .*\nOpen the docs: .*http:\/\/127\.0\.0\.1:\d+\/docs\n$/,
+      /\nPut a real key: .*\nApply your agent: .*\nOpen the docs: .*acp serve, then \/docs of the address that it prints\n$/,
+      'the service of --once is gone by then',
     );
     assert.ok(existsSync(join(folder.path, 'here', 'acp.db')));
     const again = await folder.acp(['quickstart', '--once', '--data', 'here']);
@@ -88,6 +95,7 @@ describe('quickstart', () => {
   test('serves on until a signal, beside a service on the usual port', async (t) => {
     const folder = createFolder(t);
     const running = folder.start(['quickstart']);
+    assert.match(await running.until('/docs\n'), /\nOpen the docs: +http:\/\/127\.0\.0\.1:\d+\/docs\n$/);
     await running.until('Serving until Ctrl-C', 'stderr');
     const second = createFolder(t);
     assert.equal((await second.acp(['quickstart', '--once'])).code, 0);

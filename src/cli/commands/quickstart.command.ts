@@ -76,14 +76,17 @@ const demonstrate = async (session: Session, { url, config }: Serving): Promise<
   }
 };
 
-const nextSteps = async ({ terminal }: Session, url: string): Promise<void> => {
+/** `url`: null where the service ends with the command. */
+const nextSteps = async ({ terminal }: Session, url: string | null): Promise<void> => {
   const { isPackaged } = await import('../../core/assets.ts');
   const { bold } = terminal.style;
   const acp = isPackaged() ? 'acp' : 'bin/acp';
+  const docs =
+    url === null ? `${bold(`${acp} serve`)}, then ${bold('/docs')} of the address that it prints` : bold(`${url}/docs`);
   const steps = [
     `Put a real key:    ${bold(`${acp} init`)}, then a provider and its key in service.yaml, then ${bold(`${acp} serve`)}`,
     `Apply your agent:  ${bold(`${acp} agents apply -f my-agent.yaml`)}, then ${bold(`${acp} run my-agent "Hello"`)}`,
-    `Open the docs:     ${bold(`${url}/docs`)}`,
+    `Open the docs:     ${docs}`,
   ];
   await terminal.write(`\n${steps.map((step) => `${step}\n`).join('')}`);
 };
@@ -104,8 +107,9 @@ const quickstart = async (session: Session, { options }: Invocation): Promise<nu
     terminal.note(terminal.noteStyle.dim(`acp ${version} serves ${serving.url}, data in ${shown}`));
     const exitCode = await demonstrate(session, serving);
     if (exitCode !== 0) return exitCode;
-    await nextSteps(session, serving.url);
-    if (options['once'] === true) return 0;
+    const ends = options['once'] === true;
+    await nextSteps(session, ends ? null : serving.url);
+    if (ends) return 0;
     terminal.note(terminal.noteStyle.dim('\nServing until Ctrl-C.'));
     return undefined;
   });

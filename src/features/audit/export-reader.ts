@@ -41,6 +41,8 @@ const isExpected = (publicKey: string, expected: string): boolean =>
     ? fingerprintOf(publicKey) === expected
     : Buffer.from(publicKey, 'base64').equals(Buffer.from(expected, 'base64'));
 
+const counted = (entries: number): string => (entries === 1 ? '1 entry' : `${entries} entries`);
+
 const chainMessages = {
   Broken: 'does not have the hash of its content',
   Gap: 'does not follow the entry before it, or is not the last one',
@@ -55,6 +57,8 @@ export const verifyExport = async (
   expected: ExpectedExport,
 ): Promise<ExportVerification> => {
   let header: ExportHeader | null = null;
+  let chain = checkChain(false);
+  let entriesRead = 0;
   let entriesChecked = 0;
   let firstFailingEntryId: string | null = null;
   let isContinued = expected.continues === null;
@@ -73,6 +77,18 @@ export const verifyExport = async (
     firstFailingEntryId,
     last: status === 'Valid' ? last : null,
   });
+
+  /** What a file holds that is not whole or not genuine: how much was read of it, and where its chain breaks. */
+  const extent = (status: ExportStatus): string => {
+    const found = chain.end(null);
+    entriesChecked = entriesRead;
+    firstFailingEntryId = found.firstFailingEntryId;
+    if (status === 'OtherKey' || status === 'Rewritten') return '';
+    const read = `${counted(entriesRead)} ${entriesRead === 1 ? 'was' : 'were'} read`;
+    if (found.status !== 'Valid') return ` ${read}: entry ${firstFailingEntryId} ${chainMessages[found.status]}.`;
+    if (entriesRead === 0) return ` ${read}.`;
+    return ` ${read}, whole and in order up to ${last?.id}.`;
+  };
 
   const requireGenuine = ({ publicKey }: ExportHeader, { end, signature, sha256 }: SealedEnd): void => {
     if (end.sha256 !== sha256 || !isSignedBy(end, signature, signerOf(publicKey)))
@@ -99,7 +115,6 @@ export const verifyExport = async (
   };
 
   const check = async (): Promise<ExportVerification> => {
-    let chain = checkChain(false);
     let isSound = true;
     for await (const part of readParts(bytes)) {
       if ('header' in part) {
@@ -107,6 +122,7 @@ export const verifyExport = async (
         chain = checkChain(header.after === null && header.before === null);
       } else if ('entry' in part) {
         const { id, hash } = part.entry;
+        entriesRead += 1;
         // The reading goes on to the end whatever it finds: the signature says whether the file is as it was made.
         isSound = isSound && chain.take(part.entry);
         last = { id, hash };
@@ -122,7 +138,10 @@ export const verifyExport = async (
   try {
     return await check();
   } catch (error) {
-    if (error instanceof ExportFault) return result(error.status, error.message);
+    if (error instanceof ExportFault) {
+      const more = header === null ? '' : extent(error.status);
+      return result(error.status, `${error.message}${more}`);
+    }
     throw error;
   }
 };

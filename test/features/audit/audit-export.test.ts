@@ -63,6 +63,28 @@ forEachTransport('an export is checked without the service, and every change of 
     assert.equal(found.status, status, found.message);
   }
 
+  const ids = lines.slice(1, -1).map((line) => JSON.parse(line).id as string);
+  const told = async (changed: string): Promise<readonly unknown[]> => {
+    const { entriesChecked, firstFailingEntryId, message } = await verified(changed);
+    return [entriesChecked, firstFailingEntryId, message];
+  };
+  const altered = 'The file was changed after it was signed.';
+  assert.deepEqual(await told(text.replace('agent:two', 'agent:2wo')), [
+    3,
+    ids[1],
+    `${altered} 3 entries were read: entry ${ids[1]} does not have the hash of its content.`,
+  ]);
+  assert.deepEqual(await told(text.replace('"entries":3', '"entries":2')), [
+    3,
+    null,
+    `${altered} 3 entries were read, whole and in order up to ${ids[2]}.`,
+  ]);
+  assert.deepEqual(await told(joined(lines.slice(0, 2))), [
+    1,
+    null,
+    `The file has no end: it was cut off, or did not arrive whole. 1 entry was read, whole and in order up to ${ids[0]}.`,
+  ]);
+
   const own = valid.fingerprint ?? '';
   assert.equal((await verified(text, { publicKey: own })).status, 'Valid');
   assert.equal((await verified(text, { publicKey: JSON.parse(lines[0] ?? '').publicKey })).status, 'Valid');
