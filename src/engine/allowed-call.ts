@@ -46,7 +46,7 @@ const refuseWidening = ({ settings }: ModelCall): void => {
 
 /**
  * Makes a call within what strict quotas leave of it. `work` gets the call as it is sent, with `isCut` when its answer may be
- * cut short, and gives what the provider said at its end. Throws RunFailure `quota_exceeded` when nothing is left, before the provider is called.
+ * less than what was asked for, and gives what the provider said at its end. Throws RunFailure `quota_exceeded` when nothing is left, before the provider is called.
  */
 export const allowedCall = async (
   run: ActiveRun,
@@ -56,34 +56,38 @@ export const allowedCall = async (
   work: (sent: ModelCall, isCut: boolean) => Promise<ModelFinish | null>,
 ): Promise<void> => {
   const allowances = ports.quotas?.calls ?? null;
-  const root = allowances === null ? run : rootOf(run);
-  if (allowances === null || !allowances.apply(run.plan.tenantId, root.plan.agent.name)) {
+  if (allowances === null) {
     await work(call, false);
     return;
   }
-  refuseWidening(call);
+  const rootRun = rootOf(run);
+  const { tenantId, agent, unrecordedCount } = rootRun.plan;
+  const root = { id: rootRun.id, agentName: agent.name, day: unrecordedCount?.day ?? null };
   // What a provider finds on the web is input that nobody can foretell.
   const { webSearch, ...rest } = call;
   const asked: ModelCall = webSearch === undefined ? call : { ...rest, webSearch: 'withheld' };
   const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
   run.waits.enter();
-  const allowance = await allowances
-    .allow({
-      tenantId: run.plan.tenantId,
-      runId: run.id,
-      root: { id: root.id, agentName: root.plan.agent.name, day: root.plan.unrecordedCount?.day ?? null },
-      inputTokens: mostInput(asked),
-      outputTokens: call.maxOutputTokens ?? target.catalog?.maxOutputTokens ?? null,
-      prices,
-      signal: run.signal,
-    })
-    .finally(() => run.waits.leave());
+  const allowance = await (allowances.apply(tenantId, agent.name)
+    ? allowances.allow({
+        tenantId,
+        runId: run.id,
+        root,
+        inputTokens: mostInput(asked),
+        outputTokens: call.maxOutputTokens ?? target.catalog?.maxOutputTokens ?? null,
+        prices,
+        signal: run.signal,
+      })
+    : allowances.free({ tenantId, runId: run.id, root })
+  ).finally(() => run.waits.leave());
+  const { isFree, isCut, outputTokens } = allowance;
   let finish: ModelFinish | null = null;
   try {
-    finish = await (allowance === null
+    if (!isFree) refuseWidening(call);
+    finish = await (isFree
       ? work(call, false)
-      : work({ ...asked, maxOutputTokens: allowance.outputTokens }, allowance.isCut));
+      : work({ ...asked, maxOutputTokens: outputTokens }, isCut || asked.webSearch !== webSearch));
   } finally {
-    allowance?.settle(quotaUse(finish?.usage.totalTokens, finish === null ? null : costOf(finish.usage, prices)));
+    allowance.settle(quotaUse(finish?.usage.totalTokens, finish === null ? null : costOf(finish.usage, prices)));
   }
 };

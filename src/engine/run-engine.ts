@@ -361,7 +361,8 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
       run.stop({ kind: 'fail', failure: new RunFailure('Infrastructure', 'emergency_stop', reason) });
     void execute(run, ports, children).then((outcome) => {
       runs.delete(run.id);
-      ports.quotas?.ended(plan.tenantId, plan.id);
+      const isBooked = outcome.status !== 'Queued' && (run.log.recording || !recording.enabled);
+      ports.quotas?.ended(plan.tenantId, plan.id, isBooked);
       run.session?.ended();
       run.finish(outcome);
       if (runs.size === 0) for (const resolve of idleWaiters.splice(0)) resolve();

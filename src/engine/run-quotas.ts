@@ -33,6 +33,8 @@ export interface CallAllowance {
   readonly outputTokens: number | null;
   /** Less than the call asked for. */
   readonly isCut: boolean;
+  /** No limit applies: the call is made as it is. */
+  readonly isFree: boolean;
   /** Frees what the call has not used; to be called whatever became of it. */
   settle(use: QuotaUse): void;
 }
@@ -42,10 +44,12 @@ export interface CallAllowances {
   /** From memory: false where no limit of tokens or cost applies. */
   apply(tenantId: string, agentName: string): boolean;
   /**
-   * Waits while other calls hold what this one needs. Null: no limit applies. Throws RunFailure `quota_exceeded` when the
-   * call does not fit into what is left.
+   * Waits while other calls hold what this one needs. Throws RunFailure `quota_exceeded` when the call does not fit into
+   * what is left.
    */
-  allow(call: BoundedCall): Promise<CallAllowance | null>;
+  allow(call: BoundedCall): Promise<CallAllowance>;
+  /** Of a call that no limit applies to now: what it uses counts all the same, should a rule be saved before its run ends. */
+  free(call: Pick<BoundedCall, 'tenantId' | 'runId' | 'root'>): Promise<CallAllowance>;
 }
 
 /** What the engine tells the quotas as runs go on and end. */
@@ -61,8 +65,8 @@ export interface RunQuotas {
   ): Promise<readonly object[]> | undefined;
   /** Writes that count what a run has used that has no row. */
   unrecorded(tenantId: string, count: UnrecordedCount, use: QuotaUse): readonly Statement[];
-  /** A run of the tenant has ended, and what it used is written. */
-  ended(tenantId: string, runId: string): void;
+  /** A run of the tenant has ended here. `isBooked`: what it used is written; else it goes on later, or is written later. */
+  ended(tenantId: string, runId: string, isBooked: boolean): void;
 }
 
 export const quotaUse = (tokens: number | null | undefined, cost: CostMicros | null): QuotaUse => ({

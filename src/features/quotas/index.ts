@@ -18,6 +18,7 @@ import { createQuotaVerifier } from './quota-verification.store.ts';
 import type { quotaOperations } from './quotas.operations.ts';
 import { limitsOf, quotaService } from './quotas.service.ts';
 import { createQuotaStore } from './quotas.store.ts';
+import { createUnfinishedUse } from './unfinished-use.store.ts';
 
 export interface QuotasDeps {
   readonly config: Config;
@@ -66,7 +67,7 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
   });
   const allowances = settings.Strict
     ? createQuotaAllowances({
-        store,
+        store: { ...store, ...createUnfinishedUse(storage) },
         rules,
         clock,
         async countedRoot(tenantId, { id, agentName, day }) {
@@ -102,8 +103,8 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
       closing,
       unrecorded: (tenantId, { rootRunId, agentName, day }, use) =>
         counters.closedUnrecorded({ id: rootRunId, tenantId, agentName, day, counts: false }, use),
-      ended(tenantId, runId) {
-        allowances?.ended(tenantId, runId);
+      ended(tenantId, runId, isBooked) {
+        allowances?.ended(tenantId, runId, isBooked);
         admission.ended(tenantId);
         if (isLimited(tenantId)) announcements.look(tenantId);
       },

@@ -1,13 +1,14 @@
 import { RunFailure } from '../../engine/run-failure.ts';
-import type { BoundedCall, CallAllowance, CallAllowances } from '../../engine/run-quotas.ts';
+import type { BoundedCall, CallAllowance, CallAllowances, QuotaUse } from '../../engine/run-quotas.ts';
 import { type CountedRoot, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
-import { addedUse, type Hold, limitingUse, mostCost, noUse, roomFor } from './quota-room.rules.ts';
+import { addedUse, anyUse, type Hold, limitingUse, mostCost, noUse, roomFor } from './quota-room.rules.ts';
 import type { QuotaRules } from './quota-rules.ts';
 import type { QuotaRule, QuotaStore } from './quotas.store.ts';
+import type { UnfinishedUse } from './unfinished-use.store.ts';
 
 export interface AllowancesDeps {
-  readonly store: Pick<QuotaStore, 'usageOf'>;
+  readonly store: Pick<QuotaStore, 'usageOf'> & UnfinishedUse;
   readonly rules: QuotaRules;
   /** Where the tree of a root counts. */
   countedRoot(tenantId: string, root: BoundedCall['root']): Promise<CountedRoot>;
@@ -32,7 +33,7 @@ const takenRetryAfterMs = 5000;
 /**
  * Gives model calls a part of what the rules leave, so that none can pass a limit: what a call can use at most is taken
  * before it is made, and what it has not used comes back after it. Counters have what ended runs used; what runs in
- * progress have used stands here until their rows are closed.
+ * progress have used stands here until their rows are closed, also between two attempts of one run.
  */
 export const createQuotaAllowances = ({
   store,
@@ -40,8 +41,9 @@ export const createQuotaAllowances = ({
   countedRoot,
   clock,
   now,
-}: AllowancesDeps): CallAllowances & { ended(tenantId: string, runId: string): void } => {
+}: AllowancesDeps): CallAllowances & { ended(tenantId: string, runId: string, isBooked: boolean): void } => {
   const tenants = new Map<string, TenantHolds>();
+  let restored: Promise<void> | null = null;
 
   const holdsOf = (tenantId: string): TenantHolds => {
     let holds = tenants.get(tenantId);
@@ -72,23 +74,63 @@ export const createQuotaAllowances = ({
 
   const take = (
     holds: TenantHolds,
-    call: BoundedCall,
+    runId: string,
     root: CountedRoot,
-    outputTokens: number,
-    isCut: boolean,
+    held: QuotaUse,
+    answer: Omit<CallAllowance, 'settle'>,
   ): CallAllowance => {
-    const hold = holds.runs.get(call.runId) ?? { root, spent: noUse, held: noUse };
-    hold.held = { tokens: call.inputTokens + outputTokens, costMicros: mostCost(call, outputTokens) };
-    holds.runs.set(call.runId, hold);
+    const hold = holds.runs.get(runId) ?? { root, spent: noUse, held: noUse, isLeft: false };
+    hold.held = held;
+    hold.isLeft = false;
+    holds.runs.set(runId, hold);
     return {
-      outputTokens: Number.isFinite(outputTokens) ? outputTokens : null,
-      isCut,
+      ...answer,
       settle(use) {
         hold.held = noUse;
         hold.spent = addedUse(hold.spent, use);
         wake(holds);
       },
     };
+  };
+
+  const takeBounded = (
+    holds: TenantHolds,
+    call: BoundedCall,
+    root: CountedRoot,
+    outputTokens: number,
+    isCut: boolean,
+  ): CallAllowance => {
+    const held = { tokens: call.inputTokens + outputTokens, costMicros: mostCost(call, outputTokens) };
+    const cap = Number.isFinite(outputTokens) ? outputTokens : null;
+    return take(holds, call.runId, root, held, { outputTokens: cap, isCut, isFree: false });
+  };
+
+  const takeFree = (holds: TenantHolds, runId: string, root: CountedRoot): CallAllowance =>
+    take(holds, runId, root, anyUse, { outputTokens: null, isCut: false, isFree: true });
+
+  /** What earlier attempts have used of runs that another process began, once. */
+  const restore = (): Promise<void> => {
+    restored ??= store.unfinished().then(
+      (found) => {
+        for (const { runId, root, use } of found) {
+          const { runs } = holdsOf(root.tenantId);
+          if (!runs.has(runId)) runs.set(runId, { root, spent: use, held: noUse, isLeft: true });
+        }
+      },
+      (error: unknown) => {
+        restored = null;
+        throw error;
+      },
+    );
+    return restored;
+  };
+
+  /** Lets go of runs that were closed where nobody tells of it, such as one that was canceled in line. */
+  const dropClosed = async (tenantId: string, { runs }: TenantHolds): Promise<void> => {
+    const left = [...runs].flatMap(([id, { isLeft }]) => (isLeft ? [id] : []));
+    if (left.length === 0) return;
+    const open = await store.openAmong(tenantId, left);
+    for (const id of left) if (!open.has(id) && runs.get(id)?.isLeft === true) runs.delete(id);
   };
 
   const refusal = (rule: QuotaRule, call: BoundedCall, isTaken: boolean): RunFailure => {
@@ -104,22 +146,31 @@ export const createQuotaAllowances = ({
     );
   };
 
-  const decide = async (holds: TenantHolds, call: BoundedCall, root: CountedRoot): Promise<CallAllowance | null> => {
-    const { tenantId, signal } = call;
+  /** What is asked of the store; `booked`: what it was before the counters were read. */
+  const look = async (holds: TenantHolds, { tenantId }: BoundedCall, root: CountedRoot) => {
+    const own = limitingUse(await rules.of(tenantId), root.agentName);
+    if (own.length === 0) return { own, booked: holds.booked, rows: [] };
+    await restore();
+    await dropClosed(tenantId, holds);
+    const { booked } = holds;
+    const rows = await store.usageOf(tenantId, [root.day, monthOf(root.day)], ['', root.agentName]);
+    return { own, booked, rows };
+  };
+
+  const decide = async (holds: TenantHolds, call: BoundedCall, root: CountedRoot): Promise<CallAllowance> => {
     const wish = call.outputTokens ?? Number.POSITIVE_INFINITY;
     const until = now() + longestWaitMs;
     for (;;) {
-      signal.throwIfAborted();
-      const own = limitingUse(await rules.of(tenantId), root.agentName);
-      const { booked } = holds;
-      const rows = await store.usageOf(tenantId, [root.day, monthOf(root.day)], ['', root.agentName]);
+      call.signal.throwIfAborted();
+      const { own, booked, rows } = await look(holds, call, root);
       // What a run had used has left this list, and may not be in the counters as they were read.
       if (holds.booked !== booked) continue;
+      // From here to the taking nothing is awaited: nobody else is given the same room.
       const room = roomFor(call, root, own, rows, () => holds.runs.values());
-      if (room === null) return null;
-      if (room.now >= wish) return take(holds, call, root, wish, false);
-      if (room.later > room.now && room.later >= 1 && now() < until) await pause(holds, signal);
-      else if (room.now >= 1) return take(holds, call, root, room.now, true);
+      if (room === null) return takeFree(holds, call.runId, root);
+      if (room.now >= wish) return takeBounded(holds, call, root, wish, false);
+      if (room.later > room.now && room.later >= 1 && now() < until) await pause(holds, call.signal);
+      else if (room.now >= 1) return takeBounded(holds, call, root, room.now, true);
       else throw refusal(room.rule, call, room.later >= 1);
     }
   };
@@ -144,9 +195,19 @@ export const createQuotaAllowances = ({
         forget(tenantId, holds);
       }
     },
-    ended(tenantId, runId) {
+    async free({ tenantId, runId, root }) {
+      const counted = await countedRoot(tenantId, root);
+      return takeFree(holdsOf(tenantId), runId, counted);
+    },
+    ended(tenantId, runId, isBooked) {
       const holds = tenants.get(tenantId);
-      if (holds?.runs.delete(runId) !== true) return;
+      const hold = holds?.runs.get(runId);
+      if (holds === undefined || hold === undefined) return;
+      if (!isBooked) {
+        hold.isLeft = true;
+        return;
+      }
+      holds.runs.delete(runId);
       holds.booked += 1;
       wake(holds);
       forget(tenantId, holds);

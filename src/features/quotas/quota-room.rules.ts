@@ -11,9 +11,14 @@ export interface Hold {
   spent: QuotaUse;
   /** The most that the call in progress can use. */
   held: QuotaUse;
+  /** No run of this process will say that it is over: the store is asked. */
+  isLeft: boolean;
 }
 
 export const noUse: QuotaUse = { tokens: 0, costMicros: 0 };
+
+/** Of a call that nothing bounds. */
+export const anyUse: QuotaUse = { tokens: Number.POSITIVE_INFINITY, costMicros: Number.POSITIVE_INFINITY };
 
 export const addedUse = (a: QuotaUse, b: QuotaUse): QuotaUse => ({
   tokens: a.tokens + b.tokens,
@@ -27,7 +32,9 @@ export const limitingUse = (found: readonly QuotaRule[], agentName: string): rea
 const startIn = ({ day }: CountedRoot, { period }: QuotaRule): string => (period === 'Daily' ? day : monthOf(day));
 
 /** Micro-units, never less than what rounding can make of it. */
-const costOfTokens = (tokens: number, perMillion: number): number => Math.ceil((tokens * perMillion) / 1_000_000) + 1;
+const costOfTokens = (tokens: number, perMillion: number): number =>
+  // Without end at no price is nothing.
+  perMillion === 0 ? 0 : Math.ceil((tokens * perMillion) / 1_000_000) + 1;
 
 export const mostCost = ({ inputTokens, prices }: BoundedCall, outputTokens: number): number =>
   prices.input === null || prices.output === null

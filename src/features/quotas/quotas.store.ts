@@ -44,7 +44,6 @@ export interface QuotaStore {
     periods: CurrentPeriods,
     agentNames: readonly string[] | null,
   ): Promise<readonly QuotaUsageRow[]>;
-  /** The same with the periods before, which tell how much runs use when the current ones do not yet. */
   /** The counters of these period starts, of these agents ('' is the tenant's) or of all. */
   usageOf(
     tenantId: string,
@@ -53,6 +52,7 @@ export interface QuotaStore {
   ): Promise<readonly QuotaUsageRow[]>;
   /** Local day in which a root run was admitted; null: it does not count, or has no row. */
   dayOf(tenantId: string, rootId: string): Promise<string | null>;
+  /** The same with the periods before, which tell how much runs use when the current ones do not yet. */
   recentUsage(
     tenantId: string,
     periods: CurrentPeriods,
