@@ -14,17 +14,35 @@ const TOKENS_OF_A_FILE = 50_000;
 
 const rootOf = (run: ActiveRun): ActiveRun => (run.plan.parent === null ? run : rootOf(run.plan.parent));
 
+// What these hold is looked at; any other file may hold text, as tight as a document is compressed.
+const pictures = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+
 /** More than any provider counts for what the call sends. */
 const mostInput = ({ prompt, tools, responseFormat, settings }: ModelCall): number => {
   let files = 0;
+  let pictureBytes = 0;
   for (const { content } of prompt)
-    if (typeof content !== 'string') for (const part of content) if (part.type === 'file') files += 1;
-  const text = JSON.stringify([prompt, tools, responseFormat, settings]);
-  return Buffer.byteLength(text) + TOKENS_AROUND + files * TOKENS_OF_A_FILE;
+    if (typeof content !== 'string')
+      for (const part of content) {
+        if (part.type !== 'file') continue;
+        files += 1;
+        const data = 'data' in part.data ? part.data.data : null;
+        if (pictures.has(part.mediaType) && typeof data === 'string') pictureBytes += data.length;
+      }
+  const bytes = Buffer.byteLength(JSON.stringify([prompt, tools, responseFormat, settings])) - pictureBytes;
+  return bytes + TOKENS_AROUND + files * TOKENS_OF_A_FILE;
 };
 
-// Settings that go to the provider as they are, and by which a call could answer more than it is told to.
+// Settings that go to the provider as they are, and by which a call could use more than is foreseen.
 const widening = new Set([
+  // What is not in the request.
+  'cachedcontent',
+  'contextmanagement',
+  'plugins',
+  'searchparameters',
+  'websearchoptions',
+  'prediction',
+  // More, or longer, answers.
   'maxtokens',
   'maxcompletiontokens',
   'maxoutputtokens',
@@ -86,7 +104,7 @@ export const allowedCall = async (
     if (!isFree) refuseWidening(call);
     finish = await (isFree
       ? work(call, false)
-      : work({ ...asked, maxOutputTokens: outputTokens }, isCut || asked.webSearch !== webSearch));
+      : work({ ...asked, maxOutputTokens: outputTokens, isCapped: true }, isCut || asked.webSearch !== webSearch));
   } finally {
     allowance.settle(quotaUse(finish?.usage.totalTokens, finish === null ? null : costOf(finish.usage, prices)));
   }

@@ -36,6 +36,8 @@ export class CallScope {
   readonly timeoutMs: number | null;
   /** Members merged into the JSON body before it is sent. */
   patch: Readonly<Record<string, ModelJson>> | null = null;
+  /** Tokens that the answer may have with everything that belongs to it; null: what the request says. */
+  cap: number | null = null;
   /** True: the request is kept in `captured` instead of being sent. */
   capturing = false;
   captured: WireRequest | null = null;

@@ -23,6 +23,8 @@ export interface ModelCall {
   readonly temperature: number | null;
   readonly topP: number | null;
   readonly maxOutputTokens: number | null;
+  /** `maxOutputTokens` bounds all that is answered, also where a library would add what the model may think. */
+  readonly isCapped?: true;
   readonly reasoningEffort: string | null;
   readonly responseFormat: ModelResponseFormat | null;
   /** The binding's `{provider}.{setting}` entries of this provider, prefix removed. */

@@ -74,6 +74,7 @@ export class ProviderCalls {
   options(call: ModelCall, scope: CallScope): LanguageModelV4CallOptions {
     const extras = this.surface.extras(call);
     scope.patch = extras.patch ?? null;
+    scope.cap = call.isCapped === true ? call.maxOutputTokens : null;
     return callOptions(call, this.surface, extras, scope.signal);
   }
 

@@ -32,3 +32,24 @@ export function patchJson(body: ModelJson, patch: JsonObject): ModelJson {
   mergeInto(merged, patch);
   return merged as ModelJson;
 }
+
+// What Anthropic asks for at least.
+const LEAST_THINKING = 1024;
+
+/** Anthropic's library adds what the model may think to `max_tokens`: with a cap both share it, or nothing is thought. */
+export function cappedJson(body: ModelJson, cap: number): ModelJson {
+  if (!isObject(body) || typeof body['max_tokens'] !== 'number' || body['max_tokens'] <= cap) {
+    return body;
+  }
+  const { thinking, ...rest } = body;
+  const budget = isObject(thinking) ? thinking['budget_tokens'] : undefined;
+  if (thinking === undefined || typeof budget !== 'number' || budget < cap) {
+    return { ...body, max_tokens: cap } as ModelJson;
+  }
+  const share = Math.max(LEAST_THINKING, Math.floor(cap / 2));
+  return {
+    ...rest,
+    max_tokens: cap,
+    ...(share < cap && { thinking: { ...(thinking as JsonObject), budget_tokens: share } }),
+  } as ModelJson;
+}

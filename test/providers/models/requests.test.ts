@@ -203,6 +203,17 @@ describe('AGENT-23 reasoning effort', () => {
     assert.equal(at(adaptive, 'output_config.effort'), 'low');
   });
 
+  test('QUOTA-13 a cap of all that is answered holds for what is thought as well', async () => {
+    const call = { reasoningEffort: 'high', maxOutputTokens: 3000 } as const;
+    assert.ok(Number(at(await requestOf('anthropic', call), 'max_tokens')) > 3000);
+    const capped = await requestOf('anthropic', { ...call, isCapped: true });
+    assert.equal(at(capped, 'max_tokens'), 3000);
+    assert.equal(at(capped, 'thinking.budget_tokens'), 1500);
+    const small = await requestOf('anthropic', { ...call, maxOutputTokens: 500, isCapped: true });
+    assert.equal(at(small, 'max_tokens'), 500);
+    assert.equal(at(small, 'thinking'), undefined);
+  });
+
   test('google gets a thinking configuration', async () => {
     const request = await requestOf('google', { reasoningEffort: 'low' });
     assert.notEqual(at(request, 'generationConfig.thinkingConfig'), undefined);

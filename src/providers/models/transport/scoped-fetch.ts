@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CallScope } from '../call-scope.ts';
 import type { ModelJson } from '../model-provider.ts';
-import { patchJson } from '../request-patch.ts';
+import { cappedJson, patchJson } from '../request-patch.ts';
 import { retryAfterMs } from '../retry-after.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { WireRequest } from './wire-exchange.ts';
@@ -38,8 +38,17 @@ function retryDelayMs(response: WireResponse | null, attempt: number): number {
   return Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS) * (1 - Math.random() * 0.25);
 }
 
+function changedBody(body: string, patch: CallScope['patch'], cap: number | null): string {
+  if (patch === null && cap === null) {
+    return body;
+  }
+  const sent = JSON.parse(body) as ModelJson;
+  const patched = patch === null ? sent : patchJson(sent, patch);
+  return JSON.stringify(cap === null ? patched : cappedJson(patched, cap));
+}
+
 function wireRequest(url: string, init: RequestInit, scope: CallScope, anonymous: boolean): WireRequest {
-  const { patch, traceparent } = scope;
+  const { patch, cap, traceparent } = scope;
   const headers: Record<string, string> = {
     ...(init.headers as Record<string, string>),
     ...(traceparent !== null && { traceparent }),
@@ -52,7 +61,7 @@ function wireRequest(url: string, init: RequestInit, scope: CallScope, anonymous
   return {
     url,
     headers,
-    body: patch === null ? body : JSON.stringify(patchJson(JSON.parse(body) as ModelJson, patch)),
+    body: changedBody(body, patch, cap),
   };
 }
 
