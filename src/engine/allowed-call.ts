@@ -64,7 +64,7 @@ const refuseWidening = ({ settings }: ModelCall): void => {
 
 /**
  * Makes a call within what strict quotas leave of it. `work` gets the call as it is sent, with `isCut` when its answer may be
- * less than what was asked for, and gives what the provider said at its end. Throws RunFailure `quota_exceeded` when nothing is left, before the provider is called.
+ * cut short, and gives what the provider said at its end. Throws RunFailure `quota_exceeded` when nothing is left, before the provider is called.
  */
 export const allowedCall = async (
   run: ActiveRun,
@@ -104,7 +104,7 @@ export const allowedCall = async (
     if (!isFree) refuseWidening(call);
     finish = await (isFree
       ? work(call, false)
-      : work({ ...asked, maxOutputTokens: outputTokens, isCapped: true }, isCut || asked.webSearch !== webSearch));
+      : work({ ...asked, maxOutputTokens: outputTokens, isCapped: true }, isCut));
   } finally {
     allowance.settle(quotaUse(finish?.usage.totalTokens, finish === null ? null : costOf(finish.usage, prices)));
   }

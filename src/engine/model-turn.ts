@@ -180,13 +180,13 @@ const callTarget = async (
   };
   let isWhole = true;
   await allowedCall(run, ports, target, call, async (allowed, isCut) => {
-    // An answer that a quota has cut short is no answer to an equal call.
-    isWhole = !isCut;
     await observedCall(run, ports, target, opened, allowed, attempt, async (sent, firstPart) => {
       if (streams) await takeStream(opened.provider.stream(sent), taken, firstPart);
       else for (const part of await opened.provider.generate(sent)) taken(part);
       return into.finish;
     });
+    // An answer that a quota has cut short, or kept from searching, is no answer to an equal call.
+    isWhole = allowed.webSearch === call.webSearch && !(isCut && into.finish?.finishReason === 'Length');
     return into.finish;
   });
   if (cacheable !== null && isWhole) into.keep = () => cacheable.keep(parts);

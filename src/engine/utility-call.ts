@@ -5,6 +5,7 @@ import type { CompiledBinding } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { guardedText } from './guards/run-guard.ts';
 import { observedCall } from './observed-call.ts';
+import { RunFailure } from './run-failure.ts';
 import { announceUsage, settleCall } from './settle-call.ts';
 
 /** No turn of the run: rules of a scripted model that ask for a call's number do not mean it. */
@@ -43,7 +44,9 @@ export const utilityCall = async (
   };
   const opened = ports.access.open(run.plan.tenantId, model.provider);
   let parts: readonly ModelPart[] = [];
-  await allowedCall(run, ports, model, call, async (allowed) => {
+  let mayBeCut = false;
+  await allowedCall(run, ports, model, call, async (allowed, isCut) => {
+    mayBeCut = isCut;
     let finish: ModelFinish | null = null;
     await observedCall(run, ports, model, opened, allowed, 1, async (sent) => {
       parts = await opened.provider.generate(sent);
@@ -58,6 +61,9 @@ export const utilityCall = async (
     if (part.type === 'finish') {
       settleCall(run, ports, model, part.usage);
       announceUsage(run, ports);
+      // A session would keep half a summary for good.
+      if (mayBeCut && part.finishReason === 'Length')
+        throw new RunFailure('QuotaExceeded', 'quota_exceeded', 'What is left of a quota has cut the answer short.');
     }
   }
   if (ports.guards === null) return text;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { forEachTransport } from '../../support/app.ts';
 import { openMeteredProvider } from '../../support/providers/metered.ts';
+import type { SimulatedRequest } from '../../support/providers/scenario.ts';
 import { fileOf, png } from '../attachments/files.ts';
 import { replayTest } from '../replays/replayed-file.ts';
 import { callsTools, listRuns, post, refusal, runJson, tool } from '../runs/run-calls.ts';
@@ -46,6 +47,11 @@ forEachTransport('QUOTA-13 strict: an answer that was cut answers no other call'
   assert.equal((await runJson(client, 'talker', 'Hi')).finishReason, 'Stop');
   await runJson(client, 'talker', 'Hi');
   assert.equal(provider.calls.length, 2);
+  const uncapped = { provider: 'openai', model: 'm', responseCache: { enabled: true } };
+  await client.agents.create({ body: { name: 'free', model: uncapped } });
+  await runJson(client, 'free', 'Hi');
+  await runJson(client, 'free', 'Hi');
+  assert.equal(provider.calls.length, 3, 'bounded by what is left, and not cut by it');
 });
 
 forEachTransport('QUOTA-13 strict: a picture counts as a picture, not as the text that carries it', async (open) => {
@@ -67,4 +73,28 @@ forEachTransport('QUOTA-13 strict: a refused call says when to come again', asyn
   const answered = await post(app, '/api/agents/helper/run', { message: 'Hi', stream: false });
   assert.equal(answered.status, 429);
   assert.ok(Number(answered.headers.get('retry-after')) > 0);
+});
+
+forEachTransport('QUOTA-13 strict: a summary that was cut is not kept', async (open) => {
+  const isSummary = (request: SimulatedRequest) => JSON.stringify(request.body).includes('You shorten');
+  const app = await open({
+    service: strict,
+    simulator: {
+      respond: (request) =>
+        isSummary(request)
+          ? { answer: { text: ['They ta'], finish: 'length', usage: { input: 10, output: 10 } } }
+          : { answer: { text: ['Yes.'], usage: { input: 10, output: 1 } } },
+    },
+    agents: [
+      {
+        name: 'helper',
+        model: { provider: 'local', model: 'any' },
+        compaction: { strategy: 'Summarization', triggerMessages: 3, minimumPreservedGroups: 1 },
+      },
+    ],
+  });
+  await saveQuota(app.client, { period: 'Daily', maxTokens: 100_000 });
+  for (const message of ['one', 'two', 'three']) await runJson(app.client, 'helper', { message, sessionId: 's' });
+  assert.ok(app.simulator.requests.some(isSummary));
+  assert.doesNotMatch(JSON.stringify(app.simulator.lastRequest().body), /They ta/);
 });
