@@ -126,11 +126,17 @@ export const createQuotaAllowances = ({
   };
 
   /** Lets go of runs that were closed where nobody tells of it, such as one that was canceled in line. */
-  const dropClosed = async (tenantId: string, { runs }: TenantHolds): Promise<void> => {
+  const dropClosed = async (tenantId: string, holds: TenantHolds): Promise<void> => {
+    const { runs } = holds;
     const left = [...runs].flatMap(([id, { isLeft }]) => (isLeft ? [id] : []));
     if (left.length === 0) return;
     const open = await store.openAmong(tenantId, left);
-    for (const id of left) if (!open.has(id) && runs.get(id)?.isLeft === true) runs.delete(id);
+    for (const id of left) {
+      if (open.has(id) || runs.get(id)?.isLeft !== true) continue;
+      runs.delete(id);
+      // Whoever has read the counters before looks again.
+      holds.booked += 1;
+    }
   };
 
   const refusal = (rule: QuotaRule, call: BoundedCall, isTaken: boolean): RunFailure => {
