@@ -75,6 +75,7 @@ const codesByType: Readonly<Record<string, ErrorCode>> = {
   shutdown: 'draining',
   emergency_stop: 'emergency-stopped',
   quota_exceeded: 'quota-exceeded',
+  quotas_unreadable: 'store-unavailable',
 };
 
 /** The problem code with which a failed run answers a JSON caller. */

@@ -30,6 +30,13 @@ const longestWaitMs = 30_000;
 const pollMs = 100;
 const takenRetryAfterMs = 5000;
 
+const unreadable = (cause: unknown): never => {
+  throw new RunFailure('Infrastructure', 'quotas_unreadable', 'The quotas of a model call cannot be read.', {
+    cause,
+    retryAfterMs: takenRetryAfterMs,
+  });
+};
+
 /**
  * Gives model calls a part of what the rules leave, so that none can pass a limit: what a call can use at most is taken
  * before it is made, and what it has not used comes back after it. Counters have what ended runs used; what runs in
@@ -168,7 +175,7 @@ export const createQuotaAllowances = ({
     const until = now() + longestWaitMs;
     for (;;) {
       call.signal.throwIfAborted();
-      const { own, booked, rows } = await look(holds, call, root);
+      const { own, booked, rows } = await look(holds, call, root).catch(unreadable);
       // What a run had used has left this list, and may not be in the counters as they were read.
       if (holds.booked !== booked) continue;
       // From here to the taking nothing is awaited: nobody else is given the same room.

@@ -25,3 +25,19 @@ forEachTransport('QUOTA-23 or it is refused, where the settings say so', async (
   // No quota applies, so nothing is asked.
   assert.equal((await runJson(app.client, 'other', 'Hi')).status, 'Completed');
 });
+
+forEachTransport(
+  'QUOTA-23 strict: a call whose limit cannot be read is not made, whoever was admitted',
+  async (open) => {
+    const { service, ...rest } = priced;
+    const app = await open({ ...rest, service: { ...service, Quotas: { Strict: true } } });
+    await saveQuota(app.client, { period: 'Daily', maxTokens: 100_000 });
+    app.change(breakCounters);
+    const problem = await refusal(runJson(app.client, 'helper', 'Hi'));
+    assert.deepEqual(
+      [problem.status, problem.code, problem.errorType],
+      [503, 'store-unavailable', 'quotas_unreadable'],
+    );
+    assert.ok((problem.retryAfterMs ?? 0) > 0);
+  },
+);
