@@ -180,8 +180,12 @@ export class ActiveRun {
     return this.plan.parent === null ? 0 : this.plan.parent.depth + 1;
   }
 
+  get root(): ActiveRun {
+    return this.plan.parent === null ? this : this.plan.parent.root;
+  }
+
   get rootId(): string {
-    return this.plan.parent === null ? this.plan.id : this.plan.parent.rootId;
+    return this.root.id;
   }
 
   /** Aborted when the run has to stop; model calls and tools follow it. */

@@ -12,8 +12,6 @@ const TOKENS_AROUND = 2000;
 // Of a picture the size in bytes says little; no provider counts more than some fifty thousand for one.
 const TOKENS_OF_A_FILE = 50_000;
 
-const rootOf = (run: ActiveRun): ActiveRun => (run.plan.parent === null ? run : rootOf(run.plan.parent));
-
 // What these hold is looked at; any other file may hold text, as tight as a document is compressed.
 const pictures = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
@@ -58,13 +56,14 @@ const refuseWidening = ({ settings }: ModelCall): void => {
     throw new RunFailure(
       'QuotaExceeded',
       'quota_exceeded',
-      `The setting "${found}" of the agent's model may widen its answers, which strict quotas do not allow; use "maxOutputTokens".`,
+      `With the setting "${found}" of the agent's model a call may use more than can be foreseen, which strict quotas do not allow; answers are bounded by "maxOutputTokens".`,
     );
 };
 
 /**
  * Makes a call within what strict quotas leave of it. `work` gets the call as it is sent, with `isCut` when its answer may be
- * cut short, and gives what the provider said at its end. Throws RunFailure `quota_exceeded` when nothing is left, before the provider is called.
+ * cut short, and gives what the provider said at its end. Throws RunFailure `quota_exceeded` when nothing is left, before
+ * the provider is called.
  */
 export const allowedCall = async (
   run: ActiveRun,
@@ -78,9 +77,8 @@ export const allowedCall = async (
     await work(call, false);
     return;
   }
-  const rootRun = rootOf(run);
-  const { tenantId, agent, unrecordedCount } = rootRun.plan;
-  const root = { id: rootRun.id, agentName: agent.name, day: unrecordedCount?.day ?? null };
+  const { tenantId, agent, unrecordedCount } = run.root.plan;
+  const root = { id: run.rootId, agentName: agent.name, day: unrecordedCount?.day ?? null };
   // What a provider finds on the web is input that nobody can foretell.
   const { webSearch, ...rest } = call;
   const asked: ModelCall = webSearch === undefined ? call : { ...rest, webSearch: 'withheld' };

@@ -7,6 +7,7 @@ import type { QuotaRules } from './quota-rules.ts';
 import {
   appliesTo,
   type InProgress,
+  isInScope,
   judge,
   type LimitState,
   reportedLimit,
@@ -64,12 +65,13 @@ interface TenantGate {
 }
 
 // Longer than nearly every model call, shorter than the patience of clients and proxies.
-const longestWaitMs = 30_000;
+export const longestWaitMs = 30_000;
 // Enough for the row of a run that is about to start.
 const shortWaitMs = 1000;
 // Runs of other paths end without telling; they are found by looking.
 const pollMs = 100;
-const retryAfterMs = 5000;
+/** When places that others hold may be free again. */
+export const retryAfterMs = 5000;
 
 const nobody = (): void => undefined;
 const free: Admission = { settled: () => undefined };
@@ -164,10 +166,9 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
       if (gate.waiters.get(waiter.id) === undefined) continue;
       // Those whose run was stored while the store was read may be missing from what was read.
       const starting = new Set([...before, ...gate.starting]);
-      const inScope = (agentName: string, rule: QuotaRule) => rule.agentName === '' || rule.agentName === agentName;
       decide(gate, waiter, found, counters, (rule) => ({
-        starting: [...starting].filter((place) => inScope(place.agentName, rule)).length,
-        open: open.reduce((sum, run) => sum + (inScope(run.agentName, rule) ? run.count : 0), 0),
+        starting: [...starting].filter((place) => isInScope(rule, place.agentName)).length,
+        open: open.reduce((sum, run) => sum + (isInScope(rule, run.agentName) ? run.count : 0), 0),
       }));
     }
   };

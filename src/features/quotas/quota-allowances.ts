@@ -2,8 +2,10 @@ import { RunFailure } from '../../engine/run-failure.ts';
 import type { BoundedCall, CallAllowance, CallAllowances, QuotaUse } from '../../engine/run-quotas.ts';
 import { type CountedRoot, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
+import { longestWaitMs, retryAfterMs } from './quota-admission.ts';
 import { addedUse, anyUse, type Hold, limitingUse, mostCost, noUse, roomFor } from './quota-room.rules.ts';
 import type { QuotaRules } from './quota-rules.ts';
+import { ownerOf } from './quotas.rules.ts';
 import type { QuotaRule, QuotaStore } from './quotas.store.ts';
 import type { UnfinishedUse } from './unfinished-use.store.ts';
 
@@ -25,15 +27,13 @@ interface TenantHolds {
   asking: number;
 }
 
-// As the admission of runs waits.
-const longestWaitMs = 30_000;
+// Runs that are closed where nobody tells of it are found by looking.
 const pollMs = 100;
-const takenRetryAfterMs = 5000;
 
 const unreadable = (cause: unknown): never => {
   throw new RunFailure('Infrastructure', 'quotas_unreadable', 'The quotas of a model call cannot be read.', {
     cause,
-    retryAfterMs: takenRetryAfterMs,
+    retryAfterMs,
   });
 };
 
@@ -147,15 +147,14 @@ export const createQuotaAllowances = ({
   };
 
   const refusal = (rule: QuotaRule, call: BoundedCall, isTaken: boolean): RunFailure => {
-    const whose = rule.agentName === '' ? 'the tenant' : `agent '${rule.agentName}'`;
     const { dayEndsAt, monthEndsAt } = clock.current();
     const resetsAt = rule.period === 'Daily' ? dayEndsAt : monthEndsAt;
     const left = isTaken ? 'is held by other calls' : 'does not suffice';
     return new RunFailure(
       'QuotaExceeded',
       'quota_exceeded',
-      `What is left of the ${rule.period.toLowerCase()} quota of ${whose} ${left}: the next model call sends up to ${call.inputTokens} tokens.`,
-      { retryAfterMs: isTaken ? takenRetryAfterMs : Math.max(resetsAt - now(), 1) },
+      `What is left of the ${rule.period.toLowerCase()} quota of ${ownerOf(rule)} ${left}: the next model call sends up to ${call.inputTokens} tokens.`,
+      { retryAfterMs: isTaken ? retryAfterMs : Math.max(resetsAt - now(), 1) },
     );
   };
 

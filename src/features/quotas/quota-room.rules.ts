@@ -1,7 +1,7 @@
 import type { QuotaUsageRow } from '../../db/quota-tables.ts';
 import type { BoundedCall, QuotaUse } from '../../engine/run-quotas.ts';
 import { type CountedRoot, monthOf } from './counted-roots.ts';
-import { appliesTo } from './quotas.rules.ts';
+import { appliesTo, isInScope } from './quotas.rules.ts';
 import type { QuotaRule } from './quotas.store.ts';
 
 /** What a run has used or may be using, and no counter has yet. */
@@ -66,8 +66,7 @@ const usedOf = (
   let settled: QuotaUse = { tokens: row?.tokens ?? 0, costMicros: row?.cost_micros ?? 0 };
   let held = noUse;
   for (const hold of holds) {
-    if (startIn(hold.root, rule) !== start || !(rule.agentName === '' || rule.agentName === hold.root.agentName))
-      continue;
+    if (startIn(hold.root, rule) !== start || !isInScope(rule, hold.root.agentName)) continue;
     settled = addedUse(settled, hold.spent);
     held = addedUse(held, hold.held);
   }

@@ -23,8 +23,11 @@ export interface InProgress {
   readonly open: number;
 }
 
-export const appliesTo = (rule: QuotaRule, agentName: string): boolean =>
-  rule.enabled && (rule.agentName === '' || rule.agentName === agentName);
+/** Whether runs of the agent count against the rule, which may be disabled. */
+export const isInScope = (rule: QuotaRule, agentName: string): boolean =>
+  rule.agentName === '' || rule.agentName === agentName;
+
+export const appliesTo = (rule: QuotaRule, agentName: string): boolean => rule.enabled && isInScope(rule, agentName);
 
 const limitsOf = (
   rule: QuotaRule,
@@ -100,10 +103,11 @@ const metricWords = { Runs: 'run', Tokens: 'token', Cost: 'cost' } as const;
 export const shownAmount = (metric: string, amount: number): number =>
   metric === 'Cost' ? amount / 1_000_000 : amount;
 
-const describe = ({ rule, metric }: LimitState): string => {
-  const whose = rule.agentName === '' ? 'the tenant' : `agent '${rule.agentName}'`;
-  return `${rule.period === 'Daily' ? 'daily' : 'monthly'} ${metricWords[metric]} quota of ${whose}`;
-};
+/** Whose rule it is, in a sentence. */
+export const ownerOf = ({ agentName }: QuotaRule): string => (agentName === '' ? 'the tenant' : `agent '${agentName}'`);
+
+const describe = ({ rule, metric }: LimitState): string =>
+  `${rule.period === 'Daily' ? 'daily' : 'monthly'} ${metricWords[metric]} quota of ${ownerOf(rule)}`;
 
 const refusal = (state: LimitState, message: string, retryAfterMs: number): AcpError =>
   new AcpError('quota-exceeded', message, {
