@@ -28,7 +28,7 @@ import { policyTestsFeature } from './features/policy-tests/index.ts';
 import { providerAccessFeature } from './features/provider-access/index.ts';
 import { quotasFeature } from './features/quotas/index.ts';
 import { replaysFeature } from './features/replays/index.ts';
-import { preflightCheck, runsFeature } from './features/runs/index.ts';
+import { createTurnStore, preflightCheck, runsFeature } from './features/runs/index.ts';
 import { runScores, scoresFeature } from './features/scores/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
 import { createSessionAccess, sessionsFeature } from './features/sessions/index.ts';
@@ -97,7 +97,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     });
     for (const warning of codeAgents.warnings) log.warn({ ...warning }, 'An agent of the host has a warning');
     const jobs = createJobStore(storage);
-    const quotas = quotasFeature(base);
+    const quotas = quotasFeature({ ...base, turns: createTurnStore(storage) });
     const agents = agentsFeature({
       ...base,
       ownsStore: true,

@@ -18,11 +18,12 @@ import { createQuotaVerifier } from './quota-verification.store.ts';
 import type { quotaOperations } from './quotas.operations.ts';
 import { limitsOf, quotaService } from './quotas.service.ts';
 import { createQuotaStore } from './quotas.store.ts';
-import { createUnfinishedUse } from './unfinished-use.store.ts';
+import { createUnfinishedUse, type StoredTurns } from './unfinished-use.store.ts';
 
 export interface QuotasDeps {
   readonly config: Config;
   readonly storage: Storage;
+  readonly turns: StoredTurns;
   readonly audit: Pick<AuditTrail, 'record'>;
   readonly lifecycle: { readonly draining: boolean };
   readonly telemetry: Telemetry;
@@ -67,7 +68,7 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
   });
   const allowances = settings.Strict
     ? createQuotaAllowances({
-        store: { ...store, ...createUnfinishedUse(storage) },
+        store: { ...store, ...createUnfinishedUse(storage, deps.turns) },
         rules,
         clock,
         async countedRoot(tenantId, { id, agentName, day }) {

@@ -1,8 +1,13 @@
 import { isDecryptionFailure } from '../../core/content-cipher.ts';
 import type { Storage } from '../../db/storage.ts';
 import { type QuotaUse, quotaUse } from '../../engine/run-quotas.ts';
-import { storedTurn, type TurnStep } from '../../engine/turn-steps.ts';
+import type { StoredTurn } from '../../engine/turn-steps.ts';
 import type { CountedRoot } from './counted-roots.ts';
+
+/** Turns that have not finished, as far as they are stored. */
+export interface StoredTurns {
+  turn(tenantId: string, runId: string): Promise<{ readonly turn: Pick<StoredTurn, 'usage' | 'cost'> } | null>;
+}
 
 export interface RunInProgress {
   readonly runId: string;
@@ -20,18 +25,11 @@ export interface UnfinishedUse {
 
 const open = ['Queued', 'Running'] as const;
 
-export const createUnfinishedUse = (storage: Storage): UnfinishedUse => {
+export const createUnfinishedUse = (storage: Storage, turns: StoredTurns): UnfinishedUse => {
   const stepsUse = async (tenantId: string, runId: string): Promise<QuotaUse> => {
-    const rows = await storage.db
-      .selectFrom('run_steps')
-      .select(['run_id', 'sequence', 'content'])
-      .where('run_id', '=', runId)
-      .orderBy('sequence')
-      .execute();
     try {
-      const steps = rows.map((row) => JSON.parse(storage.rows.open('run_steps', tenantId, row).content) as TurnStep);
-      const turn = storedTurn(steps);
-      return quotaUse(turn?.usage?.totalTokens, turn?.cost ?? null);
+      const stored = await turns.turn(tenantId, runId);
+      return quotaUse(stored?.turn.usage?.totalTokens, stored?.turn.cost ?? null);
     } catch (error) {
       // Nobody goes on with a turn that cannot be decrypted.
       if (isDecryptionFailure(error)) return quotaUse(null, null);

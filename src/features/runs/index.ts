@@ -350,4 +350,5 @@ export { attributionOf } from './run-attribution.ts';
 export { toRunRecord } from './run-record.ts';
 export type { RecoveryReport } from './run-recovery.ts';
 export { failureError } from './run-start.service.ts';
+export { createTurnStore } from './run-turns.store.ts';
 export type { TreeMember } from './runs.store.ts';
