@@ -58,8 +58,12 @@ const withoutDevtools = {
   },
 };
 
-/** Built-in modules that bring OpenSSL, sockets or processes with them, which a command that prints help never uses. */
-const costly = new Set(['node:child_process', 'node:crypto', 'node:http', 'node:https', 'node:net', 'node:tls']);
+/** Built-in modules that bring OpenSSL, sockets, processes, archives or a REPL with them, which printing help never uses. */
+const costly = new Set(
+  ['child_process', 'crypto', 'http', 'https', 'net', 'readline', 'readline/promises', 'tls', 'util', 'v8', 'zlib'].map(
+    (name) => `node:${name}`,
+  ),
+);
 
 /** A stand-in that loads the module when one of its members is read; the bundle runs on the Node that builds it. */
 const memberwise = (path) => {

@@ -1,3 +1,5 @@
+import { clusters } from './clusters.ts';
+
 /** Ranges of East Asian wide and fullwidth code points (Unicode Standard Annex 11), which fill two terminal cells. */
 const wideRanges: readonly (readonly [number, number])[] = [
   [0x1100, 0x115f],
@@ -15,7 +17,6 @@ const wideRanges: readonly (readonly [number, number])[] = [
   [0x20000, 0x3fffd],
 ];
 
-const segmenter = new Intl.Segmenter();
 const emoji = /\p{Emoji_Presentation}|\ufe0f/u;
 const invisible = /^[\p{Mark}\p{Default_Ignorable_Code_Point}]+$/u;
 const ascii = /^[\x20-\x7e]*$/;
@@ -31,7 +32,7 @@ const clusterWidth = (cluster: string): number => {
 export const textWidth = (text: string): number => {
   if (ascii.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of segmenter.segment(text)) width += clusterWidth(segment);
+  for (const { segment } of clusters(text)) width += clusterWidth(segment);
   return width;
 };
 
@@ -40,7 +41,7 @@ export const fitText = (text: string, width: number): string => {
   if (textWidth(text) <= width) return text;
   let kept = '';
   let used = 0;
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of clusters(text)) {
     const next = used + clusterWidth(segment);
     if (next > width - 1) break;
     kept += segment;
@@ -54,7 +55,7 @@ export const fitTextEnd = (text: string, width: number): string => {
   if (textWidth(text) <= width) return text;
   let kept = '';
   let used = 0;
-  for (const { segment } of [...segmenter.segment(text)].reverse()) {
+  for (const { segment } of [...clusters(text)].reverse()) {
     const next = used + clusterWidth(segment);
     if (next > width - 1) break;
     kept = segment + kept;

@@ -1,13 +1,12 @@
+import { clusters } from './clusters.ts';
 import { textWidth } from './text-width.ts';
-
-const segmenter = new Intl.Segmenter();
 
 /** Pieces of a word that is wider than a row. */
 const chop = (word: string, width: number): string[] => {
   const pieces: string[] = [];
   let piece = '';
   let used = 0;
-  for (const { segment } of segmenter.segment(word)) {
+  for (const { segment } of clusters(word)) {
     const own = textWidth(segment);
     if (used + own > width && piece !== '') {
       pieces.push(piece);

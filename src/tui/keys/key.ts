@@ -1,4 +1,5 @@
 import type { Key as InkKey } from 'ink';
+import { clusters } from '../../text/clusters.ts';
 
 export type KeyName =
   | 'up'
@@ -32,8 +33,6 @@ const typed = (text: string): Key | null => {
   return controls.test(text) ? null : { name: 'text', text };
 };
 
-const segmenter = new Intl.Segmenter();
-
 const namesByFlag = [
   ['upArrow', 'up'],
   ['downArrow', 'down'],
@@ -56,5 +55,5 @@ export const readKeys = (input: string, key: InkKey): readonly Key[] => {
   const flag = namesByFlag.find(([name]) => key[name] === true);
   if (flag !== undefined) return [named(flag[1])];
   if (key.meta) return [];
-  return [...segmenter.segment(input)].map(({ segment }) => typed(segment)).filter((one) => one !== null);
+  return [...clusters(input)].map(({ segment }) => typed(segment)).filter((one) => one !== null);
 };

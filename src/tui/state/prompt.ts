@@ -1,3 +1,4 @@
+import { clusters } from '../../text/clusters.ts';
 import type { Request, ScoreValue } from './request.ts';
 import type { Answers } from './waiting-run.ts';
 
@@ -30,11 +31,9 @@ export const completed = (names: readonly string[], typed: string): string => {
   return suggestions(names, typed)[0] ?? typed;
 };
 
-const segmenter = new Intl.Segmenter();
-
 /** Without the last character as a reader sees it. */
 export const withoutLast = (value: string): string =>
-  [...segmenter.segment(value)]
+  [...clusters(value)]
     .slice(0, -1)
     .map(({ segment }) => segment)
     .join('');
