@@ -124,8 +124,25 @@ const summarize = (own: readonly Sample[], all: readonly Sample[]): Measurement 
   };
 };
 
-const WARM_UP_SECONDS = 2;
 const WARM_UP_CONCURRENCY = 16;
+const WARM_UP_LOADS = { most: 15, steady: 3 };
+/** A load counts as faster than those before it from here on. */
+const FASTER = 1.05;
+
+/**
+ * Applies load until it has stopped getting faster. What V8 compiles in the background takes the larger program some
+ * four seconds on an idle machine and twice that on a busy one; before that its rate says how busy the machine is.
+ */
+const warmUp = async ({ call }: Scenario, seconds: number): Promise<void> => {
+  let best = 0;
+  let steady = 0;
+  for (let count = 0; count < WARM_UP_LOADS.most && steady < WARM_UP_LOADS.steady; count += 1) {
+    const load = await applyLoad(call, { concurrency: WARM_UP_CONCURRENCY, seconds });
+    const rate = load.runs / load.seconds;
+    steady = rate > best * FASTER ? 0 : steady + 1;
+    best = Math.max(best, rate);
+  }
+};
 
 /** Measures all targets in turns, so that whatever else the machine does meets all of them alike. */
 export const measureThroughput = async (
@@ -135,11 +152,7 @@ export const measureThroughput = async (
 ): Promise<Measurement[]> => {
   const all = scenarios(servers);
   note('warming up');
-  for (const { call } of all)
-    await applyLoad(call, {
-      concurrency: WARM_UP_CONCURRENCY,
-      seconds: Math.min(WARM_UP_SECONDS, options.seconds * 2),
-    });
+  for (const scenario of all) await warmUp(scenario, Math.min(1, options.seconds));
   const samples: Sample[] = [];
   for (let round = 1; round <= options.rounds; round += 1) {
     note(`round ${round} of ${options.rounds}`);

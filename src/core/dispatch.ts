@@ -119,7 +119,8 @@ export const createDispatch = (
     entries,
     async call(entry, request, authenticate, context) {
       const { operation } = entry;
-      const caller = await authenticate();
+      const found = authenticate();
+      const caller = found instanceof Promise ? await found : found;
       if (operation.role !== null) {
         requireAuthority(caller.principal, operation.role, operation.scope);
         assertReady();
@@ -146,7 +147,7 @@ export const createDispatch = (
       }
       const handler = resolved.get(entry);
       if (handler === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
-      return handler({ ...context, ...caller }, input);
+      return await handler({ ...context, ...caller }, input);
     },
   };
 };

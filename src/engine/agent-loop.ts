@@ -9,7 +9,7 @@ import { createLoopControl } from './loop/loop-control.ts';
 import { type ModelTurn, modelTurn } from './model-turn.ts';
 import { type Pause, pauseOf, type WaitingCall } from './pause.ts';
 import { RunFailure } from './run-failure.ts';
-import { acceptedAnswer } from './structured-response.ts';
+import { acceptedAnswer, asksForFormat } from './structured-response.ts';
 import { type ErrorStreak, toolTurn } from './tool-turn.ts';
 import { type OpenCall, openCalls, storedCall } from './turn-resume.ts';
 
@@ -91,13 +91,6 @@ const inputMessage = async (run: ActiveRun, ports: EnginePorts, given: string): 
   };
 };
 
-/** The mode is read once: a change in the run is in the result of its tool call. */
-const systemText = async ({ plan }: ActiveRun, ports: EnginePorts): Promise<string | null> => {
-  const { tenantId, sessionId, id: runId, agent } = plan;
-  const mode = agent.hasModes ? await ports.memory.mode({ tenantId, sessionId, runId }) : null;
-  return agent.instructions(plan.culture, plan.parameters, mode);
-};
-
 const refuseFiltered = (run: ActiveRun, turn: ModelTurn): void => {
   if (turn.finish.finishReason === 'ContentFilter')
     throw new RunFailure(
@@ -114,7 +107,10 @@ interface ModelTurns {
 }
 
 const openTurns = async (run: ActiveRun, ports: EnginePorts): Promise<ModelTurns> => {
-  const instructions = await systemText(run, ports);
+  const { tenantId, sessionId, id: runId, agent, culture, parameters } = run.plan;
+  // Read once: a change in the run is in the result of its tool call.
+  const mode = agent.hasModes ? await ports.memory.mode({ tenantId, sessionId, runId }) : null;
+  const instructions = agent.instructions(culture, parameters, mode);
   const conversation = openConversation(run, ports, instructions);
   return {
     conversation,
@@ -129,13 +125,20 @@ const openTurns = async (run: ActiveRun, ports: EnginePorts): Promise<ModelTurns
 };
 
 /** The answer in the format that the agent asks for; a rejected one is asked for again where that is allowed. */
-const finalAnswer = (run: ActiveRun, ports: EnginePorts, turns: ModelTurns, answer: LoopResult): Promise<LoopResult> =>
-  acceptedAnswer(run, ports, answer, async (input) => {
+const finalAnswer = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  turns: ModelTurns,
+  answer: LoopResult,
+): Promise<LoopResult> | LoopResult => {
+  if (!asksForFormat(run)) return answer;
+  return acceptedAnswer(run, ports, answer, async (input) => {
     run.bypassesCache = true;
     run.messages.push(await inputMessage(run, ports, input));
     const { text, finish } = await turns.call(false, true);
     return { output: text, finishReason: finish.finishReason };
   });
+};
 
 /** Answers the calls of a model turn; what has to wait is the run's pause. */
 const answerCalls = async (

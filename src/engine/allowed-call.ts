@@ -4,7 +4,7 @@ import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { costOf } from './pricing.ts';
 import { RunFailure } from './run-failure.ts';
-import { quotaUse } from './run-quotas.ts';
+import { type CallAllowances, quotaUse } from './run-quotas.ts';
 
 // No tokenizer makes more tokens of a text than it has bytes; this is for what providers add around it, such as the
 // instructions that go with tools.
@@ -60,23 +60,16 @@ const refuseWidening = ({ settings }: ModelCall): void => {
     );
 };
 
-/**
- * Makes a call within what strict quotas leave of it. `work` gets the call as it is sent, with `isCut` when its answer may be
- * cut short, and gives what the provider said at its end. Throws RunFailure `quota_exceeded` when nothing is left, before
- * the provider is called.
- */
-export const allowedCall = async (
+type CallWork = (sent: ModelCall, isCut: boolean) => Promise<ModelFinish | null>;
+
+const callWithin = async (
+  allowances: CallAllowances,
   run: ActiveRun,
-  ports: Pick<EnginePorts, 'quotas' | 'prices'>,
+  ports: Pick<EnginePorts, 'prices'>,
   target: CompiledTarget,
   call: ModelCall,
-  work: (sent: ModelCall, isCut: boolean) => Promise<ModelFinish | null>,
+  work: CallWork,
 ): Promise<void> => {
-  const allowances = ports.quotas?.calls ?? null;
-  if (allowances === null) {
-    await work(call, false);
-    return;
-  }
   const { tenantId, agent, unrecordedCount } = run.root.plan;
   const root = { id: run.rootId, agentName: agent.name, day: unrecordedCount?.day ?? null };
   // What a provider finds on the web is input that nobody can foretell.
@@ -106,4 +99,20 @@ export const allowedCall = async (
   } finally {
     allowance.settle(quotaUse(finish?.usage.totalTokens, finish === null ? null : costOf(finish.usage, prices)));
   }
+};
+
+/**
+ * Makes a call within what strict quotas leave of it. `work` gets the call as it is sent, with `isCut` when its answer may be
+ * cut short, and gives what the provider said at its end. Throws RunFailure `quota_exceeded` when nothing is left, before
+ * the provider is called.
+ */
+export const allowedCall = (
+  run: ActiveRun,
+  ports: Pick<EnginePorts, 'quotas' | 'prices'>,
+  target: CompiledTarget,
+  call: ModelCall,
+  work: CallWork,
+): Promise<unknown> => {
+  const allowances = ports.quotas?.calls ?? null;
+  return allowances === null ? work(call, false) : callWithin(allowances, run, ports, target, call, work);
 };

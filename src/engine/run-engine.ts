@@ -4,11 +4,12 @@ import { ConditionFailedError, type Statement } from '../db/statement.ts';
 import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan, type StopReason } from './active-run.ts';
 import { agentLoop, type LoopResult, userMessage } from './agent-loop.ts';
 import type { ChildCaller } from './agent-tool.ts';
-import { attachmentsIn, type ChatMessage } from './chat-message.ts';
+import type { ChatMessage } from './chat-message.ts';
 import { createChildCaller } from './child-runs.ts';
 import type { EnginePorts } from './engine-ports.ts';
-import { guardedAttachments, guardedStart, refuseBlocked, tellStart } from './guards/guarded-start.ts';
+import { guardedStart, refuseBlocked, tellStart } from './guards/guarded-start.ts';
 import { interruptedMessages } from './interrupted-turn.ts';
+import { loadAttachments } from './load-attachments.ts';
 import { ModelCallRecord } from './model-call-record.ts';
 import { openResultsToKeep } from './open-results.ts';
 import { openedRow } from './opened-row.ts';
@@ -160,7 +161,8 @@ const countEnd = (run: ActiveRun, ports: EnginePorts, ending: Ending, durationMs
 
 /** Writes the end of a run: session, row and terminal event in one unit. */
 const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Promise<RunOutcome> => {
-  await announceThresholds(run, ports);
+  const announced = announceThresholds(run, ports);
+  if (announced !== null) await announced;
   const now = ports.now();
   const durationMs = now - run.startedAt;
   const usage = reportedUsage(run.usage);
@@ -235,19 +237,6 @@ const messageOf = (run: ActiveRun, ports: EnginePorts): ChatMessage | null => {
   if (plan.resume?.next !== undefined) return plan.resume.next;
   const isEmpty = (plan.message ?? '') === '' && plan.documents.length === 0 && plan.attachments.length === 0;
   return plan.resume !== null && isEmpty ? null : userMessage(plan, ports.newId(), run.startedAt);
-};
-
-/** Reads what the conversation names of attachments, so that a later delete does not disturb the run. */
-const loadAttachments = async (run: ActiveRun, ports: EnginePorts): Promise<void> => {
-  const { tenantId, attachments: named } = run.plan;
-  const earlier = attachmentsIn([...(run.session?.history ?? []), ...run.messages]);
-  if (named.length === 0 && earlier.length === 0) return;
-  run.bypassesCache = true;
-  const sessionId = run.session?.sessionId ?? run.plan.sessionId;
-  run.attachments = await ports.attachments.load({ tenantId, sessionId, named, earlier, signal: run.signal });
-  if (ports.guards !== null)
-    run.attachments = await guardedAttachments(run, ports, run.attachments, [...named, ...earlier]);
-  run.callRecord?.attached([...named, ...earlier], run.attachments);
 };
 
 /** Only the root watches the clock: its stop reaches every descendant. */

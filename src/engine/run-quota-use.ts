@@ -9,12 +9,14 @@ export const unrecordedUse = (run: ActiveRun, ports: EnginePorts) => {
   return ports.quotas.unrecorded(tenantId, unrecordedCount, quotaUse(run.usage.totalTokens, run.cost));
 };
 
-/** Tells the reader of a root run which quota thresholds it crosses. */
-export const announceThresholds = async (run: ActiveRun, ports: EnginePorts): Promise<void> => {
+/** Tells the reader of a root run which quota thresholds it crosses; null: there is nothing to wait for. */
+export const announceThresholds = (run: ActiveRun, ports: EnginePorts): Promise<void> | null => {
   const { tenantId, userId, parent } = run.plan;
-  if (ports.quotas === null || parent !== null) return;
+  if (ports.quotas === null || parent !== null) return null;
   const use = quotaUse(run.usage.totalTokens, run.cost);
   const notices = ports.quotas.closing({ tenantId, rootRunId: run.id, userId, ...use });
-  if (notices === undefined) return;
-  for (const payload of await notices) run.log.append('custom', { customType: 'acp.quota.threshold', payload });
+  const announce = (payloads: Awaited<NonNullable<typeof notices>>): void => {
+    for (const payload of payloads) run.log.append('custom', { customType: 'acp.quota.threshold', payload });
+  };
+  return notices?.then(announce) ?? null;
 };

@@ -36,6 +36,10 @@ const jsonFormat = (run: ActiveRun): ModelResponseFormat | null => {
   return format?.kind === 'Json' || format?.kind === 'JsonSchema' ? format : null;
 };
 
+/** False: every answer is accepted as it is. */
+export const asksForFormat = (run: ActiveRun): boolean =>
+  jsonFormat(run) !== null || (run.plan.replay?.decisions?.rejection ?? null) !== null;
+
 /** The answer as JSON where the agent's format asks for it; null when it does not parse. */
 export const structuredOutput = (run: ActiveRun, output: string): unknown =>
   jsonFormat(run) === null ? null : (parsed(output) ?? null);

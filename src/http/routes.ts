@@ -221,12 +221,14 @@ const serve = async (
     const asking = callerRequest(raw, path);
     if (limit !== null && operation.role !== null)
       exchange = withFields(exchange, await limit.arrived(asking, gone.signal));
-    const caller = await options.authenticate(asking, operation);
+    const found = options.authenticate(asking, operation);
+    const caller = found instanceof Promise ? await found : found;
     describeCaller(trace, caller);
     if (limit !== null) exchange = withFields(exchange, await countCaller(limit, operation, caller, gone.signal));
     // A file is read by the handler, while it arrives.
     const readingSince = performance.now();
-    const rawBody = operation.upload === undefined ? await readBody(raw, exchange.raw, route.maxBodyBytes) : null;
+    const reading = operation.upload === undefined ? readBody(raw, exchange.raw, route.maxBodyBytes) : null;
+    const rawBody = reading instanceof Promise ? await reading : reading;
     const receivedAt = arrivedAt + performance.now() - readingSince;
     if (operation.body === undefined && rawBody !== null) refuseStrayBody(rawBody);
     call = new ReceivedRequest(route, request, exchange.raw, rawBody);
@@ -281,11 +283,15 @@ export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions):
     app.route({
       method: entry.operation.method,
       url: options.prefix + entry.operation.path.replace(/\{([^}]+)\}/g, ':$1'),
-      handler: (request, reply) => {
+      // Ahead of what the framework does with bodies, which is not for it to read.
+      onRequest: (request, reply) => {
         reply.hijack();
         const exchange = exchangeOf(request, reply, options.cors, options.clientAddress);
         if (hasEmptyParameter(request)) refuseUnknown(request, exchange, options.log);
         else void serve(options, route, request, exchange);
+      },
+      handler: () => {
+        throw new Error('A request was answered twice.');
       },
     });
   }

@@ -6,12 +6,15 @@ import type { AgentStore } from './agents.store.ts';
  * store asks it each time, with one indexed read.
  */
 export interface CurrentVersions {
+  /** What is known without asking the store; null: `current` says it. */
+  known(tenantId: string, names: readonly string[]): readonly number[] | null;
   current(tenantId: string, names: readonly string[]): Promise<readonly number[]>;
   /** To be called after every committed write of this process. */
   changed(tenantId: string, name: string): void;
 }
 
 export const sharedVersions = (store: AgentStore): CurrentVersions => ({
+  known: () => null,
   current: (tenantId, names) => store.currentVersions(tenantId, names),
   changed: () => undefined,
 });
@@ -21,13 +24,23 @@ export const sharedVersions = (store: AgentStore): CurrentVersions => ({
  * without an agent are not remembered, so that calls of unknown names cannot fill the memory.
  */
 export const ownedVersions = (store: AgentStore): CurrentVersions => {
-  const known = new Map<string, Map<string, number>>();
+  const byTenant = new Map<string, Map<string, number>>();
   // A read that began before a write must not be remembered after it.
   let writes = 0;
   const remembered = (tenantId: string): Map<string, number> => {
-    const versions = known.get(tenantId) ?? new Map<string, number>();
-    known.set(tenantId, versions);
+    const versions = byTenant.get(tenantId) ?? new Map<string, number>();
+    byTenant.set(tenantId, versions);
     return versions;
+  };
+  const known = (tenantId: string, names: readonly string[]): readonly number[] | null => {
+    const versions = byTenant.get(tenantId);
+    const found: number[] = [];
+    for (const name of names) {
+      const version = versions?.get(name);
+      if (version === undefined) return null;
+      found.push(version);
+    }
+    return found;
   };
   const load = async (tenantId: string, names: readonly string[]): Promise<readonly number[]> => {
     const writesBefore = writes;
@@ -37,19 +50,11 @@ export const ownedVersions = (store: AgentStore): CurrentVersions => {
     return versions;
   };
   return {
-    async current(tenantId, names) {
-      const versions = known.get(tenantId);
-      const found: number[] = [];
-      for (const name of names) {
-        const version = versions?.get(name);
-        if (version === undefined) return load(tenantId, names);
-        found.push(version);
-      }
-      return found;
-    },
+    known,
+    current: async (tenantId, names) => known(tenantId, names) ?? load(tenantId, names),
     changed(tenantId, name) {
       writes += 1;
-      known.get(tenantId)?.delete(name);
+      byTenant.get(tenantId)?.delete(name);
     },
   };
 };

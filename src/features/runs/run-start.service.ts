@@ -55,8 +55,9 @@ export interface RunStartDeps extends RunSessionDeps, MayStartDeps {
 /** The compiled agent, or why it does not compile; an unknown one is thrown at once. */
 const compile = async (
   { agents }: RunStartDeps,
-  { tenantId, trace }: CallContext,
+  tenantId: string,
   name: string,
+  trace: CallContext['trace'],
 ): Promise<CompiledAgent | CompileError> => {
   try {
     return await agents.compile(tenantId, name, trace);
@@ -68,15 +69,7 @@ const compile = async (
 
 const unlimited: Admission = { settled: () => undefined };
 
-/** What is done once a run was admitted; its place is free again when it fails. */
-const keepOrLeave = async <T>(admission: Admission, work: () => Promise<T>): Promise<T> => {
-  try {
-    return await work();
-  } catch (error) {
-    admission.settled();
-    throw error;
-  }
-};
+type Checked = Pick<RunPlan, 'agent' | 'parameters' | 'attachments'>;
 
 const runHeaders = (deps: RunStartDeps, runId: string): Record<string, string> => ({
   'X-Run-Id': runId,
@@ -156,17 +149,14 @@ export const createRunStart = (deps: RunStartDeps) => {
     throw failureError(failure, runId);
   };
 
-  /** The checks that an interactive and a queued run share, in the order of the first refusal. */
+  /** The agent of a request, and the place that its run has from now on. */
   const admit = async (
-    context: CallContext,
+    { tenantId, trace, signal }: CallContext,
     name: string,
     body: AgentRunRequest,
     mode: RunMode,
-    ownerId: string | null,
-  ): Promise<Pick<RunPlan, 'agent' | 'parameters' | 'attachments'> & { admission: Admission }> => {
-    const { tenantId, signal } = context;
-    const isStreaming = mode !== 'json';
-    const compiled = await compile(deps, context, name);
+  ): Promise<{ compiled: CompiledAgent | CompileError; admission: Admission }> => {
+    const compiled = await compile(deps, tenantId, name, trace);
     const sessionId = body.sessionId ?? null;
     const owner = sessionId === null ? null : await deps.sessions.agentOf(tenantId, sessionId);
     if (owner !== null && owner !== name)
@@ -174,21 +164,40 @@ export const createRunStart = (deps: RunStartDeps) => {
     // A turn that goes on was admitted when it began.
     const request = { tenantId, agentName: name, mayWait: mode !== 'queued', signal };
     const admission = deps.quotas === null || hasAnswers(body) ? unlimited : await deps.quotas.admission.admit(request);
-    return keepOrLeave(admission, async () => {
-      // An admission may take a while.
-      assertMayStart(deps, tenantId, name);
-      const parameters = compiled instanceof CompileError ? {} : compiled.resolveParameters(body.parameters ?? null);
-      const attachments = await deps.attachments.named(context, body.attachmentIds ?? [], sessionId);
-      if (sessionId !== null) await deps.pauses.check(context, name, sessionId, body);
-      const rejects = (body.concurrency ?? 'Reject') === 'Reject';
-      if (sessionId !== null && rejects && deps.sessions.busy(tenantId, sessionId)) {
-        deps.busy('Reject');
-        throw busyError(sessionId);
-      }
-      if (compiled instanceof CompileError) return compileFailed(context, name, compiled, isStreaming, ownerId);
-      if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
-      return { agent: compiled, parameters, attachments, admission };
-    });
+    return { compiled, admission };
+  };
+
+  const checkSession = async (
+    context: CallContext,
+    name: string,
+    body: AgentRunRequest,
+    sessionId: string,
+  ): Promise<void> => {
+    await deps.pauses.check(context, name, sessionId, body);
+    if ((body.concurrency ?? 'Reject') !== 'Reject' || !deps.sessions.busy(context.tenantId, sessionId)) return;
+    deps.busy('Reject');
+    throw busyError(sessionId);
+  };
+
+  /** What is checked once a run has its place: an admission may take a while. */
+  const check = async (
+    context: CallContext,
+    name: string,
+    body: AgentRunRequest,
+    mode: RunMode,
+    ownerId: string | null,
+    compiled: CompiledAgent | CompileError,
+  ): Promise<Checked> => {
+    const { tenantId } = context;
+    assertMayStart(deps, tenantId, name);
+    const parameters = compiled instanceof CompileError ? {} : compiled.resolveParameters(body.parameters ?? null);
+    const sessionId = body.sessionId ?? null;
+    const ids = body.attachmentIds ?? [];
+    const attachments = ids.length === 0 ? [] : await deps.attachments.named(context, ids, sessionId);
+    if (sessionId !== null) await checkSession(context, name, body, sessionId);
+    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, mode !== 'json', ownerId);
+    if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
+    return { agent: compiled, parameters, attachments };
   };
 
   const plan = async (
@@ -196,7 +205,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     { params: { name }, body }: StartInput,
     mode: RunMode,
     ownerId: string | null,
-    { agent, parameters, attachments }: Pick<RunPlan, 'agent' | 'parameters' | 'attachments'>,
+    { agent, parameters, attachments }: Checked,
   ): Promise<RunPlan> => {
     const { tenantId } = context;
     const id = deps.newId();
@@ -241,11 +250,17 @@ export const createRunStart = (deps: RunStartDeps) => {
     mode: RunMode,
     ownerId: string | null,
   ): Promise<ActiveRun> => {
-    const { admission, ...admitted } = await admit(context, input.params.name, input.body, mode, ownerId);
-    const planned = await keepOrLeave(admission, () => plan(context, input, mode, ownerId, admitted));
-    const run = deps.engine.start(planned);
-    void run.log.opened.then(admission.settled);
-    return run;
+    const { name } = input.params;
+    const { compiled, admission } = await admit(context, name, input.body, mode);
+    try {
+      const checked = await check(context, name, input.body, mode, ownerId, compiled);
+      const run = deps.engine.start(await plan(context, input, mode, ownerId, checked));
+      void run.log.opened.then(admission.settled);
+      return run;
+    } catch (error) {
+      admission.settled();
+      throw error;
+    }
   };
 
   const runToEnd = async (context: CallContext, input: StartInput, ownerId: string | null): Promise<PlainReply> => {
@@ -279,15 +294,19 @@ export const createRunStart = (deps: RunStartDeps) => {
     if (!deps.settings.recordingEnabled)
       throw new AcpError('run-recording-disabled', 'Queued runs need run recording, which is switched off.');
     const { name } = input.params;
-    const { agent, admission } = await admit(context, name, input.body, 'queued', ownerId);
-    const runId = await keepOrLeave(admission, () => queued(context, input, agent, ownerId));
-    admission.settled();
-    const location = `${deps.prefix}/api/runs/${runId}`;
-    return {
-      status: 202,
-      body: { runId, jobId: runId, location, eventsLocation: `${location}/events` },
-      headers: { Location: location, 'Preference-Applied': 'respond-async', 'X-Run-Id': runId },
-    };
+    const { compiled, admission } = await admit(context, name, input.body, 'queued');
+    try {
+      const { agent } = await check(context, name, input.body, 'queued', ownerId, compiled);
+      const runId = await queued(context, input, agent, ownerId);
+      const location = `${deps.prefix}/api/runs/${runId}`;
+      return {
+        status: 202,
+        body: { runId, jobId: runId, location, eventsLocation: `${location}/events` },
+        headers: { Location: location, 'Preference-Applied': 'respond-async', 'X-Run-Id': runId },
+      };
+    } finally {
+      admission.settled();
+    }
   };
 
   const answer = (
@@ -331,9 +350,8 @@ export const createRunStart = (deps: RunStartDeps) => {
     return reply;
   };
 
-  /** The paused run that a request goes on from; a plain request has none. */
+  /** The paused run that a request with answers goes on from. */
   const sourceOf = async ({ tenantId }: CallContext, body: AgentRunRequest): Promise<{ runId?: string }> => {
-    if (!hasAnswers(body)) return {};
     const [open] = await deps.pauses.open(tenantId, body.sessionId ?? '');
     return open === undefined ? {} : { runId: open.runId };
   };
@@ -346,13 +364,13 @@ export const createRunStart = (deps: RunStartDeps) => {
       resource: 'Run',
       agentName: input.params.name,
       sessionId: input.body.sessionId ?? null,
-      ...(await sourceOf(context, input.body)),
+      ...(hasAnswers(input.body) ? await sourceOf(context, input.body) : {}),
     });
     // Before the idempotency key: a stored answer belongs to the owner of its session, too.
     const ownerId = await deps.sessions.ownerOf(context.tenantId, input.body.sessionId ?? null, context.principal);
     const key = input.headers['idempotency-key'];
-    if (key !== undefined) return answerOnce(context, input, mode, ownerId, key);
-    if (mode !== 'stream') return answer(context, input, mode, ownerId);
+    if (key !== undefined) return await answerOnce(context, input, mode, ownerId, key);
+    if (mode !== 'stream') return await answer(context, input, mode, ownerId);
     assertMayStart(deps, context.tenantId, input.params.name);
     const run = await begin(context, input, mode, ownerId);
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
