@@ -147,7 +147,7 @@ export const createDispatch = (
       }
       const handler = resolved.get(entry);
       if (handler === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
-      return await handler({ ...context, ...caller }, input);
+      return await handler({ ...context, principal: caller.principal, tenantId: caller.tenantId }, input);
     },
   };
 };

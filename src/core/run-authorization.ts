@@ -37,14 +37,17 @@ export interface RunTarget {
 export interface RunAuthorization {
   /** For one resource: false is answered exactly as an id that does not exist. */
   allows(context: CallContext, action: RunAction, target: RunTarget): Promise<boolean>;
-  /** For Start, List and Upload: refuses with 403 `run-not-allowed`. A list is refused whole, never filtered. */
-  require(context: CallContext, action: RunAction, target: RunTarget): Promise<void>;
+  /**
+   * For Start, List and Upload: refuses with 403 `run-not-allowed`. A list is refused whole, never filtered. Null: there is
+   * nobody to ask.
+   */
+  require(context: CallContext, action: RunAction, target: RunTarget): Promise<void> | null;
 }
 
 /** The decision of a service whose host has none: roles, scopes and tenants alone decide. */
 export const openRunAuthorization: RunAuthorization = {
   allows: async () => true,
-  require: async () => undefined,
+  require: () => null,
 };
 
 const refusals: Readonly<Partial<Record<RunAction, string>>> = {

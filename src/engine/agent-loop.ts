@@ -115,7 +115,9 @@ const openTurns = async (run: ActiveRun, ports: EnginePorts): Promise<ModelTurns
   return {
     conversation,
     async call(withTools, isRepair = false) {
-      const prompt = toPrompt(instructions, await conversation.toSend(), run.attachments);
+      const sending = conversation.toSend();
+      const messages = sending instanceof Promise ? await sending : sending;
+      const prompt = toPrompt(instructions, messages, run.attachments);
       const turn = await modelTurn(run, ports, prompt, withTools, isRepair);
       run.messages.push(assistantMessage(run, turn, ports.now()));
       if (turn.toolCalls.length === 0) refuseFiltered(run, turn);

@@ -51,16 +51,11 @@ interface Collected {
 const webSearchOf = ({ plan }: ActiveRun, ports: EnginePorts): ModelCall['webSearch'] & string =>
   ports.tools.authorizer === null && (plan.replay === undefined || plan.replay.isLive) ? 'offered' : 'withheld';
 
-const callFor = (
-  run: ActiveRun,
-  ports: EnginePorts,
-  target: CompiledTarget,
-  prompt: ModelPrompt,
-  withTools: boolean,
-): ModelCall => {
+/** The call of the binding's own model. */
+const callFor = (run: ActiveRun, ports: EnginePorts, prompt: ModelPrompt, withTools: boolean): ModelCall => {
   const binding = run.plan.agent.model;
   return {
-    model: target.model,
+    model: binding.model,
     prompt,
     tools: run.plan.agent.modelTools,
     toolChoice: withTools ? 'auto' : 'none',
@@ -69,7 +64,7 @@ const callFor = (
     maxOutputTokens: binding.maxOutputTokens,
     reasoningEffort: binding.reasoningEffort,
     responseFormat: binding.responseFormat,
-    settings: target.settings,
+    settings: binding.settings,
     ...(run.plan.agent.webSearch ? { webSearch: webSearchOf(run, ports) } : {}),
     parallelToolCalls: binding.allowConcurrentToolCalls,
     signal: run.signal,
@@ -152,15 +147,13 @@ const callTarget = async (
   run: ActiveRun,
   ports: EnginePorts,
   target: CompiledTarget,
-  prompt: ModelPrompt,
-  withTools: boolean,
+  call: ModelCall,
   messageId: string,
   into: Collected,
   attempt: number,
 ): Promise<void> => {
   // Before the cache: an answer of a provider that the tenant may no longer call is not given either.
   const opened = ports.access.open(run.plan.tenantId, target.provider);
-  const call = callFor(run, ports, target, prompt, withTools);
   const reasoning = { text: '' };
   const cacheable = cacheableCall(run, ports.responses, target, call);
   const hit = cacheable === null ? null : await cacheable.find();
@@ -210,8 +203,7 @@ const allFailed = (errors: readonly ModelCallError[]): ModelCallError => {
 const callWithFallbacks = async (
   run: ActiveRun,
   ports: EnginePorts,
-  prompt: ModelPrompt,
-  withTools: boolean,
+  first: ModelCall,
   messageId: string,
 ): Promise<{ target: CompiledTarget; collected: Collected }> => {
   const targets: readonly CompiledTarget[] = [run.plan.agent.model, ...run.plan.agent.model.fallbacks];
@@ -232,7 +224,8 @@ const callWithFallbacks = async (
     };
     const before = run.log.nextSequence;
     try {
-      await callTarget(run, ports, target, prompt, withTools, messageId, collected, index + 1);
+      const call = index === 0 ? first : { ...first, model: target.model, settings: target.settings };
+      await callTarget(run, ports, target, call, messageId, collected, index + 1);
       return { target, collected };
     } catch (error) {
       if (!(error instanceof ModelCallError) || run.signal.aborted) throw error;
@@ -292,9 +285,9 @@ export const modelTurn = async (
   run.modelCalls += 1;
   run.partialText = '';
   const messageId = ports.newId();
-  const { model } = run.plan.agent;
-  run.callRecord?.sent(run.modelCalls, model.provider.name, callFor(run, ports, model, prompt, withTools));
-  const { target, collected } = await callWithFallbacks(run, ports, prompt, withTools, messageId);
+  const call = callFor(run, ports, prompt, withTools);
+  run.callRecord?.sent(run.modelCalls, run.plan.agent.model.provider.name, call);
+  const { target, collected } = await callWithFallbacks(run, ports, call, messageId);
   const { finish, isLive } = collected;
   if (finish === null) throw new Error('A model provider ended a stream without a finish part.');
   run.target = target;

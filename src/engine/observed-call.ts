@@ -1,4 +1,5 @@
 import { spanTime } from '../core/telemetry/span.ts';
+import { formatTraceparent } from '../core/telemetry/trace-context.ts';
 import { ModelCallError } from '../providers/models/model-error.ts';
 import type { ModelCall, ModelFinish } from '../providers/models/model-provider.ts';
 import type { OpenedProvider } from '../providers/models/provider-access.ts';
@@ -6,7 +7,6 @@ import type { ActiveRun } from './active-run.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { conventionalProvider } from './run-metrics.ts';
-import { traceparentOf } from './run-trace.ts';
 import { sensitiveText } from './sensitive-text.ts';
 
 /** Does the call. `firstPart` is called when a streamed answer begins. */
@@ -61,9 +61,12 @@ export const observedCall = async (
     if (admitted instanceof Promise) run.waits.enter();
     const permit = admitted instanceof Promise ? await admitted.finally(() => run.waits.leave()) : admitted;
     try {
-      const finish = await work({ ...call, ...traceparentOf(span), wire: run.waits }, () =>
-        metrics.firstPart(target, spanTime() - startedAt),
-      );
+      const observed: ModelCall = {
+        ...call,
+        traceparent: span === null ? null : formatTraceparent(span),
+        wire: run.waits,
+      };
+      const finish = await work(observed, () => metrics.firstPart(target, spanTime() - startedAt));
       permit.succeeded();
       if (finish !== null) span?.set(finished(finish));
     } catch (error) {

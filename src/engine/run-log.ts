@@ -76,7 +76,8 @@ export class RunLog implements LazyUnit {
   #lastDeltaMessage = '';
   #timer: NodeJS.Timeout | null = null;
   readonly #opened = Promise.withResolvers<void>();
-  readonly #listeners = new Map<Listener, () => void>();
+  /** Null until somebody subscribes. */
+  #listeners: Map<Listener, () => void> | null = null;
 
   constructor(ports: RunLogPorts, options: RunLogOptions) {
     this.#ports = ports;
@@ -280,8 +281,10 @@ export class RunLog implements LazyUnit {
       onEnd();
       return () => undefined;
     }
-    this.#listeners.set(onFrames, onEnd);
-    return () => this.#listeners.delete(onFrames);
+    this.#listeners ??= new Map();
+    const listeners = this.#listeners;
+    listeners.set(onFrames, onEnd);
+    return () => listeners.delete(onFrames);
   }
 
   /** The frames from now on as an answer; what comes before the reader subscribes is kept for it. */
@@ -336,6 +339,7 @@ export class RunLog implements LazyUnit {
   #finish(): void {
     this.#ended = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#listeners === null) return;
     const ends = [...this.#listeners.values()];
     this.#listeners.clear();
     for (const end of ends) end();
@@ -343,7 +347,7 @@ export class RunLog implements LazyUnit {
 
   #deliver(events: readonly LoggedEvent[], notice: Frame | null): void {
     this.#committedNext += events.length;
-    if (this.#listeners.size === 0 || events.length === 0) return;
+    if (this.#listeners === null || this.#listeners.size === 0 || events.length === 0) return;
     const frames = events.map((event) => toFrame(this.runId, event));
     if (notice !== null) frames.splice(-1, 0, notice);
     for (const listener of this.#listeners.keys()) listener(frames);

@@ -43,7 +43,7 @@ export class RunTrace {
   /** Span of the newest model call: what is said of its answer belongs below it. Null: the answer came from the cache. */
   modelCall: Span | null = null;
   /** Spans of calls that child runs may begin in, by tool call id. */
-  readonly #calls = new Map<string, Span>();
+  #calls: Map<string, Span> | null = null;
 
   private constructor(tree: TreeSpans, span: Span, tenantId: string) {
     this.#tree = tree;
@@ -75,7 +75,7 @@ export class RunTrace {
   static #child(plan: TracedRun, parent: RunTrace | null): RunTrace | null {
     if (parent === null) return null;
     const tree = parent.#tree;
-    const from = parent.#calls.get(plan.parentCallId ?? '') ?? parent.span;
+    const from = parent.#calls?.get(plan.parentCallId ?? '') ?? parent.span;
     const span = new Span('acp.run', 'Internal', from, runAttributes(tree.telemetry, plan));
     return new RunTrace(tree, span, plan.tenantId);
   }
@@ -99,12 +99,13 @@ export class RunTrace {
 
   /** A child run that the call starts belongs below its span. */
   bindCall(toolCallId: string, span: Span): void {
+    this.#calls ??= new Map();
     this.#calls.set(toolCallId, span);
   }
 
   /** The span of a call in progress. */
   ofCall(toolCallId: string): Span | undefined {
-    return this.#calls.get(toolCallId);
+    return this.#calls?.get(toolCallId);
   }
 
   /** The spans to store once the root has closed; null when the tree is not sampled. `dropped` were too many. */

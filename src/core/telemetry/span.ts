@@ -20,6 +20,8 @@ const { timeOrigin } = performance;
 /** Epoch milliseconds with fractions: the wall clock of the start of the process, and the monotonic one since. */
 export const spanTime = (): number => timeOrigin + performance.now();
 
+const nothing: readonly never[] = [];
+
 /** One timed piece of work in a trace. It is recorded when it ends. */
 export class Span implements TraceParent {
   readonly name: string;
@@ -34,8 +36,8 @@ export class Span implements TraceParent {
   endedAt: number | null = null;
   status: SpanStatus = 'Unset';
   /** Spans of other traces that led to this one. */
-  links: readonly TraceParent[] = [];
-  events: readonly SpanEvent[] = [];
+  links: readonly TraceParent[] = nothing;
+  events: readonly SpanEvent[] = nothing;
   // Most spans are neither stored nor exported: what is said of one is put together when somebody reads it.
   readonly #told: AttributeInput[];
   readonly #attributes: Record<string, AttributeValue> = {};

@@ -14,7 +14,7 @@ import { textTokens } from './token-estimate.ts';
 /** What a run sends of its session's history and of its own messages. What is stored never changes. */
 export interface Conversation {
   /** Asked before every model call; compacts when it is time. */
-  toSend(): Promise<readonly ChatMessage[]>;
+  toSend(): Promise<readonly ChatMessage[]> | readonly ChatMessage[];
   /** From now on only the first input and those from this index on are sent. */
   startFresh(from: number): void;
 }
@@ -102,20 +102,25 @@ export const openConversation = (run: ActiveRun, ports: EnginePorts, instruction
   /** Until this run has compacted for itself, it may begin with what an earlier one has summed up. */
   let earlier = compaction === null ? null : summarizedHistory(compaction, history, run.session?.summary ?? null);
   let isWhole = true;
+  const compacted = async (
+    by: NonNullable<typeof compaction>,
+    own: readonly ChatMessage[],
+  ): Promise<readonly ChatMessage[]> => {
+    const messages = [...base, ...own];
+    fixed ??= fixedTokens(agent, instructions);
+    const shortened = earlier === null ? null : [...earlier, ...own];
+    const kept = await compact(run, ports, by, messages, shortened, fixed);
+    if (kept === null) return messages;
+    if (isWhole) run.summary = keptSummary(by, [...history, ...run.messages], kept) ?? run.summary;
+    earlier = null;
+    base = kept.flatMap((group) => group.messages);
+    from = run.messages.length;
+    return base;
+  };
   return {
-    async toSend() {
+    toSend() {
       const own = run.messages.slice(from);
-      const messages = [...base, ...own];
-      if (compaction === null) return messages;
-      fixed ??= fixedTokens(agent, instructions);
-      const shortened = earlier === null ? null : [...earlier, ...own];
-      const kept = await compact(run, ports, compaction, messages, shortened, fixed);
-      if (kept === null) return messages;
-      if (isWhole) run.summary = keptSummary(compaction, [...history, ...run.messages], kept) ?? run.summary;
-      earlier = null;
-      base = kept.flatMap((group) => group.messages);
-      from = run.messages.length;
-      return base;
+      return compaction === null ? [...base, ...own] : compacted(compaction, own);
     },
     startFresh(index) {
       const task = taskMessage(run);

@@ -30,8 +30,8 @@ export interface Admission {
 }
 
 export interface QuotaAdmission {
-  /** Throws `quota-exceeded`, and `store-unavailable` where that does not admit. */
-  admit(request: AdmissionRequest): Promise<Admission>;
+  /** Null where nothing is limited. Rejects with `quota-exceeded`, and `store-unavailable` where that does not admit. */
+  admit(request: AdmissionRequest): Promise<Admission> | null;
   /** A run of the tenant has ended: what it had reserved is free. */
   ended(tenantId: string): void;
   /** Refuses those that wait. */
@@ -74,7 +74,6 @@ const pollMs = 100;
 export const retryAfterMs = 5000;
 
 const nobody = (): void => undefined;
-const free: Admission = { settled: () => undefined };
 
 /**
  * Decides who may start, tenant by tenant. Whoever is admitted counts from that moment, before the store has the run,
@@ -201,10 +200,10 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
   };
 
   return {
-    async admit(request) {
+    admit(request) {
       const { tenantId, agentName, signal, mayWait } = request;
       const known = rules.known(tenantId);
-      if (known !== undefined && !known.some((rule) => appliesTo(rule, agentName))) return free;
+      if (known !== undefined && !known.some((rule) => appliesTo(rule, agentName))) return null;
       const gate = gateOf(tenantId);
       return new Promise((resolve, reject) => {
         const until = now() + (mayWait ? longestWaitMs : shortWaitMs);

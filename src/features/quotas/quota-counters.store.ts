@@ -47,21 +47,24 @@ interface Amounts extends RunUse {
 }
 
 /** One statement for the four counters of runs: tenant and agent, day and month. */
-class Booking implements Statement {
+class Booking implements Statement, Merge {
   readonly sql: string;
-  readonly merge: Merge;
-  readonly #root: CountedRoot;
+  /** Where it counts. */
+  readonly key: CountedRoot;
   readonly #amounts: Amounts;
 
   constructor(text: string, root: CountedRoot, amounts: Amounts) {
     this.sql = text;
-    this.#root = root;
+    this.key = root;
     this.#amounts = amounts;
-    this.merge = { key: root, with: (earlier) => this.#with(earlier) };
+  }
+
+  get merge(): Merge {
+    return this;
   }
 
   get parameters(): readonly unknown[] {
-    const { tenantId, agentName, day } = this.#root;
+    const { tenantId, agentName, day } = this.key;
     const month = monthOf(day);
     const { runs, tokens, costMicros, mostTokens, mostCostMicros, at } = this.#amounts;
     const amounts = [runs, tokens, costMicros, mostTokens, mostCostMicros, at];
@@ -73,10 +76,10 @@ class Booking implements Statement {
     ];
   }
 
-  #with(earlier: Statement): Booking {
+  with(earlier: Statement): Booking {
     if (!(earlier instanceof Booking)) throw new TypeError('Only a booking has the key of one.');
     const [a, b] = [earlier.#amounts, this.#amounts];
-    return new Booking(this.sql, this.#root, {
+    return new Booking(this.sql, this.key, {
       runs: a.runs + b.runs,
       tokens: a.tokens + b.tokens,
       costMicros: a.costMicros + b.costMicros,

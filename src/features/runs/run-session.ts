@@ -152,12 +152,11 @@ export const createRunSessions = (deps: RunSessionDeps) => {
   return async (
     context: CallContext,
     body: AgentRunRequest,
+    sessionId: string,
     agentName: string,
     runId: string,
     attachments: readonly AttachmentReference[],
-  ): Promise<Pick<RunPlan, 'sessionId' | 'session' | 'waiting'>> => {
-    const sessionId = body.sessionId ?? null;
-    if (sessionId === null) return { sessionId, session: null, waiting: null };
+  ): Promise<Pick<RunPlan, 'session' | 'waiting'>> => {
     const run: StartingRun = { context, runId, agentName, sessionId, body, attachments };
     const policy = body.concurrency ?? 'Reject';
     // Answers belong to the pause that the session is in: behind another run they would come too late.
@@ -169,13 +168,13 @@ export const createRunSessions = (deps: RunSessionDeps) => {
         const current = await keepOrFree(release, taken.session, () => currentAgent(deps, run));
         return { ...taken, ...current };
       };
-      return { sessionId, session: null, waiting: { position: place.position, turn } };
+      return { session: null, waiting: { position: place.position, turn } };
     }
     if (policy === 'Interrupt' || policy === 'Rollback') {
       if (sessions.busy(context.tenantId, sessionId)) deps.busy(policy);
       await takeFromHolder(deps, run, policy === 'Interrupt' ? 'Interrupted' : 'RolledBack');
-      return { sessionId, session: await take(run).catch(asElsewhere), waiting: null };
+      return { session: await take(run).catch(asElsewhere), waiting: null };
     }
-    return { sessionId, session: await takeNow(run), waiting: null };
+    return { session: await takeNow(run), waiting: null };
   };
 };

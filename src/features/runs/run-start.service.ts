@@ -67,7 +67,7 @@ const compile = async (
   }
 };
 
-const unlimited: Admission = { settled: () => undefined };
+const noSession: Pick<RunPlan, 'session' | 'waiting'> = { session: null, waiting: null };
 
 type Checked = Pick<RunPlan, 'agent' | 'parameters' | 'attachments'>;
 
@@ -149,13 +149,13 @@ export const createRunStart = (deps: RunStartDeps) => {
     throw failureError(failure, runId);
   };
 
-  /** The agent of a request, and the place that its run has from now on. */
+  /** The agent of a request, and the place that its run has from now on; null: places are not limited. */
   const admit = async (
     { tenantId, trace, signal }: CallContext,
     name: string,
     body: AgentRunRequest,
     mode: RunMode,
-  ): Promise<{ compiled: CompiledAgent | CompileError; admission: Admission }> => {
+  ): Promise<{ compiled: CompiledAgent | CompileError; admission: Admission | null }> => {
     const compiled = await compile(deps, tenantId, name, trace);
     const sessionId = body.sessionId ?? null;
     const owner = sessionId === null ? null : await deps.sessions.agentOf(tenantId, sessionId);
@@ -163,8 +163,8 @@ export const createRunStart = (deps: RunStartDeps) => {
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${owner}".`);
     // A turn that goes on was admitted when it began.
     const request = { tenantId, agentName: name, mayWait: mode !== 'queued', signal };
-    const admission = deps.quotas === null || hasAnswers(body) ? unlimited : await deps.quotas.admission.admit(request);
-    return { compiled, admission };
+    const asked = deps.quotas === null || hasAnswers(body) ? null : deps.quotas.admission.admit(request);
+    return { compiled, admission: asked === null ? null : await asked };
   };
 
   const checkSession = async (
@@ -209,8 +209,9 @@ export const createRunStart = (deps: RunStartDeps) => {
   ): Promise<RunPlan> => {
     const { tenantId } = context;
     const id = deps.newId();
-    const part = await sessionOf(context, body, name, id, attachments);
-    const { session } = part;
+    const sessionId = body.sessionId ?? null;
+    const { session, waiting } =
+      sessionId === null ? noSession : await sessionOf(context, body, sessionId, name, id, attachments);
     const continued =
       session === null
         ? { resume: null, continuedFromRunId: null }
@@ -230,7 +231,9 @@ export const createRunStart = (deps: RunStartDeps) => {
       attachments,
       culture: body.culture ?? null,
       parameters,
-      ...part,
+      sessionId,
+      session,
+      waiting,
       ...continued,
       isStreaming: mode !== 'json',
       principal: context.principal,
@@ -255,10 +258,10 @@ export const createRunStart = (deps: RunStartDeps) => {
     try {
       const checked = await check(context, name, input.body, mode, ownerId, compiled);
       const run = deps.engine.start(await plan(context, input, mode, ownerId, checked));
-      void run.log.opened.then(admission.settled);
+      if (admission !== null) void run.log.opened.then(admission.settled);
       return run;
     } catch (error) {
-      admission.settled();
+      admission?.settled();
       throw error;
     }
   };
@@ -305,7 +308,7 @@ export const createRunStart = (deps: RunStartDeps) => {
         headers: { Location: location, 'Preference-Applied': 'respond-async', 'X-Run-Id': runId },
       };
     } finally {
-      admission.settled();
+      admission?.settled();
     }
   };
 
@@ -360,14 +363,16 @@ export const createRunStart = (deps: RunStartDeps) => {
     const mode = runMode(input.body, input.headers);
     checkRunRequest(input.body, mode);
     // Before the idempotency key: a stored answer is for callers that may start the run, too.
-    await deps.authorization.require(context, 'Start', {
+    const allowed = deps.authorization.require(context, 'Start', {
       resource: 'Run',
       agentName: input.params.name,
       sessionId: input.body.sessionId ?? null,
       ...(hasAnswers(input.body) ? await sourceOf(context, input.body) : {}),
     });
+    if (allowed !== null) await allowed;
     // Before the idempotency key: a stored answer belongs to the owner of its session, too.
-    const ownerId = await deps.sessions.ownerOf(context.tenantId, input.body.sessionId ?? null, context.principal);
+    const owner = deps.sessions.ownerOf(context.tenantId, input.body.sessionId ?? null, context.principal);
+    const ownerId = owner instanceof Promise ? await owner : owner;
     const key = input.headers['idempotency-key'];
     if (key !== undefined) return await answerOnce(context, input, mode, ownerId, key);
     if (mode !== 'stream') return await answer(context, input, mode, ownerId);

@@ -23,7 +23,7 @@ export interface SessionTurns {
    * Whose a run of this caller will be: the owner of its session, which the caller may open or run on, or the caller
    * itself. Throws `session-owner-required` or `session-not-owned`.
    */
-  ownerOf(tenantId: string, sessionId: string | null, caller: Principal): Promise<string | null>;
+  ownerOf(tenantId: string, sessionId: string | null, caller: Principal): Promise<string | null> | string | null;
   /**
    * Takes the session for a run, reading its history. Throws `session-busy` when another run holds it, and what
    * `ownerOf` throws.
@@ -152,19 +152,22 @@ export const createSessionTurns = ({ storage, store, access, now, newId }: Sessi
     return (await store.get(tenantId, sessionId)) ?? row;
   };
 
+  const storedOwner = async (tenantId: string, sessionId: string, caller: Principal): Promise<string | null> => {
+    const row = await store.get(tenantId, sessionId);
+    if (row === undefined) return access.newOwner(caller);
+    access.assertMayRun(caller, sessionId, row.owner_id);
+    return row.owner_id;
+  };
+
   return {
     async agentOf(tenantId, sessionId) {
       return (await store.get(tenantId, sessionId))?.agent_name ?? null;
     },
     holder: (tenantId, sessionId) => held.get(keyOf(tenantId, sessionId)) ?? null,
     busy: (tenantId, sessionId) => held.has(keyOf(tenantId, sessionId)),
-    async ownerOf(tenantId, sessionId, caller) {
+    ownerOf(tenantId, sessionId, caller) {
       if (!access.enabled) return null;
-      if (sessionId === null) return access.callerOwner(caller);
-      const row = await store.get(tenantId, sessionId);
-      if (row === undefined) return access.newOwner(caller);
-      access.assertMayRun(caller, sessionId, row.owner_id);
-      return row.owner_id;
+      return sessionId === null ? access.callerOwner(caller) : storedOwner(tenantId, sessionId, caller);
     },
     async take(tenantId, sessionId, agentName, runId, caller) {
       const key = keyOf(tenantId, sessionId);

@@ -70,7 +70,7 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
     }));
   };
 
-  const mayRead = (context: CallContext): Promise<void> =>
+  const mayRead = (context: CallContext): Promise<void> | null =>
     deps.authorization.require(context, 'List', { resource: 'Run' });
 
   return {

@@ -74,7 +74,8 @@ export async function libraryAnswer(calls: ProviderCalls, call: ModelCall): Prom
   const { surface } = calls;
   const scope = calls.open(call);
   try {
-    const model = await calls.model(call.model);
+    const made = calls.model(call.model);
+    const model = made instanceof Promise ? await made : made;
     scope.waiting();
     const result = await model.doGenerate(calls.options(call, scope));
     return new LibraryParts(scope.provider, surface).readAnswer(result.content, {

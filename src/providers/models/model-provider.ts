@@ -42,7 +42,7 @@ export interface ModelCall {
   /** For the log line that keeps a foreign error's text. */
   readonly requestId: string;
   /** W3C Trace Context, sent along. */
-  readonly traceparent?: string;
+  readonly traceparent?: string | null;
   /** Told while the call waits for the other side; absent: nobody measures it. */
   readonly wire?: WireClock;
 }

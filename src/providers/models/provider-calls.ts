@@ -56,12 +56,12 @@ export class ProviderCalls {
     return new CallScope(call, { provider: name, timeoutMs, maxRetries });
   }
 
-  /** The vendor library's model; the library is loaded at the first call. */
-  async model(name: string): Promise<LanguageModelV4> {
-    const cached = this.#models.get(name);
-    if (cached !== undefined) {
-      return cached;
-    }
+  /** The vendor library's model, at once after the first call; the library is loaded at the first of all. */
+  model(name: string): Promise<LanguageModelV4> | LanguageModelV4 {
+    return this.#models.get(name) ?? this.#make(name);
+  }
+
+  async #make(name: string): Promise<LanguageModelV4> {
     this.#library ??= this.surface.load(this.#fetch);
     const model = (await this.#library)(name);
     if (this.#models.size >= CACHED_MODELS) {

@@ -4,28 +4,32 @@ import type { Agent } from 'undici';
 const IDLE_CONNECTION_MS = 30_000;
 
 export interface ConnectionPool {
-  agent(): Promise<Agent>;
+  /** At once after the first use. */
+  agent(): Promise<Agent> | Agent;
   close(): Promise<void>;
 }
 
 /** Keep-alive connections shared by all providers; undici is loaded on first use. It uses no proxy and follows no redirect. */
 export function createConnectionPool(): ConnectionPool {
   let opening: Promise<Agent> | null = null;
+  let opened: Agent | null = null;
 
   async function open(): Promise<Agent> {
     const { default: UndiciAgent } = await import('undici/lib/dispatcher/agent.js');
     // HTTP/2 multiplexes every stream over one socket, so that one slow reader would stall the others.
-    return new UndiciAgent({ allowH2: false, pipelining: 1, keepAliveTimeout: IDLE_CONNECTION_MS });
+    opened = new UndiciAgent({ allowH2: false, pipelining: 1, keepAliveTimeout: IDLE_CONNECTION_MS });
+    return opened;
   }
 
   return {
     agent() {
       opening ??= open();
-      return opening;
+      return opened ?? opening;
     },
     async close() {
       const closing = opening;
       opening = null;
+      opened = null;
       await (await closing)?.destroy();
     },
   };

@@ -66,7 +66,8 @@ function wireRequest(url: string, init: RequestInit, scope: CallScope, anonymous
 }
 
 async function openWithRetries(pool: ConnectionPool, request: WireRequest, scope: CallScope): Promise<WireResponse> {
-  const agent = await pool.agent();
+  const opened = pool.agent();
+  const agent = opened instanceof Promise ? await opened : opened;
   for (let attempt = 0; ; attempt += 1) {
     let response: WireResponse | null = null;
     try {
@@ -102,7 +103,7 @@ export function createScopedFetch(options: ScopedFetchOptions): typeof globalThi
       scope.captured = request;
       throw CAPTURED;
     }
-    return openWithRetries(options.pool, request, scope);
+    return await openWithRetries(options.pool, request, scope);
   };
   return send as unknown as typeof globalThis.fetch;
 }

@@ -138,6 +138,30 @@ class Exchange implements WireExchange, Dispatcher.DispatchHandler {
   }
 }
 
+interface Target {
+  readonly origin: string;
+  readonly path: string;
+}
+
+// A service calls a handful of addresses over and over; only where the model is part of one may there be many.
+const knownTargets = new Map<string, Target>();
+const MAX_KNOWN_TARGETS = 500;
+
+/** Throws for what is no URL. */
+function targetOf(address: string): Target {
+  const known = knownTargets.get(address);
+  if (known !== undefined) {
+    return known;
+  }
+  const { origin, pathname, search } = new URL(address);
+  const target = { origin, path: pathname + search };
+  if (knownTargets.size >= MAX_KNOWN_TARGETS) {
+    knownTargets.clear();
+  }
+  knownTargets.set(address, target);
+  return target;
+}
+
 /**
  * Sends a request over a pooled connection and hands the answer to the sink as it comes.
  * With `ownTimeout` the client's limits (300 s for the head and between chunks) are off.
@@ -145,11 +169,11 @@ class Exchange implements WireExchange, Dispatcher.DispatchHandler {
 export function startExchange(agent: Agent, request: WireRequest, sink: WireSink, ownTimeout: boolean): WireExchange {
   const exchange = new Exchange(sink);
   try {
-    const url = new URL(request.url);
+    const { origin, path } = targetOf(request.url);
     agent.dispatch(
       {
-        origin: url.origin,
-        path: url.pathname + url.search,
+        origin,
+        path,
         method: 'POST',
         headers: request.headers,
         body: request.body,
