@@ -46,8 +46,13 @@ export const storm = async (
   const working = Promise.all(Array.from({ length: clients }, (_, index) => work(agents[index % 2] ?? agents[0])));
   await Promise.race([reached.promise, working]);
   if (enough < Number.POSITIVE_INFINITY) {
-    // Clients that are answered together start together: between two rounds nothing would be in progress.
-    await until(() => site.rows("select id from service_runs where status = 'Running'").length > 0);
+    // Clients that are answered together start together: between two rounds nothing would be in progress. Once all were
+    // refused nothing is any more, which the caller of the storm finds out.
+    let over = false;
+    void working.then(() => {
+      over = true;
+    });
+    await until(() => over || site.rows("select id from service_runs where status = 'Running'").length > 0);
     await service.kill();
   }
   return working;
