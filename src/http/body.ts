@@ -33,12 +33,6 @@ export const readBody = (
   if (!hasBody(request)) return empty;
   const declared = request.headers['content-length'];
   if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
-  // What fits into a packet has come with its head.
-  const whole = request.complete ? (request.read() as Buffer | null) : null;
-  if (whole !== null) {
-    if (whole.length > limit) throw tooLarge(limit);
-    return whole;
-  }
   if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue();
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

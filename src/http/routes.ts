@@ -227,8 +227,7 @@ const serve = async (
     if (limit !== null) exchange = withFields(exchange, await countCaller(limit, operation, caller, gone.signal));
     // A file is read by the handler, while it arrives.
     const readingSince = performance.now();
-    const reading = operation.upload === undefined ? readBody(raw, exchange.raw, route.maxBodyBytes) : null;
-    const rawBody = reading instanceof Promise ? await reading : reading;
+    const rawBody = operation.upload === undefined ? await readBody(raw, exchange.raw, route.maxBodyBytes) : null;
     const receivedAt = arrivedAt + performance.now() - readingSince;
     if (operation.body === undefined && rawBody !== null) refuseStrayBody(rawBody);
     call = new ReceivedRequest(route, request, exchange.raw, rawBody);

@@ -13,7 +13,7 @@ import { textTokens } from './token-estimate.ts';
 
 /** What a run sends of its session's history and of its own messages. What is stored never changes. */
 export interface Conversation {
-  /** Asked before every model call; compacts when it is time. */
+  /** Asked before every model call; compacts when it is time, and answers at once where nothing ever is. */
   toSend(): Promise<readonly ChatMessage[]> | readonly ChatMessage[];
   /** From now on only the first input and those from this index on are sent. */
   startFresh(from: number): void;
