@@ -6,6 +6,12 @@ export interface CountedRoot {
   readonly day: string;
 }
 
+/** One object for all that is booked there, so that writes of one transaction can become one. */
+export interface BookedRoot extends CountedRoot {
+  /** The same for what is asked of these counters. */
+  readonly questions: object;
+}
+
 /** The first of the month of a day. */
 export const monthOf = (day: string): string => `${day.slice(0, 7)}-01`;
 
@@ -14,12 +20,12 @@ const MAX_KNOWN_AGENTS = 1000;
 
 /** The same object for the same counters, for as long as many runs count there. */
 export class CountedRoots {
-  readonly #byAgent = new Map<string, CountedRoot>();
+  readonly #byAgent = new Map<string, BookedRoot>();
 
-  of({ tenantId, agentName, day }: CountedRoot): CountedRoot {
+  of({ tenantId, agentName, day }: CountedRoot): BookedRoot {
     const known = this.#byAgent.get(agentName);
     if (known !== undefined && known.tenantId === tenantId && known.day === day) return known;
-    const made = { tenantId, agentName, day };
+    const made: BookedRoot = { tenantId, agentName, day, questions: {} };
     if (this.#byAgent.size >= MAX_KNOWN_AGENTS) this.#byAgent.clear();
     this.#byAgent.set(agentName, made);
     return made;

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { boundText, type Merge, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import { type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
+import { type BookedRoot, type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
 
@@ -50,10 +50,10 @@ interface Amounts extends RunUse {
 class Booking implements Statement, Merge {
   readonly sql: string;
   /** Where it counts. */
-  readonly key: CountedRoot;
+  readonly key: BookedRoot;
   readonly #amounts: Amounts;
 
-  constructor(text: string, root: CountedRoot, amounts: Amounts) {
+  constructor(text: string, root: BookedRoot, amounts: Amounts) {
     this.sql = text;
     this.key = root;
     this.#amounts = amounts;
@@ -90,9 +90,34 @@ class Booking implements Statement, Merge {
   }
 }
 
-/** What is asked of the counters in the transaction itself needs each booking in its place. */
+/**
+ * Asks once for all bookings of a transaction on the same counters what they have crossed, after the last of them: together
+ * they cross it, and the run that is named is one of theirs.
+ */
+class Question implements Statement, Merge {
+  readonly sql: string;
+  readonly parameters: readonly unknown[];
+  readonly key: object;
+
+  constructor({ sql: text, parameters }: Statement, key: object) {
+    this.sql = text;
+    this.parameters = parameters;
+    this.key = key;
+  }
+
+  get merge(): Merge {
+    return this;
+  }
+
+  with(): Question {
+    return this;
+  }
+}
+
 const withNotices = (booking: Statement, notices: readonly Statement[]): readonly Statement[] =>
-  notices.length === 0 ? [booking] : [{ sql: booking.sql, parameters: booking.parameters }, ...notices];
+  booking instanceof Booking
+    ? [booking, ...notices.map((notice) => new Question(notice, booking.key.questions))]
+    : [booking, ...notices];
 
 const isUsed = (use: RunUse | null): boolean => use !== null && (use.tokens !== 0 || use.costMicros !== 0);
 
@@ -122,7 +147,7 @@ export const createRunCounters = (
 
   const roots = new CountedRoots();
 
-  const add = (root: CountedRoot, runs: number, use: RunUse, most: RunUse): Booking =>
+  const add = (root: BookedRoot, runs: number, use: RunUse, most: RunUse): Booking =>
     new Booking(addSql, root, {
       runs,
       tokens: use.tokens,
@@ -147,7 +172,7 @@ export const createRunCounters = (
     where root.tenant_id = ${boundText} and root.id = ${boundText} and root.quota_day is not null
     ${conflict} ${rise}`.compile(storage.db);
 
-  const openRoots = new Map<string, CountedRoot>();
+  const openRoots = new Map<string, BookedRoot>();
 
   const opened = (root: OpenedRootRun): Statement => {
     if (openRoots.size >= MAX_OPEN_ROOTS) openRoots.delete(openRoots.keys().next().value ?? '');

@@ -146,6 +146,14 @@ export const createQuotaStore = (storage: Storage): QuotaStore => {
     if (usageTexts.size < mostUsageTexts) usageTexts.set(key, text);
     return text;
   };
+  const { sql: openText } = storage.db
+    .selectFrom('runs')
+    .select((eb) => ['agent_name', eb.fn.countAll<number | string>().as('count')])
+    .where('status', 'in', boundTexts(2))
+    .where('tenant_id', '=', boundText)
+    .where('parent_run_id', 'is', null)
+    .groupBy('agent_name')
+    .compile();
   const usageOf = async (tenantId: string, starts: readonly string[], agentNames: readonly string[] | null) => {
     const text = usageText(starts.length, agentNames?.length ?? null);
     const query = CompiledQuery.raw(text, [tenantId, ...starts, ...(agentNames ?? [])]);
@@ -228,14 +236,8 @@ export const createQuotaStore = (storage: Storage): QuotaStore => {
       }));
     },
     async openRuns(tenantId) {
-      const rows = await storage.db
-        .selectFrom('runs')
-        .select((eb) => ['agent_name', eb.fn.countAll<number | string>().as('count')])
-        .where('status', 'in', ['Queued', 'Running'])
-        .where('tenant_id', '=', tenantId)
-        .where('parent_run_id', 'is', null)
-        .groupBy('agent_name')
-        .execute();
+      const query = CompiledQuery.raw(openText, ['Queued', 'Running', tenantId]);
+      const { rows } = await storage.db.executeQuery<{ agent_name: string; count: number | string }>(query);
       return rows.map((row) => ({ agentName: row.agent_name, count: Number(row.count) }));
     },
   };

@@ -60,6 +60,25 @@ forEachTransport(
   },
 );
 
+forEachTransport('QUOTA-27 of runs that cross a threshold together one is named, once', async (open) => {
+  const app = await open({ ...priced, service: { ...priced.service, Quotas: { ThresholdPercents: [5] } } });
+  await saveQuota(app.client, { period: 'Daily', maxRuns: 100, maxTokens: 3000 });
+  await saveQuota(app.client, { agentName: 'helper', period: 'Monthly', maxRuns: 100 });
+  const runs = await Promise.all(Array.from({ length: 8 }, () => runJson(app.client, 'helper', 'Hi')));
+  const ids = runs.map(({ runId }) => runId);
+  const rows = notices(app);
+  assert.deepEqual(rows.map(({ metric, period }) => [metric, period]).sort(), [
+    ['Runs', 'Daily'],
+    ['Runs', 'Monthly'],
+    ['Tokens', 'Daily'],
+  ]);
+  for (const row of rows) {
+    assert.ok(ids.includes(row.run_id));
+    // Nothing is told before it is so: 5 runs, or 150 tokens of 30 each.
+    assert.ok(row.used_value >= (row.metric === 'Runs' ? 5 : 150), String(row.used_value));
+  }
+});
+
 forEachTransport('QUOTA-28 without percentages, and for a limit of 0, there are no notices', async (open) => {
   const app = await open({ ...priced, service: { ...priced.service, Quotas: { ThresholdPercents: [] } } });
   await saveQuota(app.client, { period: 'Daily', maxRuns: 1 });
