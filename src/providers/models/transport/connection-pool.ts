@@ -29,8 +29,9 @@ export function createConnectionPool(): ConnectionPool {
     async close() {
       const closing = opening;
       opening = null;
+      const agent = await closing;
       opened = null;
-      await (await closing)?.destroy();
+      await agent?.destroy();
     },
   };
 }
