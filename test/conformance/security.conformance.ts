@@ -64,7 +64,8 @@ rule(
       { authorization: 'Bearer wrong' },
       { authorization: `Bearer  ${key}` },
       { authorization: `Basic ${key}` },
-      { authorization: `Bearer ${key.slice(0, -1)}x` },
+      // Another last character, whatever it was.
+      { authorization: `Bearer ${key.slice(0, -1)}${key.endsWith('x') ? 'y' : 'x'}` },
       { authorization: `Bearer ${revoked}` },
       { 'x-api-key': 'wrong' },
     ];
