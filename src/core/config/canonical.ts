@@ -10,6 +10,7 @@ import {
 } from './raw-value.ts';
 import { configSchema } from './schema.ts';
 import type { ConfigNode, Group, ListOfGroups, MapOf, SecretSection } from './schema-nodes.ts';
+import { secretId } from './secret-name.ts';
 
 /** Where presence means something, nothing at all is more likely a mistake than a wish for defaults. */
 const SECTION = 'a section; {} for one with defaults only';
@@ -149,7 +150,7 @@ export class Canonicalizer {
     if (raw.kind !== 'map') {
       const isEmpty = raw.kind === 'scalar' && raw.value === null && raw.typed;
       return isEmpty
-        ? { kind: 'map', entries: [], ignoresCase: true, source: raw.source }
+        ? { kind: 'map', entries: [], idOf: secretId, source: raw.source }
         : this.#report('invalid-value', path, raw.source, 'expected a mapping of names to secrets');
     }
     const entries = new Map<string, RawEntry>();
@@ -159,10 +160,10 @@ export class Canonicalizer {
         for (const inner of whole.entries) {
           add(`${name}:${inner.name}`, inner.value, inner.source, depth + 1);
         }
-      } else if (whole !== undefined && entries.has(name.toLowerCase())) {
+      } else if (whole !== undefined && entries.has(secretId(name))) {
         this.#report('conflict', [...path, name], source, 'expected one secret of this name; it is given twice');
       } else if (whole !== undefined && this.#isSecret(node, whole)) {
-        entries.set(name.toLowerCase(), { name, value: whole, source });
+        entries.set(secretId(name), { name, value: whole, source });
       } else if (whole !== undefined) {
         const wanted = node.most === 1 ? 'text' : `text, or a list of 1 to ${node.most} texts`;
         this.#report('invalid-value', [...path, name], source, `expected ${wanted} (quote numbers)`);
@@ -171,7 +172,7 @@ export class Canonicalizer {
     for (const entry of raw.entries) {
       add(entry.name, entry.value, entry.source, 1);
     }
-    return { kind: 'map', entries: [...entries.values()], ignoresCase: true, source: raw.source };
+    return { kind: 'map', entries: [...entries.values()], idOf: secretId, source: raw.source };
   }
 
   #isSecret(node: SecretSection, raw: RawValue): boolean {

@@ -1,6 +1,7 @@
 import { memberName } from './canonical.ts';
 import { configSchema } from './schema.ts';
 import type { ConfigNode, Group } from './schema-nodes.ts';
+import { secretId } from './secret-name.ts';
 
 /** How values that lie in the shape of the schema are walked. */
 export interface Tree<V> {
@@ -35,11 +36,12 @@ function find<V>(tree: Tree<V>, from: Found<V>, rest: string): Found<V> | undefi
     return undefined;
   }
   const names = value === undefined ? [] : tree.names(value);
+  if (node.node === 'secrets') {
+    const secret = names.find((name) => secretId(name) === secretId(rest));
+    return { node, value: secret === undefined ? undefined : childOf(tree, value, secret) };
+  }
   const fits = names.filter((name) => `${rest.toLowerCase()}:`.startsWith(`${name.toLowerCase()}:`));
   const name = fits.sort((a, b) => b.length - a.length)[0];
-  if (node.node === 'secrets') {
-    return { node, value: name?.length === rest.length ? childOf(tree, value, name) : undefined };
-  }
   return name === undefined
     ? undefined
     : find(tree, { node: node.entry, value: childOf(tree, value, name) }, rest.slice(name.length + 1));

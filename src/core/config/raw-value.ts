@@ -29,8 +29,8 @@ export interface RawList {
 export interface RawMap {
   readonly kind: 'map';
   readonly entries: readonly RawEntry[];
-  /** True where names of different sources are the same in any case. */
-  readonly ignoresCase?: boolean;
+  /** Names of different sources that have one id are the same; absent: only equal names are. */
+  readonly idOf?: (name: string) => string;
   readonly source: ConfigSource;
 }
 
@@ -64,7 +64,7 @@ export function mergeRaw(lower: RawValue, higher: RawValue): RawValue {
   if (lower.kind !== 'map' || higher.kind !== 'map') {
     return higher;
   }
-  const idOf = (entry: RawEntry): string => (higher.ignoresCase === true ? entry.name.toLowerCase() : entry.name);
+  const idOf = ({ name }: RawEntry): string => higher.idOf?.(name) ?? name;
   const merged = new Map(lower.entries.map((entry) => [idOf(entry), entry]));
   for (const entry of higher.entries) {
     const below = merged.get(idOf(entry));

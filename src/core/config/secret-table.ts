@@ -1,4 +1,5 @@
 import type { ConfigSource } from './raw-value.ts';
+import { secretId } from './secret-name.ts';
 
 /** What one value of a secret is made of. Files and other secrets are read at each use. */
 export type SecretPart =
@@ -16,16 +17,16 @@ export interface SecretEntry {
   readonly values: readonly (readonly SecretPart[])[];
 }
 
-/** The secrets of one section by lower-case name. Its JSON is the names: a value cannot leak by accident. */
+/** The secrets of one section, found by `secretId`. Its JSON is the names: a value cannot leak by accident. */
 export class SecretTable {
   readonly #entries: ReadonlyMap<string, SecretEntry>;
 
   constructor(entries: Iterable<SecretEntry>) {
-    this.#entries = new Map([...entries].map((entry) => [entry.name.toLowerCase(), entry]));
+    this.#entries = new Map([...entries].map((entry) => [secretId(entry.name), entry]));
   }
 
   get(name: string): SecretEntry | undefined {
-    return this.#entries.get(name.toLowerCase());
+    return this.#entries.get(secretId(name));
   }
 
   entries(): readonly SecretEntry[] {

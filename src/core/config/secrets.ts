@@ -3,25 +3,10 @@ import type { KeyLookup } from './key-lookup.ts';
 import type { RawValue } from './raw-value.ts';
 import { parseTemplate, readTextFile, type TemplatePart } from './references.ts';
 import type { Config } from './schema.ts';
+import { parseSecretKey, secretId } from './secret-name.ts';
 import type { SecretPart, SecretTable } from './secret-table.ts';
 
-/** Sections whose names records may hold. */
-const SECTIONS = ['WebhookSecrets', 'TriggerSecrets', 'ProviderKeys', 'McpSecrets'] as const;
-
 const MISSING: SecretPart = { kind: 'missing' };
-
-interface KeyName {
-  readonly section: (typeof SECTIONS)[number];
-  /** Below the section: `{name}` or `{tenant}:{name}`. */
-  readonly name: string;
-}
-
-/** `Service__A__b` and `service:a:b` are the same key. Null: not below one of the secret sections. */
-function parseSecretKey(key: string): KeyName | null {
-  const [root = '', written = '', ...rest] = key.replaceAll('__', ':').split(':');
-  const section = SECTIONS.find((name) => name.toLowerCase() === written.toLowerCase());
-  return root.toLowerCase() !== 'service' || section === undefined ? null : { section, name: rest.join(':') };
-}
 
 /**
  * Prepares one value of a secret: what cannot change is resolved now, files and other secrets are read at each use.
@@ -77,7 +62,7 @@ function secretValues(config: Config, key: string, open: readonly string[]): rea
     return [];
   }
   const table: SecretTable = config.Service[parsed.section];
-  const id = `${parsed.section}:${parsed.name}`.toLowerCase();
+  const id = `${parsed.section}:${secretId(parsed.name)}`;
   const entry = open.includes(id) ? undefined : table.get(parsed.name);
   const values = entry?.values.map((parts) => parts.map((part) => partText(config, part, [...open, id])));
   return (values ?? [])

@@ -51,7 +51,10 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
     providerName: row.provider_name,
     apiKeyConfigurationName: row.api_key_configuration_name,
     endpoint: row.endpoint,
-    resolved: deps.secret(row.api_key_configuration_name) !== null,
+    // A name that the tenant may no longer use tells nothing about the key behind it.
+    resolved:
+      mayNameSecret(names, row.tenant_id, row.api_key_configuration_name) &&
+      deps.secret(row.api_key_configuration_name) !== null,
     updatedAt: isoTime(row.updated_at),
   });
 

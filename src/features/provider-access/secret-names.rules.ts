@@ -1,5 +1,4 @@
-/** `Service__A__b` and `service:a:b` are one key. */
-const normalized = (key: string): string => key.replaceAll('__', ':').toLowerCase();
+import { parseSecretKey } from '../../core/config/index.ts';
 
 export interface SecretNameRule {
   /** Such as `Service:ProviderKeys:`. */
@@ -11,8 +10,16 @@ export interface SecretNameRule {
 export const secretPrefix = ({ prefix, defaultTenantId }: SecretNameRule, tenantId: string): string =>
   tenantId === defaultTenantId ? prefix : `${prefix}${tenantId}:`;
 
-/** Whether a record of the tenant may name this configuration key. */
+/** In one spelling, as far as keys ignore case; what lies below a section stays as written, since tenants do not. */
+const spelled = (key: string): string | null => {
+  const named = parseSecretKey(key);
+  return named === null ? null : `Service:${named.section}:${named.name}`;
+};
+
+/** Whether a record of the tenant may name this configuration key. The tenant's part has to be its id to the letter. */
 export const mayNameSecret = (rule: SecretNameRule, tenantId: string, key: string): boolean => {
-  const prefix = normalized(secretPrefix(rule, tenantId));
-  return normalized(key).startsWith(prefix) && key.length > prefix.length;
+  const prefix = secretPrefix(rule, tenantId);
+  const own = spelled(prefix) ?? prefix;
+  const named = spelled(key);
+  return named?.startsWith(own) === true && named.length > own.length;
 };

@@ -30,8 +30,21 @@ const linesOf = async (rows: ArchiveBatch['rows']): Promise<{ chunks: Buffer[]; 
   return { chunks, sha256: digest.digest('hex') };
 };
 
+// What every file system tells apart from all other such names: no case, and no final dot.
+const plainName = /^[a-z0-9._-]*[a-z0-9_-]$/;
+
 /**
- * Writes each batch as a file of its own, JSON Lines in gzip: `tenant-<slug>/<target>/<day>/<hash>.jsonl.gz`. The name
+ * The folder of a tenant. A tenant's name may be `..`, which no name with a prefix is. Where a file system takes `BLUE`
+ * for `blue`, or `blue.` for it, the two must not share a folder either: such names get a hash behind a sign that no
+ * tenant's name has.
+ */
+const folderOf = (tenantId: string): string =>
+  plainName.test(tenantId)
+    ? `tenant-${tenantId}`
+    : `tenant-${tenantId}~${createHash('sha256').update(tenantId).digest('hex').slice(0, 16)}`;
+
+/**
+ * Writes each batch as a file of its own, JSON Lines in gzip: `tenant-<id>/<target>/<day>/<hash>.jsonl.gz`. The name
  * is the hash of the content, so that a batch that comes twice is one file; it is there only when it is whole and on
  * the disk.
  */
@@ -39,8 +52,7 @@ export const archiveFiles = (folder: string, now: () => number): ArchiveSink => 
   async archive({ tenantId, target, rows }, signal) {
     const { chunks, sha256 } = await linesOf(rows);
     const day = new Date(now()).toISOString().slice(0, 10);
-    // A tenant's name may be `..`, which no name with a prefix is.
-    const place = join(folder, `tenant-${tenantId}`, target, day);
+    const place = join(folder, folderOf(tenantId), target, day);
     makeFolder(place, 0o700);
     const path = join(place, `${sha256.slice(0, 32)}.jsonl.gz`);
     const draft = `${path}.partial`;

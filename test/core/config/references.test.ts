@@ -120,10 +120,12 @@ test('CONF-9 elsewhere a file is read once', () => {
 
 test('SEC-45 names of secrets ignore case, take __ for a colon and stay inside the four sections', () => {
   const yaml =
-    'Service:\n  ProviderKeys: { Acme: { OpenAI: tenant }, openai: own, "b:c": colon }\n  McpSecrets: { loop: "${key:Service:McpSecrets:loop}" }\n';
+    'Service:\n  ProviderKeys: { acme: { OpenAI: tenant }, openai: own, "b:c": colon }\n  McpSecrets: { loop: "${key:Service:McpSecrets:loop}" }\n';
   const { values } = load({ yaml });
   assert.equal(resolveSecret(values, 'service:providerkeys:acme:OPENAI'), 'tenant');
+  assert.equal(resolveSecret(values, 'SERVICE__PROVIDERKEYS__acme__openai'), 'tenant');
   assert.equal(resolveSecret(values, 'Service__ProviderKeys__openai'), 'own');
+  assert.equal(resolveSecret(values, 'Service__ProviderKeys:openai'), 'own');
   assert.equal(resolveSecret(values, 'Service:ProviderKeys:b:c'), 'colon');
   for (const key of [
     'Service:ProviderKeys',
@@ -133,10 +135,35 @@ test('SEC-45 names of secrets ignore case, take __ for a colon and stay inside t
     '',
     'ProviderKeys:openai',
     'Service:ProviderKeys:__proto__',
+    'Service:ProviderKeysX:openai',
   ]) {
     assert.equal(resolveSecret(values, key), null, key);
   }
   assert.equal(resolveSecret(values, 'Service:McpSecrets:loop'), null);
+});
+
+test('SEC-45 the tenant in the name of a secret counts to the letter', () => {
+  const yaml = `Service:
+  ProviderKeys: { blue: { openai: of-blue }, BLUE: { openai: of-BLUE }, a__b: { openai: of-a__b } }
+  WebhookSecrets:
+    copy: \${key:Service:ProviderKeys:BLUE:OpenAI}
+    none: \${key:Service:ProviderKeys:Blue:openai}
+`;
+  const env = { Service__ProviderKeys__Red__openai: 'of-Red', Service__ProviderKeys__BLUE__OpenAI: 'newer' };
+  const { values } = load({ yaml, env });
+  assert.equal(resolveSecret(values, 'Service:ProviderKeys:blue:openai'), 'of-blue');
+  assert.equal(resolveSecret(values, 'Service:ProviderKeys:BLUE:openai'), 'newer');
+  assert.equal(resolveSecret(values, 'Service:ProviderKeys:Red:OPENAI'), 'of-Red');
+  assert.equal(resolveSecret(values, 'Service:ProviderKeys:a__b:openai'), 'of-a__b');
+  assert.equal(resolveSecret(values, 'Service:WebhookSecrets:copy'), 'newer');
+  for (const key of [
+    'Service:ProviderKeys:Blue:openai',
+    'Service:ProviderKeys:red:openai',
+    'Service:ProviderKeys:a:b:openai',
+    'Service__ProviderKeys__a__b__openai',
+    'Service:WebhookSecrets:none',
+  ])
+    assert.equal(resolveSecret(values, key), null, key);
 });
 
 test('CONF-6 signing secrets hold up to three values while they rotate', () => {

@@ -78,6 +78,71 @@ forEachTransport('SEC-39 a key without a value fails the call, and the shared on
   assert.deepEqual(sentKeys(app), []);
 });
 
+/** Keys of two tenants whose ids differ in case only, and of two of which one id and a separator begin the other. */
+const alikeKeys = {
+  blue: { openai: 'sk-blue' },
+  BLUE: { openai: 'sk-BLUE' },
+  a: { openai: 'sk-a' },
+  a__b: { openai: 'sk-a__b' },
+  'a:b': { openai: 'sk-a-b' },
+};
+
+forEachTransport(
+  'SEC-36 SEC-45 a tenant names keys of its own id to the letter, and no key of one alike',
+  async (open) => {
+    const app = await open(setup({ service: { ProviderKeys: alikeKeys } }));
+    await app.client.agents.create({ body: { name: 'helper', model } });
+    const bind = (tenantId: string, name: string) =>
+      app.client.providerBindings.save({
+        params: { tenantId, provider: 'openai' },
+        body: { apiKeyConfigurationName: name },
+      });
+    for (const [tenantId, name] of [
+      ['BLUE', 'Service:ProviderKeys:blue:openai'],
+      ['BLUE', 'service__providerkeys__blue__openai'],
+      ['blue', 'Service:ProviderKeys:BLUE:openai'],
+      ['Blue', 'Service:ProviderKeys:blue:openai'],
+      ['a__b', 'Service:ProviderKeys:a:b:openai'],
+      ['a__b', 'Service__ProviderKeys__a__b__openai'],
+      ['a', 'Service:ProviderKeys:a__b:openai'],
+      ['a', 'Service:ProviderKeys:A:openai'],
+    ] as const)
+      assert.equal((await refusal(bind(tenantId, name))).code, 'configuration-key-not-allowed', `${tenantId}: ${name}`);
+    // What a tenant may name is the value of its own part, however the rest is spelled.
+    assert.equal((await bind('BLUE', 'SERVICE__PROVIDERKEYS__BLUE__OPENAI')).body.resolved, true);
+    assert.equal((await bind('Blue', 'Service:ProviderKeys:Blue:openai')).body.resolved, false);
+    assert.equal((await bind('a__b', 'Service:ProviderKeys:a__b:OpenAI')).body.resolved, true);
+    for (const [tenantId, sent] of [
+      ['BLUE', 'Bearer sk-BLUE'],
+      ['a__b', 'Bearer sk-a__b'],
+    ] as const) {
+      const { plaintextKey } = (
+        await app.client.keys.create({
+          body: { name: tenantId, scopes: ['AgentsAdmin', 'AgentsRead', 'RunsWrite', 'RunsRead'], role: 'Admin' },
+        })
+      ).body;
+      app.change('update service_api_keys set tenant_id = ? where name = ?', tenantId, tenantId);
+      const client = await app.clientFor(plaintextKey);
+      await client.agents.create({ body: { name: 'helper', model } });
+      await runJson(client, 'helper', 'Hi');
+      assert.equal(sentKeys(app).at(-1), sent);
+    }
+  },
+);
+
+forEachTransport('SEC-36 a binding of before that names the key of another tenant calls with nothing', async (open) => {
+  const app = await open(setup({ service: { ProviderKeys: alikeKeys } }));
+  await app.client.providerBindings.save({
+    params: { tenantId: 'blue', provider: 'openai' },
+    body: { apiKeyConfigurationName: 'Service:ProviderKeys:blue:openai' },
+  });
+  app.change("update service_tenant_provider_bindings set tenant_id = 'BLUE'");
+  await app.close();
+  const next = await open(setup({ folder: app.folder, service: { ProviderKeys: alikeKeys } }));
+  const [listed] = (await next.client.providerBindings.list({ params: { tenantId: 'BLUE' } })).body;
+  assert.equal(listed?.resolved, false);
+});
+
 forEachTransport('SEC-38 an endpoint of its own, over a restart too', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
