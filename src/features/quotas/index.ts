@@ -4,6 +4,7 @@ import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
+import { createPriceList } from '../../engine/pricing.ts';
 import type { RunQuotas, UnrecordedCount } from '../../engine/run-quotas.ts';
 import { createPeriodClock } from './period-clock.ts';
 import { createQuotaAdmission, type QuotaAdmission } from './quota-admission.ts';
@@ -50,7 +51,7 @@ export interface QuotasFeature {
 
 export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
   const { config, storage, log, now } = deps;
-  const { Quotas: settings, RunRecording: recording, Observability: observability } = config.Service;
+  const { Quotas: settings, RunRecording: recording, Observability: observability, Pricing: pricing } = config.Service;
   const metrics = createQuotaMetrics(deps.telemetry);
   const clock = createPeriodClock(settings.TimeZone, now);
   const store = createQuotaStore(storage);
@@ -63,6 +64,7 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     store,
     rules,
     clock,
+    prices: createPriceList(pricing.Currency, pricing.Models),
     allowOnStoreFailure: settings.AllowOnStoreFailure,
     metrics,
   });

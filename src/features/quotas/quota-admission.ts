@@ -1,7 +1,10 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ChurningMap } from '../../core/churning-map.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { PriceList } from '../../engine/pricing.ts';
 import type { PeriodClock } from './period-clock.ts';
+import { createPricedAgents } from './priced-agents.ts';
 import type { QuotaMetrics } from './quota-metrics.ts';
 import type { QuotaRules } from './quota-rules.ts';
 import {
@@ -21,6 +24,8 @@ export interface AdmissionRequest {
   readonly agentName: string;
   /** False: whoever asks gets an answer at once rather than a place later. */
   readonly mayWait: boolean;
+  /** The agent as it will run; null or absent: not known yet, or it does not compile. */
+  readonly agent?: CompiledAgent | null;
   readonly signal: AbortSignal;
 }
 
@@ -42,6 +47,7 @@ export interface AdmissionDeps {
   readonly store: Pick<QuotaStore, 'recentUsage' | 'openRuns'>;
   readonly rules: QuotaRules;
   readonly clock: PeriodClock;
+  readonly prices: PriceList;
   readonly allowOnStoreFailure: boolean;
   readonly metrics: QuotaMetrics;
   readonly lifecycle: { readonly draining: boolean };
@@ -51,21 +57,31 @@ export interface AdmissionDeps {
 
 interface Waiter extends AdmissionRequest {
   readonly id: number;
+  readonly isPriced: boolean;
   readonly until: number;
+  /** Until when it waits to learn what runs use. */
+  readonly untilKnown: number;
   readonly resolve: (admission: Admission) => void;
   readonly reject: (error: unknown) => void;
+}
+
+interface Place {
+  readonly agentName: string;
+  readonly isPriced: boolean;
 }
 
 interface TenantGate {
   readonly waiters: ChurningMap<number, Waiter>;
   /** Agents of the runs that were admitted and are not in the store yet. */
-  readonly starting: Set<{ readonly agentName: string }>;
+  readonly starting: Set<Place>;
   busy: boolean;
   wake: () => void;
 }
 
 // Longer than nearly every model call, shorter than the patience of clients and proxies.
 export const longestWaitMs = 30_000;
+// Enough for most first runs of a scope to say what they use. It is no reason to refuse anybody.
+const unknownWaitMs = 5000;
 // Enough for the row of a run that is about to start.
 const shortWaitMs = 1000;
 // Runs of other paths end without telling; they are found by looking.
@@ -75,6 +91,8 @@ export const retryAfterMs = 5000;
 
 const nobody = (): void => undefined;
 
+const total = (runs: readonly OpenRuns[]): number => runs.reduce((sum, run) => sum + run.count, 0);
+
 /**
  * Decides who may start, tenant by tenant. Whoever is admitted counts from that moment, before the store has the run,
  * so that no two callers get the same last place; a tenant without rules pays for a look into a map.
@@ -82,6 +100,7 @@ const nobody = (): void => undefined;
 export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
   const { store, rules, clock, now } = deps;
   const gates = new Map<string, TenantGate>();
+  const priced = createPricedAgents(deps.prices);
   let closed = false;
   let lastWaiter = 0;
 
@@ -90,7 +109,7 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
   };
 
   const take = (gate: TenantGate, waiter: Waiter): void => {
-    const place = { agentName: waiter.agentName };
+    const place: Place = { agentName: waiter.agentName, isPriced: waiter.isPriced };
     gate.starting.add(place);
     gate.waiters.delete(waiter.id);
     waiter.resolve({
@@ -140,14 +159,15 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
       return;
     }
     const own = found.filter((rule) => appliesTo(rule, waiter.agentName));
-    const { reached, reserved } = judge(own, counters, clock.current(), inProgress);
+    const { reached, reserved, isUnknown } = judge(own, counters, clock.current(), inProgress, waiter.isPriced);
     const limit = reportedLimit(reached);
     const taken = reportedLimit(reserved);
     if (limit !== undefined) overLimit(gate, waiter, limit, usedUp(limit, now()));
-    else if (taken === undefined) take(gate, waiter);
+    else if (taken === undefined && !(isUnknown && now() < waiter.untilKnown)) take(gate, waiter);
     else if (closed || deps.lifecycle.draining)
       refuse(gate, waiter, new AcpError('draining', 'The service is stopping.', { details: { retryAfterMs } }));
-    else if (now() >= waiter.until) overLimit(gate, waiter, taken, takenByOthers(taken, retryAfterMs));
+    else if (taken !== undefined && now() >= waiter.until)
+      overLimit(gate, waiter, taken, takenByOthers(taken, retryAfterMs));
   };
 
   /** One look at the store serves everybody who waits. */
@@ -165,10 +185,17 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
       if (gate.waiters.get(waiter.id) === undefined) continue;
       // Those whose run was stored while the store was read may be missing from what was read.
       const starting = new Set([...before, ...gate.starting]);
-      decide(gate, waiter, found, counters, (rule) => ({
-        starting: [...starting].filter((place) => isInScope(rule, place.agentName)).length,
-        open: open.reduce((sum, run) => sum + (isInScope(rule, run.agentName) ? run.count : 0), 0),
-      }));
+      decide(gate, waiter, found, counters, (rule) => {
+        const places = [...starting].filter((place) => isInScope(rule, place.agentName));
+        const runs = open.filter((run) => isInScope(rule, run.agentName));
+        return {
+          starting: places.length,
+          open: total(runs),
+          unpriced:
+            places.filter((place) => !place.isPriced).length +
+            total(runs.filter((run) => !priced.mayCost(tenantId, run.agentName))),
+        };
+      });
     }
   };
 
@@ -207,8 +234,10 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
       const gate = gateOf(tenantId);
       return new Promise((resolve, reject) => {
         const until = now() + (mayWait ? longestWaitMs : shortWaitMs);
+        const untilKnown = now() + (mayWait ? unknownWaitMs : shortWaitMs);
+        const isPriced = priced.asked(tenantId, agentName, request.agent ?? null);
         lastWaiter += 1;
-        gate.waiters.set(lastWaiter, { ...request, id: lastWaiter, until, resolve, reject });
+        gate.waiters.set(lastWaiter, { ...request, id: lastWaiter, isPriced, until, untilKnown, resolve, reject });
         signal.addEventListener('abort', () => gate.wake(), { once: true });
         if (gate.busy) gate.wake();
         else void work(tenantId, gate);

@@ -161,10 +161,10 @@ export const createQuotaReplay = (
       rule.agentName === ''
         ? [...open.values()].reduce((sum, count) => sum + count, 0)
         : (open.get(run.agentName) ?? 0);
-    const { reached, reserved } = judge(own, [...counters.values()], clock.current(), (rule) => ({
-      starting: 0,
-      open: openOf(rule),
-    }));
+    // Whether one had a price shows in its cost; of those that were open beside it the counters say enough.
+    const isPriced = run.endedAt === null || run.costMicros > 0;
+    const inProgress = (rule: QuotaRule) => ({ starting: 0, open: openOf(rule), unpriced: 0 });
+    const { reached, reserved } = judge(own, [...counters.values()], clock.current(), inProgress, isPriced);
     const limit = reportedLimit(reached);
     if (limit !== undefined) return { kind: 'Refused', limit };
     const taken = reportedLimit(reserved);

@@ -21,6 +21,8 @@ export interface InProgress {
   readonly starting: number;
   /** In the store and not ended: queued or executing. */
   readonly open: number;
+  /** Those of both whose calls have no price. */
+  readonly unpriced: number;
 }
 
 /** Whether runs of the agent count against the rule, which may be disabled. */
@@ -29,11 +31,14 @@ export const isInScope = (rule: QuotaRule, agentName: string): boolean =>
 
 export const appliesTo = (rule: QuotaRule, agentName: string): boolean => rule.enabled && isInScope(rule, agentName);
 
+/** `most`: what the run has used that used most so far; `counted`: runs that were counted in the periods that were read. */
+type KnownLimit = LimitState & { readonly most: number; readonly counted: number };
+
 const limitsOf = (
   rule: QuotaRule,
   counters: readonly QuotaUsageRow[],
   periods: CurrentPeriods,
-): readonly (LimitState & { readonly most: number })[] => {
+): readonly KnownLimit[] => {
   const isDaily = rule.period === 'Daily';
   const start = isDaily ? periods.day : periods.month;
   const resetsAt = isDaily ? periods.dayEndsAt : periods.monthEndsAt;
@@ -41,8 +46,9 @@ const limitsOf = (
   const current = own.find((row) => row.period === rule.period && row.period_start === start);
   // What runs use is known from any of the periods that were read: a new day begins with what the last one has seen.
   const most = (of: (row: QuotaUsageRow) => number): number => Math.max(0, ...own.map(of));
+  const counted = own.reduce((sum, row) => sum + (row.period === rule.period ? row.runs : 0), 0);
   const state = (metric: QuotaMetric, limit: number | null, used: number | undefined, mostOfOne: number) =>
-    limit === null ? [] : [{ rule, metric, limit, used: used ?? 0, resetsAt, most: mostOfOne }];
+    limit === null ? [] : [{ rule, metric, limit, used: used ?? 0, resetsAt, most: mostOfOne, counted }];
   return [
     ...state('Runs', rule.maxRuns, current?.runs, 1),
     ...state(
@@ -65,31 +71,41 @@ export interface Judgement {
   readonly reached: readonly LimitState[];
   /** Limits that are not, and that the runs in progress may reach. */
   readonly reserved: readonly LimitState[];
+  /** What runs use is not known yet, and one in progress is about to tell. */
+  readonly isUnknown: boolean;
 }
 
 /**
  * Whether one more run may start. Each run in progress, and the new one, is taken to use as much as the run that has
- * used most so far; before any has ended nobody knows, and one runs alone. A run alone starts while anything is left.
+ * used most so far; a run alone starts while anything is left. Runs without a price hold nothing of a limit of cost, and
+ * where runs have ended and none has told what it used, nobody holds anything.
  */
 export const judge = (
   rules: readonly QuotaRule[],
   counters: readonly QuotaUsageRow[],
   periods: CurrentPeriods,
   inProgress: (rule: QuotaRule) => InProgress,
+  isPriced = true,
 ): Judgement => {
   const reached: LimitState[] = [];
   const reserved: LimitState[] = [];
+  let isUnknown = false;
   for (const rule of rules) {
-    const { starting, open } = inProgress(rule);
+    const { starting, open, unpriced } = inProgress(rule);
     for (const state of limitsOf(rule, counters, periods)) {
+      if (state.used >= state.limit) {
+        reached.push(state);
+        continue;
+      }
+      if (state.metric === 'Cost' && !isPriced) continue;
       // Runs in the store are in the counter of runs already; what they will use is not in the others.
-      const others = state.metric === 'Runs' ? starting : starting + open;
-      const need = (others + 1) * (state.most === 0 ? Number.POSITIVE_INFINITY : state.most);
-      if (state.used >= state.limit) reached.push(state);
-      else if (others > 0 && state.used + need > state.limit) reserved.push(state);
+      const others = { Runs: starting, Tokens: starting + open, Cost: starting + open - unpriced }[state.metric];
+      if (others <= 0) continue;
+      if (state.most === 0) isUnknown ||= state.counted <= starting + open;
+      else if (state.used + (others + 1) * state.most > state.limit) reserved.push(state);
     }
   }
-  return { reached, reserved };
+  return { reached, reserved, isUnknown };
 };
 
 /** The limit that resets last; on a tie the agent's. */

@@ -162,7 +162,8 @@ export const createRunStart = (deps: RunStartDeps) => {
     if (owner !== null && owner !== name)
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${owner}".`);
     // A turn that goes on was admitted when it began.
-    const request = { tenantId, agentName: name, mayWait: mode !== 'queued', signal };
+    const agent = compiled instanceof CompileError ? null : compiled;
+    const request = { tenantId, agentName: name, mayWait: mode !== 'queued', agent, signal };
     const asked = deps.quotas === null || hasAnswers(body) ? null : deps.quotas.admission.admit(request);
     return { compiled, admission: asked === null ? null : await asked };
   };

@@ -254,7 +254,8 @@ forEachTransport('QUOTA-13 a run waits for one in progress that may use up the r
   const gate = new Gate();
   const setup = waitingSetup(gate);
   const { client } = await open(setup);
-  await saveQuota(client, { period: 'Daily', maxTokens: 1 });
+  await runJson(client, 'helper', 'Hi');
+  await saveQuota(client, { period: 'Daily', maxTokens: ((await daily(client))?.tokens ?? 0) + 1 });
   const first = runJson(client, 'helper', 'wait');
   await gate.reached;
   const second = refusal(start(client, 'helper', 'Hi'));
