@@ -6,8 +6,8 @@ import type { WaitingCall } from './pause.ts';
 import type { RegisteredTool } from './tools/registry.ts';
 import type { OpenCall } from './turn-resume.ts';
 
-/** A call that may go on, one that waits, or one that fails because nobody can be asked. */
-type Held = WaitingCall | { readonly refused: string } | null;
+/** A call that may go on, also one that a standing rule lets go on, one that waits, or one that fails because nobody can be asked. */
+type Held = WaitingCall | { readonly refused: string } | 'preApproved' | null;
 
 /** A queued run has no client, and a called agent has its caller's model for one. */
 const clientRefusal = ({ plan }: ActiveRun): string | null => {
@@ -61,7 +61,7 @@ export const holdCall = async (
       'acp.approval.outcome': how,
       'acp.approval.rule_id': decided.kind === 'run' ? decided.ruleId : null,
     });
-  if (decided.kind === 'run') return null;
+  if (decided.kind === 'run') return decided.by === 'rule' ? 'preApproved' : null;
   const refused = approvalRefusal(run);
   if (refused !== null) return { refused };
   const shown = { ...asked, arguments: kept as ApprovalCall['arguments'] };

@@ -10,6 +10,7 @@ import { eventPayload, recordedPayload } from './payload.ts';
 import { RunFailure } from './run-failure.ts';
 import type { ToolCallEntry, ToolCallSettlement } from './run-journal.ts';
 import { traceparentOf } from './run-trace.ts';
+import { type CallLine, sideBySide } from './side-by-side.ts';
 import { holdCall } from './tool-hold.ts';
 import { endToolSpan, openToolSpan, spansBelow } from './tool-span.ts';
 import { parseArguments } from './tools/arguments.ts';
@@ -181,7 +182,13 @@ interface Called {
 }
 
 /** One call with its ledger entry before it and its record after it. */
-const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, children: ChildCaller): Promise<Called> => {
+const runCall = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  open: OpenCall,
+  children: ChildCaller,
+  line: CallLine | null,
+): Promise<Called> => {
   const { plan } = run;
   const { journal, settings } = ports;
   const { call, keptInput } = open;
@@ -224,7 +231,9 @@ const runCall = async (run: ActiveRun, ports: EnginePorts, open: OpenCall, child
         async hold(args) {
           if (tool === undefined) return null;
           const held = await holdCall(run, ports, open, tool, args);
-          if (held === null || 'refused' in held) return held;
+          if (held === null) return null;
+          if (held === 'preApproved') return line === null || (await line.alone()) ? null : 'canceled';
+          if ('refused' in held) return held;
           waiting = held;
           return 'waiting';
         },
@@ -362,11 +371,13 @@ export const toolTurn = async (
   streak: ErrorStreak,
 ): Promise<ToolTurn> => {
   const waiting: WaitingCall[] = [];
-  const runOne = async (open: OpenCall): Promise<ContentPart | null> => {
+  const runOne = async (open: OpenCall, line: CallLine | null): Promise<ContentPart | null> => {
     const { call, answer } = open;
     if (typeof answer !== 'string' && answer.type === 'ToolResult') return answer;
     const called =
-      typeof answer === 'string' ? await runCall(run, ports, open, children) : clientCall(run, ports, open, answer);
+      typeof answer === 'string'
+        ? await runCall(run, ports, open, children, line)
+        : clientCall(run, ports, open, answer);
     if (called.waiting !== null) {
       waiting.push(called.waiting);
       return null;
@@ -379,19 +390,11 @@ export const toolTurn = async (
     // Side by side they come as their checks end; they are told in the model's order.
     waiting: calls.flatMap(({ call }) => waiting.filter((held) => held.call === call)),
   });
-  if (run.plan.agent.model.allowConcurrentToolCalls) {
-    const settled = await Promise.allSettled(calls.map(runOne));
-    return turn(
-      settled.map((result) => {
-        if (result.status === 'rejected') throw result.reason;
-        return result.value;
-      }),
-    );
-  }
+  if (run.plan.agent.model.allowConcurrentToolCalls) return turn(await sideBySide(calls, run.signal, runOne));
   const parts: (ContentPart | null)[] = [];
   for (const open of calls) {
     if (run.signal.aborted && typeof open.answer === 'string') continue;
-    parts.push(await runOne(open));
+    parts.push(await runOne(open, null));
   }
   return turn(parts);
 };

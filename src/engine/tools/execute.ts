@@ -136,7 +136,7 @@ export const executeTool = async (
   }
 
   const held = await hooks.hold(args, canonical);
-  if (signal.aborted) return done(canceled);
+  if (signal.aborted || held === 'canceled') return done(canceled);
   if (held === 'waiting') return done(waiting);
   if (held !== null) return done({ status: 'failed', text: held.refused, errorClass: 'ToolError' });
 

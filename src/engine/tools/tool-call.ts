@@ -30,9 +30,9 @@ export interface ToolCallRequest {
 export interface ToolCallHooks {
   /**
    * Asked once the arguments are known to fit, before anything runs: null when the call may go on, `waiting` when
-   * somebody else has the next word, or the text with which the call fails.
+   * somebody else has the next word, `canceled` when its turn has failed, or the text with which the call fails.
    */
-  hold(args: Json, canonicalArguments: string): Promise<'waiting' | { readonly refused: string } | null>;
+  hold(args: Json, canonicalArguments: string): Promise<'waiting' | 'canceled' | { readonly refused: string } | null>;
   /** Awaited before the body runs: the ledger entry. When it rejects the body does not run and the call rejects. */
   beforeBody(args: Json, canonicalArguments: string): Promise<void>;
   /** A result before it is cut, as it may go on; left out where nothing is inspected. Never rejects. */
