@@ -38,7 +38,7 @@ export interface RunPlan {
   readonly parameters: Readonly<Record<string, string>>;
   readonly sessionId: string | null;
   readonly session: SessionTurn | null;
-  /** Whether the model is asked for a streamed answer. */
+  /** Whether the caller's answer is the stream of the run's events. */
   readonly isStreaming: boolean;
   readonly principal: Principal;
   readonly userId: string | null;
@@ -186,6 +186,12 @@ export class ActiveRun {
 
   get rootId(): string {
     return this.root.id;
+  }
+
+  /** Whether the log has answers in parts as they come: for the caller of a stream, and for who follows a queued run. */
+  get tellsParts(): boolean {
+    const { isStreaming, jobId } = this.root.plan;
+    return isStreaming || jobId !== null;
   }
 
   /** Aborted when the run has to stop; model calls and tools follow it. */

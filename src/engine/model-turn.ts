@@ -166,7 +166,7 @@ const callTarget = async (
     return;
   }
   const parts: ModelPart[] = [];
-  const streams = run.plan.isStreaming && (target.catalog?.supportsStreaming ?? true);
+  const streams = run.tellsParts && (target.catalog?.supportsStreaming ?? true);
   const taken = (part: ModelPart): void => {
     take(run, ports, target, messageId, part, into, reasoning);
     if (cacheable !== null) parts.push(part);
@@ -209,7 +209,7 @@ const callWithFallbacks = async (
   const targets: readonly CompiledTarget[] = [run.plan.agent.model, ...run.plan.agent.model.fallbacks];
   const errors: ModelCallError[] = [];
   const { guards } = ports;
-  const isLive = run.plan.isStreaming && (guards === null || !guards.output || !guards.buffersStreams);
+  const isLive = run.tellsParts && (guards === null || !guards.output || !guards.buffersStreams);
   for (const [index, target] of targets.entries()) {
     const collected: Collected = {
       isLive,
@@ -306,7 +306,7 @@ export const modelTurn = async (
           toolCalls,
           finishReason,
           provider: target.provider.name,
-          isHeld: run.plan.isStreaming && !isLive,
+          isHeld: run.tellsParts && !isLive,
         });
   // The cache has answers that no guard has changed: what a guard replaced is kept nowhere.
   if (!('isUnchanged' in kept) || kept.isUnchanged) collected.keep();

@@ -87,9 +87,10 @@ const rejectionOf = async (run: ActiveRun, ports: EnginePorts, output: string): 
   return validate === undefined ? null : ask(validate, answer, run, ports);
 };
 
-/** A stream has shown the answer already, and a session would keep what was wrong. */
+/** A caller's stream has shown the answer already, and a session would keep what was wrong. */
 const suppressedBy = (run: ActiveRun): 'Streaming' | 'Session' | null => {
-  if (run.plan.isStreaming) return 'Streaming';
+  // The answer of a called agent goes to its caller's model, in whose stream it does not stand.
+  if (run.plan.isStreaming && run.plan.parent === null) return 'Streaming';
   return run.plan.sessionId === null ? null : 'Session';
 };
 

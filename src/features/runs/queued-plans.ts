@@ -26,7 +26,7 @@ const queuedPlan = (jobs: Pick<JobStore, 'held'>, job: QueuedJob, agent: Compile
   documents: [],
   attachments: [],
   session: null,
-  isStreaming: true,
+  isStreaming: false,
   jobId: job.id,
   lane: job.lane,
   attempt: job.attempt,

@@ -196,7 +196,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     const ids = body.attachmentIds ?? [];
     const attachments = ids.length === 0 ? [] : await deps.attachments.named(context, ids, sessionId);
     if (sessionId !== null) await checkSession(context, name, body, sessionId);
-    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, mode !== 'json', ownerId);
+    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, mode === 'stream', ownerId);
     if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
     return { agent: compiled, parameters, attachments };
   };
@@ -236,7 +236,7 @@ export const createRunStart = (deps: RunStartDeps) => {
       session,
       waiting,
       ...continued,
-      isStreaming: mode !== 'json',
+      isStreaming: mode === 'stream',
       principal: context.principal,
       ...attributionOf(context.principal, ownerId),
       jobId: null,

@@ -2,7 +2,18 @@ import assert from 'node:assert/strict';
 import { type AppSetup, forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
 import { conversation, lastOf, says } from './chat-requests.ts';
-import { eventsOf, getRun, type LoggedEvent, listRuns, readEvents, refusal, runJson, runStream } from './run-calls.ts';
+import {
+  enqueue,
+  eventsOf,
+  followToEnd,
+  getRun,
+  type LoggedEvent,
+  listRuns,
+  readEvents,
+  refusal,
+  runJson,
+  runStream,
+} from './run-calls.ts';
 
 const schema = {
   type: 'object',
@@ -166,4 +177,60 @@ forEachTransport("RUN-68 a module's validator has the last word, and what it thr
   ]);
   const [rejected] = ofType(await eventsOfLastRun(app), 'structured-response.rejected');
   assert.equal(rejected?.['reason'], 'ValidatorRejected');
+});
+
+forEachTransport('RUN-69 the answer of a queued run is repaired, for nobody has read its stream', async (open) => {
+  const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 2 });
+  const runId = await enqueue(app.client, 'helper', { message: 'words then {"total":"x"} then {"total":7}' });
+  const events = await followToEnd(app.client, runId);
+  const end = events.at(-1);
+  assert.deepEqual([end?.type, end?.['structuredOutput']], ['run.completed', { total: 7 }]);
+  assert.deepEqual(
+    ofType(events, 'structured-response.rejected').map((event) => event['repairSuppressedBy']),
+    [null, null],
+  );
+  assert.ok(ofType(events, 'message.delta').length > 0, 'who follows the run sees its answer as it comes');
+  assert.equal(ofType(events, 'run.started')[0]?.['isStreaming'], false);
+  assert.equal((await getRun(app.client, runId)).isStreaming, false);
+});
+
+forEachTransport('RUN-69 a queued run with a session is not repaired either', async (open) => {
+  const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 2 });
+  const runId = await enqueue(app.client, 'helper', { message: 'words then {"total":1}', sessionId: 's' });
+  const events = await followToEnd(app.client, runId);
+  assert.deepEqual(
+    ofType(events, 'structured-response.rejected').map((event) => event['repairSuppressedBy']),
+    ['Session'],
+  );
+  assert.equal(events.at(-1)?.['error'].type, 'structured_response_invalid');
+});
+
+forEachTransport('RUN-69 AGENT-46 a called agent is repaired, also where its caller streams', async (open) => {
+  const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 1 }, undefined, {
+    simulator: {
+      respond: (request) => {
+        if (lastOf(request, 'user') === 'ask')
+          return conversation(request).some((line) => line.startsWith('tool: '))
+            ? says('done')
+            : {
+                answer: {
+                  toolCalls: [{ id: 'c1', name: 'call_helper', arguments: '{"message":"words then {\\"total\\":3}"}' }],
+                },
+              };
+        return respond(request);
+      },
+    },
+  });
+  await app.createAgent({
+    name: 'boss',
+    model: { provider: 'local', model: 'any' },
+    callableAgentNames: ['helper'],
+  });
+  const { runId, events } = await runStream(app.client, 'boss', 'ask');
+  assert.equal(events.at(-1)?.type, 'run.completed');
+  const child = ofType(events, 'child.completed')[0];
+  assert.equal(child?.['status'], 'Completed');
+  const told = eventsOf(await readEvents(app.client, child?.['childRunId']));
+  assert.equal(ofType(told, 'structured-response.repair-attempted').length, 1);
+  assert.equal((await getRun(app.client, runId)).isStreaming, true);
 });
