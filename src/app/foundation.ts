@@ -10,7 +10,7 @@ import { hostLibrary, hostRunAuthorization, loadHostModules } from '../features/
 import { loadHostTools } from '../features/tools/index.ts';
 import { createModelProviders, type ModelProviders } from '../providers/models/index.ts';
 import type { AppOptions } from './app-interface.ts';
-import { modelProtection } from './options.ts';
+import { answerLimits, modelProtection } from './options.ts';
 import { roleDecision } from './role-policies.ts';
 import { countEgressRefusals, openTelemetry, protectionMetrics } from './telemetry.ts';
 
@@ -25,6 +25,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
   const providers: ModelProviders = createModelProviders(Service.Providers, {
     log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
     protection: modelProtection(config.values),
+    answerLimits: answerLimits(config.values),
     allowPrivateEndpoints: Service.Egress.AllowPrivateNetworkTargets,
     onEndpointRefusal: () => egressRefused('provider', 'connect'),
     observer: protectionMetrics(

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { Config } from '../core/config/schema.ts';
 import type { TelemetrySettings } from '../core/telemetry/telemetry.ts';
 import type { IdentityOptions } from '../features/security/index.ts';
-import type { ProtectionSettings } from '../providers/models/index.ts';
+import type { AnswerLimits, ProtectionSettings } from '../providers/models/index.ts';
 import type { JobWorkerOptions } from '../scheduler/job-worker.ts';
 
 const oidcOptions = ({ Service, Host: { Oidc, Tenancy } }: Config): IdentityOptions['oidc'] =>
@@ -49,6 +49,13 @@ export const modelProtection = ({ Service: { CircuitBreaker, ModelConcurrency } 
     breakDurationMs: CircuitBreaker.BreakDuration,
   },
   maxConcurrentCalls: ModelConcurrency.MaxConcurrentCallsPerProvider,
+});
+
+/** What one answer of a model provider may take. */
+export const answerLimits = ({ Service: { ModelAnswers } }: Config): AnswerLimits => ({
+  maxBytes: ModelAnswers.MaxBytes,
+  maxStreamBytes: ModelAnswers.MaxStreamBytes,
+  stallMs: ModelAnswers.StallTimeout,
 });
 
 /** Unique among all processes that were ever started: host, process id and a random suffix. */

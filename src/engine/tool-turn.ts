@@ -17,7 +17,7 @@ import { parseArguments } from './tools/arguments.ts';
 import { executeTool } from './tools/execute.ts';
 import type { RegisteredTool } from './tools/registry.ts';
 import { isToolFailure, type ToolOutcome } from './tools/tool-call.ts';
-import { canonicalText, truncateOutput } from './tools/tool-output.ts';
+import { canonicalText, outputLimit, truncateOutput } from './tools/tool-output.ts';
 import { type ClientResult, normalizedArguments, type OpenCall, type ToolResultPart } from './turn-resume.ts';
 
 /** Failed calls in a row; kept over the turns of a run. */
@@ -316,7 +316,7 @@ const clientCall = (
   const { call } = open;
   const compiled = run.plan.agent.tools.get(call.toolName);
   const tool = compiled?.kind === 'tool' ? compiled.tool : undefined;
-  const limit = tool?.descriptor.maxOutputBytes ?? ports.tools.defaultMaxOutputBytes;
+  const limit = outputLimit(tool?.descriptor.maxOutputBytes ?? null, ports.tools.defaultMaxOutputBytes);
   const outcome: ToolOutcome = {
     ...(errorMessage === null
       ? { status: 'succeeded', error: null, ...truncateOutput(canonicalText(result), limit) }

@@ -8,7 +8,7 @@ import { errorClassOf } from './error-class.ts';
 import type { RegisteredTool } from './registry.ts';
 import { cutText, isToolError, MAX_TOOL_ERROR_LENGTH, ToolStop } from './tool.ts';
 import type { ToolCallDeps, ToolCallHooks, ToolCallRequest, ToolOutcome } from './tool-call.ts';
-import { attachmentLines, canonicalText, truncateOutput } from './tool-output.ts';
+import { attachmentLines, canonicalText, outputLimit, truncateOutput } from './tool-output.ts';
 
 type End = Pick<ToolOutcome, 'status' | 'text'> & Partial<ToolOutcome>;
 
@@ -58,7 +58,7 @@ const resultEnd = async (
   hooks: ToolCallHooks,
   deps: ToolCallDeps,
 ): Promise<End> => {
-  const limit = tool.descriptor.maxOutputBytes ?? deps.defaultMaxOutputBytes;
+  const limit = outputLimit(tool.descriptor.maxOutputBytes, deps.defaultMaxOutputBytes);
   const whole = canonicalText(value);
   const output = truncateOutput(hooks.inspect === undefined ? whole : await hooks.inspect(whole), limit);
   const lines = attachmentLines(output.text, scope.saved());

@@ -14,6 +14,13 @@ const ENVELOPE_BYTES = OPEN.length + MIDDLE.length + CLOSE.length;
 /** Smallest limit that holds an envelope without content, for outputs of up to ten digits of bytes. */
 export const MIN_OUTPUT_BYTES = ENVELOPE_BYTES + 10;
 
+/** Bounds a result whose tool has no limit, where `Tools:DefaultMaxOutputBytes` sets none. */
+const MAX_OUTPUT_BYTES = 8_388_608;
+
+/** Bytes of a result that the model gets to see: the tool's own limit, else the default, else the most there is. */
+export const outputLimit = (own: number | null, byDefault: number | null): number =>
+  own ?? byDefault ?? MAX_OUTPUT_BYTES;
+
 /**
  * The text that the model gets for a result: a string as it is, nothing as `null`, everything else as JSON.
  * Half surrogate pairs are replaced, because UTF-8 cannot hold them. Throws TypeError for what JSON cannot hold.
@@ -34,14 +41,14 @@ const utf8Bytes = (code: number): number => (code < 0x80 ? 1 : code < 0x800 ? 2 
 
 /**
  * A text over `maxBytes` of UTF-8 becomes `{"truncated":true,"omittedBytes":N,"content":"…"}`, whole within the limit
- * and cut between characters. `maxBytes` is at least MIN_OUTPUT_BYTES; null is no limit.
+ * and cut between characters. `maxBytes` is at least MIN_OUTPUT_BYTES.
  */
 export const truncateOutput = (
   text: string,
-  maxBytes: number | null,
+  maxBytes: number,
 ): { readonly text: string; readonly truncation: Truncation | null } => {
   // A UTF-16 unit is at most three bytes, so most texts need no count.
-  if (maxBytes === null || text.length * 3 <= maxBytes) return { text, truncation: null };
+  if (text.length * 3 <= maxBytes) return { text, truncation: null };
   const originalBytes = Buffer.byteLength(text);
   if (originalBytes <= maxBytes) return { text, truncation: null };
   // Digits of the whole size: what is left out is never longer, so the envelope stays within the limit.

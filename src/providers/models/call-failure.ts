@@ -113,6 +113,7 @@ const wireMessages: Record<WireFailure['kind'], (provider: string) => string> = 
   unreachable: (provider) => `Provider "${provider}" could not be reached.`,
   cut: (provider) => `The connection to provider "${provider}" was lost.`,
   timeout: (provider) => `Provider "${provider}" did not answer in time.`,
+  'too-large': (provider) => `Provider "${provider}" sent more than an answer may hold.`,
   invalid: (provider) => `The request to provider "${provider}" could not be sent.`,
 };
 
@@ -120,6 +121,7 @@ const wireTypes: Record<WireFailure['kind'], ModelErrorType> = {
   unreachable: 'provider_unavailable',
   cut: 'provider_unavailable',
   timeout: 'provider_timeout',
+  'too-large': 'provider_error',
   invalid: 'provider_error',
 };
 

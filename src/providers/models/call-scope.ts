@@ -1,3 +1,4 @@
+import type { AnswerLimits } from './answer-limits.ts';
 import type { ModelCall, ModelJson, WireClock } from './model-provider.ts';
 import type { WireFailure, WireHeaders, WireRequest } from './transport/wire-exchange.ts';
 
@@ -8,6 +9,9 @@ export interface ScopeOptions {
   /** Milliseconds for the whole call, or while streaming for each wait; null: no limit of our own. */
   readonly timeoutMs: number | null;
   readonly maxRetries: number;
+  readonly limits: AnswerLimits;
+  /** The answer comes in parts. */
+  readonly streams: boolean;
 }
 
 // On the signal itself: a weak map whose value leads back to its key holds both until the next full collection.
@@ -34,6 +38,7 @@ export class CallScope {
   readonly requestId: string;
   readonly maxRetries: number;
   readonly timeoutMs: number | null;
+  readonly streams: boolean;
   /** Members merged into the JSON body before it is sent. */
   patch: Readonly<Record<string, ModelJson>> | null = null;
   /** Tokens that the answer may have with everything that belongs to it; null: what the request says. */
@@ -56,13 +61,20 @@ export class CallScope {
   readonly #cancel = (): void => this.stop('canceled');
   #timer: NodeJS.Timeout | null = null;
   #waitingSince = 0;
+  #progressAt = 0;
   #waiting = false;
+  readonly #limits: AnswerLimits;
+  #bytes = 0;
+  #bytesWithoutProgress = 0;
+  #size = 0;
 
   constructor(call: ModelCall, options: ScopeOptions) {
     this.provider = options.provider;
     this.requestId = call.requestId;
     this.maxRetries = options.maxRetries;
     this.timeoutMs = options.timeoutMs;
+    this.streams = options.streams;
+    this.#limits = options.limits;
     this.#caller = call.signal;
     this.wire = call.wire ?? null;
     this.traceparent = call.traceparent ?? null;
@@ -97,15 +109,52 @@ export class CallScope {
     }
   }
 
-  /** The provider owes us something from now on. Called again for each part, it starts the wait anew. */
+  /** The provider owes us something from now on. */
   waiting(): void {
-    if (this.timeoutMs !== null) {
-      this.#waiting = true;
-      this.#waitingSince = performance.now();
-      if (this.#timer === null && this.stopped === null) {
-        this.#arm(this.timeoutMs, this.timeoutMs);
-      }
+    const now = performance.now();
+    // Time in which nobody read is not the provider's.
+    if (!this.#waiting) {
+      this.#progressAt = now;
     }
+    this.#waiting = true;
+    this.#waitingSince = now;
+    if (this.#timer === null && this.stopped === null) {
+      this.#arm(Math.min(this.timeoutMs ?? this.#limits.stallMs, this.#limits.stallMs));
+    }
+  }
+
+  /** An event came, which starts the provider's own wait anew. That it adds something is for `grew` to say. */
+  arrived(): void {
+    if (this.timeoutMs !== null) {
+      this.waiting();
+    }
+  }
+
+  /** The provider begins to answer, or does so once more. */
+  begun(): void {
+    this.#bytes = 0;
+    this.#bytesWithoutProgress = 0;
+    this.#size = 0;
+  }
+
+  /** Bytes came. False: more than the answer may have. */
+  took(bytes: number): boolean {
+    this.#bytes += bytes;
+    this.#bytesWithoutProgress += bytes;
+    const { maxBytes, maxStreamBytes } = this.#limits;
+    return this.streams
+      ? this.#bytes <= maxStreamBytes && this.#bytesWithoutProgress <= maxBytes
+      : this.#bytes <= maxBytes;
+  }
+
+  /** The answer holds so much more than before. False: more than it may. */
+  grew(size: number): boolean {
+    if (size > 0) {
+      this.#size += size;
+      this.#bytesWithoutProgress = 0;
+      this.#progressAt = performance.now();
+    }
+    return this.#size <= this.#limits.maxBytes;
   }
 
   /** We are the ones who are slow (the reader has not come back), so no time runs. */
@@ -114,14 +163,26 @@ export class CallScope {
   }
 
   // One timer for the call: when it fires early it is set again for the rest, not once for each part.
-  #arm(delayMs: number, limitMs: number): void {
+  #arm(delayMs: number): void {
     this.#timer = setTimeout(() => {
-      const left = this.#waiting ? limitMs - (performance.now() - this.#waitingSince) : limitMs;
+      const left = this.#timeLeft();
       if (left <= 0) {
         this.stop('timeout');
       } else {
-        this.#arm(Math.ceil(left), limitMs);
+        this.#arm(Math.ceil(left));
       }
     }, delayMs);
+  }
+
+  #timeLeft(): number {
+    const { stallMs } = this.#limits;
+    const limitMs = this.timeoutMs ?? stallMs;
+    if (!this.#waiting) {
+      return Math.min(limitMs, stallMs);
+    }
+    const now = performance.now();
+    const silent = this.timeoutMs === null ? stallMs : limitMs - (now - this.#waitingSince);
+    // A whole answer has its provider's own limit, where that is set.
+    return !this.streams && this.timeoutMs !== null ? silent : Math.min(silent, stallMs - (now - this.#progressAt));
   }
 }

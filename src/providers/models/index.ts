@@ -1,3 +1,4 @@
+import { type AnswerLimits, defaultAnswerLimits } from './answer-limits.ts';
 import type { ModelProviders } from './model-provider.ts';
 import type { ModelProviderSettings } from './model-settings.ts';
 import { networkProvider } from './network-provider.ts';
@@ -14,6 +15,7 @@ import type { DeploymentCredential } from './surfaces/azure.surface.ts';
 import { configuredSurfaces, presentSections } from './surfaces/configured.ts';
 import { createConnectionPool } from './transport/connection-pool.ts';
 
+export type { AnswerLimits } from './answer-limits.ts';
 export { ModelCallError, type ModelErrorClass, type ModelErrorType } from './model-error.ts';
 export { type ModelListAnswer, shownModels } from './model-list.ts';
 export type {
@@ -56,6 +58,8 @@ export interface ModelProvidersDeps {
   /** Default: a circuit breaker as the configuration has it by default, and no limit of calls. */
   readonly protection?: ProtectionSettings;
   readonly observer?: ProtectionObserver;
+  /** Default: those that the configuration has by default. */
+  readonly answerLimits?: AnswerLimits;
   /** `Service:Egress:AllowPrivateNetworkTargets`: whether a tenant's own endpoint may be anywhere. */
   readonly allowPrivateEndpoints?: boolean;
   /** Called when a tenant's own endpoint is refused as it is called. */
@@ -69,10 +73,11 @@ export interface ModelProvidersDeps {
  */
 export function createModelProviders(settings: ModelProviderSettings, deps: ModelProvidersDeps): ModelProviders {
   const pool = createConnectionPool();
-  const owned = createOwnedProviders(settings, deps);
+  const network = { pool, log: deps.log, limits: deps.answerLimits ?? defaultAnswerLimits };
+  const owned = createOwnedProviders(settings, { ...deps, limits: network.limits });
   const providers = [
     ...configuredSurfaces(settings, deps.deploymentCredential ?? null).map((surface) =>
-      networkProvider(surface, { pool, log: deps.log }),
+      networkProvider(surface, network),
     ),
     ...presentSections(settings.Scripted).map(([name, section]) => scriptedProvider(name, section)),
   ].sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -1,11 +1,31 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import { unfinished } from './call-failure.ts';
+import { unfinished, wireFailure } from './call-failure.ts';
 import type { CallScope } from './call-scope.ts';
 import { LibraryParts } from './library-parts.ts';
 import type { ModelCall, ModelPart } from './model-provider.ts';
 import type { ProviderCalls } from './provider-calls.ts';
 
+/** What a part adds to the answer. A part that only tells how far the provider is adds nothing. */
+function partSize(part: LanguageModelV4StreamPart): number {
+  switch (part.type) {
+    case 'text-delta':
+    case 'reasoning-delta':
+    case 'tool-input-delta':
+      return part.delta.length;
+    // Its text was counted as it came, or is that of the one event that holds it.
+    case 'tool-call':
+    case 'tool-result':
+    case 'source':
+      return PART_SIZE;
+    default:
+      return 0;
+  }
+}
+
 type PartReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
+
+/** Parts without a text of any length are counted as this much, so that there is an end to them. */
+const PART_SIZE = 1_000;
 
 // The framing after the last part; a server that never sends it loses its connection.
 const TRAILER_MS = 1_000;
@@ -29,7 +49,7 @@ export async function* libraryStream(
   calls: ProviderCalls,
   call: ModelCall,
 ): AsyncGenerator<ModelPart, void, undefined> {
-  const scope = calls.open(call);
+  const scope = calls.open(call, true);
   let reader: PartReader | null = null;
   let finished = false;
   try {
@@ -42,13 +62,16 @@ export async function* libraryStream(
     while (!finished) {
       scope.waiting();
       const { done, value } = await reader.read();
-      scope.idle();
       // Parts may still be on their way through the library's streams when the call is stopped.
       if (done || scope.stopped !== null) {
         throw unfinished(scope.provider);
       }
+      if (!scope.grew(partSize(value))) {
+        throw wireFailure(scope.provider, { kind: 'too-large', cause: undefined });
+      }
       const part = parts.read(value);
       if (part !== null) {
+        scope.idle();
         finished = part.type === 'finish';
         if (finished) {
           scope.release();
@@ -72,7 +95,7 @@ export async function* libraryStream(
 /** The same call answered at once. */
 export async function libraryAnswer(calls: ProviderCalls, call: ModelCall): Promise<readonly ModelPart[]> {
   const { surface } = calls;
-  const scope = calls.open(call);
+  const scope = calls.open(call, false);
   try {
     const made = calls.model(call.model);
     const model = made instanceof Promise ? await made : made;

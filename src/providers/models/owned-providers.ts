@@ -1,4 +1,5 @@
 import { createEgressAgent } from '../http/egress.ts';
+import type { AnswerLimits } from './answer-limits.ts';
 import { ModelCallError } from './model-error.ts';
 import type { ModelProvider, OwnCredential } from './model-provider.ts';
 import type { ConnectionSettings, ModelProviderSettings } from './model-settings.ts';
@@ -11,6 +12,7 @@ import { createConnectionPool } from './transport/connection-pool.ts';
 
 interface OwnedProvidersDeps {
   readonly log: ForeignErrorLog;
+  readonly limits: AnswerLimits;
   readonly allowPrivateEndpoints?: boolean;
   readonly onEndpointRefusal?: () => void;
 }
@@ -74,7 +76,7 @@ export function createOwnedProviders(settings: ModelProviderSettings, deps: Owne
       if (surface === undefined) return undefined;
       if (made.size >= CACHED_PROVIDERS) made.clear();
       const pool = own.endpoint === null ? trusted : checked;
-      const provider = networkProvider(surface, { pool, log: deps.log });
+      const provider = networkProvider(surface, { pool, log: deps.log, limits: deps.limits });
       made.set(key, provider);
       return provider;
     },

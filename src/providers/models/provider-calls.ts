@@ -1,4 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { AnswerLimits } from './answer-limits.ts';
 import { callFailure, canceled, credentialMissing, ForeignError } from './call-failure.ts';
 import { callOptions } from './call-options.ts';
 import { CallScope } from './call-scope.ts';
@@ -15,6 +16,7 @@ export type ForeignErrorLog = (entry: { requestId: string; provider: string; err
 export interface NetworkDeps {
   readonly pool: ConnectionPool;
   readonly log: ForeignErrorLog;
+  readonly limits: AnswerLimits;
 }
 
 // Model names come from agent definitions; this only bounds what a flood of them could hold in memory.
@@ -28,6 +30,7 @@ export class ProviderCalls {
   readonly surface: Surface;
   readonly pool: ConnectionPool;
   readonly #log: ForeignErrorLog;
+  readonly #limits: AnswerLimits;
   readonly #fetch: typeof globalThis.fetch;
   readonly #models = new Map<string, LanguageModelV4>();
   #library: Promise<ModelFactory> | null = null;
@@ -36,11 +39,12 @@ export class ProviderCalls {
     this.surface = surface;
     this.pool = deps.pool;
     this.#log = deps.log;
+    this.#limits = deps.limits;
     this.#fetch = createScopedFetch({ pool: deps.pool, anonymous: surface.anonymous });
   }
 
   /** Throws when the call need not even be tried. */
-  open(call: ModelCall): CallScope {
+  open(call: ModelCall, streams: boolean): CallScope {
     const { name, hasCredential, modelInPath, timeoutMs, maxRetries } = this.surface;
     if (call.signal.aborted) {
       throw canceled(name);
@@ -53,7 +57,7 @@ export class ProviderCalls {
         provider: name,
       });
     }
-    return new CallScope(call, { provider: name, timeoutMs, maxRetries });
+    return new CallScope(call, { provider: name, timeoutMs, maxRetries, limits: this.#limits, streams });
   }
 
   /** The vendor library's model, at once after the first call; the library is loaded at the first of all. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Json } from '../../../src/contract/schema.ts';
-import { canonicalText, MIN_OUTPUT_BYTES, truncateOutput } from '../../../src/engine/tools/tool-output.ts';
+import { canonicalText, MIN_OUTPUT_BYTES, outputLimit, truncateOutput } from '../../../src/engine/tools/tool-output.ts';
 
 test('TOOL-18 strings stay, nothing becomes null, the rest becomes JSON', () => {
   const cases: [Json | undefined, string][] = [
@@ -21,7 +21,7 @@ test('TOOL-18 strings stay, nothing becomes null, the rest becomes JSON', () => 
 test('TOOL-19 a text within the limit stays as it is, counted in UTF-8 bytes', () => {
   assert.deepEqual(truncateOutput('é'.repeat(50), 100), { text: 'é'.repeat(50), truncation: null });
   assert.notEqual(truncateOutput('é'.repeat(51), 100).truncation, null);
-  assert.equal(truncateOutput('x'.repeat(1_000_000), null).truncation, null);
+  assert.equal(truncateOutput('x'.repeat(1_000_000), outputLimit(null, null)).truncation, null);
 });
 
 test('TOOL-19 the whole envelope stays within the limit and says what is missing', () => {
@@ -48,4 +48,14 @@ test('TOOL-19 the whole envelope stays within the limit and says what is missing
 test('TOOL-19 the smallest limit is 57 and gives an empty content', () => {
   assert.equal(MIN_OUTPUT_BYTES, 57);
   assert.equal(truncateOutput('ü'.repeat(100), 57).text.length <= 57, true);
+});
+
+test('a result without a limit has one all the same', () => {
+  const { text, truncation } = truncateOutput('x'.repeat(9_000_000), outputLimit(null, null));
+  assert.equal(truncation?.originalBytes, 9_000_000);
+  assert.ok(text.length <= 8_388_608);
+  assert.deepEqual(
+    [outputLimit(100, 200), outputLimit(null, 200), outputLimit(10_000_000, null)],
+    [100, 200, 10_000_000],
+  );
 });

@@ -1,4 +1,9 @@
-import { createModelProviders, type ModelProvider, type ModelProviders } from '../../../src/providers/models/index.ts';
+import {
+  type AnswerLimits,
+  createModelProviders,
+  type ModelProvider,
+  type ModelProviders,
+} from '../../../src/providers/models/index.ts';
 import type { ModelProviderSettings } from '../../../src/providers/models/model-settings.ts';
 import type { WireName } from './scenario.ts';
 import { type ProviderSimulator, type SimulatorOptions, startProviderSimulator } from './simulator.ts';
@@ -85,13 +90,17 @@ export interface Bench {
 
 export interface BenchOptions extends SimulatorOptions {
   readonly settings: (url: string) => ModelProviderSettings;
+  readonly answerLimits?: AnswerLimits;
 }
 
 /** A simulator and the providers that are set up to call it; both are closed at the end of the block. */
 export async function openBench(options: BenchOptions): Promise<Bench> {
   const simulator = await startProviderSimulator(options);
   const log: LoggedError[] = [];
-  const providers = createModelProviders(options.settings(simulator.url), { log: (entry) => log.push(entry) });
+  const providers = createModelProviders(options.settings(simulator.url), {
+    log: (entry) => log.push(entry),
+    ...(options.answerLimits === undefined ? {} : { answerLimits: options.answerLimits }),
+  });
   return {
     simulator,
     providers,

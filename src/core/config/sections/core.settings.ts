@@ -53,7 +53,7 @@ export const coreSettings = {
     DefaultMaxOutputBytes: setting(
       nullable(int({ min: 57 })),
       null,
-      'Bytes of a result that the model gets to see when the tool sets no limit. Null: the whole result.',
+      'Bytes of a result that the model gets to see when the tool sets no limit. Null: the whole result, up to 8388608.',
     ),
     MaxConsecutiveErrors: setting(int({ min: 0, max: 100 }), 3, 'Failed calls in a row that end the run.'),
     MaxIterations: setting(int({ min: 1, max: 1000 }), 40, 'Model calls of one run.'),

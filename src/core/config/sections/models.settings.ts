@@ -1,5 +1,5 @@
-import { SECOND } from '../duration.ts';
-import { bool, decimal, duration, int, ratio } from '../number-kinds.ts';
+import { MINUTE, SECOND } from '../duration.ts';
+import { bool, bytes, decimal, duration, int, ratio } from '../number-kinds.ts';
 import { group, mapOf, openGroup, planned, secretSection, setting } from '../schema-nodes.ts';
 import { keyPrefix, text } from '../text-kinds.ts';
 import { nullable } from '../value-kind.ts';
@@ -45,6 +45,23 @@ export const modelSettings = {
       nullable(int({ min: 1 })),
       null,
       'Calls in progress for each provider; others wait. Null: unlimited.',
+    ),
+  }),
+  ModelAnswers: group('What one answer of a model provider may take. Beyond it the call fails.', {
+    MaxBytes: setting(
+      bytes({ min: 65_536, max: 67_108_864 }),
+      8_388_608,
+      'Size of a whole answer; of a streamed one, of the text, reasoning and tool calls in it.',
+    ),
+    MaxStreamBytes: setting(
+      bytes({ min: 65_536, max: 1_073_741_824 }),
+      268_435_456,
+      'Size of a streamed answer as it is sent, with the framing of its events.',
+    ),
+    StallTimeout: setting(
+      duration({ min: SECOND }),
+      10 * MINUTE,
+      "Time in which a streamed answer must add something. A whole answer must be there by then, unless its provider's Timeout says otherwise.",
     ),
   }),
   Pricing: openGroup(

@@ -41,8 +41,6 @@ export interface DecodedParts {
 }
 
 const MAX_ERROR_BYTES = 64 * 1024;
-/** One event is a few words; this only stops a server that never ends a line. */
-const MAX_EVENT_CHARS = 16 * 1024 * 1024;
 
 /**
  * Reads the streamed answer of chat completions: `data:` events with `chat.completion.chunk` objects, then `[DONE]`.
@@ -71,14 +69,13 @@ export class ChatCompletionsDecoder implements WireSink {
     this.#tools = new ToolCallAssembly(namespace);
     this.#events = createParser({
       onEvent: (event) => this.#event(event.data),
-      onError: (error) => error.type === 'max-buffer-size-exceeded' && this.#fail(error),
-      maxBufferSize: MAX_EVENT_CHARS,
     });
   }
 
   head(status: number, headers: WireHeaders): void {
     this.#scope.status = status;
     this.#scope.headers = headers;
+    this.#scope.begun();
     if (status < 200 || status > 299) {
       this.#errorBody = [];
     }
@@ -89,7 +86,11 @@ export class ChatCompletionsDecoder implements WireSink {
       return;
     }
     if (this.#errorBody === null) {
-      this.#events.feed(this.#text.write(chunk));
+      if (this.#scope.took(chunk.byteLength)) {
+        this.#events.feed(this.#text.write(chunk));
+      } else {
+        this.#tooLarge();
+      }
     } else if (this.#errorBytes < MAX_ERROR_BYTES) {
       this.#errorBytes += chunk.byteLength;
       this.#errorBody.push(chunk);
@@ -126,6 +127,22 @@ export class ChatCompletionsDecoder implements WireSink {
       this.#done = true;
       this.#out.fail(error);
     }
+  }
+
+  #tooLarge(): void {
+    this.#fail(wireFailure(this.#scope.provider, { kind: 'too-large', cause: undefined }));
+  }
+
+  /** Before anything is kept. False: there is no room for it, and the call has failed. */
+  #fits(size: number): boolean {
+    if (this.#done) {
+      return false;
+    }
+    const fits = this.#scope.grew(size);
+    if (!fits) {
+      this.#tooLarge();
+    }
+    return fits;
   }
 
   #event(data: string): void {
@@ -193,7 +210,9 @@ export class ChatCompletionsDecoder implements WireSink {
     if (Array.isArray(delta.tool_calls)) {
       this.#endReasoning();
       for (const call of delta.tool_calls as readonly ToolCallDelta[]) {
-        this.#tools.add(call);
+        if (!this.#fits(this.#tools.add(call))) {
+          return;
+        }
       }
     }
   }
@@ -212,7 +231,7 @@ export class ChatCompletionsDecoder implements WireSink {
   }
 
   #say(text: string): void {
-    if (text !== '') {
+    if (text !== '' && this.#fits(text.length)) {
       this.#endReasoning();
       this.#hasText = true;
       this.#out.push({ type: 'text-delta', text });
@@ -220,7 +239,7 @@ export class ChatCompletionsDecoder implements WireSink {
   }
 
   #reason(text: string): void {
-    if (text !== '') {
+    if (text !== '' && this.#fits(text.length)) {
       this.#reasoning = true;
       this.#out.push({ type: 'reasoning-delta', text });
     }

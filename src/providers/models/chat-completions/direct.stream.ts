@@ -34,7 +34,7 @@ class DirectCall implements DecodedParts {
   async #start(): Promise<void> {
     let scope: CallScope;
     try {
-      scope = this.#calls.open(this.#call);
+      scope = this.#calls.open(this.#call, true);
     } catch (error) {
       this.parts.fail(error);
       return;
@@ -81,7 +81,7 @@ class DirectCall implements DecodedParts {
 
   arrived(): void {
     if (!this.#paused) {
-      this.#scope?.waiting();
+      this.#scope?.arrived();
     }
   }
 

@@ -23,6 +23,9 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
+/** What a call counts for beside its texts, so that calls without any are bounded as well. */
+const CALL_SIZE = 1_000;
+
 /** Puts tool calls together that arrive in pieces, several at a time. */
 export class ToolCallAssembly {
   readonly #calls: OpenCall[] = [];
@@ -37,16 +40,20 @@ export class ToolCallAssembly {
     return this.#calls.length === 0;
   }
 
-  add(delta: ToolCallDelta): void {
+  /** Returns by how much the calls have grown. */
+  add(delta: ToolCallDelta): number {
     const id = text(delta.id).trim();
     const name = text(delta.function?.name).trim();
     const index = typeof delta.index === 'number' ? delta.index : null;
-    const call = this.#find(index, id, name) ?? this.#open(index);
+    const found = this.#find(index, id, name);
+    const call = found ?? this.#open(index);
+    const input = text(delta.function?.arguments);
     // The first id and name count: a server that repeats them repeats the same.
     call.id ||= id;
     call.name ||= name;
-    call.input += text(delta.function?.arguments);
+    call.input += input;
     call.signature ??= text(delta.extra_content?.google?.thought_signature) || null;
+    return found === undefined ? CALL_SIZE + id.length + name.length + input.length : input.length;
   }
 
   #open(index: number | null): OpenCall {

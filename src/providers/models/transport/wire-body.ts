@@ -21,13 +21,18 @@ export interface BodySink {
   fail(error: Error): void;
 }
 
-const BUFFERED_CHUNKS = 16;
+/** As much as the vendor libraries decode in one turn of the event loop: they read on while there is something to read. */
+const SLICE_BYTES = 16 * 1024;
 
-/** A body of any length, which comes no faster than it is read. */
+/** A body of any length, which comes no faster than it is read, and in slices. */
 export class EventBody implements BodySink {
   readonly body: ReadableStream<Uint8Array>;
   readonly #exchange: () => WireExchange;
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
+  /** What of a large chunk is still to be handed over. */
+  #rest: Uint8Array | null = null;
+  #isScheduled = false;
+  #isEnded = false;
 
   constructor(exchange: () => WireExchange) {
     this.#exchange = exchange;
@@ -36,13 +41,14 @@ export class EventBody implements BodySink {
         start: (controller) => {
           this.#controller = controller;
         },
-        pull: () => exchange().resume(),
+        pull: () => this.#next(),
         cancel: () => {
           this.#controller = null;
+          this.#rest = null;
           exchange().abort();
         },
       },
-      { highWaterMark: BUFFERED_CHUNKS },
+      { highWaterMark: SLICE_BYTES, size: (chunk) => chunk.byteLength },
     );
   }
 
@@ -51,18 +57,59 @@ export class EventBody implements BodySink {
     if (controller === null) {
       return;
     }
-    controller.enqueue(chunk);
-    if ((controller.desiredSize ?? 1) <= 0) {
+    if (this.#rest !== null) {
+      // The connection is paused; this was on its way before.
+      this.#rest = Buffer.concat([this.#rest, chunk]);
+    } else if (chunk.byteLength <= SLICE_BYTES) {
+      controller.enqueue(chunk);
+    } else {
+      this.#rest = chunk.subarray(SLICE_BYTES);
+      controller.enqueue(chunk.subarray(0, SLICE_BYTES));
+    }
+    if (this.#rest !== null || (controller.desiredSize ?? 1) <= 0) {
       this.#exchange().pause();
     }
   }
 
+  #next(): void {
+    if (this.#rest === null) {
+      this.#exchange().resume();
+    } else if (!this.#isScheduled) {
+      this.#isScheduled = true;
+      setImmediate(() => this.#slice());
+    }
+  }
+
+  #slice(): void {
+    this.#isScheduled = false;
+    const rest = this.#rest;
+    const controller = this.#controller;
+    if (rest === null || controller === null) {
+      return;
+    }
+    this.#rest = rest.byteLength > SLICE_BYTES ? rest.subarray(SLICE_BYTES) : null;
+    controller.enqueue(rest.subarray(0, SLICE_BYTES));
+    if (this.#rest !== null) {
+      return;
+    }
+    if (this.#isEnded) {
+      this.end();
+    } else if ((controller.desiredSize ?? 1) > 0) {
+      this.#exchange().resume();
+    }
+  }
+
   end(): void {
+    if (this.#rest !== null) {
+      this.#isEnded = true;
+      return;
+    }
     this.#controller?.close();
     this.#controller = null;
   }
 
   fail(error: Error): void {
+    this.#rest = null;
     this.#controller?.error(error);
     this.#controller = null;
   }

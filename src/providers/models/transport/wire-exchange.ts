@@ -12,8 +12,8 @@ export interface WireRequest {
 export type WireHeaders = ReadonlyMap<string, string>;
 
 export interface WireFailure {
-  /** `unreachable`: no answer began. `cut`: it began and broke off. `timeout`: the HTTP client's own limit. */
-  readonly kind: 'unreachable' | 'cut' | 'timeout' | 'invalid';
+  /** `unreachable`: no answer began. `cut`: it began and broke off. `timeout`: the HTTP client's own limit. `too-large`: ours. */
+  readonly kind: 'unreachable' | 'cut' | 'timeout' | 'too-large' | 'invalid';
   readonly cause: unknown;
 }
 

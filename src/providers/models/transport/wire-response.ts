@@ -28,17 +28,16 @@ export class WireError extends Error {
   }
 }
 
-// An error text is for a log line, a JSON answer for one message; both are far smaller than this.
+// An error text is for a log line; the rest of it is not read.
 const MAX_ERROR_BYTES = 64 * 1024;
-const MAX_JSON_BYTES = 64 * 1024 * 1024;
 
-function bodySink(exchange: () => WireExchange, status: number, headers: WireHeaders): BodySink {
+/** What was asked for decides how it is read: the type that an answer claims to have is the other side's word. */
+function bodySink(exchange: () => WireExchange, status: number, streams: boolean): BodySink {
   if (status >= 400) {
     return new WholeBody(exchange, MAX_ERROR_BYTES);
   }
-  return headers.get('content-type')?.startsWith('text/event-stream') === true
-    ? new EventBody(exchange)
-    : new WholeBody(exchange, MAX_JSON_BYTES);
+  // The scope counts what comes.
+  return streams ? new EventBody(exchange) : new WholeBody(exchange, Number.POSITIVE_INFINITY);
 }
 
 function stoppedError(): Error {
@@ -59,11 +58,18 @@ export function openResponse(agent: Agent, request: WireRequest, scope: CallScop
     scope.headers = null;
     scope.wireFailure = null;
     scope.sent = true;
+    scope.begun();
     let waits = scope.wire !== null;
     scope.wire?.enter();
     const arrived = (): void => {
       if (waits) scope.wire?.leave();
       waits = false;
+    };
+    const failed = (failure: WireFailure): void => {
+      arrived();
+      scope.wireFailure = failure;
+      const error = new WireError(failure);
+      body === null ? reject(error) : body.fail(error);
     };
     const exchange: WireExchange = startExchange(
       agent,
@@ -72,21 +78,23 @@ export function openResponse(agent: Agent, request: WireRequest, scope: CallScop
         head(status, headers) {
           scope.status = status;
           scope.headers = headers;
-          const sink = bodySink(() => exchange, status, headers);
+          const sink = bodySink(() => exchange, status, scope.streams);
           body = sink;
           resolve({ status, statusText: '', ok: status >= 200 && status < 300, headers, body: sink.body });
         },
-        data: (chunk) => body?.data(chunk),
+        data(chunk) {
+          if (scope.took(chunk.byteLength)) {
+            body?.data(chunk);
+          } else {
+            exchange.abort();
+            failed({ kind: 'too-large', cause: undefined });
+          }
+        },
         end() {
           arrived();
           body?.end();
         },
-        fail(failure) {
-          arrived();
-          scope.wireFailure = failure;
-          const error = new WireError(failure);
-          body === null ? reject(error) : body.fail(error);
-        },
+        fail: failed,
       },
       scope.timeoutMs !== null,
     );
