@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import process from 'node:process';
@@ -68,6 +69,15 @@ const migrationFinding = ({ applied, pending }: StoreStatus, appliesItself: bool
     : finding('warn', 'migrations', `${pending.length} pending, run \`acp db migrate\`: ${names}`);
 };
 
+/** A store of an earlier version, or one that was copied, may be open to others; new ones are not. */
+function* modeFindings(path: string): Generator<Finding> {
+  // Windows has no such modes.
+  if (process.getuid === undefined) return;
+  const mode = statSync(path).mode & 0o777;
+  if ((mode & 0o077) !== 0)
+    yield finding('warn', 'store', `others may open it (mode ${mode.toString(8)})\n\`chmod 600 ${path}\` closes it`);
+}
+
 /** Free space where the store is; of a folder that is not made yet, in the nearest one above it. */
 const diskFinding = async (path: string): Promise<Finding> => {
   for (let folder = dirname(path); ; folder = dirname(folder)) {
@@ -86,6 +96,10 @@ async function* libraryFindings(): AsyncGenerator<Finding> {
   const { libraryVersions } = await import('../db/sqlite/open.ts');
   const { sqlite, vector } = libraryVersions();
   yield finding('ok', 'libraries', `SQLite ${sqlite}, sqlite-vec ${vector}`);
+  const { avoidedFolder } = await import('../core/asset-extraction.ts');
+  const reason = avoidedFolder();
+  if (reason !== null)
+    yield finding('warn', 'libraries', `unpacked to a private folder at every start, since ${reason}`);
 }
 
 async function* storeFindings(session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
@@ -105,6 +119,7 @@ async function* storeFindings(session: Session, config: LoadedConfig): AsyncGene
     ? `${size(status.totalBytes)}, write-ahead log ${size(status.walBytes)}`
     : 'is made at the first start';
   yield finding('ok', 'store', `${status.path} (${state})`);
+  if (status.exists) yield* modeFindings(status.path);
   yield encryptionFinding(config);
   // Before its migrations a store may lack tables and columns.
   const lost = status.exists && status.pending.length === 0 ? await absentKeys(options) : [];

@@ -3,6 +3,7 @@ import { lstat, rename, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { AcpError } from '../contract/errors.ts';
+import { privateFileMode } from '../core/private-file.ts';
 
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
 
@@ -30,7 +31,7 @@ export const writeWhole = async (
   const path = resolve(cwd, file);
   const draft = `${path}.${process.pid}.partial`;
   try {
-    await pipeline(bytes, createWriteStream(draft, { flags: 'wx', mode: 0o600 }));
+    await pipeline(bytes, createWriteStream(draft, { flags: 'wx', mode: privateFileMode }));
     if (!replaces) await requireFree(path);
     await rename(draft, path);
     return path;

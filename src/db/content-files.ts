@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { AcpError } from '../contract/errors.ts';
 import { makeFolder } from '../core/make-folder.ts';
+import { privateFileMode, privateFolderMode } from '../core/private-file.ts';
 import { type ContentDraft, type ContentPlace, type ContentStore, createPlaceLocks } from './content-store.ts';
 
 /** A draft of which bytes that were written can be written anew. */
@@ -14,10 +15,6 @@ export interface AmendableDraft extends ContentDraft {
 export interface FileContentStore extends ContentStore {
   draft(): Promise<AmendableDraft>;
 }
-
-// Only the account of the service reads what people uploaded.
-const folderMode = 0o700;
-const fileMode = 0o600;
 
 const draftFolder = 'tmp';
 const placePattern = /^[0-9a-f]{32}\/[0-9a-f]{2}\/[0-9a-f]{64}$/;
@@ -53,7 +50,7 @@ const syncFolder = async (folder: string): Promise<void> => {
 };
 
 const makeDurableFolder = async (folder: string): Promise<void> => {
-  const made = makeFolder(folder, folderMode);
+  const made = makeFolder(folder, privateFolderMode);
   if (made === undefined) return;
   // A new folder is a name, too, in the one above it.
   for (let above = folder; above.length >= made.length; above = dirname(above)) await syncFolder(dirname(above));
@@ -63,7 +60,7 @@ const createDraft = async (folder: string): Promise<AmendableDraft> => {
   const drafts = join(folder, draftFolder);
   await makeDurableFolder(drafts);
   const path = join(drafts, randomUUID());
-  let handle: FileHandle | null = await open(path, 'wx+', fileMode);
+  let handle: FileHandle | null = await open(path, 'wx+', privateFileMode);
   const opened = (): FileHandle => {
     if (handle === null) throw new Error('This draft has ended.');
     return handle;

@@ -2,6 +2,7 @@ import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
 import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
+import { makePrivateFile } from '../core/private-file.ts';
 import { type ContentCopy, copyContents, forgetDeleted, removeFolder, removeUnnamed } from './content-backup.ts';
 import { checkContents } from './content-check.ts';
 import { contentFolder } from './content-files.ts';
@@ -285,6 +286,7 @@ export const backupStore = (
     const isNewFolder = !existsSync(folder);
     let isNamed = false;
     try {
+      makePrivateFile(draft);
       await storage.dialect.backup(draft);
       makeStandalone(draft);
       const { files, totalBytes, findings } = await copyAttachments(storage, contentFolder(source), copy, folder);

@@ -1,6 +1,8 @@
 import { accessSync, constants, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { AcpError } from '../contract/errors.ts';
+import { privateFileMode } from '../core/private-file.ts';
+import { foreignLock, lockFile } from './foreign-lock.ts';
 import { classifySqlite } from './sqlite/failure.ts';
 import { type LockDatabase, openLockDatabase } from './sqlite/open.ts';
 import { openFailure, realStorePath } from './store-location.ts';
@@ -21,12 +23,14 @@ export interface OwnerLock {
   release(): void;
 }
 
-const lockFile = (path: string): string => `${path}.lock`;
 const ownerFile = (path: string): string => `${path}.owner`;
 
 const retryMs = 25;
 // Another process that only asks who owns the store holds the lock for a moment: one refusal proves nothing.
 const shortestWaitMs = 250;
+
+const lockFailure = (path: string, error: unknown): AcpError =>
+  foreignLock(path, error) ?? openFailure(lockFile(path), error, 'lock of the store', classifySqlite(error));
 
 const openLock = (path: string): LockDatabase => {
   try {
@@ -34,7 +38,7 @@ const openLock = (path: string): LockDatabase => {
     if (existsSync(lockFile(path))) accessSync(lockFile(path), constants.R_OK | constants.W_OK);
     return openLockDatabase(lockFile(path));
   } catch (error) {
-    throw openFailure(lockFile(path), error, 'lock of the store', classifySqlite(error));
+    throw lockFailure(path, error);
   }
 };
 
@@ -43,7 +47,7 @@ const tryLock = (path: string, lock: LockDatabase): boolean => {
     return lock.tryLock();
   } catch (error) {
     lock.close();
-    throw openFailure(lockFile(path), error, 'lock of the store', classifySqlite(error));
+    throw lockFailure(path, error);
   }
 };
 
@@ -72,7 +76,9 @@ const readOwnerFile = (path: string): StoreOwner | null => {
 
 const writeOwnerFile = (path: string, owner: StoreOwner): void => {
   const draft = `${ownerFile(path)}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify(owner)}\n`, { mode: 0o600 });
+  // What a killed process of the same number left behind has its own mode.
+  rmSync(draft, { force: true });
+  writeFileSync(draft, `${JSON.stringify(owner)}\n`, { flag: 'wx', mode: privateFileMode });
   // Renamed into place: whoever finds the lock taken reads a whole file.
   renameSync(draft, ownerFile(path));
 };

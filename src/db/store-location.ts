@@ -3,7 +3,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AcpError } from '../contract/errors.ts';
 import { makeFolder } from '../core/make-folder.ts';
+import { privateFolderMode } from '../core/private-file.ts';
 import type { StoreFailure } from './dialect.ts';
+import { foreignLock } from './foreign-lock.ts';
 
 const inMemory = /^:memory:$|^file::memory:|[?&]mode=memory\b/i;
 
@@ -40,15 +42,15 @@ export const realStorePath = (path: string): string => {
 export const prepareStoreFile = (path: string): void => {
   const folder = dirname(path);
   try {
-    makeFolder(folder);
+    makeFolder(folder, privateFolderMode);
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw openFailure(folder, error, 'folder of the store');
+    throw foreignLock(realStorePath(path), error) ?? openFailure(folder, error, 'folder of the store');
   }
   try {
     if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
-    throw openFailure(path, error);
+    throw foreignLock(realStorePath(path), error) ?? openFailure(path, error);
   }
 };
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { png } from '../features/attachments/files.ts';
@@ -67,6 +67,7 @@ inBothWays('files are uploaded, listed, downloaded and deleted', async (folder) 
   const got = await folder.acp(['attachments', 'get', image, '-o', 'copy.png']);
   assert.deepEqual([got.code, got.stdout], [0, '']);
   assert.deepEqual(readFileSync(join(folder.path, 'copy.png')), png);
+  assert.equal(statSync(join(folder.path, 'copy.png')).mode & 0o777, 0o600);
   const printed = await folder.acp(['attachments', 'get', alone.id]);
   assert.equal(printed.stdout, 'Grüße aus Wien\n');
 

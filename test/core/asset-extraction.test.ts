@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
+  chownSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -66,11 +67,90 @@ describe('unpacking the files of the executable', () => {
     assert.deepEqual(readFileSync(elsewhere), content);
   });
 
-  test('a folder that others can write to is closed to them', () => {
-    mkdirSync(folder, { recursive: true });
-    chmodSync(folder, 0o777);
-    extractFile(folder, 'vec0.so', content);
-    assert.equal(statSync(folder).mode & 0o777, 0o700);
+  /** Uses a folder as the executable does, and says where the file went. */
+  const unpack = (): string => {
+    const file = extractFile(folder, 'vec0.so', content);
+    assert.deepEqual(readFileSync(file), content);
+    assert.equal(statSync(dirname(file)).mode & 0o777, 0o700);
+    return file;
+  };
+
+  for (const [who, mode] of [
+    ['everybody', 0o777],
+    ['the group', 0o770],
+  ] as const)
+    for (const [what, place] of [
+      ['the folder', ''],
+      ['a folder above it', '..'],
+      ['a folder far above it', '../..'],
+    ] as const)
+      test(`where ${who} can write to ${what}, a private folder is used`, () => {
+        mkdirSync(folder, { recursive: true, mode: 0o700 });
+        chmodSync(join(folder, place), mode);
+        assert.equal(unpack().startsWith(home), false);
+        assert.deepEqual(readdirSync(folder), []);
+      });
+
+  test('a sticky folder above, such as /tmp, lets others add and change nothing that is here', () => {
+    chmodSync(home, 0o1777);
+    assert.equal(unpack(), join(folder, 'vec0.so'));
+  });
+
+  test('a sticky folder itself is not used', () => {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    chmodSync(folder, 0o1777);
+    assert.equal(unpack().startsWith(home), false);
+  });
+
+  describe('of another user', {
+    skip: process.getuid?.() === 0 ? false : 'only the superuser can give files away',
+  }, () => {
+    const another = 65_534;
+
+    for (const [what, place] of [
+      ['the folder', ''],
+      ['a folder above it', '..'],
+    ] as const)
+      test(`where ${what} belongs to another user, a private folder is used`, () => {
+        mkdirSync(folder, { recursive: true, mode: 0o700 });
+        chownSync(join(folder, place), another, another);
+        assert.equal(unpack().startsWith(home), false);
+      });
+
+    test('a file with the right content that another user can change later is replaced', () => {
+      const planted = unpack();
+      chownSync(planted, another, another);
+      assert.equal(unpack(), planted);
+      assert.equal(statSync(planted).uid, process.getuid?.());
+    });
+  });
+
+  test('a file that others can change later is replaced, too', () => {
+    const planted = unpack();
+    chmodSync(planted, 0o666);
+    assert.equal(unpack(), planted);
+    assert.equal(statSync(planted).mode & 0o777, 0o600);
+  });
+
+  test('a link above the folder is followed once: the path that is used has none', () => {
+    mkdirSync(join(home, 'elsewhere'), { mode: 0o700 });
+    symlinkSync(join(home, 'elsewhere'), join(home, 'acp'));
+    assert.equal(unpack(), join(home, 'elsewhere', basename(folder), 'vec0.so'));
+  });
+
+  test('where others can replace the temporary folder, too, nothing is unpacked', () => {
+    const shared = join(home, 'shared');
+    mkdirSync(shared);
+    chmodSync(shared, 0o777);
+    const script = `import { extractFile } from '${source}';
+      try { extractFile('${shared}/acp', 'vec0.so', Buffer.from('x')); } catch (error) { process.stdout.write(error.message); }`;
+    const args = ['--input-type=module', '-e', script];
+    const message = execFileSync(process.execPath, args, { encoding: 'utf8', env: { TMPDIR: shared } });
+    assert.match(
+      message,
+      /cannot unpack vec0\.so: .*\/shared can be written to by others; .*\/shared can be written to/,
+    );
+    assert.match(message, /XDG_CACHE_HOME or TMPDIR/);
   });
 
   test('names with folders keep them', () => {

@@ -120,11 +120,19 @@ test('a folder or file that this user cannot write is refused with the path and 
   const folder = temporaryFolder(t);
   const script = join(import.meta.dirname, 'unprivileged-process.ts');
   const { stdout, stderr } = spawnSync(process.execPath, [script, folder], { encoding: 'utf8' });
-  assert.deepEqual(JSON.parse(stdout || JSON.stringify(stderr)), {
+  const { isRoot, pid, ...said } = JSON.parse(stdout || JSON.stringify(stderr));
+  const lock = `${folder}/locked/acp.db.lock`;
+  const owned = `The store ${folder}/held/acp.db is owned by process ${pid} of another user (uid 0); stop it, or use its URL.`;
+  assert.deepEqual(said, {
     newFolder: `The folder of the store ${folder}/closed/new cannot be opened: this user may not write there.`,
     newFile: `The folder of the store ${folder}/closed cannot be opened: this user may not write there.`,
     readOnlyFile: `The store ${folder}/open/acp.db cannot be opened: this user may not write there.`,
-    readOnlyLock: `The lock of the store ${folder}/locked/acp.db.lock cannot be opened: this user may not write there.`,
+    readOnlyLock: isRoot
+      ? `The lock ${lock} belongs to another user (uid 0): work on the store as that user, or use the URL of its service.`
+      : `The lock of the store ${lock} cannot be opened: this user may not write there.`,
+    // Only the superuser can become somebody else for this.
+    held: isRoot ? owned : null,
+    heldLock: isRoot ? owned : null,
     readOnlyBackup: `The folder of the store ${folder}/closed cannot be opened: this user may not write there.`,
   });
 });

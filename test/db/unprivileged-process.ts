@@ -2,6 +2,7 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { backupStore } from '../../src/db/maintenance.ts';
 import { openStorage } from '../../src/db/open-storage.ts';
+import { readOwner } from '../../src/db/owner-lock.ts';
 import { storeOptions } from '../support/opened-store.ts';
 
 // Permissions do not bind the superuser, so that the process first becomes somebody else, after everything is loaded.
@@ -20,11 +21,15 @@ const source = join(make('source'), 'acp.db');
 await (await openStorage(storeOptions(source))).close();
 await (await openStorage(storeOptions(join(open, 'acp.db')))).close();
 writeFileSync(join(locked, 'acp.db.lock'), '');
+const held = join(make('held'), 'acp.db');
+// As the superuser: this process becomes another user below, and cannot tell that it holds the lock itself.
+const owned = await openStorage(storeOptions(held));
 chmodSync(closed, 0o555);
 chmodSync(join(open, 'acp.db'), 0o444);
 chmodSync(join(locked, 'acp.db.lock'), 0o444);
 if (isRoot) {
-  for (const path of [folder, open, locked, join(source, '..')]) chownSync(path, nobody, nobody);
+  const files = [source, `${source}.lock`, join(open, 'acp.db'), join(open, 'acp.db.lock')];
+  for (const path of [folder, open, locked, join(source, '..'), ...files]) chownSync(path, nobody, nobody);
   process.setgroups?.([]);
   process.setgid?.(nobody);
   process.setuid?.(nobody);
@@ -45,8 +50,15 @@ process.stdout.write(
     newFile: await reason(openStorage(storeOptions(join(closed, 'acp.db')))),
     readOnlyFile: await reason(openStorage(storeOptions(join(open, 'acp.db')))),
     readOnlyLock: await reason(openStorage(storeOptions(join(locked, 'acp.db')))),
+    held: isRoot ? await reason(openStorage(storeOptions(held))) : null,
+    heldLock: isRoot ? await reason(readOwner(held)) : null,
+    pid: process.pid,
+    isRoot,
     readOnlyBackup: await reason(backupStore(storeOptions(source), join(closed, 'copy.db'))),
   }),
 );
+// What is another user's now cannot be closed tidily; the process ends.
+if (!isRoot) await owned.close();
 // Otherwise the test that made the folder, running without privileges, could not remove it.
 if (!isRoot) chmodSync(closed, 0o755);
+process.exit();

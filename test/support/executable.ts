@@ -58,7 +58,8 @@ export const openWorkplace = (): Workplace => {
   assert.ok(existsSync(executableFile), 'dist/acp is missing: npm test builds it, and so does npm run build');
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'acp-e2e-')));
   const [folder, home, temporary] = ['work', 'home', 'tmp'].map((name) => join(root, name)) as [string, string, string];
-  for (const path of [folder, home, temporary]) mkdirSync(path);
+  // Whatever the umask: what is unpacked goes to a folder that nobody else can write to.
+  for (const path of [folder, home, temporary]) mkdirSync(path, { mode: 0o700 });
   const running = new Set<ChildProcess>();
 
   const start = (args: readonly string[], { env, input }: CallOptions = {}) => {

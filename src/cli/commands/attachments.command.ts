@@ -1,6 +1,3 @@
-import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import { attachmentOperations } from '../../features/attachments/attachments.operations.ts';
@@ -9,6 +6,7 @@ import { type CommandHost, covers, type Invocation } from '../command-host.ts';
 import { printReply } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
 import { uploadFile } from '../upload-file.ts';
+import { writeWhole } from '../write-whole.ts';
 
 const upload = async (session: Session, { args, options }: Invocation): Promise<undefined> => {
   const sessionId = options['session'] as string | undefined;
@@ -32,28 +30,15 @@ const upload = async (session: Session, { args, options }: Invocation): Promise<
   return undefined;
 };
 
-/** The file has its name only once it is whole. */
-const writeWhole = async (path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> => {
-  const draft = `${path}.${process.pid}.partial`;
-  try {
-    await pipeline(bytes, createWriteStream(draft, { flags: 'wx' }));
-    await rename(draft, path);
-  } catch (error) {
-    await rm(draft, { force: true });
-    if (error instanceof AcpError) throw error;
-    throw new AcpError('validation-failed', `${path} cannot be written.`, { cause: error });
-  }
-};
-
 const download = async (session: Session, { args, options }: Invocation): Promise<undefined> => {
-  const { terminal } = session;
+  const { terminal, cwd } = session;
   const output = options['output'] as string | undefined;
   if (output === undefined && terminal.interactive)
     throw new AcpError('validation-failed', 'A terminal does not show files: give one with --output.');
   await session.connected(async ({ client }) => {
     const reply = await client.attachments.download({ params: { id: args[0] as string }, signal: terminal.closed });
     if (reply.bytes === undefined) throw new AcpError('cannot-connect', 'The service did not answer with a file.');
-    if (output !== undefined) await writeWhole(output, reply.bytes);
+    if (output !== undefined) await writeWhole(output, cwd, reply.bytes);
     else for await (const chunk of reply.bytes) await terminal.write(chunk);
   });
   return undefined;

@@ -4,6 +4,7 @@ import { createClient } from '../../client/client.ts';
 import { httpTransport } from '../../client/http-transport.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { makeFolder } from '../../core/make-folder.ts';
+import { privateFolderMode } from '../../core/private-file.ts';
 import { version } from '../../core/version.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { applyDefinition } from '../apply-definition.ts';
@@ -94,7 +95,7 @@ const nextSteps = async ({ terminal }: Session, url: string | null): Promise<voi
 const quickstart = async (session: Session, { options }: Invocation): Promise<number> => {
   const dataFolder = resolve(session.cwd, String(options['data']));
   try {
-    makeFolder(dataFolder);
+    makeFolder(dataFolder, privateFolderMode);
   } catch (cause) {
     const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
     throw new AcpError('store-unavailable', `The folder ${dataFolder} cannot be made (${code}).`, { cause });

@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { assetPath } from '../../core/assets.ts';
 import { makeFolder } from '../../core/make-folder.ts';
+import { makePrivateFile, privateFolderMode } from '../../core/private-file.ts';
 import { classifySqlite } from './failure.ts';
 
 export interface SqliteOptions {
@@ -21,7 +22,10 @@ const journalSizeLimitBytes = 67_108_864;
 
 /** Opens the one connection of a process, with the settings that a long-lived server wants. */
 export const openSqlite = (options: SqliteOptions): BetterSqlite3.Database => {
-  if (options.path !== null && options.readonly !== true) makeFolder(dirname(options.path));
+  if (options.path !== null && options.readonly !== true) {
+    makeFolder(dirname(options.path), privateFolderMode);
+    makePrivateFile(options.path);
+  }
   const db = new BetterSqlite3(options.path ?? ':memory:', {
     nativeBinding: assetPath('better_sqlite3.node'),
     readonly: options.readonly ?? false,
@@ -89,6 +93,7 @@ const lockFormat = 1;
  * SQLite does the locking on every platform and knows the traps of POSIX locks within one process.
  */
 export const openLockDatabase = (path: string): LockDatabase => {
+  makePrivateFile(path);
   const db = new BetterSqlite3(path, { nativeBinding: assetPath('better_sqlite3.node'), timeout: 0 });
   return {
     tryLock() {

@@ -1,6 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { chmod, link, readFile, rm, writeFile } from 'node:fs/promises';
+import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { AcpError } from '../../contract/errors.ts';
+import { privateFileMode } from '../../core/private-file.ts';
 
 /** Where the key of a store is: beside it, so that it stays when the store is restored from a copy. */
 export const signingKeyPath = (storePath: string): string => `${storePath}.audit-key.pem`;
@@ -39,8 +40,9 @@ export const loadSigningKey = async (path: string): Promise<KeyObject> => {
   const { privateKey } = generateKeyPairSync('ed25519');
   const draft = `${path}.${process.pid}.partial`;
   try {
-    await writeFile(draft, privateKey.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600 });
-    await chmod(draft, 0o600);
+    await rm(draft, { force: true });
+    const pem = privateKey.export({ format: 'pem', type: 'pkcs8' });
+    await writeFile(draft, pem, { flag: 'wx', mode: privateFileMode });
     await link(draft, path);
     return privateKey;
   } catch (error) {

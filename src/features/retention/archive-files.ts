@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { makeFolder } from '../../core/make-folder.ts';
+import { privateFileMode, privateFolderMode } from '../../core/private-file.ts';
 import type { ArchiveBatch, ArchiveSink } from './archive.ts';
 import { createTurns } from './turns.ts';
 
@@ -53,12 +54,14 @@ export const archiveFiles = (folder: string, now: () => number): ArchiveSink => 
     const { chunks, sha256 } = await linesOf(rows);
     const day = new Date(now()).toISOString().slice(0, 10);
     const place = join(folder, folderOf(tenantId), target, day);
-    makeFolder(place, 0o700);
+    makeFolder(place, privateFolderMode);
     const path = join(place, `${sha256.slice(0, 32)}.jsonl.gz`);
     const draft = `${path}.partial`;
     try {
       // It is on the disk before it has its name.
-      const file = createWriteStream(draft, { mode: 0o600, flush: true });
+      // What a process that was killed left behind has its own mode.
+      await rm(draft, { force: true });
+      const file = createWriteStream(draft, { flags: 'wx', mode: privateFileMode, flush: true });
       await pipeline(Readable.from(chunks), createGzip(), file, { signal });
       signal.throwIfAborted();
       await rename(draft, path);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { RetentionTarget } from '../../../src/features/retention/retention.schema.ts';
@@ -210,6 +210,8 @@ forEachTransport('RET-15 RET-17 what is archived is in files before it is gone',
   );
   const folder = join(app.folder, 'archive/tenant-default');
   assert.deepEqual(archived(join(folder, 'RunEvents')), events);
+  for (const path of [folder, ...readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name)))])
+    assert.equal(statSync(path).mode & 0o777, path.endsWith('.gz') ? 0o600 : 0o700, path);
   const [file] = archived(join(folder, 'Attachments'));
   assert.equal(file?.['id'], orphan.body.id);
   assert.equal(Buffer.from(String(file?.['bytes']), 'base64').toString(), 'bytes');
