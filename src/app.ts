@@ -31,7 +31,7 @@ import { replaysFeature } from './features/replays/index.ts';
 import { createTurnStore, preflightCheck, runsFeature } from './features/runs/index.ts';
 import { runScores, scoresFeature } from './features/scores/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
-import { createSessionAccess, sessionsFeature } from './features/sessions/index.ts';
+import { sessionsFeature } from './features/sessions/index.ts';
 import { skillsFeature } from './features/skills/index.ts';
 import { statisticsFeature } from './features/statistics/index.ts';
 import { tenantsFeature } from './features/tenants/index.ts';
@@ -60,7 +60,6 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         maxBytes: Service.Attachments.MaxBytes,
         allowedMediaTypes: Service.Attachments.AllowedMediaTypes,
       },
-      ownership: createSessionAccess(Service.SessionOwnership),
       session: (tenantId, sessionId) => sessions.store.get(tenantId, sessionId),
     });
     const approvals = approvalsFeature({
@@ -76,7 +75,6 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     });
     const sessions = sessionsFeature({
       ...base,
-      ownership: Service.SessionOwnership,
       deletions: [attachments.removedWithSession, memory.sessionDeleted, approvals.onSessionDeleted],
       cleanups: [attachments.cleanupWithSession, approvals.afterSessionDeleted],
       openRequests: [approvals.pauses.open],
@@ -211,6 +209,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         jobs: jobsFeature({
           store: jobs,
           work: runs.jobWork,
+          owners: base.owners,
           heedCancels: () => worker.heedCancels(),
           log,
           now,

@@ -7,6 +7,7 @@ import { conventionalProvider } from '../engine/run-metrics.ts';
 import { createAuditTrail } from '../features/audit/index.ts';
 import { createStopsInForce } from '../features/emergency/index.ts';
 import { hostLibrary, hostRunAuthorization, loadHostModules } from '../features/modules/index.ts';
+import { createSessionAccess } from '../features/sessions/index.ts';
 import { loadHostTools } from '../features/tools/index.ts';
 import { createModelProviders, type ModelProviders } from '../providers/models/index.ts';
 import type { AppOptions } from './app-interface.ts';
@@ -53,6 +54,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
     storage,
     audit: createAuditTrail({ storage, telemetry, log, now, newId }),
     authorization,
+    owners: createSessionAccess(Service.SessionOwnership),
     roles,
     prefix: Host.Prefix,
     lifecycle: { draining: false },

@@ -6,6 +6,7 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { RunAction, RunAuthorization } from '../../core/run-authorization.ts';
+import type { SessionAccess } from '../sessions/index.ts';
 import { type ApprovalDecisions, statusAt } from './approval-decisions.ts';
 import type { approvalOperations } from './approvals.operations.ts';
 import type { PendingApproval } from './approvals.schema.ts';
@@ -15,6 +16,7 @@ export interface ApprovalServiceDeps {
   readonly store: ApprovalStore;
   readonly decisions: ApprovalDecisions;
   readonly authorization: RunAuthorization;
+  readonly owners: Pick<SessionAccess, 'maySee' | 'listOwner'>;
   /** A reason as it may be kept, for the model and for readers. Throws `content-blocked`. */
   inspectReason(context: CallContext, reason: string, row: MailboxRow): Promise<string>;
   readonly log: Pick<Logger, 'warn'>;
@@ -42,9 +44,9 @@ const toPublic = (row: MailboxRow, now: number): PendingApproval => ({
 });
 
 export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof approvalOperations> => {
-  const { store, decisions, authorization, log, now } = deps;
+  const { store, decisions, authorization, owners, log, now } = deps;
 
-  /** A refused one is answered as an unknown one, before anything else could tell that it exists. */
+  /** Another owner's and a refused one are answered as an unknown one, before anything else could tell that they exist. */
   const find = async (context: CallContext, id: string, action: RunAction): Promise<MailboxRow> => {
     const row = await store.get(context.tenantId, id.toLowerCase());
     const target = { resource: 'Approval', id: id.toLowerCase() } as const;
@@ -52,7 +54,8 @@ export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof appr
       row === undefined
         ? target
         : { ...target, agentName: row.agent_name, sessionId: row.session_id, runId: row.run_id };
-    if (row === undefined || !(await authorization.allows(context, action, known)))
+    const isSeen = row !== undefined && owners.maySee(context.principal, row.owner_id);
+    if (!isSeen || !(await authorization.allows(context, action, known)))
       throw new AcpError('not-found', 'There is no approval with this id.');
     return store.opened(row);
   };
@@ -61,7 +64,8 @@ export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof appr
     async list(context, { query }) {
       const { agentName } = query;
       await authorization.require(context, 'List', { resource: 'Approval', agentName: agentName ?? null });
-      const filter = { ...clampPaging(query), ...(agentName === undefined ? {} : { agentName }) };
+      const ownerId = owners.listOwner(context.principal);
+      const filter = { ...clampPaging(query), ownerId, ...(agentName === undefined ? {} : { agentName }) };
       const at = now();
       const { rows, unreadable } = await store.pending(context.tenantId, at, filter);
       if (unreadable !== null) {

@@ -14,7 +14,17 @@ export interface DecisionRow {
 export type MailboxRow = ApprovalRow & {
   readonly continuation_run_id: string | null;
   readonly handover_state: string | null;
+  /** Whose the run is that asks. */
+  readonly owner_id: string | null;
 };
+
+export interface PendingFilter {
+  readonly agentName?: string;
+  /** Null: of every owner. */
+  readonly ownerId: string | null;
+  readonly skip: number;
+  readonly take: number;
+}
 
 export interface ApprovalStore {
   /** As it is stored. */
@@ -22,11 +32,7 @@ export interface ApprovalStore {
   /** With what is protected in it. Throws `decryption-failed`. */
   opened(row: MailboxRow): MailboxRow;
   /** Undecided and not past their time, newest first. What cannot be decrypted is null. */
-  pending(
-    tenantId: string,
-    now: number,
-    filter: { readonly agentName?: string; readonly skip: number; readonly take: number },
-  ): Promise<OpenedList<MailboxRow>>;
+  pending(tenantId: string, now: number, filter: PendingFilter): Promise<OpenedList<MailboxRow>>;
   /** Of all tenants. */
   pendingCount(now: number): Promise<number>;
   ofRun(runId: string): Promise<readonly ApprovalRow[]>;
@@ -97,19 +103,22 @@ export const createApprovalStore = (storage: Storage): ApprovalStore => {
     storage.db
       .selectFrom('approvals')
       .leftJoin('approval_handovers', 'approval_handovers.run_id', 'approvals.run_id')
+      .leftJoin('runs', 'runs.id', 'approvals.run_id')
       .selectAll('approvals')
-      .select(['approval_handovers.continuation_run_id', 'approval_handovers.state as handover_state']);
+      .select(['approval_handovers.continuation_run_id', 'approval_handovers.state as handover_state'])
+      .select('runs.owner_id');
 
   return {
     get: (tenantId, id) =>
       mailbox().where('approvals.tenant_id', '=', tenantId).where('approvals.id', '=', id).executeTakeFirst(),
     opened: (row) => storage.rows.open('approvals', row.tenant_id, row),
-    async pending(tenantId, now, { agentName, skip, take }) {
+    async pending(tenantId, now, { agentName, ownerId, skip, take }) {
       let query = mailbox()
         .where('approvals.status', '=', 'Pending')
         .where('approvals.tenant_id', '=', tenantId)
         .where((eb) => eb.or([eb('approvals.expires_at', 'is', null), eb('approvals.expires_at', '>', now)]));
       if (agentName !== undefined) query = query.where('approvals.agent_name', '=', agentName);
+      if (ownerId !== null) query = query.where('runs.owner_id', '=', ownerId);
       const rows = await query.orderBy('approvals.id', 'desc').limit(take).offset(skip).execute();
       return storage.rows.openList('approvals', tenantId, rows);
     },

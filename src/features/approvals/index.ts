@@ -12,6 +12,7 @@ import type { ApprovalPolicy, ApprovalPresenter } from '../../engine/host-extens
 import type { PauseJournal } from '../../engine/pause-journal.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { GuardsFeature } from '../guards/index.ts';
+import type { SessionAccess } from '../sessions/index.ts';
 import { type Continuations, createApprovalDecisions } from './approval-decisions.ts';
 import { createApprovalExpiration } from './approval-expiration.ts';
 import { createApprovalMetrics } from './approval-metrics.ts';
@@ -32,6 +33,7 @@ export interface ApprovalsDeps {
   readonly storage: Storage;
   readonly audit: AuditTrail;
   readonly authorization: RunAuthorization;
+  readonly owners: SessionAccess;
   readonly policy: ApprovalPolicy | null;
   /** By the name of their tool. */
   readonly presenters: ReadonlyMap<string, ApprovalPresenter>;
@@ -86,6 +88,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
       store,
       decisions,
       authorization: deps.authorization,
+      owners: deps.owners,
       inspectReason: (context, reason, { agent_name, run_id, session_id }) =>
         deps.guards.inspectRequest(context, reason, { agentName: agent_name, runId: run_id, sessionId: session_id }),
       log,

@@ -14,32 +14,28 @@ export interface AttachmentAccess {
 
 export interface AttachmentAccessDeps {
   readonly authorization: RunAuthorization;
-  readonly ownership: Pick<SessionAccess, 'enabled' | 'maySee' | 'assertMayRun' | 'listOwner'>;
+  readonly owners: Pick<SessionAccess, 'enabled' | 'maySee' | 'assertMayRun' | 'listOwner'>;
   readonly session: SessionStore['get'];
 }
 
 /** The host's decision, then that of the session's owner. */
-export const createAttachmentAccess = ({
-  authorization,
-  ownership,
-  session,
-}: AttachmentAccessDeps): AttachmentAccess => ({
+export const createAttachmentAccess = ({ authorization, owners, session }: AttachmentAccessDeps): AttachmentAccess => ({
   async mayUpload(context, sessionId) {
     await authorization.require(context, 'Upload', { resource: 'Attachment', sessionId });
-    if (!ownership.enabled || sessionId === null) return;
+    if (!owners.enabled || sessionId === null) return;
     // A session that does not exist yet is nobody's.
     const row = await session(context.tenantId, sessionId);
-    if (row !== undefined) ownership.assertMayRun(context.principal, sessionId, row.owner_id);
+    if (row !== undefined) owners.assertMayRun(context.principal, sessionId, row.owner_id);
   },
   async mayList(context, sessionId) {
     await authorization.require(context, 'List', { resource: 'Attachment', sessionId });
-    return ownership.listOwner(context.principal);
+    return owners.listOwner(context.principal);
   },
   async may(context, action, row) {
     const target = { id: row.id, sessionId: row.session_id, runId: row.run_id, userId: row.user_id };
     if (!(await authorization.allows(context, action, { resource: 'Attachment', ...target }))) return false;
-    if (!ownership.enabled) return true;
+    if (!owners.enabled) return true;
     const owner = row.session_id === null ? undefined : await session(context.tenantId, row.session_id);
-    return ownership.maySee(context.principal, owner === undefined ? row.owner_id : owner.owner_id);
+    return owners.maySee(context.principal, owner === undefined ? row.owner_id : owner.owner_id);
   },
 });

@@ -22,7 +22,7 @@ export interface AttachmentsDeps {
   readonly content: ContentStore;
   readonly limits: AttachmentLimits;
   readonly authorization: RunAuthorization;
-  readonly ownership: SessionAccess;
+  readonly owners: SessionAccess;
   readonly session: AttachmentAccessDeps['session'];
   readonly prefix: string;
   readonly telemetry: Telemetry;
@@ -54,7 +54,7 @@ export interface AttachmentsFeature {
 export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature => {
   const { storage, content, limits, telemetry, prefix, log, now, newId } = deps;
   const access = createAttachmentAccess(deps);
-  const ownerOf = deps.ownership.callerOwner;
+  const ownerOf = deps.owners.callerOwner;
   const store = createAttachmentStore(storage);
   const intake = createAttachmentIntake({ store, content, limits, telemetry, now, newId });
   const cleanup = createContentCleanup(store, content);

@@ -5,12 +5,17 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { JobRow } from '../../db/job-tables.ts';
+import type { SessionAccess } from '../sessions/index.ts';
 import type { jobOperations } from './jobs.operations.ts';
 import type { JobRecord } from './jobs.schema.ts';
 import type { JobStore } from './jobs.store.ts';
 
-/** What the owner of a job's work decides about its end. */
+/** What a job works on, as its feature knows it. */
 export interface JobWork {
+  /** Keys of the jobs whose work belongs to the owner of a run. */
+  readonly runKeys: readonly string[];
+  /** Whether reads find the job: that of another owner's run is answered as unknown. */
+  maySee(context: CallContext, job: JobRow): Promise<boolean>;
   /** Throws `run-not-found` when the caller may not end what the job does. */
   requireCancel(context: CallContext, job: JobRow): Promise<void>;
   /** Ends a job that has not begun, with what waits for it; false when a worker took it meanwhile. */
@@ -20,6 +25,7 @@ export interface JobWork {
 export interface JobServiceDeps {
   readonly store: Pick<JobStore, 'find' | 'list' | 'payloadOf' | 'requestCancel' | 'withPayloads'>;
   readonly work: JobWork;
+  readonly owners: Pick<SessionAccess, 'listOwner'>;
   /** Called when a worker of this process may have the job that is to stop. */
   heedCancels(): Promise<void>;
   readonly log: Pick<Logger, 'warn'>;
@@ -64,21 +70,24 @@ const toRecord = (row: JobRow, payload: unknown): JobRecord => ({
 
 const notFound = (): AcpError => new AcpError('not-found', 'There is no job with this id.');
 
-export const jobService = ({ store, work, heedCancels, log, now }: JobServiceDeps): Handlers<typeof jobOperations> => {
+export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations> => {
+  const { store, work, owners, heedCancels, log, now } = deps;
   const hidesPayload = (row: JobRow): boolean => internalKeys.has(row.handler_key);
 
-  const find = async ({ tenantId }: CallContext, id: string): Promise<JobRow> => {
-    const row = await store.find(tenantId, id.toLowerCase());
-    if (row === undefined) throw notFound();
+  const find = async (context: CallContext, id: string): Promise<JobRow> => {
+    const row = await store.find(context.tenantId, id.toLowerCase());
+    if (row === undefined || !(await work.maySee(context, row))) throw notFound();
     return row;
   };
 
   return {
-    async list({ tenantId }, { query }) {
+    async list({ tenantId, principal }, { query }) {
       const { scheduleId, skip: _skip, take: _take, ...exact } = query;
       // No job of this version comes from a schedule.
       if (scheduleId !== undefined) return ok([]);
-      const stored = await store.list(tenantId, { ...exact, ...clampPaging(query) });
+      const ownerId = owners.listOwner(principal);
+      const owned = ownerId === null ? null : { ownerId, runKeys: work.runKeys };
+      const stored = await store.list(tenantId, { ...exact, ...clampPaging(query), owned });
       const shown = stored.map((row) => (hidesPayload(row) ? { ...row, payload: null } : row));
       const { rows, unreadable } = store.withPayloads(tenantId, shown);
       if (unreadable !== null)

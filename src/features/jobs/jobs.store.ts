@@ -21,6 +21,8 @@ export interface JobFilter {
   readonly handlerKey?: string;
   readonly status?: string;
   readonly lane?: string;
+  /** Jobs of these keys only where the run of the job is this owner's; null: all. */
+  readonly owned: { readonly ownerId: string; readonly runKeys: readonly string[] } | null;
   readonly skip: number;
   readonly take: number;
 }
@@ -166,11 +168,17 @@ export const createJobStore = (storage: Storage): JobStore => {
         .where('tenant_id', '=', tenantId)
         .where('id', '=', id)
         .executeTakeFirst(),
-    list(tenantId, { handlerKey, status, lane, skip, take }) {
+    list(tenantId, { handlerKey, status, lane, owned, skip, take }) {
       let query = storage.db.selectFrom('jobs').selectAll().where('tenant_id', '=', tenantId);
       if (handlerKey !== undefined) query = query.where('handler_key', '=', handlerKey);
       if (status !== undefined) query = query.where('status', '=', status);
       if (lane !== undefined) query = query.where('lane', '=', lane);
+      if (owned !== null)
+        query = query.where((eb) => {
+          const run = eb.selectFrom('runs').select('runs.id').whereRef('runs.id', '=', 'jobs.id');
+          const isOwn = eb.exists(run.where('runs.owner_id', '=', owned.ownerId));
+          return eb.or([eb('handler_key', 'not in', owned.runKeys), isOwn]);
+        });
       return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
     },
     async requestCancel(id, actor, now) {

@@ -4,6 +4,8 @@ import type { EventPack, HistoryStore, HistoryWindow } from './history.store.ts'
 
 export interface HistoryScope extends HistoryWindow {
   readonly tenantId: string;
+  /** Whose runs are looked at; null: all of the tenant. */
+  readonly ownerId: string | null;
   /** Aborted when the caller goes away: nobody reads the report then. */
   readonly signal: AbortSignal;
   /** Entries in each list of the report. */
@@ -33,7 +35,7 @@ export const createBreather = (): (() => Promise<void>) => {
 /** Chunks of recorded runs in the order of their ids. Throws the reason of the signal. */
 export const walkHistory = async function* (
   store: Pick<HistoryStore, 'runs'>,
-  { tenantId, signal, ...window }: Pick<HistoryScope, 'tenantId' | 'signal' | 'sinceMs' | 'untilMs'>,
+  { tenantId, signal, ...window }: Pick<HistoryScope, 'tenantId' | 'ownerId' | 'signal' | 'sinceMs' | 'untilMs'>,
   { rootsOnly = false } = {},
 ): AsyncGenerator<readonly RunRow[]> {
   for (let after = ''; ; ) {

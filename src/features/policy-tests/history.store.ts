@@ -28,7 +28,12 @@ export interface EventPack {
 /** Recorded runs of one tenant, read beside the event loop and never all at once. */
 export interface HistoryStore {
   /** By id, after one of them, which is about the order in which they were created. */
-  runs(tenantId: string, window: HistoryWindow, afterId: string, rootsOnly: boolean): Promise<readonly RunRow[]>;
+  runs(
+    tenantId: string,
+    window: HistoryWindow & { readonly ownerId: string | null },
+    afterId: string,
+    rootsOnly: boolean,
+  ): Promise<readonly RunRow[]>;
   inputs(tenantId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, StoredInput>>;
   toolCalls(tenantId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, readonly ToolInvocationRow[]>>;
   /** Some packs of events that follow a sequence; one that cannot be read has none. */
@@ -65,7 +70,7 @@ const readable = <T>(open: () => T, otherwise: T): T => {
 export const createHistoryStore = (storage: Storage): HistoryStore => {
   const { db } = storage;
   return {
-    runs(tenantId, { sinceMs, untilMs }, afterId, rootsOnly) {
+    runs(tenantId, { sinceMs, untilMs, ownerId }, afterId, rootsOnly) {
       const query = db
         .selectFrom('runs')
         .selectAll()
@@ -75,7 +80,8 @@ export const createHistoryStore = (storage: Storage): HistoryStore => {
         .where('created_at', '>=', sinceMs)
         .where('created_at', '<', untilMs)
         .orderBy('id')
-        .limit(runsPerChunk);
+        .limit(runsPerChunk)
+        .$if(ownerId !== null, (runs) => runs.where('owner_id', '=', ownerId));
       return storage.scan(rootsOnly ? query.where('parent_run_id', 'is', null) : query);
     },
     async inputs(tenantId, runIds) {

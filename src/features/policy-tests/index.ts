@@ -5,6 +5,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { ToolRegistry } from '../../engine/tools/registry.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import { createApprovalRuleStore } from '../approvals/index.ts';
+import type { SessionAccess } from '../sessions/index.ts';
 import { createHistoryStore } from './history.store.ts';
 import type { policyTestOperations } from './policy-tests.operations.ts';
 import { policyTestService } from './policy-tests.service.ts';
@@ -13,6 +14,7 @@ export interface PolicyTestsDeps {
   readonly config: Config;
   readonly storage: Storage;
   readonly authorization: RunAuthorization;
+  readonly owners: SessionAccess;
   readonly providers: Pick<ModelProviders, 'list'>;
   readonly tools: Pick<ToolRegistry, 'get'>;
   readonly now: () => number;

@@ -3,6 +3,7 @@ import { ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
+import type { SessionAccess } from '../sessions/index.ts';
 import { createGaps, type Gaps } from './gaps.ts';
 import { type GuardTestDeps, testGuard } from './guard-findings.ts';
 import type { HistoryScope } from './history-walk.ts';
@@ -15,6 +16,7 @@ import { type RuleTestDeps, testRules } from './rule-findings.ts';
 
 export interface PolicyTestDeps extends GuardTestDeps, RuleTestDeps, QuotaTestDeps, PriceTestDeps {
   readonly authorization: RunAuthorization;
+  readonly owners: Pick<SessionAccess, 'listOwner'>;
   readonly now: () => number;
 }
 
@@ -61,11 +63,12 @@ export const policyTestService = (deps: PolicyTestDeps): Handlers<typeof policyT
     async run(context, { body }) {
       await deps.authorization.require(context, 'List', { resource: 'Run' });
       const kind = kindOf(body);
-      const { tenantId, signal } = context;
+      const { tenantId, signal, principal } = context;
+      const ownerId = deps.owners.listOwner(principal);
       const window = windowOf(body, deps.now());
       const take = Math.min(Math.max(body.take ?? defaultTake, 1), mostTake);
       const gaps = createGaps();
-      const outcome = await outcomeOf({ tenantId, signal, ...window, take }, body, gaps);
+      const outcome = await outcomeOf({ tenantId, ownerId, signal, ...window, take }, body, gaps);
       const report: PolicyTestReport = {
         kind,
         since: isoTime(window.sinceMs),

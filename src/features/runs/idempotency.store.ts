@@ -22,7 +22,8 @@ interface FirstClaim {
 export type IdempotencyClaim = FirstClaim | { readonly kind: 'replay'; readonly answer: StoredAnswer };
 
 export interface IdempotencyKeys {
-  claim(tenantId: string, key: string, fingerprint: string): Promise<IdempotencyClaim>;
+  /** `ownerId`: whose the run is to be; what one owner has asked is never answered to another. Null: nobody's. */
+  claim(tenantId: string, ownerId: string | null, key: string, fingerprint: string): Promise<IdempotencyClaim>;
   /** Frees what a dead owner left in progress. */
   freeAll(): Promise<void>;
   close(): void;
@@ -36,6 +37,9 @@ const keptMs = 86_400_000;
 /** Tenant, method, path and raw body: the same key with another request is refused. */
 export const requestFingerprint = (tenantId: string, method: string, path: string, body: Uint8Array | string): string =>
   createHash('sha256').update(`${tenantId}\n${method}\n${path}\n`).update(body).digest('hex');
+
+// Each owner has keys of its own; no header has a line break, so that no key reads as another owner's.
+const ownedKey = (ownerId: string | null, key: string): string => (ownerId === null ? key : `${ownerId}\n${key}`);
 
 export const createIdempotencyKeys = (
   storage: Storage,
@@ -96,7 +100,8 @@ export const createIdempotencyKeys = (
   };
 
   return {
-    async claim(tenantId, key, fingerprint) {
+    async claim(tenantId, ownerId, given, fingerprint) {
+      const key = ownedKey(ownerId, given);
       const decide = async (): Promise<IdempotencyClaim | null> => {
         const row = await table()
           .selectFrom('idempotency_keys')

@@ -243,7 +243,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     now,
     newId,
   });
-  const runJobs = createRunJobs({ storage, store, access, jobs, journal, detached, queue, now });
+  const runJobs = createRunJobs({ storage, store, access, owners, jobs, journal, detached, queue, now });
   const { RunReconciliation: reconciling } = Service;
   const reconciliation: RunReconciliation | null = reconciling.Enabled
     ? createRunReconciliation(

@@ -5,9 +5,11 @@ import type { RunRow } from '../../db/tables.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
 import type { JobStore, JobWork } from '../jobs/index.ts';
+import type { SessionAccess } from '../sessions/index.ts';
+import { approvalResumeKey } from './queued-run.ts';
 import type { RunAccess } from './run-access.ts';
 import type { DetachedRuns } from './run-detached.ts';
-import { type ContinuationPayload, continuationKey } from './run-lost.ts';
+import { agentRunKey, type ContinuationPayload, continuationKey } from './run-lost.ts';
 import type { RunQueue } from './run-queue.ts';
 import type { RunStore } from './runs.store.ts';
 
@@ -20,12 +22,15 @@ interface RunJobDeps {
   readonly storage: Storage;
   readonly store: Pick<RunStore, 'get'>;
   readonly access: RunAccess;
+  readonly owners: Pick<SessionAccess, 'maySee'>;
   readonly jobs: Pick<JobStore, 'canceledPending' | 'payloadOf'>;
   readonly journal: Pick<RunJournal, 'stepsDropped'>;
   readonly detached: DetachedRuns;
   readonly queue: Pick<RunQueue, 'closed'>;
   readonly now: () => number;
 }
+
+const runKeys: readonly string[] = [agentRunKey, approvalResumeKey, continuationKey];
 
 /** The run that a continuation goes on from; null once the job has ended, which drops its payload. */
 const sourceOf = (job: JobRow, jobs: Pick<JobStore, 'payloadOf'>): string | null =>
@@ -48,6 +53,14 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
 
   return {
     cancelQueued,
+    runKeys,
+    async maySee({ principal }, job) {
+      if (!runKeys.includes(job.handler_key)) return true;
+      const own = await deps.store.get(job.tenant_id, job.id);
+      const source = own === undefined ? sourceOf(job, deps.jobs) : null;
+      const run = source === null ? own : await deps.store.get(job.tenant_id, source);
+      return deps.owners.maySee(principal, run?.owner_id ?? null);
+    },
     async requireCancel(context, job) {
       const own = await deps.store.get(job.tenant_id, job.id);
       const runId = own === undefined ? sourceOf(job, deps.jobs) : job.id;

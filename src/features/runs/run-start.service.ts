@@ -334,6 +334,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     const raw = context.rawBody ?? JSON.stringify(input.body);
     const claim = await deps.keys.claim(
       context.tenantId,
+      ownerId,
       key,
       requestFingerprint(context.tenantId, context.method, context.path, raw),
     );

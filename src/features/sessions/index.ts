@@ -4,7 +4,7 @@ import type { Statement } from '../../db/statement.ts';
 import type { SessionRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
 import { publicMessage } from '../../engine/public-message.ts';
-import { createSessionAccess, type SessionAccess, type SessionOwnershipSettings } from './session-access.ts';
+import type { SessionAccess } from './session-access.ts';
 import { createSessionBranchStore } from './session-branches.store.ts';
 import { sessionHistory } from './session-history.ts';
 import { createSessionRemoval, type SessionRemovalDeps } from './session-removal.ts';
@@ -23,7 +23,7 @@ export interface SessionsDeps
   extends Pick<SessionTurnDeps, 'storage' | 'now' | 'newId'>,
     Pick<SessionRemovalDeps, 'deletions' | 'cleanups'>,
     Pick<SessionServiceDeps, 'openRequests' | 'prefix' | 'recordReasoningDeltas' | 'authorization' | 'log'> {
-  readonly ownership: SessionOwnershipSettings;
+  readonly owners: SessionAccess;
 }
 
 export interface SessionsFeature {
@@ -50,7 +50,7 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
   const { storage } = deps;
   const store = createSessionStore(storage);
   const branches = createSessionBranchStore(storage);
-  const access = createSessionAccess(deps.ownership);
+  const { owners: access } = deps;
   const turns = createSessionTurns({ storage, store, access, now: deps.now, newId: deps.newId });
   const removeRow = createSessionRemoval({ ...deps, store, branches, turns });
   return {
