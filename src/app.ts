@@ -273,7 +273,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
 
     if (ready) {
       if (mode === 'serve') await assertMayListen(config, security, modules);
-      await life.recover();
+      await life.recover(mode === 'preview');
     }
     return appFace({
       config,

@@ -10,8 +10,11 @@ import type { HealthReport } from '../features/platform/index.ts';
 export interface AppOptions {
   readonly config: LoadedConfig;
   readonly log?: Logger;
-  /** `local` serves one command in process: no worker, no listener. */
-  readonly mode: 'serve' | 'local';
+  /**
+   * `local` serves one command in process: no worker, no listener. `preview` does so without writing anything; where
+   * there is no store yet, it sees an empty one.
+   */
+  readonly mode: 'serve' | 'local' | 'preview';
   readonly cwd?: string;
 }
 

@@ -1,7 +1,7 @@
 import { newId } from '../core/ids.ts';
 import { loadModule } from '../core/load-module.ts';
 import { createLogger } from '../core/logger.ts';
-import { type OpenedStorage, openStorage } from '../db/open-storage.ts';
+import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
 import { conventionalProvider } from '../engine/run-metrics.ts';
 import { createAuditTrail } from '../features/audit/index.ts';
@@ -41,7 +41,8 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
   const authorization = hostRunAuthorization(modules.runAuthorization, log);
   const hostTools = await loadHostTools(config, modules, () => egressRefused('tool', 'connect'));
 
-  const opened: OpenedStorage = await openStorage({
+  const open = mode === 'preview' ? openPreview : openStorage;
+  const opened: OpenedStorage = await open({
     ...storeOptions(config.values, options.cwd ?? process.cwd()),
     now,
     log,

@@ -6,6 +6,8 @@ import type { RecoveryReport } from '../features/runs/index.ts';
 import type { JobWorker } from '../scheduler/job-worker.ts';
 
 interface Part {
+  /** Reads what has to be known before the first request. */
+  load?(): Promise<unknown>;
   recover?(): Promise<unknown>;
   /** Called once the service listens. */
   started?(): void;
@@ -23,7 +25,7 @@ export interface LifecycleDeps {
   /** False: this process takes no jobs. */
   readonly works: boolean;
   readonly runs: { recover(): Promise<RecoveryReport> };
-  /** In the order in which they recover, start and close. */
+  /** In the order in which they load, recover, start and close. */
   readonly parts: readonly Part[];
   readonly log: Pick<Logger, 'warn'>;
 }
@@ -44,7 +46,9 @@ export const createLifecycle = ({ config, state, engine, worker, works, runs, pa
 
   return {
     /** Before the first request: nothing executes yet, so what is open belongs to a process that is gone. */
-    async recover(): Promise<void> {
+    async recover(readsOnly: boolean): Promise<void> {
+      for (const part of parts) await part.load?.();
+      if (readsOnly) return;
       const report = await runs.recover();
       for (const part of parts) await part.recover?.();
       if (report.orphanedRuns > 0 || report.requeuedRuns > 0)

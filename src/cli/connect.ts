@@ -6,7 +6,7 @@ import type { Transport } from '../client/transport.ts';
 import { AcpError } from '../contract/errors.ts';
 import { version } from '../core/version.ts';
 import { readConfig } from './read-config.ts';
-import type { Connection, Session } from './session.ts';
+import type { Connection, Session, StoreAccess } from './session.ts';
 
 type Target = Pick<Session, 'globals' | 'environment' | 'cwd'>;
 
@@ -29,13 +29,14 @@ const overHttp = (url: string, token: string | undefined): Transport =>
   httpTransport({ url, token, userAgent: `acp/${version}` });
 
 /** Opens the store in this process, through the same pipeline as the service. */
-const inProcess = async (target: Target): Promise<Transport> => {
+const inProcess = async (target: Target, access: StoreAccess): Promise<Transport> => {
   const [config, { createApp }, { silentLogger }] = await Promise.all([
     readConfig(target),
     import('../app.ts'),
     import('../core/logger.ts'),
   ]);
-  const app = await createApp({ config, mode: 'local', log: silentLogger, cwd: target.cwd });
+  const mode = access === 'preview' ? 'preview' : 'local';
+  const app = await createApp({ config, mode, log: silentLogger, cwd: target.cwd });
   return inProcessTransport(app.dispatch, app.localCaller, () => app.close());
 };
 
@@ -63,18 +64,25 @@ const findOwner = async (target: Target): Promise<Owner | null> => {
   return { url: owner.url, token: config.values.Host.AuthToken ?? undefined };
 };
 
-const openTransport = async (target: Target): Promise<{ transport: Transport; local: boolean }> => {
+const openTransport = async (
+  target: Target,
+  access: StoreAccess,
+): Promise<{ transport: Transport; local: boolean }> => {
   const token = await readToken(target);
   const url = target.globals.url ?? target.environment['ACP_URL'];
   if (url !== undefined && url !== '') return { transport: overHttp(url, token), local: false };
   const owner = await findOwner(target);
   if (owner !== null) return { transport: overHttp(owner.url, token ?? owner.token), local: false };
-  return { transport: await inProcess(target), local: true };
+  return { transport: await inProcess(target, access), local: true };
 };
 
 /** A service by its address, else by the lock of the configured store, else in this process. */
-export const connect = async <T>(target: Target, work: (connection: Connection) => Promise<T>): Promise<T> => {
-  const { transport, local } = await openTransport(target);
+export const connect = async <T>(
+  target: Target,
+  work: (connection: Connection) => Promise<T>,
+  access: StoreAccess = 'work',
+): Promise<T> => {
+  const { transport, local } = await openTransport(target, access);
   try {
     return await work({ client: createClient(transport), transport, local });
   } finally {

@@ -1,3 +1,4 @@
+import type { Dirent } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DefinitionDocument, DefinitionProblem } from '../contract/definition-document.ts';
@@ -16,20 +17,35 @@ const isFolder = async (path: string): Promise<boolean> => {
   }
 };
 
-/** Definition files below a folder, in code-point order; hidden files and folders are left out. */
-const filesBelow = async (folder: string): Promise<string[]> => {
-  const entries = await readdir(folder, { withFileTypes: true });
-  const found = await Promise.all(
-    entries
-      .filter(({ name }) => !name.startsWith('.'))
-      .sort((left, right) => (left.name < right.name ? -1 : 1))
-      .map(async (entry) => {
-        const path = join(folder, entry.name);
-        if (entry.isDirectory()) return filesBelow(path);
-        return definitionFile.test(entry.name) ? [path] : [];
-      }),
-  );
-  return found.flat();
+const folderReasons: Readonly<Record<string, string>> = {
+  EACCES: 'it may not be read',
+  ENOENT: 'it does not exist any more',
+};
+
+/** Entries of a folder in code-point order, hidden ones left out. */
+const entriesOf = async (folder: string): Promise<readonly Dirent[]> => {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true });
+    return entries.filter(({ name }) => !name.startsWith('.')).sort((left, right) => (left.name < right.name ? -1 : 1));
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
+    throw new AcpError('validation-failed', `${folder} cannot be read: ${folderReasons[code] ?? code}.`, { cause });
+  }
+};
+
+/** Definition files below a folder. A folder that cannot be read is reported, and the others are looked through. */
+const filesBelow = async (folder: string, report: (path: string, error: unknown) => void): Promise<string[]> => {
+  const found: string[] = [];
+  try {
+    for (const entry of await entriesOf(folder)) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) found.push(...(await filesBelow(path, report)));
+      else if (definitionFile.test(entry.name)) found.push(path);
+    }
+  } catch (error) {
+    report(folder, error);
+  }
+  return found;
 };
 
 export interface DefinitionSources {
@@ -37,7 +53,13 @@ export interface DefinitionSources {
   readonly problems: readonly DefinitionProblem[];
 }
 
-/** Every definition of the named files and folders, and of stdin for `-`. */
+const unreadable = (file: string, error: unknown): DefinitionProblem => {
+  if (!(error instanceof AcpError)) throw error;
+  const message = error.message.startsWith(`${file} `) ? `It ${error.message.slice(file.length + 1)}` : error.message;
+  return { file, line: null, name: null, field: '', message };
+};
+
+/** Every definition of the named files and folders, and of stdin for `-`. What cannot be read is one of the problems. */
 export const readDefinitions = async (paths: readonly string[], terminal: Terminal): Promise<DefinitionSources> => {
   if (paths.length === 0)
     throw new AcpError(
@@ -47,12 +69,18 @@ export const readDefinitions = async (paths: readonly string[], terminal: Termin
   const { parseDefinitionDocuments } = await import('../core/definition-documents.ts');
   const documents: DefinitionDocument[] = [];
   const problems: DefinitionProblem[] = [];
+  const report = (path: string, error: unknown) => problems.push(unreadable(path, error));
   for (const path of paths) {
-    const files = path !== '-' && (await isFolder(path)) ? await filesBelow(path) : [path];
+    const files = path !== '-' && (await isFolder(path)) ? await filesBelow(path, report) : [path];
     for (const file of files) {
-      const read = parseDefinitionDocuments(await readText(file, terminal), file === '-' ? '<stdin>' : file);
-      documents.push(...read.documents);
-      problems.push(...read.problems);
+      const shown = file === '-' ? '<stdin>' : file;
+      try {
+        const read = parseDefinitionDocuments(await readText(file, terminal), shown);
+        documents.push(...read.documents);
+        problems.push(...read.problems);
+      } catch (error) {
+        report(shown, error);
+      }
     }
   }
   if (documents.length === 0 && problems.length === 0)

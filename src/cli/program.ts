@@ -23,7 +23,7 @@ const openSession = (globals: GlobalOptions): Session => {
   const variables = environment();
   const terminal = openTerminal({ color: globals.color, environment: variables });
   const target = { globals, environment: variables, cwd: process.cwd() };
-  return { ...target, terminal, connected: (work) => connect(target, work) };
+  return { ...target, terminal, connected: (work, access) => connect(target, work, access) };
 };
 
 const createProgram = (): Command =>

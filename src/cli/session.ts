@@ -19,6 +19,9 @@ export interface Connection {
   readonly local: boolean;
 }
 
+/** What happens to a store that the command has to open itself: a preview writes nothing, and makes none. */
+export type StoreAccess = 'work' | 'preview';
+
 /** What a command works with. */
 export interface Session {
   readonly terminal: Terminal;
@@ -26,5 +29,5 @@ export interface Session {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   /** Runs work with a connection and closes it whatever happens. */
-  connected<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
+  connected<T>(work: (connection: Connection) => Promise<T>, access?: StoreAccess): Promise<T>;
 }

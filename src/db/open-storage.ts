@@ -122,6 +122,23 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
   }
 };
 
+/**
+ * Opens the store to say what a write would do: nothing is written, nobody is kept from it, and where there is no store
+ * yet, an empty one in memory takes its place. Migrations that wait stay `pending`.
+ */
+export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> => {
+  const named = pathOfStore(options);
+  if (named === null || !existsSync(realStorePath(named))) return openInMemory(options);
+  const { storage, path } = await openForReading(options);
+  try {
+    const { pending } = await migrationStatus(storage, options.migrations ?? allMigrations);
+    return { storage, ownership: null, pending, path, close: () => storage.close() };
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
+};
+
 /** Opens an existing store file for reading, whoever owns it. Throws `store-unavailable` when there is none. */
 export const openForReading = async (options: StoreOptions): Promise<{ storage: Storage; path: string }> => {
   const named = pathOfStore(options);

@@ -1,12 +1,16 @@
 import type { Command } from 'commander';
-import type { DefinitionDocument, DefinitionProblem } from '../../contract/definition-document.ts';
-import { AcpError, errorTable, type FieldError } from '../../contract/errors.ts';
+import type { Client } from '../../client/client.ts';
+import type { DefinitionProblem } from '../../contract/definition-document.ts';
+import { errorTable, type FieldError } from '../../contract/errors.ts';
 import type { StyleName } from '../../text/style.ts';
 import { padText, safeLine, textWidth } from '../../text/text-width.ts';
-import { type Applied, type ApplyAction, applyDefinition, previewDefinition } from '../apply-definition.ts';
+import { type ApplyAction, applyDefinition } from '../apply-definition.ts';
+import { type CheckedDefinition, checkDefinitions, endsAll, refusalFindings } from '../check-definitions.ts';
 import { type CommandHost, collect, covers, type Invocation } from '../command-host.ts';
-import { inDependencyOrder, readDefinitions } from '../definition-sources.ts';
+import { type BatchMember, definitionBatch } from '../definition-batch.ts';
+import { type DefinitionSources, readDefinitions } from '../definition-sources.ts';
 import { reportError } from '../output/error-report.ts';
+import { findingLine, placeOf } from '../output/finding-line.ts';
 import { jsonText } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
 
@@ -15,6 +19,8 @@ interface ApplyOptions {
   readonly dryRun?: boolean;
 }
 
+type PlacedField = FieldError & { readonly line: number | null };
+
 /** What became of one document, as `--json` prints it. */
 interface Outcome {
   readonly name: string | null;
@@ -22,8 +28,8 @@ interface Outcome {
   readonly version: number | null;
   readonly file: string;
   readonly line: number | null;
-  readonly errors?: readonly (FieldError & { readonly line: number | null })[];
-  readonly warnings?: readonly FieldError[];
+  readonly errors?: readonly PlacedField[];
+  readonly warnings?: readonly PlacedField[];
   readonly exitCode: number;
 }
 
@@ -44,34 +50,46 @@ const unreadable = ({ file, line, name, field, message }: DefinitionProblem): Ou
   exitCode: errorTable['definition-invalid'].exit,
 });
 
-const failed = (document: DefinitionDocument, name: string | null, error: unknown): Outcome => {
-  const { exitCode, problem } = reportError(error);
-  const fields =
-    problem.errors === undefined || problem.errors.length === 0
-      ? [{ path: '', message: problem.detail }]
-      : problem.errors;
-  const errors = fields.map((field) => ({ ...field, line: document.lineOf(field.path) }));
-  return { name, action: 'failed', version: null, file: document.file, line: document.line, errors, exitCode };
+/** What a check has found, as the outcome of applying. */
+const previewed = ({ name, file, line, findings, would, exitCode }: CheckedDefinition): Outcome => {
+  const of = (wanted: 'Error' | 'Warning'): readonly PlacedField[] =>
+    findings
+      .filter(({ severity }) => severity === wanted)
+      .map(({ path, message, line: at }) => ({ path, message, line: at }));
+  const [errors, warnings] = [of('Error'), of('Warning')];
+  return {
+    name,
+    action: would?.action ?? 'failed',
+    version: would?.version ?? null,
+    file,
+    line,
+    ...(errors.length === 0 ? {} : { errors }),
+    ...(warnings.length === 0 ? {} : { warnings }),
+    exitCode,
+  };
 };
 
-const succeeded = ({ file, line }: DefinitionDocument, name: string, applied: Applied): Outcome => {
-  const warnings = applied.warnings.map(({ path, message }) => ({ path: path ?? '', message }));
-  const { action, version } = applied;
-  return { name, action, version, file, line, ...(warnings.length === 0 ? {} : { warnings }), exitCode: 0 };
+const applied = async (client: Client, { document, name, fault }: BatchMember): Promise<Outcome> => {
+  const { file, line } = document;
+  try {
+    if (fault !== null) throw fault;
+    const { action, version } = await applyDefinition(client, document, name ?? '');
+    return { name, action, version, file, line, exitCode: 0 };
+  } catch (error) {
+    if (endsAll(error)) throw error;
+    const errors = refusalFindings(document, error).map(({ path, message, line: at }) => ({ path, message, line: at }));
+    return { name, action: 'failed', version: null, file, line, errors, exitCode: reportError(error).exitCode };
+  }
 };
 
-const nameOf = ({ value }: DefinitionDocument): string => {
-  const { name } = value;
-  if (typeof name === 'string' && name !== '') return name;
-  throw new AcpError('definition-invalid', 'A definition needs a name.', {
-    details: { errors: [{ path: 'name', message: 'is missing or no text' }] },
-  });
+const applyAll = async function* (client: Client, { documents, problems }: DefinitionSources): AsyncGenerator<Outcome> {
+  for (const problem of problems) yield unreadable(problem);
+  for (const member of definitionBatch(documents)) yield await applied(client, member);
 };
 
-/** A service that cannot be reached, or refuses this credential, will do so for every document. */
-const endsAll = (error: unknown): boolean =>
-  error instanceof AcpError &&
-  [errorTable['cannot-connect'].exit, errorTable.unauthenticated.exit].includes(errorTable[error.code].exit);
+const previewAll = async function* (client: Client, sources: DefinitionSources): AsyncGenerator<Outcome> {
+  for await (const checked of checkDefinitions(client, sources)) yield previewed(checked);
+};
 
 const printer = ({ terminal, globals }: Session, names: readonly string[], isDryRun: boolean) => {
   const width = Math.max(0, ...names.map((name) => textWidth(safeLine(name))));
@@ -81,49 +99,30 @@ const printer = ({ terminal, globals }: Session, names: readonly string[], isDry
     const { action, name, version, file, line } = outcome;
     const what = style[actionStyles[action]](action.padEnd(9));
     const which = padText(safeLine(name ?? '-'), width);
-    const at = (number: number | null): string => (number === null ? file : `${file}:${number}`);
-    const where = version === null ? at(line) : `version ${version}`;
+    const where = version === null ? placeOf(file, line) : `version ${version}`;
     await terminal.write(`${what}  ${which}  ${where}${isDryRun ? style.dim('  (dry run)') : ''}\n`);
-    const place = (path: string): string => (path === '' ? '' : `${path}: `);
     for (const error of outcome.errors ?? [])
-      terminal.note(`${noteStyle.red('error:')} ${at(error.line)}: ${safeLine(place(error.path) + error.message)}`);
+      terminal.note(findingLine(noteStyle, { severity: 'Error', file, ...error }));
     for (const warning of outcome.warnings ?? [])
-      terminal.note(`${noteStyle.yellow('warning:')} ${file}: ${safeLine(place(warning.path) + warning.message)}`);
+      terminal.note(findingLine(noteStyle, { severity: 'Warning', file, ...warning }));
   };
 };
 
 const apply = async (session: Session, { options }: Invocation): Promise<number> => {
   const { file = [], dryRun = false } = options as ApplyOptions;
-  const { documents, problems } = await readDefinitions(file, session.terminal);
-  const names = documents.map(({ value }) => value['name']).filter((name) => typeof name === 'string');
+  const sources = await readDefinitions(file, session.terminal);
+  const names = sources.documents.map(({ value }) => value['name']).filter((name) => typeof name === 'string');
   const print = printer(session, names, dryRun);
   const outcomes: Outcome[] = [];
-  const add = async (outcome: Outcome): Promise<void> => {
-    outcomes.push(outcome);
-    await print(outcome);
-  };
-  for (const problem of problems) await add(unreadable(problem));
-  await session.connected(async ({ client }) => {
-    const batch = new Set(names);
-    const seen = new Map<string, DefinitionDocument>();
-    for (const document of inDependencyOrder(documents)) {
-      let name: string | null = null;
-      try {
-        name = nameOf(document);
-        const earlier = seen.get(name);
-        if (earlier !== undefined)
-          throw new AcpError('definition-invalid', `${name} is also defined at ${earlier.file}:${earlier.line}.`);
-        seen.set(name, document);
-        const applied = dryRun
-          ? await previewDefinition(client, document, name, batch)
-          : await applyDefinition(client, document, name);
-        await add(succeeded(document, name, applied));
-      } catch (error) {
-        if (endsAll(error)) throw error;
-        await add(failed(document, name, error));
+  await session.connected(
+    async ({ client }) => {
+      for await (const outcome of dryRun ? previewAll(client, sources) : applyAll(client, sources)) {
+        outcomes.push(outcome);
+        await print(outcome);
       }
-    }
-  });
+    },
+    dryRun ? 'preview' : 'work',
+  );
   if (session.globals.json)
     await session.terminal.write(jsonText(outcomes.map(({ exitCode: _exitCode, ...shown }) => shown)));
   return outcomes.find(({ exitCode }) => exitCode !== 0)?.exitCode ?? 0;

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { type DefinitionDocument, describeDefinitionProblem } from '../../contract/definition-document.ts';
-import { AcpError, errorTable } from '../../contract/errors.ts';
-import type { AgentDefinitionRequest, AgentValidationReport } from '../../features/agents/agents.schema.ts';
-import { safeLine, safeText } from '../../text/text-width.ts';
+import { AcpError } from '../../contract/errors.ts';
+import { padText, safeLine, safeText, textWidth } from '../../text/text-width.ts';
+import { type CheckedDefinition, checkDefinitions } from '../check-definitions.ts';
 import { type CommandHost, collect, commandGroup, covers, type Invocation } from '../command-host.ts';
 import { readDefinitions } from '../definition-sources.ts';
 import { groupDescriptions } from '../groups.ts';
+import { findingLine, placeOf } from '../output/finding-line.ts';
 import { printReply } from '../output/print-reply.ts';
 import { unifiedDiff } from '../output/unified-diff.ts';
 import type { Session } from '../session.ts';
@@ -64,39 +64,37 @@ const rollback = async (
   return undefined;
 };
 
-const printReport = async (
-  { terminal }: Session,
-  document: DefinitionDocument,
-  report: AgentValidationReport,
-): Promise<void> => {
-  const { noteStyle, style } = terminal;
-  for (const { severity, path, message, code } of report.messages) {
-    const mark = severity === 'Error' ? noteStyle.red('error:') : noteStyle.yellow('warning:');
-    const field = path === null || path === '' ? '' : `${path}: `;
-    terminal.note(`${mark} ${document.file}:${document.lineOf(path ?? '')}: ${safeLine(field + message)} (${code})`);
-  }
-  const result = report.valid ? style.green('valid  ') : style.red('invalid');
-  await terminal.write(`${result}  ${safeLine(String(document.value['name'] ?? '-'))}\n`);
-};
+/** A definition as the service reports on it, with the place of everything in the file. */
+const reportOf = ({ name, file, line, inconclusive, findings, exitCode }: CheckedDefinition) => ({
+  file,
+  line,
+  name,
+  valid: exitCode === 0,
+  inconclusive,
+  messages: findings,
+});
 
 /** Prints what the service finds in definitions, with file and line; nothing is saved. */
 const validate = async (session: Session, { options }: Invocation): Promise<number> => {
   const { terminal, globals } = session;
-  const { documents, problems } = await readDefinitions((options['file'] as string[] | undefined) ?? [], terminal);
-  for (const problem of problems)
-    terminal.note(`${terminal.noteStyle.red('error:')} ${describeDefinitionProblem(problem)}`);
-  const reports: AgentValidationReport[] = [];
+  const sources = await readDefinitions((options['file'] as string[] | undefined) ?? [], terminal);
+  const names = sources.documents.map(({ value }) => safeLine(String(value['name'] ?? '-')));
+  const width = Math.max(1, ...names.map(textWidth));
+  const all: CheckedDefinition[] = [];
   await session.connected(async ({ client }) => {
-    for (const document of documents) {
-      const { body } = await client.agents.validate({ body: document.value as unknown as AgentDefinitionRequest });
-      reports.push(body);
-      if (!globals.json) await printReport(session, document, body);
+    for await (const checked of checkDefinitions(client, sources)) {
+      all.push(checked);
+      if (globals.json) continue;
+      const { file, line, name, findings, exitCode } = checked;
+      for (const finding of findings) terminal.note(findingLine(terminal.noteStyle, { file, ...finding }));
+      const result = exitCode === 0 ? terminal.style.green('valid  ') : terminal.style.red('invalid');
+      await terminal.write(`${result}  ${padText(safeLine(name ?? '-'), width)}  ${placeOf(file, line)}\n`);
     }
-  });
-  // One document gives the service's report as it is, several give a list of them.
+  }, 'preview');
+  const reports = all.map(reportOf);
+  // One definition gives one report, several give a list of them.
   if (globals.json) await printReply(terminal, reports.length === 1 ? reports[0] : reports, { json: true });
-  const isValid = problems.length === 0 && reports.every(({ valid }) => valid);
-  return isValid ? 0 : errorTable['definition-invalid'].exit;
+  return all.find(({ exitCode }) => exitCode !== 0)?.exitCode ?? 0;
 };
 
 /** The commands of `acp agents` that are more than one call. */

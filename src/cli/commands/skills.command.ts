@@ -76,9 +76,12 @@ const applyAll = async (session: Session, paths: readonly string[], isDryRun: bo
   const sources = await readSkillSources(paths, session.terminal);
   const outcomes: Outcome[] = [];
   try {
-    await session.connected(async ({ client }) => {
-      for (const source of sources) outcomes.push(await apply(client, source, isDryRun));
-    });
+    await session.connected(
+      async ({ client }) => {
+        for (const source of sources) outcomes.push(await apply(client, source, isDryRun));
+      },
+      isDryRun ? 'preview' : 'work',
+    );
   } finally {
     // Those before a refused one are saved, and applying again goes on from there.
     if (outcomes.length > 0 || sources.length === 0) await printOutcomes(session, outcomes, isDryRun);

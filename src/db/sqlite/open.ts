@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { assetPath } from '../../core/assets.ts';
@@ -12,6 +13,7 @@ export interface SqliteOptions {
   readonly synchronous: 'Normal' | 'Full';
   /** How long a statement waits for another process's lock, in milliseconds. */
   readonly busyTimeoutMs: number;
+  /** Nothing is written, and no file is left beside the store that was not there before. */
   readonly readonly?: boolean;
 }
 
@@ -19,6 +21,13 @@ export interface SqliteOptions {
 const cacheKiB = 4096;
 // The log is cut back to this after a checkpoint, so that one burst does not keep its file large.
 const journalSizeLimitBytes = 67_108_864;
+
+/**
+ * SQLite makes a write-ahead log even for a reader, and only a connection that may write removes it again. One that is
+ * there already belongs to somebody else, or to a process that was killed, and stays as it is.
+ */
+const opensReadonly = ({ path, readonly = false }: SqliteOptions): boolean =>
+  readonly && path !== null && existsSync(`${path}-wal`);
 
 /** Opens the one connection of a process, with the settings that a long-lived server wants. */
 export const openSqlite = (options: SqliteOptions): BetterSqlite3.Database => {
@@ -28,10 +37,12 @@ export const openSqlite = (options: SqliteOptions): BetterSqlite3.Database => {
   }
   const db = new BetterSqlite3(options.path ?? ':memory:', {
     nativeBinding: assetPath('better_sqlite3.node'),
-    readonly: options.readonly ?? false,
+    readonly: opensReadonly(options),
+    fileMustExist: options.readonly === true && options.path !== null,
     timeout: options.busyTimeoutMs,
   });
   try {
+    if (options.readonly === true) db.pragma('query_only = ON');
     // The first read: a file that is something else is refused here.
     db.pragma('schema_version');
     if (options.readonly !== true && options.path !== null) {

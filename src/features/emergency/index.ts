@@ -20,7 +20,7 @@ export const emergencyFeature = ({
   return {
     handlers: emergencyService({ ...deps, store, defaultTenantId: config.Service.DefaultTenantId }),
     /** Before anything starts: what was stopped when the last process ended stays stopped. */
-    async recover(): Promise<void> {
+    async load(): Promise<void> {
       deps.stops.replace(await store.inForce());
     },
   };

@@ -48,7 +48,7 @@ export const providerAccessFeature = ({
     bindings: providerBindingService(deps),
     policies: egressPolicyService(deps),
     access,
-    async recover(): Promise<void> {
+    async load(): Promise<void> {
       access.replace(await store.bindings(), await store.policies());
     },
   };
