@@ -151,7 +151,10 @@ metadata: { owner: null, tags: [], nested: { flag: false } }
   test('tells what cannot be read, and an unreachable service once', async (t) => {
     const folder = createFolder(t);
     const missing = await folder.acp(['agents', 'apply', '-f', 'nowhere.yaml']);
-    assert.deepEqual([missing.code, missing.stderr], [2, 'error: nowhere.yaml: It cannot be read: it does not exist.\n']);
+    assert.deepEqual(
+      [missing.code, missing.stderr],
+      [2, 'error: nowhere.yaml: It cannot be read: it does not exist.\n'],
+    );
     assert.equal((await folder.acp(['agents', 'apply'])).code, 2);
     folder.write('two.yaml', `${agent('a')}---\n${agent('b')}`);
     const away = await folder.acp(['agents', 'apply', '-f', 'two.yaml', '--url', 'http://127.0.0.1:1']);
