@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { lookup } from 'node:dns/promises';
 import { hostname } from 'node:os';
 import { inspect } from 'node:util';
+import { ProblemError } from '../../../src/client/problem.ts';
 import { isPublicAddress } from '../../../src/providers/http/address.ts';
 import { type AppSetup, forEachTransport, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
@@ -24,19 +25,21 @@ const setup = (more: AppSetup = {}): AppSetup => ({
 
 const model = { provider: 'openai', model: 'gpt-4.1-mini' };
 
-/** A client of the tenant acme with full authority there. */
-const acmeOf = async (app: TestApp) => {
+/** A client of the tenant with full authority there. */
+const clientOf = async (app: TestApp, tenantId: string) => {
   const { plaintextKey } = (
     await app.client.keys.create({
       body: {
-        name: 'k',
+        name: `k-${tenantId}`,
         scopes: ['PlatformAdmin', 'AgentsAdmin', 'AgentsRead', 'RunsWrite', 'RunsRead', 'PlatformRead'],
       },
     })
   ).body;
-  app.change("update service_api_keys set tenant_id = 'acme' where name = 'k'");
+  app.change('update service_api_keys set tenant_id = ? where name = ?', tenantId, `k-${tenantId}`);
   return app.clientFor(plaintextKey);
 };
+
+const acmeOf = (app: TestApp) => clientOf(app, 'acme');
 
 const params = { tenantId: 'acme', provider: 'openai' };
 const key = 'Service:ProviderKeys:acme:openai';
@@ -141,6 +144,51 @@ forEachTransport('SEC-36 a binding of before that names the key of another tenan
   const next = await open(setup({ folder: app.folder, service: { ProviderKeys: alikeKeys } }));
   const [listed] = (await next.client.providerBindings.list({ params: { tenantId: 'BLUE' } })).body;
   assert.equal(listed?.resolved, false);
+});
+
+forEachTransport('MODEL-16 the breaker of a bad key is that of its tenant alone, in both directions', async (open) => {
+  const failing = new Set(['Bearer sk-acme']);
+  const app = await open(
+    setup({
+      agents: [{ name: 'helper', model }],
+      simulator: {
+        respond: ({ headers }) =>
+          failing.has(String(headers['authorization'])) ? { fault: { kind: 'status', status: 500 } } : {},
+      },
+      service: {
+        ProviderKeys: { acme: { openai: 'sk-acme' }, globex: { openai: 'sk-globex' } },
+        CircuitBreaker: { FailureThreshold: 2, BreakDuration: '1h' },
+      },
+    }),
+  );
+  const [acme, globex, initech] = [await acmeOf(app), await clientOf(app, 'globex'), await clientOf(app, 'initech')];
+  for (const client of [acme, globex, initech]) await client.agents.create({ body: { name: 'helper', model } });
+  const bind = (client: typeof acme, tenantId: string) =>
+    client.providerBindings.save({
+      params: { tenantId, provider: 'openai' },
+      body: { apiKeyConfigurationName: `Service:ProviderKeys:${tenantId}:openai` },
+    });
+  await bind(acme, 'acme');
+  await bind(globex, 'globex');
+  const outcome = async (client: typeof acme): Promise<string | null | undefined> => {
+    try {
+      return (await runJson(client, 'helper', 'Hi')).status;
+    } catch (error) {
+      return error instanceof ProblemError ? error.problem.errorType : assert.fail(String(error));
+    }
+  };
+  assert.deepEqual(
+    [await outcome(acme), await outcome(acme), await outcome(acme)],
+    ['provider_error', 'provider_error', 'circuit_open'],
+  );
+  assert.equal(sentKeys(app).length, 2, 'the refused call reached nobody');
+  for (const client of [globex, initech, app.client]) assert.equal(await outcome(client), 'Completed');
+
+  // The shared key fails: who has a key of his own goes on, and all who share it are stopped together.
+  failing.add('Bearer sk-test-0123456789');
+  assert.deepEqual([await outcome(initech), await outcome(app.client)], ['provider_error', 'provider_error']);
+  assert.deepEqual([await outcome(initech), await outcome(app.client)], ['circuit_open', 'circuit_open']);
+  assert.equal(await outcome(globex), 'Completed');
 });
 
 forEachTransport('SEC-38 an endpoint of its own, over a restart too', async (open) => {
