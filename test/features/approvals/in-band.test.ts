@@ -2,7 +2,17 @@ import assert from 'node:assert/strict';
 import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
 import { forEachTransport, type TestApp } from '../../support/app.ts';
 import { followToEnd, getRun, listRuns, refusal, runJson, runStream, start, tool, typesOf } from '../runs/run-calls.ts';
-import { auditOf, calls, messagesOf, openApprovals, pendingOf, toolTexts, type Wanted } from './approval-world.ts';
+import {
+  auditOf,
+  calls,
+  decide,
+  messagesOf,
+  openApprovals,
+  pendingOf,
+  queueWaiting,
+  toolTexts,
+  type Wanted,
+} from './approval-world.ts';
 
 const sessionId = 's-1';
 
@@ -90,6 +100,94 @@ forEachTransport('APPR-14 TOOL-30 approved calls run first in the run that bring
     'select idempotency_key from service_session_requests order by position',
   );
   assert.equal(app.done[1]?.idempotencyKey, source[0]?.idempotency_key, 'TOOL-27');
+});
+
+forEachTransport(
+  'TOOL-30 an approved call needs the permission of the caller that brings the decision',
+  async (open) => {
+    const token = 'a-shared-token-of-the-host';
+    const done: string[] = [];
+    const guarded = tool('refund', async () => String(done.push('refund')), {
+      requiresApproval: true,
+      requiredPermission: 'payments.refund',
+      inputSchema: { type: 'object' },
+    });
+    const app = await openApprovals(open, { tools: [guarded], host: { AuthToken: token }, token });
+    const key = await app.client.keys.create({ body: { name: 'k', scopes: ['RunsWrite', 'RunsRead'] } });
+    const other = await app.clientFor(key.body.plaintextKey);
+    const ask = async (client: typeof other, id: string) =>
+      (await runJson(client, 'helper', { message: calls(['refund']), sessionId: id })).approvals[0]?.requestId ?? '';
+    const yes = async (client: typeof other, id: string, requestId: string) =>
+      runJson(client, 'helper', { sessionId: id, approvals: [{ requestId, approved: true }] });
+
+    // The shared token has every permission; the key that approves has none.
+    const requestId = await ask(app.client, 's-1');
+    const { runId } = await yes(other, 's-1', requestId);
+    assert.deepEqual(done, []);
+    assert.deepEqual(toolTexts(app.simulator.lastRequest()), ['This call needs the permission payments.refund.']);
+    const [record] = (await app.client.runs.tools({ params: { runId } })).body;
+    assert.deepEqual([record?.authorizationDenied, record?.succeeded], [true, false]);
+    await yes(app.client, 's-2', await ask(app.client, 's-2'));
+    assert.deepEqual(done, ['refund']);
+  },
+);
+
+forEachTransport('TOOL-30 TOOL-11 an approved call is authorized and validated again, queued or not', async (open) => {
+  const verdict = { allowed: true, fits: true };
+  const asked: unknown[] = [];
+  const done: unknown[] = [];
+  const pay = tool('pay', async (args) => String(done.push(args)), {
+    requiresApproval: true,
+    inputSchema: { type: 'object', properties: { amount: { type: 'number' } } },
+    validate: () => (verdict.fits ? [] : ['amount is above what is left today']),
+  });
+  const app = await openApprovals(open, {
+    tools: [pay],
+    authorizer: {
+      authorize: async (request) => {
+        asked.push(request.arguments);
+        return { allowed: verdict.allowed, reason: 'The till is closed.' };
+      },
+    },
+  });
+  const args = { amount: 5 };
+  const goesOn = {
+    'in band': async (): Promise<string> => {
+      const first = await paused(app, ['pay', args]);
+      return (
+        await answerLater(() => answer(app, [{ requestId: first.approvals[0]?.requestId ?? '', approved: true }]))
+      ).runId;
+    },
+    queued: async (): Promise<string> => {
+      const { rows } = await queueWaiting(app, sessionId, ['pay', args]);
+      const decided = await answerLater(() => decide(app.client, rows[0]?.id ?? '', true));
+      await followToEnd(app.client, decided.continuationRunId ?? '');
+      return decided.continuationRunId ?? '';
+    },
+  };
+  let changed: Partial<typeof verdict> = {};
+  /** What the host allows changes while the call waits. */
+  const answerLater = async <T>(decision: () => Promise<T>): Promise<T> => {
+    Object.assign(verdict, changed);
+    return decision();
+  };
+  for (const [how, goOn] of Object.entries(goesOn)) {
+    const end = async (change: Partial<typeof verdict>) => {
+      Object.assign(verdict, { allowed: true, fits: true });
+      changed = change;
+      const runId = await goOn();
+      assert.deepEqual(asked.splice(0), [args, args], `${how}: asked at the call and at the approved call`);
+      const [record] = (await app.client.runs.tools({ params: { runId } })).body;
+      assert.equal((await getRun(app.client, runId)).status, 'Completed');
+      return [record?.succeeded, record?.authorizationDenied, ...toolTexts(app.simulator.lastRequest())];
+    };
+    assert.deepEqual(await end({ allowed: false }), [false, true, 'The till is closed.'], how);
+    const invalid = 'The arguments do not fit: amount is above what is left today.';
+    assert.deepEqual(await end({ fits: false }), [false, false, invalid], how);
+    assert.deepEqual(done, [], how);
+    assert.deepEqual((await end({}))[0], true, how);
+    assert.deepEqual(done.splice(0), [args], how);
+  }
 });
 
 forEachTransport('APPR-17 without a reason the model is told that the user declined', async (open) => {
