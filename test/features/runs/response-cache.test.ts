@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { createResponseCache } from '../../../src/features/runs/response-cache.store.ts';
 import type { ModelPart } from '../../../src/providers/models/model-provider.ts';
 import { forEachTransport, overHttp } from '../../support/app.ts';
 import { forEachDialect, openTestStorage } from '../../support/store.ts';
+import { fileOf, png } from '../attachments/files.ts';
 import { getRun, type LoggedEvent, post, refusal, runJson, runStream, start, tool } from './run-calls.ts';
 
 const cached = { provider: 'local', model: 'any', responseCache: { enabled: true } };
@@ -158,6 +160,57 @@ overHttp('AGENT-26 answers stay in their tenant', async (open) => {
     return app.simulator.requests.length - before;
   };
   assert.deepEqual([await run('red'), await run('blue'), await run('red'), await run('blue')], [1, 1, 0, 0]);
+});
+
+forEachTransport('AGENT-26 a conversation with an attachment neither takes an answer nor leaves one', async (open) => {
+  let answers = 0;
+  const app = await open({
+    simulator: {
+      respond: () => {
+        answers += 1;
+        return answered(`Answer ${answers}.`);
+      },
+    },
+    agents: [{ name: 'helper', model: { ...cached, provider: 'openai', model: 'gpt-4.1' } }],
+  });
+  const kept = () => app.rows('select id from service_response_cache').length;
+  const upload = async (content: Uint8Array | string, name: string) =>
+    (await app.client.attachments.upload({ query: {}, file: fileOf(content, name) })).body.id;
+  // A picture goes to the model as a file, a text as part of the message: neither call may be kept.
+  for (const id of [await upload(png, 'a.png'), await upload('Some text.', 'a.txt')]) {
+    const sessionId = `s-${id}`;
+    const before = answers;
+    const ask = (body: AgentRunRequest) => runJson(app.client, 'helper', body);
+    await ask({ message: 'Look', attachmentIds: [id] });
+    await ask({ message: 'Look', attachmentIds: [id] });
+    await ask({ message: 'Look', attachmentIds: [id], sessionId });
+    // A later turn names none, but its conversation has one.
+    await ask({ message: 'Again', sessionId });
+    assert.equal(answers, before + 4, 'each was asked of the model');
+    assert.equal(kept(), 0);
+  }
+  await runJson(app.client, 'helper', 'Look');
+  assert.equal(kept(), 1, 'a run without is kept');
+});
+
+forEachTransport('AGENT-26 a replay with live tools asks the model again', async (open) => {
+  let answers = 0;
+  const app = await open({
+    simulator: {
+      respond: () => {
+        answers += 1;
+        return answered(`Answer ${answers}.`);
+      },
+    },
+    tools: [tool('look', async () => 'seen')],
+    agents: [{ name: 'helper', model: cached, toolNames: ['look'] }],
+  });
+  const { runId } = await runJson(app.client, 'helper', 'Hi');
+  assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'Answer 1.');
+  const live = async () =>
+    (await app.client.replays.create({ params: { runId }, body: { toolMode: 'LiveTools' } })).body;
+  assert.deepEqual([(await live()).output, (await live()).output], ['Answer 2.', 'Answer 3.']);
+  assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'Answer 1.', 'nor does it leave its own');
 });
 
 forEachTransport('AGENT-26 the lifetime has bounds and a default', async (open) => {
