@@ -107,16 +107,39 @@ const entryOf = (tenantId: string, more: Partial<AuditEntry> = {}): AuditEntry =
   ...more,
 });
 
+forEachTransport('AUDIT-13 a clock that was set back repeats the time of the entry before', async (open, t) => {
+  const real = Date.now;
+  let offset = 0;
+  t.mock.method(Date, 'now', () => real() + offset);
+  const app = await open({});
+  const save = (description: string) =>
+    app.client.agents.save({ params: { name: 'helper' }, body: { name: 'helper', model, description } });
+  const times = async () =>
+    (await app.client.audit.list({ query: {} })).body.map(({ createdAt }) => createdAt).toReversed();
+  await app.client.agents.create({ body: { name: 'helper', model } });
+  offset = -3_600_000;
+  await save('an hour earlier');
+  await save('and again');
+  const [first, second, third] = await times();
+  assert.ok(first !== undefined && Date.parse(first) > Date.now(), 'the clock is behind the first entry');
+  assert.deepEqual([second, third], [first, first]);
+  offset = 60_000;
+  const before = Date.now();
+  await save('a minute later');
+  assert.ok(Date.parse((await times())[3] ?? '') >= before, 'from then on it is the clock again');
+  assert.equal((await app.client.audit.verify({ query: {} })).body.status, 'Valid');
+});
+
 test('AUDIT-13 AUDIT-24 writers at once and a clock set back leave one chain per tenant', async (t) => {
   const { storage } = await openTestStore(t);
-  const clock = { at: 5000 };
-  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now: () => clock.at, newId });
-  await Promise.all(
-    Array.from({ length: 20 }, (_, index) => {
-      clock.at = 5000 - index;
-      return audit.note(entryOf(index % 2 === 0 ? 'a' : 'b'));
-    }),
-  );
+  let at = 5000;
+  const now = (): number => {
+    // Each entry finds an earlier time than the one before it.
+    at -= 1;
+    return at;
+  };
+  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now, newId });
+  await Promise.all(Array.from({ length: 20 }, (_, index) => audit.note(entryOf(index % 2 === 0 ? 'a' : 'b'))));
   await audit.record([entryOf('a'), entryOf('b'), entryOf('a')], []);
   const raw = storage.dialect as unknown as { raw: { prepare(sql: string): { all(...p: unknown[]): unknown[] } } };
   const rows = <T>(sql: string, ...parameters: unknown[]) => raw.raw.prepare(sql).all(...parameters) as T[];
