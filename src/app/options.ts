@@ -20,6 +20,7 @@ const oidcOptions = ({ Service, Host: { Oidc, Tenancy } }: Config): IdentityOpti
 /** Who may call, as the host has configured it. */
 export const identityOptions = (config: Config): IdentityOptions => ({
   allowRemoteAccess: config.Host.AllowRemoteAccess,
+  anonymousLoopback: config.Host.AnonymousLoopback,
   authToken: config.Host.AuthToken,
   defaultTenantId: config.Service.DefaultTenantId,
   tenancy: {

@@ -5,6 +5,7 @@ import type { FileReply } from '../contract/operation.ts';
 import type { ClientAddress } from '../core/client-address.ts';
 import type { Logger } from '../core/logger.ts';
 import { discardRest, hasBody } from './body.ts';
+import { protectiveHeaders } from './protective-headers.ts';
 
 /** One request and the response it gets. Answers are written to Node's response directly: one path for all of them. */
 export interface Exchange {
@@ -31,7 +32,7 @@ export const answerHeaders = (exchange: Exchange, fields: HeaderFields | undefin
   const headers: Record<string, string> = {
     'x-request-id': exchange.requestId,
     'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
+    ...protectiveHeaders,
     ...exchange.headers,
   };
   if (fields === undefined) return headers;

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { AcpError, type ErrorCode, toProblem } from '../contract/errors.ts';
 import { newId } from '../core/ids.ts';
+import { protectiveHeaders } from './protective-headers.ts';
 
 const codeOf = (error: NodeJS.ErrnoException): ErrorCode => {
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request-timeout';
@@ -40,6 +41,7 @@ export const answerClientError = (error: NodeJS.ErrnoException, socket: ServingS
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,
     'Cache-Control: no-store',
+    ...Object.entries(protectiveHeaders).map(([name, value]) => `${name}: ${value}`),
     'Connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());

@@ -88,12 +88,16 @@ export const createNodeServer = (limits: ConnectionLimits, handler: RequestListe
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: limits.timeoutCheckMs,
       keepAlive: true,
+      // Node's own refusal would go out without any of our headers.
+      requireHostHeader: false,
     },
     serve,
   );
   server.maxConnections = limits.maxConnections;
   // Whoever asks before sending a body is told to go on by the one who reads it, or is refused without sending it.
   server.on('checkContinue', serve);
+  // An expectation that nobody knows may be ignored; Node would answer it without any of our headers.
+  server.on('checkExpectation', serve);
   return {
     server,
     listen: (host, port) => listen(server, host, port),

@@ -44,8 +44,6 @@ const pageFields: HeaderFields = {
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join('; '),
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
   // Asked for again at each visit: a new version of the service must not meet an old page.
   'cache-control': 'no-cache',
 };

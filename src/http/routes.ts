@@ -73,6 +73,7 @@ const routeOf = (entry: OperationEntry): Route => {
 export const callerRequest = (raw: IncomingMessage, path: string): CallerRequest => ({
   peerAddress: raw.socket.remoteAddress ?? '',
   method: raw.method ?? '',
+  httpVersion: raw.httpVersion,
   path,
   header(name) {
     const value = raw.headers[name];
@@ -86,6 +87,10 @@ export const callerRequest = (raw: IncomingMessage, path: string): CallerRequest
       if (field?.length === name.length && field.toLowerCase() === name) count += 1;
     }
     return count;
+  },
+  hasHeader(isSuch) {
+    for (const name in raw.headers) if (isSuch(name)) return true;
+    return false;
   },
 });
 

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyError, type FastifyInstance, fastify } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
 import type { Operation } from '../contract/operation.ts';
@@ -19,6 +20,7 @@ import { addReferenceRoutes, referencePaths } from './reference.ts';
 import { createRequestLimit, type RequestLimitOptions } from './request-limit.ts';
 import { addFallback, addOperationRoutes, exchangeOf, type RouteOptions } from './routes.ts';
 import { createStreamHub, defaultStreamLimits, type StreamLimits } from './streams.ts';
+import { targetPath } from './target.ts';
 
 export interface HttpServerOptions {
   readonly dispatch: Dispatch;
@@ -62,11 +64,28 @@ const fromFramework = (error: FastifyError): unknown => {
   return error;
 };
 
+/** HTTP/1.1 asks for it of every request: without a name nothing tells which service is meant. */
+const refuseHostless = (request: IncomingMessage, raw: ServerResponse, log: Logger): void => {
+  const exchange = {
+    raw,
+    requestId: newId(),
+    method: request.method ?? '',
+    path: targetPath(request.url ?? '/'),
+    headers: null,
+    clientAddress: null,
+  };
+  sendProblem(exchange, new AcpError('request-malformed', 'The request has no Host header.'), log);
+  discardRest(request);
+};
+
 const createApp = (limits: ConnectionLimits, log: Logger): { app: FastifyInstance; node: NodeServer } => {
   let node: NodeServer | undefined;
   const app = fastify({
     serverFactory: (handler) => {
-      node = createNodeServer(limits, (request, response) => handler(request, response));
+      node = createNodeServer(limits, (request, response) => {
+        if (request.headers.host === undefined && request.httpVersion === '1.1') refuseHostless(request, response, log);
+        else handler(request, response);
+      });
       return node.server;
     },
     logger: false,

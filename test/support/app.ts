@@ -143,9 +143,11 @@ const localRequest = (token: string): CallerRequest => {
   return {
     peerAddress: '127.0.0.1',
     method: 'POST',
+    httpVersion: '1.1',
     path: '/',
     header: (name) => headers[name],
     headerCount: (name) => (headers[name] === undefined ? 0 : 1),
+    hasHeader: (isSuch) => Object.keys(headers).some(isSuch),
   };
 };
 

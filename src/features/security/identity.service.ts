@@ -5,12 +5,14 @@ import type { Caller } from '../../core/dispatch.ts';
 import { type Credential, readCredential, secretMatcher, unauthenticated } from './credential.rules.ts';
 import { looksLikeApiKey } from './key-format.rules.ts';
 import type { KeyLookup } from './key-lookup.service.ts';
-import { isLoopbackHost, isLoopbackOrigin, isRemote } from './loopback.rules.ts';
+import { isLoopbackHost, isLoopbackOrigin, isOwnFetch, isRemote } from './loopback.rules.ts';
 import { type CredentialTenant, type TenancyOptions, tenantIsFixed, tenantResolver } from './tenant.rules.ts';
 import type { OidcOptions, TokenCaller, TokenLookup } from './token-lookup.service.ts';
 
 export interface IdentityOptions {
   readonly allowRemoteAccess: boolean;
+  /** Callers of this machine need no credential, as long as nothing else asks for one. */
+  readonly anonymousLoopback: boolean;
   /** Null: there is no shared token. */
   readonly authToken: string | null;
   readonly defaultTenantId: string;
@@ -48,8 +50,9 @@ const nobody: Principal = { ...anonymous, role: null, scopes: new Set() };
 
 /** True while callers without a credential may be accepted at all. */
 export const anonymousIsPossible = (
-  options: Pick<IdentityOptions, 'allowRemoteAccess' | 'authToken' | 'oidc'>,
-): boolean => options.authToken === null && options.oidc === null && !options.allowRemoteAccess;
+  options: Pick<IdentityOptions, 'allowRemoteAccess' | 'anonymousLoopback' | 'authToken' | 'oidc'>,
+): boolean =>
+  options.anonymousLoopback && options.authToken === null && options.oidc === null && !options.allowRemoteAccess;
 
 /** A page of another site in the user's browser also comes from loopback: its Host or Origin gives it away. */
 const assertSameMachine = (request: CallerRequest): void => {
@@ -115,6 +118,7 @@ export const createIdentity = ({ options, keys, tokens }: IdentityDeps): Identit
   const withoutCredential = (request: CallerRequest): Caller => {
     if (!anonymousIsPossible(options)) throw unauthenticated();
     assertSameMachine(request);
+    if (!isOwnFetch(request)) throw unauthenticated();
     return anonymousCaller(request);
   };
 

@@ -17,9 +17,38 @@ export const isLoopbackHost = (host: string): boolean => loopbackHost.test(host)
 /** True for an http(s) origin on such a host; `null` and other schemes are foreign. */
 export const isLoopbackOrigin = (origin: string): boolean => loopbackOrigin.test(origin);
 
-/** A forwarding header makes a caller remote, whatever it says: a proxy's own loopback address proves nothing. */
+/** What proxies and networks for content add beside the `X-Forwarded-` headers; no client of its own accord does. */
+const forwardingHeaders = new Set([
+  'forwarded',
+  'via',
+  'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-original-forwarded-for',
+  'x-original-host',
+  'x-envoy-external-address',
+  'x-azure-clientip',
+  'x-appengine-user-ip',
+  'true-client-ip',
+  'fastly-client-ip',
+  'cf-connecting-ip',
+  'cdn-loop',
+]);
+
+const tellsOfProxy = (name: string): boolean => name.startsWith('x-forwarded') || forwardingHeaders.has(name);
+
+/**
+ * A forwarding header makes a caller remote, whatever it says, and so does HTTP/1.0, which proxies speak and no local
+ * client does: a proxy's own loopback address proves nothing.
+ */
 export const isRemote = (request: CallerRequest): boolean =>
-  !isLoopbackAddress(request.peerAddress) ||
-  request.header('x-forwarded-for') !== undefined ||
-  request.header('forwarded') !== undefined ||
-  request.header('x-real-ip') !== undefined;
+  !isLoopbackAddress(request.peerAddress) || request.httpVersion !== '1.1' || request.hasHeader(tellsOfProxy);
+
+/**
+ * False for what a browser asks for on behalf of another site, images and links without an `Origin` included. Clients
+ * that are no browsers do not send the header. A value that is not known is refused.
+ */
+export const isOwnFetch = (request: CallerRequest): boolean => {
+  const site = request.header('sec-fetch-site');
+  return site === undefined || site === 'same-origin' || site === 'none';
+};

@@ -39,6 +39,13 @@ test('SEC-5 SEC-6 a caller that is not on loopback, or was forwarded, is refused
     { 'x-forwarded-for': '127.0.0.1' },
     { 'x-real-ip': '127.0.0.1' },
     { 'x-forwarded-for': '' },
+    { 'x-forwarded-proto': 'http' },
+    { 'x-forwarded-whatever': 'x' },
+    { 'x-forwarded': 'for=127.0.0.1' },
+    { via: '1.1 proxy' },
+    { via: '' },
+    { 'x-client-ip': '127.0.0.1' },
+    { 'cf-connecting-ip': '127.0.0.1' },
   ];
   const remotes = ['10.0.0.7', '192.168.1.1', '::ffff:10.0.0.7', 'fe80::1', '2001:db8::1', '128.0.0.1', ''];
   for (const credential of [
@@ -50,9 +57,18 @@ test('SEC-5 SEC-6 a caller that is not on loopback, or was forwarded, is refused
   ]) {
     for (const headers of forwarded)
       assert.equal(await outcome(identity, request({ ...credential, ...headers })), 'remote-access-denied');
+    for (const httpVersion of ['1.0', '0.9', '2.0'])
+      assert.equal(
+        await outcome(identity, { ...request(credential), httpVersion }),
+        'remote-access-denied',
+        httpVersion,
+      );
     for (const peer of remotes)
       assert.equal(await outcome(identity, request(credential, peer)), 'remote-access-denied', peer);
   }
+  // Headers that only look alike say nothing of a proxy.
+  for (const headers of [{ 'x-forward': 'x' }, { 'x-via': 'x' }, { 'x-real-ip-of': 'x' }])
+    assert.equal(kindOf(await outcome(identity, request({ ...bearer(token), ...headers }))), 'Token');
   for (const peer of ['127.0.0.1', '127.8.9.255', '::1', '::ffff:127.0.0.1', '::FFFF:127.3.2.1'])
     assert.equal(kindOf(await outcome(identity, request(bearer(token), peer))), 'Token', peer);
 });
@@ -182,6 +198,29 @@ test('SEC-16 anonymous callers need a loopback Host and no foreign Origin', asyn
     assert.equal(await outcome(identity, request(headers)), 'origin-denied', JSON.stringify(headers));
   const noHost: CallerRequest = { ...request(), header: () => undefined };
   assert.equal(await outcome(identity, noHost), 'origin-denied');
+});
+
+test('SEC-16 what a browser fetches for another site is not anonymous, and needs a credential as others do', async (t) => {
+  const { identity, createKey } = await createHouse(t);
+  for (const site of ['same-origin', 'none'])
+    assert.equal(kindOf(await outcome(identity, request({ 'sec-fetch-site': site }))), 'Anonymous', site);
+  const { plaintextKey } = await createKey({ name: 'k', scopes: ['RunsRead'] });
+  for (const site of ['cross-site', 'same-site', '', 'SAME-ORIGIN', 'other', ['same-origin', 'cross-site']]) {
+    const headers = { 'sec-fetch-site': site };
+    assert.equal(await outcome(identity, request(headers)), 'unauthenticated', String(site));
+    assert.equal(kindOf(await outcome(identity, request({ ...bearer(plaintextKey), ...headers }))), 'ApiKey');
+  }
+  // A foreign Host or Origin is told first.
+  const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' };
+  assert.equal(await outcome(identity, request(foreign)), 'origin-denied');
+});
+
+test('SEC-16 without AnonymousLoopback callers of this machine need a credential, as others do', async (t) => {
+  const { identity, createKey } = await createHouse(t, { anonymousLoopback: false });
+  assert.equal(await outcome(identity, request()), 'unauthenticated');
+  assert.equal(await outcome(identity, request({ 'sec-fetch-site': 'same-origin' })), 'unauthenticated');
+  const { plaintextKey } = await createKey({ name: 'k', scopes: ['RunsRead'] });
+  assert.equal(kindOf(await outcome(identity, request(bearer(plaintextKey)))), 'ApiKey');
 });
 
 test('SEC-16 with a shared token nobody is anonymous', async (t) => {

@@ -32,6 +32,8 @@ test('META-2 an anonymous caller of this machine has all roles, a foreign page n
   assert.deepEqual((await meta(house, { origin: 'https://evil.example' })).roles, none);
   assert.deepEqual((await meta(house, { host: 'evil.example' })).roles, none);
   assert.deepEqual((await meta(house, { 'x-forwarded-for': '127.0.0.1' })).roles, none);
+  assert.deepEqual((await meta(house, { via: '1.1 proxy' })).roles, none);
+  assert.deepEqual((await meta(house, { 'sec-fetch-site': 'cross-site' })).roles, none);
   assert.deepEqual((await meta(house, {}, '10.0.0.7')).roles, none);
 });
 
@@ -43,6 +45,9 @@ test('META-1 it tells what a caller may use now, and where data is kept', async 
     requiresBearerToken: false,
     requiresAuthorizationPolicy: false,
   });
+  const closed = await meta(await createHouse(t, { anonymousLoopback: false }));
+  assert.deepEqual([closed.authentication.methods, closed.authentication.requiresBearerToken], [[], true]);
+  assert.deepEqual(closed.roles, none);
   await local.createKey({ name: 'k', scopes: ['RunsRead'] });
   assert.deepEqual((await meta(local)).authentication.methods, ['Anonymous', 'ApiKey']);
   const remote = await createHouse(t, { authToken: token, allowRemoteAccess: true });

@@ -23,14 +23,17 @@ export const request = (headers: Headers = {}, peerAddress = '127.0.0.1'): Calle
   return {
     peerAddress,
     method: 'GET',
+    httpVersion: '1.1',
     path: '/api/agents',
     header: (name) => all.get(name)?.join(', '),
     headerCount: (name) => all.get(name)?.length ?? 0,
+    hasHeader: (isSuch) => [...all.keys()].some(isSuch),
   };
 };
 
 export const localOptions: IdentityOptions = {
   allowRemoteAccess: false,
+  anonymousLoopback: true,
   authToken: null,
   defaultTenantId: 'default',
   tenancy: { enabled: false, allowHeaderResolution: false, headerName: 'X-Service-Tenant', allowedTenants: [] },

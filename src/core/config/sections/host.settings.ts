@@ -85,6 +85,11 @@ const exposure = {
 };
 
 const identity = {
+  AnonymousLoopback: setting(
+    bool(),
+    true,
+    'Callers of this machine need no credential and are administrators, while no token, issuer or remote access is set.',
+  ),
   AuthToken: secret(
     nullable(credential()),
     null,
