@@ -8,6 +8,7 @@ import { createAuditTrail } from '../features/audit/index.ts';
 import { createStopsInForce } from '../features/emergency/index.ts';
 import { hostLibrary, hostRunAuthorization, loadHostModules } from '../features/modules/index.ts';
 import { createSessionAccess } from '../features/sessions/index.ts';
+import { hostAttribution, hostLibrary, hostRunAuthorization, loadHostModules } from '../features/modules/index.ts';
 import { loadHostTools } from '../features/tools/index.ts';
 import { createModelProviders, type ModelProviders } from '../providers/models/index.ts';
 import type { AppOptions } from './app-interface.ts';
@@ -56,6 +57,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
     audit: createAuditTrail({ storage, telemetry, log, now, newId }),
     authorization,
     owners: createSessionAccess(Service.SessionOwnership),
+    attribution: hostAttribution(modules.attributionResolver, log),
     roles,
     prefix: Host.Prefix,
     lifecycle: { draining: false },

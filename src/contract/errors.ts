@@ -25,6 +25,7 @@ export const errorTable = {
   'message-required': entry(400, 'A message is required', 2),
   'stream-not-possible': entry(400, 'This request cannot be streamed', 2),
   'parameter-invalid': entry(400, 'A parameter is not valid', 2),
+  'attribution-invalid': entry(400, 'Who the run is for is not valid', 2),
   'sequence-out-of-range': entry(400, 'The session has no such message', 2),
   'attachment-not-found': entry(400, 'An attachment was not found', 2),
   'file-required': entry(400, 'One file is required', 2),

@@ -21,6 +21,9 @@ export { ToolError } from '../engine/tools/tool.ts';
 export type { DataSubjectResolver, SubjectIdentity } from '../features/data-subjects/index.ts';
 export type { AskAgent, Judge, JudgedRun, JudgeVerdict } from '../features/judges/index.ts';
 export type {
+  AttributionAnswer,
+  AttributionRequest,
+  AttributionResolver,
   HostModule,
   HostModuleExport,
   HostSkill,

@@ -1,4 +1,5 @@
 import { AcpError, errorTable } from '../../contract/errors.ts';
+import type { Attribution } from '../../core/attribution.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
@@ -6,13 +7,14 @@ import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
-import { assertMayStart, attributionOf, failureError, type MayStartDeps } from '../runs/index.ts';
+import { assertMayStart, failureError, type MayStartDeps } from '../runs/index.ts';
 import type { SessionTurns } from '../sessions/index.ts';
 import type { AskAgent } from './judge.ts';
 import type { JudgeTelemetry } from './judge-telemetry.ts';
 
 export interface JudgeCallDeps extends MayStartDeps {
   readonly authorization: Pick<RunAuthorization, 'require'>;
+  readonly attribution: Attribution;
   readonly agents: Pick<AgentSource, 'compile'>;
   readonly engine: Pick<RunEngine, 'start' | 'cancel'>;
   readonly turns: Pick<SessionTurns, 'ownerOf'>;
@@ -79,7 +81,8 @@ export const createJudgeCalls = (deps: JudgeCallDeps) => {
       waiting: null,
       isStreaming: false,
       principal,
-      ...attributionOf(principal, ownerId),
+      ...(await deps.attribution.of(context, { agentName, sessionId: null })),
+      ownerId,
       jobId: null,
       attempt: 1,
       createdAt: deps.now(),

@@ -11,6 +11,7 @@ import type { AgentDefinitionRequest } from '../agents/index.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
+import type { AttributionResolver } from './attribution.ts';
 import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
 
@@ -53,6 +54,8 @@ export interface HostModule {
   readonly toolAuthorizer?: ToolAuthorizer;
   /** Decides who may start and see runs; at most one module may have it. */
   readonly runAuthorization?: RunAuthorizationHandler;
+  /** Says who runs are for; at most one module may have it. */
+  readonly attributionResolver?: AttributionResolver;
   /** Decide the roles of callers with a token of the identity provider, while `Host:RequireRolePolicies` is on. */
   readonly rolePolicies?: Readonly<Partial<Record<Role, RolePolicy>>>;
   /** Agents with origin `code`, as in the files of `Host:Agents`. */

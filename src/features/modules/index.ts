@@ -1,3 +1,9 @@
+export {
+  type AttributionAnswer,
+  type AttributionRequest,
+  type AttributionResolver,
+  hostAttribution,
+} from './attribution.ts';
 export { type HostModule, type HostModuleExport, type HostSkill, hostLibrary } from './host-module.ts';
 export { type LoadedModules, loadHostModules } from './load-host-modules.ts';
 export { hostRoleDecision, missingRolePolicies, type RolePolicy, type RolePolicyRequest } from './role-policies.ts';

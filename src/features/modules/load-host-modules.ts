@@ -12,6 +12,7 @@ import type { ToolProblem } from '../../engine/tools/tool-problem.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
+import type { AttributionResolver } from './attribution.ts';
 import { type HostSkill, patternGuardMark } from './host-module.ts';
 import {
   type FromModule,
@@ -30,6 +31,7 @@ export interface LoadedModules {
   readonly registrations: readonly ToolRegistration[];
   readonly toolAuthorizer: ToolAuthorizer | null;
   readonly runAuthorization: RunAuthorizationHandler | null;
+  readonly attributionResolver: AttributionResolver | null;
   /** By role. */
   readonly rolePolicies: ReadonlyMap<string, RolePolicy>;
   /** As the modules have them: what loads code agents checks them. */
@@ -119,6 +121,7 @@ export const loadHostModules = async (paths: readonly string[], loadModule: Load
     registrations: found.registrations,
     toolAuthorizer: found.toolAuthorizer?.value ?? null,
     runAuthorization: found.runAuthorization?.value ?? null,
+    attributionResolver: found.attributionResolver?.value ?? null,
     rolePolicies: valuesOf(found.rolePolicies),
     agents: found.agents,
     approvalPolicy: found.approvalPolicy?.value ?? null,

@@ -13,6 +13,7 @@ import type { FieldPath } from '../../engine/tools/tool-problem.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
+import type { AttributionResolver } from './attribution.ts';
 import { type HostModule, type HostSkill, patternGuardMark } from './host-module.ts';
 import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
@@ -41,6 +42,7 @@ export interface Registered {
   readonly rolePolicies: Map<string, FromModule<RolePolicy>>;
   toolAuthorizer: FromModule<ToolAuthorizer> | null;
   runAuthorization: FromModule<RunAuthorizationHandler> | null;
+  attributionResolver: FromModule<AttributionResolver> | null;
   approvalPolicy: FromModule<ApprovalPolicy> | null;
   archiveSink: FromModule<ArchiveSink> | null;
   dataSubjectResolver: FromModule<DataSubjectResolver> | null;
@@ -59,6 +61,7 @@ export const noneRegistered = (): Registered => ({
   rolePolicies: new Map(),
   toolAuthorizer: null,
   runAuthorization: null,
+  attributionResolver: null,
   approvalPolicy: null,
   archiveSink: null,
   dataSubjectResolver: null,
@@ -78,7 +81,15 @@ const isFunction = (value: unknown): boolean => typeof value === 'function';
 
 /** A member that only one module may have: an object with one function. */
 const oneOnly =
-  <K extends 'toolAuthorizer' | 'runAuthorization' | 'approvalPolicy' | 'archiveSink' | 'dataSubjectResolver'>(
+  <
+    K extends
+      | 'toolAuthorizer'
+      | 'runAuthorization'
+      | 'attributionResolver'
+      | 'approvalPolicy'
+      | 'archiveSink'
+      | 'dataSubjectResolver',
+  >(
     member: K,
     method: string,
   ): MemberReader =>
@@ -204,6 +215,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   tools: readTools,
   toolAuthorizer: oneOnly('toolAuthorizer', 'authorize'),
   runAuthorization: oneOnly('runAuthorization', 'authorize'),
+  attributionResolver: oneOnly('attributionResolver', 'resolve'),
   rolePolicies: byName('rolePolicies', 'role', (name) =>
     roles.some((role) => role === name) ? null : `has ${name}; roles are ${roles.join(', ')}`,
   ),

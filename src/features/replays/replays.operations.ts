@@ -17,6 +17,7 @@ export const replayOperations = defineOperations({
     errors: [
       'replay-not-supported',
       'parameter-invalid',
+      'attribution-invalid',
       'agent-not-compilable',
       'context-window-exceeded',
       'run-not-allowed',

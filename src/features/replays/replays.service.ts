@@ -1,5 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { type OperationInput, ok } from '../../contract/operation.ts';
+import type { Attribution } from '../../core/attribution.ts';
 import type { AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
@@ -14,10 +15,10 @@ import type { AgentVariants } from '../agents/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import {
   assertMayStart,
-  attributionOf,
   failureError,
   type MayStartDeps,
   type RunAccess,
+  type RunOwner,
   type RunRecords,
 } from '../runs/index.ts';
 import type { SessionTurns } from '../sessions/index.ts';
@@ -26,6 +27,7 @@ import type { ToolMode } from './replays.schema.ts';
 
 export interface ReplayServiceDeps extends MayStartDeps {
   readonly authorization: Pick<RunAuthorization, 'require'>;
+  readonly attribution: Attribution;
   readonly access: Pick<RunAccess, 'find'>;
   readonly records: RunRecords;
   readonly variants: AgentVariants;
@@ -108,7 +110,7 @@ const withoutTools = (agent: CompiledAgent): CompiledAgent => ({ ...agent, tools
 
 /** Checks in the order of the first refusal, then one run to its end. */
 export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof replayOperations>, 'create'> => {
-  const compile = async (context: CallContext, source: RunRow, body: ReplayBody, ownerId: string | null) => {
+  const compile = async (context: CallContext, source: RunRow, body: ReplayBody, owner: RunOwner) => {
     const { tenantId } = context;
     try {
       return await deps.variants.compile(tenantId, source.agent_name, {
@@ -128,7 +130,7 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
         agentName: source.agent_name,
         agentVersion: error.version,
         isStreaming: false,
-        attribution: attributionOf(context.principal, ownerId),
+        attribution: owner,
         failure,
         replayOfRunId: source.id,
       });
@@ -159,7 +161,9 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
     if (recorded === null)
       throw new AcpError('run-input-not-recorded', `The input of run ${source.id} was not recorded, or was removed.`);
     const input = turnInput(source, recorded.messages);
-    const agent = await compile(context, source, body, ownerId);
+    const attribution = await deps.attribution.of(context, { agentName: source.agent_name, sessionId: null });
+    const owner: RunOwner = { ...attribution, ownerId };
+    const agent = await compile(context, source, body, owner);
     const parameters = agent.resolveParameters(recorded.context.parameters);
     assertToolsAllow(agent, mode);
     const replay = await replayOf(source, mode);
@@ -191,7 +195,7 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
       waiting: null,
       isStreaming: false,
       principal,
-      ...attributionOf(principal, ownerId),
+      ...owner,
       jobId: null,
       attempt: 1,
       createdAt: deps.now(),

@@ -1,3 +1,4 @@
+import type { Attribution } from '../../core/attribution.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -63,6 +64,7 @@ export interface RunsDeps extends MayStartDeps {
   readonly guards: ContentGuards | null;
   readonly authorizer: ToolAuthorizer | null;
   readonly authorization: RunAuthorization;
+  readonly attribution: Attribution;
   readonly gate: ApprovalGate;
   readonly pauseJournal: PauseJournal;
   readonly pauses: SessionPauses;
@@ -263,6 +265,8 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   });
   const start = createRunStart({
     authorization: deps.authorization,
+    attribution: deps.attribution,
+    store,
     agents,
     engine,
     sessions,
@@ -346,7 +350,7 @@ export { createRunPricing } from './cost-recalculation.ts';
 export { assertMayStart, type MayStartDeps } from './may-start.ts';
 export { preflightCheck } from './preflight.ts';
 export type { RunAccess } from './run-access.ts';
-export { attributionOf } from './run-attribution.ts';
+export type { RunOwner } from './run-queue.ts';
 export { toRunRecord } from './run-record.ts';
 export type { RecoveryReport } from './run-recovery.ts';
 export { failureError } from './run-start.service.ts';

@@ -8,10 +8,10 @@ import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { JobStore } from '../jobs/index.ts';
 import { agentAgain, parametersAgain } from './agent-again.ts';
 import { type PackedPrincipal, unpackPrincipal } from './packed-principal.ts';
-import type { QueuedRunPayload } from './queued-run.ts';
+import { attributionIn, type QueuedRunPayload } from './queued-run.ts';
 import { attachmentsAgain } from './run-attachments-again.ts';
-import { attributionOf } from './run-attribution.ts';
 import { type ContinuationPayload, continuationKey } from './run-lost.ts';
+import { storedAttribution } from './run-record.ts';
 import { notContinued, resumedAttempt, storedResume, type TurnStore } from './run-turns.store.ts';
 import type { RunStore } from './runs.store.ts';
 
@@ -76,7 +76,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
       parameters,
       sessionId: request.sessionId ?? null,
       principal,
-      ...attributionOf(principal, rest.ownerId),
+      ...attributionIn(rest),
       createdAt,
       nextSequence: (await deps.store.lastSequence(job.id)) + 1,
       resume,
@@ -122,9 +122,8 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
       parameters,
       sessionId: source.session_id,
       principal: unpackPrincipal(principal as PackedPrincipal),
-      userId: source.user_id,
+      ...storedAttribution(source),
       ownerId: source.owner_id,
-      labels: source.labels === null ? null : (JSON.parse(source.labels) as Record<string, string>),
       createdAt: own?.created_at ?? deps.now(),
       nextSequence: own === undefined ? 0 : (await deps.store.lastSequence(job.id)) + 1,
       resume: stored.resume,

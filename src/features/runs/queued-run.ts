@@ -1,4 +1,5 @@
 import type { AgentRunRequest } from '../../contract/run-request.ts';
+import { credentialAttribution, type RunAttribution } from '../../core/attribution.ts';
 import type { ApprovalHandoverRow } from '../../db/approval-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { RunOutcome, RunPlan } from '../../engine/active-run.ts';
@@ -8,7 +9,6 @@ import type { RunJournal } from '../../engine/run-journal.ts';
 import type { JobResult } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
 import { type PackedPrincipal, packPrincipal, unpackPrincipal } from './packed-principal.ts';
-import { attributionOf } from './run-attribution.ts';
 
 export const approvalResumeKey = 'acp.approval-resume';
 
@@ -19,6 +19,8 @@ export interface QueuedRunPayload {
   readonly createdAt: number;
   readonly ownerId: string | null;
   readonly principal: PackedPrincipal;
+  /** Absent in what an earlier version has queued: as the principal says. */
+  readonly attribution?: RunAttribution;
   /** W3C Trace Context of the request that queued the run. */
   readonly trace?: string;
   /** Set for a run that goes on once the calls of another were decided. */
@@ -36,7 +38,7 @@ export interface QueuedRun {
 }
 
 /** Kept with a paused run, as JSON. */
-export type PauseContext = Pick<QueuedRunPayload, 'principal' | 'ownerId' | 'requestId'> & {
+export type PauseContext = Pick<QueuedRunPayload, 'principal' | 'attribution' | 'ownerId' | 'requestId'> & {
   readonly culture: string | null;
   readonly parameters: RunPlan['parameters'];
 };
@@ -48,17 +50,28 @@ export interface QueueWrites {
 }
 
 /** What a continuation takes over from the run that paused. */
-export const pauseContextOf = ({ principal, ownerId, requestId, culture, parameters }: RunPlan): PauseContext => ({
-  principal: packPrincipal(principal),
+export const pauseContextOf = (plan: RunPlan): PauseContext => ({
+  principal: packPrincipal(plan.principal),
+  attribution: { userId: plan.userId, labels: plan.labels },
+  ownerId: plan.ownerId,
+  requestId: plan.requestId,
+  culture: plan.culture,
+  parameters: plan.parameters,
+});
+
+/** As it was when the run was accepted, or when its source began. */
+export const attributionIn = ({
+  attribution,
+  principal,
   ownerId,
-  requestId,
-  culture,
-  parameters,
+}: Pick<QueuedRunPayload, 'attribution' | 'principal' | 'ownerId'>) => ({
+  ...(attribution ?? credentialAttribution(unpackPrincipal(principal))),
+  ownerId,
 });
 
 /** The run that goes on once every call of another was decided. */
 export const continuationOf = (handover: ApprovalHandoverRow, now: number): QueuedRun => {
-  const { principal, ownerId, requestId, culture, parameters } = JSON.parse(handover.context) as PauseContext;
+  const { culture, parameters, ...source } = JSON.parse(handover.context) as PauseContext;
   return {
     runId: handover.continuation_run_id,
     tenantId: handover.tenant_id,
@@ -68,10 +81,8 @@ export const continuationOf = (handover: ApprovalHandoverRow, now: number): Queu
     now,
     payload: {
       request: { sessionId: handover.session_id, culture, parameters },
-      requestId,
+      ...source,
       createdAt: now,
-      principal,
-      ownerId,
       resumes: { runId: handover.run_id, agentVersion: handover.agent_version },
     },
   };
@@ -95,7 +106,7 @@ export const queuedStatements = ({ journal, jobs, maxAttempts }: QueueWrites, ru
       isStreaming: false,
       jobId: runId,
       sessionId,
-      ...attributionOf(unpackPrincipal(payload.principal), payload.ownerId),
+      ...attributionIn(payload),
       parentRunId: null,
       rootRunId: null,
       continuedFromRunId: payload.resumes?.runId ?? null,

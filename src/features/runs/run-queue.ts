@@ -36,9 +36,12 @@ import { createQueuedStart, type QueuedStartDeps } from './queued-start.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import { agentRunKey, type ContinuationPayload, continuationKey, type LostRuns } from './run-lost.ts';
 
+/** Who a run is for. */
+export type RunOwner = Pick<RunPlan, 'userId' | 'labels' | 'ownerId'>;
+
 export interface RunQueue {
   /** Stores the run as Queued with its job and returns its id. */
-  accept(context: CallContext, agentName: string, request: AgentRunRequest, ownerId: string | null): Promise<string>;
+  accept(context: CallContext, agentName: string, request: AgentRunRequest, owner: RunOwner): Promise<string>;
   /** What follows when a run was closed before it started: a worker that has taken it waits no longer, nor do others for it. */
   closed(row: RunRow): void;
   /** What a continuation takes over from the run that paused. */
@@ -183,7 +186,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
   };
 
   return {
-    async accept(context, agentName, request, ownerId) {
+    async accept(context, agentName, request, { ownerId, userId, labels }) {
       if (!deps.settings.enabled)
         throw new AcpError('async-runs-disabled', 'Queued runs are switched off on this service.');
       const runId = deps.newId();
@@ -195,6 +198,7 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
         createdAt: now,
         ownerId,
         principal: packPrincipal(context.principal),
+        attribution: { userId, labels },
         ...(context.trace ? { trace: formatTraceparent(context.trace) } : {}),
       };
       const { tenantId } = context;

@@ -1,3 +1,4 @@
+import type { RunAttribution } from '../../core/attribution.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { decimal } from '../../engine/pricing.ts';
@@ -65,6 +66,12 @@ const treeCostOf = (rows: readonly RunRow[]): RunTreeCost | null => {
   };
 };
 
+/** Who the run was for. */
+export const storedAttribution = (row: Pick<RunRow, 'user_id' | 'labels'>): RunAttribution => ({
+  userId: row.user_id,
+  labels: row.labels === null ? null : (JSON.parse(row.labels) as Record<string, string>),
+});
+
 /** The record of a run; `descendants` are the runs below it, at any depth. */
 export const toRunRecord = (row: RunRow, descendants: readonly RunRow[]): RunRecord => {
   const tree = [row, ...descendants];
@@ -85,8 +92,7 @@ export const toRunRecord = (row: RunRow, descendants: readonly RunRow[]): RunRec
     isStreaming: row.is_streaming === 1,
     jobId: row.job_id,
     sessionId: row.session_id,
-    userId: row.user_id,
-    labels: row.labels === null ? null : (JSON.parse(row.labels) as Record<string, string>),
+    ...storedAttribution(row),
     parentRunId: row.parent_run_id,
     rootRunId: row.root_run_id,
     depth: row.depth,

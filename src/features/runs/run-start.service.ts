@@ -1,6 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { OperationInput, OperationReply, StreamReply } from '../../contract/operation.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
+import { type Attribution, credentialAttribution } from '../../core/attribution.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../../engine/active-run.ts';
@@ -16,14 +17,15 @@ import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { ActiveQuotas, Admission } from '../quotas/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
 import { assertMayStart, type MayStartDeps } from './may-start.ts';
-import { attributionOf } from './run-attribution.ts';
 import { busyError } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
-import type { RunQueue } from './run-queue.ts';
+import type { RunOwner, RunQueue } from './run-queue.ts';
+import { storedAttribution } from './run-record.ts';
 import { checkIdempotencyKey, checkRunRequest, type RunMode, runMode } from './run-request.rules.ts';
 import { createRunSessions, hasAnswers, keepOrFree, type RunSessionDeps } from './run-session.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { AgentRunResponse } from './runs.schema.ts';
+import type { RunStore } from './runs.store.ts';
 
 type StartOperation = (typeof runOperations)['start'];
 type StartInput = OperationInput<StartOperation>;
@@ -32,6 +34,8 @@ type PlainReply = Exclude<StartReply, StreamReply>;
 
 export interface RunStartDeps extends RunSessionDeps, MayStartDeps {
   readonly authorization: RunAuthorization;
+  readonly attribution: Attribution;
+  readonly store: Pick<RunStore, 'get'>;
   readonly agents: AgentSource;
   readonly engine: RunEngine;
   readonly attachments: Pick<RunAttachmentPort, 'named'>;
@@ -69,7 +73,7 @@ const compile = async (
 
 const noSession: Pick<RunPlan, 'session' | 'waiting'> = { session: null, waiting: null };
 
-type Checked = Pick<RunPlan, 'agent' | 'parameters' | 'attachments'>;
+type Checked = Pick<RunPlan, 'agent' | 'parameters' | 'attachments'> & { readonly owner: RunOwner };
 
 const runHeaders = (deps: RunStartDeps, runId: string): Record<string, string> => ({
   'X-Run-Id': runId,
@@ -131,7 +135,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     name: string,
     error: CompileError,
     isStreaming: boolean,
-    ownerId: string | null,
+    owner: RunOwner,
   ): Promise<never> => {
     const failure = new RunFailure('CompilationFailed', 'compilation_failed', error.message, {
       findings: error.findings,
@@ -143,7 +147,7 @@ export const createRunStart = (deps: RunStartDeps) => {
       agentName: name,
       agentVersion: error.version,
       isStreaming,
-      attribution: attributionOf(context.principal, ownerId),
+      attribution: owner,
       failure,
     });
     throw failureError(failure, runId);
@@ -195,18 +199,21 @@ export const createRunStart = (deps: RunStartDeps) => {
     const sessionId = body.sessionId ?? null;
     const ids = body.attachmentIds ?? [];
     const attachments = ids.length === 0 ? [] : await deps.attachments.named(context, ids, sessionId);
+    const asked = hasAnswers(body)
+      ? credentialAttribution(context.principal)
+      : deps.attribution.of(context, { agentName: name, sessionId });
+    const owner = { ...(asked instanceof Promise ? await asked : asked), ownerId };
     if (sessionId !== null) await checkSession(context, name, body, sessionId);
-    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, mode === 'stream', ownerId);
+    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, mode === 'stream', owner);
     if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
-    return { agent: compiled, parameters, attachments };
+    return { agent: compiled, parameters, attachments, owner };
   };
 
   const plan = async (
     context: CallContext,
     { params: { name }, body }: StartInput,
     mode: RunMode,
-    ownerId: string | null,
-    { agent, parameters, attachments }: Checked,
+    { agent, parameters, attachments, owner }: Checked,
   ): Promise<RunPlan> => {
     const { tenantId } = context;
     const id = deps.newId();
@@ -216,7 +223,13 @@ export const createRunStart = (deps: RunStartDeps) => {
     const continued =
       session === null
         ? { resume: null, continuedFromRunId: null }
-        : await keepOrFree(deps.release, session, () => deps.pauses.begin(context, id, name, session, body));
+        : await keepOrFree(deps.release, session, async () => {
+            const begun = await deps.pauses.begin(context, id, name, session, body);
+            // The run that goes on is for whom its source was, whoever answers.
+            const from = begun.continuedFromRunId;
+            const source = from === null ? undefined : await deps.store.get(tenantId, from);
+            return source === undefined ? begun : { ...begun, ...storedAttribution(source) };
+          });
     const counted =
       deps.settings.recordingEnabled || deps.quotas === null
         ? null
@@ -235,10 +248,10 @@ export const createRunStart = (deps: RunStartDeps) => {
       sessionId,
       session,
       waiting,
-      ...continued,
       isStreaming: mode === 'stream',
       principal: context.principal,
-      ...attributionOf(context.principal, ownerId),
+      ...owner,
+      ...continued,
       jobId: null,
       attempt: 1,
       createdAt: deps.now(),
@@ -258,7 +271,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     const { compiled, admission } = await admit(context, name, input.body, mode);
     try {
       const checked = await check(context, name, input.body, mode, ownerId, compiled);
-      const run = deps.engine.start(await plan(context, input, mode, ownerId, checked));
+      const run = deps.engine.start(await plan(context, input, mode, checked));
       if (admission !== null) void run.log.opened.then(admission.settled);
       return run;
     } catch (error) {
@@ -283,15 +296,14 @@ export const createRunStart = (deps: RunStartDeps) => {
   const queued = async (
     context: CallContext,
     { params: { name }, body }: StartInput,
-    agent: CompiledAgent,
-    ownerId: string | null,
+    { agent, owner }: Checked,
   ): Promise<string> => {
     if ([...agent.tools.values()].some((entry) => entry.kind === 'tool' && entry.tool.descriptor.runsOnClient))
       throw new AcpError(
         'client-tools-need-a-client',
         `Agent "${name}" has a tool that runs on the client; a queued run has no client.`,
       );
-    return deps.queue.accept(context, name, body, ownerId);
+    return deps.queue.accept(context, name, body, owner);
   };
 
   const accept = async (context: CallContext, input: StartInput, ownerId: string | null): Promise<PlainReply> => {
@@ -300,8 +312,8 @@ export const createRunStart = (deps: RunStartDeps) => {
     const { name } = input.params;
     const { compiled, admission } = await admit(context, name, input.body, 'queued');
     try {
-      const { agent } = await check(context, name, input.body, 'queued', ownerId, compiled);
-      const runId = await queued(context, input, agent, ownerId);
+      const checked = await check(context, name, input.body, 'queued', ownerId, compiled);
+      const runId = await queued(context, input, checked);
       const location = `${deps.prefix}/api/runs/${runId}`;
       return {
         status: 202,

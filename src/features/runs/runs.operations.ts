@@ -41,6 +41,7 @@ export const runOperations = defineOperations({
       'message-required',
       'stream-not-possible',
       'parameter-invalid',
+      'attribution-invalid',
       'attachment-not-found',
       'not-for-queued-runs',
       'idempotency-key-invalid',

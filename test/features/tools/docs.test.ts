@@ -46,6 +46,7 @@ test('the modules of docs/modules.md start, and their tools answer', async (t) =
   const loaded = await loadHostModules(paths, (file) => loadModule(file, hostLibrary));
   assert.deepEqual(loaded.names.toSorted(), [
     'clock',
+    'cost-centres',
     'grades',
     'office-hours',
     'orders',
