@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
+import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { newId } from '../src/core/ids.ts';
@@ -84,8 +85,14 @@ const serve = async (cwd: string): Promise<{ url: string; stop: () => Promise<vo
     cwd,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const [line] = (await once(child.stdout, 'data')) as [Buffer];
-  const { url } = JSON.parse(line.toString()) as { url: string };
+  let url: string | undefined;
+  // Lines of the log may come before the one that names the address.
+  for await (const line of createInterface(child.stdout)) {
+    url = (JSON.parse(line) as { url?: string }).url;
+    if (url !== undefined) break;
+  }
+  child.stdout.resume();
+  if (url === undefined) throw new Error('acp serve ended before it listened');
   const stop = async (): Promise<void> => {
     const ended = once(child, 'exit');
     child.kill('SIGTERM');

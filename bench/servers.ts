@@ -66,13 +66,11 @@ const firstUrl = (child: ChildProcess, name: string, errors: () => string): Prom
       settle(() => reject(new Error(`${name} ended with ${signal ?? code}\n${tail(errors())}`))),
     );
     if (child.stdout === null) throw new Error(`${name} has no output`);
-    createInterface(child.stdout).once('line', (line) =>
-      settle(() => {
-        const url = /http:\/\/[\d.]+:\d+/.exec(line)?.[0];
-        if (url === undefined) reject(new Error(`${name} printed no address: ${line}`));
-        else resolve(new URL(url));
-      }),
-    );
+    // Lines of a log may come before the one that names the address.
+    createInterface(child.stdout).on('line', (line) => {
+      const url = /http:\/\/[\d.]+:\d+/.exec(line)?.[0];
+      if (url !== undefined) settle(() => resolve(new URL(url)));
+    });
   });
 
 /** Starts a process and waits for its address. Rejects with what it wrote to stderr when it ends before that. */

@@ -162,7 +162,7 @@ const generate = (parent: Command, host: CommandHost, name: string, id: string, 
           signal: session.terminal.closed,
         });
         if (reply.frames !== undefined) {
-          for await (const frame of reply.frames) await session.terminal.write(`${frame.data}\n`);
+          for await (const frame of reply.frames) await session.terminal.writeJson(`${frame.data}\n`);
           return;
         }
         const { json } = session.globals;

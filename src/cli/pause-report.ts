@@ -38,7 +38,7 @@ export const reportPause = async (
 ): Promise<void> => {
   if (globals.json) {
     const next = commands.map(({ answer, words }) => ({ answer, command: shellLine(words), words }));
-    terminal.note(JSON.stringify({ ...pause, next }, null, 2));
+    terminal.noteJson(JSON.stringify({ ...pause, next }, null, 2));
     return;
   }
   if (!shown) terminal.note(waitingText(pause, terminal).trimEnd());

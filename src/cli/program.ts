@@ -88,7 +88,7 @@ const report = (error: unknown, globals: GlobalOptions): number => {
   }
   const terminal = openTerminal({ color: globals.color, environment: environment() });
   const told = reportError(error);
-  if (globals.json) terminal.note(JSON.stringify(told.problem, null, 2));
+  if (globals.json) terminal.noteJson(JSON.stringify(told.problem, null, 2));
   else terminal.note(told.text(terminal.noteStyle));
   if (told.exitCode === 1 && error instanceof Error && (environment()['ACP_DEBUG'] ?? '') !== '')
     terminal.note(error.stack ?? '');

@@ -1,7 +1,9 @@
+import { Console } from 'node:console';
 import process from 'node:process';
 import { setFlagsFromString } from 'node:v8';
 import type { LoadedConfig } from '../core/config/index.ts';
 import type { Logger } from '../core/logger.ts';
+import { jsonForTerminal } from '../text/terminal-guard.ts';
 import { type Interrupt, interruptedExitCode, onInterrupt } from './interrupt.ts';
 import type { Session } from './session.ts';
 
@@ -9,6 +11,7 @@ export interface Serving {
   /** Address with the mount prefix. */
   readonly url: string;
   readonly config: LoadedConfig;
+  readonly log: Logger;
 }
 
 const tellWarnings = async ({ terminal }: Session, config: LoadedConfig): Promise<void> => {
@@ -38,13 +41,25 @@ const tellStop = (log: Pick<Logger, 'info'>, wait: { readonly runs: number; read
   );
 };
 
+/** Where the lines of the log go. On a terminal, what would steer it is escaped in them. */
+const logTo = (name: 'stdout' | 'stderr'): { write(line: string): void } => {
+  const stream = process[name];
+  return { write: (line) => void stream.write(stream.isTTY === true ? jsonForTerminal(line) : line) };
+};
+
+/** What modules print is no line of the log: it would break what reads standard output. */
+const printToStderr = (): void => {
+  globalThis.console = new Console(process.stderr, process.stderr);
+};
+
 /**
  * Starts the service, calls `ready` and serves until a signal, or until `ready` gives an exit code. Closing
- * gives runs in progress their time to end. Logs go to stderr, so that stdout is the command's own.
+ * gives runs in progress their time to end. `stream` takes the log; where that is stdout, nothing else goes there.
  */
 export const serveUntilStopped = async (
   session: Session,
   config: LoadedConfig,
+  stream: 'stdout' | 'stderr',
   ready: (serving: Serving) => Promise<number | undefined>,
 ): Promise<number> => {
   const [{ createService }, { createLogger }] = await Promise.all([
@@ -59,14 +74,15 @@ export const serveUntilStopped = async (
   setFlagsFromString('--invocation-count-for-turbofan=1500');
   // One thread compiles hot functions, since each that did keeps its arena.
   setFlagsFromString('--concurrent-turbofan-max-threads=1');
-  const log = createLogger(config.values.Host.LogLevel, { write: (line) => void process.stderr.write(line) });
+  const log = createLogger(config.values.Host.LogLevel, logTo(stream));
+  if (stream === 'stdout') printToStderr();
   await tellWarnings(session, config);
   const interrupt = firstInterrupt();
   try {
     const service = await createService({ config, log, cwd: session.cwd });
     try {
       const { url } = await service.listen();
-      const exitCode = await Promise.race([ready({ url, config }), interrupt.promise]);
+      const exitCode = await Promise.race([ready({ url, config, log }), interrupt.promise]);
       if (typeof exitCode === 'number') return exitCode;
       await interrupt.promise;
       tellStop(log, service.drainWait());

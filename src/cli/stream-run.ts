@@ -99,7 +99,7 @@ const printJsonFrames = async (frames: AsyncIterable<Frame>, { terminal }: Sessi
   for await (const frame of frames) {
     exitCode = exitCodeOf(frame) ?? exitCode;
     pause = pauseOfFrame(frame) ?? pause;
-    await terminal.write(`${frame.data}\n`);
+    await terminal.writeJson(`${frame.data}\n`);
   }
   return { exitCode, pause };
 };

@@ -10,6 +10,18 @@ export interface Logger {
   error(fields: Record<string, unknown>, message: string): void;
 }
 
+/** A field named like a part of the line would be there twice, and readers keep one of the two. */
+const withoutReserved = (fields: Record<string, unknown>): Record<string, unknown> => {
+  if (!('message' in fields || 'level' in fields || 'time' in fields)) return fields;
+  const { message, level, time, ...others } = fields;
+  return {
+    ...others,
+    ...(message === undefined ? {} : { detail: message }),
+    ...(level === undefined ? {} : { fieldLevel: level }),
+    ...(time === undefined ? {} : { fieldTime: time }),
+  };
+};
+
 /** One JSON object per line with `time`, `level` and `message`; foreign errors go in as `error`. */
 export const createLogger = (level: LogLevel, destination?: DestinationStream): Logger =>
   pino(
@@ -19,7 +31,7 @@ export const createLogger = (level: LogLevel, destination?: DestinationStream): 
       messageKey: 'message',
       errorKey: 'error',
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
-      formatters: { level: (label) => ({ level: label }) },
+      formatters: { level: (label) => ({ level: label }), log: withoutReserved },
     },
     destination ?? pino.destination({ dest: 1, sync: true }),
   );

@@ -67,7 +67,7 @@ export const fitTextEnd = (text: string, width: number): string => {
 export const padText = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - textWidth(text)));
 
 // Escape sequences and direction marks in names, answers or errors could rewrite what the screen shows.
-const controls = /(?![\n\t])[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+const controls = /(?![\n\t])[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
 
 /** Text that came from elsewhere, safe for a terminal: control characters but line feed and tab become `�`. */
 export const safeText = (text: string): string => text.replaceAll('\r\n', '\n').replace(controls, '\ufffd');

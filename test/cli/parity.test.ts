@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createFolder, type Outcome } from './support.ts';
+import { createFolder, listeningUrl, type Outcome } from './support.ts';
 
 describe('in process and over HTTP', () => {
   test('commands print the same and end the same', async (t) => {
@@ -43,7 +43,7 @@ describe('in process and over HTTP', () => {
     const folder = createFolder(t);
     const env = { Host__AuthToken: 'a-token-of-the-host' };
     const running = folder.start(['serve', '--json', '--prefix', '/acp'], { env });
-    const { url } = JSON.parse(await running.until('\n')) as { url: string };
+    const url = await listeningUrl(running);
     assert.match(url, /\/acp$/);
     // Whoever can read the configuration may use its token.
     assert.equal((await folder.acp(['agents', 'list'], { env })).code, 0);

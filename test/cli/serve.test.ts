@@ -12,10 +12,10 @@ describe('serve', () => {
     const folder = createFolder(t);
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const running = folder.start(['serve']);
-      const line = await running.until('\n');
+      const line = await running.until('\n', 'stderr');
       assert.match(line, /^acp \S+ serves http:\/\/127\.0\.0\.1:\d+ \(process \d+\)\n$/);
       running.child.kill(signal);
-      assert.deepEqual(await running.done, { code: 0, stdout: line, stderr: '' });
+      assert.deepEqual(await running.done, { code: 0, stdout: '', stderr: line });
     }
   });
 
@@ -31,10 +31,10 @@ describe('serve', () => {
     for (let refused = false; !refused; )
       refused = (await folder.acp(['run', 'hello', 'hi', '--no-stream'])).code === 8;
     running.child.kill('SIGTERM');
-    const { code, stderr } = await running.done;
+    const { code, stdout } = await running.done;
     assert.equal(code, 143);
-    const told = stderr.split('\n').filter((line) => line.includes('Stopping'));
-    assert.equal(told.length, 1, stderr);
+    const told = stdout.split('\n').filter((line) => line.includes('Stopping'));
+    assert.equal(told.length, 1, stdout);
     const { level, runs, atMostMs, message } = JSON.parse(told[0] ?? '');
     assert.deepEqual([level, runs, atMostMs], ['info', 1, 60_000]);
     assert.match(message, /runs in progress .* a second signal ends at once/);

@@ -113,6 +113,13 @@ const startProgram = (cwd: string, args: readonly string[], { input, env = {} }:
   };
 };
 
+/** Where a service that was started with `--json` listens: the first line of its log that names an address. */
+export const listeningUrl = async (running: Pick<Running, 'until'>): Promise<string> => {
+  const text = await running.until('"The service listens"}\n');
+  const line = text.split('\n').find((each) => each.includes('"The service listens"')) ?? '';
+  return (JSON.parse(line) as { url: string }).url;
+};
+
 /** A folder with settings, a script and a tool, removed after the test. Every program started in it is stopped. */
 export const createFolder = (t: Pick<TestContext, 'after'>): Folder => {
   const path = mkdtempSync(join(tmpdir(), 'acp-cli-'));
@@ -149,8 +156,7 @@ export const createFolder = (t: Pick<TestContext, 'after'>): Folder => {
     acp: (args, options) => start(args, options).done,
     async serve(args = []) {
       const running = start(['serve', '--json', ...args]);
-      const line = await running.until('\n');
-      return { url: (JSON.parse(line) as { url: string }).url, running };
+      return { url: await listeningUrl(running), running };
     },
   };
 };

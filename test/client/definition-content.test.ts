@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
+import { definitionYaml } from '../../src/cli/output/definition-yaml.ts';
 import { definitionContent, isSameDefinition } from '../../src/client/definition-content.ts';
-import { definitionYaml } from '../../src/client/definition-yaml.ts';
 
 const written = {
   name: 'support',
@@ -90,6 +90,6 @@ describe('what a definition says', () => {
 
   test('comes back from its YAML, long texts and odd words included', () => {
     const odd = { ...stored, instructions: 'yes\nno: "x"\n\n  - 1\n', description: 'a'.repeat(300), displayName: 'on' };
-    assert.deepEqual(parse(definitionYaml(odd)), definitionContent(odd));
+    assert.deepEqual(parse(definitionYaml(odd, false)), definitionContent(odd));
   });
 });

@@ -160,11 +160,12 @@ export const openSite = (setup: SiteSetup = {}): Site => {
       const { child, text, ended } = start(['serve', '--json', ...(options.args ?? [])], options);
       const stdout = child.stdout;
       assert.ok(stdout !== null);
-      while (!text.stdout.includes('\n')) {
+      const listening = (): string | undefined => /^.*"The service listens"\}$/m.exec(text.stdout)?.[0];
+      while (listening() === undefined) {
         const event = await Promise.race([ended, once(stdout, 'data')]);
         if (!Array.isArray(event)) throw new Error(`acp serve ended with ${event.code}: ${event.stderr}`);
       }
-      const { url, pid } = JSON.parse(text.stdout) as { url: string; pid: number };
+      const { url, pid } = JSON.parse(listening() ?? '') as { url: string; pid: number };
       const signal = (name: NodeJS.Signals): void => void child.kill(name);
       const end = (name: NodeJS.Signals): Promise<Finished> => {
         signal(name);
@@ -175,7 +176,7 @@ export const openSite = (setup: SiteSetup = {}): Site => {
         pid,
         ended,
         signal,
-        log: () => lines(text.stderr),
+        log: () => lines(text.stdout),
         stderr: () => text.stderr,
         kill: () => end('SIGKILL'),
         stop: () => end('SIGTERM'),

@@ -124,7 +124,7 @@ const apply = async (session: Session, { options }: Invocation): Promise<number>
     dryRun ? 'preview' : 'work',
   );
   if (session.globals.json)
-    await session.terminal.write(jsonText(outcomes.map(({ exitCode: _exitCode, ...shown }) => shown)));
+    await session.terminal.writeJson(jsonText(outcomes.map(({ exitCode: _exitCode, ...shown }) => shown)));
   return outcomes.find(({ exitCode }) => exitCode !== 0)?.exitCode ?? 0;
 };
 

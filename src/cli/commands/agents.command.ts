@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
-import { padText, safeLine, safeText, textWidth } from '../../text/text-width.ts';
+import { padText, safeLine, textWidth } from '../../text/text-width.ts';
 import { type CheckedDefinition, checkDefinitions } from '../check-definitions.ts';
 import { type CommandHost, collect, commandGroup, covers, type Invocation } from '../command-host.ts';
 import { readDefinitions } from '../definition-sources.ts';
@@ -22,8 +22,8 @@ const get = async ({ terminal, globals, connected }: Session, { args, options }:
   if (options['yaml'] !== true) return printReply(terminal, body, { json: globals.json });
   if (body.definition === null)
     throw new AcpError('agent-code-defined', `${name} is defined in code; its definition is in the file of the host.`);
-  const { definitionYaml } = await import('../../client/definition-yaml.ts');
-  await terminal.write(definitionYaml(body.definition));
+  const { definitionYaml } = await import('../output/definition-yaml.ts');
+  await terminal.write(definitionYaml(body.definition, terminal.interactive));
   return undefined;
 };
 
@@ -32,16 +32,17 @@ const diff = async ({ terminal, globals, connected }: Session, { args }: Invocat
   const params = { name, a: version(left, 'The first argument'), b: version(right, 'The second argument') };
   const { body } = await connected(({ client }) => client.agents.diff({ params }));
   if (globals.json) return printReply(terminal, body, { json: true });
-  const { definitionYaml } = await import('../../client/definition-yaml.ts');
-  const texts = [definitionYaml(body.left), definitionYaml(body.right)] as const;
-  const lines = unifiedDiff(...texts, `${name} version ${params.a}`, `${name} version ${params.b}`);
+  const { definitionYaml } = await import('../output/definition-yaml.ts');
+  const texts = [body.left, body.right].map((side) => definitionYaml(side, terminal.interactive));
+  const [before = '', after = ''] = texts;
+  const lines = unifiedDiff(before, after, `${name} version ${params.a}`, `${name} version ${params.b}`);
   const { bold, cyan, green, red } = terminal.style;
   const styled = (line: string): string => {
     if (line.startsWith('---') || line.startsWith('+++')) return bold(line);
     if (line.startsWith('@@')) return cyan(line);
     return line.startsWith('+') ? green(line) : line.startsWith('-') ? red(line) : line;
   };
-  for (const line of lines) await terminal.write(`${styled(safeText(line))}\n`);
+  for (const line of lines) await terminal.write(`${styled(line)}\n`);
   if (lines.length === 0) terminal.note('Both versions say the same.');
   return undefined;
 };

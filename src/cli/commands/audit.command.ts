@@ -93,7 +93,7 @@ const readContinued = async (
 const reportFile = async ({ terminal, globals }: Session, found: ExportVerification): Promise<number> => {
   const { last: _last, ...shown } = found;
   const isValid = found.status === 'Valid';
-  if (globals.json) await terminal.write(jsonText(shown));
+  if (globals.json) await terminal.writeJson(jsonText(shown));
   else {
     const mark = isValid ? terminal.style.green('✓') : terminal.style.red('✗');
     await terminal.write(`${mark} ${found.status}: ${safeLine(found.message)}\n`);
@@ -122,7 +122,7 @@ const verify = async (session: Session, invocation: Invocation): Promise<number>
   return session.connected(async ({ client }) => {
     const { body } = await client.audit.verify({ query: range(invocation), signal: terminal.closed });
     const isValid = body.status === 'Valid';
-    if (globals.json) await terminal.write(jsonText(body));
+    if (globals.json) await terminal.writeJson(jsonText(body));
     else {
       const mark = isValid ? terminal.style.green('✓') : terminal.style.red('✗');
       const where = body.firstFailingEntryId === null ? '' : `, at entry ${body.firstFailingEntryId}`;

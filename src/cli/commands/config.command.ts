@@ -16,7 +16,7 @@ export const registerConfig = (host: CommandHost): void => {
           return undefined;
         }
         const loaded = await readConfig(session);
-        await terminal.write(config.renderEffective(loaded, { json: globals.json }));
+        await terminal.writeJson(config.renderEffective(loaded, { json: globals.json }));
         if (loaded.warnings.length > 0 && !globals.json)
           terminal.note(`${terminal.noteStyle.yellow('Warnings:')}\n${config.describeProblems(loaded.warnings)}`);
         return undefined;

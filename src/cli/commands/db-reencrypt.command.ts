@@ -72,7 +72,7 @@ const reencrypt = async (session: Session, options: Options): Promise<number> =>
   const progress = showProgress(session);
   const store = storeOptions(config.values, cwd);
   const report = await reencryptStore({ ...store, ...options, now: Date.now, log, progress });
-  if (globals.json) await terminal.write(jsonText(report));
+  if (globals.json) await terminal.writeJson(jsonText(report));
   else await writeReport(session, report);
   return report.left === 0 ? 0 : LEFT_EXIT_CODE;
 };

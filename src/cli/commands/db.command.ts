@@ -54,7 +54,7 @@ const backup = async (session: Session, to: string, force: boolean): Promise<num
   const { maintenance, options } = await openMaintenance(session);
   const report = await maintenance.backupStore(options, to, { force });
   const { path, totalBytes, attachments, findings } = report;
-  if (globals.json) await terminal.write(jsonText(report));
+  if (globals.json) await terminal.writeJson(jsonText(report));
   else {
     await terminal.write(`${path}  ${totalBytes} bytes\n`);
     if (attachments.files > 0)
@@ -68,7 +68,7 @@ const check = async (session: Session): Promise<number> => {
   const { terminal, globals } = session;
   const { maintenance, options } = await openMaintenance(session);
   const report = await maintenance.checkStore(options);
-  if (globals.json) await terminal.write(jsonText(report));
+  if (globals.json) await terminal.writeJson(jsonText(report));
   else if (report.findings.length === 0) await terminal.write(`${report.path} is sound.\n`);
   else await writeFindings(session, report.findings);
   if (!globals.json) for (const note of report.notes) terminal.note(note);

@@ -28,7 +28,7 @@ export const registerDoctor = (host: CommandHost): void => {
           await terminal.write(`${mark}  ${padText(finding.check, 10)}  ${first}\n`);
           for (const line of rest) await terminal.write(`${' '.repeat(18)}${line.trimStart()}\n`);
         }
-        if (globals.json) await terminal.write(jsonText(findings));
+        if (globals.json) await terminal.writeJson(jsonText(findings));
         return findings.some(({ status }) => status === 'fail') ? FAILED_EXIT_CODE : 0;
       }),
     );

@@ -59,7 +59,7 @@ export const registerInit = (host: CommandHost): void => {
         const folder = resolve(cwd, String(args[0]));
         const written = (await writeFiles(folder, cwd)).map((path) => relative(cwd, path));
         if (globals.json) {
-          await terminal.write(jsonText({ files: written }));
+          await terminal.writeJson(jsonText({ files: written }));
           return undefined;
         }
         await terminal.write(written.map((path) => `wrote  ${path}\n`).join(''));

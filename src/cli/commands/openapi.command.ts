@@ -19,7 +19,7 @@ export const registerOpenapi = (host: CommandHost): void => {
         const prefix = String(options['prefix']);
         const document = buildOpenApi(operationEntries(operations), { version, prefix, title: 'Agent Control Plane' });
         if (options['yaml'] !== true) {
-          await terminal.write(jsonText(document));
+          await terminal.writeJson(jsonText(document));
           return undefined;
         }
         const { stringify } = await import('yaml');

@@ -65,7 +65,8 @@ const test = async (session: Session, invocation: Invocation): Promise<number> =
   const { body: report } = await session.connected(({ client }) =>
     client.policyTests.run({ body, signal: terminal.closed }),
   );
-  await terminal.write(globals.json ? jsonText(report) : policyReportText(report, terminal));
+  if (globals.json) await terminal.writeJson(jsonText(report));
+  else await terminal.write(policyReportText(report, terminal));
   return exitCodeOf(report, invocation);
 };
 

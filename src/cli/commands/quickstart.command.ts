@@ -69,7 +69,7 @@ const demonstrate = async (session: Session, { url, config }: Serving): Promise<
     const name = String(document.value['name']);
     const applied = await applyDefinition(client, document, name);
     terminal.note(terminal.noteStyle.dim(`agent ${safeLine(name)}: ${applied.action}, version ${applied.version}`));
-    await terminal.write(`\n${terminal.style.bold(`> ${QUESTION}`)}\n`);
+    if (!session.globals.json) await terminal.write(`\n${terminal.style.bold(`> ${QUESTION}`)}\n`);
     const connection = { client, transport, local: false };
     return (await runStreaming(session, connection, name, { message: QUESTION }, 'stdout')).exitCode;
   } finally {
@@ -102,14 +102,14 @@ const quickstart = async (session: Session, { options }: Invocation): Promise<nu
   }
   const port = await choosePort(options['port'] as string | undefined);
   const config = await quickstartConfig(session, dataFolder, port);
-  return serveUntilStopped(session, config, async (serving) => {
+  return serveUntilStopped(session, config, 'stderr', async (serving) => {
     const { terminal } = session;
     const shown = relative(session.cwd, dataFolder) || dataFolder;
     terminal.note(terminal.noteStyle.dim(`acp ${version} serves ${serving.url}, data in ${shown}`));
     const exitCode = await demonstrate(session, serving);
     if (exitCode !== 0) return exitCode;
     const ends = options['once'] === true;
-    await nextSteps(session, ends ? null : serving.url);
+    if (!session.globals.json) await nextSteps(session, ends ? null : serving.url);
     if (ends) return 0;
     terminal.note(terminal.noteStyle.dim('\nServing until Ctrl-C.'));
     return undefined;

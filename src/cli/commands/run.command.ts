@@ -87,7 +87,7 @@ const requestOf = async (
 
 const printAnswer = async (session: Session, answer: AgentRunResponse): Promise<void> => {
   const { terminal, globals } = session;
-  if (globals.json) return terminal.write(jsonText(answer));
+  if (globals.json) return terminal.writeJson(jsonText(answer));
   if (answer.output !== null && answer.output !== '') await terminal.write(`${answerText(session, answer.output)}\n`);
   const parts = [answer.status.toLowerCase(), runSummary({ ...answer }), `run ${answer.runId}`];
   terminal.note(terminal.noteStyle.dim(parts.filter((part) => part !== '').join(' · ')));
@@ -106,7 +106,7 @@ const startQueued = async (
   if (reply.status !== 202) throw new AcpError('cannot-connect', 'The service did not queue the run.');
   const { runId } = reply.body;
   if (!follow) {
-    if (globals.json) await terminal.write(jsonText(reply.body));
+    if (globals.json) await terminal.writeJson(jsonText(reply.body));
     else await terminal.write(`${runId}\n`);
     if (connection.local) terminal.note('It starts when a service runs on this store: `acp serve`.');
     return 0;

@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import { toolModes } from '../../features/replays/replays.schema.ts';
-import { safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { printReply } from '../output/print-reply.ts';
+import { answerText } from '../stream-run.ts';
 
 const versionOf = (given: unknown): number | null => {
   if (given === undefined) return null;
@@ -55,7 +55,7 @@ export const registerRunsReplay = (runs: Command, host: CommandHost): void => {
           throw error;
         });
         if (globals.json) return printReply(terminal, replayed, { json: true });
-        await terminal.write(`${safeText(replayed.output ?? '')}\n`);
+        await terminal.write(`${answerText(session, replayed.output ?? '')}\n`);
         terminal.note(`Run ${replayed.runId} ended ${replayed.status}.`);
         terminal.note(`Compare: acp runs compare ${replayed.sourceRunId} ${replayed.runId}`);
         return undefined;

@@ -52,7 +52,7 @@ const linePrinter = (terminal: Terminal, mark: string) => {
 const jsonPrinter =
   (terminal: Terminal) =>
   (frame: Frame): Promise<void> =>
-    terminal.write(`${frame.data}\n`);
+    terminal.writeJson(`${frame.data}\n`);
 
 /** On a terminal, the commands that answer a run that waits; a run that nobody may read any more is no reason to end. */
 const tellCommands = async ({ terminal, globals }: Session, client: Client, frame: Frame): Promise<void> => {

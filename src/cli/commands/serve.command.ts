@@ -15,11 +15,17 @@ export const registerServe = (host: CommandHost): void => {
         const { terminal, globals } = session;
         const prefix = options['prefix'] as string | undefined;
         const config = await readConfig(session, { url: globals.url, prefix });
-        return serveUntilStopped(session, config, async ({ url }) => {
-          const line = globals.json
-            ? JSON.stringify({ url, pid: process.pid, version })
-            : `acp ${version} serves ${url} (process ${process.pid})`;
-          await terminal.write(`${line}\n`);
+        return serveUntilStopped(session, config, 'stdout', async ({ url, log }) => {
+          const where = { url, pid: process.pid, version };
+          const message = 'The service listens';
+          // With --json a program waits for the line, whatever the log leaves out.
+          if (globals.json)
+            await terminal.writeJson(
+              `${JSON.stringify({ level: 'info', time: new Date().toISOString(), ...where, message })}\n`,
+            );
+          else terminal.note(`acp ${version} serves ${url} (process ${process.pid})`);
+          // A person at a terminal has just been told.
+          if (!globals.json && !terminal.interactive) log.info(where, message);
           return undefined;
         });
       }),

@@ -64,7 +64,7 @@ const printOutcomes = async (
   outcomes: readonly Outcome[],
   isDryRun: boolean,
 ): Promise<void> => {
-  if (globals.json) return terminal.write(jsonText(outcomes));
+  if (globals.json) return terminal.writeJson(jsonText(outcomes));
   for (const { name, action, version, notes } of outcomes) {
     const dry = isDryRun ? terminal.style.dim('  (dry run)') : '';
     await terminal.write(`${action.padEnd(9)}  ${safeLine(name)}  version ${version}${dry}\n`);

@@ -25,6 +25,7 @@ export const printReply = async (terminal: Terminal, body: unknown, options: Pri
   if (body === undefined) return undefined;
   const isEmpty = Array.isArray(body) && body.length === 0;
   if (isEmpty && !options.json) terminal.note(options.empty ?? 'Nothing found.');
-  else await terminal.write(options.json ? jsonText(body) : humanText(terminal, body, options.columns));
+  else if (options.json) await terminal.writeJson(jsonText(body));
+  else await terminal.write(humanText(terminal, body, options.columns));
   return undefined;
 };

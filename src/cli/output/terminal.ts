@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import process from 'node:process';
 import { AcpError } from '../../contract/errors.ts';
 import { createStyle, type Style } from '../../text/style.ts';
+import { guardTerminal, jsonForTerminal } from '../../text/terminal-guard.ts';
 
 /** Nobody reads the output any more (`acp runs list | head -1`); the command ends without a word. */
 export class OutputClosedError extends Error {
@@ -25,9 +26,14 @@ export interface Terminal {
   readonly canAsk: boolean;
   /** Aborted when the reader of stdout is gone. */
   readonly closed: AbortSignal;
+  /** What is no text of the program's own was made safe before; on a terminal, control characters that are left go. */
   write(content: string | Uint8Array): Promise<void>;
+  /** JSON text: as it is, but on a terminal with what would steer it escaped. */
+  writeJson(json: string): Promise<void>;
   /** A line on stderr. */
   note(line: string): void;
+  /** JSON text as a line on stderr. */
+  noteJson(json: string): void;
   /** All of stdin as text; throws for bytes that are no UTF-8. */
   readInput(): Promise<string>;
 }
@@ -59,6 +65,14 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
   // Without stderr there is nowhere left to report to.
   stderr.on('error', () => undefined);
   const interactive = stdout.isTTY === true;
+  const notesToTerminal = stderr.isTTY === true;
+  const send = async (content: string | Uint8Array): Promise<void> => {
+    closed.signal.throwIfAborted();
+    if (stdout.write(content)) return;
+    await once(stdout, 'drain', { signal: closed.signal }).catch((error: unknown) => {
+      throw closed.signal.aborted ? closed.signal.reason : error;
+    });
+  };
   const colored = wantsColor(stdout, options);
   return {
     style: createStyle(colored),
@@ -68,15 +82,13 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
     interactive,
     canAsk: interactive && process.stdin.isTTY === true,
     closed: closed.signal,
-    async write(content) {
-      closed.signal.throwIfAborted();
-      if (stdout.write(content)) return;
-      await once(stdout, 'drain', { signal: closed.signal }).catch((error: unknown) => {
-        throw closed.signal.aborted ? closed.signal.reason : error;
-      });
-    },
+    write: (content) => send(interactive && typeof content === 'string' ? guardTerminal(content) : content),
+    writeJson: (json) => send(interactive ? jsonForTerminal(json) : json),
     note(line) {
-      stderr.write(`${line}\n`);
+      stderr.write(`${notesToTerminal ? guardTerminal(line) : line}\n`);
+    },
+    noteJson(json) {
+      stderr.write(`${notesToTerminal ? jsonForTerminal(json) : json}\n`);
     },
     readInput: readAll,
   };

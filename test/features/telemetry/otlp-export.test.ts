@@ -336,11 +336,11 @@ test('OBS-26 a receiver that hangs does not hold up the end of the program eithe
       OTEL_EXPORTER_OTLP_TIMEOUT: '600000',
       OTEL_BSP_EXPORT_TIMEOUT: '600000',
     },
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
   const ended = once(child, 'exit');
   let told = '';
-  for await (const part of child.stdout) {
+  for await (const part of child.stderr) {
     told += String(part);
     if (/serves http/.test(told)) break;
   }

@@ -1,0 +1,20 @@
+import { Document, visit } from 'yaml';
+import { definitionContent } from '../../client/definition-content.ts';
+import { steersTerminal, yamlForTerminal } from '../../text/terminal-guard.ts';
+
+/**
+ * A definition as YAML that can be applied again: what it says, and nothing about its version. `forTerminal`: the same
+ * values, with escapes for what would steer a terminal.
+ */
+export const definitionYaml = (definition: Readonly<Record<string, unknown>>, forTerminal: boolean): string => {
+  const document = new Document(definitionContent(definition));
+  if (forTerminal)
+    visit(document, {
+      Scalar: (_key, scalar) => {
+        // Only these quotes know escapes.
+        if (typeof scalar.value === 'string' && steersTerminal(scalar.value)) scalar.type = 'QUOTE_DOUBLE';
+      },
+    });
+  const yaml = document.toString({ lineWidth: 0, blockQuote: 'literal' });
+  return forTerminal ? yamlForTerminal(yaml) : yaml;
+};
