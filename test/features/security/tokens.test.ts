@@ -36,6 +36,33 @@ const openHouse = async (t: TestContext, options: (issuer: TestIssuer) => Identi
   return { ...house, issuer, outcome, accepted, token };
 };
 
+test('SEC-11 the shared token, then a key, then a token of the issuer; what fits none of them is refused', async (t) => {
+  let signed = '';
+  const house = await openHouse(t, (issuer) => {
+    // A shared token may look like anything, also like what the issuer signs.
+    signed = issuer.token({ sub: 'not-a-person' }, start);
+    return { ...withIssuer(issuer), authToken: signed };
+  });
+  const { plaintextKey } = await house.createKey({ name: 'k', scopes: ['RunsRead'] });
+  const kind = async (headers: Headers): Promise<string> => {
+    try {
+      return (await house.identity.authenticate(request(headers))).principal.kind;
+    } catch (error) {
+      return error instanceof AcpError ? error.code : assert.fail(String(error));
+    }
+  };
+  assert.equal(await kind(bearer(signed)), 'Token');
+  assert.equal(await kind(bearer(plaintextKey)), 'ApiKey');
+  // Neither has asked the issuer for anything.
+  assert.equal(house.issuer.asked(), 0);
+  assert.equal(await kind(bearer(house.token())), 'Oidc');
+  for (const candidate of [signed, house.token()])
+    assert.equal(await kind({ 'x-api-key': candidate }), 'unauthenticated', 'that header takes keys alone');
+  const near = [signed.slice(0, -1), `${signed}x`, ` ${signed}`, signed.toUpperCase(), plaintextKey.toUpperCase()];
+  for (const candidate of [...near, `acp_default_${'x'.repeat(43)}`, 'acp_', 'acp', 'a.b.c', 'x'])
+    assert.equal(await kind(bearer(candidate)), 'unauthenticated', candidate);
+});
+
 test('SEC-14 SEC-15 a token of the issuer is a person with a role, all scopes and permissions', async (t) => {
   const house = await openHouse(t);
   const claims = { name: 'Ada Lovelace', permissions: ['refund'], scope: 'openid payments:write' };
