@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { AgentSkillRequest } from '../../../src/features/skills/skills.schema.ts';
@@ -25,3 +26,9 @@ export const writeFiles = (folder: string, files: Readonly<Record<string, string
 
 export const skillFile = (name: string, body = 'Do it.\n'): string =>
   `---\nname: ${name}\ndescription: What ${name} does.\n---\n${body}`;
+
+/** What an audit entry has in place of a content. */
+export const hashOf = (text: string) => ({
+  byteSize: Buffer.byteLength(text),
+  sha256: createHash('sha256').update(text).digest('hex'),
+});

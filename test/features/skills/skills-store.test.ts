@@ -1,16 +1,10 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { forEachTransport } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { refusal } from '../runs/run-calls.ts';
-import { save, skill } from './skill-bodies.ts';
+import { hashOf, save, skill } from './skill-bodies.ts';
 
 const interpreters = { Skills: { Scripts: { Interpreters: { sh: '/bin/sh' } } } };
-
-const hashOf = (text: string) => ({
-  byteSize: Buffer.byteLength(text),
-  sha256: createHash('sha256').update(text).digest('hex'),
-});
 
 forEachTransport('SKILL-1 SKILL-3 SKILL-17 a save replaces the whole skill and counts its version', async (open) => {
   const app = await open({ service: interpreters, host: { Prefix: '/base' } });
