@@ -152,11 +152,18 @@ forEachTransport('APPR-28 what fails in the middle of a decision decides nothing
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, sessionId, ['pay']);
   const id = rows[0]?.id ?? '';
-  for (const table of ['service_audit_entries', 'service_jobs', 'service_runs']) {
-    app.change(`create trigger broken before insert on ${table} begin select raise(abort, 'out of order'); end`);
+  for (const [action, table] of [
+    ['insert', 'service_audit_entries'],
+    ['update', 'service_audit_heads'],
+    ['update', 'service_approvals'],
+    ['insert', 'service_jobs'],
+    ['insert', 'service_runs'],
+  ] as const) {
+    app.change(`create trigger broken before ${action} on ${table} begin select raise(abort, 'out of order'); end`);
     const problem = await refusal(app.client.approvals.decide({ params: { id }, body: { approved: true } }));
     // A trigger is no failure that the store knows by itself, only its audit trail has an answer for whatever fails.
-    if (table === 'service_audit_entries') assert.deepEqual([problem.status, problem.code], [503, 'audit-unavailable']);
+    if (table.startsWith('service_audit_'))
+      assert.deepEqual([problem.status, problem.code], [503, 'audit-unavailable']);
     else assert.equal(problem.status, 500, table);
     app.change('drop trigger broken');
     assert.deepEqual((await app.client.approvals.get({ params: { id } })).body, rows[0], table);

@@ -19,6 +19,7 @@ import {
   openApprovals,
   pendingOf,
   queueWaiting,
+  respond,
   toolTexts,
 } from './approval-world.ts';
 
@@ -274,27 +275,31 @@ overHttp(
   },
 );
 
-forEachTransport('APPR-28 while the queue is off nothing can be decided', async (open, t) => {
-  const first = await openApprovals(open);
-  const { rows } = await queueWaiting(first, sessionId, ['pay']);
-  await first.close();
-  void t;
-  assert.equal(rows.length, 1);
-  const off = await openApprovals(open, { service: { Scheduling: { Enabled: false } } });
-  const stored = rows[0];
-  assert.ok(stored !== undefined);
-  off.change(
-    `insert into service_approvals (id, tenant_id, run_id, agent_name, session_id, request_id, tool_call_id, tool_name,
-     arguments_hash, status, created_at) values (?, ?, ?, 'helper', 's', 'r', 'c', 'pay', '', 'Pending', 1)`,
-    stored.id,
-    stored.tenantId,
-    stored.runId,
-  );
-  const call = off.client.approvals.decide({ params: { id: stored.id }, body: { approved: true } });
-  const problem = await refusal(call);
-  assert.deepEqual([problem.status, problem.code], [501, 'scheduling-disabled']);
-  assert.equal((await off.client.approvals.get({ params: { id: stored.id } })).body.status, 'Pending');
-});
+forEachTransport(
+  'APPR-28 while the queue is off nothing is decided, and once it is on again it can be',
+  async (open) => {
+    const first = await openApprovals(open);
+    const { runId, rows } = await queueWaiting(first, sessionId, ['pay'], ['wipe']);
+    await first.close();
+    const again = (service: object) => open({ simulator: { respond }, folder: first.folder, service });
+    const off = await again({ Scheduling: { Enabled: false } });
+    for (const { id } of rows)
+      for (const approved of [true, false]) {
+        const problem = await refusal(off.client.approvals.decide({ params: { id }, body: { approved } }));
+        assert.deepEqual([problem.status, problem.code], [501, 'scheduling-disabled']);
+      }
+    for (const row of rows) assert.deepEqual((await off.client.approvals.get({ params: { id: row.id } })).body, row);
+    assert.deepEqual(auditOf(off, 'approval.'), []);
+    assert.deepEqual(
+      (await listRuns(off.client)).map(({ id }) => id),
+      [runId],
+    );
+    await off.close();
+    const on = await again({});
+    for (const { id } of rows) assert.equal((await decide(on.client, id, false)).status, 'Rejected');
+    assert.equal((await listRuns(on.client)).length, 2);
+  },
+);
 
 forEachTransport('APPR-10 a run that streams makes no mailbox row', async (open) => {
   const app = await openApprovals(open);
