@@ -1,44 +1,46 @@
+/**
+ * Which rules are proved, and by which suite. What counts is the names of tests: those of the conformance suite that
+ * ran and passed, where a file of `ran-tests.reporter.ts` is given, and those that the test files register.
+ */
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
+import { coverageText, ruleCoverage } from './rule-coverage.ts';
 import { areas, elsewhere } from './rules.ts';
 
 const tests = resolve(import.meta.dirname, '..');
-const ruleId = new RegExp(`\\b(?:${Object.keys(areas).join('|')})-\\d+\\b`, 'g');
 
-/** Ids in the names of tests: in quotes, at the start of a call. */
-const idsIn = (file: string): string[] =>
-  [
-    ...readFileSync(file, 'utf8').matchAll(
-      /\b(?:rule|test|it|forEachTransport|overHttp|forEachDialect)\(\s*[`'"]([^`'"]*)/g,
-    ),
-  ].flatMap(([, name = '']) => name.match(ruleId) ?? []);
+const filesBelow = (pattern: RegExp): string[] =>
+  readdirSync(tests, { recursive: true, encoding: 'utf8' })
+    .filter((path) => pattern.test(path))
+    .map((path) => join(tests, path))
+    .sort();
 
-const filesBelow = (folder: string): string[] =>
-  readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((path) => /\.(?:test|conformance)\.tsx?$/.test(path))
-    .map((path) => join(folder, path));
+const namesIn = (text: string): string[] =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as string);
 
-const overHttp = new Set<string>();
-const otherwise = new Set<string>();
-for (const file of filesBelow(tests))
-  for (const id of idsIn(file)) (file.endsWith('.conformance.ts') ? overHttp : otherwise).add(id);
+/** In a process of its own: what test files load and hold open ends with it. */
+const listed = (files: readonly string[]): string[] => {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [join(import.meta.dirname, 'list-tests.ts'), ...files],
+    { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 },
+  );
+  if (status !== 0) throw new Error(`The tests could not be listed:\n${stderr}`);
+  return namesIn(stdout);
+};
 
-const all = Object.entries(areas).flatMap(([area, { rules }]) => rules.map((number) => `${area}-${number}`));
-const missing = all.filter((id) => !overHttp.has(id) && !otherwise.has(id) && !Object.hasOwn(elsewhere, id));
-const stale = Object.keys(elsewhere).filter((id) => overHttp.has(id) || otherwise.has(id) || !all.includes(id));
-
-const count = (ids: readonly string[]) => String(ids.length).padStart(4);
-const lines = Object.entries(areas).map(([area, { rules, title }]) => {
-  const ids = rules.map((number) => `${area}-${number}`);
-  const direct = ids.filter((id) => overHttp.has(id));
-  const other = ids.filter((id) => !overHttp.has(id) && otherwise.has(id));
-  const none = ids.filter((id) => !overHttp.has(id) && !otherwise.has(id));
-  return `${title.padEnd(22)}${count(ids)} rules  ${count(direct)} over HTTP  ${count(other)} by other tests  ${count(none)} without`;
+const [ran] = process.argv.slice(2);
+const overHttp = ran === undefined ? listed(filesBelow(/\.conformance\.ts$/)) : namesIn(readFileSync(ran, 'utf8'));
+const coverage = ruleCoverage({
+  areas,
+  reasons: elsewhere,
+  overHttp,
+  npmTest: listed(filesBelow(/\.test\.tsx?$/)),
 });
-console.log(`\n${lines.join('\n')}`);
-for (const [id, reason] of Object.entries(elsewhere))
-  if (!stale.includes(id)) console.log(`${id} has no test: ${reason}`);
-if (missing.length > 0) console.log(`\nRules without a test and without a reason: ${missing.join(', ')}`);
-if (stale.length > 0) console.log(`\nListed as untested though they have a test: ${stale.join(', ')}`);
-process.exitCode = missing.length + stale.length > 0 ? 1 : 0;
+console.log(`\n${coverageText(coverage, elsewhere)}`);
+process.exitCode = coverage.unexplained.length + coverage.stale.length > 0 ? 1 : 0;

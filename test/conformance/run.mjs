@@ -32,8 +32,8 @@ if (values.url !== undefined) env.ACP_CONFORMANCE_URL = values.url;
 if (values.token !== undefined) env.ACP_CONFORMANCE_TOKEN = values.token;
 if (values.program !== undefined) env.ACP_CONFORMANCE_PROGRAM = values.program;
 
-const folder = values['second-tenant'] ? mkdtempSync(join(tmpdir(), 'acp-second-tenant-')) : null;
-if (folder !== null) env.ACP_CONFORMANCE_SECOND_TENANT = join(folder, 'report');
+const folder = mkdtempSync(join(tmpdir(), 'acp-conformance-'));
+if (values['second-tenant']) env.ACP_CONFORMANCE_SECOND_TENANT = join(folder, 'second-tenant');
 
 /** What the second tenant of all servers has tried; 1 when something was left untried. */
 const secondTenantReport = (file) => {
@@ -56,9 +56,21 @@ const node = async (args) => {
 };
 
 const files = positionals.length > 0 ? positionals : ['test/conformance/*.conformance.ts'];
-const options = ['--test', '--test-reporter=spec', '--test-concurrency=2', '--test-timeout=120000'];
-const failed = await node([...options, ...files]);
-const incomplete = positionals.length > 0 ? 0 : await node([join(root, 'test/conformance/report.ts')]);
-const untried = folder === null ? 0 : secondTenantReport(env.ACP_CONFORMANCE_SECOND_TENANT);
-if (folder !== null) rmSync(folder, { recursive: true, force: true });
-process.exitCode = failed || incomplete || untried;
+const ran = join(folder, 'ran');
+const options = [
+  '--test',
+  '--test-reporter=spec',
+  '--test-reporter-destination=stdout',
+  `--test-reporter=${join(root, 'test/conformance/ran-tests.reporter.ts')}`,
+  `--test-reporter-destination=${ran}`,
+  '--test-concurrency=2',
+  '--test-timeout=120000',
+];
+try {
+  const failed = await node([...options, ...files]);
+  const incomplete = positionals.length > 0 ? 0 : await node([join(root, 'test/conformance/report.ts'), ran]);
+  const untried = values['second-tenant'] ? secondTenantReport(env.ACP_CONFORMANCE_SECOND_TENANT) : 0;
+  process.exitCode = failed || incomplete || untried;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -87,7 +87,7 @@ const problemOf = async (response: Response) => {
   return (await response.json()) as { code: string; status: number; requestId: string; type: string };
 };
 
-overHttp('authority of every operation', async (open, t) => {
+overHttp('SEC-12 SEC-19 authority of every operation', async (open, t) => {
   const app = await open({ host: { AuthToken: token }, token });
   const keys = new Map<string, string>();
 

@@ -279,7 +279,7 @@ const cases: Readonly<Record<string, readonly [rule: string, body: Record<string
   ],
 };
 
-test('AGENT-18, AGENT-20 validate answers 200 with every finding and saves nothing', async (context) => {
+test('AGENT-18 AGENT-20 AGENT-30 AGENT-34 validate answers 200 with every finding and saves nothing', async (context) => {
   const world = await openWorld(context);
   for (const [what, [rule, body, ...expected]] of Object.entries(cases))
     await context.test(`${rule} ${what}`, async () => {

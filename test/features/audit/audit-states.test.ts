@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { ProblemError } from '../../../src/client/problem.ts';
 import { forEachTransport, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
-import { decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
-import { runJson } from '../runs/run-calls.ts';
+import { calls, decide, openApprovals, pendingOf, queueWaiting } from '../approvals/approval-world.ts';
+import { enqueue, followToEnd, runJson } from '../runs/run-calls.ts';
 import { hashOf, save, skill } from '../skills/skill-bodies.ts';
 
 const model = { provider: 'demo', model: 'demo-1' };
@@ -134,14 +134,15 @@ forEachTransport('AUDIT-12 an entry has the state before and after as it is read
   const app = await open({
     service: { Providers: { OpenAI: { ApiKey: 'sk-test' } }, ProviderKeys: { own: 'a', two: 'b' } },
   });
-  for (const [entity, { read, changes, told = (state) => state }] of Object.entries(subjects)) {
+  for (const [entity, { read, changes, told = (state: unknown) => state }] of Object.entries(subjects)) {
     let before: unknown = null;
     for (const [index, change] of changes.entries()) {
       const count = trail(app).length;
       await change(app);
       const after = await read(app);
       const [entry, ...more] = trail(app).slice(count);
-      assert.ok(entry?.entity.startsWith(entity), `${entity} ${index}: ${entry?.entity}`);
+      if (entry === undefined) assert.fail(`${entity} ${index}: there is no entry`);
+      assert.ok(entry.entity.startsWith(entity), `${entity} ${index}: ${entry.entity}`);
       assert.deepEqual(more, [], entity);
       const state = (value: unknown) => (value === null ? null : told(value));
       assert.deepEqual(entry.before, state(before), `${entity} ${index} before`);
@@ -169,4 +170,46 @@ forEachTransport('AUDIT-12 of a decision, a score and a run no text of people is
   const [removal] = trail(app).slice(-1);
   assert.deepEqual([removal?.action, removal?.before.id, removal?.after], ['run-score.delete', score.id, null]);
   assert.doesNotMatch(JSON.stringify(app.rows('select * from service_audit_entries')), /What only/);
+});
+
+forEachTransport('AUDIT-11 what a job does for a caller has that caller as actor', async (open) => {
+  const app = await openApprovals(open, {
+    module: {
+      guards: [
+        {
+          name: 'words',
+          inspect: async ({ text }) =>
+            /stop|pay done/.test(text) ? { decision: 'Block', rule: 'word' } : { decision: 'Allow' },
+        },
+      ],
+    },
+  });
+  const key = async (name: string) => {
+    const { record, plaintextKey } = (
+      await app.client.keys.create({ body: { name, scopes: ['RunsWrite', 'RunsRead', 'PlatformRead'] } })
+    ).body;
+    return { actor: `apikey:${record.id}`, client: await app.clientFor(plaintextKey) };
+  };
+  const [starter, decider] = [await key('starter'), await key('decider')];
+  const blocked = () =>
+    trail(app)
+      .filter(({ action }) => action === 'content.blocked')
+      .map(({ actor, entity }) => [actor, entity]);
+
+  const runId = await enqueue(starter.client, 'helper', { message: 'stop' });
+  await followToEnd(starter.client, runId);
+  assert.deepEqual(blocked(), [[starter.actor, `run:${runId}`]], 'a queued run');
+
+  // The continuation goes on for whom the run was started, whoever decided.
+  const source = await enqueue(starter.client, 'helper', { message: calls(['pay']), sessionId: 's-1' });
+  await followToEnd(starter.client, source);
+  const [row] = await pendingOf(app.client);
+  const { continuationRunId } = await decide(decider.client, row?.id ?? '', true);
+  await followToEnd(app.client, continuationRunId ?? '');
+  assert.deepEqual(blocked().slice(1), [[starter.actor, `run:${continuationRunId}`]], 'a continuation');
+  const decisions = trail(app).filter(({ action }) => action === 'approval.decide');
+  assert.deepEqual(
+    decisions.map(({ actor }) => actor),
+    [decider.actor],
+  );
 });

@@ -105,7 +105,7 @@ overHttp('GUARD-18 the answer to a blocked run names it', async (open) => {
   });
 });
 
-forEachTransport('GUARD-14 a mask is all that model, history, input, events and answer have', async (open) => {
+forEachTransport('GUARD-14 SESS-9 a mask is all that model, history, input, events and answer have', async (open) => {
   const app = await open({ simulator: {}, service: guarded, agents: [helper] });
   app.simulator.enqueue(says('I wrote to ', 'jo@exam', 'ple.com.'));
   const { runId, events } = await runStream(app.client, 'helper', {
@@ -413,41 +413,44 @@ forEachTransport(
   },
 );
 
-forEachTransport('GUARD-13 guards are asked in their order, each with the text as the former left it', async (open) => {
-  const first = recordingGuard(() => ({ decision: 'Mask', text: `mail ${mail}`, rules: ['a', 'b', 'a'] }), 'first');
-  const second = recordingGuard(
-    ({ text }) => (text.includes('stop') ? { decision: 'Block', rule: 'stop' } : { decision: 'Allow' }),
-    'second',
-  );
-  const app = await open({
-    simulator: {},
-    service: { ContentGuard: { InspectOutput: false, Pattern: pattern } },
-    module: { guards: [first.guard, second.guard] },
-    agents: [helper],
-  });
-  app.simulator.enqueue(says('Hello.'));
-  const { events, runId } = await runStream(app.client, 'helper', { message: 'stop', sessionId: 's' });
-  assert.deepEqual(texts(second.seen), [['UserMessage', `mail ${mail}`]]);
-  assert.deepEqual(findings(events), [
-    ['content.masked', 'UserMessage', 'first', 'a'],
-    ['content.masked', 'UserMessage', 'first', 'b'],
-    ['content.masked', 'UserMessage', 'pattern', 'pii:Email'],
-  ]);
-  assert.match(sent(app), /mail \[redacted\]/);
-  const [given] = first.seen;
-  assert.ok(given !== undefined);
-  const { text: _text, ...rest } = given;
-  assert.deepEqual(rest, {
-    source: 'UserMessage',
-    tenantId: 'default',
-    agentName: 'helper',
-    runId,
-    sessionId: 's',
-    userId: null,
-    toolName: null,
-    mediaType: null,
-  });
-});
+forEachTransport(
+  'GUARD-12 GUARD-13 guards are asked in their order, each with the text as the former left it',
+  async (open) => {
+    const first = recordingGuard(() => ({ decision: 'Mask', text: `mail ${mail}`, rules: ['a', 'b', 'a'] }), 'first');
+    const second = recordingGuard(
+      ({ text }) => (text.includes('stop') ? { decision: 'Block', rule: 'stop' } : { decision: 'Allow' }),
+      'second',
+    );
+    const app = await open({
+      simulator: {},
+      service: { ContentGuard: { InspectOutput: false, Pattern: pattern } },
+      module: { guards: [first.guard, second.guard] },
+      agents: [helper],
+    });
+    app.simulator.enqueue(says('Hello.'));
+    const { events, runId } = await runStream(app.client, 'helper', { message: 'stop', sessionId: 's' });
+    assert.deepEqual(texts(second.seen), [['UserMessage', `mail ${mail}`]]);
+    assert.deepEqual(findings(events), [
+      ['content.masked', 'UserMessage', 'first', 'a'],
+      ['content.masked', 'UserMessage', 'first', 'b'],
+      ['content.masked', 'UserMessage', 'pattern', 'pii:Email'],
+    ]);
+    assert.match(sent(app), /mail \[redacted\]/);
+    const [given] = first.seen;
+    assert.ok(given !== undefined);
+    const { text: _text, ...rest } = given;
+    assert.deepEqual(rest, {
+      source: 'UserMessage',
+      tenantId: 'default',
+      agentName: 'helper',
+      runId,
+      sessionId: 's',
+      userId: null,
+      toolName: null,
+      mediaType: null,
+    });
+  },
+);
 
 forEachTransport(
   'GUARD-3 without a guard nothing is inspected or held back, whatever the other keys say',

@@ -43,27 +43,30 @@ forEachTransport('QUOTA-11 a root run counts for its tenant and its agent, by da
   });
 });
 
-forEachTransport('QUOTA-24 usage is narrowed by scope and period, QUOTA-25 and so are the quotas', async (open) => {
-  const { client } = await open(priced);
-  await runJson(client, 'helper', 'Hi');
-  await saveQuota(client, { period: 'Daily', maxRuns: 10, enabled: false });
-  await saveQuota(client, { agentName: 'helper', period: 'Daily', maxRuns: 10 });
-  const shape = async (query: Parameters<typeof usageOf>[1]) => {
-    const { usage, definitions } = await usageOf(client, query);
-    return [usage.map((row) => [row.agentName, row.period]), definitions.map((rule) => rule.agentName)];
-  };
-  assert.deepEqual(await shape({ agentName: '' }), [
-    [
-      ['', 'Daily'],
-      ['', 'Monthly'],
-    ],
-    [null],
-  ]);
-  assert.deepEqual(await shape({ agentName: 'helper', period: 'Monthly' }), [[['helper', 'Monthly']], []]);
-  assert.deepEqual(await shape({ agentName: 'nobody' }), [[], []]);
-  const problem = await refusal(client.quotas.usage({ query: { period: 'Weekly' as never } }));
-  assert.equal(problem.status, 400, 'QUOTA-26');
-});
+forEachTransport(
+  'QUOTA-24 QUOTA-26 usage is narrowed by scope and period, QUOTA-25 and so are the quotas',
+  async (open) => {
+    const { client } = await open(priced);
+    await runJson(client, 'helper', 'Hi');
+    await saveQuota(client, { period: 'Daily', maxRuns: 10, enabled: false });
+    await saveQuota(client, { agentName: 'helper', period: 'Daily', maxRuns: 10 });
+    const shape = async (query: Parameters<typeof usageOf>[1]) => {
+      const { usage, definitions } = await usageOf(client, query);
+      return [usage.map((row) => [row.agentName, row.period]), definitions.map((rule) => rule.agentName)];
+    };
+    assert.deepEqual(await shape({ agentName: '' }), [
+      [
+        ['', 'Daily'],
+        ['', 'Monthly'],
+      ],
+      [null],
+    ]);
+    assert.deepEqual(await shape({ agentName: 'helper', period: 'Monthly' }), [[['helper', 'Monthly']], []]);
+    assert.deepEqual(await shape({ agentName: 'nobody' }), [[], []]);
+    const problem = await refusal(client.quotas.usage({ query: { period: 'Weekly' as never } }));
+    assert.equal(problem.status, 400, 'QUOTA-26');
+  },
+);
 
 forEachTransport('QUOTA-19 a quota that is used up refuses, says which, and leaves no row', async (open) => {
   const { client, rows } = await open(priced);

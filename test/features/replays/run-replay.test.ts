@@ -235,40 +235,43 @@ forEachTransport('RUN-55 RUN-50 RUN-40 what cannot be replayed is refused before
   assert.equal(count(), 2);
 });
 
-forEachTransport('RUN-54 TOOL-36 client-side tools and approvals refuse a replay before any row', async (open) => {
-  const { execute: _none, ...camera } = tool('camera', async () => '', { runsOnClient: true });
-  const app = await open({
-    tools: [camera, tool('pay', async () => 'paid', { requiresApproval: true }), tool('look', async () => 'seen')],
-    agents: [
-      { name: 'client', toolNames: ['look', 'camera'] },
-      { name: 'payer', toolNames: ['look', 'pay'] },
-      { name: 'asking', toolNames: ['look'], harness: { disableToolAutoApproval: true } },
-    ],
-  });
-  const sources = new Map<string, string>();
-  for (const name of ['client', 'payer', 'asking']) sources.set(name, (await runJson(app.client, name, 'Hi')).runId);
-  const refused = async (name: string, toolMode: 'ReplayTools' | 'NoTools' | 'LiveTools') => {
-    const before = app.rows('select id from service_runs').length;
-    const problem = await replayRefusal(app.client, sources.get(name) ?? '', { toolMode });
-    assert.equal(app.rows('select id from service_runs').length, before);
-    return [problem.status, problem.code, /tool "(\w+)"/i.exec(problem.detail ?? '')?.[1]];
-  };
-  for (const mode of ['ReplayTools', 'NoTools', 'LiveTools'] as const)
-    assert.deepEqual(await refused('client', mode), [409, 'replay-client-tools', 'camera'], mode);
-  assert.deepEqual(await refused('payer', 'LiveTools'), [409, 'replay-needs-approval', 'pay']);
-  assert.equal((await refused('asking', 'LiveTools'))[1], 'replay-needs-approval');
-  for (const mode of ['ReplayTools', 'NoTools'] as const)
-    assert.equal(
-      (await replay(app.client, sources.get('payer') ?? '', { toolMode: mode })).status,
-      'Completed',
-      'APPR-6',
+forEachTransport(
+  'RUN-54 TOOL-36 APPR-6 client-side tools and approvals refuse a replay before any row',
+  async (open) => {
+    const { execute: _none, ...camera } = tool('camera', async () => '', { runsOnClient: true });
+    const app = await open({
+      tools: [camera, tool('pay', async () => 'paid', { requiresApproval: true }), tool('look', async () => 'seen')],
+      agents: [
+        { name: 'client', toolNames: ['look', 'camera'] },
+        { name: 'payer', toolNames: ['look', 'pay'] },
+        { name: 'asking', toolNames: ['look'], harness: { disableToolAutoApproval: true } },
+      ],
+    });
+    const sources = new Map<string, string>();
+    for (const name of ['client', 'payer', 'asking']) sources.set(name, (await runJson(app.client, name, 'Hi')).runId);
+    const refused = async (name: string, toolMode: 'ReplayTools' | 'NoTools' | 'LiveTools') => {
+      const before = app.rows('select id from service_runs').length;
+      const problem = await replayRefusal(app.client, sources.get(name) ?? '', { toolMode });
+      assert.equal(app.rows('select id from service_runs').length, before);
+      return [problem.status, problem.code, /tool "(\w+)"/i.exec(problem.detail ?? '')?.[1]];
+    };
+    for (const mode of ['ReplayTools', 'NoTools', 'LiveTools'] as const)
+      assert.deepEqual(await refused('client', mode), [409, 'replay-client-tools', 'camera'], mode);
+    assert.deepEqual(await refused('payer', 'LiveTools'), [409, 'replay-needs-approval', 'pay']);
+    assert.equal((await refused('asking', 'LiveTools'))[1], 'replay-needs-approval');
+    for (const mode of ['ReplayTools', 'NoTools'] as const)
+      assert.equal(
+        (await replay(app.client, sources.get('payer') ?? '', { toolMode: mode })).status,
+        'Completed',
+        'APPR-6',
+      );
+    assert.deepEqual(
+      app.rows("select id from service_audit_entries where action = 'run.replay-live'"),
+      [],
+      'a refused replay is not audited as one',
     );
-  assert.deepEqual(
-    app.rows("select id from service_audit_entries where action = 'run.replay-live'"),
-    [],
-    'a refused replay is not audited as one',
-  );
-});
+  },
+);
 
 forEachTransport('RUN-55 what is no turn of an agent, or has no versions, cannot be replayed', async (open, t) => {
   const folder = mkdtempSync(join(tmpdir(), 'acp-test-'));

@@ -88,7 +88,7 @@ for (const surface of surfaceCases)
     },
   );
 
-forEachTransport('RUN-20 every class of a scripted failure answers as the table says', async (open) => {
+forEachTransport('RUN-20 GUARD-24 every class of a scripted failure answers as the table says', async (open) => {
   const { client } = await open({
     script: [
       ...['provider_timeout', 'content_filtered', 'circuit_open', 'provider_credential_unresolved'].map((type) => ({
