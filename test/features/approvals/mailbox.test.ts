@@ -281,7 +281,8 @@ forEachTransport(
     const first = await openApprovals(open);
     const { runId, rows } = await queueWaiting(first, sessionId, ['pay'], ['wipe']);
     await first.close();
-    const again = (service: object) => open({ simulator: { respond }, folder: first.folder, service });
+    const again = (service: Readonly<Record<string, unknown>>) =>
+      open({ simulator: { respond }, folder: first.folder, service });
     const off = await again({ Scheduling: { Enabled: false } });
     for (const { id } of rows)
       for (const approved of [true, false]) {
