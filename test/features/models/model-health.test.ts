@@ -43,6 +43,26 @@ forEachTransport('MODEL-31, MODEL-33, MODEL-35 a check asks each provider for it
 });
 
 forEachTransport(
+  'MODEL-34 at most 200 models are shown, none of a failed check, and all of them count',
+  async (open) => {
+    const ids = Array.from({ length: 250 }, (_, index) => `model-${index}`);
+    let status = 200;
+    const app = await open({
+      simulator: { models: () => ({ status, body: { data: ids.map((id) => ({ id })), text: 'of the provider' } }) },
+      service: { Providers: { OpenAI: { DefaultModel: 'model-249' } } },
+    });
+    const ask = async () =>
+      (await app.client.models.providerHealth({ params: { provider: 'openai' }, query: { refresh: true } })).body;
+    const whole = await ask();
+    assert.deepEqual(whole.models, ids.slice(0, 200));
+    assert.deepEqual([whole.status, whole.detail], ['Healthy', null], 'the default model may be behind those shown');
+    status = 429;
+    const failed = await ask();
+    assert.deepEqual([failed.models, failed.detail], [[], 'HTTP 429 RateLimited']);
+  },
+);
+
+forEachTransport(
   'MODEL-4, MODEL-32 results are kept, shared and renewed on demand; the catalog only shows them',
   async (open) => {
     let status = 200;
@@ -120,6 +140,35 @@ overHttp(
     assert.deepEqual([live.status, await live.json()], [200, { status: 'Healthy' }]);
   },
 );
+
+forEachTransport('MODEL-33 MODEL-18 half open is Degraded, unless the check says worse', async (open, t) => {
+  const real = Date.now;
+  let later = 0;
+  t.mock.method(Date, 'now', () => real() + later);
+  let listStatus = 200;
+  const app = await open({
+    simulator: { models: () => ({ status: listStatus, body: { data: [{ id: 'gpt-5' }] } }) },
+    service: { CircuitBreaker: { FailureThreshold: 1, BreakDuration: '1h' } },
+    agents: [{ name: 'helper', model: { provider: 'openai', model: 'gpt-5' } }],
+  });
+  const run = () => start(app.client, 'helper', { message: 'Hi', stream: false });
+  const told = async () => {
+    const { status, circuitOpen } = (await health(app, true)).get('openai') ?? assert.fail('it is listed');
+    return [status, circuitOpen];
+  };
+  app.simulator.enqueue({ fault: { kind: 'status', status: 500 } }, { fault: { kind: 'status', status: 400 } });
+  await refusal(run());
+  assert.deepEqual(await told(), ['Unhealthy', true]);
+  later = 3_600_000;
+  // A refused request says nothing about the provider: the circuit stays half open, and the next call probes.
+  assert.equal((await refusal(run())).errorType, 'provider_error');
+  assert.deepEqual(await told(), ['Degraded', false]);
+  listStatus = 503;
+  assert.deepEqual(await told(), ['Unhealthy', false]);
+  listStatus = 200;
+  await run();
+  assert.deepEqual(await told(), ['Healthy', false]);
+});
 
 forEachTransport('MODEL-22, RUN-63 an open circuit leads to the fallback', async (open) => {
   const app = await open({
