@@ -12,20 +12,30 @@ const scoresOf = async (app: TestApp, runId: string) => (await app.client.scores
 
 forEachTransport(
   'RUN-44 the same author scores the same target again: the row is updated, its id stays',
-  async (open) => {
+  async (open, t) => {
+    const real = Date.now;
+    let later = 0;
+    t.mock.method(Date, 'now', () => real() + later);
     const app = await open({ agents: [{ name: 'helper' }] });
     const { runId } = await runJson(app.client, 'helper', 'Hi');
     const first = await scored(app, { kind: 'Stars', value: 2, comment: 'meh' }, runId);
     assert.equal(first.name, 'overall');
     assert.equal(first.messageId, null);
+    const between = await scored(app, { kind: 'Binary', value: 1, name: 'between' }, runId);
+    later = 60_000;
     const again = await scored(app, { kind: 'Binary', value: 1, name: '', messageId: ' ' }, runId);
     assert.equal(again.id, first.id, 'a blank name and message are those of the first');
     assert.deepEqual([again.kind, again.value, again.comment], ['Binary', 1, null]);
-    assert.ok(again.createdAt >= first.createdAt);
+    assert.ok(Date.parse(again.createdAt) - Date.parse(first.createdAt) >= later, 'its time is that of the update');
+    assert.deepEqual(
+      (await scoresOf(app, runId)).map(({ id }) => id),
+      [first.id, between.id],
+      'RUN-46 newest first, by the update',
+    );
     const message = await scored(app, { kind: 'Binary', value: 0, messageId: 'm1' }, runId);
     const other = await scored(app, { kind: 'Numeric', value: 12.5, name: 'tone' }, runId);
     const list = await scoresOf(app, runId);
-    assert.deepEqual(new Set(list.map(({ id }) => id)), new Set([first.id, message.id, other.id]));
+    assert.deepEqual(new Set(list.map(({ id }) => id)), new Set([first.id, between.id, message.id, other.id]));
     assert.deepEqual(
       list.map(({ createdAt }) => createdAt),
       list
