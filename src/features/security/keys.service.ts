@@ -44,7 +44,11 @@ const authorityNotHeld = (what: string): AcpError =>
   new AcpError('authority-not-held', `The caller cannot give a key the ${what}, which it lacks itself.`);
 
 /** A caller hands out at most what it holds: otherwise a narrow key could make itself a wide one. */
-const grantedRole = (principal: Principal, body: ApiKeyCreateRequest, scopes: readonly ApiKeyScope[]): Role => {
+export const grantedRole = (
+  principal: Pick<Principal, 'role' | 'scopes'>,
+  body: Pick<ApiKeyCreateRequest, 'role'>,
+  scopes: readonly ApiKeyScope[],
+): Role => {
   const missing = principal.scopes === null ? undefined : scopes.find((scope) => principal.scopes?.has(scope) !== true);
   if (missing !== undefined) throw authorityNotHeld(`scope ${missing}`);
   const own = principal.role ?? roles[0];

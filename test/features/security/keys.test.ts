@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { apiKeyScopes } from '../../../src/contract/authority.ts';
 import { AcpError } from '../../../src/contract/errors.ts';
-import { defaultRole } from '../../../src/features/security/keys.service.ts';
+import { defaultRole, grantedRole } from '../../../src/features/security/keys.service.ts';
 import { admin, bearer, createHouse, request } from './security-fixture.ts';
 
 const refused = (code: string, member?: Record<string, unknown>) => (error: unknown) => {
@@ -82,6 +82,23 @@ test('KEY-4 the default role is the lowest that can use the scopes', () => {
   assert.equal(defaultRole(['ExternalInvoke']), 'Operator');
   for (const scope of apiKeyScopes.filter((name) => name.endsWith('Admin')))
     assert.equal(defaultRole(['RunsWrite', scope]), 'Admin');
+});
+
+test('KEY-4 KEY-5 a role that is left out is never above the creator’s, and one that is asked for is refused', () => {
+  const scopes = ['AgentsAdmin', 'RunsWrite', 'RunsRead'] as const;
+  const usual = { AgentsAdmin: 'Admin', RunsWrite: 'Operator', RunsRead: 'Reader' } as const;
+  for (const [rank, role] of (['Reader', 'Operator', 'Admin'] as const).entries())
+    for (const scope of scopes) {
+      const creator = { role, scopes: new Set(scopes) };
+      const expected = ['Reader', 'Operator', 'Admin'].indexOf(usual[scope]) > rank ? role : usual[scope];
+      assert.equal(grantedRole(creator, {}, [scope]), expected, `${role} ${scope}`);
+      assert.equal(grantedRole(creator, { role: null }, [scope]), expected);
+      for (const [asked, name] of (['Reader', 'Operator', 'Admin'] as const).entries()) {
+        const give = () => grantedRole(creator, { role: name }, [scope]);
+        if (asked > rank) assert.throws(give, refused('authority-not-held'), `${role} gives ${name}`);
+        else assert.equal(give(), name);
+      }
+    }
 });
 
 test('KEY-5 a key cannot give what it lacks, and nothing is stored', async (t) => {

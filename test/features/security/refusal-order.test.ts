@@ -20,8 +20,9 @@ overHttp('SEC-1 whatever else is wrong, the first check that fails is the answer
     module: {
       runAuthorization: {
         authorize: async ({ principal }) => {
-          asked.push(principal.apiKey?.name);
-          return { allowed: principal.apiKey?.name !== 'denied' };
+          const name = (principal as { apiKey: { name: string } | null }).apiKey?.name;
+          asked.push(name);
+          return { allowed: name !== 'denied' };
         },
       },
       agents: [{ name: 'helper', model: { provider: 'demo', model: 'demo-1' } }],
