@@ -36,7 +36,7 @@ test('SCRIPT-13 SCRIPT-14 SCRIPT-15 SCRIPT-16 SCRIPT-17 a script gets its folder
   assert.ok(!existsSync(folder), 'the folder is gone');
 });
 
-test('SCRIPT-6 SCRIPT-7 SCRIPT-8 SCRIPT-9 SCRIPT-12 gates 1 to 4 refuse with one text and tell the record why', async (t) => {
+test('GRANT-7 SCRIPT-6 SCRIPT-7 SCRIPT-8 SCRIPT-9 SCRIPT-12 gates 1 to 4 refuse with one text and tell the record why', async (t) => {
   const expect = async (work: Promise<unknown>, reason: RegExp): Promise<void> => {
     const stop = await refused(work);
     assert.equal(stop.message, 'The script could not be run.');
