@@ -94,6 +94,46 @@ forEachTransport('SUBJ-3 SUBJ-6 SUBJ-7 SUBJ-10 SUBJ-11 a person is exported, era
   );
 });
 
+forEachTransport('SUBJ-7 the runs below those of a person go with them, however deep', async (open) => {
+  const calling = (name: string) => ({ toolCalls: [{ name: `call_${name}`, arguments: { message: 'Secret of zoraida' } }] });
+  const app = await open({
+    script: [
+      { when: { tool: 'call_middle' }, reply: { text: 'Done.' } },
+      { when: { tool: 'call_leaf' }, reply: { text: 'Done.' } },
+      { when: { model: 'top' }, reply: calling('middle') },
+      { when: { model: 'middle' }, reply: calling('leaf') },
+      { reply: { text: 'Secret of zoraida' } },
+    ],
+    agents: [
+      { name: 'leaf' },
+      { name: 'middle', model: { provider: 'demo', model: 'middle' }, callableAgentNames: ['leaf'] },
+      { name: 'helper', model: { provider: 'demo', model: 'top' }, callableAgentNames: ['middle'] },
+    ],
+    module: { dataSubjectResolver: byName },
+  });
+  for (const person of ['zoraida', 'bob'])
+    await runJson(app.client, 'helper', { message: 'Go', sessionId: `of-${person}` });
+  const runs = () => app.rows<{ session_id: string | null }>('select session_id from service_runs order by id');
+  // Only the root is known by its session.
+  assert.deepEqual(
+    runs().map(({ session_id }) => session_id),
+    ['of-zoraida', null, null, 'of-bob', null, null],
+  );
+  assert.equal((await exported(app, 'zoraida'))['runs']?.length, 3);
+  const { rowsByTarget } = await erase(app, 'zoraida', false);
+  assert.deepEqual([rowsByTarget['runs'], rowsByTarget['toolInvocations']], [3, 2]);
+  assert.deepEqual(
+    runs().map(({ session_id }) => session_id),
+    ['of-bob', null, null],
+  );
+  for (const table of ['run_events', 'run_inputs', 'tool_invocations', 'run_traces'])
+    assert.deepEqual(
+      app.rows(`select run_id from service_${table} where run_id not in (select id from service_runs)`),
+      [],
+      table,
+    );
+});
+
 forEachTransport('SUBJ-6 SUBJ-7 SUBJ-10 answers that are kept to be given again go with their runs', async (open) => {
   const app = await open({
     simulator: {},
