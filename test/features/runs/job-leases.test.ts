@@ -6,6 +6,7 @@ import { createJobStore } from '../../../src/features/jobs/index.ts';
 import { JobCanceledError, type JobHandler, type JobResult } from '../../../src/scheduler/job-queue.ts';
 import { createJobTelemetry } from '../../../src/scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorkerOptions } from '../../../src/scheduler/job-worker.ts';
+import { retryDelayMs } from '../../../src/scheduler/retry-delay.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 
 const openQueue = async (t: TestContext) => {
@@ -226,6 +227,32 @@ test('JOB-33 a failed attempt with attempts left waits for the next one', async 
   one.wake();
   while (row?.status !== 'Failed') row = await jobs.get('a');
   assert.deepEqual([row.attempt, row.error_code], [2, 'x']);
+  await one.idle();
+});
+
+test('JOB-33 the delay doubles up to five minutes, give or take a fifth', () => {
+  const [low, middle, high] = [0, 0.5, 1].map((random) =>
+    [1, 2, 3, 5, 6, 7, 60].map((attempt) => retryDelayMs(attempt, () => random)),
+  );
+  assert.deepEqual(middle, [10_000, 20_000, 40_000, 160_000, 300_000, 300_000, 300_000]);
+  assert.deepEqual(low, [8000, 16_000, 32_000, 128_000, 240_000, 240_000, 240_000]);
+  assert.deepEqual(high, [12_000, 24_000, 48_000, 192_000, 360_000, 360_000, 360_000]);
+});
+
+test('JOB-33 a handler may name its own delay, and a failure that it calls final gets none', async (t) => {
+  const { put, worker, clock, jobs, until } = await openQueue(t);
+  await put('named', { maxAttempts: 3 });
+  await put('final', { maxAttempts: 3 });
+  const failed = { status: 'Failed', code: 'x', message: 'y' } as const;
+  const one = worker('w', async ({ id }) =>
+    id === 'final' ? { ...failed, final: true, retryAfterMs: 5 } : { ...failed, retryAfterMs: 1_234_567 },
+  );
+  one.start();
+  const ended = await until('final', 'Failed');
+  assert.deepEqual([ended.attempt, ended.error_code], [1, 'x']);
+  let row = await jobs.get('named');
+  while (row?.status !== 'Pending' || row.attempt !== 1) row = await jobs.get('named');
+  assert.equal(row.scheduled_for - clock.now, 1_234_567);
   await one.idle();
 });
 
