@@ -1,7 +1,5 @@
 import type { Json } from '../contract/schema.ts';
-
-/** Deeper values are refused: the recursion would end in a stack overflow at a depth that depends on the machine. */
-const MAX_DEPTH = 500;
+import { MAX_JSON_DEPTH } from './json-depth.ts';
 
 const write = (value: Json, depth: number): string => {
   if (value === null || typeof value !== 'object') {
@@ -10,7 +8,7 @@ const write = (value: Json, depth: number): string => {
       throw new TypeError(`A ${typeof value} is not a JSON value`);
     return text;
   }
-  if (depth >= MAX_DEPTH) throw new RangeError(`The value is nested deeper than ${MAX_DEPTH} levels`);
+  if (depth >= MAX_JSON_DEPTH) throw new RangeError(`The value is nested deeper than ${MAX_JSON_DEPTH} levels`);
   if (Array.isArray(value)) return `[${value.map((item: Json) => write(item, depth + 1)).join(',')}]`;
   const record = value as Readonly<Record<string, Json>>;
   const members = Object.keys(record)

@@ -1,3 +1,4 @@
+import { nestsTooDeep } from '../core/json-depth.ts';
 import { readableResult } from '../providers/models/hosted-parts.ts';
 import type { ModelHostedCall, ModelHostedResult, ModelJson } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
@@ -9,6 +10,7 @@ const metadataOf = ({ providerMetadata }: ModelHostedCall | ModelHostedResult) =
   providerMetadata === undefined ? {} : { providerMetadata: providerMetadata as ProviderMetadata };
 
 const parsed = (text: string): ModelJson => {
+  if (nestsTooDeep(text)) return text;
   try {
     return JSON.parse(text === '' ? '{}' : text) as ModelJson;
   } catch {

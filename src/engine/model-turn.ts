@@ -1,3 +1,4 @@
+import { nestsTooDeep } from '../core/json-depth.ts';
 import { ModelCallError } from '../providers/models/model-error.ts';
 import type {
   ModelCall,
@@ -74,6 +75,8 @@ const callFor = (run: ActiveRun, ports: EnginePorts, prompt: ModelPrompt, withTo
 };
 
 const parseArguments = (text: string) => {
+  // What could not be written again is kept as it was told; the tool's validation refuses it.
+  if (nestsTooDeep(text)) return text;
   try {
     return JSON.parse(text === '' ? '{}' : text);
   } catch {

@@ -1,4 +1,5 @@
 import type { Json } from '../contract/schema.ts';
+import { nestsTooDeep } from '../core/json-depth.ts';
 import { withTimeLimit } from '../core/time-limit.ts';
 import type { ModelResponseFormat } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
@@ -23,6 +24,7 @@ const rejection = (reason: RejectionReason, messages: readonly string[]): Answer
 const validatorMs = 5000;
 
 const parsed = (text: string): Json | undefined => {
+  if (nestsTooDeep(text)) return undefined;
   try {
     return JSON.parse(text) as Json;
   } catch {
@@ -44,12 +46,14 @@ export const asksForFormat = (run: ActiveRun): boolean =>
 export const structuredOutput = (run: ActiveRun, output: string): unknown =>
   jsonFormat(run) === null ? null : (parsed(output) ?? null);
 
+const answerWords = { whole: 'the answer', member: 'member', recursion: 'refused' } as const;
+
 // Compiling a schema costs more than an answer; a format lives as long as its compiled agent.
 const checkers = new WeakMap<ModelResponseFormat, ReturnType<typeof argumentsChecker>>();
 
 const schemaMessages = (format: ModelResponseFormat, answer: Json): string[] => {
   if (format.schema === undefined) return [];
-  const checker = checkers.get(format) ?? argumentsChecker(format.schema as Json, 'the answer', 'member');
+  const checker = checkers.get(format) ?? argumentsChecker(format.schema as Json, answerWords);
   checkers.set(format, checker);
   return checker(answer);
 };

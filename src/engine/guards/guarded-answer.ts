@@ -1,4 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
+import { nestsTooDeep } from '../../core/json-depth.ts';
 import { readableResult } from '../../providers/models/hosted-parts.ts';
 import type {
   ModelHostedCall,
@@ -59,6 +60,7 @@ const namesOf = (run: ActiveRun, toolName: string): ReadonlySet<string> => {
 };
 
 const parsed = (text: string): Json | undefined => {
+  if (nestsTooDeep(text)) return undefined;
   try {
     return JSON.parse(text) as Json;
   } catch {

@@ -1,7 +1,10 @@
 import { parse } from 'secure-json-parse';
-import { Compile, type XSchema } from 'typebox/schema';
 import type { Json } from '../../contract/schema.ts';
 import { memberPath } from '../../core/validate.ts';
+import { type CheckedSchema, compileSchema } from './checked-schema.ts';
+import { inspectSchema } from './input-schema.ts';
+import type { Recursion } from './schema-graph.ts';
+import { formatPath } from './tool-problem.ts';
 
 /** Messages for the model about arguments that do not fit; empty when they do. */
 export type ArgumentsChecker = (args: Json) => string[];
@@ -33,17 +36,63 @@ const describe = ({ keyword, instancePath, message, params }: RawError, whole: s
   return [`${subject} ${message}`];
 };
 
+/** Members that are looked at, each by every schema that may be meant: some tenths of a second at most. */
+const MAX_LOOKS = 20_000_000;
+/** Beyond it a misfit is told without its place: the library gathers all of them. */
+const MAX_EXPLAINED = 10_000;
+
+/** Values inside a value, itself included; no further than `most`. */
+const countValues = (value: Json, most: number): number => {
+  const open: Json[] = [value];
+  let count = 0;
+  for (let next = open.pop(); next !== undefined && count <= most; next = open.pop()) {
+    count += 1;
+    if (typeof next === 'object' && next !== null) for (const inner of Object.values(next)) open.push(inner);
+  }
+  return count;
+};
+
+interface Usable {
+  readonly schema: CheckedSchema;
+  readonly size: number;
+}
+
+/** A text says why the schema cannot be used: it was stored before its kind was refused. */
+const usable = (schema: Json, recursion: Recursion): Usable | string => {
+  const { problems, size } = inspectSchema(schema, recursion);
+  // What the root must be, and which dialect it names, is asked of those who save it.
+  const problem = problems.find(({ path }) => !['type', '$schema'].includes(path.join('.')));
+  if (problem === undefined) return { schema: compileSchema(schema), size: Math.max(1, size) };
+  return `the schema cannot be used: ${formatPath(['schema', ...problem.path])} ${problem.message}`;
+};
+
+export interface CheckerOptions {
+  /** What the messages call the checked value, and what is in it. */
+  readonly whole?: string;
+  readonly member?: string;
+  /** Whether the schema may contain itself. */
+  readonly recursion: Recursion;
+}
+
 /**
- * Compiles on the first call: most tools of a catalog are not called in most processes. `whole` and `member` are what
- * the messages call the checked value and what is in it.
+ * Compiles on the first call: most tools of a catalog are not called in most processes. Never throws for a schema, and
+ * takes a bounded time for any value.
  */
-export const argumentsChecker = (schema: Json, whole = 'the arguments', member = 'argument'): ArgumentsChecker => {
-  let compiled: ReturnType<typeof Compile> | undefined;
+export const argumentsChecker = (
+  schema: Json,
+  { whole = 'the arguments', member = 'argument', recursion }: CheckerOptions,
+): ArgumentsChecker => {
+  let compiled: Usable | string | undefined;
   return (args) => {
-    compiled ??= Compile(schema as XSchema);
-    if (compiled.Check(args)) return [];
-    const [, errors] = compiled.Errors(args);
-    const messages = new Set((errors as unknown as RawError[]).flatMap((found) => describe(found, whole, member)));
+    compiled ??= usable(schema, recursion);
+    if (typeof compiled === 'string') return [compiled];
+    const most = Math.floor(MAX_LOOKS / compiled.size);
+    const count = countValues(args, most);
+    if (count > most) return [`${whole} must not have so many members and items: at most ${most} can be checked`];
+    if (compiled.schema.check(args)) return [];
+    if (count > MAX_EXPLAINED) return [`${whole} must fit the schema`];
+    const errors = compiled.schema.errors(args) as RawError[];
+    const messages = new Set(errors.flatMap((found) => describe(found, whole, member)));
     return messages.size === 0 ? [`${whole} must fit the schema`] : [...messages].slice(0, MAX_MESSAGES);
   };
 };

@@ -84,7 +84,10 @@ const schemaProblems = (schema: unknown): FieldProblem[] => {
   } catch {
     return [{ path: ['inputSchema'], message: 'must be a JSON value without cycles' }];
   }
-  return inputSchemaProblems(copy).map(({ path, message }) => ({ path: ['inputSchema', ...path], message }));
+  return inputSchemaProblems(copy, 'through-members').map(({ path, message }) => ({
+    path: ['inputSchema', ...path],
+    message,
+  }));
 };
 
 /** Everything that keeps a definition from being registered. Takes any value: modules are not type-checked at run time. */

@@ -1,76 +1,9 @@
+import { isNestedTooDeep, MAX_JSON_DEPTH } from '../../core/json-depth.ts';
+import { patternProblem } from './linear-pattern.ts';
+import { graphProblem, type Recursion, type SchemaGraph, schemaSize } from './schema-graph.ts';
+import { isSchemaObject, type KeywordKind, keywordKinds, type SchemaMembers, subschemas } from './schema-keywords.ts';
 import type { FieldPath, FieldProblem } from './tool-problem.ts';
 
-/** What the value of a keyword must be. `schema`, `schemas` and the maps of them are walked into. */
-type KeywordKind =
-  | 'schema'
-  | 'schemas'
-  | 'schemaMap'
-  | 'patternMap'
-  | 'type'
-  | 'text'
-  | 'pattern'
-  | 'boolean'
-  | 'number'
-  | 'positive'
-  | 'count'
-  | 'list'
-  | 'names'
-  | 'nameMap';
-
-/** The assertions and applicators of JSON Schema 2020-12. Other keywords are annotations and may hold anything. */
-const keywords = {
-  $id: 'text',
-  $schema: 'text',
-  $ref: 'text',
-  $dynamicRef: 'text',
-  $anchor: 'text',
-  $dynamicAnchor: 'text',
-  $defs: 'schemaMap',
-  definitions: 'schemaMap',
-  title: 'text',
-  description: 'text',
-  type: 'type',
-  enum: 'list',
-  format: 'text',
-  pattern: 'pattern',
-  minLength: 'count',
-  maxLength: 'count',
-  minimum: 'number',
-  maximum: 'number',
-  exclusiveMinimum: 'number',
-  exclusiveMaximum: 'number',
-  multipleOf: 'positive',
-  minItems: 'count',
-  maxItems: 'count',
-  uniqueItems: 'boolean',
-  minContains: 'count',
-  maxContains: 'count',
-  minProperties: 'count',
-  maxProperties: 'count',
-  required: 'names',
-  dependentRequired: 'nameMap',
-  properties: 'schemaMap',
-  patternProperties: 'patternMap',
-  dependentSchemas: 'schemaMap',
-  additionalProperties: 'schema',
-  propertyNames: 'schema',
-  unevaluatedProperties: 'schema',
-  unevaluatedItems: 'schema',
-  items: 'schema',
-  contains: 'schema',
-  contentSchema: 'schema',
-  not: 'schema',
-  if: 'schema',
-  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema, and the table is never awaited
-  then: 'schema',
-  else: 'schema',
-  prefixItems: 'schemas',
-  allOf: 'schemas',
-  anyOf: 'schemas',
-  oneOf: 'schemas',
-} as const satisfies Record<string, KeywordKind>;
-
-const keywordKinds = new Map<string, KeywordKind>(Object.entries(keywords));
 const typeNames = new Set(['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']);
 const DIALECT = /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/;
 /** Providers refuse far shallower ones, and a schema object that contains itself ends here. */
@@ -78,54 +11,62 @@ const MAX_DEPTH = 64;
 /** A base for schemas without `$id`, so that every reference is an absolute address. */
 const ROOT_BASE = 'schema:/root';
 
-type Members = Readonly<Record<string, unknown>>;
-
-const isMembers = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const isTexts = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
 
 const isType = (value: unknown): boolean => typeof value === 'string' && typeNames.has(value);
 
-const compiles = (pattern: string): boolean => {
-  try {
-    new RegExp(pattern, 'u');
-    return true;
-  } catch {
-    // A pattern is either valid or not; the caller says which one.
-    return false;
-  }
-};
-
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
 const isText = (value: unknown): boolean => typeof value === 'string';
 
+type Check = (value: unknown) => string | null;
+
+const expect =
+  (fits: (value: unknown) => boolean, message: string): Check =>
+  (value) =>
+    fits(value) ? null : message;
+
+const checkPattern: Check = (value) =>
+  typeof value === 'string' ? patternProblem(value) : 'must be a regular expression';
+
+const checkPatternMap: Check = (value) => {
+  if (!isSchemaObject(value)) return 'must be an object of schemas whose names are regular expressions';
+  for (const name of Object.keys(value)) {
+    const problem = patternProblem(name);
+    if (problem !== null) return `must be an object of schemas whose names are regular expressions: each ${problem}`;
+  }
+  return null;
+};
+
 /** What the value of each kind must be. Schemas inside are checked by the walk. */
-const kinds: Readonly<Record<KeywordKind, readonly [fits: (value: unknown) => boolean, message: string]>> = {
-  schema: [(value) => isMembers(value) || typeof value === 'boolean', 'must be a schema (an object, true or false)'],
-  schemas: [(value) => Array.isArray(value) && value.length > 0, 'must be a list of schemas that is not empty'],
-  schemaMap: [isMembers, 'must be an object of schemas'],
-  patternMap: [
-    (value) => isMembers(value) && Object.keys(value).every(compiles),
-    'must be an object of schemas whose names are regular expressions',
-  ],
-  type: [
+const kinds: Readonly<Record<KeywordKind, Check>> = {
+  schema: expect(
+    (value) => isSchemaObject(value) || typeof value === 'boolean',
+    'must be a schema (an object, true or false)',
+  ),
+  schemas: expect((value) => Array.isArray(value) && value.length > 0, 'must be a list of schemas that is not empty'),
+  schemaMap: expect(isSchemaObject, 'must be an object of schemas'),
+  patternMap: checkPatternMap,
+  type: expect(
     (value) => isType(value) || (Array.isArray(value) && value.length > 0 && value.every(isType)),
     `must be one of ${[...typeNames].join(', ')}, or a list of them`,
-  ],
-  text: [isText, 'must be text'],
-  pattern: [(value) => typeof value === 'string' && compiles(value), 'must be a regular expression'],
-  boolean: [(value) => typeof value === 'boolean', 'must be true or false'],
-  number: [Number.isFinite, 'must be a number'],
-  positive: [(value) => Number.isFinite(value) && Number(value) > 0, 'must be a number above 0'],
-  count: [isCount, 'must be a whole number from 0 up'],
-  list: [Array.isArray, 'must be a list'],
-  names: [isTexts, 'must be a list of names'],
-  nameMap: [(value) => isMembers(value) && Object.values(value).every(isTexts), 'must be an object of lists of names'],
+  ),
+  text: expect(isText, 'must be text'),
+  pattern: checkPattern,
+  boolean: expect((value) => typeof value === 'boolean', 'must be true or false'),
+  number: expect(Number.isFinite, 'must be a number'),
+  positive: expect((value) => Number.isFinite(value) && Number(value) > 0, 'must be a number above 0'),
+  count: expect(isCount, 'must be a whole number from 0 up'),
+  list: expect(Array.isArray, 'must be a list'),
+  names: expect(isTexts, 'must be a list of names'),
+  nameMap: expect(
+    (value) => isSchemaObject(value) && Object.values(value).every(isTexts),
+    'must be an object of lists of names',
+  ),
 };
 
 interface Reference {
+  readonly holder: SchemaMembers;
   readonly target: URL;
   readonly path: FieldPath;
 }
@@ -133,9 +74,11 @@ interface Reference {
 /** What the walk gathers: mistakes, the documents and anchors that references may name, and the references. */
 interface Findings {
   readonly problems: FieldProblem[];
-  readonly resources: Map<string, Members>;
-  readonly anchors: Set<string>;
+  readonly resources: Map<string, SchemaMembers>;
+  readonly anchors: Map<string, SchemaMembers>;
   readonly references: Reference[];
+  /** Every schema that the walk has checked. */
+  readonly schemas: Map<SchemaMembers, FieldPath>;
 }
 
 const parseUrl = (text: string, base: string): URL | null => (URL.canParse(text, base) ? new URL(text, base) : null);
@@ -143,7 +86,7 @@ const parseUrl = (text: string, base: string): URL | null => (URL.canParse(text,
 /** `hash` is empty for a bare `#`, which still stands in `href`. */
 const withoutHash = (url: URL): string => url.href.split('#', 1)[0] ?? '';
 
-const enterResource = (schema: Members, base: string, path: FieldPath, findings: Findings): string => {
+const enterResource = (schema: SchemaMembers, base: string, path: FieldPath, findings: Findings): string => {
   const id = schema['$id'];
   if (typeof id !== 'string') return base;
   const url = parseUrl(id, base);
@@ -156,31 +99,23 @@ const enterResource = (schema: Members, base: string, path: FieldPath, findings:
   return own;
 };
 
-const collectReferences = (schema: Members, base: string, path: FieldPath, findings: Findings): void => {
+const collectReferences = (schema: SchemaMembers, base: string, path: FieldPath, findings: Findings): void => {
   for (const keyword of ['$anchor', '$dynamicAnchor']) {
     const name = schema[keyword];
-    if (typeof name === 'string') findings.anchors.add(`${base}#${name}`);
+    if (typeof name === 'string') findings.anchors.set(`${base}#${name}`, schema);
   }
   for (const keyword of ['$ref', '$dynamicRef']) {
     const text = schema[keyword];
     if (typeof text !== 'string') continue;
     const target = parseUrl(text, base);
     if (target === null) findings.problems.push({ path: [...path, keyword], message: 'must be a reference' });
-    else findings.references.push({ target, path: [...path, keyword] });
+    else findings.references.push({ holder: schema, target, path: [...path, keyword] });
   }
-};
-
-const subschemas = (kind: KeywordKind, value: unknown, path: FieldPath): [FieldPath, unknown][] => {
-  if (kind === 'schema') return [[path, value]];
-  if (kind === 'schemas' && Array.isArray(value)) return value.map((item, index) => [[...path, index], item]);
-  if ((kind === 'schemaMap' || kind === 'patternMap') && isMembers(value))
-    return Object.entries(value).map(([name, item]) => [[...path, name], item]);
-  return [];
 };
 
 const walk = (schema: unknown, outerBase: string, path: FieldPath, depth: number, findings: Findings): void => {
   if (typeof schema === 'boolean') return;
-  if (!isMembers(schema)) {
+  if (!isSchemaObject(schema)) {
     findings.problems.push({ path, message: 'must be a schema (an object, true or false)' });
     return;
   }
@@ -188,14 +123,15 @@ const walk = (schema: unknown, outerBase: string, path: FieldPath, depth: number
     findings.problems.push({ path, message: `is nested deeper than ${MAX_DEPTH} schemas` });
     return;
   }
+  findings.schemas.set(schema, path);
   const base = enterResource(schema, outerBase, path, findings);
   collectReferences(schema, base, path, findings);
   for (const [keyword, value] of Object.entries(schema)) {
     const kind = keywordKinds.get(keyword);
     if (kind === undefined) continue;
     const at = [...path, keyword];
-    const [fits, message] = kinds[kind];
-    if (!fits(value)) findings.problems.push({ path: at, message });
+    const message = kinds[kind](value);
+    if (message !== null) findings.problems.push({ path: at, message });
     else for (const [where, inner] of subschemas(kind, value, at)) walk(inner, base, where, depth + 1, findings);
   }
 };
@@ -207,45 +143,81 @@ const atPointer = (root: unknown, pointer: string): unknown =>
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
     .reduce<unknown>((value, part) => {
       if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
-      return (value as Members)[part];
+      return (value as SchemaMembers)[part];
     }, root);
 
-const resolves = ({ target }: Reference, findings: Findings): boolean => {
+/** The schema that a reference names: one that the walk has checked, true or false. Undefined: there is none. */
+const targetOf = ({ target }: Reference, findings: Findings): SchemaMembers | boolean | undefined => {
   const document = withoutHash(target);
   const resource = findings.resources.get(document);
-  if (resource === undefined) return false;
+  if (resource === undefined) return undefined;
   let fragment: string;
   try {
     fragment = decodeURIComponent(target.hash.slice(1));
   } catch {
     // A broken percent escape names nothing.
-    return false;
+    return undefined;
   }
-  if (fragment === '') return true;
-  if (!fragment.startsWith('/')) return findings.anchors.has(`${document}#${fragment}`);
+  if (fragment === '') return resource;
+  if (!fragment.startsWith('/')) return findings.anchors.get(`${document}#${fragment}`);
   const found = atPointer(resource, fragment);
-  return isMembers(found) || typeof found === 'boolean';
+  if (typeof found === 'boolean') return found;
+  return isSchemaObject(found) && findings.schemas.has(found) ? found : undefined;
 };
+
+/** Where both stand the validator would not see which members the patterns have covered. */
+const mixedProblems = ({ schemas }: Findings): FieldProblem[] => {
+  if (![...schemas.keys()].some((schema) => 'unevaluatedProperties' in schema)) return [];
+  return [...schemas]
+    .filter(([schema]) => 'patternProperties' in schema)
+    .map(([, path]) => ({
+      path: [...path, 'patternProperties'],
+      message: 'cannot be used in a schema that has unevaluatedProperties',
+    }));
+};
+
+export interface SchemaReport {
+  readonly problems: readonly FieldProblem[];
+  /** How often a value can be looked at, at most, for each of its members. */
+  readonly size: number;
+}
 
 /**
  * Mistakes that keep a value from being a JSON Schema 2020-12 whose root is an object; paths start at the schema.
- * References must stay inside the schema: the service fetches no other document.
+ * References must stay inside the schema: the service fetches no other document. `recursion`: whether a schema may
+ * contain itself.
  */
-export const inputSchemaProblems = (schema: unknown): FieldProblem[] => {
-  if (!isMembers(schema)) return [{ path: [], message: 'must be a JSON Schema object' }];
+export const inspectSchema = (schema: unknown, recursion: Recursion): SchemaReport => {
+  if (!isSchemaObject(schema)) return { problems: [{ path: [], message: 'must be a JSON Schema object' }], size: 0 };
   const findings: Findings = {
     problems: [],
     resources: new Map([[ROOT_BASE, schema]]),
-    anchors: new Set(),
+    anchors: new Map(),
     references: [],
+    schemas: new Map(),
   };
-  if (schema['type'] !== 'object') findings.problems.push({ path: ['type'], message: 'must be "object" at the root' });
+  const { problems } = findings;
+  if (schema['type'] !== 'object') problems.push({ path: ['type'], message: 'must be "object" at the root' });
   const dialect = schema['$schema'];
   if (typeof dialect === 'string' && !DIALECT.test(dialect))
-    findings.problems.push({ path: ['$schema'], message: 'must be JSON Schema 2020-12, or be left out' });
+    problems.push({ path: ['$schema'], message: 'must be JSON Schema 2020-12, or be left out' });
   walk(schema, ROOT_BASE, [], 0, findings);
-  for (const reference of findings.references)
-    if (!resolves(reference, findings))
-      findings.problems.push({ path: reference.path, message: 'names no schema inside this one' });
-  return findings.problems;
+  const graph: SchemaGraph = { targets: new Map(), paths: findings.schemas };
+  for (const reference of findings.references) {
+    const target = targetOf(reference, findings);
+    if (target === undefined) problems.push({ path: reference.path, message: 'names no schema inside this one' });
+    else if (typeof target === 'object')
+      graph.targets.set(reference.holder, [...(graph.targets.get(reference.holder) ?? []), target]);
+  }
+  problems.push(...mixedProblems(findings));
+  // Words and defaults are not walked.
+  if (problems.length === 0 && isNestedTooDeep(schema))
+    problems.push({ path: [], message: `is nested deeper than ${MAX_JSON_DEPTH} levels` });
+  const problem = problems.length === 0 ? graphProblem(schema, graph, recursion) : null;
+  if (problem !== null) problems.push(problem);
+  return { problems, size: problems.length === 0 ? schemaSize(schema, graph) : 0 };
 };
+
+/** The problems of a schema that a tenant writes, which must not contain itself, or of a host's tool. */
+export const inputSchemaProblems = (schema: unknown, recursion: Recursion = 'refused'): readonly FieldProblem[] =>
+  inspectSchema(schema, recursion).problems;

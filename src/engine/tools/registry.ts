@@ -82,7 +82,7 @@ export const registeredTool = (
     safeToRepeat: definition.safeToRepeat ?? false,
   },
   definition,
-  checkArguments: argumentsChecker(definition.inputSchema),
+  checkArguments: argumentsChecker(definition.inputSchema, { recursion: 'through-members' }),
   ownsTimeout: options.ownsTimeout ?? false,
   sourceOf: options.sourceOf ?? null,
   admit: options.admit ?? null,

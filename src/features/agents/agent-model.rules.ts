@@ -106,7 +106,7 @@ const maxSchemaFindings = 20;
  */
 const schemaFindings = (path: string, schema: Json): Finding[] =>
   inputSchemaProblems(schema)
-    .filter((problem) => problem.path.length > 0 && problem.path.join() !== '$schema')
+    .filter((problem) => problem.path.join() !== '$schema')
     .slice(0, maxSchemaFindings)
     .map((problem) => {
       const at = formatPath([path, ...problem.path]).slice(0, 256);

@@ -69,7 +69,7 @@ const isExecutable = async (path: string): Promise<boolean> => {
 const checkers = new WeakMap<AgentSkillScriptDefinition, ArgumentsChecker>();
 
 const checkerOf = (script: AgentSkillScriptDefinition, schema: string): ArgumentsChecker => {
-  const known = checkers.get(script) ?? argumentsChecker(JSON.parse(schema));
+  const known = checkers.get(script) ?? argumentsChecker(JSON.parse(schema), { recursion: 'refused' });
   checkers.set(script, known);
   return known;
 };

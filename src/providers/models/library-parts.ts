@@ -5,6 +5,7 @@ import type {
   LanguageModelV4Usage,
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
+import { isNestedTooDeep } from '../../core/json-depth.ts';
 import { contentFiltered, MalformedAnswerError, unfinished } from './call-failure.ts';
 import { hostedBy } from './hosted-parts.ts';
 import type {
@@ -183,6 +184,7 @@ export class LibraryParts {
 
   #hostedResult(part: Extract<LanguageModelV4Content, { type: 'tool-result' }>): ModelHostedResult {
     this.#hasSearches = true;
+    if (isNestedTooDeep(part.result)) throw new MalformedAnswerError('The result of a search is nested too deeply');
     return {
       type: 'hosted-result',
       toolCallId: part.toolCallId,

@@ -1,3 +1,4 @@
+import { isNestedTooDeep } from '../../core/json-depth.ts';
 import type { ModelErrorType } from './model-error.ts';
 
 /** What a provider said about a failure, in whatever shape its API has. */
@@ -41,7 +42,8 @@ function retryDelay(details: unknown): number | null {
 
 function messageOf(error: Fields | null, frame: unknown): string {
   const message = error?.['message'] ?? (fields(frame)?.['error'] as unknown);
-  return typeof message === 'string' ? message : (JSON.stringify(frame) ?? '');
+  if (typeof message === 'string') return message;
+  return isNestedTooDeep(frame) ? '(nested too deeply)' : (JSON.stringify(frame) ?? '');
 }
 
 /** Reads an error document or an error event of any of the known APIs. */

@@ -166,7 +166,7 @@ test('TOOL-3 mistakes deep inside a schema are found with their path', () => {
       'properties.tags.items: must be a schema (an object, true or false)',
       'properties.code.pattern: must be a regular expression',
       'properties.any: must be a schema (an object, true or false)',
-      'patternProperties: must be an object of schemas whose names are regular expressions',
+      'patternProperties: must be an object of schemas whose names are regular expressions: each must be a regular expression',
       '$defs.a.anyOf: must be a list of schemas that is not empty',
       'oneOf[0].minLength: must be a whole number from 0 up',
       'oneOf[1]: must be a schema (an object, true or false)',

@@ -1,0 +1,33 @@
+/** Deepest JSON value that is kept: writing a deeper one recurses to a depth that depends on the machine. */
+export const MAX_JSON_DEPTH = 500;
+
+/** Where the string that begins at `start` ends. */
+const endOfString = (text: string, start: number): number => {
+  let at = start + 1;
+  while (at < text.length && text.charCodeAt(at) !== 0x22) at += text.charCodeAt(at) === 0x5c ? 2 : 1;
+  return at;
+};
+
+/** Whether brackets outside strings nest deeper than JSON may that is kept. Reads the text once and parses nothing. */
+export const nestsTooDeep = (text: string): boolean => {
+  if (text.length <= MAX_JSON_DEPTH) return false;
+  let depth = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) at = endOfString(text, at);
+    else if (code === 0x5b || code === 0x7b) depth += 1;
+    else if (code === 0x5d || code === 0x7d) depth -= 1;
+    if (depth > MAX_JSON_DEPTH) return true;
+  }
+  return false;
+};
+
+/** The same for a value that is there already. */
+export const isNestedTooDeep = (value: unknown): boolean => {
+  let level: readonly unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > MAX_JSON_DEPTH) return true;
+    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+  }
+  return false;
+};
