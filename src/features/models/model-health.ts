@@ -113,10 +113,10 @@ export const createModelHealth = ({ providers, settings, now }: ModelHealthDeps)
       return known(provider);
     },
     degraded() {
-      const all = providers.list().map(known);
       if (providers.protection.open().size > 0) return true;
-      const checked = all.filter(({ status }) => status !== 'Unknown');
-      return checked.length > 0 && checked.every(({ status }) => status !== 'Healthy');
+      // A circuit that is half open makes nobody a provider that was checked.
+      const checked = providers.list().filter(({ name }) => (checks.get(name)?.status ?? 'Unknown') !== 'Unknown');
+      return checked.length > 0 && checked.every((provider) => known(provider).status !== 'Healthy');
     },
     background: {
       start(mayAct) {

@@ -170,6 +170,29 @@ forEachTransport('MODEL-33 MODEL-18 half open is Degraded, unless the check says
   assert.deepEqual(await told(), ['Healthy', false]);
 });
 
+overHttp(
+  'MODEL-33 OBS-31 after the break a provider is Degraded and the service is not, without a call',
+  async (open) => {
+    const app = await open({
+      simulator: { models: lists },
+      service: { CircuitBreaker: { FailureThreshold: 1, BreakDuration: '1500ms' } },
+      agents: [{ name: 'helper', model: { provider: 'openai', model: 'gpt-5' } }],
+    });
+    const ready = async () => ((await (await fetch(`${app.url}/health/ready`)).json()) as { status: string }).status;
+    app.simulator.enqueue({ fault: { kind: 'status', status: 500 } });
+    await refusal(start(app.client, 'helper', { message: 'Hi', stream: false }));
+    assert.equal(await ready(), 'Degraded');
+    while ((await ready()) === 'Degraded') await new Promise((resolve) => setTimeout(resolve, 50));
+    const { body } = await app.client.models.list();
+    assert.equal(body.find(({ name }) => name === 'openai')?.status, 'Degraded');
+    const checked = (await health(app)).get('openai');
+    assert.deepEqual([checked?.status, checked?.circuitOpen], ['Degraded', false]);
+    // The probe was left to a call, which closes it.
+    await start(app.client, 'helper', { message: 'Hi', stream: false });
+    assert.equal((await health(app)).get('openai')?.status, 'Healthy');
+  },
+);
+
 forEachTransport('MODEL-22, RUN-63 an open circuit leads to the fallback', async (open) => {
   const app = await open({
     simulator: {},

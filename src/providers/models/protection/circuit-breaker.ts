@@ -15,7 +15,7 @@ export type CallResult = 'success' | 'fault' | 'other';
 
 export interface Circuit {
   readonly state: CircuitState;
-  /** Throws `circuit_open` while calls are refused; nothing changes. */
+  /** Throws `circuit_open` while calls are refused. */
   check(): void;
   /** The same, and takes the place of the probe where one is due. To be settled once, with how the call ended. */
   admit(): (result: CallResult) => void;
@@ -47,6 +47,12 @@ export const createCircuit = (provider: string, settings: CircuitSettings, ports
     ports.changed(next);
   };
 
+  /** A circuit whose time has passed is half open, whether or not anybody has called meanwhile. */
+  const current = (): CircuitState => {
+    if (state === 'open' && ports.now() >= openUntil) enter('half_open');
+    return state;
+  };
+
   const refusal = (waitMs: number): ModelCallError =>
     new ModelCallError(
       'circuit_open',
@@ -55,10 +61,9 @@ export const createCircuit = (provider: string, settings: CircuitSettings, ports
     );
 
   const check = (): void => {
-    if (state === 'closed') return;
-    const left = openUntil - ports.now();
-    if (state === 'open' && left > 0) throw refusal(left);
-    if (state === 'half_open' && probing) throw refusal(behindProbeMs);
+    const now = current();
+    if (now === 'open') throw refusal(openUntil - ports.now());
+    if (now === 'half_open' && probing) throw refusal(behindProbeMs);
   };
 
   const trip = (): void => {
@@ -87,12 +92,11 @@ export const createCircuit = (provider: string, settings: CircuitSettings, ports
 
   return {
     get state() {
-      return state;
+      return current();
     },
     check,
     admit() {
       check();
-      if (state === 'open') enter('half_open');
       const admitted = generation;
       if (state === 'half_open') {
         probing = true;

@@ -120,6 +120,20 @@ test('MODEL-18 after the break one call probes and the rest fail; success closes
   assert.deepEqual(changes, ['open', 'half_open', 'open', 'half_open', 'closed']);
 });
 
+test('MODEL-18 OBS-31 a circuit is half open once its time has passed, though nobody has called', () => {
+  const { fail, pass, changes, now, protection } = world();
+  fail(3);
+  pass(9_999);
+  assert.equal(protection.circuit('p'), 'open');
+  assert.equal(protection.open().size, 1);
+  pass(1);
+  assert.equal(protection.circuit('p'), 'half_open');
+  assert.equal(protection.open().size, 0);
+  assert.deepEqual(changes, ['open', 'half_open']);
+  now().succeeded();
+  assert.equal(protection.circuit('p'), 'closed');
+});
+
 test('MODEL-18 a probe that says nothing about the provider leaves the probe to the next call', () => {
   const { fail, now, pass, protection } = world();
   fail(3);
