@@ -1,4 +1,4 @@
-import { isMap, isScalar, type Node } from 'yaml';
+import { isMap, isScalar, isSeq, type Node } from 'yaml';
 import { type ModelErrorType, modelErrorTypes } from '../model-error.ts';
 import type { ModelJson, ModelUsage } from '../model-provider.ts';
 import { unreportedUsage } from '../model-usage.ts';
@@ -189,14 +189,23 @@ function readRule(nodes: ScriptNodes, node: Node | null, field: string): ScriptR
   return { when, reply };
 }
 
-/** The script in the document's root; problems are left in `nodes`. */
-export function readScript(file: string, root: Node | null, nodes: ScriptNodes): Script {
+/** The rules of a script, which is a mapping with the member `rules`, or the list of them itself. */
+function ruleNodes(root: Node | null, nodes: ScriptNodes): readonly (Node | null)[] | null {
+  if (isSeq(root)) {
+    return nodes.list(root, '');
+  }
   const fields = nodes.fields(root, '', ['rules']);
   const list = fields?.get('rules');
-  const items = list === undefined ? [] : nodes.list(list, 'rules');
-  if (fields !== null && items.length === 0 && nodes.problems.length === 0) {
-    nodes.report(root, 'rules', 'must have at least one rule');
+  return list === undefined ? fields && [] : nodes.list(list, 'rules');
+}
+
+/** The script in the document's root; problems are left in `nodes`. */
+export function readScript(file: string, root: Node | null, nodes: ScriptNodes): Script {
+  const items = ruleNodes(root, nodes);
+  if (items?.length === 0 && nodes.problems.length === 0) {
+    nodes.report(root, isSeq(root) ? '' : 'rules', 'must have at least one rule');
   }
-  const rules = items.map((item, index) => readRule(nodes, item, `rules[${index}]`));
+  const prefix = isSeq(root) ? '' : 'rules';
+  const rules = (items ?? []).map((item, index) => readRule(nodes, item, `${prefix}[${index}]`));
   return { file, rules: rules.filter((rule) => rule !== null) };
 }

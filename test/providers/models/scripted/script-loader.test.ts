@@ -79,7 +79,19 @@ describe('MODEL-39 a bad script stops the start', () => {
     );
     assert.deepEqual(
       problemsOf(() => parseScript('- 1', 'demo.yaml')),
+      ['demo.yaml:1 [0]: must be a mapping'],
+    );
+    assert.deepEqual(
+      problemsOf(() => parseScript('7', 'demo.yaml')),
       ['demo.yaml:1: must be a mapping'],
+    );
+    assert.deepEqual(
+      problemsOf(() => parseScript('[]', 'demo.yaml')),
+      ['demo.yaml:1: must have at least one rule'],
+    );
+    assert.deepEqual(
+      problemsOf(() => parseScript('- reply: { text: x }\n- reply: {}', 'demo.yaml')),
+      ['demo.yaml:2 [1].reply: must have text, toolCalls, error or stall'],
     );
     assert.deepEqual(
       problemsOf(() => parseScript('rules: []', 'demo.yaml')),
@@ -104,6 +116,13 @@ describe('MODEL-39 a bad script stops the start', () => {
       problemsOf(() => createModelProviders({ Scripted: { demo: {} } }, { log: () => undefined }))[0] ?? '',
       /Scripted:demo:File/,
     );
+  });
+
+  test('MODEL-38 the rules may be the whole file', () => {
+    const rules = '- when: { call: 2 }\n  reply: { text: again }\n- reply: { text: x }\n';
+    const indented = rules.replaceAll(/^/gm, '  ').trimEnd();
+    assert.deepEqual(parseScript(rules, 'demo.yaml'), parseScript(`rules:\n${indented}\n`, 'demo.yaml'));
+    assert.equal(parseScript(rules, 'demo.yaml').rules.length, 2);
   });
 
   test('anchors may be used', () => {
