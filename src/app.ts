@@ -149,6 +149,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const security = securityFeature({ ...base, options: access });
     const models = modelsFeature({
       providers,
+      allows: providerAccess.access.allows,
       settings: { cacheTtlMs: Service.Health.CacheTtl, backgroundIntervalMs: Service.Health.BackgroundInterval },
       now,
     });

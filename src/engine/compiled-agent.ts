@@ -55,20 +55,29 @@ export interface AgentSource {
   compileVersion(tenantId: string, name: string, version: number): Promise<CompiledAgent>;
 }
 
+interface CompileFailure {
+  /** What the message begins with. */
+  readonly lead?: string;
+  /** Type of the run's error: why it could not run. */
+  readonly type?: 'compilation_failed' | 'provider_not_allowed';
+}
+
 /** A definition that exists and does not compile; recorded as a failed run of class CompilationFailed. */
 export class CompileError extends Error {
   readonly version: number;
   readonly findings: readonly { readonly path: string; readonly message: string }[];
+  readonly type: string;
 
   constructor(
     agentName: string,
     version: number,
     findings: readonly { readonly path: string; readonly message: string }[],
-    lead = `Agent "${agentName}" does not compile`,
+    { lead = `Agent "${agentName}" does not compile`, type = 'compilation_failed' }: CompileFailure = {},
   ) {
     super(`${lead}: ${findings.map((finding) => finding.message).join(' ')}`);
     this.name = 'CompileError';
     this.version = version;
     this.findings = findings;
+    this.type = type;
   }
 }

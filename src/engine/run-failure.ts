@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ErrorCode } from '../contract/errors.ts';
 import { codesByErrorClass, type RunErrorClass } from '../contract/run-outcome.ts';
 import { ModelCallError } from '../providers/models/model-error.ts';
+import type { CompileError } from './compiled-agent.ts';
 
 /** Why a run did not complete, in the service's own words. The cause goes to the log only. */
 export class RunFailure extends Error {
@@ -32,6 +33,10 @@ export class RunFailure extends Error {
     this.guard = options.guard ?? null;
   }
 }
+
+/** Why a run could not begin. */
+export const compileFailure = (error: CompileError): RunFailure =>
+  new RunFailure('CompilationFailed', error.type, error.message, { findings: error.findings });
 
 export interface StoredRunError {
   readonly type: string;

@@ -58,7 +58,7 @@ const variantError = (
   const chosen = [...members.values()].filter((member) => errors.some(({ path }) => path === member));
   if (chosen.length === 0) return new CompileError(name, version, errors);
   const lead = `Agent "${name}" cannot run with the ${chosen.join(' and ')} of the request`;
-  return new CompileError(name, version, errors, lead);
+  return new CompileError(name, version, errors, { lead });
 };
 
 /** Agents in another version or on another model than the current one: compiled on demand, never cached. */

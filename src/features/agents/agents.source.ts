@@ -99,7 +99,7 @@ export const createAgentSource = ({
   const allowed = (tenantId: string, agent: CompiledAgent): CompiledAgent => {
     const findings = boundProviderFindings(tenantId, agent.model.provider.name, references.allowsProvider);
     if (findings.length === 0) return agent;
-    throw new CompileError(agent.name, agent.version, fieldErrors(findings));
+    throw new CompileError(agent.name, agent.version, fieldErrors(findings), { type: 'provider_not_allowed' });
   };
   const current = async (tenantId: string, name: string, span: Span | null): Promise<CompiledAgent> => {
     const code = codeAgents.get(name);

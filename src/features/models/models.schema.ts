@@ -41,7 +41,7 @@ export const ModelProviderDescriptor = Type.Object(
     name: Type.String(),
     displayName: nullable(Type.String()),
     status: oneOf(modelHealthStatuses),
-    allowed: Type.Boolean(),
+    allowed: Type.Boolean({ description: "False: the tenant's egress policy excludes the provider" }),
     models: Type.Array(ModelDescriptor),
   },
   { title: 'ModelProviderDescriptor' },

@@ -10,23 +10,27 @@ import type { ModelProviderDescriptor, ModelProviderHealth } from './models.sche
 const describe = (
   { name, displayName, catalog }: ModelProvider,
   { status }: ModelProviderHealth,
+  allowed: boolean,
 ): ModelProviderDescriptor => ({
   name,
   displayName,
   status,
-  // Without egress policies no tenant is kept from a provider.
-  allowed: true,
+  allowed,
   models: catalog.map((entry) => ({ ...entry })),
 });
 
 export interface ModelServiceDeps {
   readonly providers: Pick<ModelProviders, 'list' | 'get'>;
   readonly health: ModelHealth;
+  /** What the tenant's egress policy says of a provider. */
+  readonly allows: (tenantId: string, providerName: string) => boolean;
 }
 
-export const modelService = ({ providers, health }: ModelServiceDeps): Handlers<typeof modelOperations> => ({
-  async list() {
-    return ok(providers.list().map((provider) => describe(provider, health.known(provider))));
+export const modelService = ({ providers, health, allows }: ModelServiceDeps): Handlers<typeof modelOperations> => ({
+  async list({ tenantId }) {
+    return ok(
+      providers.list().map((provider) => describe(provider, health.known(provider), allows(tenantId, provider.name))),
+    );
   },
   async health(_context, { query }) {
     return ok(await Promise.all(providers.list().map((provider) => health.current(provider, query.refresh ?? false))));

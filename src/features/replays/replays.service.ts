@@ -9,7 +9,7 @@ import type { RunPlan } from '../../engine/active-run.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
-import { RunFailure } from '../../engine/run-failure.ts';
+import { compileFailure } from '../../engine/run-failure.ts';
 import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/tool-replay.ts';
 import type { AgentVariants } from '../agents/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
@@ -120,9 +120,7 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
       });
     } catch (error) {
       if (!(error instanceof CompileError)) throw error;
-      const failure = new RunFailure('CompilationFailed', 'compilation_failed', error.message, {
-        findings: error.findings,
-      });
+      const failure = compileFailure(error);
       const runId = deps.newId();
       await deps.records.recordFailed({
         runId,

@@ -3,7 +3,7 @@ import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import type { AttachmentReference } from '../../engine/run-attachments.ts';
-import { RunFailure } from '../../engine/run-failure.ts';
+import { compileFailure, RunFailure } from '../../engine/run-failure.ts';
 import type { Preflight } from './preflight.ts';
 
 /** The agent of a run that was accepted before, as it is now or in the version that is given; else why the run fails. */
@@ -18,8 +18,7 @@ export const agentAgain = async (
       ? agents.compile(tenantId, name)
       : agents.compileVersion(tenantId, name, version));
   } catch (error) {
-    if (error instanceof CompileError)
-      return new RunFailure('CompilationFailed', 'compilation_failed', error.message, { findings: error.findings });
+    if (error instanceof CompileError) return compileFailure(error);
     if (error instanceof AcpError && error.code === 'agent-not-found')
       return new RunFailure('CompilationFailed', 'agent_not_found', `Agent "${name}" does not exist any more.`);
     throw error;

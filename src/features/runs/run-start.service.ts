@@ -10,7 +10,7 @@ import { waitingApprovals, waitingClientCalls } from '../../engine/pause.ts';
 import type { PayloadSettings } from '../../engine/payload.ts';
 import { type PriceList, publicCost } from '../../engine/pricing.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
-import { problemCode, RunFailure } from '../../engine/run-failure.ts';
+import { compileFailure, problemCode, type RunFailure } from '../../engine/run-failure.ts';
 import { structuredOutput } from '../../engine/structured-response.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
@@ -137,9 +137,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     isStreaming: boolean,
     owner: RunOwner,
   ): Promise<never> => {
-    const failure = new RunFailure('CompilationFailed', 'compilation_failed', error.message, {
-      findings: error.findings,
-    });
+    const failure = compileFailure(error);
     const runId = deps.newId();
     await deps.detached.recordFailed({
       runId,

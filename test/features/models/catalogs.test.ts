@@ -13,6 +13,7 @@ const world = (found: Pick<ModelProviders, 'list' | 'get'>) => ({
   providers: { ...found, protection: createCallProtection(defaultProtection, Date.now, null) },
   settings: { cacheTtlMs: 1000, backgroundIntervalMs: null },
   now: Date.now,
+  allows: () => true,
 });
 
 const context = { tenantId: 'default' } as CallContext;

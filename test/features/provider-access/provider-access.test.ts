@@ -324,7 +324,10 @@ forEachTransport('SEC-37 SEC-43 MODEL-25 an excluded provider: at save, at compi
   const refused = await refusal(acme.agents.create({ body: { name: 'late', model } }));
   assert.deepEqual([refused.code, refused.errors?.[0]?.path], ['definition-invalid', 'model.provider']);
   const compiled = await refusal(start(acme, 'before', { message: 'Hi', stream: false }));
-  assert.deepEqual([compiled.errorType, compiled.errors?.[0]?.path], ['compilation_failed', 'model.provider']);
+  assert.deepEqual([compiled.errorType, compiled.errors?.[0]?.path], ['provider_not_allowed', 'model.provider']);
+  assert.equal(compiled.status, 400);
+  const [record] = (await acme.runs.list({ query: { take: 1 } })).body;
+  assert.deepEqual([record?.error?.class, record?.error?.type], ['CompilationFailed', 'provider_not_allowed']);
   const bind = acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key } });
   assert.equal((await refusal(bind)).code, 'provider-not-allowed');
   assert.deepEqual(sentKeys(app), []);
@@ -338,4 +341,19 @@ forEachTransport('SEC-37 SEC-43 MODEL-25 an excluded provider: at save, at compi
   const saved = await refusal(acme.agents.create({ body: { name: 'late', model: { ...model, fallbacks } } }));
   assert.equal(saved.errors?.[0]?.path, 'model.fallbacks[0].provider');
   assert.equal((await app.client.egressPolicies.get({ params: { tenantId: 'default' } })).body.allowedProviders, null);
+});
+
+forEachTransport('AGENT-54 SEC-43 the catalog says which providers a tenant may call', async (open) => {
+  const app = await open(setup());
+  const acme = await acmeOf(app);
+  const allowed = async (client: typeof acme) =>
+    Object.fromEntries((await client.models.list()).body.map((provider) => [provider.name, provider.allowed]));
+  assert.ok(Object.values(await allowed(acme)).every((isAllowed) => isAllowed));
+  await acme.egressPolicies.save({ params: { tenantId: 'acme' }, body: { allowedProviders: ['anthropic'] } });
+  const limited = await allowed(acme);
+  assert.deepEqual([limited['anthropic'], limited['openai'], limited['google']], [true, false, false]);
+  assert.ok(
+    Object.values(await allowed(app.client)).every((isAllowed) => isAllowed),
+    'another tenant is not limited',
+  );
 });
