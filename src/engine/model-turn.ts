@@ -295,7 +295,7 @@ export const modelTurn = async (
   if (finish === null) throw new Error('A model provider ended a stream without a finish part.');
   run.target = target;
   // A hit has neither usage nor cost, and its null cost must not make the cost of the other calls unknown.
-  if (!collected.fromCache) settleCall(run, ports, target, finish.usage);
+  if (!collected.fromCache) settleCall(run, ports, target, finish);
   // A call after the last allowed round may still name tools; they are not executed and not kept.
   const toolCalls = withTools ? collected.toolCalls : [];
   run.callRecord?.answered(toolCalls.map((call) => call.toolCallId));

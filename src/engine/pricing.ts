@@ -70,7 +70,9 @@ const term = (tokens: number | null, pricePerMillion: number | null): number | n
   const quotient = product / million;
   const twice = (product % million) * 2n;
   const up = twice > million || (twice === million && quotient % 2n === 1n);
-  return Number(up ? quotient + 1n : quotient);
+  const cost = Number(up ? quotient + 1n : quotient);
+  // Beyond that sums are no longer exact; such a price is a mistake, and the cost unknown.
+  return Number.isSafeInteger(cost) ? cost : null;
 };
 
 const sum = (terms: readonly (number | null)[]): number | null =>

@@ -1,4 +1,4 @@
-import type { ModelUsage } from '../providers/models/model-provider.ts';
+import type { ModelFinish } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
@@ -6,7 +6,17 @@ import { costOf, publicCost } from './pricing.ts';
 import { reportedUsage } from './usage.ts';
 
 /** What a model call used, at its price, added to the run and its tree. */
-export const settleCall = (run: ActiveRun, ports: EnginePorts, target: CompiledTarget, usage: ModelUsage): void => {
+export const settleCall = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  target: CompiledTarget,
+  { usage, impossibleCounts }: ModelFinish,
+): void => {
+  if (impossibleCounts !== undefined)
+    ports.log.warn(
+      { runId: run.id, requestId: run.plan.requestId, provider: target.provider.name, counts: impossibleCounts },
+      'A model provider reported counts that no call can have; they count as not reported',
+    );
   const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
   const cost = costOf(usage, prices);
   ports.metrics.used(run, target, usage, cost, ports.prices.currency);

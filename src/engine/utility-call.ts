@@ -59,7 +59,7 @@ export const utilityCall = async (
   for (const part of parts) {
     if (part.type === 'text-delta') text += part.text;
     if (part.type === 'finish') {
-      settleCall(run, ports, model, part.usage);
+      settleCall(run, ports, model, part);
       announceUsage(run, ports);
       // A session would keep half a summary for good.
       if (mayBeCut && part.finishReason === 'Length')

@@ -17,13 +17,17 @@ export interface CallScope {
   close(): void;
 }
 
-const isAmount = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value) && value >= 0;
+/** Sums of amounts stay exact below it, and nothing that is bought comes near. */
+const MAX_AMOUNT = 1_000_000_000_000;
+
+const isAmount = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= MAX_AMOUNT;
 
 const checkedUsage = (usage: ToolCallUsage): ToolCallUsage => {
   const { unit, quantity, cost, currency, isEstimated } = usage;
   if (!USAGE_UNIT.test(unit)) throw new TypeError('The unit of usage must be 1 to 32 of a-z 0-9 -');
-  if (!isAmount(quantity)) throw new TypeError('The quantity of usage must be a number from 0 up');
-  if (cost !== null && !isAmount(cost)) throw new TypeError('The cost of usage must be a number from 0 up, or null');
+  if (!isAmount(quantity)) throw new TypeError('The quantity of usage must be a number from 0 to 1e12');
+  if (cost !== null && !isAmount(cost))
+    throw new TypeError('The cost of usage must be a number from 0 to 1e12, or null');
   if (currency !== null && typeof currency !== 'string') throw new TypeError('The currency must be text or null');
   if (typeof isEstimated !== 'boolean') throw new TypeError('isEstimated must be true or false');
   return { unit, quantity, cost, currency, isEstimated };

@@ -19,12 +19,15 @@ import type {
   ModelToolCall,
   ModelUsage,
 } from './model-provider.ts';
+import { impossibleCounts } from './model-usage.ts';
 import { type Source, searchParts, WEB_SEARCH, webQueries } from './web-search-parts.ts';
 
 export interface FinishFacts {
   readonly provider: string;
   readonly reason: ModelFinishReason;
   readonly usage: ModelUsage;
+  /** The provider's usage as it came. */
+  readonly raw: unknown;
   readonly responseModel: string | null;
   readonly hasToolCalls: boolean;
   /** Whether any text or tool call came. */
@@ -38,7 +41,14 @@ export function finishPart(facts: FinishFacts): ModelFinish {
   }
   // Some servers say "stop" after tool calls.
   const finishReason = facts.reason === 'Stop' && facts.hasToolCalls ? 'ToolCalls' : facts.reason;
-  return { type: 'finish', finishReason, usage: facts.usage, responseModel: facts.responseModel };
+  const impossible = impossibleCounts(facts.raw);
+  return {
+    type: 'finish',
+    finishReason,
+    usage: facts.usage,
+    responseModel: facts.responseModel,
+    ...(impossible.length > 0 && { impossibleCounts: impossible }),
+  };
 }
 
 function finishReason(provider: string, reason: LanguageModelV4FinishReason): ModelFinishReason {
@@ -211,6 +221,7 @@ export class LibraryParts {
       provider: this.#provider,
       reason: finishReason(this.#provider, reason),
       usage: this.#usage(raw, counted),
+      raw,
       responseModel: this.#responseModel,
       hasToolCalls: this.#hasToolCalls,
       hasOutput: this.#hasText || this.#hasToolCalls,

@@ -119,6 +119,8 @@ export interface ModelFinish {
   readonly type: 'finish';
   readonly finishReason: ModelFinishReason;
   readonly usage: ModelUsage;
+  /** Counts that were reported and that no call can have; they are null in `usage`. Absent: none. */
+  readonly impossibleCounts?: readonly string[];
   /** The model id the provider says has answered, when it says so. */
   readonly responseModel: string | null;
 }

@@ -11,14 +11,47 @@ export const unreportedUsage: ModelUsage = {
   audioOutputTokens: null,
 };
 
+const NO_NAMES: readonly string[] = [];
+
 type Fields = Readonly<Record<string, unknown>>;
 
 function fields(value: unknown): Fields | null {
   return typeof value === 'object' && value !== null ? (value as Fields) : null;
 }
 
+/** More than any model takes or writes in one call, and as much below 2^53 as sums and prices need. */
+export const MAX_TOKENS = 1_000_000_000;
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_TOKENS;
+}
+
 function count(value: unknown): number | null {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null;
+  return isCount(value) ? (value as number) : null;
+}
+
+const COUNT_NAME = /tokens?(?:count)?$/i;
+
+/** Names of the counts in a provider's usage that no call can have: they count as not reported, and the log says so. */
+export function impossibleCounts(raw: unknown): readonly string[] {
+  let found: string[] | null = null;
+  const look = (object: Fields, path: string): void => {
+    for (const name in object) {
+      const value = object[name];
+      const inner = path === '' ? fields(value) : null;
+      if (inner !== null) {
+        look(inner, `${name}.`);
+      } else if (value !== null && value !== undefined && COUNT_NAME.test(name) && !isCount(value)) {
+        found ??= [];
+        found.push(`${path}${name}`.slice(0, 100));
+      }
+    }
+  };
+  const usage = fields(raw);
+  if (usage !== null) {
+    look(usage, '');
+  }
+  return found === null ? NO_NAMES : (found as string[]).slice(0, 10);
 }
 
 function sum(a: number | null, b: number | null): number | null {

@@ -1,5 +1,6 @@
 import { isNestedTooDeep } from '../../core/json-depth.ts';
 import type { ModelErrorType } from './model-error.ts';
+import { boundedWait } from './retry-after.ts';
 
 /** What a provider said about a failure, in whatever shape its API has. */
 export interface VendorError {
@@ -34,7 +35,7 @@ function retryDelay(details: unknown): number | null {
   for (const detail of Array.isArray(details) ? details : []) {
     const match = /^(\d+(?:\.\d+)?)s$/.exec(String(fields(detail)?.['retryDelay'] ?? ''));
     if (match !== null) {
-      return Math.ceil(Number(match[1]) * 1000);
+      return boundedWait(Number(match[1]) * 1000);
     }
   }
   return null;

@@ -4,7 +4,7 @@ import { group, mapOf, openGroup, planned, secretSection, setting } from '../sch
 import { keyPrefix, text } from '../text-kinds.ts';
 import { nullable } from '../value-kind.ts';
 
-const price = (doc: string) => setting(nullable(decimal({ min: 0 })), null, doc);
+const price = (doc: string) => setting(nullable(decimal({ min: 0, max: 1_000_000_000 })), null, doc);
 
 const tokenPrice = group('Prices of one model, in the currency above. Input, Output or both are needed.', {
   Input: price('A million input tokens.'),

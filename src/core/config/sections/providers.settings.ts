@@ -4,7 +4,7 @@ import { credential, path, text, url } from '../text-kinds.ts';
 import { nullable } from '../value-kind.ts';
 
 const optionalText = (doc: string) => setting(nullable(text()), null, doc);
-const price = (doc: string) => setting(nullable(decimal({ min: 0 })), null, doc);
+const price = (doc: string) => setting(nullable(decimal({ min: 0, max: 1_000_000_000 })), null, doc);
 const tokens = (doc: string) => setting(nullable(int({ min: 1 })), null, doc);
 
 const modelEntry = group('A model that the catalog lists.', {

@@ -267,6 +267,7 @@ export class ChatCompletionsDecoder implements WireSink {
         provider: this.#scope.provider,
         reason: this.#wireFinish(this.#finishReason),
         usage: chatUsage(this.#usage),
+        raw: this.#usage,
         responseModel: this.#model,
         hasToolCalls: calls.length > 0,
         hasOutput: this.#hasText || calls.length > 0,
