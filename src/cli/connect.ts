@@ -64,13 +64,32 @@ const findOwner = async (target: Target): Promise<Owner | null> => {
   return { url: owner.url, token: config.values.Host.AuthToken ?? undefined };
 };
 
+/**
+ * The token of the configured service, where the address is the one that it serves now. The lock names who that is: a
+ * program that listens there in its place does not get the token.
+ */
+const ownToken = async (target: Target, url: string): Promise<string | undefined> => {
+  const asked = URL.parse(url);
+  const { isLoopbackName } = await import('../core/config/index.ts');
+  if (asked === null || !isLoopbackName(asked.hostname)) return undefined;
+  let owner: Owner | null;
+  try {
+    owner = await findOwner(target);
+  } catch {
+    // Without a configuration that can be read here the address stands for itself, as that of another machine does.
+    return undefined;
+  }
+  return owner !== null && new URL(owner.url).origin === asked.origin ? owner.token : undefined;
+};
+
 const openTransport = async (
   target: Target,
   access: StoreAccess,
 ): Promise<{ transport: Transport; local: boolean }> => {
   const token = await readToken(target);
   const url = target.globals.url ?? target.environment['ACP_URL'];
-  if (url !== undefined && url !== '') return { transport: overHttp(url, token), local: false };
+  if (url !== undefined && url !== '')
+    return { transport: overHttp(url, token ?? (await ownToken(target, url))), local: false };
   const owner = await findOwner(target);
   if (owner !== null) return { transport: overHttp(owner.url, token ?? owner.token), local: false };
   return { transport: await inProcess(target, access), local: true };

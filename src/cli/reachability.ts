@@ -30,8 +30,11 @@ const credentials = ({ config, access, activeKeys }: Reach): string => {
   ];
   const known = accepted.length === 0 ? 'none' : accepted.join(', ');
   return access.anonymous
-    ? `${known}; without one every user of this machine is Admin (no Host:AuthToken, Host:Oidc or remote access)`
-    : `${known}; nobody is served without one`;
+    ? `${known}; without one every user of this machine is Admin (Host:AnonymousLoopback is on)
+so would be whoever comes through a reverse proxy that hides; \`Host:AnonymousLoopback: false\` asks for a credential`
+    : accepted.length === 0
+      ? `${known}, and nobody is served without one: make a key with \`acp keys create\``
+      : `${known}; nobody is served without one`;
 };
 
 const browsers = ({ config }: Reach): string => {
@@ -64,6 +67,13 @@ const egress = ({ config }: Reach): string =>
 
 const ok: FindingStatus = 'ok';
 
+/** A warning where strangers could be administrators, and where nobody can call at all. */
+const accessStatus = ({ config, access, activeKeys }: Reach): FindingStatus => {
+  const { AuthToken, Oidc } = config.values.Host;
+  const hasCredential = AuthToken !== null || Oidc.Issuer !== null || activeKeys > 0;
+  return access.anonymous || !hasCredential ? 'warn' : 'ok';
+};
+
 /** What of a service with these settings can be reached, by whom, and which setting makes it so. */
 export async function* reachFindings(reach: Reach): AsyncGenerator<Finding> {
   const { isLoopbackName, remoteAccessProblem } = await import('../core/config/index.ts');
@@ -75,7 +85,7 @@ export async function* reachFindings(reach: Reach): AsyncGenerator<Finding> {
   yield problem === null
     ? { status: ok, check: 'callers', message: callers(reach) }
     : { status: 'fail', check: 'callers', message: problem.message };
-  yield { status: ok, check: 'access', message: credentials(reach) };
+  yield { status: accessStatus(reach), check: 'access', message: credentials(reach) };
   yield { status: ok, check: 'browsers', message: browsers(reach) };
   yield { status: ok, check: 'proxies', message: proxies(reach) };
   yield { status: ok, check: 'routes', message: routes(reach) };

@@ -11,6 +11,8 @@ export interface Serving {
   /** Address with the mount prefix. */
   readonly url: string;
   readonly config: LoadedConfig;
+  /** Callers of this machine are administrators without a credential. */
+  readonly anonymous: boolean;
   readonly log: Logger;
 }
 
@@ -82,7 +84,10 @@ export const serveUntilStopped = async (
     const service = await createService({ config, log, cwd: session.cwd });
     try {
       const { url } = await service.listen();
-      const exitCode = await Promise.race([ready({ url, config, log }), interrupt.promise]);
+      const exitCode = await Promise.race([
+        ready({ url, config, anonymous: service.describe().access.anonymous, log }),
+        interrupt.promise,
+      ]);
       if (typeof exitCode === 'number') return exitCode;
       await interrupt.promise;
       tellStop(log, service.drainWait());

@@ -17,7 +17,7 @@ test('doctor says what is reachable, by whom, and which setting makes it so', as
   assert.equal(plain.code, 0, plain.stdout);
   assert.equal(plain.told.get('listens'), 'ok http://127.0.0.1:7070: this machine alone can connect (Host:Url)');
   assert.match(plain.told.get('callers') ?? '', /^ok of this machine only.*Host:AllowRemoteAccess is off/);
-  assert.match(plain.told.get('access') ?? '', /^ok none; without one every user of this machine is Admin/);
+  assert.match(plain.told.get('access') ?? '', /^warn none; without one every user of this machine is Admin/);
   assert.match(plain.told.get('browsers') ?? '', /may not call/);
   assert.match(plain.told.get('proxies') ?? '', /^ok none is trusted/);
   assert.match(plain.told.get('routes') ?? '', /\/health\/ready need no credential\ndiagnostics off .*metrics off/);

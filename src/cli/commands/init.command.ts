@@ -1,17 +1,29 @@
+import { randomBytes } from 'node:crypto';
 import { stat, writeFile } from 'node:fs/promises';
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { AcpError } from '../../contract/errors.ts';
 import { makeFolder } from '../../core/make-folder.ts';
 import type { CommandHost } from '../command-host.ts';
 import { jsonText } from '../output/print-reply.ts';
 
 /** What a new folder gets, and the asset that it is copied from. */
-const files: readonly (readonly [file: string, asset: string])[] = [
+const copies: readonly (readonly [file: string, asset: string])[] = [
   ['service.yaml', 'samples/service.yaml'],
   ['agents/hello.yaml', 'samples/hello.yaml'],
   ['modules/clock.mjs', 'samples/clock.mjs'],
   ['scripts/demo.yaml', 'samples/scripted-demo.yaml'],
 ];
+const keyFile = 'acp.key';
+const ignoreFile = '.gitignore';
+// The key is the whole authority over the service: whoever may read the file is an administrator.
+const keyMode = 0o600;
+const usualMode = 0o666;
+
+interface NewFile {
+  readonly path: string;
+  readonly content: string | Uint8Array;
+  readonly mode: number;
+}
 
 const exists = async (path: string): Promise<boolean> => {
   try {
@@ -26,7 +38,10 @@ const exists = async (path: string): Promise<boolean> => {
 /** Writes the files of a new service. Throws before anything is written when one of them is there already. */
 const writeFiles = async (folder: string, cwd: string): Promise<string[]> => {
   const { readAsset } = await import('../../core/assets.ts');
-  const targets = files.map(([file, asset]) => ({ path: join(folder, file), asset }));
+  const targets: NewFile[] = [
+    ...copies.map(([file, asset]) => ({ path: join(folder, file), content: readAsset(asset), mode: usualMode })),
+    { path: join(folder, keyFile), content: `${randomBytes(32).toString('hex')}\n`, mode: keyMode },
+  ];
   const present = await Promise.all(
     targets.map(async ({ path }) => ((await exists(path)) ? [relative(cwd, path)] : [])),
   );
@@ -36,10 +51,13 @@ const writeFiles = async (folder: string, cwd: string): Promise<string[]> => {
       'validation-failed',
       `${taken.join(', ')} ${taken.length === 1 ? 'exists' : 'exist'} already; nothing was written.`,
     );
-  for (const { path, asset } of targets) {
+  // The list of a repository that is there already is its owner's to change.
+  if (!(await exists(join(folder, ignoreFile))))
+    targets.push({ path: join(folder, ignoreFile), content: `${keyFile}\ndata/\n`, mode: usualMode });
+  for (const { path, content, mode } of targets) {
     try {
       makeFolder(dirname(path));
-      await writeFile(path, readAsset(asset), { flag: 'wx' });
+      await writeFile(path, content, { flag: 'wx', mode });
     } catch (cause) {
       const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
       throw new AcpError('validation-failed', `${path} cannot be written (${reason}).`, { cause });
@@ -52,7 +70,7 @@ const writeFiles = async (folder: string, cwd: string): Promise<string[]> => {
 export const registerInit = (host: CommandHost): void => {
   host.program
     .command('init')
-    .description('write a service.yaml, a sample agent and a sample tool; overwrites nothing')
+    .description('write a service.yaml, its key, a sample agent and a sample tool; overwrites nothing')
     .argument('[folder]', 'where to', '.')
     .action(
       host.act(async ({ terminal, globals, cwd }, { args }) => {
@@ -63,6 +81,9 @@ export const registerInit = (host: CommandHost): void => {
           return undefined;
         }
         await terminal.write(written.map((path) => `wrote  ${path}\n`).join(''));
+        terminal.note(`${keyFile} is the key of the service; commands in this folder use it by themselves.`);
+        if (!written.some((path) => basename(path) === ignoreFile))
+          terminal.note(`Add ${keyFile} to ${ignoreFile}: whoever has it is an administrator.`);
         const { bold } = terminal.style;
         const inFolder = relative(cwd, folder);
         const steps = [

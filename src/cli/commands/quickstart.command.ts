@@ -111,6 +111,12 @@ const quickstart = async (session: Session, { options }: Invocation): Promise<nu
     const ends = options['once'] === true;
     if (!session.globals.json) await nextSteps(session, ends ? null : serving.url);
     if (ends) return 0;
+    if (serving.anonymous)
+      terminal.note(
+        terminal.noteStyle.dim(
+          '\nEvery program of this machine is an administrator here; a service of `acp init` has a key.',
+        ),
+      );
     terminal.note(terminal.noteStyle.dim('\nServing until Ctrl-C.'));
     return undefined;
   });

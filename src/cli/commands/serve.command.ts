@@ -15,7 +15,7 @@ export const registerServe = (host: CommandHost): void => {
         const { terminal, globals } = session;
         const prefix = options['prefix'] as string | undefined;
         const config = await readConfig(session, { url: globals.url, prefix });
-        return serveUntilStopped(session, config, 'stdout', async ({ url, log }) => {
+        return serveUntilStopped(session, config, 'stdout', async ({ url, anonymous, log }) => {
           const where = { url, pid: process.pid, version };
           const message = 'The service listens';
           // With --json a program waits for the line, whatever the log leaves out.
@@ -26,6 +26,11 @@ export const registerServe = (host: CommandHost): void => {
           else terminal.note(`acp ${version} serves ${url} (process ${process.pid})`);
           // A person at a terminal has just been told.
           if (!globals.json && !terminal.interactive) log.info(where, message);
+          if (anonymous)
+            log.warn(
+              { setting: 'Host:AnonymousLoopback' },
+              'Callers of this machine need no credential and are administrators; no reverse proxy may stand before this service',
+            );
           return undefined;
         });
       }),

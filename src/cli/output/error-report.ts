@@ -21,7 +21,8 @@ export interface ErrorReport {
 
 const hints: Partial<Readonly<Record<ErrorCode, string>>> = {
   'cannot-connect': 'Start a service with `acp serve`, or name a running one with --url or ACP_URL.',
-  unauthenticated: 'Give a token or an API key by the variable ACP_TOKEN or with --token-file.',
+  unauthenticated:
+    'Give a token or an API key by the variable ACP_TOKEN or with --token-file; `acp init` writes one to acp.key.',
   'remote-access-denied': 'The service only answers this machine until Host:AllowRemoteAccess is set.',
   'agent-not-found': '`acp agents list` shows the agents there are.',
   'run-not-found': '`acp runs list --include-children` shows the runs there are.',
