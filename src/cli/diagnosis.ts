@@ -129,6 +129,15 @@ async function* storeFindings(session: Session, config: LoadedConfig): AsyncGene
   yield await diskFinding(status.path);
 }
 
+/** How far scripts are kept together, where they may run at all. */
+const scriptFinding = async ({ values: { Host, Service } }: LoadedConfig): Promise<Finding> => {
+  if (!Host.SkillScripts.Register) return finding('ok', 'scripts', 'off (Host:SkillScripts:Register)');
+  const { describeIsolation, findIsolation } = await import('../features/skills/index.ts');
+  const isolation = await findIsolation();
+  const isRequired = Service.Skills.Scripts.Isolation === 'Required';
+  return finding(isolation === null ? (isRequired ? 'fail' : 'warn') : 'ok', 'scripts', describeIsolation(isolation));
+};
+
 const listed = (check: string, names: readonly string[], none: string): Finding =>
   finding('ok', check, names.length === 0 ? none : names.join(', '));
 
@@ -168,6 +177,7 @@ const activeKeysOf = async (session: Session, { values }: LoadedConfig): Promise
 
 /** Builds the service in memory: providers, scripts, modules, tools and agents are read, and the store is left alone. */
 async function* serviceFindings(session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
+  yield await scriptFinding(config);
   const globals = { ...session.globals, set: [...session.globals.set, 'Service:Persistence:Provider=Memory'] };
   const [inMemory, { createApp }, { silentLogger }] = await Promise.all([
     readConfig({ ...session, globals }),

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { findIsolation } from '../../src/features/skills/script-isolation.ts';
 import { createFolder, type Folder } from './support.ts';
 
 const doctor = async (folder: Folder, settings: readonly string[], env: Readonly<Record<string, string>> = {}) => {
@@ -85,5 +88,42 @@ test('SEC-52 content under a key that the configuration no longer has is a failu
   assert.match(
     told.get('encryption') ?? '',
     /^fail stored content is under the key "lost", which is not in Service:AtRest:Keys/,
+  );
+});
+
+test('doctor says what keeps scripts together, and Isolation: Required is refused where nothing does', async (t) => {
+  const folder = createFolder(t);
+  const on = ['Host:SkillScripts:Register=true', 'Service:Skills:Scripts:PlatformIsolationAcknowledged=true'];
+  const required = [...on, 'Service:Skills:Scripts:Isolation=Required'];
+  const withoutTools = { PATH: folder.path };
+  assert.match((await doctor(folder, [])).told.get('scripts') ?? '', /^ok off/);
+  const auto = await doctor(folder, on, withoutTools);
+  assert.match(
+    auto.told.get('scripts') ?? '',
+    /^warn no PID namespace can be made here \(unshare\).*one that hides stays/,
+  );
+  assert.equal(auto.code, 0, auto.stdout);
+  const refused = await doctor(folder, required, withoutTools);
+  assert.match(refused.told.get('scripts') ?? '', /^fail no PID namespace/);
+  assert.match(refused.told.get('service') ?? '', /^fail .*Service:Skills:Scripts:Isolation is Required/);
+  assert.equal(refused.code, 1);
+  const started = await folder.acp(['serve', ...required.flatMap((text) => ['--set', text])], { env: withoutTools });
+  assert.notEqual(started.code, 0);
+  assert.match(started.stderr, /Service:Skills:Scripts:Isolation is Required/);
+  if ((await findIsolation()) === null) return t.diagnostic('this system makes no PID namespaces');
+  const held = await doctor(folder, required);
+  assert.match(held.told.get('scripts') ?? '', /^ok each in a PID namespace of its own \(\/.*unshare\)/);
+  assert.equal(held.told.get('service'), undefined);
+});
+
+test('doctor warns of a store that others may open', async (t) => {
+  const folder = createFolder(t);
+  assert.equal((await folder.acp(['agents', 'list'])).code, 0);
+  const store = join(folder.path, 'data/acp.db');
+  assert.doesNotMatch((await doctor(folder, [])).told.get('store') ?? '', /others/);
+  chmodSync(store, 0o644);
+  assert.match(
+    (await doctor(folder, [])).told.get('store') ?? '',
+    /^warn others may open it \(mode 644\)\n`chmod 600 /,
   );
 });

@@ -13,6 +13,7 @@ import { grantService } from './grants.service.ts';
 import { createGrantStore } from './grants.store.ts';
 import { type AgentSkill, type HostSkills, loadHostSkills } from './host-skills.ts';
 import { type ModuleSkill, readModuleSkills } from './module-skills.ts';
+import { findIsolation, IsolationMissingError, type ScriptIsolation } from './script-isolation.ts';
 import { createScriptQueue } from './script-queue.ts';
 import { createScripts, scriptEnvironment } from './script-runner.ts';
 import { createScriptWatch } from './script-watch.ts';
@@ -24,6 +25,7 @@ import { createSkillStore } from './skills.store.ts';
 
 export type { AgentSkills } from './agent-skills.ts';
 export type { AgentSkill } from './host-skills.ts';
+export { describeIsolation, findIsolation } from './script-isolation.ts';
 
 const limitsOf = (settings: Config['Service']['Skills']): SkillLimits => ({
   maxInstructionsBytes: settings.MaxInstructionsLength,
@@ -72,6 +74,14 @@ export interface SkillsFeature {
   close(): Promise<void>;
 }
 
+/** Tried only where scripts run; throws where it is required and cannot be had. */
+const isolationOf = async ({ Service, Host }: Config): Promise<ScriptIsolation> => {
+  if (!Host.SkillScripts.Register) return null;
+  const found = await findIsolation();
+  if (found === null && Service.Skills.Scripts.Isolation === 'Required') throw new IsolationMissingError();
+  return found;
+};
+
 /** Reads the skills of the host; throws when a root of them is missing, or a module's breaks a rule. */
 export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> => {
   const { config, storage, audit, log, now, newId } = deps;
@@ -99,6 +109,8 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
     audit,
     queue,
     watch: createScriptWatch(deps.telemetry, queue.waiting),
+    isolation: await isolationOf(config),
+    log,
     stopping: stopping.signal,
     now,
   });

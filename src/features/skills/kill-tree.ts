@@ -4,7 +4,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
  * A process group holds what a script starts, unless a child makes a group or session of its own. On Linux such a child
  * is found as a descendant, by the variable with the script's folder in its environment, or by a working folder inside
  * it. What breaks all three ties (orphaned, own session, environment cleared, moved elsewhere) cannot be told from any
- * other process of the same user.
+ * other process of the same user. This is for systems that have no PID namespaces for scripts; see script-isolation.ts.
  */
 
 const kill = (pid: number): void => {
@@ -57,9 +57,12 @@ const tree = async (root: number, folder: string): Promise<number[]> => {
 // A process that starts others while it is looked for is found in the next round; after this many it is out of hand.
 const maxRounds = 10;
 
-/** Ends a script's process, its group and what can be found of its children. `folder` is its temporary folder. */
-export const killTree = async (root: number, folder: string): Promise<void> => {
-  if (process.platform !== 'linux') {
+/**
+ * Ends a script's process, its group and what can be found of its children. `folder` is its temporary folder; null: the
+ * first process of a namespace is in the group, and the kernel ends the others.
+ */
+export const killTree = async (root: number, folder: string | null): Promise<void> => {
+  if (folder === null || process.platform !== 'linux') {
     kill(process.platform === 'win32' ? root : -root);
     return;
   }

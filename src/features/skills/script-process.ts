@@ -1,11 +1,13 @@
-import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
-import { constants, tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { once } from 'node:events';
+import { constants } from 'node:os';
+import { join } from 'node:path';
 import { execa } from 'execa';
-import { makeFolder } from '../../core/make-folder.ts';
+import type { Logger } from '../../core/logger.ts';
 import { scriptFilePath } from '../../core/skill-folder/skill-folder.ts';
 import type { AgentSkill } from './host-skills.ts';
 import { killTree } from './kill-tree.ts';
+import { makeScriptFolder, removeScriptFolder } from './script-folder.ts';
+import type { ScriptIsolation } from './script-isolation.ts';
 import { ScriptOutput } from './script-output.ts';
 import type { AgentSkillScriptDefinition } from './skills.schema.ts';
 
@@ -14,6 +16,8 @@ export interface ProcessSettings {
   readonly maxOutputBytes: number;
   /** Variables that are passed on, already without the service's own. */
   readonly environment: Readonly<Record<string, string>>;
+  readonly isolation: ScriptIsolation;
+  readonly log: Pick<Logger, 'warn'>;
 }
 
 export interface Interpreter {
@@ -36,80 +40,101 @@ export interface ScriptStart {
   readonly signal: AbortSignal;
 }
 
-/** A private folder with the skill's files at their relative names. */
-const prepare = async ({ skill }: ScriptStart): Promise<string> => {
-  // Real, so that what a process says about its working folder can be compared with it.
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'acp-skill-')));
-  const files = [
-    ...skill.resources.map(({ name, content }) => ({ path: name, content })),
-    // Scripts come last: one of them is what runs, whatever a resource is called. Siblings may be imported by it.
-    ...skill.scripts.map((script) => ({ path: scriptFilePath(script), content: script.content })),
-  ];
-  for (const { path, content } of files) {
-    makeFolder(dirname(join(folder, path)), 0o700);
-    await writeFile(join(folder, path), content, { mode: 0o600 });
-  }
-  return folder;
-};
+// What is in a pipe when its writers were killed is read at once. Who still holds it then could not be killed.
+const pipesGraceMs = 1000;
 
-const exitCodeOf = (exitCode: number | undefined, signal: NodeJS.Signals | undefined): number =>
+const exitCodeOf = (exitCode: number | null, signal: NodeJS.Signals | null): number =>
   // As shells report the end by a signal.
-  exitCode ?? 128 + (signal === undefined ? 0 : (constants.signals[signal] ?? 0));
+  exitCode ?? 128 + (signal === null ? 0 : (constants.signals[signal] ?? 0));
 
 const execute = async (start: ScriptStart, settings: ProcessSettings, folder: string): Promise<ProcessEnd> => {
   const { skill, script, interpreter, input, signal } = start;
+  const { isolation } = settings;
   const output = new ScriptOutput(settings.maxOutputBytes);
-  const file = join(folder, scriptFilePath(script));
-  const child = execa(interpreter.Command, [...interpreter.Arguments, file], {
+  const command = [interpreter.Command, ...interpreter.Arguments, join(folder, scriptFilePath(script))] as const;
+  const [program, ...args] = isolation === null ? command : [isolation.command, ...isolation.arguments, ...command];
+  const child = execa(program, args, {
     cwd: folder,
     env: { ...settings.environment, ACP_SKILL_NAME: skill.name, ACP_SKILL_TEMP: folder },
     extendEnv: false,
     shell: false,
     // Its own group, so that what it starts ends with it.
     detached: true,
+    // The fourth is where a namespace is told.
+    stdio: ['pipe', 'pipe', 'pipe', ...(isolation === null ? [] : (['pipe'] as const))],
     input,
     buffer: false,
     reject: false,
   });
+  const { nodeChildProcess: node, pid } = child;
+  if (pid === undefined) {
+    const { code } = await child;
+    return { kind: 'notStarted', reason: `the interpreter does not start (${code ?? 'unknown'})` };
+  }
   for (const stream of ['stdout', 'stderr'] as const)
-    child[stream]?.on('data', (chunk: Uint8Array) => output.add(stream, chunk));
-  const { pid } = child;
+    node[stream]?.on('data', (chunk: Uint8Array) => output.add(stream, chunk));
+  const [told] = node.stdio.slice(3);
+  let isIsolated = isolation === null;
+  told?.once('data', () => {
+    isIsolated = true;
+  });
+  let exitCode: number | null = null;
   let ended: 'timedOut' | 'canceled' | null = null;
   let killing: Promise<void> = Promise.resolve();
-  const end = (why: typeof ended): void => {
-    ended ??= why;
-    if (pid !== undefined) killing = killing.then(() => killTree(pid, folder));
+  let grace: NodeJS.Timeout | undefined;
+  const kill = (): void => {
+    killing = killing.then(() => killTree(pid, isolation === null ? folder : null));
+  };
+  const cut = (): void => {
+    for (const stream of node.stdio) stream?.destroy();
+  };
+  const end = (why: 'timedOut' | 'canceled'): void => {
+    // A script that has exited keeps its code; only those who hold its pipes have to go.
+    if (exitCode === null) ended ??= why;
+    else cut();
+    kill();
   };
   const cancel = (): void => end('canceled');
+  // Both hold until the pipes are closed: the exit of a script whose children hold them is not its end.
   const timer = setTimeout(() => end('timedOut'), settings.timeoutMs);
   signal.addEventListener('abort', cancel, { once: true });
-  if (signal.aborted) cancel();
-  // What the script left behind would hold its output open, and must not outlive it.
-  child.nodeChildProcess.once('exit', () => {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', cancel);
-    end(null);
+  node.once('exit', (code, by) => {
+    exitCode = exitCodeOf(code, by);
+    // What the script left behind would hold its output open, and must not outlive it.
+    kill();
+    void killing.then(() => {
+      grace = setTimeout(cut, pipesGraceMs);
+    });
   });
+  if (signal.aborted) cancel();
   try {
-    const result = await child;
-    if (pid === undefined)
-      return { kind: 'notStarted', reason: `the interpreter does not start (${result.code ?? 'unknown'})` };
+    await once(node, 'close');
+    await killing;
     if (ended !== null) return { kind: ended };
-    const exitCode = exitCodeOf(result.exitCode, result.signal);
-    return { kind: 'exited', exitCode, text: output.text(exitCode) };
+    if (!isIsolated) return { kind: 'notStarted', reason: 'no PID namespace was made for it' };
+    const code = exitCode ?? 0;
+    return { kind: 'exited', exitCode: code, text: output.text(code) };
   } finally {
     clearTimeout(timer);
+    clearTimeout(grace);
     signal.removeEventListener('abort', cancel);
-    await killing;
   }
 };
 
-/** Runs one script to its end: it exits, its time is up, or the signal is aborted. No process of it is left. */
+/**
+ * Runs one script to its end: it exits, its time is up, or the signal is aborted. In a namespace no process of it is
+ * left; without one, none that can be found.
+ */
 export const runScriptProcess = async (start: ScriptStart, settings: ProcessSettings): Promise<ProcessEnd> => {
-  const folder = await prepare(start);
+  const folder = await makeScriptFolder(start.skill);
   try {
     return await execute(start, settings, folder);
   } finally {
-    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+    try {
+      await removeScriptFolder(folder);
+    } catch (error) {
+      // What the script did is done; a mount or an attribute of the file system can hold a folder.
+      settings.log.warn({ folder, error }, 'The folder of a script cannot be removed');
+    }
   }
 };

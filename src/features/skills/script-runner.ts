@@ -2,11 +2,13 @@ import { access, constants, stat } from 'node:fs/promises';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
 import { canonicalJson } from '../../core/canonical-json.ts';
 import type { Config } from '../../core/config/schema.ts';
+import type { Logger } from '../../core/logger.ts';
 import { type ArgumentsChecker, argumentsChecker } from '../../engine/tools/arguments.ts';
 import { ToolError, ToolStop } from '../../engine/tools/tool.ts';
 import type { AgentSkills } from './agent-skills.ts';
 import type { GrantStore } from './grants.store.ts';
 import type { AgentSkill } from './host-skills.ts';
+import type { ScriptIsolation } from './script-isolation.ts';
 import { type Interpreter, type ProcessSettings, runScriptProcess } from './script-process.ts';
 import type { ScriptQueue } from './script-queue.ts';
 import type { ScriptWatch } from './script-watch.ts';
@@ -25,6 +27,8 @@ export interface ScriptRunnerDeps {
   readonly audit: Pick<AuditTrail, 'record' | 'note'>;
   readonly queue: ScriptQueue;
   readonly watch: ScriptWatch;
+  readonly isolation: ScriptIsolation;
+  readonly log: Pick<Logger, 'warn'>;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
   readonly now: () => number;
@@ -110,6 +114,8 @@ export const createScripts = (deps: ScriptRunnerDeps): Scripts => {
     timeoutMs: settings.Timeout,
     maxOutputBytes: settings.MaxOutputBytes,
     environment: deps.environment,
+    isolation: deps.isolation,
+    log: deps.log,
   };
 
   /** Gates 1 to 4 as things are now: the skill may have been switched off or removed since the run was compiled. */

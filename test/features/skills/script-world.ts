@@ -9,6 +9,7 @@ import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import { createGrantStore } from '../../../src/features/skills/grants.store.ts';
 import type { AgentSkill } from '../../../src/features/skills/host-skills.ts';
+import { findIsolation } from '../../../src/features/skills/script-isolation.ts';
 import { createScriptQueue } from '../../../src/features/skills/script-queue.ts';
 import { createScripts, scriptEnvironment } from '../../../src/features/skills/script-runner.ts';
 import { createScriptWatch } from '../../../src/features/skills/script-watch.ts';
@@ -25,6 +26,8 @@ export interface WorldOptions {
   readonly total?: number;
   readonly interpreter?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** `none`: as on a system without PID namespaces. Default: what this one has. */
+  readonly isolation?: 'none';
 }
 
 /** A runner of real processes on a real store, with one skill whose script is given. */
@@ -47,11 +50,13 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
   };
   const skills = new Map([[skill.name, skill]]);
   const stopping = new AbortController();
+  const warnings: Record<string, unknown>[] = [];
   const queue = createScriptQueue({ perTenant: options.perTenant ?? 2, total: options.total ?? 8 });
   const scripts = createScripts({
     settings: {
       Enabled: true,
       PlatformIsolationAcknowledged: true,
+      Isolation: 'Auto',
       AllowStoredScripts: false,
       SkillRoots: [],
       Interpreters: { sh: { Command: options.interpreter ?? '/bin/sh', Arguments: [] } },
@@ -71,6 +76,8 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
     audit,
     queue,
     watch: createScriptWatch(noTelemetry(), queue.waiting),
+    isolation: options.isolation === 'none' ? null : await findIsolation(),
+    log: { warn: (fields) => warnings.push(fields) },
     stopping: stopping.signal,
     now: Date.now,
   });
@@ -120,6 +127,7 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
   return {
     storage,
     temporary,
+    warnings,
     skill,
     skills,
     scripts,

@@ -2,7 +2,7 @@ import { SECOND } from '../duration.ts';
 import { bool, bytes, duration, int } from '../number-kinds.ts';
 import { group, mapOf, required, setting, shorthand } from '../schema-nodes.ts';
 import { mediaType, path, text } from '../text-kinds.ts';
-import { listOf } from '../value-kind.ts';
+import { listOf, oneOf } from '../value-kind.ts';
 
 const interpreter = shorthand(
   'Command',
@@ -20,6 +20,11 @@ const scripts = group(
       bool(),
       false,
       'You confirm that a container, machine or account isolates the scripts.',
+    ),
+    Isolation: setting(
+      oneOf(['Auto', 'Required']),
+      'Auto',
+      'Auto: each script gets a PID namespace where the system allows it. Required: without one the service does not start.',
     ),
     AllowStoredScripts: setting(bool(), false, 'Scripts of skills from the store may run, not only those on disk.'),
     SkillRoots: setting(listOf(path({ label: 'folder' })), [], 'Folders with skills of the host.'),
