@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { accessSync, chmodSync, chownSync, constants, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { backupStore } from '../../src/db/maintenance.ts';
 import { openStorage } from '../../src/db/open-storage.ts';
@@ -35,6 +35,15 @@ if (isRoot) {
   process.setuid?.(nobody);
 }
 
+const mayRead = (path: string): boolean => {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
 const reason = async (work: Promise<unknown>): Promise<string> => {
   try {
     await work;
@@ -54,6 +63,8 @@ process.stdout.write(
     heldLock: isRoot ? await reason(readOwner(held)) : null,
     pid: process.pid,
     isRoot,
+    // Opening a store to the end loads more of the program.
+    mayEnterProgram: mayRead(import.meta.filename),
     readOnlyBackup: await reason(backupStore(storeOptions(source), join(closed, 'copy.db'))),
   }),
 );

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { findIsolation } from '../../../src/features/skills/script-isolation.ts';
@@ -65,16 +67,26 @@ test('SCRIPT-18 in a namespace nothing hides: not from the exit of its script', 
   assert.deepEqual(await processesWith(mark), []);
 });
 
-test('SCRIPT-18 nor from its time limit, nor as a chain that forks and exits', { skip: noNamespaces }, async (t) => {
+test('SCRIPT-18 nor from its end from outside, as a chain that forks and exits', { skip: noNamespaces }, async (t) => {
   const mark = `chain44${process.pid}4`;
   endLater(t, mark);
-  const link = 'sleep 0.01; setsid sh -c "$1" "$0" "$1" &';
+  const folder = mkdtempSync(join(tmpdir(), 'acp-chain-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const links = join(folder, 'links');
+  const link = `echo x >>${links}; sleep 0.01; setsid sh -c "$1" "$0" "$1" &`;
   const source = `link='${link}'\n${hiding(`sh -c "$link" ${mark} "$link"`)}\nsleep 600\n`;
-  const world = await scriptWorld(t, source, { timeoutMs: 700 });
-  const running = assert.rejects(world.run(), /timed out after 700 ms/);
-  while ((await processesWith(mark)).length === 0) await new Promise((resolve) => setImmediate(resolve));
-  await running;
+  const world = await scriptWorld(t, source, { timeoutMs: 600_000 });
+  const canceled = new AbortController();
+  const running = world.scripts.run(world.callOf(null, canceled.signal));
+  const ended = assert.rejects(running, { name: 'ToolError' });
+  const length = (): number => statSync(links, { throwIfNoEntry: false })?.size ?? 0;
+  while (length() < 6) await new Promise((resolve) => setImmediate(resolve));
+  canceled.abort();
+  await ended;
   assert.deepEqual(await processesWith(mark), []);
+  const before = length();
+  // A link that was starting while the others were counted would go on.
+  assert.deepEqual([await processesWith(mark), length()], [[], before]);
 });
 
 test('SCRIPT-15 SCRIPT-17 a namespace changes neither variables, output, exit codes nor ends by a signal', async (t) => {
