@@ -41,6 +41,9 @@ import { createJobWorker } from './scheduler/job-worker.ts';
 
 export type { App, AppDescription, AppOptions } from './app/app-interface.ts';
 
+// A module's own work; a drain has its time already.
+const listenersEndMs = 5000;
+
 /** The composition root: configuration → store → features → dispatch. Throws before anything listens. */
 export const createApp = async ({ config, mode, ...options }: AppOptions): Promise<App> => {
   const { Service, Host } = config.values;
@@ -69,7 +72,10 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       presenters: modules.approvalPresenters,
       continuations: {
         queued: (handover, at) => runs.queue.continuation(handover, at),
-        wake: () => worker.wake(),
+        wake: (handover, at) => {
+          runs.queue.continued(handover, at);
+          worker.wake();
+        },
       },
       contextOf: (plan) => runs.queue.contextOf(plan),
     });
@@ -194,6 +200,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         security,
         ...(runs.reconciliation === null ? [] : [leased.guarded('run-reconciliation', runs.reconciliation)]),
         { started: runs.started, close: runs.close },
+        { close: () => base.listeners?.told(listenersEndMs) },
         quotas,
         skills,
         providers,

@@ -3,10 +3,17 @@ import { loadModule } from '../core/load-module.ts';
 import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
+import { createRunListeners } from '../engine/run-listeners.ts';
 import { conventionalProvider } from '../engine/run-metrics.ts';
 import { createAuditTrail } from '../features/audit/index.ts';
 import { createStopsInForce } from '../features/emergency/index.ts';
-import { hostAttribution, hostLibrary, hostRunAuthorization, loadHostModules } from '../features/modules/index.ts';
+import {
+  hostAttribution,
+  hostLibrary,
+  hostRunAuthorization,
+  type LateAudit,
+  loadHostModules,
+} from '../features/modules/index.ts';
 import { createSessionAccess } from '../features/sessions/index.ts';
 import { loadHostTools } from '../features/tools/index.ts';
 import { createModelProviders, type ModelProviders } from '../providers/models/index.ts';
@@ -36,7 +43,8 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
     ),
     now,
   });
-  const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary));
+  const modulesAudit: LateAudit = { trail: null };
+  const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary), modulesAudit);
   const roles = roleDecision(config, modules, log);
   const authorization = hostRunAuthorization(modules.runAuthorization, log);
   const hostTools = await loadHostTools(config, modules, () => egressRefused('tool', 'connect'));
@@ -49,13 +57,19 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
     waitMs: mode === 'local' ? 5000 : 1000,
   });
   const { storage } = opened;
+  const audit = createAuditTrail({ storage, telemetry, log, now, newId });
+  modulesAudit.trail = audit;
   // What nearly every feature needs; each takes what its own dependencies name.
   const base = {
     config: config.values,
     storage,
-    audit: createAuditTrail({ storage, telemetry, log, now, newId }),
+    audit,
     authorization,
     owners: createSessionAccess(Service.SessionOwnership),
+    listeners: createRunListeners(
+      modules.eventListeners.map(({ value }) => value),
+      log,
+    ),
     attribution: hostAttribution(modules.attributionResolver, log),
     roles,
     prefix: Host.Prefix,

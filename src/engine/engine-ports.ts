@@ -17,6 +17,7 @@ import type { ResponseCache } from './response-cache.ts';
 import type { RunAttachments } from './run-attachments.ts';
 import type { RunFailure } from './run-failure.ts';
 import type { RunJournal } from './run-journal.ts';
+import type { RunListeners } from './run-listeners.ts';
 import type { RunMetrics } from './run-metrics.ts';
 import type { RunQuotas } from './run-quotas.ts';
 import type { ToolCallDeps } from './tools/tool-call.ts';
@@ -91,6 +92,8 @@ export interface EnginePorts {
   readonly settings: EngineSettings;
   readonly unfinished: UnfinishedRuns;
   readonly stops: StopSwitch;
+  /** Null: no module listens to events. */
+  readonly listeners: RunListeners | null;
   readonly log: EngineLog;
   readonly metrics: RunMetrics;
   enqueue(unit: LazyUnit): void;

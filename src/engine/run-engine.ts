@@ -300,6 +300,15 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
 const heldOf = (plan: RunPlan): Statement | null =>
   plan.parent === null ? (plan.held ?? null) : heldOf(plan.parent.plan);
 
+const rootOf = ({ id, parent }: RunPlan): string => (parent === null ? id : parent.rootId);
+
+const heardBy = (plan: RunPlan, { listeners }: EnginePorts): ((frames: readonly Frame[]) => void) | null => {
+  if (listeners === null) return null;
+  const { id: runId, tenantId, agent, sessionId, userId } = plan;
+  const run = { tenantId, agentName: agent.name, runId, rootRunId: rootOf(plan), sessionId, userId };
+  return (frames) => listeners.heard(run, frames);
+};
+
 const shutdownFailure = (): RunFailure =>
   new RunFailure('Infrastructure', 'shutdown', 'The service stopped before the run had finished.', {
     retryAfterMs: 5000,
@@ -322,6 +331,7 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
         lost: (runId) => runs.get(runId)?.stop({ kind: 'lost' }),
         packStatement: (runId, first, last, events) => ports.journal.packed(plan.tenantId, runId, first, last, events),
         now: ports.now,
+        heard: heardBy(plan, ports),
         recordingFailed(runId, stage, error) {
           ports.metrics.recordingFailed(stage);
           ports.log.error({ runId, stage, error }, 'Recording of a run failed and has ended');

@@ -1,3 +1,4 @@
+import type { Frame } from '../contract/operation.ts';
 import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
 
@@ -6,6 +7,8 @@ export interface RunLogPorts {
   enqueue(unit: LazyUnit): void;
   packStatement(runId: string, firstSequence: number, lastSequence: number, events: string): Statement;
   now(): number;
+  /** Gets all events, after their commit; null: nobody listens. */
+  readonly heard: ((frames: readonly Frame[]) => void) | null;
   /** First store failure of the run; recording ends with it. */
   recordingFailed(runId: string, stage: string, error: unknown): void;
   /** Another worker executes the run: nothing more of this attempt is written. */

@@ -347,8 +347,12 @@ export class RunLog implements LazyUnit {
 
   #deliver(events: readonly LoggedEvent[], notice: Frame | null): void {
     this.#committedNext += events.length;
-    if (this.#listeners === null || this.#listeners.size === 0 || events.length === 0) return;
+    const { heard } = this.#ports;
+    const hasReaders = this.#listeners !== null && this.#listeners.size > 0;
+    if (events.length === 0 || (heard === null && !hasReaders)) return;
     const frames = events.map((event) => toFrame(this.runId, event));
+    heard?.(frames);
+    if (this.#listeners === null) return;
     if (notice !== null) frames.splice(-1, 0, notice);
     for (const listener of this.#listeners.keys()) listener(frames);
   }

@@ -9,6 +9,7 @@ export type {
   StructuredResponseValidator,
   ToolApprovalPresentation,
 } from '../engine/host-extensions.ts';
+export type { HeardEvent, ListenedRun, RunEventListener } from '../engine/run-listeners.ts';
 export type {
   ToolAuthorizer,
   ToolCallUsage,
@@ -27,6 +28,8 @@ export type {
   HostModule,
   HostModuleExport,
   HostSkill,
+  ModuleAuditEntry,
+  ModuleHost,
   RolePolicy,
   RolePolicyRequest,
   RunAuthorizationHandler,

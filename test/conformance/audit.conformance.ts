@@ -140,3 +140,14 @@ rule('SESS-13', 'deleting a session leaves no entry', async (api) => {
     ['agent.create'],
   );
 });
+
+rule('AUDIT-22 AUDIT-23', 'a module writes its own actions, and none of the service', async (all) => {
+  const own = tenant(all);
+  const agent = await own.agent({ toolNames: ['note'] });
+  const note = async (action: string) => (await own.run(agent, `call note ${JSON.stringify({ action })}`)).body.output;
+  assert.equal(await note('conformance.note'), 'written');
+  for (const action of ['agent.update', 'Note', 'a b']) assert.match(await note(action), /action/);
+  const [entry, ...others] = await trail(own, '?entity=conformance:1');
+  assert.deepEqual([entry.action, entry.actor, others], ['conformance.note', 'module:conformance', []]);
+  assert.match(entry.hash, /^[0-9a-f]{64}$/);
+});

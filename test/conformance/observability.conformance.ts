@@ -165,3 +165,17 @@ rule(
     },
   },
 );
+
+rule(
+  'OBS-8',
+  'a listener of a module hears every event in order; one that throws hears no more of that run',
+  async (api) => {
+    const agent = await api.agent({ toolNames: ['heard'] });
+    const { runId } = (await api.run(agent, 'Hi')).body;
+    const log = (await logOf(api, runId)).map(({ event }) => event);
+    const { output } = (await api.run(agent, `call heard ${JSON.stringify({ runId })}`)).body;
+    const { all, broken } = JSON.parse(output);
+    assert.deepEqual(all, log);
+    assert.deepEqual(broken, log.slice(0, log.indexOf('message.completed') + 1));
+  },
+);

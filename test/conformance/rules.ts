@@ -34,7 +34,6 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
 export const elsewhere: Readonly<Record<string, string>> = {
   'AGENT-19': 'MCP servers come with a later version',
   'AGENT-49': 'MCP servers come with a later version',
-  'OBS-8': 'event listeners of modules come with a later version',
   'OBS-19': 'the trace is one row in the commit that closes the run; a limit of spans keeps it small',
   'OBS-25': 'mounting as a library comes with a later version',
   'OBS-30': 'needs a part that cannot be read, which no caller can bring about',
@@ -48,7 +47,6 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'APPR-7': 'the surfaces that it names come with later versions',
   'RET-10': 'the cutoff is the start of the sweep; what ages past it meanwhile cannot be seen from outside',
   'RET-27': 'no target of the contract names the history',
-  'AUDIT-22': 'modules have no way to write entries in this version',
   'SEC-57': 'a promise about what is not there: no operation and no table holds a user',
   'GUARD-16': 'nothing of it shows: a guard calls no provider unless it starts a run, which is counted like any other',
 };

@@ -34,6 +34,7 @@ class LogBench {
         enqueue: (unit) => void this.#queue.push(unit),
         packStatement: (_runId, first, last, events) => ({ sql: 'pack', parameters: [first, last, events] }),
         now: () => this.now,
+        heard: null,
         recordingFailed: (_runId, stage) => void this.failures.push(stage),
         lost: () => void this.failures.push('lost'),
         closeLater: (statements) => void this.later.push(statements.map(({ sql }) => sql)),

@@ -91,6 +91,7 @@ const openEngine = async (t: TestContext) => {
       present: async () => null,
     },
     quotas: null,
+    listeners: null,
     pauses: { opened: () => [] },
     stops: { reason: () => null },
     journal: createRunJournal(storage, null, null),

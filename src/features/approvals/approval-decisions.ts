@@ -11,7 +11,7 @@ export interface Continuations {
   /** The row, log and job of the continuation. */
   queued(handover: ApprovalHandoverRow, now: number): readonly Statement[];
   /** Called when one was queued. */
-  wake(): void;
+  wake(handover: ApprovalHandoverRow, now: number): void;
 }
 
 export interface DecisionDeps {
@@ -111,10 +111,11 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
     const lapsed = isSettled && !after.some(isDecided);
     if (writes.length === 0 && !goesOn && !lapsed) return;
     writes.push(store.handoverMoved(handover, goesOn ? 'Queued' : lapsed ? 'Lapsed' : handover.state));
-    if (goesOn) writes.push(...continuations.queued(store.openedHandover(handover), at));
+    const opened = goesOn ? [store.openedHandover(handover)] : [];
+    writes.push(...opened.flatMap((going) => continuations.queued(going, at)));
     await audit.record(entries, writes);
     tell(counts);
-    if (goesOn) continuations.wake();
+    for (const going of opened) continuations.wake(going, at);
     if (lapsed) deps.lapsed(handover.tenant_id, handover.session_id);
   };
 

@@ -6,6 +6,7 @@ import { auditService } from './audit.service.ts';
 import { createAuditReadingStore } from './audit-reading.store.ts';
 import { loadSigningKey, signingKeyPath } from './signing-key.ts';
 
+export { reservedActions } from './audit-actions.rules.ts';
 export { type AuditLog, createAuditTrail } from './audit-trail.ts';
 export { rawPublicKey } from './export-format.ts';
 export { type ExportVerification, verifyExport } from './export-reader.ts';

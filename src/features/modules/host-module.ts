@@ -6,12 +6,14 @@ import type {
   LoopCriterionEvaluator,
   StructuredResponseValidator,
 } from '../../engine/host-extensions.ts';
+import type { RunEventListener } from '../../engine/run-listeners.ts';
 import { type ToolAuthorizer, type ToolDefinition, ToolError } from '../../engine/tools/tool.ts';
 import type { AgentDefinitionRequest } from '../agents/index.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import type { AttributionResolver } from './attribution.ts';
+import type { ModuleHost } from './module-audit.ts';
 import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
 
@@ -73,6 +75,8 @@ export interface HostModule {
   readonly archiveSink?: ArchiveSink;
   /** Asked in their order about every text that goes into a model and comes out of it. */
   readonly guards?: readonly ContentGuard[];
+  /** Hear every event of every run. */
+  readonly eventListeners?: readonly RunEventListener[];
   /** Score finished runs when they are asked to. */
   readonly judges?: readonly Judge[];
   /** Says who a person is, for export and erasure; at most one module may have it. */
@@ -80,7 +84,7 @@ export interface HostModule {
 }
 
 /** A module, or a function that makes one. */
-export type HostModuleExport = HostModule | (() => HostModule | Promise<HostModule>);
+export type HostModuleExport = HostModule | ((host: ModuleHost) => HostModule | Promise<HostModule>);
 
 /** Stands for the built-in guard among a module's own: its settings are `Service:ContentGuard:Pattern`. */
 export const patternGuardMark: ContentGuard = { name: 'pattern', inspect: () => ({ decision: 'Allow' }) };

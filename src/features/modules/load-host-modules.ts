@@ -6,6 +6,7 @@ import type {
   LoopCriterionEvaluator,
   StructuredResponseValidator,
 } from '../../engine/host-extensions.ts';
+import type { RunEventListener } from '../../engine/run-listeners.ts';
 import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ToolProblem } from '../../engine/tools/tool-problem.ts';
@@ -14,6 +15,7 @@ import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import type { AttributionResolver } from './attribution.ts';
 import { type HostSkill, patternGuardMark } from './host-module.ts';
+import { type LateAudit, type ModuleHost, moduleHost } from './module-audit.ts';
 import {
   type FromModule,
   isMembers,
@@ -52,6 +54,8 @@ export interface LoadedModules {
   readonly usesPatternGuard: boolean;
   /** In the order of their registration; the names are unique in any case. */
   readonly judges: readonly FromModule<Judge>[];
+  /** As the judges are. */
+  readonly eventListeners: readonly FromModule<RunEventListener>[];
   readonly dataSubjectResolver: DataSubjectResolver | null;
   readonly problems: readonly ToolProblem[];
 }
@@ -73,11 +77,12 @@ interface OpenedModule {
   readonly problem: string | null;
 }
 
-const openModule = async (path: string, loadModule: LoadModule): Promise<OpenedModule> => {
+const openModule = async (path: string, loadModule: LoadModule, host: ModuleHost): Promise<OpenedModule> => {
   try {
     const exported = exportOf(await loadModule(path));
     if (exported === undefined) return { members: null, problem: 'has neither a default export nor one named module' };
-    const made: unknown = typeof exported === 'function' ? await (exported as () => unknown)() : exported;
+    const made: unknown =
+      typeof exported === 'function' ? await (exported as (host: ModuleHost) => unknown)(host) : exported;
     if (!isMembers(made))
       return { members: null, problem: 'must export a module object or a function that returns one' };
     return { members: made, problem: null };
@@ -103,17 +108,27 @@ const valuesOf = <T>(found: ReadonlyMap<string, FromModule<T>>): ReadonlyMap<str
  * Loads the modules of `Host:Modules` in their order. Every mistake is collected; give registrations and problems to
  * `createToolRegistry`, which reports them together with its own.
  */
-export const loadHostModules = async (paths: readonly string[], loadModule: LoadModule): Promise<LoadedModules> => {
+export const loadHostModules = async (
+  paths: readonly string[],
+  loadModule: LoadModule,
+  audit: LateAudit = { trail: null },
+): Promise<LoadedModules> => {
   const found = noneRegistered();
   const problems: ToolProblem[] = [];
   for (const path of paths) {
     const report = (field: string, message: string | null): void => {
       if (message !== null) problems.push({ file: path, line: null, tool: null, field, message });
     };
-    const { members, problem } = await openModule(path, loadModule);
+    let name = basename(path, extname(path));
+    const { members, problem } = await openModule(
+      path,
+      loadModule,
+      moduleHost(audit, () => name),
+    );
     report('', problem);
     if (members === null) continue;
     report('name', readName(members['name'], path, found));
+    if (typeof members['name'] === 'string') name = members['name'];
     readMembers(members, path, found, report);
   }
   return {
@@ -133,6 +148,7 @@ export const loadHostModules = async (paths: readonly string[], loadModule: Load
     guards: [...found.guards.values()].flatMap(({ value }) => (value === patternGuardMark ? [] : [value])),
     usesPatternGuard: found.guards.has(patternGuardMark.name),
     judges: [...found.judges.values()],
+    eventListeners: [...found.eventListeners.values()],
     dataSubjectResolver: found.dataSubjectResolver?.value ?? null,
     problems,
   };

@@ -7,6 +7,7 @@ import type {
   StructuredResponseValidator,
 } from '../../engine/host-extensions.ts';
 import { builtInCriteria } from '../../engine/loop/loop-plan.ts';
+import type { RunEventListener } from '../../engine/run-listeners.ts';
 import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../engine/tools/tool.ts';
 import type { FieldPath } from '../../engine/tools/tool-problem.ts';
@@ -36,6 +37,7 @@ export interface Registered {
   readonly guards: Map<string, FromModule<ContentGuard>>;
   /** As the guards are. */
   readonly judges: Map<string, FromModule<Judge>>;
+  readonly eventListeners: Map<string, FromModule<RunEventListener>>;
   readonly approvalPresenters: Map<string, FromModule<ApprovalPresenter>>;
   readonly structuredResponseValidators: Map<string, FromModule<StructuredResponseValidator>>;
   readonly loopCriteria: Map<string, FromModule<LoopCriterionEvaluator>>;
@@ -55,6 +57,7 @@ export const noneRegistered = (): Registered => ({
   skills: [],
   guards: new Map(),
   judges: new Map(),
+  eventListeners: new Map(),
   approvalPresenters: new Map(),
   structuredResponseValidators: new Map(),
   loopCriteria: new Map(),
@@ -211,6 +214,23 @@ const readJudges: MemberReader = (given, file, into) => {
   return null;
 };
 
+const readEventListeners: MemberReader = (given, file, into) => {
+  const isListener = (value: unknown): value is RunEventListener =>
+    isMembers(value) && typeof value['name'] === 'string' && isFunction(value['onEvent']);
+  if (!Array.isArray(given) || !given.every(isListener))
+    return 'must be a list of objects with a name and a function onEvent';
+  for (const listener of given) {
+    const { name } = listener;
+    if (!shortName.test(name)) return `has ${JSON.stringify(name)}, which is not 1 to 64 of A-Z a-z 0-9 . _ -`;
+    const key = name.toLowerCase();
+    const earlier = into.eventListeners.get(key);
+    if (earlier !== undefined) return `is taken for ${name}: ${earlier.file} registers one already`;
+    // The name stays what it was checked as; `onEvent` may use `this`.
+    into.eventListeners.set(key, { file, value: { name, onEvent: (event, run) => listener.onEvent(event, run) } });
+  }
+  return null;
+};
+
 const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   tools: readTools,
   toolAuthorizer: oneOnly('toolAuthorizer', 'authorize'),
@@ -230,6 +250,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   archiveSink: oneOnly('archiveSink', 'archive'),
   guards: readGuards,
   judges: readJudges,
+  eventListeners: readEventListeners,
   dataSubjectResolver: oneOnly('dataSubjectResolver', 'resolve'),
 };
 

@@ -124,6 +124,7 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
     pauses: { opened: () => [] },
     stops: { reason: () => null },
     quotas: null,
+    listeners: null,
     settings: settingsOf(run),
     unfinished: { requeue: () => null, continuation: () => [], packPrincipal: () => null },
     log: silent,

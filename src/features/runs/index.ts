@@ -15,6 +15,7 @@ import type { PauseJournal } from '../../engine/pause-journal.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import { createRunEngine, type RunEngine } from '../../engine/run-engine.ts';
 import type { SessionTurn } from '../../engine/run-journal.ts';
+import type { RunListeners } from '../../engine/run-listeners.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ToolCallDeps } from '../../engine/tools/tool-call.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
@@ -65,6 +66,8 @@ export interface RunsDeps extends MayStartDeps {
   readonly authorizer: ToolAuthorizer | null;
   readonly authorization: RunAuthorization;
   readonly attribution: Attribution;
+  /** Null: no module listens to events. */
+  readonly listeners: RunListeners | null;
   readonly gate: ApprovalGate;
   readonly pauseJournal: PauseJournal;
   readonly pauses: SessionPauses;
@@ -97,7 +100,7 @@ export interface RunsFeature {
   readonly access: RunAccess;
   readonly records: RunRecords;
   readonly recalculateCosts: (tenantId: string) => Promise<CostRecalculation>;
-  readonly queue: Pick<RunQueue, 'contextOf' | 'continuation'>;
+  readonly queue: Pick<RunQueue, 'contextOf' | 'continuation' | 'continued'>;
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
   readonly jobWork: JobWork;
   /** Closes what a dead owner of the store left open; before the first request. */
@@ -152,7 +155,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const traces = createRunTraceStore(storage);
   const access = createRunAccess(store, deps.authorization, owners);
   const recordingEnabled = settings.recording.enabled;
-  const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, now });
+  const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, listeners: deps.listeners, now });
   const turns = createTurnStore(storage);
   const lost = createLostRuns({
     storage,
@@ -205,6 +208,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     pauses: deps.pauseJournal,
     stops: deps.stops,
     quotas: deps.quotas?.engine ?? null,
+    listeners: deps.listeners,
     log,
     enqueue: (unit) => storage.enqueue(unit),
     closeLater: (statements) => lateClosings.add(statements),
@@ -241,6 +245,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       laneByHandlerKey: Service.Scheduling.LaneByHandlerKey,
     },
     wake: deps.wake,
+    listeners: deps.listeners,
     log,
     now,
     newId,

@@ -3,9 +3,10 @@ import { credentialAttribution, type RunAttribution } from '../../core/attributi
 import type { ApprovalHandoverRow } from '../../db/approval-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { RunOutcome, RunPlan } from '../../engine/active-run.ts';
-import { encodePack } from '../../engine/event-pack.ts';
+import { encodePack, type LoggedEvent, toFrame } from '../../engine/event-pack.ts';
 import { type RunFailure, toRunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
+import type { RunListeners } from '../../engine/run-listeners.ts';
 import type { JobResult } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
 import { type PackedPrincipal, packPrincipal, unpackPrincipal } from './packed-principal.ts';
@@ -88,12 +89,24 @@ export const continuationOf = (handover: ApprovalHandoverRow, now: number): Queu
   };
 };
 
+const queuedEvent = ({ runId, lane, payload, now }: QueuedRun): LoggedEvent => {
+  const members = JSON.stringify({ jobId: runId, lane, sessionId: payload.request.sessionId ?? null });
+  return { sequence: 0, type: 'run.queued', timestamp: now, members, stored: members };
+};
+
+/** Tells that the run is in line, once that is stored. */
+export const tellQueued = (listeners: RunListeners | null, run: QueuedRun): void => {
+  const { runId, tenantId, agentName, payload } = run;
+  const sessionId = payload.request.sessionId ?? null;
+  const { userId } = attributionIn(payload);
+  const listened = { tenantId, agentName, runId, rootRunId: runId, sessionId, userId };
+  listeners?.heard(listened, [toFrame(runId, queuedEvent(run))]);
+};
+
 /** The row, the first event and the job of a run that waits. */
 export const queuedStatements = ({ journal, jobs, maxAttempts }: QueueWrites, run: QueuedRun): readonly Statement[] => {
   const { runId, tenantId, agentName, handlerKey, lane, payload, now } = run;
   const sessionId = payload.request.sessionId ?? null;
-  const members = JSON.stringify({ jobId: runId, lane, sessionId });
-  const first = { sequence: 0, type: 'run.queued', timestamp: now, members, stored: members };
   return [
     ...journal.opened({
       id: runId,
@@ -115,7 +128,7 @@ export const queuedStatements = ({ journal, jobs, maxAttempts }: QueueWrites, ru
       startedAt: null,
       input: null,
     }),
-    journal.packed(tenantId, runId, 0, 0, encodePack([first])),
+    journal.packed(tenantId, runId, 0, 0, encodePack([queuedEvent(run)])),
     jobs.queued({
       id: runId,
       tenantId,

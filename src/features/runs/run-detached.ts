@@ -1,9 +1,10 @@
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
-import { encodePack } from '../../engine/event-pack.ts';
+import { encodePack, type LoggedEvent, toFrame } from '../../engine/event-pack.ts';
 import { type RunFailure, storedError } from '../../engine/run-failure.ts';
 import type { OpenedRun, RunJournal } from '../../engine/run-journal.ts';
+import type { ListenedRun, RunListeners } from '../../engine/run-listeners.ts';
 import type { RunStore } from './runs.store.ts';
 
 export interface FailedStart {
@@ -35,22 +36,30 @@ interface DetachedDeps {
   readonly store: RunStore;
   readonly journal: RunJournal;
   readonly recordingEnabled: boolean;
+  readonly listeners: RunListeners | null;
   readonly now: () => number;
 }
 
-export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, now }: DetachedDeps): DetachedRuns => {
-  const pack = (
-    tenantId: string,
-    runId: string,
-    first: number,
-    events: readonly (readonly [string, Record<string, unknown>])[],
-  ): Statement => {
-    const logged = events.map(([type, members], index) => {
+export const createDetachedRuns = ({
+  storage,
+  store,
+  journal,
+  recordingEnabled,
+  listeners,
+  now,
+}: DetachedDeps): DetachedRuns => {
+  const logged = (first: number, events: readonly (readonly [string, Record<string, unknown>])[]): LoggedEvent[] =>
+    events.map(([type, members], index) => {
       const text = JSON.stringify(members);
       return { sequence: first + index, type, timestamp: now(), members: text, stored: text };
     });
-    return journal.packed(tenantId, runId, first, first + events.length - 1, encodePack(logged));
-  };
+  const pack = (tenantId: string, runId: string, first: number, events: readonly LoggedEvent[]): Statement =>
+    journal.packed(tenantId, runId, first, first + events.length - 1, encodePack(events));
+  const tell = (run: Omit<ListenedRun, 'rootRunId'>, rootRunId: string | null, events: readonly LoggedEvent[]): void =>
+    listeners?.heard(
+      { ...run, rootRunId: rootRunId ?? run.runId },
+      events.map((event) => toFrame(run.runId, event)),
+    );
 
   return {
     async recordFailed(start) {
@@ -91,12 +100,13 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
         continuedFromRunId: null,
         replayOfRunId: start.replayOfRunId ?? null,
       };
+      const events = logged(0, [
+        ['run.started', started],
+        ['run.failed', { error, usage: null, cost: null, durationMs: 0 }],
+      ]);
       await storage.write([
         ...journal.opened(run),
-        pack(start.tenantId, start.runId, 0, [
-          ['run.started', started],
-          ['run.failed', { error, usage: null, cost: null, durationMs: 0 }],
-        ]),
+        pack(start.tenantId, start.runId, 0, events),
         ...journal.closed({
           ...run,
           status: 'Failed',
@@ -108,6 +118,8 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
           tree: null,
         }),
       ]);
+      const { tenantId, agentName, runId } = start;
+      tell({ tenantId, agentName, runId, sessionId: run.sessionId, userId: start.attribution.userId }, null, events);
     },
     async close(row, closing, extra = []) {
       const at = now();
@@ -132,7 +144,10 @@ export const createDetachedRuns = ({ storage, store, journal, recordingEnabled, 
       });
       try {
         const dropped = closing.status === 'Failed' && closing.keepsTurn === true ? [] : [journal.stepsDropped(row.id)];
-        await storage.write([update, pack(row.tenant_id, row.id, sequence, [terminal]), ...dropped, ...extra]);
+        const events = logged(sequence, [terminal]);
+        await storage.write([update, pack(row.tenant_id, row.id, sequence, events), ...dropped, ...extra]);
+        const { tenant_id: tenantId, agent_name: agentName, id: runId, session_id: sessionId, user_id: userId } = row;
+        tell({ tenantId, agentName, runId, sessionId, userId }, row.root_run_id, events);
         return true;
       } catch (failure) {
         if (failure instanceof ConditionFailedError) return false;

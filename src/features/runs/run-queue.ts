@@ -10,6 +10,7 @@ import type { RunRow } from '../../db/tables.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../../engine/active-run.ts';
 import { RunFailure, toRunFailure } from '../../engine/run-failure.ts';
 import type { RunJournal } from '../../engine/run-journal.ts';
+import type { RunListeners } from '../../engine/run-listeners.ts';
 import {
   JobCanceledError,
   type JobHandler,
@@ -31,6 +32,7 @@ import {
   pauseContextOf,
   type QueuedRunPayload,
   queuedStatements,
+  tellQueued,
 } from './queued-run.ts';
 import { createQueuedStart, type QueuedStartDeps } from './queued-start.ts';
 import type { DetachedRuns } from './run-detached.ts';
@@ -48,6 +50,8 @@ export interface RunQueue {
   contextOf(plan: RunPlan): PauseContext;
   /** The row, log and job of the run that goes on once every call of another was decided. */
   continuation(handover: ApprovalHandoverRow, now: number): readonly Statement[];
+  /** Called when these are stored. */
+  continued(handover: ApprovalHandoverRow, now: number): void;
   readonly handlers: Readonly<Record<string, JobHandler>>;
   /** The writes that put a run of this process back in line; null when it has no attempt left. */
   requeue(plan: RunPlan, failure: RunFailure): readonly Statement[] | null;
@@ -67,6 +71,7 @@ interface RunQueueDeps extends QueuedPlanDeps, QueuedStartDeps {
     readonly laneByHandlerKey: Readonly<Record<string, string>>;
   };
   readonly wake: () => void;
+  readonly listeners: RunListeners | null;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
   readonly newId: () => string;
 }
@@ -202,15 +207,16 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
         ...(context.trace ? { trace: formatTraceparent(context.trace) } : {}),
       };
       const { tenantId } = context;
-      await deps.storage.write(
-        queuedStatements(writes, { runId, tenantId, agentName, handlerKey: agentRunKey, lane, now, payload }),
-      );
+      const run = { runId, tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
+      await deps.storage.write(queuedStatements(writes, run));
+      tellQueued(deps.listeners, run);
       deps.wake();
       return runId;
     },
 
     contextOf: pauseContextOf,
     continuation: (handover, now) => queuedStatements(writes, continuationOf(handover, now)),
+    continued: (handover, now) => tellQueued(deps.listeners, continuationOf(handover, now)),
 
     closed,
 

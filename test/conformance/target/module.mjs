@@ -27,9 +27,42 @@ const meet = () => {
   });
 };
 
-export default {
+/** Types of the events of each run, as the listeners heard them. */
+const heard = { all: new Map(), broken: new Map() };
+const hear = (ears, { runId, type }) => ears.set(runId, [...(ears.get(runId) ?? []), type]);
+
+export default (host) => ({
   name: 'conformance',
+  eventListeners: [
+    {
+      name: 'broken',
+      onEvent(event) {
+        hear(heard.broken, event);
+        if (event.type === 'message.completed') throw new Error('No more.');
+      },
+    },
+    { name: 'all', onEvent: async (event) => hear(heard.all, event) },
+  ],
   tools: [
+    {
+      name: 'heard',
+      description: 'What listeners have heard of a run',
+      inputSchema: object({ runId: { type: 'string' } }),
+      execute: async ({ runId }) => ({ all: heard.all.get(runId) ?? [], broken: heard.broken.get(runId) ?? [] }),
+    },
+    {
+      name: 'note',
+      description: 'Writes an entry into the audit trail',
+      inputSchema: object({ action: { type: 'string' } }),
+      execute: async ({ action }, { tenantId }) => {
+        try {
+          await host.audit.record({ tenantId, action, entity: 'conformance:1', hash: 'none' });
+          return 'written';
+        } catch (error) {
+          return error.message;
+        }
+      },
+    },
     {
       name: 'add',
       description: 'Adds two numbers',
@@ -203,4 +236,4 @@ export default {
       instructions: 'Short sentences.',
     },
   ],
-};
+});

@@ -45,6 +45,7 @@ test('the modules of docs/modules.md start, and their tools answer', async (t) =
   const paths = files.map(([name]) => join(path, name));
   const loaded = await loadHostModules(paths, (file) => loadModule(file, hostLibrary));
   assert.deepEqual(loaded.names.toSorted(), [
+    'alarms',
     'clock',
     'cost-centres',
     'grades',
@@ -53,6 +54,7 @@ test('the modules of docs/modules.md start, and their tools answer', async (t) =
     'own-runs',
     'policy',
     'quality',
+    'refunds',
     'roles',
     'support-agents',
   ]);
@@ -60,7 +62,7 @@ test('the modules of docs/modules.md start, and their tools answer', async (t) =
   const registry = createToolRegistry(loaded.registrations, loaded.problems);
   assert.deepEqual(
     registry.list().map(({ descriptor }) => descriptor.name),
-    ['cancel_order', 'database_time', 'order_state'],
+    ['cancel_order', 'database_time', 'order_state', 'refund'],
   );
   const context = { emit: () => undefined } as never;
   const state = registry.get('order_state')?.definition.execute;

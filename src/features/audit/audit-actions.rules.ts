@@ -1,0 +1,36 @@
+/** Actions of the service itself, those of later versions included: no module writes an entry under one of them. */
+const names: Readonly<Record<string, string>> = {
+  agent: 'create update rollback delete',
+  skill: 'save delete',
+  'skill-script-grant': 'create revoke',
+  script: 'run denied',
+  'mcp-server': 'save delete oauth-start oauth-connected oauth-disconnect',
+  tenant: 'save delete',
+  'provider-binding': 'save delete',
+  'egress-policy': 'save delete',
+  apikey: 'create revoke',
+  approval: 'decide expire',
+  'approval-rule': 'create delete',
+  trigger: 'save delete',
+  webhook: 'save delete disable',
+  schedule: 'save delete',
+  workflow: 'save delete respond',
+  eval: 'save delete cases.save cases.clear cases.promote',
+  experiment: 'save delete start stop canary.save canary.step canary.rollback',
+  knowledge: 'upload delete',
+  quota: 'save delete',
+  retention: 'save delete run',
+  'run-score': 'delete',
+  run: 'recalculate-costs replay-live',
+  content: 'blocked',
+  conversation: 'delete',
+  response: 'delete',
+  image: 'generate',
+  voice: 'live-start live-end',
+  'data-subject': 'export erase',
+  emergency: 'stop resume',
+};
+
+export const reservedActions: ReadonlySet<string> = new Set(
+  Object.entries(names).flatMap(([entity, verbs]) => verbs.split(' ').map((verb) => `${entity}.${verb}`)),
+);
