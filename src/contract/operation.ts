@@ -9,6 +9,8 @@ export interface Operation {
   readonly path: string;
   readonly tag: string;
   readonly summary: string;
+  /** One or two sentences with what the summary does not say; every operation of the product has them. */
+  readonly description?: string;
   /** Both null: no credential is asked for. */
   readonly role: Role | null;
   readonly scope: ApiKeyScope | null;

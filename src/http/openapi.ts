@@ -118,6 +118,7 @@ const operationObject = ({ id, operation }: OperationEntry, components: SchemaCo
     operationId: id,
     tags: [operation.tag],
     summary: operation.summary,
+    ...(operation.description === undefined ? {} : { description: operation.description }),
     ...(operation.role === null ? { security: [] } : { 'x-acp-role': operation.role, 'x-acp-scope': operation.scope }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === null ? {} : { requestBody: body }),

@@ -31,10 +31,10 @@ const plain = {
 } as const satisfies Operation;
 
 /** Findings of the linter's recommended rules. */
-const lint = async (document: object): Promise<string[]> => {
+const lint = async (document: object, more: Readonly<Record<string, 'error'>> = {}): Promise<string[]> => {
   // The tags are the nouns of the service; a sentence about each would only repeat its name. Two paths whose fixed and
   // free segments cross, such as `/approvals/{id}/decide` and `/approvals/rules/{ruleId}`, differ in their methods.
-  const rules = { 'tag-description': 'off', 'no-ambiguous-paths': 'off' } as const;
+  const rules = { 'tag-description': 'off', 'no-ambiguous-paths': 'off', ...more } as const;
   const config = await createConfig({ extends: ['recommended'], rules });
   const problems = await lintFromString({ source: JSON.stringify(document), config });
   return problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ''}`);
@@ -42,10 +42,20 @@ const lint = async (document: object): Promise<string[]> => {
 
 test('the description of the product is valid OpenAPI 3.1 by a public linter', async () => {
   const entries = operationEntries(operations);
-  assert.deepEqual(await lint(buildOpenApi(entries, options)), []);
+  assert.deepEqual(await lint(buildOpenApi(entries, options), { 'operation-description': 'error' }), []);
   assert.deepEqual(await lint(buildOpenApi(operationEntries(table), { ...options, prefix: '/acp' })), []);
   const broken = { ...buildOpenApi(entries, options), components: {} };
   assert.ok((await lint(broken)).some((finding) => finding.startsWith('no-unresolved-refs')));
+});
+
+test('every operation is described in sentences that say more than its summary', () => {
+  for (const { id, operation } of operationEntries(operations)) {
+    const { description = '', summary } = operation;
+    assert.match(description, /^[A-Z`].*[.]$/, id);
+    assert.ok(description.split(/(?<=[.]) (?=[A-Z`])/).length <= 2, `${id} takes more than two sentences`);
+    assert.ok(!description.toLowerCase().includes(summary.toLowerCase()), `${id} repeats its summary`);
+    assert.ok(description.length > summary.length / 2, `${id} says too little`);
+  }
 });
 
 test('docs/reference/openapi.json is the description of the product (ACP_UPDATE_GOLDEN=1 rewrites it)', () => {

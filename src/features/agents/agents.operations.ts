@@ -22,6 +22,8 @@ export const agentOperations = defineOperations({
     method: 'GET',
     path: '/api/agents',
     summary: 'List the agents of every source, by name',
+    description:
+      'Agents of the host, of modules and of the store are in one list; where two have a name, the one of the host or module counts. Definitions are left out: ask for one agent to see it.',
     responses: { 200: Type.Array(AgentDescriptor) },
     errors: [],
     cli: { columns: ['name', 'origin', 'version', 'model.provider', 'model.model', 'updatedAt'] },
@@ -31,6 +33,8 @@ export const agentOperations = defineOperations({
     method: 'POST',
     path: '/api/agents',
     summary: 'Create an agent as version 1',
+    description:
+      'The definition is checked as a whole first, and any finding of severity Error refuses it with one entry per field. A name that a stored agent or one of the host has is refused.',
     body: AgentDefinitionRequest,
     responses: { 201: AgentDefinition },
     errors: ['definition-invalid', 'agent-name-taken'],
@@ -41,6 +45,8 @@ export const agentOperations = defineOperations({
     method: 'GET',
     path: '/api/agents/{name}',
     summary: 'Show one agent',
+    description:
+      'A stored agent comes with its current definition. One that is defined in code has `definition` null: it can be run, but not changed here.',
     params: AgentName,
     responses: { 200: AgentDetailResponse },
     errors: ['agent-not-found'],
@@ -50,6 +56,8 @@ export const agentOperations = defineOperations({
     method: 'PUT',
     path: '/api/agents/{name}',
     summary: 'Append a version to a stored agent',
+    description:
+      'The body replaces the whole definition, so a field that is left out goes back to its default. With `expectedVersion` the save is refused when somebody else has saved meanwhile.',
     params: AgentName,
     body: AgentDefinitionRequest,
     responses: { 200: AgentDefinition },
@@ -61,6 +69,8 @@ export const agentOperations = defineOperations({
     method: 'DELETE',
     path: '/api/agents/{name}',
     summary: 'Delete a stored agent with all its versions',
+    description:
+      'No version can be read or rolled back to afterwards. Runs, sessions and audit entries of the agent stay.',
     params: AgentName,
     responses: { 204: null },
     errors: ['agent-not-found', 'agent-code-defined'],
@@ -74,6 +84,8 @@ export const agentOperations = defineOperations({
     method: 'POST',
     path: '/api/agents/validate',
     summary: 'Compile a definition without saving it and report every finding',
+    description:
+      'Nothing is saved and no model is called. A definition with errors is a normal answer with `valid` false; only a body that is no definition at all is refused.',
     body: AgentDefinitionRequest,
     responses: { 200: AgentValidationReport },
     errors: [],
@@ -84,6 +96,8 @@ export const agentOperations = defineOperations({
     method: 'GET',
     path: '/api/agents/{name}/versions',
     summary: 'List the versions of a stored agent, newest first',
+    description:
+      'Every version holds the definition as it was saved, who saved it and, after a rollback, which version it came from.',
     params: AgentName,
     responses: { 200: Type.Array(AgentDefinition) },
     errors: ['agent-not-found'],
@@ -94,6 +108,8 @@ export const agentOperations = defineOperations({
     method: 'POST',
     path: '/api/agents/{name}/rollback',
     summary: 'Append the content of an earlier version as a new one',
+    description:
+      'History is not rewritten: the restored content becomes the newest version, and can be rolled back itself. It is not checked again, so a reference that has gone since then is found by the next run.',
     params: AgentName,
     body: AgentRollbackRequest,
     responses: { 200: AgentDefinition },
@@ -105,6 +121,7 @@ export const agentOperations = defineOperations({
     method: 'GET',
     path: '/api/agents/{name}/versions/{a}/diff/{b}',
     summary: 'Two versions of a stored agent, verbatim',
+    description: 'Both definitions are answered as they were saved; comparing them is left to the reader.',
     params: Type.Object({ name: Type.String({ pattern: namePattern }), a: Int32(), b: Int32() }),
     responses: { 200: AgentVersionDiffResponse },
     errors: ['agent-not-found', 'version-not-found'],
@@ -117,6 +134,8 @@ export const agentOperations = defineOperations({
     method: 'POST',
     path: '/api/agents/{name}/estimate',
     summary: 'Estimate the prompt of a run against the context window',
+    description:
+      "Instructions, tools, the session's history, attachments and the message are counted as the next run would send them. No model is called, and nothing is stored.",
     params: AgentName,
     body: AgentRunRequest,
     maxBodyBytes: 4_194_304,

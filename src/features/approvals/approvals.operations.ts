@@ -18,6 +18,8 @@ export const approvalOperations = defineOperations({
     method: 'GET',
     path: '/api/approvals/pending',
     summary: 'List the tool calls that wait for a decision, newest first',
+    description:
+      'Only calls of queued runs are listed: those of a run with a client are answered in the next run of its session. What is decided here is the call with the arguments that the entry shows.',
     query: Type.Object({ agentName: Type.Optional(Type.String()), ...pagingQuery }),
     responses: { 200: Type.Array(PendingApproval) },
     errors: ['run-not-allowed'],
@@ -30,6 +32,7 @@ export const approvalOperations = defineOperations({
     method: 'GET',
     path: '/api/approvals/{id}',
     summary: 'Show one approval, in every state',
+    description: 'A decided approval tells who decided it, when and why, and which run goes on with it.',
     params: Type.Object({ id: Uuid }),
     responses: { 200: PendingApproval },
     errors: ['not-found'],
@@ -42,6 +45,8 @@ export const approvalOperations = defineOperations({
     method: 'POST',
     path: '/api/approvals/{id}/decide',
     summary: 'Approve or reject a waiting tool call',
+    description:
+      'The first decision counts. When the last open call of the run is decided, a further run goes on with all of them, and the answer names it.',
     params: Type.Object({ id: Uuid }),
     body: ApprovalDecisionRequest,
     responses: { 200: PendingApproval },
@@ -66,6 +71,8 @@ export const approvalRuleOperations = defineOperations({
     method: 'GET',
     path: '/api/approvals/rules',
     summary: 'List the standing rules that approve calls in advance, newest first',
+    description:
+      'A rule approves calls of one tool by one agent, of every call or of those whose arguments fit its conditions.',
     query: Type.Object({
       agentName: Type.Optional(Type.String({ description: 'Empty: the rules for all agents' })),
       toolName: Type.Optional(Type.String()),
@@ -84,6 +91,8 @@ export const approvalRuleOperations = defineOperations({
     method: 'POST',
     path: '/api/approvals/rules',
     summary: 'Approve calls of a tool in advance',
+    description:
+      'From then on matching calls run without being asked about, and the log of the run says which rule approved them. A rule can be bound to arguments.',
     body: ToolApprovalRuleRequest,
     responses: { 201: ToolApprovalRule, 200: ToolApprovalRule },
     errors: ['audit-unavailable'],
@@ -97,6 +106,7 @@ export const approvalRuleOperations = defineOperations({
     method: 'DELETE',
     path: '/api/approvals/rules/{ruleId}',
     summary: 'Remove a standing rule',
+    description: 'Calls that the rule has approved already are not taken back; the next one is asked about again.',
     params: Type.Object({ ruleId: Uuid }),
     responses: { 204: null },
     errors: ['not-found', 'audit-unavailable'],

@@ -14,6 +14,8 @@ export const attachmentOperations = defineOperations({
     method: 'POST',
     path: '/api/attachments',
     summary: 'Upload a file that runs can name',
+    description:
+      'The type is told from the bytes of the file, never from what the sender claims. With `sessionId` the file belongs to that session and goes with it.',
     query: Type.Object({ sessionId: Type.Optional(SessionId) }),
     upload: { part: 'file', description: 'Its type is found in its bytes, whatever the part says' },
     responses: { 201: AttachmentDescriptor },
@@ -32,6 +34,7 @@ export const attachmentOperations = defineOperations({
     method: 'GET',
     path: '/api/attachments',
     summary: 'List attachments, newest first',
+    description: 'Entries describe the files; the bytes are a call of their own.',
     query: Type.Object({ sessionId: Type.Optional(SessionId), ...pagingQuery }),
     responses: { 200: Type.Array(AttachmentDescriptor) },
     errors: ['run-not-allowed'],
@@ -42,6 +45,8 @@ export const attachmentOperations = defineOperations({
     method: 'GET',
     path: '/api/attachments/{id}',
     summary: 'Download the bytes of an attachment',
+    description:
+      'The answer is always a download, never shown by a browser as a page of the service. A request with the ETag of an earlier answer is spared the transfer.',
     params: AttachmentId,
     headers: Type.Object({
       'if-none-match': Type.Optional(nullable(Type.String({ description: 'ETag of the bytes that the caller has' }))),
@@ -56,6 +61,7 @@ export const attachmentOperations = defineOperations({
     method: 'DELETE',
     path: '/api/attachments/{id}',
     summary: 'Delete an attachment and its bytes',
+    description: 'Runs and sessions that named the file keep its id and find nothing under it any more.',
     params: AttachmentId,
     responses: { 204: null },
     errors: ['not-found'],

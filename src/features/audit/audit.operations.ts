@@ -13,6 +13,8 @@ export const auditOperations = defineOperations({
     ...read,
     path: '/api/audit',
     summary: 'List entries of the audit trail, newest first',
+    description:
+      'Every change of what governs the service is an entry with actor, action, entity and both states. `beforeId` gives the next page.',
     query: Type.Object({
       actor: Type.Optional(Type.String({ description: 'Exactly this one' })),
       action: Type.Optional(Type.String({ description: 'Exactly this one' })),
@@ -31,6 +33,8 @@ export const auditOperations = defineOperations({
     ...read,
     path: '/api/audit/{entity}',
     summary: 'List the entries of one entity, newest first',
+    description:
+      'The entity is written as in the entries, such as `agent:support` or `quota:…`. Entries of what has been deleted are found, too.',
     params: Type.Object({ entity: Type.String({ description: 'The whole key, `<type>:<id>`', pattern: ':' }) }),
     query: Type.Object({ limit }),
     responses: { 200: Type.Array(AuditRecord) },
@@ -41,6 +45,8 @@ export const auditOperations = defineOperations({
     ...read,
     path: '/api/audit/verify',
     summary: 'Check the chain of the audit trail, or a part of it',
+    description:
+      'Each entry holds the hash of the one before it, so that a changed or missing one shows. The answer names the first place where the chain breaks.',
     query: Type.Object(range),
     responses: { 200: AuditChainVerification },
     errors: [],
@@ -50,6 +56,8 @@ export const auditOperations = defineOperations({
     ...read,
     path: '/api/audit/export',
     summary: 'Export the audit trail, or a part of it, as a signed file that is checked without the service',
+    description:
+      'The file has a line per entry, the chain of hashes and a signature over it; `acp audit verify FILE` checks it anywhere. It is written while it is read.',
     query: Type.Object(range),
     download: 'JSON Lines: a header, the entries oldest first, and an end with an Ed25519 signature',
     responses: {},

@@ -13,6 +13,8 @@ export const dataSubjectOperations = defineOperations({
     method: 'GET',
     path: '/api/data-subjects/{id}/export',
     summary: 'Export everything that is stored of one person',
+    description:
+      'A module of the host says what belongs to the person. The answer is written while it is read, and the export is an entry of the audit trail.',
     params: subject,
     download: 'One JSON document with a list for each kind of data; attachments without their bytes',
     responses: {},
@@ -25,6 +27,8 @@ export const dataSubjectOperations = defineOperations({
     method: 'DELETE',
     path: '/api/data-subjects/{id}',
     summary: 'Count everything that is stored of one person, or delete it',
+    description:
+      'By default it only counts; `dryRun=false` deletes everything in one transaction. While a run of the person is in progress, the deletion is refused.',
     params: subject,
     query: Type.Object({
       dryRun: Type.Optional(Type.Boolean({ description: 'Default true: only counts; false deletes' })),

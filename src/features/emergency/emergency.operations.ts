@@ -16,6 +16,7 @@ export const emergencyOperations = defineOperations({
     method: 'GET',
     path: '/api/emergency',
     summary: 'List the stops in force that are about the tenant, oldest first',
+    description: 'A stop is of the whole service, of a tenant or of an agent, with who gave it, when and why.',
     responses: { 200: Type.Array(EmergencyStop) },
     errors: [],
     cli: {
@@ -30,6 +31,8 @@ export const emergencyOperations = defineOperations({
     method: 'POST',
     path: '/api/emergency/stop',
     summary: 'Stop agents at once: runs are canceled, queued ones held, new ones refused',
+    description:
+      'The stop is stored, and so outlives a restart; it is lifted by a resume of the same scope only. The answer counts what it has ended and held.',
     body: EmergencyStopRequest,
     responses: { 200: EmergencyStopResult },
     errors: ['not-found', 'tenant-rejected'],
@@ -43,6 +46,7 @@ export const emergencyOperations = defineOperations({
     method: 'POST',
     path: '/api/emergency/resume',
     summary: 'Let agents run again that were stopped with the same scope',
+    description: 'Held runs go on, and new ones are accepted. What another stop covers stays stopped.',
     body: EmergencyResumeRequest,
     responses: { 200: EmergencyResumeResult },
     errors: ['not-found', 'tenant-rejected'],

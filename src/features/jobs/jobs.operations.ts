@@ -13,6 +13,8 @@ export const jobOperations = defineOperations({
     method: 'GET',
     path: '/api/jobs',
     summary: 'List jobs, newest first',
+    description:
+      'Jobs are the units of work of the queue: queued runs, sweeps and what else is done in the background.',
     query: Type.Object({
       handlerKey: Type.Optional(Type.String()),
       status: Type.Optional(oneOf(jobStatuses)),
@@ -43,6 +45,8 @@ export const jobOperations = defineOperations({
     method: 'GET',
     path: '/api/jobs/{id}',
     summary: 'Show a job with its items',
+    description:
+      'The answer tells how often the job was tried and how it ended, and lists the items of a job that has several.',
     params: Type.Object({ id: Uuid }),
     responses: { 200: JobDetailResponse },
     errors: ['not-found'],
@@ -54,6 +58,7 @@ export const jobOperations = defineOperations({
     method: 'POST',
     path: '/api/jobs/{id}/cancel',
     summary: 'Cancel a job; one that a worker has is asked to stop',
+    description: 'A job that waits is canceled at once. One that is finished is refused.',
     params: Type.Object({ id: Uuid }),
     responses: { 204: null },
     errors: ['not-found', 'job-not-cancelable'],

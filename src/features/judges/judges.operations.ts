@@ -11,6 +11,8 @@ export const judgeOperations = defineOperations({
     method: 'POST',
     path: '/api/runs/{runId}/judge',
     summary: 'Have every judge score a completed run now; scoring it again replaces their scores',
+    description:
+      'Judges come from modules of the host. One that fails is an entry of the answer with the reason, and does not keep the others from scoring.',
     params: Type.Object({ runId: Uuid }),
     responses: { 200: JudgeRunResponse },
     errors: ['run-not-found', 'draining', 'emergency-stopped'],

@@ -9,6 +9,8 @@ export const metaOperations = defineOperations({
     method: 'GET',
     path: '/api/meta',
     summary: 'Version, authentication, stores and what the caller may do',
+    description:
+      'The first call of a client: it needs no credential, and tells which ways of authenticating there are, what the store is and what this caller may do.',
     responses: { 200: MetaResponse },
     errors: [],
     cli: { command: 'meta' },

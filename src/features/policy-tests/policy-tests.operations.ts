@@ -10,6 +10,8 @@ export const policyTestOperations = defineOperations({
     method: 'POST',
     path: '/api/policy/test',
     summary: 'Say what a guard, approval rule, quota or price table would have changed in recorded runs',
+    description:
+      'Exactly one kind of policy is given with the request, and looked at against the runs of a time range. Nothing is stored and no model is called; what could not be judged is counted by reason.',
     body: PolicyTestRequest,
     responses: { 200: PolicyTestReport },
     errors: ['run-not-allowed'],

@@ -11,6 +11,8 @@ export const replayOperations = defineOperations({
     method: 'POST',
     path: '/api/runs/{runId}/replay',
     summary: 'Run the recorded input of a run again, to its end; LiveTools needs the role Admin',
+    description:
+      'Without LiveTools the recorded results answer the tool calls, so that nothing outside is touched. Agent version, model and instructions can be replaced to see what they change; the new run names the run it came from.',
     params: Type.Object({ runId: Uuid }),
     body: RunReplayRequest,
     responses: { 200: RunReplayResponse },
@@ -55,6 +57,8 @@ export const replayOperations = defineOperations({
     method: 'GET',
     path: '/api/runs/{runId}/bundle',
     summary: 'Export a run tree as the lines of a run bundle; needs the scope AgentsRead, too',
+    description:
+      'A bundle holds what a replay without the service needs: runs, events, inputs, histories and definitions. With `redact` texts are replaced by their lengths and hashes.',
     params: Type.Object({ runId: Uuid }),
     query: Type.Object({
       redact: Type.Optional(Type.Boolean({ description: 'Marks with length and hash in place of message text' })),

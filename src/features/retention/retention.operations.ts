@@ -23,6 +23,8 @@ export const retentionOperations = defineOperations({
     ...read,
     path: '/api/retention',
     summary: 'List the stored policies, by target',
+    description:
+      'A target without a stored policy follows the configuration; each entry says after how long rows are removed and whether they are archived.',
     responses: { 200: Type.Array(RetentionPolicy) },
     errors: [],
     cli: {
@@ -34,6 +36,7 @@ export const retentionOperations = defineOperations({
     ...read,
     path: '/api/retention/preview',
     summary: 'Count what a sweep would remove now',
+    description: 'Nothing is removed. The count is of this moment, for the stored policy or the configured default.',
     query: Type.Object(oneTarget),
     responses: { 200: Type.Array(RetentionPreview) },
     errors: ['unknown-retention-target', 'persistent-store-required'],
@@ -44,6 +47,8 @@ export const retentionOperations = defineOperations({
     method: 'POST',
     path: '/api/retention/run',
     summary: 'Queue a sweep of one target, or of all that have a policy',
+    description:
+      'The sweep is a job of the queue, in small transactions beside the normal work. Its outcome is in the history.',
     query: Type.Object(oneTarget),
     responses: { 200: RetentionRunTriggerResponse },
     errors: [
@@ -59,6 +64,7 @@ export const retentionOperations = defineOperations({
     ...read,
     path: '/api/retention/history',
     summary: 'List sweeps, newest first',
+    description: 'Sweeps that were asked for and those of the schedule are in one list, with what each has removed.',
     query: Type.Object({ ...oneTarget, ...pagingQuery }),
     responses: { 200: Type.Array(RetentionRun) },
     errors: ['unknown-retention-target'],
@@ -68,6 +74,7 @@ export const retentionOperations = defineOperations({
     ...read,
     path: '/api/retention/{target}',
     summary: 'Get the stored policy of a target',
+    description: 'Only a policy that was saved is found here; the configured default of the target is not.',
     params: ofTarget,
     responses: { 200: RetentionPolicy },
     errors: ['unknown-retention-target', 'retention-policy-not-found'],
@@ -78,6 +85,8 @@ export const retentionOperations = defineOperations({
     method: 'PUT',
     path: '/api/retention/{target}',
     summary: 'Create or replace the policy of a target; deletes nothing by itself',
+    description:
+      'The next sweep of the target follows the policy. Rows that are too old by then are removed, or archived first where the policy says so.',
     params: ofTarget,
     body: RetentionPolicySaveRequest,
     responses: { 200: RetentionPolicy },
@@ -90,6 +99,7 @@ export const retentionOperations = defineOperations({
     method: 'DELETE',
     path: '/api/retention/{target}',
     summary: 'Delete the policy of a target; the configured default counts again',
+    description: 'Nothing that was removed comes back; the next sweep follows the configuration.',
     params: ofTarget,
     responses: { 204: null },
     errors: ['unknown-retention-target', 'retention-policy-not-found'],

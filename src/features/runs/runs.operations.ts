@@ -25,6 +25,8 @@ export const runOperations = defineOperations({
     method: 'POST',
     path: '/api/agents/{name}/run',
     summary: 'Run an agent: as an event stream, as one JSON answer, or queued',
+    description:
+      "Without more, the answer is the stream of the run's events. `stream: false` or an `Idempotency-Key` asks for one JSON answer at its end, and `Prefer: respond-async` for 202 with the id of a queued run.",
     params: AgentName,
     query: Type.Object({
       onDisconnect: Type.Optional(oneOf(['continue', 'cancel'], { description: 'What a lost client does to the run' })),
@@ -81,6 +83,8 @@ export const runOperations = defineOperations({
     method: 'GET',
     path: '/api/runs',
     summary: 'List runs, newest first',
+    description:
+      'Child runs are left out unless `includeChildren` or a filter on parent or root asks for them. A caller who may not see every run gets those that he may see.',
     query: Type.Object({
       agentName: Type.Optional(Type.String()),
       status: Type.Optional(oneOf(runStatuses)),
@@ -115,6 +119,8 @@ export const runOperations = defineOperations({
     method: 'GET',
     path: '/api/runs/{runId}',
     summary: 'Show one run',
+    description:
+      'The record sums the run up: status, model, tokens, cost, durations and the error of a failed one. What happened step by step is in its events.',
     params: RunId,
     responses: { 200: RunRecord },
     errors: ['run-not-found'],
@@ -124,6 +130,8 @@ export const runOperations = defineOperations({
     method: 'GET',
     path: '/api/runs/{runId}/tree',
     summary: 'The whole run tree, from its root, whichever member is named',
+    description:
+      'Each run of the tree is a record with its parent, so that agents that called agents can be seen at once. A very large tree is cut off at a fixed number of runs.',
     params: RunId,
     responses: { 200: Type.Array(RunRecord) },
     errors: ['run-not-found'],
@@ -134,6 +142,8 @@ export const runOperations = defineOperations({
     method: 'GET',
     path: '/api/runs/{runId}/events',
     summary: 'Follow the event log of a run, live or finished',
+    description:
+      'The stored events come first, then live ones until the run ends. `Last-Event-ID` goes on after the event with that sequence number, so that a broken connection loses nothing.',
     params: RunId,
     headers: Type.Object({
       'last-event-id': Type.Optional(
@@ -155,6 +165,8 @@ export const runOperations = defineOperations({
     method: 'POST',
     path: '/api/runs/{runId}/cancel',
     summary: 'Ask a run and its descendants to stop',
+    description:
+      'The answer comes before the runs have ended; their logs tell when they have. A run that is finished already is refused.',
     params: RunId,
     responses: { 202: RunRecord },
     errors: ['run-not-found', 'run-not-on-this-instance', 'run-finished'],
@@ -164,6 +176,8 @@ export const runOperations = defineOperations({
     method: 'GET',
     path: '/api/runs/{runId}/tools',
     summary: 'Tool calls of a run in the order they settled, at most 1000',
+    description:
+      'Each entry holds what was called, with what, how long it took and how it ended. Arguments and results are there as far as recording them is switched on.',
     params: RunId,
     responses: { 200: Type.Array(ToolInvocationRecord) },
     errors: ['run-not-found'],
@@ -174,6 +188,8 @@ export const runOperations = defineOperations({
     method: 'GET',
     path: '/api/runs/{runId}/input',
     summary: 'Show the messages that a run was started with',
+    description:
+      'These are the messages of the caller, not the prompt with instructions and history that the model got. Inputs are there only while recording them is switched on.',
     params: RunId,
     responses: { 200: RunInputResponse },
     errors: ['run-not-found', 'run-input-not-recorded'],
@@ -183,6 +199,8 @@ export const runOperations = defineOperations({
     method: 'GET',
     path: '/api/runs/{runId}/trace',
     summary: 'The stored spans of the whole run tree, whichever member is named',
+    description:
+      'Spans are kept for failed runs and for a sample of the others, so not every run has a trace. They are in the order of their starts, each with its parent.',
     params: RunId,
     responses: { 200: RunTrace },
     errors: ['run-not-found', 'trace-not-found'],
@@ -193,6 +211,8 @@ export const runOperations = defineOperations({
     method: 'GET',
     path: '/api/runs/{a}/compare/{b}',
     summary: 'Show two runs side by side',
+    description:
+      'Each side has agent, model, status, usage, cost and answer; saying what differs is left to the reader. Any two runs that the caller may see can be compared, also of different agents.',
     params: Type.Object({ a: Uuid, b: Uuid }),
     responses: { 200: RunComparisonResponse },
     errors: ['run-not-found'],

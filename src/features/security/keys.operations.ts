@@ -11,6 +11,8 @@ export const keyOperations = defineOperations({
     method: 'GET',
     path: '/api/api-keys',
     summary: 'List the API keys of the tenant, newest first',
+    description:
+      'Keys are shown by their prefix, role, scopes and times, never whole. Revoked and expired ones stay in the list.',
     responses: { 200: Type.Array(ApiKeyRecord) },
     errors: [],
     cli: { columns: ['id', 'name', 'keyPrefix', 'role', 'scopes', 'isActive', 'expiresAt', 'lastUsedAt'] },
@@ -22,6 +24,8 @@ export const keyOperations = defineOperations({
     method: 'POST',
     path: '/api/api-keys',
     summary: 'Create an API key; the answer shows it once',
+    description:
+      'Role and scopes cannot exceed those of the caller. The service cannot show a key again, so one that is lost has to be replaced.',
     body: ApiKeyCreateRequest,
     responses: { 200: ApiKeyCreationResult },
     errors: ['authority-not-held'],
@@ -35,6 +39,8 @@ export const keyOperations = defineOperations({
     method: 'DELETE',
     path: '/api/api-keys/{id}',
     summary: 'Revoke an API key',
+    description:
+      'The key is refused from the next request on. Its record stays, so that audit entries can be traced to it.',
     params: Type.Object({ id: Uuid }),
     responses: { 204: null },
     errors: ['not-found'],

@@ -14,6 +14,8 @@ export const sessionOperations = defineOperations({
     method: 'GET',
     path: '/api/sessions',
     summary: 'List sessions, the last updated first',
+    description:
+      'Entries come without messages; ask for one session to read them. Where sessions have owners, callers below the management role see their own.',
     query: Type.Object({ agentName: Type.Optional(Type.String()), ...pagingQuery }),
     responses: { 200: Type.Array(SessionRecord) },
     errors: ['run-not-allowed'],
@@ -24,6 +26,8 @@ export const sessionOperations = defineOperations({
     method: 'GET',
     path: '/api/sessions/{sessionId}',
     summary: 'Show a session with its messages',
+    description:
+      'The history is the one that the next run would continue, with tool calls and what waits for an answer.',
     params: SessionId,
     responses: { 200: SessionDetailResponse },
     errors: ['session-not-found'],
@@ -34,6 +38,8 @@ export const sessionOperations = defineOperations({
     method: 'DELETE',
     path: '/api/sessions/{sessionId}',
     summary: 'Delete a session and what it holds; its runs stay',
+    description:
+      'Messages, files, todo entries and attachments of the session go with it, in one transaction. A session that a run holds is refused until that run has ended.',
     params: SessionId,
     responses: { 204: null },
     errors: ['session-not-found', 'session-busy'],
@@ -44,6 +50,8 @@ export const sessionOperations = defineOperations({
     method: 'POST',
     path: '/api/sessions/{sessionId}/branch',
     summary: 'Open a new session with the history up to a message',
+    description:
+      'The new session shares the earlier messages, and both go on independently from there. It takes the id that the body names, or one that the service makes.',
     params: SessionId,
     body: SessionBranchRequest,
     responses: { 201: SessionBranchResult },

@@ -10,6 +10,8 @@ export const grantOperations = defineOperations({
     method: 'GET',
     path: '/api/skill-script-grants',
     summary: 'List the grants of the tenant, active or not, newest first',
+    description:
+      'A grant without `scriptName` covers every script of its skill. One that has expired or was revoked stays in the list.',
     responses: { 200: Type.Array(SkillScriptGrant) },
     errors: [],
     cli: { columns: ['skillName', 'scriptName', 'grantedBy', 'grantedAt', 'expiresAt', 'revokedAt'] },
@@ -21,6 +23,8 @@ export const grantOperations = defineOperations({
     method: 'POST',
     path: '/api/skill-script-grants',
     summary: 'Allow the scripts of a skill, or one of them, to run',
+    description:
+      'Without `scriptName` the grant covers every script of the skill, those added later, too. A new grant for the same scripts takes the place of the earlier one.',
     body: SkillScriptGrantRequest,
     responses: { 201: SkillScriptGrant },
     errors: ['expires-at-not-in-future', 'script-execution-disabled'],
@@ -34,6 +38,7 @@ export const grantOperations = defineOperations({
     method: 'DELETE',
     path: '/api/skill-script-grants/{skillName}',
     summary: 'Revoke a grant, named as it was given',
+    description: 'The scripts cannot be started from then on; one that runs already is not stopped.',
     params: Type.Object({ skillName: Type.String({ minLength: 1, maxLength: 256 }) }),
     query: Type.Object({
       scriptName: Type.Optional(Type.String({ description: 'Without it the grant of the whole skill is meant' })),

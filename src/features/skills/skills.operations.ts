@@ -14,6 +14,8 @@ export const skillOperations = defineOperations({
     method: 'GET',
     path: '/api/skills',
     summary: 'List the stored skills of the tenant, complete, by name',
+    description:
+      'Each skill comes with its instructions, resources and scripts. Skills of the host and of modules are not in the store and not in this list.',
     responses: { 200: Type.Array(AgentSkillDefinition) },
     errors: [],
     cli: { columns: ['name', 'version', 'enabled', 'description', 'updatedAt'] },
@@ -23,6 +25,7 @@ export const skillOperations = defineOperations({
     method: 'GET',
     path: '/api/skills/{name}',
     summary: 'Show one stored skill',
+    description: 'The answer is the current version as a whole, ready to be exported as an Agent Skills folder.',
     params: SkillName,
     responses: { 200: AgentSkillDefinition },
     errors: ['skill-not-found'],
@@ -32,6 +35,8 @@ export const skillOperations = defineOperations({
     method: 'PUT',
     path: '/api/skills/{name}',
     summary: 'Save a skill as a whole',
+    description:
+      'A skill that is not there is created as version 1; else the body replaces everything and the version grows by one. Scripts need an interpreter that the host has registered.',
     params: SkillName,
     body: AgentSkillRequest,
     maxBodyBytes: 16_777_216,
@@ -44,6 +49,7 @@ export const skillOperations = defineOperations({
     method: 'DELETE',
     path: '/api/skills/{name}',
     summary: 'Remove a skill with its resources, scripts and grants',
+    description: 'Agents that name the skill keep running, without it, and validating them tells so.',
     params: SkillName,
     responses: { 204: null },
     errors: ['skill-not-found', 'skill-code-defined'],

@@ -12,6 +12,8 @@ export const statisticOperations = defineOperations({
     ...read,
     path: '/api/stats',
     summary: 'Sum up runs: counts, tokens, cost, errors and scores, with breakdowns',
+    description:
+      'Sums are over the runs that the caller may see. Tokens that no provider reported and costs that no price is known for are not counted as zero.',
     query: Type.Object({
       agentName: Type.Optional(Type.String()),
       userId: Type.Optional(Type.String()),
@@ -27,6 +29,8 @@ export const statisticOperations = defineOperations({
     ...read,
     path: '/api/stats/timeseries',
     summary: 'Count runs by hour or day',
+    description:
+      'Each bucket stands for the runs that started in it, and those without runs are there, too. A range with too many buckets is refused.',
     query: Type.Object({
       from: moment('Default: 24 hours before `to`'),
       to: moment('Exclusive; default: now'),
@@ -48,6 +52,8 @@ export const statisticOperations = defineOperations({
     ...read,
     path: '/api/stats/errors',
     summary: 'Group the failures of the last hours by class and by what looks alike',
+    description:
+      'Messages are brought to a common form first, so that failures which differ only in their details are counted together.',
     query: Type.Object({
       agentName: Type.Optional(Type.String()),
       hours: Type.Optional(
@@ -65,6 +71,8 @@ export const statisticOperations = defineOperations({
     method: 'POST',
     path: '/api/stats/recalculate-costs',
     summary: 'Give a cost to finished runs whose price was unknown; a known cost stays',
+    description:
+      'Prices are those of the configuration as it is now. Nothing is written twice: running it again finds nothing left to do.',
     responses: { 200: RunCostRecalculationResult },
     errors: [],
     audit: 'run.recalculate-costs',
