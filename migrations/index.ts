@@ -21,6 +21,7 @@ import { emergency } from './0020-emergency.ts';
 import { providerAccess } from './0021-provider-access.ts';
 import { serviceLeases } from './0022-service-leases.ts';
 import { uncalledTools } from './0023-uncalled-tools.ts';
+import { providerReasons } from './0024-provider-reasons.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
 export const migrations: readonly Migration[] = [
@@ -46,4 +47,5 @@ export const migrations: readonly Migration[] = [
   { ...providerAccess, checksum: '68bc42c579888478' },
   { ...serviceLeases, checksum: '36d9099189387d07' },
   { ...uncalledTools, checksum: 'a8db472e1977e0e3' },
+  { ...providerReasons, checksum: '75cc4dea767cc6dc' },
 ];

@@ -140,9 +140,19 @@ export interface FieldError {
 }
 
 /** Extension members of the problem that say more than the code. */
+export interface ProviderNames {
+  readonly code: string | null;
+  readonly type: string | null;
+  readonly param: string | null;
+  /** Request under which the log has what the provider said. */
+  readonly requestId: string;
+}
+
 export interface ErrorDetails {
   readonly errors?: readonly FieldError[];
   readonly errorType?: string;
+  /** What a model provider called the refusal of a call; identifiers only. */
+  readonly provider?: ProviderNames;
   /** The guard that blocked, and its rule. */
   readonly guardName?: string;
   readonly ruleName?: string;

@@ -198,6 +198,7 @@ const allFailed = (errors: readonly ModelCallError[]): ModelCallError => {
     provider: first.provider,
     httpStatus: first.httpStatus ?? undefined,
     retryAfterMs: first.retryAfterMs ?? undefined,
+    reason: first.reason ?? undefined,
     cause: first,
   });
 };

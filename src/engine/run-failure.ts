@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ErrorCode } from '../contract/errors.ts';
 import { codesByErrorClass, type RunErrorClass } from '../contract/run-outcome.ts';
-import { ModelCallError } from '../providers/models/model-error.ts';
+import { ModelCallError, type ProviderReason } from '../providers/models/model-error.ts';
 import type { CompileError } from './compiled-agent.ts';
 
 /** Why a run did not complete, in the service's own words. The cause goes to the log only. */
@@ -10,6 +10,8 @@ export class RunFailure extends Error {
   readonly type: string;
   readonly retryAfterMs: number | null;
   readonly findings: readonly { readonly path: string; readonly message: string }[] | null;
+  /** What the provider called the refusal of a model call. */
+  readonly provider: ProviderReason | null;
   /** The guard that blocked, and its rule. */
   readonly guard: { readonly guardName: string; readonly ruleName: string } | null;
 
@@ -20,6 +22,7 @@ export class RunFailure extends Error {
     options: {
       cause?: unknown;
       retryAfterMs?: number | null;
+      provider?: ProviderReason | null;
       findings?: readonly { readonly path: string; readonly message: string }[];
       guard?: { readonly guardName: string; readonly ruleName: string };
     } = {},
@@ -30,6 +33,7 @@ export class RunFailure extends Error {
     this.type = type;
     this.retryAfterMs = options.retryAfterMs ?? null;
     this.findings = options.findings ?? null;
+    this.provider = options.provider ?? null;
     this.guard = options.guard ?? null;
   }
 }
@@ -43,6 +47,8 @@ export interface StoredRunError {
   readonly message: string;
   readonly class: RunErrorClass;
   readonly fingerprint: string;
+  /** Absent: the run did not fail by a refused model call, or the provider gave no reason. */
+  readonly provider?: ProviderReason;
 }
 
 // What differs between two occurrences of one fault: quoted names, ids and numbers.
@@ -61,6 +67,7 @@ export const toRunFailure = (error: unknown): RunFailure => {
     return new RunFailure(error.errorClass, error.type, error.message, {
       cause: error,
       retryAfterMs: error.retryAfterMs,
+      provider: error.reason,
     });
   return new RunFailure('Unknown', 'internal', 'The run failed because of an internal error.', { cause: error });
 };
@@ -70,6 +77,7 @@ export const storedError = (failure: RunFailure): StoredRunError => ({
   message: failure.message,
   class: failure.errorClass,
   fingerprint: fingerprint(failure.errorClass, failure.type, failure.message),
+  ...(failure.provider === null ? {} : { provider: failure.provider }),
 });
 
 const codesByType: Readonly<Record<string, ErrorCode>> = {

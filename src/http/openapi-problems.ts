@@ -119,6 +119,16 @@ export const problemSchema: JsonObject = {
       },
     },
     errorType: text('Error type of the failed run'),
+    provider: {
+      type: 'object',
+      description: 'What a model provider called the refusal of a call; identifiers only',
+      properties: {
+        code: { type: ['string', 'null'] },
+        type: { type: ['string', 'null'] },
+        param: { type: ['string', 'null'] },
+        requestId: text('Request under which the log has the rest'),
+      },
+    },
     guardName: text('The guard that blocked'),
     ruleName: text('The rule of the guard that blocked'),
     retryAfterMs: { type: 'integer' },

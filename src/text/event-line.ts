@@ -2,6 +2,7 @@ import type { Frame } from '../contract/operation.ts';
 import type { ToolApprovalPresentation } from '../contract/tool-approval.ts';
 import type { RunCost, RunError, RunUsage } from '../features/runs/runs.schema.ts';
 import { formatCost, formatDuration } from './format.ts';
+import { providerReasonText } from './provider-reason.ts';
 import type { Style } from './style.ts';
 import { fitText, safeLine } from './text-width.ts';
 
@@ -53,7 +54,9 @@ type Line = (data: EventData, style: Style) => string;
 
 const failure = (data: EventData): string => {
   const error = data['error'] as RunError | null | undefined;
-  return error === null || error === undefined ? '' : `${error.class} (${error.type}): ${error.message}`;
+  if (error === null || error === undefined) return '';
+  const reason = error.provider === undefined ? '' : ` ${providerReasonText(error.provider)}`;
+  return `${error.class} (${error.type}): ${error.message}${reason}`;
 };
 
 const toolLine =

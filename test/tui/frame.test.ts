@@ -105,6 +105,24 @@ describe('a frame', () => {
   });
 });
 
+test('a run that a provider refused says what the provider called it', () => {
+  const provider = { code: 'model_not_found', type: null, param: 'model', requestId: 'request-1' };
+  const error = { type: 'provider_error', message: 'It failed.', class: 'ProviderError', fingerprint: null } as const;
+  const shown = (told: object): string => {
+    const run = runRecord(4, { status: 'Failed', error: { ...error, ...told } });
+    const listed = { key: filterKey(noFilter), skip: 0, take: 100, rows: [run] };
+    const state = receive(initialState('here', now, { columns: 120, rows: 30 }), { type: 'runs', page: listed });
+    return frameView(press(state, { name: 'enter', text: '' }).state)
+      .map(lineText)
+      .join('\n');
+  };
+  assert.match(
+    shown({ provider }),
+    /It failed\. *\n provider: code model_not_found, param model \(the log has the rest under request request-1\)/,
+  );
+  assert.doesNotMatch(shown({}), /provider: /);
+});
+
 /** A run on screen whose two calls wait for whoever started it. */
 const waiting = (columns: number, rows: number): ScreenState => {
   const run = runRecord(4, { status: 'AwaitingApproval', agentName: 'clerk', sessionId: 's' });

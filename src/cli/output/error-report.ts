@@ -8,6 +8,7 @@ import {
   toProblem,
 } from '../../contract/errors.ts';
 import { formatDuration } from '../../text/format.ts';
+import { providerReasonText } from '../../text/provider-reason.ts';
 import type { Style } from '../../text/style.ts';
 import { safeText } from '../../text/text-width.ts';
 
@@ -54,6 +55,7 @@ const describe = (error: AcpError, problem: Problem, style: Style): string => {
   // A single finding without more to say is already in the detail.
   if (errors.length > 1 || !errors.every(({ message }) => problem.detail.includes(message)))
     lines.push(...errors.map((field) => fieldLine(field, style)));
+  if (problem.provider !== undefined) lines.push(`  ${providerReasonText(problem.provider)}`);
   const hint = hintFor(error);
   if (hint !== undefined) lines.push(style.dim(`hint: ${hint}`));
   if (error.code === 'internal' && problem.requestId !== '') lines.push(style.dim(`request: ${problem.requestId}`));

@@ -140,6 +140,7 @@ export const createDetachedRuns = ({
         error_class: error.class,
         error_message: error.message,
         error_fingerprint: error.fingerprint,
+        error_provider: error.provider === undefined ? null : JSON.stringify(error.provider),
         event_count: sequence + 1,
       });
       try {

@@ -49,6 +49,7 @@ const closeColumns = [
   'error_class',
   'error_message',
   'error_fingerprint',
+  'error_provider',
   'event_count',
 ] as const;
 
@@ -264,6 +265,7 @@ export const createRunJournal = (
             error_class: error?.class ?? null,
             error_message: error?.message ?? null,
             error_fingerprint: error?.fingerprint ?? null,
+            error_provider: error?.provider === undefined ? null : JSON.stringify(error.provider),
             event_count: run.eventCount,
           },
           { tenant_id: run.tenantId, id: run.id },

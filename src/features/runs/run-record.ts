@@ -3,7 +3,7 @@ import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { decimal } from '../../engine/pricing.ts';
 import { addUsage } from '../../engine/usage.ts';
-import type { RunCost, RunRecord, RunTreeCost, RunUsage } from './runs.schema.ts';
+import type { RunCost, RunError, RunRecord, RunTreeCost, RunUsage } from './runs.schema.ts';
 import { decodeCost, type StoredCost } from './stored-cost.ts';
 
 type UsageRow = Pick<
@@ -113,6 +113,9 @@ export const toRunRecord = (row: RunRow, descendants: readonly RunRow[]): RunRec
             message: row.error_message ?? '',
             class: (row.error_class ?? 'Unknown') as NonNullable<RunRecord['error']>['class'],
             fingerprint: row.error_fingerprint,
+            ...(row.error_provider === null
+              ? {}
+              : { provider: JSON.parse(row.error_provider) as NonNullable<RunError['provider']> }),
           },
     eventCount: row.event_count,
   };

@@ -89,6 +89,7 @@ export const failureError = (failure: RunFailure, runId: string): AcpError =>
       errorType: failure.type,
       ...(failure.retryAfterMs === null ? {} : { retryAfterMs: failure.retryAfterMs }),
       ...(failure.findings === null ? {} : { errors: failure.findings }),
+      ...(failure.provider === null ? {} : { provider: failure.provider }),
       ...failure.guard,
     },
   });

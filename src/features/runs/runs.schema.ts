@@ -65,8 +65,24 @@ export const RunTreeCost = Type.Object(
 );
 export type RunTreeCost = Static<typeof RunTreeCost>;
 
+const ProviderReason = Type.Object(
+  {
+    code: nullable(Type.String()),
+    type: nullable(Type.String()),
+    param: nullable(Type.String()),
+    requestId: Type.String({ description: 'Request under which the log has what the provider said' }),
+  },
+  { title: 'ProviderReason', description: 'What the provider called the refusal of a model call; identifiers only' },
+);
+
 export const RunError = Type.Object(
-  { type: Type.String(), message: Type.String(), class: oneOf(runErrorClasses), fingerprint: nullable(Type.String()) },
+  {
+    type: Type.String(),
+    message: Type.String(),
+    class: oneOf(runErrorClasses),
+    fingerprint: nullable(Type.String()),
+    provider: Type.Optional(ProviderReason),
+  },
   { title: 'RunError' },
 );
 export type RunError = Static<typeof RunError>;

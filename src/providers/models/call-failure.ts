@@ -1,5 +1,5 @@
 import type { CallScope } from './call-scope.ts';
-import { ModelCallError, type ModelErrorType } from './model-error.ts';
+import { ModelCallError, type ModelErrorType, type ProviderReason } from './model-error.ts';
 import { retryAfterMs } from './retry-after.ts';
 import type { WireFailure } from './transport/wire-exchange.ts';
 import { WireError } from './transport/wire-response.ts';
@@ -77,12 +77,23 @@ const refusals: Partial<Record<ModelErrorType, (provider: string) => string>> = 
   content_filtered: (provider) => `Provider "${provider}" refused the content.`,
 };
 
+/** Undefined where the provider named nothing. A name in which the credential stands is left out. */
+function reasonOf(scope: CallScope, { named }: VendorError): ProviderReason | undefined {
+  const known = (name: string | null): string | null =>
+    name !== null && scope.secret !== null && name.includes(scope.secret) ? null : name;
+  const [code, type, param] = [known(named.code), known(named.type), known(named.param)];
+  return code === null && type === null && param === null
+    ? undefined
+    : { code, type, param, requestId: scope.requestId };
+}
+
 function refused(scope: CallScope, error: VendorError, status: number, message: string): ModelCallError {
   const type = specialRefusal(error, status) ?? statusType(status);
   return new ModelCallError(type, refusals[type]?.(scope.provider) ?? message, {
     provider: scope.provider,
     httpStatus: status,
     retryAfterMs: retryAfterMs(scope.headers, Date.now()) ?? error.retryAfterMs ?? undefined,
+    reason: reasonOf(scope, error),
     cause: new ForeignError(error.text, status),
   });
 }

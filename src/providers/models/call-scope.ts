@@ -10,6 +10,8 @@ export interface ScopeOptions {
   readonly timeoutMs: number | null;
   readonly maxRetries: number;
   readonly limits: AnswerLimits;
+  /** The credential, which must not be passed on; null: there is none. */
+  readonly secret: string | null;
   /** The answer comes in parts. */
   readonly streams: boolean;
 }
@@ -39,6 +41,7 @@ export class CallScope {
   readonly maxRetries: number;
   readonly timeoutMs: number | null;
   readonly streams: boolean;
+  readonly secret: string | null;
   /** Members merged into the JSON body before it is sent. */
   patch: Readonly<Record<string, ModelJson>> | null = null;
   /** Tokens that the answer may have with everything that belongs to it; null: what the request says. */
@@ -74,6 +77,7 @@ export class CallScope {
     this.maxRetries = options.maxRetries;
     this.timeoutMs = options.timeoutMs;
     this.streams = options.streams;
+    this.secret = options.secret;
     this.#limits = options.limits;
     this.#caller = call.signal;
     this.wire = call.wire ?? null;

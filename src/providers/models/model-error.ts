@@ -22,10 +22,20 @@ export type ModelErrorClass =
   | 'CompilationFailed'
   | 'Canceled';
 
+/** What the provider called a refused call, and the request under which the log has its text. */
+export interface ProviderReason {
+  /** Identifiers of the provider, of A-Z a-z 0-9 _ . -; null: it gave none. */
+  readonly code: string | null;
+  readonly type: string | null;
+  readonly param: string | null;
+  readonly requestId: string;
+}
+
 export interface ModelErrorDetails {
   readonly provider: string;
   readonly httpStatus?: number | undefined;
   readonly retryAfterMs?: number | undefined;
+  readonly reason?: ProviderReason | undefined;
   readonly cause?: unknown;
 }
 
@@ -58,6 +68,7 @@ export class ModelCallError extends Error {
   readonly provider: string;
   readonly httpStatus: number | null;
   readonly retryAfterMs: number | null;
+  readonly reason: ProviderReason | null;
   /** True when another provider may be tried: connection failed, timeout, 429, 5xx, open circuit. */
   readonly mayFallBack: boolean;
 
@@ -69,6 +80,7 @@ export class ModelCallError extends Error {
     this.provider = details.provider;
     this.httpStatus = details.httpStatus ?? null;
     this.retryAfterMs = details.retryAfterMs ?? null;
+    this.reason = details.reason ?? null;
     this.mayFallBack = traits[type].fault || (details.httpStatus !== undefined && details.httpStatus >= 500);
   }
 }

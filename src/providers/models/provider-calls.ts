@@ -45,7 +45,7 @@ export class ProviderCalls {
 
   /** Throws when the call need not even be tried. */
   open(call: ModelCall, streams: boolean): CallScope {
-    const { name, hasCredential, modelInPath, timeoutMs, maxRetries } = this.surface;
+    const { name, apiKey, hasCredential, modelInPath, timeoutMs, maxRetries } = this.surface;
     if (call.signal.aborted) {
       throw canceled(name);
     }
@@ -57,7 +57,14 @@ export class ProviderCalls {
         provider: name,
       });
     }
-    return new CallScope(call, { provider: name, timeoutMs, maxRetries, limits: this.#limits, streams });
+    return new CallScope(call, {
+      provider: name,
+      timeoutMs,
+      maxRetries,
+      limits: this.#limits,
+      secret: apiKey || null,
+      streams,
+    });
   }
 
   /** The vendor library's model, at once after the first call; the library is loaded at the first of all. */

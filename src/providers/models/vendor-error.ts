@@ -11,7 +11,17 @@ export interface VendorError {
   /** The provider's text: for the log, and for recognition where an API has no code. */
   readonly text: string;
   readonly retryAfterMs: number | null;
+  readonly named: VendorNames;
 }
+
+/** What the provider calls the error. Each is an identifier, and never a text; null: it gave none. */
+export interface VendorNames {
+  readonly code: string | null;
+  readonly type: string | null;
+  readonly param: string | null;
+}
+
+const NOTHING_NAMED: VendorNames = { code: null, type: null, param: null };
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -47,6 +57,21 @@ function messageOf(error: Fields | null, frame: unknown): string {
   return isNestedTooDeep(frame) ? '(nested too deeply)' : (JSON.stringify(frame) ?? '');
 }
 
+const IDENTIFIER = /^[A-Za-z0-9_.-]{1,64}$/;
+
+function identifier(value: unknown): string | null {
+  return typeof value === 'string' && IDENTIFIER.test(value) ? value : null;
+}
+
+function namesOf(error: Fields | null): VendorNames {
+  return {
+    code: identifier(error?.['code']) ?? identifier(fields(error?.['details'])?.['error_code']),
+    // One API calls it a status.
+    type: identifier(error?.['type']) ?? identifier(error?.['status']),
+    param: identifier(error?.['param']),
+  };
+}
+
 /** Reads an error document or an error event of any of the known APIs. */
 export function readVendorError(frame: unknown): VendorError {
   const error = errorObject(frame);
@@ -63,6 +88,7 @@ export function readVendorError(frame: unknown): VendorError {
     httpStatus: httpStatusOf(error?.['code']) ?? httpStatusOf(error?.['status']) ?? httpStatusOf(error?.['statusCode']),
     text: messageOf(error, frame),
     retryAfterMs: retryDelay(error?.['details']),
+    named: namesOf(error),
   };
 }
 
@@ -72,7 +98,7 @@ export function readVendorErrorText(body: string): VendorError {
     return readVendorError(JSON.parse(body));
   } catch {
     // Gateways in front of a provider answer with HTML or plain text; the HTTP status tells enough then.
-    return { codes: [], httpStatus: null, text: body, retryAfterMs: null };
+    return { codes: [], httpStatus: null, text: body, retryAfterMs: null, named: NOTHING_NAMED };
   }
 }
 

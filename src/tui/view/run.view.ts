@@ -1,4 +1,5 @@
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { providerReasonText } from '../../text/provider-reason.ts';
 import type { TreeRow } from '../../text/run-tree.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type OpenRun, shownRun } from '../state/open-run.ts';
@@ -82,7 +83,14 @@ const head = (run: RunRecord, open: OpenRun, now: number): readonly Line[] => {
     ...Object.entries(run.labels ?? {}).map(([key, value]) => `${key}:${value}`),
   ]);
   const error =
-    run.error === null ? [] : [line(span(` ${safeLine(`${run.error.type}: ${run.error.message}`)}`, 'bad'))];
+    run.error === null
+      ? []
+      : [
+          line(span(` ${safeLine(`${run.error.type}: ${run.error.message}`)}`, 'bad')),
+          ...(run.error.provider === undefined
+            ? []
+            : [line(span(` ${providerReasonText(run.error.provider)}`, 'dim'))]),
+        ];
   const scores = open.scores.length === 0 ? [] : [scoresLine(open)];
   const waiting = waitingLine(run, open);
   const title: Span[] = [span(` ${safeLine(run.agentName)}${version}`, 'strong'), span('  '), statusSpan(run)];

@@ -189,6 +189,60 @@ forEachTransport('RUN-71 no text of a provider leaves the log of the service', a
   assert.ok(logged.every((line) => typeof line.fields['requestId'] === 'string'));
 });
 
+const refusedWith = (error: object, code = 400): Scenario => ({
+  fault: { kind: 'status', status: code, body: JSON.stringify({ error }) },
+});
+
+forEachTransport('RUN-71 what a provider calls the refusal is told in identifiers, with the request', async (open) => {
+  const app = await open({
+    simulator: {},
+    agents: [{ name: 'helper', model: { provider: 'openai', model: 'gpt-4.1' } }],
+  });
+  const error = {
+    message: secret,
+    type: 'invalid_request_error',
+    code: 'model_not_found',
+    param: 'messages.0.content',
+  };
+  app.simulator.enqueue(refusedWith(error), refusedWith(error));
+  const problem = await refusal(start(app.client, 'helper', { message: 'Hi', stream: false }));
+  const names = { code: 'model_not_found', type: 'invalid_request_error', param: 'messages.0.content' };
+  const requestId = problem.provider?.requestId ?? '';
+  assert.deepEqual(problem.provider, { ...names, requestId });
+  const [run] = await listRuns(app.client, { take: 1 });
+  assert.deepEqual(run?.error?.provider, problem.provider);
+  const logged = app.log.find(({ fields }) => fields['requestId'] === requestId && fields['error'] instanceof Error);
+  assert.match(String(logged?.fields['error']), /17\.example/, 'the log has the rest under the request');
+  const { events, runId } = await runStream(app.client, 'helper', 'Hi');
+  const told = events.at(-1)?.['error'] as { provider?: { requestId: string } };
+  assert.deepEqual(told.provider, { ...names, requestId: told.provider?.requestId });
+  assert.deepEqual((await getRun(app.client, runId)).error, told);
+});
+
+forEachTransport('RUN-71 what is no identifier, or holds the credential, is left out', async (open) => {
+  const app = await open({
+    simulator: {},
+    agents: [{ name: 'helper', model: { provider: 'openai', model: 'gpt-4.1' } }],
+  });
+  const long = 'x'.repeat(65);
+  const cases: readonly [error: object, expected: readonly (string | null)[] | null][] = [
+    [{ message: 'no', type: 'two words', code: 'ok_1', param: long }, ['ok_1', null, null]],
+    [{ message: 'no', type: 'a\u0000b', code: 7, param: { a: 1 } }, null],
+    [{ message: 'no', type: '<b>', code: '', param: 'grüß' }, null],
+    [{ message: 'no', type: 'fine', code: 'sk-test-0123456789', param: 'x.sk-test-0123456789' }, [null, 'fine', null]],
+    [{ message: 'no' }, null],
+  ];
+  for (const [error, expected] of cases) {
+    app.simulator.enqueue(refusedWith(error));
+    const problem = await refusal(start(app.client, 'helper', { message: 'Hi', stream: false }));
+    const [run] = await listRuns(app.client, { take: 1 });
+    const { code, type, param } = problem.provider ?? {};
+    assert.deepEqual(expected === null ? problem.provider : [code, type, param], expected ?? undefined);
+    assert.deepEqual(run?.error?.provider, problem.provider);
+    assert.equal(expected === null, !('provider' in (run?.error ?? {})));
+  }
+});
+
 forEachTransport('RUN-72 failures of one kind share a fingerprint', async (open) => {
   const { client, simulator } = await open({
     simulator: {},
