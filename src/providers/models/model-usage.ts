@@ -20,7 +20,7 @@ function fields(value: unknown): Fields | null {
 }
 
 /** More than any model takes or writes in one call, and as much below 2^53 as sums and prices need. */
-export const MAX_TOKENS = 1_000_000_000;
+const MAX_TOKENS = 1_000_000_000;
 
 function isCount(value: unknown): boolean {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_TOKENS;
