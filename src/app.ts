@@ -170,6 +170,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       storage: { provider: opened.path === null ? 'Memory' : 'Sqlite', persistent: storage.persistent },
       jobWorkerEnabled: () => works,
       probeStore: () => storage.probe(),
+      storeTrouble: opened.trouble,
       migrating: !ready,
     });
     const emergency = emergencyFeature({

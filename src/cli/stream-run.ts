@@ -10,6 +10,7 @@ import { interruptedExitCode, onInterrupt } from './interrupt.ts';
 import { exitCodeOf } from './run-outcome.ts';
 import { type FollowedRun, pauseOfFrame, type RunPause } from './run-pause.ts';
 import type { Connection, Session } from './session.ts';
+import { noteWarningFrame, withoutWarnings } from './warning-notes.ts';
 
 /** Events that say nothing beside the answer and its summary. */
 const quiet = new Set([
@@ -70,7 +71,7 @@ const printFrames = async (
     if (!cursor.atLineStart) await terminal.write('\n');
     cursor.atLineStart = true;
   };
-  for await (const frame of frames) {
+  for await (const frame of withoutWarnings(frames, terminal)) {
     exitCode = exitCodeOf(frame) ?? exitCode;
     pause = pauseOfFrame(frame) ?? pause;
     const data = frameData(frame);
@@ -100,6 +101,7 @@ const printJsonFrames = async (frames: AsyncIterable<Frame>, { terminal }: Sessi
     exitCode = exitCodeOf(frame) ?? exitCode;
     pause = pauseOfFrame(frame) ?? pause;
     await terminal.writeJson(`${frame.data}\n`);
+    noteWarningFrame(terminal, frame);
   }
   return { exitCode, pause };
 };

@@ -21,6 +21,13 @@ export const codesByErrorClass = {
 export type RunErrorClass = keyof typeof codesByErrorClass;
 export const runErrorClasses = Object.keys(codesByErrorClass) as RunErrorClass[];
 
+/**
+ * What an answer says that was given although the store did not do its part: the counters of quotas could not be read; the
+ * run is not counted in the store yet; its record is missing, or short.
+ */
+export const runWarnings = ['quota-not-checked', 'quota-not-written', 'recording-incomplete'] as const;
+export type RunWarning = (typeof runWarnings)[number];
+
 /** The events that end a log. A run has exactly one of them, and it is last. */
 export const terminalEvents: ReadonlySet<string> = new Set([
   'run.completed',

@@ -39,6 +39,8 @@ export interface SqlDialect {
    * is committed, and holds no snapshot longer than the one query.
    */
   scan(query: CompiledQuery): Promise<readonly unknown[]>;
+  /** Writes a page that says nothing new; rejects with what keeps the store from taking it. */
+  probeWrite(): Promise<void>;
   /** What a driver error means; null: not the store's doing. By code, never by message text. */
   classify(error: unknown): StoreFailure;
   /**

@@ -9,7 +9,9 @@ import { acquireOwnership, type OwnerLock } from './owner-lock.ts';
 import { createSqliteDialect } from './sqlite/dialect.ts';
 import { classifySqlite } from './sqlite/failure.ts';
 import { createStorage, type Storage } from './storage.ts';
+import { createStoreCondition, type StoreCondition, type StoreTrouble } from './store-condition.ts';
 import { openFailure, prepareStoreFile, realStorePath, storePath } from './store-location.ts';
+import { startStoreWatch } from './store-watch.ts';
 import { startWatchdog } from './watchdog.ts';
 
 export interface StoreOptions {
@@ -26,7 +28,7 @@ export interface StoreOptions {
 
 export interface OpenOptions extends StoreOptions {
   readonly now: () => number;
-  readonly log: Pick<Logger, 'warn'>;
+  readonly log: Pick<Logger, 'error' | 'warn'>;
   /** How long to wait for an owner that is about to end; default 0. */
   readonly waitMs?: number;
   /** Default: those of this build. */
@@ -41,6 +43,8 @@ export interface OpenedStorage {
   readonly pending: readonly string[];
   /** Path of the file; null in memory. */
   readonly path: string | null;
+  /** Why the store takes no writes now, after a look at its files; null: it does. */
+  trouble(): StoreTrouble | null;
   /** Writes what is pending, closes the store and gives it up. */
   close(): Promise<void>;
 }
@@ -48,15 +52,23 @@ export interface OpenedStorage {
 // The driver waits for a lock inside a call that stops the event loop. Only a foreign program can hold one for long.
 const longestBusyMs = 5000;
 
-const createDialect = (options: StoreOptions, path: string | null, readonly: boolean): SqlDialect => {
+const createDialect = (
+  options: StoreOptions,
+  path: string | null,
+  readonly: boolean,
+  condition?: StoreCondition,
+): SqlDialect => {
   try {
-    return createSqliteDialect({
-      path,
-      tablePrefix: options.tablePrefix,
-      synchronous: options.synchronous,
-      busyTimeoutMs: Math.min(options.commandTimeoutMs, longestBusyMs),
-      readonly,
-    });
+    return createSqliteDialect(
+      {
+        path,
+        tablePrefix: options.tablePrefix,
+        synchronous: options.synchronous,
+        busyTimeoutMs: Math.min(options.commandTimeoutMs, longestBusyMs),
+        readonly,
+      },
+      condition,
+    );
   } catch (error) {
     throw openFailure(path ?? ':memory:', error, 'store', classifySqlite(error));
   }
@@ -74,7 +86,7 @@ const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
   const storage = storageOn(createDialect(options, null, false), false, options);
   // Whoever left migrations to somebody else cannot mean a store that is new each time.
   await migrate(storage, options.migrations ?? allMigrations, options.now);
-  return { storage, ownership: null, pending: [], path: null, close: () => storage.close() };
+  return { storage, ownership: null, pending: [], path: null, trouble: () => null, close: () => storage.close() };
 };
 
 const prepareSchema = async (storage: Storage, options: OpenOptions): Promise<readonly string[]> => {
@@ -98,16 +110,23 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
   const ownership = await acquireOwnership(path, { waitMs: options.waitMs ?? 0 });
   let storage: Storage | null = null;
   try {
-    const opened = storageOn(createDialect(options, path, false), true, options);
+    const condition = createStoreCondition(path, classifySqlite, options.log);
+    const opened = storageOn(createDialect(options, path, false, condition), true, options);
     storage = opened;
     const pending = await prepareSchema(opened, options);
     const watchdog = startWatchdog(opened.dialect, { log: options.log });
+    const watch = startStoreWatch(path, opened.dialect, condition, options.log);
     return {
       storage: opened,
       ownership,
       pending,
       path,
+      trouble() {
+        watch.look();
+        return condition.trouble;
+      },
       async close() {
+        await watch.stop();
         await watchdog.stop();
         await opened.close();
         // Last, so that the next owner finds a store that is closed.
@@ -132,7 +151,7 @@ export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> 
   const { storage, path } = await openForReading(options);
   try {
     const { pending } = await migrationStatus(storage, options.migrations ?? allMigrations);
-    return { storage, ownership: null, pending, path, close: () => storage.close() };
+    return { storage, ownership: null, pending, path, trouble: () => null, close: () => storage.close() };
   } catch (error) {
     await storage.close();
     throw error;

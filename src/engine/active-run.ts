@@ -60,6 +60,8 @@ export interface RunPlan {
   readonly continuedFromRunId: string | null;
   /** Where the tree counts against quotas while runs are not recorded. */
   readonly unrecordedCount?: UnrecordedCount;
+  /** True: it was admitted although the counters of quotas could not be read. */
+  readonly isUnchecked?: boolean;
   /** Set when a recorded run is repeated. */
   readonly replay?: RunReplay;
   readonly parent: ActiveRun | null;
@@ -131,6 +133,8 @@ export class ActiveRun {
   /** Null where the input of runs is not recorded, without which no call could be repeated. */
   callRecord: ModelCallRecord | null = null;
   settledTools = 0;
+  /** Nothing in the store counts the run for its quotas. */
+  uncounted: boolean;
   /** Why a guard ended the run. */
   blocked: RunFailure | null = null;
   /** Null: nobody will go on with this turn, so nothing is stored of it until it ends. */
@@ -148,6 +152,7 @@ export class ActiveRun {
     this.startedAt = now;
     this.waits = plan.parent?.waits ?? new WaitClock();
     this.target = plan.agent.model;
+    this.uncounted = plan.unrecordedCount?.isWritten === false;
     this.session = plan.session;
     this.bypassesCache = plan.replay?.isLive === true;
     this.modelCalls = earlierModelCalls(plan.resume);

@@ -98,7 +98,7 @@ export interface EnginePorts {
   readonly metrics: RunMetrics;
   enqueue(unit: LazyUnit): void;
   /** Writes one unit once the store takes it again. */
-  closeLater(statements: readonly Statement[]): void;
+  closeLater(runId: string, statements: readonly Statement[]): void;
   now(): number;
   newId(): string;
 }

@@ -18,9 +18,10 @@ import { publicCost } from './pricing.ts';
 import { problemCode, RunFailure, storedError, toRunFailure } from './run-failure.ts';
 import { RunLog } from './run-log.ts';
 import { createRunMetrics } from './run-metrics.ts';
-import { announceThresholds, unrecordedUse } from './run-quota-use.ts';
+import { announceThresholds, rowRefused, tellEnd, unrecordedUse } from './run-quota-use.ts';
 import { RunTrace } from './run-trace.ts';
 import { countDropped, describeEnd, traceStatements } from './run-trace-end.ts';
+import { warningsOf } from './run-warnings.ts';
 import { structuredOutput } from './structured-response.ts';
 import { TreeBudget } from './tree-budget.ts';
 import { abandonRun, logFailure, requeueRun, startSteps, stepsFor } from './unfinished-run.ts';
@@ -327,7 +328,11 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
     new RunLog(
       {
         enqueue: (unit) => ports.enqueue(unit),
-        closeLater: (statements) => ports.closeLater(statements),
+        closeLater: (runId, statements) => ports.closeLater(runId, statements),
+        warnings: (runId) => {
+          const run = runs.get(runId);
+          return run === undefined ? [] : warningsOf(run);
+        },
         lost: (runId) => runs.get(runId)?.stop({ kind: 'lost' }),
         packStatement: (runId, first, last, events) => ports.journal.packed(plan.tenantId, runId, first, last, events),
         now: ports.now,
@@ -335,6 +340,8 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
         recordingFailed(runId, stage, error) {
           ports.metrics.recordingFailed(stage);
           ports.log.error({ runId, stage, error }, 'Recording of a run failed and has ended');
+          const run = runs.get(runId);
+          if (stage === 'start' && run !== undefined) rowRefused(run, ports, error);
         },
       },
       {
@@ -360,8 +367,7 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
       run.stop({ kind: 'fail', failure: new RunFailure('Infrastructure', 'emergency_stop', reason) });
     void execute(run, ports, children).then((outcome) => {
       runs.delete(run.id);
-      const isBooked = outcome.status !== 'Queued' && (run.log.recording || !recording.enabled);
-      ports.quotas?.ended(plan.tenantId, plan.id, isBooked);
+      tellEnd(run, ports, outcome);
       run.session?.ended();
       run.finish(outcome);
       if (runs.size === 0) for (const resolve of idleWaiters.splice(0)) resolve();

@@ -89,6 +89,7 @@ const codesByType: Readonly<Record<string, ErrorCode>> = {
   emergency_stop: 'emergency-stopped',
   quota_exceeded: 'quota-exceeded',
   quotas_unreadable: 'store-unavailable',
+  not_admitted: 'store-unavailable',
 };
 
 /** The problem code with which a failed run answers a JSON caller. */

@@ -1,4 +1,5 @@
 import type { Frame } from '../contract/operation.ts';
+import type { RunWarning } from '../contract/run-outcome.ts';
 import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
 
@@ -14,7 +15,9 @@ export interface RunLogPorts {
   /** Another worker executes the run: nothing more of this attempt is written. */
   lost(runId: string): void;
   /** The end of a run that has ended without it in the store: to be written later. */
-  closeLater(statements: readonly Statement[]): void;
+  closeLater(runId: string, statements: readonly Statement[]): void;
+  /** What a reader is told just before the end, because the store did not take it. */
+  warnings(runId: string): readonly RunWarning[];
 }
 
 export interface RunLogOptions {

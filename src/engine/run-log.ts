@@ -2,6 +2,7 @@ import type { Frame, FrameSource } from '../contract/operation.ts';
 import type { LazyUnit } from '../db/commit-queue.ts';
 import { ConditionFailedError, type Statement } from '../db/statement.ts';
 import { encodePack, type LoggedEvent, toFrame } from './event-pack.ts';
+import { lateEnd, type RefusedStart } from './late-end.ts';
 import type { RunLogOptions, RunLogPorts } from './run-log-ports.ts';
 
 export type DeltaType = 'message.delta' | 'reasoning.delta';
@@ -25,9 +26,7 @@ interface Waiter {
 }
 
 /** What one unit carries while the store commits it. */
-interface Flight {
-  readonly events: LoggedEvent[];
-  readonly statements: Statement[];
+interface Flight extends RefusedStart {
   readonly waiters: Waiter[];
   readonly closing: Closing | null;
 }
@@ -66,6 +65,9 @@ export class RunLog implements LazyUnit {
   #flight: Flight | null = null;
   #scheduled = false;
   #recording: boolean;
+  /** What the store refused first, where that was the row itself: written with the end of the run, or never. */
+  #opening: RefusedStart | null = null;
+  #endStored = false;
   #closing: Closing | null = null;
   /** Nothing follows the terminal event, whoever still holds the log. */
   #closed = false;
@@ -109,6 +111,16 @@ export class RunLog implements LazyUnit {
 
   get recording(): boolean {
     return this.#recording;
+  }
+
+  /** Part of the record is missing, though it should be kept. */
+  get isIncomplete(): boolean {
+    return this.#options.recording && !this.#recording;
+  }
+
+  /** Its end, and what it has used, is in the store. */
+  get endStored(): boolean {
+    return this.#endStored;
   }
 
   /** Settled with the first commit: the run's row can be read from then on, unless it could not be written. */
@@ -193,6 +205,11 @@ export class RunLog implements LazyUnit {
     return true;
   }
 
+  /** Leaves nothing of a run that was refused. */
+  discardOpening(): void {
+    this.#opening = null;
+  }
+
   /** Ends this log at once: nothing more is stored or delivered, because somebody else writes it now. */
   abandon(): void {
     this.#abandoned = true;
@@ -239,7 +256,8 @@ export class RunLog implements LazyUnit {
     this.#opened.resolve();
     for (const waiter of flight.waiters) waiter.resolve();
     if (this.#recording) this.#storedNext += flight.events.length;
-    this.#deliver(flight.events, flight.closing?.notice ?? null);
+    this.#endStored = flight.closing !== null && !flight.closing.keptOnly;
+    this.#deliver(flight.events, flight.closing);
     if (flight.closing !== null) this.#end(flight.closing, flight.closing.keptOnly ? flight.events : null);
   }
 
@@ -262,8 +280,7 @@ export class RunLog implements LazyUnit {
       flight.closing.resolve('conflict');
       return;
     }
-    if (this.#recording) this.#ports.recordingFailed(this.runId, this.#storedNext === 0 ? 'start' : 'event', error);
-    this.#recording = false;
+    if (this.#recording) this.#endRecording(flight, error);
     for (const waiter of flight.waiters) waiter.reject(error);
     if (flight.closing !== null && flight.closing.kept.length > 0 && !flight.closing.keptOnly) {
       this.#events = [...flight.events, ...this.#events];
@@ -271,7 +288,7 @@ export class RunLog implements LazyUnit {
       this.#schedule();
       return;
     }
-    this.#deliver(flight.events, flight.closing?.notice ?? null);
+    this.#deliver(flight.events, flight.closing);
     if (flight.closing !== null) this.#end(flight.closing, flight.events);
   }
 
@@ -318,20 +335,24 @@ export class RunLog implements LazyUnit {
     this.#closing = null;
   }
 
-  // After a store failure the terminal state is tried once more, so that the next reader finds a closed run.
+  #endRecording({ events, statements, closing }: Flight, error: unknown): void {
+    const isStart = this.#storedNext === 0;
+    if (isStart) this.#opening = { statements, events: closing === null ? events : events.slice(0, -1) };
+    this.#recording = false;
+    this.#ports.recordingFailed(this.runId, isStart ? 'start' : 'event', error);
+  }
+
   #lastWords(closing: Closing, events: readonly LoggedEvent[]): readonly Statement[] {
-    const terminal = events.at(-1);
-    const at = this.#storedNext;
-    // A run whose row was never written gets no log either: nobody would ever find it, or remove it.
-    if (!this.#options.recording || at === 0 || terminal === undefined) return [];
-    return [...closing.recorded(at + 1), this.#ports.packStatement(this.runId, at, at, encodePack([terminal]))];
+    if (!this.#options.recording) return [];
+    const pack = this.#ports.packStatement.bind(null, this.runId);
+    return lateEnd(this.#opening, this.#storedNext, events.at(-1), closing, pack);
   }
 
   /** `lost`: the last events, where the store did not take the end of the run. */
   #end(closing: Closing, lost: readonly LoggedEvent[] | null): void {
     const late = lost === null ? [] : this.#lastWords(closing, lost);
     const { held } = this.#options;
-    if (late.length > 0) this.#ports.closeLater(held === null ? late : [held, ...late]);
+    if (late.length > 0) this.#ports.closeLater(this.runId, held === null ? late : [held, ...late]);
     this.#finish();
     closing.resolve('closed');
   }
@@ -345,7 +366,7 @@ export class RunLog implements LazyUnit {
     for (const end of ends) end();
   }
 
-  #deliver(events: readonly LoggedEvent[], notice: Frame | null): void {
+  #deliver(events: readonly LoggedEvent[], closing: Closing | null): void {
     this.#committedNext += events.length;
     const { heard } = this.#ports;
     const hasReaders = this.#listeners !== null && this.#listeners.size > 0;
@@ -353,7 +374,11 @@ export class RunLog implements LazyUnit {
     const frames = events.map((event) => toFrame(this.runId, event));
     heard?.(frames);
     if (this.#listeners === null) return;
-    if (notice !== null) frames.splice(-1, 0, notice);
+    if (closing !== null) {
+      const warnings = this.#ports.warnings(this.runId);
+      if (warnings.length > 0) frames.splice(-1, 0, { event: 'warning', data: JSON.stringify({ warnings }) });
+      if (closing.notice !== null) frames.splice(-1, 0, closing.notice);
+    }
     for (const listener of this.#listeners.keys()) listener(frames);
   }
 

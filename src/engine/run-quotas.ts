@@ -6,6 +6,8 @@ export interface UnrecordedCount {
   readonly rootRunId: string;
   readonly agentName: string;
   readonly day: string;
+  /** False: the store did not take that it runs; what it uses is kept with that. */
+  readonly isWritten: boolean;
 }
 
 export interface QuotaUse {
@@ -52,6 +54,15 @@ export interface CallAllowances {
   free(call: Pick<BoundedCall, 'tenantId' | 'runId' | 'root'>): Promise<CallAllowance>;
 }
 
+/** A run that the store did not take. */
+export interface UnwrittenRun {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly root: { readonly id: string; readonly agentName: string };
+  /** It has to be admitted: neither a child, nor a turn that goes on. */
+  readonly isAdmission: boolean;
+}
+
 /** What the engine tells the quotas as runs go on and end. */
 export interface RunQuotas {
   /** Null: runs are limited when they start only. */
@@ -65,8 +76,20 @@ export interface RunQuotas {
   ): Promise<readonly object[]> | undefined;
   /** Writes that count what a run has used that has no row. */
   unrecorded(tenantId: string, count: UnrecordedCount, use: QuotaUse): readonly Statement[];
-  /** A run of the tenant has ended here. `isBooked`: what it used is written; else it goes on later, or is written later. */
-  ended(tenantId: string, runId: string, isBooked: boolean): void;
+  /**
+   * Keeps in memory that a run counts, until the store takes it. False: a run that a quota limits is not made without
+   * its admission in the store.
+   */
+  unwritten(run: UnwrittenRun, error: unknown): boolean;
+  /** The store has taken a run after its end. */
+  writtenLate(runId: string): void;
+  /** The store will not get the record of a run; what it has used is booked without it. */
+  recordDropped(runId: string): void;
+  /**
+   * A run of the tenant has ended here. `isBooked`: what it used is written; else it goes on later, or is written later.
+   * `use`: of the run itself, without its children.
+   */
+  ended(run: { tenantId: string; runId: string; isBooked: boolean; count: UnrecordedCount | null } & QuotaUse): void;
 }
 
 export const quotaUse = (tokens: number | null | undefined, cost: CostMicros | null): QuotaUse => ({

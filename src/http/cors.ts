@@ -27,6 +27,7 @@ const exposedHeaders = [
   'RateLimit',
   'RateLimit-Policy',
   'ETag',
+  'X-Acp-Warning',
 ];
 
 export const createCors = (allowedOrigins: readonly string[]): Cors | null => {

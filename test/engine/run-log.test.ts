@@ -37,7 +37,8 @@ class LogBench {
         heard: null,
         recordingFailed: (_runId, stage) => void this.failures.push(stage),
         lost: () => void this.failures.push('lost'),
-        closeLater: (statements) => void this.later.push(statements.map(({ sql }) => sql)),
+        warnings: () => [],
+        closeLater: (_runId, statements) => void this.later.push(statements.map(({ sql }) => sql)),
       },
       {
         runId: 'r',

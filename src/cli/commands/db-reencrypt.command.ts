@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import type { FormerKey, ReencryptReport } from '../../db/reencrypt.ts';
 import type { CommandHost } from '../command-host.ts';
+import { noteLog } from '../output/note-log.ts';
 import { jsonText, printReply } from '../output/print-reply.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
@@ -68,7 +69,7 @@ const reencrypt = async (session: Session, options: Options): Promise<number> =>
     import('../../db/store-options.ts'),
     readConfig(session),
   ]);
-  const log = { warn: (_fields: unknown, message: string): void => terminal.note(message) };
+  const log = noteLog(terminal);
   const progress = showProgress(session);
   const store = storeOptions(config.values, cwd);
   const report = await reencryptStore({ ...store, ...options, now: Date.now, log, progress });

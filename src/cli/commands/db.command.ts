@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { type CommandHost, commandGroup } from '../command-host.ts';
 import { groupDescriptions } from '../groups.ts';
+import { noteLog } from '../output/note-log.ts';
 import { jsonText, printReply } from '../output/print-reply.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
@@ -20,7 +21,7 @@ const openMaintenance = async (session: Session) => {
 const migrate = async (session: Session): Promise<undefined> => {
   const { terminal, globals } = session;
   const { maintenance, options } = await openMaintenance(session);
-  const log = { warn: (_fields: unknown, message: string): void => terminal.note(message) };
+  const log = noteLog(terminal);
   const applied = await maintenance.migrateStore({ ...options, now: Date.now, log });
   if (globals.json) return printReply(terminal, { applied }, { json: true });
   await terminal.write(
@@ -37,7 +38,7 @@ const status = async (session: Session): Promise<undefined> => {
 const compact = async (session: Session): Promise<undefined> => {
   const { terminal, globals } = session;
   const { maintenance, options } = await openMaintenance(session);
-  const log = { warn: (_fields: unknown, message: string): void => terminal.note(message) };
+  const log = noteLog(terminal);
   const report = await maintenance.compactStore({ ...options, now: Date.now, log });
   const { path, bytesBefore, bytesAfter } = report;
   if (globals.json) return printReply(terminal, report, { json: true });

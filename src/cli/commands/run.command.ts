@@ -18,6 +18,7 @@ import { type FollowedRun, pauseOfAnswer } from '../run-pause.ts';
 import type { Connection, Session } from '../session.ts';
 import { answerText, runStreaming, streamRun } from '../stream-run.ts';
 import { uploadFile } from '../upload-file.ts';
+import { noteWarnings } from '../warning-notes.ts';
 
 interface RunOptions extends AnswerOptions {
   readonly session?: string;
@@ -87,6 +88,7 @@ const requestOf = async (
 
 const printAnswer = async (session: Session, answer: AgentRunResponse): Promise<void> => {
   const { terminal, globals } = session;
+  noteWarnings(terminal, answer.warnings);
   if (globals.json) return terminal.writeJson(jsonText(answer));
   if (answer.output !== null && answer.output !== '') await terminal.write(`${answerText(session, answer.output)}\n`);
   const parts = [answer.status.toLowerCase(), runSummary({ ...answer }), `run ${answer.runId}`];

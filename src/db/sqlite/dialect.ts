@@ -4,6 +4,7 @@ import { sql } from 'kysely';
 import { assetPath } from '../../core/assets.ts';
 import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
 import { ConditionFailedError, mergedStatements, type Statement } from '../statement.ts';
+import type { StoreCondition } from '../store-condition.ts';
 import { translateStoreError } from '../store-failure.ts';
 import { tableNames } from '../tables.ts';
 import { createCheckpointer } from './checkpointer.ts';
@@ -24,8 +25,14 @@ interface WalState {
   readonly checkpointed: number;
 }
 
+/** Where nobody asks how writes go: a copy in the making, a file that is only read. */
+const alwaysFine = { refusal: null, failed: () => undefined };
+
 /** SQLite through better-sqlite3: one connection, one writer, statements cached. */
-export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { readonly raw: BetterSqlite3.Database } => {
+export const createSqliteDialect = (
+  options: SqliteOptions,
+  condition: Pick<StoreCondition, 'refusal' | 'failed'> = alwaysFine,
+): SqlDialect & { readonly raw: BetterSqlite3.Database } => {
   const raw = openSqlite(options);
   const cache = new StatementCache(raw);
   const mutex = new Mutex();
@@ -82,6 +89,7 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       return { ok: true };
     } catch (error) {
       if (raw.inTransaction) cache.get('rollback').run();
+      condition.failed(error);
       return { ok: false, error };
     }
   };
@@ -109,11 +117,13 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       return results;
     } catch (error) {
       if (raw.inTransaction) cache.get('rollback').run();
+      condition.failed(error);
       throw error;
     }
   };
 
   const commitNow = (units: readonly (readonly Statement[])[]): UnitResult[] => {
+    if (condition.refusal !== null) throw condition.refusal;
     const [first] = units;
     if (first !== undefined && units.length === 1) return [commitAlone(first)];
     return commitTogether(units) ?? commitGuarded(units);
@@ -143,7 +153,15 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
   return {
     name: 'sqlite',
     raw,
-    kysely: sqliteKyselyDialect(cache, mutex, (error) => translateStoreError(classifySqlite, error)),
+    kysely: sqliteKyselyDialect(cache, mutex, {
+      beforeWrite() {
+        if (condition.refusal !== null) throw condition.refusal;
+      },
+      failure(error) {
+        condition.failed(error);
+        return translateStoreError(classifySqlite, error);
+      },
+    }),
     plugins: [tablePrefixPlugin(prefix, tableNames)],
     qualifiedName: (name) => prefix + name,
     clusteredTableSuffix: 'without rowid',
@@ -157,7 +175,19 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       }
     },
     scan: async ({ sql: text, parameters }) =>
-      scanner === null ? cache.get(text).all(...parameters) : scanner.read(text, parameters),
+      // By its path the thread would open whatever stands there now.
+      scanner === null || condition.refusal !== null
+        ? cache.get(text).all(...parameters)
+        : scanner.read(text, parameters),
+    async probeWrite() {
+      const release = await mutex.acquire();
+      try {
+        // The same value again: its page goes through the log like any other.
+        raw.pragma(`user_version = ${Number(raw.pragma('user_version', { simple: true }))}`);
+      } finally {
+        release();
+      }
+    },
     classify: classifySqlite,
     async describeSelectivity(db, indexes) {
       // On the schema alone it only makes the table of statistics; a second time it reads what stands in it.
@@ -214,6 +244,7 @@ export const createSqliteDialect = (options: SqliteOptions): SqlDialect & { read
       return Math.max(log - checkpointed, 0) * Number(raw.pragma('page_size', { simple: true }));
     },
     async checkpoint(effort) {
+      if (condition.refusal !== null) return size();
       if (checkpointer === null || effort === 'Shrink') {
         await walCheckpoint(effort === 'Shrink' ? 'TRUNCATE' : 'PASSIVE');
         return size();

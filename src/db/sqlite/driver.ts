@@ -62,23 +62,32 @@ export class StatementCache {
   }
 }
 
+/** What stands around the statements of the connection. */
+export interface ConnectionWatch {
+  /** Throws while nothing may be written. */
+  beforeWrite(): void;
+  /** A driver's error as one of the service. */
+  failure(error: unknown): unknown;
+}
+
 class SqliteConnection implements DatabaseConnection {
   readonly #cache: StatementCache;
-  readonly #translate: (error: unknown) => unknown;
+  readonly #watch: ConnectionWatch;
 
-  constructor(cache: StatementCache, translate: (error: unknown) => unknown) {
+  constructor(cache: StatementCache, watch: ConnectionWatch) {
     this.#cache = cache;
-    this.#translate = translate;
+    this.#watch = watch;
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     try {
       const statement = this.#cache.get(query.sql);
+      if (!statement.readonly) this.#watch.beforeWrite();
       if (statement.reader) return { rows: statement.all(...query.parameters) as R[] };
       const { changes, lastInsertRowid } = statement.run(...query.parameters);
       return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
     } catch (error) {
-      throw this.#translate(error);
+      throw this.#watch.failure(error);
     }
   }
 
@@ -90,20 +99,15 @@ class SqliteConnection implements DatabaseConnection {
 
 /**
  * Kysely on one shared connection: plain queries run at once, a transaction holds the mutex.
- * `translate` turns a driver's error into one of the service.
  */
-export const sqliteKyselyDialect = (
-  cache: StatementCache,
-  mutex: Mutex,
-  translate: (error: unknown) => unknown,
-): Dialect => {
+export const sqliteKyselyDialect = (cache: StatementCache, mutex: Mutex, watch: ConnectionWatch): Dialect => {
   const releases = new WeakMap<DatabaseConnection, () => void>();
   const run = (connection: DatabaseConnection, sql: string) => connection.executeQuery(CompiledQuery.raw(sql));
   const driver: Driver = {
     init: async () => undefined,
     acquireConnection: async () => {
       const release = await mutex.acquire();
-      const connection = new SqliteConnection(cache, translate);
+      const connection = new SqliteConnection(cache, watch);
       releases.set(connection, release);
       return connection;
     },

@@ -7,6 +7,8 @@ export interface HealthReport {
 export interface HealthDeps {
   /** A small read of the store; rejects when it cannot be reached. */
   readonly probeStore: () => Promise<void>;
+  /** Why the store takes no writes; null: it does. */
+  readonly storeTrouble: () => string | null;
   /** True while migrations are pending. */
   readonly migrating: boolean;
   readonly lifecycle: { readonly draining: boolean };
@@ -22,6 +24,7 @@ const probeTimeoutMs = 2000;
 /** Whether the store answers, looked at no more than once a second and for no longer than two. */
 export const createHealth = ({
   probeStore,
+  storeTrouble,
   migrating,
   lifecycle,
   modelsDegraded,
@@ -39,8 +42,11 @@ export const createHealth = ({
       checkedAt = now();
       reachable = probe();
     }
-    const works = !migrating && (await reachable);
-    const status = !works ? 'Unhealthy' : modelsDegraded() ? 'Degraded' : 'Healthy';
+    const trouble = storeTrouble();
+    // A file that is not at its path any more cannot be reached by whoever takes over, whatever this process still reads.
+    const works = !migrating && trouble !== 'moved' && (await reachable);
+    const isDegraded = trouble !== null || modelsDegraded();
+    const status = !works ? 'Unhealthy' : isDegraded ? 'Degraded' : 'Healthy';
     return { status, draining: lifecycle.draining };
   };
 };

@@ -12,6 +12,12 @@ export interface BookedRoot extends CountedRoot {
   readonly questions: object;
 }
 
+/** Root runs of an agent that are queued or executing. */
+export interface OpenRuns {
+  readonly agentName: string;
+  readonly count: number;
+}
+
 /** The first of the month of a day. */
 export const monthOf = (day: string): string => `${day.slice(0, 7)}-01`;
 

@@ -10,13 +10,16 @@ import { createPeriodClock } from './period-clock.ts';
 import { createQuotaAdmission, type QuotaAdmission } from './quota-admission.ts';
 import { createQuotaAllowances } from './quota-allowances.ts';
 import { createQuotaAnnouncements, toNotice } from './quota-announcements.ts';
+import { createQuotaBacklog } from './quota-backlog.ts';
 import { createRunCounters, type RunCounters } from './quota-counters.store.ts';
 import { observeQuotas } from './quota-gauges.ts';
 import { createQuotaMetrics } from './quota-metrics.ts';
 import { createQuotaNotices } from './quota-notices.store.ts';
 import { createQuotaRules } from './quota-rules.ts';
+import { noUse } from './quota-use.ts';
 import { createQuotaVerifier } from './quota-verification.store.ts';
 import type { quotaOperations } from './quotas.operations.ts';
+import { appliesTo } from './quotas.rules.ts';
 import { limitsOf, quotaService } from './quotas.service.ts';
 import { createQuotaStore } from './quotas.store.ts';
 import { createUnfinishedUse, type StoredTurns } from './unfinished-use.store.ts';
@@ -39,7 +42,7 @@ export interface ActiveQuotas {
   readonly counters: RunCounters;
   readonly engine: RunQuotas;
   /** Counts a run that gets no row. */
-  countUnrecorded(tenantId: string, agentName: string, runId: string, counts: boolean): Promise<UnrecordedCount | null>;
+  countUnrecorded(tenantId: string, agentName: string, runId: string, counts: boolean): Promise<UnrecordedCount>;
 }
 
 export interface QuotasFeature {
@@ -54,10 +57,18 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
   const { Quotas: settings, RunRecording: recording, Observability: observability, Pricing: pricing } = config.Service;
   const metrics = createQuotaMetrics(deps.telemetry);
   const clock = createPeriodClock(settings.TimeZone, now);
-  const store = createQuotaStore(storage);
+  const store = createQuotaStore(storage, {
+    added: (...asked) => backlog.added(...asked),
+    openAdded: (...asked) => backlog.openAdded(...asked),
+  });
   const rules = createQuotaRules(store);
   const notices = createQuotaNotices(storage, rules, clock, settings.ThresholdPercents, now);
   const counters = createRunCounters(storage, clock, notices, now);
+  const backlog = createQuotaBacklog({
+    write: (statements) => storage.write(statements),
+    booking: (id, root, runs, use) => counters.booked({ ...root, id, counts: runs > 0 }, use),
+    log,
+  });
   const announcements = createQuotaAnnouncements(notices, clock.timeZone, log);
   const admission = createQuotaAdmission({
     ...deps,
@@ -83,6 +94,11 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     : null;
   if (settings.Enabled && observability.EnableQuotaUsageGauge)
     observeQuotas({ ...deps, store, clock, everyMs: observability.QuotaUsageRefreshInterval });
+  /** Whether a run may be made that the store does not count: no quota limits it, or none has to hold then. */
+  const maybeUnwritten = (tenantId: string, agentName: string): boolean => {
+    if (settings.AllowOnStoreFailure && !settings.Strict) return true;
+    return rules.known(tenantId)?.some((rule) => appliesTo(rule, agentName)) === false;
+  };
   const isLimited = (tenantId: string): boolean => rules.known(tenantId)?.some((rule) => rule.enabled) ?? true;
 
   const closing: RunQuotas['closing'] = ({ tenantId, rootRunId, userId, ...use }) => {
@@ -106,8 +122,26 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
       closing,
       unrecorded: (tenantId, { rootRunId, agentName, day }, use) =>
         counters.closedUnrecorded({ id: rootRunId, tenantId, agentName, day, counts: false }, use),
-      ended(tenantId, runId, isBooked) {
-        allowances?.ended(tenantId, runId, isBooked);
+      unwritten({ tenantId, id, root, isAdmission }, error) {
+        metrics.storeFailed();
+        if (isAdmission && !maybeUnwritten(tenantId, root.agentName)) return false;
+        if (isAdmission)
+          log.error({ tenantId, runId: id, error }, 'A run is counted in memory until the store takes it');
+        const { agentName } = root;
+        const counted = counters.rootOf(tenantId, root.id) ?? { tenantId, agentName, day: counters.day() };
+        backlog.add(id, counted, isAdmission ? 1 : 0, false);
+        return true;
+      },
+      writtenLate: (runId) => backlog.written(runId),
+      recordDropped: (runId) => backlog.alone(runId),
+      ended({ tenantId, runId, isBooked, count, ...use }) {
+        // Where runs have no rows nothing follows that would bring the use into the store.
+        if (!isBooked && count?.isWritten === true) backlog.add(runId, { tenantId, ...count }, 0, true);
+        const isKept = backlog.has(runId);
+        // What a row or its end brings along later is not booked twice.
+        if (isBooked && count === null) backlog.written(runId);
+        else backlog.ended(runId, isBooked ? noUse : use);
+        allowances?.ended(tenantId, runId, isBooked || isKept);
         admission.ended(tenantId);
         if (isLimited(tenantId)) announcements.look(tenantId);
       },
@@ -116,12 +150,13 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
       const day = counters.day();
       try {
         await storage.write(counters.openedUnrecorded({ id: runId, tenantId, agentName, day, counts }));
-        return { rootRunId: runId, agentName, day };
+        return { rootRunId: runId, agentName, day, isWritten: true };
       } catch (error) {
         metrics.storeFailed();
-        if (!settings.AllowOnStoreFailure) throw error;
-        log.error({ tenantId, runId, error }, 'A run could not be counted');
-        return null;
+        if (counts && !maybeUnwritten(tenantId, agentName)) throw error;
+        log.error({ tenantId, runId, error }, 'A run is counted in memory until the store takes it');
+        backlog.add(runId, { tenantId, agentName, day }, counts ? 1 : 0, true);
+        return { rootRunId: runId, agentName, day, isWritten: false };
       }
     },
   };
@@ -137,9 +172,10 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     }),
     active: settings.Enabled ? active : null,
     started: () => announcements.look(null),
-    close() {
+    async close() {
       admission.close();
-      return announcements.close();
+      await backlog.close();
+      await announcements.close();
     },
   };
 };

@@ -3,6 +3,7 @@ import { ChurningMap } from '../../core/churning-map.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { PriceList } from '../../engine/pricing.ts';
+import type { OpenRuns } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import { createPricedAgents } from './priced-agents.ts';
 import type { QuotaMetrics } from './quota-metrics.ts';
@@ -17,7 +18,7 @@ import {
   takenByOthers,
   usedUp,
 } from './quotas.rules.ts';
-import type { OpenRuns, QuotaRule, QuotaStore } from './quotas.store.ts';
+import type { QuotaRule, QuotaStore } from './quotas.store.ts';
 
 export interface AdmissionRequest {
   readonly tenantId: string;
@@ -31,6 +32,8 @@ export interface AdmissionRequest {
 
 /** A place for one run. Whoever has it says when the run is in the store, or will never be. */
 export interface Admission {
+  /** False: the counters could not be read, and nobody knows what is left. */
+  readonly isChecked: boolean;
   settled(): void;
 }
 
@@ -108,11 +111,12 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
     if (!gate.busy && gate.starting.size === 0 && gates.get(tenantId) === gate) gates.delete(tenantId);
   };
 
-  const take = (gate: TenantGate, waiter: Waiter): void => {
+  const take = (gate: TenantGate, waiter: Waiter, isChecked = true): void => {
     const place: Place = { agentName: waiter.agentName, isPriced: waiter.isPriced };
     gate.starting.add(place);
     gate.waiters.delete(waiter.id);
     waiter.resolve({
+      isChecked,
       settled() {
         if (!gate.starting.delete(place)) return;
         gate.wake();
@@ -135,7 +139,7 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
     deps.metrics.storeFailed();
     deps.log.error({ tenantId, error, admitted: deps.allowOnStoreFailure }, 'The quotas of a run could not be read');
     for (const waiter of [...gate.waiters.values()])
-      if (deps.allowOnStoreFailure) take(gate, waiter);
+      if (deps.allowOnStoreFailure) take(gate, waiter, false);
       else
         refuse(
           gate,

@@ -3,8 +3,9 @@ import type { BoundedCall, CallAllowance, CallAllowances, QuotaUse } from '../..
 import { type CountedRoot, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import { longestWaitMs, retryAfterMs } from './quota-admission.ts';
-import { addedUse, anyUse, type Hold, limitingUse, mostCost, noUse, roomFor } from './quota-room.rules.ts';
+import { anyUse, type Hold, limitingUse, mostCost, roomFor } from './quota-room.rules.ts';
 import type { QuotaRules } from './quota-rules.ts';
+import { addedUse, noUse } from './quota-use.ts';
 import { ownerOf } from './quotas.rules.ts';
 import type { QuotaRule, QuotaStore } from './quotas.store.ts';
 import type { UnfinishedUse } from './unfinished-use.store.ts';

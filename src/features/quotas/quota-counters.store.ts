@@ -31,6 +31,8 @@ export interface RunCounters {
   /** Adds what one run of a tree has used to the periods in which its root was admitted. */
   closed(run: ClosedRunUse): readonly Statement[];
   closedUnrecorded(root: OpenedRootRun, use: RunUse): readonly Statement[];
+  /** Both at once, for a run that was over before it could be counted. */
+  booked(root: OpenedRootRun, use: RunUse): readonly Statement[];
 }
 
 const noUse: RunUse = { tokens: 0, costMicros: 0 };
@@ -206,6 +208,7 @@ export const createRunCounters = (
       if (rootRunId === null || rootRunId === id) openRoots.delete(id);
       return statements;
     },
+    booked: (root, use) => withNotices(add(roots.of(root), root.counts ? 1 : 0, use, use), notices.crossedBy(root)),
     closedUnrecorded: (root, use) =>
       isUsed(use) ? withNotices(add(roots.of(root), 0, use, noUse), notices.crossedBy(root)) : [],
   };

@@ -1,6 +1,7 @@
 import type { QuotaUsageRow } from '../../db/quota-tables.ts';
 import type { BoundedCall, QuotaUse } from '../../engine/run-quotas.ts';
 import { type CountedRoot, monthOf } from './counted-roots.ts';
+import { addedUse, noUse } from './quota-use.ts';
 import { appliesTo, isInScope } from './quotas.rules.ts';
 import type { QuotaRule } from './quotas.store.ts';
 
@@ -15,15 +16,8 @@ export interface Hold {
   isLeft: boolean;
 }
 
-export const noUse: QuotaUse = { tokens: 0, costMicros: 0 };
-
 /** Of a call that nothing bounds. */
 export const anyUse: QuotaUse = { tokens: Number.POSITIVE_INFINITY, costMicros: Number.POSITIVE_INFINITY };
-
-export const addedUse = (a: QuotaUse, b: QuotaUse): QuotaUse => ({
-  tokens: a.tokens + b.tokens,
-  costMicros: a.costMicros + b.costMicros,
-});
 
 /** The rules that limit what the calls of an agent's runs may use. */
 export const limitingUse = (found: readonly QuotaRule[], agentName: string): readonly QuotaRule[] =>

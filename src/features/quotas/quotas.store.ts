@@ -2,7 +2,9 @@ import { CompiledQuery, sql } from 'kysely';
 import type { QuotaRow, QuotaUsageRow } from '../../db/quota-tables.ts';
 import { boundText, insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { OpenRuns } from './counted-roots.ts';
 import type { CurrentPeriods } from './period-clock.ts';
+import type { QuotaBacklog } from './quota-backlog.ts';
 import type { QuotaPeriod } from './quotas.schema.ts';
 
 /** A rule as it is stored. Cost in micro-units, times epoch milliseconds, the agent's name empty for the tenant. */
@@ -22,11 +24,6 @@ export interface QuotaRule {
 export interface LimitedUse {
   readonly rule: QuotaRule;
   readonly used: { readonly runs: number; readonly tokens: number; readonly costMicros: number };
-}
-
-export interface OpenRuns {
-  readonly agentName: string;
-  readonly count: number;
 }
 
 export interface QuotaStore {
@@ -109,7 +106,10 @@ const boundTexts = (count: number) => sql<string>`(${sql.join(Array.from({ lengt
 // By how many periods and names are asked for; more names than that are rare.
 const mostUsageTexts = 100;
 
-export const createQuotaStore = (storage: Storage): QuotaStore => {
+/** What no row has yet. */
+type Unwritten = Pick<QuotaBacklog, 'added' | 'openAdded'>;
+
+export const createQuotaStore = (storage: Storage, unwritten: Unwritten): QuotaStore => {
   const insertRule = insertStatement(storage.db, 'quotas', columns);
   const updateRule = updateStatement(
     storage.db,
@@ -157,7 +157,8 @@ export const createQuotaStore = (storage: Storage): QuotaStore => {
   const usageOf = async (tenantId: string, starts: readonly string[], agentNames: readonly string[] | null) => {
     const text = usageText(starts.length, agentNames?.length ?? null);
     const query = CompiledQuery.raw(text, [tenantId, ...starts, ...(agentNames ?? [])]);
-    return (await storage.db.executeQuery<QuotaUsageRow>(query)).rows;
+    const { rows } = await storage.db.executeQuery<QuotaUsageRow>(query);
+    return unwritten.added(rows, tenantId, starts, agentNames);
   };
 
   return {
@@ -238,7 +239,8 @@ export const createQuotaStore = (storage: Storage): QuotaStore => {
     async openRuns(tenantId) {
       const query = CompiledQuery.raw(openText, ['Queued', 'Running', tenantId]);
       const { rows } = await storage.db.executeQuery<{ agent_name: string; count: number | string }>(query);
-      return rows.map((row) => ({ agentName: row.agent_name, count: Number(row.count) }));
+      const open = rows.map((row) => ({ agentName: row.agent_name, count: Number(row.count) }));
+      return unwritten.openAdded(open, tenantId);
     },
   };
 };

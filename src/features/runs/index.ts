@@ -111,7 +111,7 @@ export interface RunsFeature {
   started(): void;
   /** Looks for runs whose process is gone; null where that is switched off. */
   readonly reconciliation: BackgroundService | null;
-  close(): void;
+  close(): Promise<void>;
 }
 
 const engineSettings = ({ Service }: Config): EngineSettings => {
@@ -175,7 +175,12 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   });
   const keys = createIdempotencyKeys(storage, now, log);
   const responses = createResponseCache(storage, now, log);
-  const lateClosings = createLateClosings(storage);
+  const lateClosings = createLateClosings({
+    storage,
+    log,
+    written: (runId) => deps.quotas?.engine.writtenLate(runId),
+    dropped: (runId) => deps.quotas?.engine.recordDropped(runId),
+  });
   const engine = createRunEngine({
     agents,
     journal,
@@ -211,7 +216,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     listeners: deps.listeners,
     log,
     enqueue: (unit) => storage.enqueue(unit),
-    closeLater: (statements) => lateClosings.add(statements),
+    closeLater: (runId, statements) => lateClosings.add(runId, statements),
     now,
     newId,
   });
@@ -344,7 +349,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       responses.close();
       reconciliation?.close();
       keys.close();
-      lateClosings.close();
+      return lateClosings.close();
     },
   };
 };

@@ -2,30 +2,61 @@ import { AcpError } from '../../contract/errors.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 
-/** Ends of runs that the store did not take when they happened. What is still here at the end is left to the next start. */
+/** Ends of runs that the store did not take when they happened. */
 export interface LateClosings {
-  /** Written as one unit as soon as the store takes it; until then the run reads as Running. */
-  add(statements: readonly Statement[]): void;
-  close(): void;
+  /** Written as one unit as soon as the store takes it; until then the run reads as Running, or is not found. */
+  add(runId: string, statements: readonly Statement[]): void;
+  /** Tries once more. What is left then is left to the next start, as far as the store has a row. */
+  close(): Promise<void>;
+}
+
+export interface LateClosingsDeps {
+  readonly storage: Pick<Storage, 'write'>;
+  readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
+  written(runId: string): void;
+  /** The store will not get this one. */
+  dropped(runId: string): void;
 }
 
 // Often enough that a reader of such a run is not kept for long, seldom enough to be nothing to a store in trouble.
 const retryMs = 1000;
+// Of runs that were answered while nothing could be stored. A process that serves on must not fill its memory with them.
+const mostBytes = 33_554_432;
 
-export const createLateClosings = (storage: Pick<Storage, 'write'>): LateClosings => {
-  const waiting = new Set<readonly Statement[]>();
+const bytesOf = (statements: readonly Statement[]): number =>
+  statements.reduce(
+    (sum, { parameters }) =>
+      parameters.reduce<number>((bytes, value) => bytes + (typeof value === 'string' ? value.length : 8), sum),
+    0,
+  );
+
+export const createLateClosings = ({ storage, log, written, dropped }: LateClosingsDeps): LateClosings => {
+  const waiting = new Map<string, { readonly statements: readonly Statement[]; readonly bytes: number }>();
+  let held = 0;
   let timer: NodeJS.Timeout | null = null;
   let closed = false;
 
+  const forget = (runId: string): void => {
+    held -= waiting.get(runId)?.bytes ?? 0;
+    waiting.delete(runId);
+  };
+  const drop = (runId: string, error: unknown): void => {
+    forget(runId);
+    log.error({ runId, error }, 'The end of a run could not be stored and is lost');
+    dropped(runId);
+  };
   const retry = async (): Promise<void> => {
-    for (const statements of waiting) {
+    for (const [runId, { statements }] of waiting) {
       try {
         await storage.write(statements);
       } catch (error) {
         if (error instanceof AcpError && error.code === 'store-unavailable') throw error;
-        // The store works and will never take it: the next start closes the run.
+        // The store works and will never take it: the next start closes the run, where it has a row.
+        drop(runId, error);
+        continue;
       }
-      waiting.delete(statements);
+      forget(runId);
+      written(runId);
     }
   };
   const schedule = (): void => {
@@ -43,13 +74,19 @@ export const createLateClosings = (storage: Pick<Storage, 'write'>): LateClosing
   };
 
   return {
-    add(statements) {
-      waiting.add(statements);
+    add(runId, statements) {
+      const bytes = bytesOf(statements);
+      waiting.set(runId, { statements, bytes });
+      held += bytes;
+      if (held > mostBytes) drop(runId, null);
       schedule();
     },
-    close() {
+    async close() {
       closed = true;
       if (timer !== null) clearTimeout(timer);
+      // In vain where the store is as it was; what that means was logged for each run.
+      await retry().catch(() => undefined);
+      for (const runId of waiting.keys()) drop(runId, null);
     },
   };
 };

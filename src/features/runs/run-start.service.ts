@@ -4,19 +4,19 @@ import type { AgentRunRequest } from '../../contract/run-request.ts';
 import { type Attribution, credentialAttribution } from '../../core/attribution.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
-import type { ActiveRun, RunOutcome, RunPlan } from '../../engine/active-run.ts';
+import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
-import { waitingApprovals, waitingClientCalls } from '../../engine/pause.ts';
 import type { PayloadSettings } from '../../engine/payload.ts';
-import { type PriceList, publicCost } from '../../engine/pricing.ts';
+import type { PriceList } from '../../engine/pricing.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import { compileFailure, problemCode, type RunFailure } from '../../engine/run-failure.ts';
-import { structuredOutput } from '../../engine/structured-response.ts';
+import { notAdmitted } from '../../engine/run-quota-use.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { ActiveQuotas, Admission } from '../quotas/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
 import { assertMayStart, type MayStartDeps } from './may-start.ts';
+import { answerBody, warningHeader } from './run-answer.ts';
 import { busyError } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import type { RunOwner, RunQueue } from './run-queue.ts';
@@ -24,7 +24,6 @@ import { storedAttribution } from './run-record.ts';
 import { checkIdempotencyKey, checkRunRequest, type RunMode, runMode } from './run-request.rules.ts';
 import { createRunSessions, hasAnswers, keepOrFree, type RunSessionDeps } from './run-session.ts';
 import type { runOperations } from './runs.operations.ts';
-import type { AgentRunResponse } from './runs.schema.ts';
 import type { RunStore } from './runs.store.ts';
 
 type StartOperation = (typeof runOperations)['start'];
@@ -93,26 +92,6 @@ export const failureError = (failure: RunFailure, runId: string): AcpError =>
       ...failure.guard,
     },
   });
-
-const jsonBody = (deps: RunStartDeps, run: ActiveRun, outcome: RunOutcome): AgentRunResponse => ({
-  runId: run.id,
-  status: outcome.pause?.status ?? 'Completed',
-  agentName: run.plan.agent.name,
-  agentVersion: run.plan.agent.version,
-  sessionId: run.plan.sessionId,
-  modelProvider: outcome.modelProvider,
-  modelId: outcome.modelId,
-  output: outcome.output,
-  structuredOutput: (outcome.output === null
-    ? null
-    : structuredOutput(run, outcome.output)) as AgentRunResponse['structuredOutput'],
-  finishReason: outcome.finishReason,
-  approvals: outcome.pause === null ? [] : waitingApprovals(outcome.pause, deps.settings.payloads, false),
-  clientToolCalls: outcome.pause === null ? [] : waitingClientCalls(outcome.pause),
-  usage: outcome.usage,
-  cost: outcome.cost === null ? null : publicCost(outcome.cost, deps.prices.currency),
-  durationMs: outcome.durationMs,
-});
 
 const overheadHeader = 'X-Acp-Overhead-Ms';
 
@@ -213,6 +192,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     { params: { name }, body }: StartInput,
     mode: RunMode,
     { agent, parameters, attachments, owner }: Checked,
+    isChecked: boolean,
   ): Promise<RunPlan> => {
     const { tenantId } = context;
     const id = deps.newId();
@@ -239,6 +219,7 @@ export const createRunStart = (deps: RunStartDeps) => {
       requestId: context.requestId,
       agent,
       ...(counted === null ? {} : { unrecordedCount: counted }),
+      ...(isChecked ? {} : { isUnchecked: true }),
       message: body.message ?? null,
       documents: body.documents ?? [],
       attachments,
@@ -270,7 +251,8 @@ export const createRunStart = (deps: RunStartDeps) => {
     const { compiled, admission } = await admit(context, name, input.body, mode);
     try {
       const checked = await check(context, name, input.body, mode, ownerId, compiled);
-      const run = deps.engine.start(await plan(context, input, mode, checked));
+      const isChecked = admission?.isChecked !== false;
+      const run = deps.engine.start(await plan(context, input, mode, checked, isChecked));
       if (admission !== null) void run.log.opened.then(admission.settled);
       return run;
     } catch (error) {
@@ -287,8 +269,8 @@ export const createRunStart = (deps: RunStartDeps) => {
     if (outcome.failure !== null) throw failureError(outcome.failure, run.id);
     return {
       status: 200,
-      body: jsonBody(deps, run, outcome),
-      headers: { 'X-Run-Id': run.id, [overheadHeader]: overheadOf(run, receivedAt) },
+      body: answerBody(deps, run, outcome),
+      headers: { 'X-Run-Id': run.id, [overheadHeader]: overheadOf(run, receivedAt), ...warningHeader(run) },
     };
   };
 
@@ -395,6 +377,10 @@ export const createRunStart = (deps: RunStartDeps) => {
     const stream = run.log.source();
     // The head of the answer names the run: whoever has read it finds the run, also after a crash.
     await run.log.opened;
-    return { status: 200, stream, headers: runHeaders(deps, run.id) };
+    const { stopReason } = run;
+    // Nothing was streamed of a run that the store did not admit, and no log tells of it.
+    if (stopReason?.kind === 'fail' && stopReason.failure.type === notAdmitted)
+      throw failureError(stopReason.failure, run.id);
+    return { status: 200, stream, headers: { ...runHeaders(deps, run.id), ...warningHeader(run) } };
   };
 };

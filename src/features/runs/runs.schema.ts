@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { ChatMessage } from '../../contract/chat-message.ts';
-import { runErrorClasses } from '../../contract/run-outcome.ts';
+import { runErrorClasses, runWarnings } from '../../contract/run-outcome.ts';
 import { Int32, type Json, JsonValue, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
 import { ClientToolCall, PendingToolApproval } from '../../contract/tool-approval.ts';
 import { RunScore } from '../scores/scores.schema.ts';
@@ -143,6 +143,11 @@ export const AgentRunResponse = Type.Object(
     usage: nullable(RunUsage),
     cost: nullable(RunCost),
     durationMs: Type.Integer(),
+    warnings: Type.Optional(
+      Type.Array(oneOf(runWarnings), {
+        description: 'What the store did not do for this run; left out where it did all',
+      }),
+    ),
   },
   { title: 'AgentRunResponse' },
 );

@@ -1,50 +1,10 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openSite, type ServiceProcess, type Site, until } from '../support.ts';
 import { type Answer, call, type EventStream, openStream, readLog } from '../wire.ts';
-
-/** A disk of its own, small enough to be filled. */
-interface SmallDisk {
-  readonly folder: string;
-  /** Takes every byte that is left. */
-  fill(): void;
-  free(): void;
-  remove(): void;
-}
-
-const mountDisk = (sizeMiB: number): SmallDisk | null => {
-  const folder = mkdtempSync(join(tmpdir(), 'acp-disk-'));
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${sizeMiB}m`, 'tmpfs', folder]);
-  if (mounted.status !== 0) {
-    rmSync(folder, { recursive: true });
-    return null;
-  }
-  const ballast = join(folder, 'ballast');
-  return {
-    folder,
-    fill() {
-      const file = openSync(ballast, 'a');
-      try {
-        const bytes = Buffer.alloc(statfsSync(folder).bsize);
-        for (;;) writeSync(file, bytes);
-      } catch (error) {
-        assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
-      } finally {
-        closeSync(file);
-      }
-    },
-    free: () => rmSync(ballast, { force: true }),
-    remove() {
-      const unmounted = spawnSync('umount', [folder], { encoding: 'utf8' });
-      assert.equal(unmounted.status, 0, unmounted.stderr);
-      rmSync(folder, { recursive: true });
-    },
-  };
-};
+import { mountDisk } from './refusing-disk.ts';
 
 const model = { provider: 'demo', model: 'm' };
 const script = [
@@ -61,6 +21,7 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
   let site: Site;
   let service: ServiceProcess;
   const cutShort: EventStream[] = [];
+  const unrecorded: string[] = [];
 
   const run = (body: object, headers: Readonly<Record<string, string>> = {}): Promise<Answer> =>
     call(`${service.url}/api/agents/talker/run`, { body: { message: 'hello', stream: false, ...body }, headers });
@@ -68,11 +29,19 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
     openStream(`${service.url}/api/agents/talker/run`, { body: { message: talk, ...body } });
   const endedRecording = () =>
     service.log().filter(({ message }) => message === 'Recording of a run failed and has ended');
-  const assertGapless = ({ frames }: Pick<EventStream, 'frames'>): void =>
+  const assertGapless = ({ frames }: Pick<EventStream, 'frames'>): void => {
+    const logged = frames.filter(({ event }) => event !== 'warning');
     assert.deepEqual(
-      frames.map(({ id }) => id),
-      frames.map((_, index) => index),
+      logged.map(({ id }) => id),
+      logged.map((_, index) => index),
     );
+  };
+  /** Just before its end, and outside the log. */
+  const warningOf = ({ frames }: Pick<EventStream, 'frames'>): unknown => {
+    const frame = frames.at(-2);
+    assert.deepEqual([frame?.event, frame?.id], ['warning', null]);
+    return JSON.parse(frame?.data ?? '');
+  };
 
   before(async () => {
     assert.ok(disk !== null);
@@ -100,6 +69,7 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
       assert.equal(await opened.ended, 'end');
       assertGapless(opened);
       assert.equal(opened.frames.at(-1)?.event, 'run.completed');
+      assert.deepEqual(warningOf(opened), { warnings: ['recording-incomplete'] });
       const { output } = JSON.parse(opened.frames.at(-1)?.data ?? '') as { output: string };
       assert.equal(output.length, 400_000);
     }
@@ -126,16 +96,22 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
     }
   });
 
-  test('RUN-28 a run that needs nothing stored is answered, without a record', async () => {
+  test('RUN-28 a run that needs nothing stored is answered, says so, and has its record later', async () => {
     const before = endedRecording().length;
+    const warnings = ['quota-not-written', 'recording-incomplete'];
     const answer = await run({});
     assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(answer.json()['warnings'], warnings);
+    assert.equal(answer.headers['x-acp-warning'], warnings.join(', '));
     const opened = await stream({ message: 'hello' });
     assert.equal(await opened.ended, 'end');
     assertGapless(opened);
     assert.equal(opened.frames.at(-1)?.event, 'run.completed');
-    for (const runId of [answer.headers['x-run-id'], opened.runId])
+    assert.deepEqual(warningOf(opened), { warnings });
+    for (const runId of [answer.headers['x-run-id'], opened.runId]) {
       assert.equal((await call(`${service.url}/api/runs/${runId}`)).status, 404);
+      unrecorded.push(String(runId));
+    }
     assert.equal(endedRecording().length, before + 2);
   });
 
@@ -157,8 +133,16 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
       const record = (await call(`${service.url}/api/runs/${runId}`)).json();
       assert.deepEqual([record['status'], record['eventCount']], ['Completed', log.length]);
     }
+    for (const runId of unrecorded) {
+      await until(() => site.rows('select id from service_runs where id = ?', runId)[0]);
+      assert.equal((await call(`${service.url}/api/runs/${runId}`)).json()['status'], 'Completed');
+      const log = await readLog(service.url, runId);
+      assertGapless({ frames: log });
+      assert.deepEqual([log[0]?.event, log.at(-1)?.event], ['run.started', 'run.completed']);
+    }
     const answer = await run({ sessionId: 'kept' });
     assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual([answer.json()['warnings'], answer.headers['x-acp-warning']], [undefined, undefined]);
     assert.equal((await call(`${service.url}/api/runs/${answer.headers['x-run-id']}`)).status, 200);
     const accepted = await run({ stream: undefined }, { prefer: 'respond-async' });
     assert.equal(accepted.status, 202, accepted.text);

@@ -95,7 +95,9 @@ forEachTransport('SUBJ-3 SUBJ-6 SUBJ-7 SUBJ-10 SUBJ-11 a person is exported, era
 });
 
 forEachTransport('SUBJ-7 the runs below those of a person go with them, however deep', async (open) => {
-  const calling = (name: string) => ({ toolCalls: [{ name: `call_${name}`, arguments: { message: 'Secret of zoraida' } }] });
+  const calling = (name: string) => ({
+    toolCalls: [{ name: `call_${name}`, arguments: { message: 'Secret of zoraida' } }],
+  });
   const app = await open({
     script: [
       { when: { tool: 'call_middle' }, reply: { text: 'Done.' } },

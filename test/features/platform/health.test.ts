@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createHealth } from '../../../src/features/platform/health.ts';
 
-const parts = { migrating: false, lifecycle: { draining: false }, modelsDegraded: () => false };
+const parts = {
+  migrating: false,
+  storeTrouble: () => null,
+  lifecycle: { draining: false },
+  modelsDegraded: () => false,
+};
 
 test('OBS-33 the store is looked at once a second at most; probes between share what it said', async () => {
   let at = 5000;

@@ -34,10 +34,7 @@ forEachTransport(
     await saveQuota(app.client, { period: 'Daily', maxTokens: 100_000 });
     app.change(breakCounters);
     const problem = await refusal(runJson(app.client, 'helper', 'Hi'));
-    assert.deepEqual(
-      [problem.status, problem.code, problem.errorType],
-      [503, 'store-unavailable', 'quotas_unreadable'],
-    );
+    assert.deepEqual([problem.status, problem.code, problem.errorType], [503, 'store-unavailable', 'not_admitted']);
     assert.ok((problem.retryAfterMs ?? 0) > 0);
   },
 );

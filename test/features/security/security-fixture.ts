@@ -73,6 +73,7 @@ export const createHouse = async (
     storage: { provider: 'Memory', persistent: storage.persistent },
     jobWorkerEnabled: () => true,
     probeStore: () => storage.probe(),
+    storeTrouble: () => null,
     migrating: false,
     modelsDegraded: () => false,
     lifecycle: { draining: false },

@@ -40,32 +40,35 @@ forEachTransport('SKILL-18 SKILL-11 SKILL-21 a module registers a skill for ever
   assert.equal((await refusal(save(app, skill('house-style')))).code, 'skill-code-defined');
 });
 
-forEachTransport('SKILL-11 SKILL-21 a host skill hides a stored one of its name, which can still be removed', async (open) => {
-  const writer = { name: 'writer', model: { provider: 'local', model: 'any' }, skillNames: ['house-style'] };
-  const first = await open({ simulator: {} });
-  await save(first, skill('house-style', { instructions: 'Stored text.', description: 'Of the tenant.' }));
-  await first.close();
-  const app = await open({ folder: first.folder, simulator: {}, module: { skills: [house] }, agents: [writer] });
-  const params = { name: 'house-style' };
-  const prompt = async () => {
-    await runJson(app.client, 'writer', 'Write');
-    const { messages } = app.simulator.lastRequest().body as { messages: { role: string; content: string }[] };
-    return messages.find(({ role }) => role === 'system')?.content ?? '';
-  };
-  assert.match(await prompt(), /- house-style: How we write\./);
-  // Those who look after stored skills go on seeing theirs; it cannot be saved again.
-  assert.equal((await app.client.skills.get({ params })).body.instructions, 'Stored text.');
-  assert.deepEqual(
-    (await app.client.skills.list({})).body.map(({ name }) => name),
-    ['house-style'],
-  );
-  assert.equal((await refusal(save(app, skill('house-style')))).code, 'skill-code-defined');
-  assert.equal((await app.client.skills.remove({ params })).status, 204);
-  assert.deepEqual((await app.client.skills.list({})).body, []);
-  const again = await refusal(app.client.skills.remove({ params }));
-  assert.deepEqual([again.status, again.code], [409, 'skill-code-defined']);
-  assert.match(await prompt(), /- house-style: How we write\./);
-});
+forEachTransport(
+  'SKILL-11 SKILL-21 a host skill hides a stored one of its name, which can still be removed',
+  async (open) => {
+    const writer = { name: 'writer', model: { provider: 'local', model: 'any' }, skillNames: ['house-style'] };
+    const first = await open({ simulator: {} });
+    await save(first, skill('house-style', { instructions: 'Stored text.', description: 'Of the tenant.' }));
+    await first.close();
+    const app = await open({ folder: first.folder, simulator: {}, module: { skills: [house] }, agents: [writer] });
+    const params = { name: 'house-style' };
+    const prompt = async () => {
+      await runJson(app.client, 'writer', 'Write');
+      const { messages } = app.simulator.lastRequest().body as { messages: { role: string; content: string }[] };
+      return messages.find(({ role }) => role === 'system')?.content ?? '';
+    };
+    assert.match(await prompt(), /- house-style: How we write\./);
+    // Those who look after stored skills go on seeing theirs; it cannot be saved again.
+    assert.equal((await app.client.skills.get({ params })).body.instructions, 'Stored text.');
+    assert.deepEqual(
+      (await app.client.skills.list({})).body.map(({ name }) => name),
+      ['house-style'],
+    );
+    assert.equal((await refusal(save(app, skill('house-style')))).code, 'skill-code-defined');
+    assert.equal((await app.client.skills.remove({ params })).status, 204);
+    assert.deepEqual((await app.client.skills.list({})).body, []);
+    const again = await refusal(app.client.skills.remove({ params }));
+    assert.deepEqual([again.status, again.code], [409, 'skill-code-defined']);
+    assert.match(await prompt(), /- house-style: How we write\./);
+  },
+);
 
 forEachTransport('CONF-14 SKILL-19 module skills that break a rule stop the start, all in one report', async (open) => {
   const scripts = [{ name: 'go', extension: 'sh', content: '' }];

@@ -1,0 +1,88 @@
+import { AcpError } from '../contract/errors.ts';
+import type { Logger } from '../core/logger.ts';
+import type { StoreFailure } from './dialect.ts';
+
+/** Why writes fail. A lock of another program passes by itself and is none. */
+export type StoreTrouble = Exclude<StoreFailure, 'unique-violation' | 'busy' | null> | 'moved';
+
+/** Whether the store takes what is written, as the last writes have shown. */
+export interface StoreCondition {
+  /** Null: writes succeed, as far as anybody has tried. */
+  readonly trouble: StoreTrouble | null;
+  /** What every write is answered with while the file is not the one that was opened; null: writes are tried. */
+  readonly refusal: AcpError | null;
+  /** A statement failed. */
+  failed(error: unknown): void;
+  /** A write of the watch went through. */
+  works(): void;
+  /** The path whose file is not the one that was opened; null: all are. */
+  found(missing: string | null): void;
+}
+
+const reasons: Readonly<Record<Exclude<StoreTrouble, 'moved'>, string>> = {
+  full: 'The disk of the store is full: nothing is stored until there is room',
+  'read-only': 'The store cannot be written: its file or its file system is read-only',
+  corrupt: 'The store file is damaged: stop the service and run `acp db check`',
+  unavailable: 'The store cannot be written: its file system reports errors',
+};
+
+// A disk that is nearly full takes one write and refuses the next: each change is told, but not each second.
+const repeatedAfterMs = 60_000;
+const retryAfterMs = 5000;
+
+export const createStoreCondition = (
+  path: string | null,
+  classify: (error: unknown) => StoreFailure,
+  log: Pick<Logger, 'error' | 'warn'>,
+): StoreCondition => {
+  let trouble: StoreTrouble | null = null;
+  let missing: string | null = null;
+  let refusal: AcpError | null = null;
+  let told: { readonly trouble: StoreTrouble; readonly at: number } | null = null;
+  let isTold = false;
+
+  const enter = (next: Exclude<StoreTrouble, 'moved'>, error: unknown): void => {
+    trouble = next;
+    isTold = told === null || told.trouble !== next || performance.now() - told.at >= repeatedAfterMs;
+    if (!isTold) return;
+    told = { trouble: next, at: performance.now() };
+    log.error({ path, error }, reasons[next]);
+  };
+
+  return {
+    get trouble() {
+      return missing === null ? trouble : 'moved';
+    },
+    get refusal() {
+      return refusal;
+    },
+    failed(error) {
+      const failure = classify(error);
+      if (failure === null || failure === 'unique-violation' || failure === 'busy' || failure === trouble) return;
+      enter(failure, error);
+    },
+    works() {
+      if (trouble === null) return;
+      trouble = null;
+      if (isTold) log.warn({ path }, 'The store takes what is written again');
+    },
+    found(now) {
+      if (now === missing) return;
+      missing = now;
+      if (now === null) {
+        refusal = null;
+        log.warn({ path }, 'The files of the store are where they were: it takes what is written again');
+        return;
+      }
+      refusal = new AcpError(
+        'store-unavailable',
+        'The file of the store was moved, deleted or replaced; nothing is written until it is back.',
+        { details: { retryAfterMs } },
+      );
+      log.error(
+        { path: now },
+        'A file of the store was moved, deleted or replaced: nothing is written until it is back at its path',
+      );
+    },
+  };
+};

@@ -1,0 +1,55 @@
+import type { Logger } from '../core/logger.ts';
+import type { SqlDialect } from './dialect.ts';
+import { createFileIdentity } from './file-identity.ts';
+import type { StoreCondition } from './store-condition.ts';
+
+/** Looks whether the store is where it was, and whether one that failed takes writes again. */
+export interface StoreWatch {
+  /** At the files, which costs two calls of the system. */
+  look(): void;
+  stop(): Promise<void>;
+}
+
+// What is written in this time to a file that was just deleted is lost; a look costs microseconds.
+const intervalMs = 1000;
+
+export const startStoreWatch = (
+  path: string,
+  dialect: Pick<SqlDialect, 'probeWrite'>,
+  condition: StoreCondition,
+  log: Pick<Logger, 'warn'>,
+): StoreWatch => {
+  // The log belongs to the data: a store whose log is gone has lost its last writes.
+  const identity = createFileIdentity([path, `${path}-wal`]);
+  let running: Promise<void> | null = null;
+
+  const look = (): void => condition.found(identity.look());
+  const retry = async (): Promise<void> => {
+    try {
+      await dialect.probeWrite();
+      condition.works();
+    } catch (error) {
+      condition.failed(error);
+    }
+  };
+  const turn = (): void => {
+    look();
+    if (condition.trouble === null || condition.refusal !== null) return;
+    running ??= retry()
+      .catch((error: unknown) => log.warn({ error }, 'It could not be tried whether the store takes writes'))
+      .finally(() => {
+        running = null;
+      });
+  };
+
+  look();
+  const timer = setInterval(turn, intervalMs);
+  timer.unref();
+  return {
+    look,
+    async stop() {
+      clearInterval(timer);
+      await running;
+    },
+  };
+};
