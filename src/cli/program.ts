@@ -44,6 +44,15 @@ const globalOptions = (program: Command): GlobalOptions => {
   return { ...given, json: given.json ?? false, set: given.set ?? [], color: given.color ?? true };
 };
 
+/** The command of some words. Throws for words that are no command. */
+const commandAt = (program: Command, words: readonly string[]): Command =>
+  words.reduce((parent, word, index) => {
+    const found = parent.commands.find((command) => command.name() === word || command.aliases().includes(word));
+    if (found !== undefined) return found;
+    const name = ['acp', ...words.slice(0, index)].join(' ');
+    throw new AcpError('validation-failed', `There is no command "${word}" in \`${name}\`; see \`${name} --help\`.`);
+  }, program);
+
 /** The whole command tree. `state` receives the exit code of the command that ran. */
 export const buildProgram = (state: ProgramState = { exitCode: 0 }): Command => {
   const program = createProgram();
@@ -56,9 +65,13 @@ export const buildProgram = (state: ProgramState = { exitCode: 0 }): Command => 
     };
   const host: CommandHost = { program, act };
   registerCommands(host);
-  program.addHelpCommand(
-    new Command('help').argument('[command]').description('print help of a command').helpGroup(OPERATE_HEADING),
-  );
+  program.helpCommand(false);
+  program
+    .command('help')
+    .argument('[command...]', 'its words, such as `runs tail`')
+    .description('print help of a command')
+    .helpGroup(OPERATE_HEADING)
+    .action((words: readonly string[]) => commandAt(program, words).outputHelp());
   addGeneratedCommands(host, operations, groupDescriptions);
   return program;
 };

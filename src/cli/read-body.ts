@@ -27,11 +27,25 @@ export const readText = async (file: string, terminal: Terminal): Promise<string
 /** The one YAML or JSON value of a file or of stdin. */
 export const readBody = async (file: string, terminal: Terminal): Promise<unknown> => {
   const text = await readText(file, terminal);
-  const { parseDocument } = await import('yaml');
-  const document = parseDocument(text, { version: '1.2', prettyErrors: true });
-  const [problem] = document.errors;
+  const [{ LineCounter, parseDocument }, { yamlFault }] = await Promise.all([
+    import('yaml'),
+    import('../core/yaml-fault.ts'),
+  ]);
+  const lines = new LineCounter();
+  const document = parseDocument(text, { version: '1.2', prettyErrors: false, logLevel: 'silent', lineCounter: lines });
   const name = file === '-' ? 'The standard input' : file;
+  const refuse = (reason: string, cause?: unknown) =>
+    new AcpError('validation-failed', `${name} is not valid YAML or JSON: ${reason}`, { cause });
+  const [problem] = [...document.errors, ...document.warnings];
   if (problem !== undefined)
-    throw new AcpError('validation-failed', `${name} is not valid YAML or JSON: ${problem.message.split('\n', 1)[0]}`);
-  return document.toJS({ maxAliasCount: 100 });
+    throw refuse(`Line ${Math.max(1, lines.linePos(problem.pos[0]).line)}: ${yamlFault(problem)}`);
+  try {
+    const value: unknown = document.toJS({ maxAliasCount: 100 });
+    // Finds an alias inside what it stands for.
+    JSON.stringify(value);
+    return value;
+  } catch (cause) {
+    if (![RangeError, ReferenceError, TypeError].some((kind) => cause instanceof kind)) throw cause;
+    throw refuse('The values are nested too deeply, or aliases repeat too much.', cause);
+  }
 };

@@ -10,6 +10,7 @@ import {
   visit,
 } from 'yaml';
 import type { DefinitionDocument, DefinitionDocuments, DefinitionProblem } from '../contract/definition-document.ts';
+import { yamlFault } from './yaml-fault.ts';
 
 // Aliases multiply what a small file says.
 const maxAliases = 100;
@@ -89,7 +90,7 @@ export const parseDefinitionDocuments = (text: string, file: string): Definition
     const start = startOf(document.contents);
     const line = lineAt(start ?? document.range?.[0] ?? 0);
     for (const failure of [...document.errors, ...document.warnings])
-      report(lineAt(failure.pos[0]), `This is not valid YAML: ${failure.message}`);
+      report(lineAt(failure.pos[0]), `This is not valid YAML: ${yamlFault(failure)}`);
     if (document.errors.length + document.warnings.length > 0) return;
     if (document.contents === null) return;
     const foreign = beyondJson(document);

@@ -35,11 +35,18 @@ const choosePort = async (asked: string | undefined): Promise<number> => {
   throw new AcpError('validation-failed', `--port takes a port from 1 to 65535, not "${asked}".`);
 };
 
+/** The address that was asked for, else one of this machine that is free. */
+const chooseAddress = async ({ globals }: Session, port: string | undefined): Promise<string> => {
+  if (globals.url === undefined) return `http://127.0.0.1:${await choosePort(port)}`;
+  if (port === undefined) return globals.url;
+  throw new AcpError('validation-failed', '--url names a port already: give either --url or --port.');
+};
+
 /** The settings of the samples, on top of those of this call. Without --config no service.yaml is read. */
-const quickstartConfig = async (session: Session, dataFolder: string, port: number) => {
+const quickstartConfig = async (session: Session, dataFolder: string, url: string) => {
   const { assetPath } = await import('../../core/assets.ts');
   const set = [
-    `Host:Url=http://127.0.0.1:${port}`,
+    `Host:Url=${url}`,
     `Host:LogLevel=warn`,
     `Host:Modules=${JSON.stringify([assetPath('samples/clock.mjs')])}`,
     `Service:Persistence:Sqlite:ConnectionString=${join(dataFolder, 'acp.db')}`,
@@ -100,8 +107,8 @@ const quickstart = async (session: Session, { options }: Invocation): Promise<nu
     const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
     throw new AcpError('store-unavailable', `The folder ${dataFolder} cannot be made (${code}).`, { cause });
   }
-  const port = await choosePort(options['port'] as string | undefined);
-  const config = await quickstartConfig(session, dataFolder, port);
+  const url = await chooseAddress(session, options['port'] as string | undefined);
+  const config = await quickstartConfig(session, dataFolder, url);
   return serveUntilStopped(session, config, 'stderr', async (serving) => {
     const { terminal } = session;
     const shown = relative(session.cwd, dataFolder) || dataFolder;
@@ -126,7 +133,7 @@ const quickstart = async (session: Session, { options }: Invocation): Promise<nu
 export const registerQuickstart = (host: CommandHost): void => {
   host.program
     .command('quickstart')
-    .description('start a service with a sample agent and watch it answer; no key, no network')
+    .description('start a service with a sample agent and watch it answer; no key, no network; --url sets the address')
     .option('--once', 'end after the answer')
     .option('--port <port>', 'port on the loopback address; default 7070, or a free one')
     .option('--data <folder>', 'where the store is kept', 'data')

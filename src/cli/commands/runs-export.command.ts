@@ -6,13 +6,24 @@ import { createGzip } from 'node:zlib';
 import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import type { Frame } from '../../contract/operation.ts';
+import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { printReply } from '../output/print-reply.ts';
 import { requireFree, writeWhole } from '../write-whole.ts';
 
 interface Written {
   runs: number;
+  /** What the bundle could not hold, such as the definition of an agent that was deleted. */
+  readonly missing: { readonly runId: string; readonly what: string }[];
 }
+
+/** What a run of the bundle lacks; nothing for every other line. */
+const missingIn = (line: string): Written['missing'] => {
+  const [, runId] = /^\{"section":"runs\/([^"]+)\/start"/.exec(line.slice(0, 80)) ?? [];
+  if (runId === undefined) return [];
+  const { data } = JSON.parse(line) as { data?: { missing?: readonly string[] } };
+  return (data?.missing ?? []).map((what) => ({ runId, what }));
+};
 
 const isRecord = /^\{"section":"runs\/[^"]+\/record"/;
 
@@ -23,6 +34,7 @@ const linesOf = async function* (frames: AsyncIterable<Frame>, written: Written)
     if (event !== 'line') continue;
     last = data;
     if (isRecord.test(data.slice(0, 80))) written.runs += 1;
+    written.missing.push(...missingIn(data));
     yield `${data}\n`;
   }
   if (!last.startsWith('{"section":"manifest"'))
@@ -42,7 +54,7 @@ const writeBundle = async (
   frames: AsyncIterable<Frame>,
   replaces: boolean,
 ): Promise<Written & { bytes: number }> => {
-  const written: Written = { runs: 0 };
+  const written: Written = { runs: 0, missing: [] };
   await writeWhole(path, '.', packed(linesOf(frames, written)), { replaces });
   const { size } = await stat(path);
   return { ...written, bytes: size };
@@ -70,9 +82,15 @@ export const registerRunsExport = (runs: Command, host: CommandHost): void => {
       await connected(async ({ client }) => {
         const query = options['redact'] === true ? { redact: true } : {};
         const { frames } = await client.replays.bundle({ params: { runId }, query, signal: terminal.closed });
-        const { runs, bytes } = await writeBundle(path, frames, replaces);
-        if (globals.json) await printReply(terminal, { path, runs, bytes }, { json: true });
+        const { runs, bytes, missing } = await writeBundle(path, frames, replaces);
+        if (globals.json) await printReply(terminal, { path, runs, bytes, missing }, { json: true });
         else terminal.note(`Wrote ${path}: ${runs} ${runs === 1 ? 'run' : 'runs'}, ${bytes} bytes.`);
+        if (globals.json || missing.length === 0) return;
+        for (const { runId, what } of missing)
+          terminal.note(`${terminal.noteStyle.yellow('missing:')} run ${runId}: ${safeLine(what)}`);
+        terminal.note(
+          'A replay needs what is missing; `acp replay FILE --with DEFINITION` brings a definition of its own.',
+        );
       });
       return undefined;
     }),

@@ -35,6 +35,7 @@ const hints: Partial<Readonly<Record<ErrorCode, string>>> = {
     'The model asked for something that the recording has not; --tools LiveTools calls the tools.',
   'replay-needs-approval': '--tools ReplayTools answers its calls from the recording.',
   'run-input-not-recorded': 'Inputs are recorded while Service:RunRecording:RecordRunInput is true.',
+  'emergency-stopped': '`acp emergency status` tells who stopped what and why; `acp resume` lets it run again.',
   migrating: 'Run `acp db migrate`, or set Service:Persistence:Sqlite:AutoApplyMigrations to true.',
 };
 
@@ -45,7 +46,9 @@ const hintFor = (error: AcpError): string | undefined => {
   const { requiredRole, requiredScope, retryAfterMs } = error.details;
   if (requiredRole !== undefined) return `Use a credential with the role ${requiredRole} or a higher one.`;
   if (requiredScope !== undefined) return `Use an API key with the scope ${requiredScope}.`;
-  if (retryAfterMs !== undefined) return `Try again in ${formatDuration(retryAfterMs)}.`;
+  // Only a person ends a stop: trying again does not.
+  if (retryAfterMs !== undefined && error.code !== 'emergency-stopped')
+    return `Try again in ${formatDuration(retryAfterMs)}.`;
   return hints[error.code];
 };
 

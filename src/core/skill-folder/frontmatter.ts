@@ -1,4 +1,5 @@
 import { parseDocument, stringify } from 'yaml';
+import { yamlFault } from '../yaml-fault.ts';
 
 /** The frontmatter of a SKILL.md (agentskills.io). Members beyond these are kept only in the source text. */
 export interface SkillFrontmatter {
@@ -67,8 +68,7 @@ const readYaml = (yaml: string): Readonly<Record<string, unknown>> => {
   if (failure !== undefined) {
     // Line 1 of the YAML is line 2 of the file.
     const line = (failure.linePos?.[0].line ?? 0) + 1;
-    const [reason] = failure.message.split(/ at line \d+/);
-    throw new SkillFileError(`has frontmatter that is not valid YAML, in line ${line}: ${reason}`);
+    throw new SkillFileError(`has frontmatter that is not valid YAML, in line ${line}: ${yamlFault(failure)}`);
   }
   let value: unknown;
   try {

@@ -54,8 +54,12 @@ export const diagnosticsService = (deps: DiagnosticsDeps): Handlers<typeof diagn
   return {
     async get(context) {
       const isElsewhere = Host.Tenancy.Enabled && context.tenantId !== Service.DefaultTenantId;
-      if (!Host.EnableDiagnosticsEndpoint || isElsewhere)
-        throw new AcpError('not-found', 'There is nothing at this path.');
+      if (!Host.EnableDiagnosticsEndpoint)
+        throw new AcpError(
+          'not-found',
+          'The diagnostics are off; the setting Host:EnableDiagnosticsEndpoint turns them on.',
+        );
+      if (isElsewhere) throw new AcpError('not-found', 'There is nothing at this path.');
       const [canConnect, agentCount] = await Promise.all([
         deps.store.probe().then(
           () => true,

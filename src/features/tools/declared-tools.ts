@@ -1,6 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, extname, isAbsolute, join, resolve } from 'node:path';
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml';
+import { yamlFault } from '../../core/yaml-fault.ts';
 import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import { type FieldPath, formatPath, type ToolPlace, type ToolProblem } from '../../engine/tools/tool-problem.ts';
 import type { OutboundHttp } from '../../providers/http/outbound.ts';
@@ -91,13 +92,8 @@ const readDocument = (document: Document, file: string, lines: LineCounter, deps
   if (syntax.length > 0)
     return {
       registrations: [],
-      // The first line says it; the others quote the file, which may hold a secret.
-      problems: syntax.map(({ message, pos }) =>
-        fileProblem(
-          file,
-          `is not valid YAML: ${message.split('\n')[0]?.replace(/ at line .*$/, '')}`,
-          lines.linePos(pos[0]).line,
-        ),
+      problems: syntax.map((fault) =>
+        fileProblem(file, `is not valid YAML: ${yamlFault(fault)}`, lines.linePos(fault.pos[0]).line),
       ),
     };
   const place = (path: FieldPath): ToolPlace => ({ file, line: lines.linePos(locate(document, path).offset).line });

@@ -180,7 +180,7 @@ test('TOOL-37 broken YAML, bytes that are no text and missing files are problems
   assert.match((await report(t, 'name: [1\nfoo: bar'))[0] ?? '', /^tools\.yaml:\d: is not valid YAML: /);
   assert.match(
     (await report(t, 'name: a\nname: b'))[0] ?? '',
-    /^tools\.yaml:2: is not valid YAML: Map keys must be unique/,
+    /^tools\.yaml:2: is not valid YAML: A field is given twice/,
   );
   assert.match(
     (await report(t, 'name: !!js/function x'))[0] ?? '',

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
+import { yamlFault } from '../../../core/yaml-fault.ts';
 import type { Script } from './script.ts';
 import { ScriptError } from './script-error.ts';
 import { ScriptNodes } from './script-nodes.ts';
@@ -15,7 +16,7 @@ export function parseScript(text: string, file: string): Script {
         file,
         line: lines.linePos(error.pos[0]).line,
         field: '',
-        message: error.message,
+        message: `is not valid YAML: ${yamlFault(error)}`,
       })),
     );
   }
