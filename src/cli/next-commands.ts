@@ -9,7 +9,7 @@ export interface NextCommand {
 }
 
 /** Options of the command that was run which the one after it needs as well. */
-const globalWords = ({ url, tokenFile, config, set, json }: GlobalOptions): string[] => [
+export const globalWords = ({ url, tokenFile, config, set, json }: GlobalOptions): string[] => [
   ...(url === undefined ? [] : ['--url', url]),
   ...(tokenFile === undefined ? [] : ['--token-file', tokenFile]),
   ...(config === undefined ? [] : ['--config', config]),

@@ -22,19 +22,25 @@ const TICK_MS = 1_000;
 /** As often as a person sees, and as rarely as a slow terminal line needs it. */
 const FRAMES_PER_SECOND = 30;
 
+/** The sequence OSC 52: the terminal, also one at the other end of a connection, puts the text where it pastes from. */
+const copyByTerminal = (text: string): void => {
+  process.stdout.write(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`);
+};
+
 /**
- * Shows the screens on the terminal of the process until they are left. The terminal is then as it was before. Rejects
- * with what failed unexpectedly.
+ * Shows the screens on the terminal of the process until they are left. The terminal is then as it was before. Resolves
+ * with the run that the command line is to go on with, or null; rejects with what failed unexpectedly.
  */
-export const openScreens = async ({ client, target, color, signal }: ScreensOptions): Promise<void> => {
+export const openScreens = async ({ client, target, color, signal }: ScreensOptions): Promise<string | null> => {
   const { stdout } = process;
   const store = createStore(initialState(target, Date.now(), { columns: stdout.columns, rows: stdout.rows }));
-  const closing = Promise.withResolvers<void>();
+  const closing = Promise.withResolvers<string | null>();
   const onRequest = (request: Request): void => {
-    if (request.kind === 'quit') closing.resolve();
-    else perform(client, store, request).catch(closing.reject);
+    if (request.kind === 'quit') closing.resolve(null);
+    else if (request.kind === 'open') closing.resolve(request.runId);
+    else perform({ client, store, copy: copyByTerminal }, request).catch(closing.reject);
   };
-  const left = (): void => closing.resolve();
+  const left = (): void => closing.resolve(null);
   signal.addEventListener('abort', left);
   if (signal.aborted) left();
   const ticking = setInterval(() => store.dispatch({ type: 'tick', now: Date.now() }), TICK_MS);
@@ -48,7 +54,7 @@ export const openScreens = async ({ client, target, color, signal }: ScreensOpti
   });
   const feeds = superviseFeeds({ client, store }, closing.reject);
   try {
-    await Promise.race([closing.promise, instance.waitUntilExit()]);
+    return await Promise.race([closing.promise, instance.waitUntilExit().then(() => null)]);
   } finally {
     clearInterval(ticking);
     signal.removeEventListener('abort', left);

@@ -1,5 +1,6 @@
 import type { Client } from '../client/client.ts';
 import { AcpError } from '../contract/errors.ts';
+import { safeLine } from '../text/text-width.ts';
 import type { Request } from './state/request.ts';
 import type { Answers } from './state/waiting-run.ts';
 import type { ScreenStore } from './store.ts';
@@ -29,10 +30,22 @@ const answered = (decisions: Answers['decisions']): string => {
   return `${parts.join(', ').replace(/^./, (first) => first.toUpperCase())}; the session goes on.`;
 };
 
-const carryOut = async (client: Client, store: ScreenStore, request: Request): Promise<string> => {
+/** What requests are carried out with. */
+export interface Performer {
+  readonly client: Client;
+  readonly store: ScreenStore;
+  readonly copy: (text: string) => void;
+}
+
+const carryOut = async ({ client, store, copy }: Performer, request: Request): Promise<string> => {
   switch (request.kind) {
     case 'quit':
+    case 'open':
       return '';
+    case 'copy':
+      // Not every terminal does as it is asked, and none says so: the id is there to be marked by hand.
+      copy(request.text);
+      return `${safeLine(request.text)} copied, if the terminal lets`;
     case 'cancel': {
       const { body: run } = await client.runs.cancel({ params: { runId: request.runId } });
       store.dispatch({ type: 'run', run });
@@ -63,9 +76,10 @@ const carryOut = async (client: Client, store: ScreenStore, request: Request): P
 };
 
 /** Asks the service for what a key wanted; the outcome is told on the screen. */
-export const perform = async (client: Client, store: ScreenStore, request: Request): Promise<void> => {
+export const perform = async (performer: Performer, request: Request): Promise<void> => {
+  const { store } = performer;
   try {
-    store.dispatch({ type: 'notice', text: await carryOut(client, store, request), tone: 'good' });
+    store.dispatch({ type: 'notice', text: await carryOut(performer, request), tone: 'good' });
   } catch (error) {
     if (!(error instanceof AcpError)) throw error;
     store.dispatch({ type: 'notice', text: error.message, tone: 'bad' });

@@ -1,13 +1,25 @@
 import process from 'node:process';
+import type { Client } from '../../client/client.ts';
 import type { Transport } from '../../client/transport.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';
+import { globalWords, shellLine } from '../next-commands.ts';
+import { printReply } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
 
 /** `127.0.0.1:7070`: what tells services apart, without what all addresses share. */
 const nameOf = ({ target }: Transport, local: boolean): string =>
   local ? 'store of this folder, no service' : target.replace(/^https?:\/\//, '');
+
+/** What the command line says of the run that the screens were left with, and what it can be asked next. */
+const goOn = async ({ terminal, globals }: Session, client: Client, runId: string): Promise<void> => {
+  const command = (verb: string): string => shellLine(['acp', 'runs', verb, runId, ...globalWords(globals)]);
+  terminal.note(terminal.noteStyle.dim(`$ ${command('get')}`));
+  const { body } = await client.runs.get({ params: { runId } });
+  await printReply(terminal, body, { json: false });
+  terminal.note(['', ...['tail', 'tree', 'tools', 'trace'].map(command)].join('\n'));
+};
 
 const show = async (session: Session): Promise<number> => {
   const { terminal } = session;
@@ -28,7 +40,9 @@ const show = async (session: Session): Promise<number> => {
       // A service that is not there, or that refuses, is told as every command tells it.
       await client.runs.list({ query: { take: 1 }, signal });
       const { openScreens } = await import('../../tui/index.ts');
-      await openScreens({ client, target: nameOf(transport, local), color: terminal.colored, signal });
+      const target = nameOf(transport, local);
+      const runId = await openScreens({ client, target, color: terminal.colored, signal });
+      if (runId !== null) await goOn(session, client, runId);
     });
     return interrupt === null ? 0 : interruptedExitCode[interrupt];
   } finally {

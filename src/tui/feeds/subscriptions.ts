@@ -5,6 +5,7 @@ import type { ScreenState } from '../state/screen-state.ts';
 import { waitingRun } from '../state/waiting-run.ts';
 import { visibleRuns } from '../view/runs.view.ts';
 import { waitingApprovals } from './approvals.feed.ts';
+import { askedOf } from './asked.feed.ts';
 import { activityOf, eventsOf, treeOf } from './events.feed.ts';
 import type { Feed, FeedContext } from './feed.ts';
 import { scoresOf, sessionOf } from './run.feed.ts';
@@ -12,6 +13,8 @@ import { agentNames, newestRuns, olderRuns } from './runs.feed.ts';
 
 // Each followed run holds a connection.
 const MAX_FOLLOWED = 40;
+// Inputs are read a few at a time, so that what happens now goes first.
+const MAX_ASKED = 4;
 
 /** What has to be read for what is on the screen, each feed under a name that says for what. */
 const wantedFeeds = (state: ScreenState): ReadonlyMap<string, Feed> => {
@@ -21,6 +24,7 @@ const wantedFeeds = (state: ScreenState): ReadonlyMap<string, Feed> => {
     wanted.set(`tree ${open.runId}`, treeOf(open.runId));
     wanted.set(`events ${open.runId}`, eventsOf(open.runId));
     wanted.set(`scores ${open.runId}`, scoresOf(open.runId));
+    if (!state.asked.has(open.runId)) wanted.set(`asked ${open.runId}`, askedOf(open.runId));
     const waiting = waitingRun(open);
     if (waiting !== null) wanted.set(`session ${waiting.runId}`, sessionOf(waiting.runId, waiting.sessionId));
     return wanted;
@@ -32,6 +36,10 @@ const wantedFeeds = (state: ScreenState): ReadonlyMap<string, Feed> => {
   if (prompt?.kind === 'text' && prompt.purpose.kind === 'filter') wanted.set('agents', agentNames);
   for (const run of visibleRuns(state).filter(isOpen).slice(0, MAX_FOLLOWED))
     wanted.set(`activity ${run.id}`, activityOf(run.id));
+  for (const { id } of visibleRuns(state)
+    .filter(({ id }) => !state.asked.has(id))
+    .slice(0, MAX_ASKED))
+    wanted.set(`asked ${id}`, askedOf(id));
   return wanted;
 };
 

@@ -22,6 +22,10 @@ const notice = (state: ScreenState, text: string): Step =>
 const pressOnRun = (state: ScreenState, run: RunRecord | null, key: Key): Step | null => {
   if (run === null) return null;
   const name = runName(run);
+  if (key.text === 'y') return { state, request: { kind: 'copy', text: run.id } };
+  if (key.text === 'Y' && run.sessionId === null) return notice(state, `${name} has no session.`);
+  if (key.text === 'Y' && run.sessionId !== null) return { state, request: { kind: 'copy', text: run.sessionId } };
+  if (key.text === 'o') return { state, request: { kind: 'open', runId: run.id } };
   if (key.text === 's') return ask(state, { kind: 'score', runId: run.id, name });
   if (key.text !== 'c') return null;
   if (!isOpen(run)) return notice(state, `${name} is not running any more.`);

@@ -7,6 +7,10 @@ export type ScoreValue =
 /** What a key asks for beyond the screen. */
 export type Request =
   | { readonly kind: 'quit' }
+  /** Leaves the screens for the command line, which goes on with the run. */
+  | { readonly kind: 'open'; readonly runId: string }
+  /** Asks the terminal to keep a text for pasting. */
+  | { readonly kind: 'copy'; readonly text: string }
   | { readonly kind: 'cancel'; readonly runId: string; readonly name: string }
   | {
       readonly kind: 'score';

@@ -2,6 +2,7 @@ import type { Frame } from '../../contract/operation.ts';
 import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import type { RunScore } from '../../features/scores/scores.schema.ts';
+import { type Asked, withAsked } from './asked.ts';
 import { emptyInbox, type Inbox, receiveApprovals, withoutApproval } from './inbox.ts';
 import { type OpenRun, openRun, receiveFrames, receiveStream, receiveTree, type StreamState } from './open-run.ts';
 import type { Prompt } from './prompt.ts';
@@ -46,6 +47,7 @@ export interface ScreenState {
   readonly lost: string | null;
   /** Names of the agents there are, for the search. */
   readonly agentNames: readonly string[];
+  readonly asked: Asked;
 }
 
 /** What happens outside of the keyboard. */
@@ -65,6 +67,7 @@ export type ScreenEvent =
   | { readonly type: 'scores'; readonly runId: string; readonly scores: readonly RunScore[] }
   | { readonly type: 'went-on'; readonly runId: string }
   | { readonly type: 'continued'; readonly runId: string; readonly by: string }
+  | { readonly type: 'asked'; readonly runId: string; readonly text: string }
   | { readonly type: 'agents'; readonly names: readonly string[] }
   | { readonly type: 'notice'; readonly text: string; readonly tone: Notice['tone'] };
 
@@ -84,6 +87,7 @@ export const initialState = (target: string, now: number, size: Size): ScreenSta
   notice: null,
   lost: null,
   agentNames: [],
+  asked: new Map(),
 });
 
 const inOpen = (state: ScreenState, change: (open: OpenRun) => OpenRun): ScreenState =>
@@ -134,6 +138,8 @@ export const receive = (state: ScreenState, event: ScreenEvent): ScreenState => 
     case 'continued':
       // Whoever looks at something else by now stays there.
       return inOpen(state, (open) => (open.runId === event.runId ? openRun(event.by, null) : open));
+    case 'asked':
+      return { ...state, asked: withAsked(state.asked, event.runId, event.text) };
     case 'agents':
       return { ...state, agentNames: event.names };
     case 'notice':

@@ -35,13 +35,32 @@ const hintsOf = (state: ScreenState): readonly string[] => {
   if (state.prompt !== null) return promptHints(state.prompt, state);
   switch (state.screen) {
     case 'runs':
-      return ['enter open', 'f filter', '/ agent', 'c cancel', 's score', 'tab approvals'];
+      return [
+        'enter open',
+        'f filter',
+        '/ agent',
+        'c cancel',
+        's score',
+        'tab approvals',
+        'y copy id',
+        'o command line',
+      ];
     case 'approvals':
       return ['a approve', 'r reject', 'enter details', 'o run', 'tab runs'];
     case 'run': {
       const tree = (state.open?.tree.length ?? 0) > 1 ? ['tab tree'] : [];
       const answer = state.open !== null && waitingRun(state.open) !== null ? ['a answer'] : [];
-      return ['esc back', ...answer, 'enter details', ...tree, 'c cancel', 's score', 'i record'];
+      return [
+        'esc back',
+        ...answer,
+        'enter details',
+        ...tree,
+        'c cancel',
+        's score',
+        'i record',
+        'y copy id',
+        'o command line',
+      ];
     }
   }
 };

@@ -20,6 +20,8 @@ Runs
   /                only the runs of one agent
   c                cancel the run and everything it called
   s                score it: 1 to 5 stars, + good, - bad
+  y  Y             copy the id of the run, of its session
+  o                leave for the command line, with the run
   Tab              approvals
 
 One run
@@ -27,7 +29,7 @@ One run
   Enter            all of an event; a called run opens
   i                the whole record of the run, with its scores
   a                answer the calls that wait for you: the session goes on
-  c  s             cancel, score
+  c  s  y  Y  o    cancel, score, copy, command line
   Esc              back
 
 Approvals

@@ -1,6 +1,7 @@
 import type { RunRecord, RunStatus } from '../../features/runs/runs.schema.ts';
 import type { RunScore } from '../../features/scores/scores.schema.ts';
 import { formatCost, formatDuration, formatTime, shortTime } from '../../text/format.ts';
+import { safeLine } from '../../text/text-width.ts';
 import { statusLabel } from '../state/run-status.ts';
 import { type Span, span, type Tone } from './line.ts';
 
@@ -48,6 +49,16 @@ export const tokensText = (tokens: number | null | undefined): string =>
 
 export const costText = (cost: number | null | undefined, currency: string | null | undefined): string =>
   cost === null || cost === undefined ? '' : formatCost(cost, currency);
+
+/** From here on ids are shown whole. */
+const WHOLE_IDS_FROM = 80;
+const LONGEST_ID = 16;
+
+/** An id; on a narrow screen the end of a long one, which is what ids differ in. */
+export const shownId = (id: string, width: number): string => {
+  const text = safeLine(id);
+  return width >= WHOLE_IDS_FROM || text.length <= LONGEST_ID ? text : `…${text.slice(-6)}`;
+};
 
 /** `4 of 5 stars`, `good`, `87.5`, or the category. */
 export const scoreText = ({ kind, value, textValue }: Pick<RunScore, 'kind' | 'value' | 'textValue'>): string => {

@@ -8,7 +8,7 @@ import type { ScreenState } from '../state/screen-state.ts';
 import { waitingRun } from '../state/waiting-run.ts';
 import { type Column, layOutColumns } from './columns.ts';
 import { beside, fitHeight, type Line, line, ruleLine, type Span, span, windowStart } from './line.ts';
-import { costText, durationText, scoreText, statusSpan, timeText, tokensText } from './run-cells.ts';
+import { costText, durationText, scoreText, shownId, statusSpan, timeText, tokensText } from './run-cells.ts';
 import { timelineView } from './timeline.view.ts';
 
 /** From here on the tree stands beside the events, not above them. */
@@ -65,8 +65,10 @@ const waitingLine = (run: RunRecord, open: OpenRun): readonly Line[] => {
   return [];
 };
 
+const askedLine = (text: string): readonly Line[] => (text === '' ? [] : [line(span(' Asked: ', 'dim'), text)]);
+
 /** What there is to say about the run: who, how it stands, what it used, and where it belongs. */
-const head = (run: RunRecord, open: OpenRun, now: number): readonly Line[] => {
+const head = (run: RunRecord, open: OpenRun, { now, asked }: ScreenState, width: number): readonly Line[] => {
   const cost = run.cost ?? open.timeline.cost;
   const version = run.agentVersion === null ? '' : ` v${run.agentVersion}`;
   const numbers = joined([
@@ -76,10 +78,10 @@ const head = (run: RunRecord, open: OpenRun, now: number): readonly Line[] => {
     treeText(open.tree[0]?.run, open.tree.length),
   ]);
   const about = joined([
-    run.id,
+    shownId(run.id, width),
     [run.modelProvider, run.modelId].filter((part) => part !== null).join('/'),
     `started ${timeText(run.startedAt ?? run.createdAt, now)}`,
-    run.sessionId === null ? '' : `session ${run.sessionId}`,
+    run.sessionId === null ? '' : `session ${shownId(run.sessionId, width)}`,
     ...Object.entries(run.labels ?? {}).map(([key, value]) => `${key}:${value}`),
   ]);
   const error =
@@ -97,6 +99,7 @@ const head = (run: RunRecord, open: OpenRun, now: number): readonly Line[] => {
   return [
     line(...title, span(numbers === '' ? '' : ` · ${numbers}`)),
     line(span(` ${safeLine(about)}`, 'dim')),
+    ...askedLine(asked.get(run.id) ?? ''),
     ...error,
     ...scores,
     ...waiting,
@@ -143,9 +146,10 @@ const body = (open: OpenRun, now: number, width: number, height: number): readon
   return [...tree, ...timelineView(open, width, height - treeHeight)];
 };
 
-export const runView = ({ open, now }: ScreenState, width: number, height: number): readonly Line[] => {
+export const runView = (state: ScreenState, width: number, height: number): readonly Line[] => {
+  const { open, now } = state;
   if (open === null) return [];
   const run = shownRun(open);
-  const top = run === null ? [line(span(` ${open.runId}`, 'dim'))] : head(run, open, now);
+  const top = run === null ? [line(span(` ${shownId(open.runId, width)}`, 'dim'))] : head(run, open, state, width);
   return [...top, ...body(open, now, width, height - top.length)];
 };

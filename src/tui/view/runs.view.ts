@@ -6,9 +6,9 @@ import { isOpen } from '../state/run-status.ts';
 import type { ScreenState } from '../state/screen-state.ts';
 import { type Column, layOutColumns } from './columns.ts';
 import { blank, fitHeight, type Line, line, ruleLine, span, windowStart } from './line.ts';
-import { ageText, costText, durationText, statusSpan, timeText, tokensText } from './run-cells.ts';
+import { ageText, costText, durationText, shownId, statusSpan, timeText, tokensText } from './run-cells.ts';
 
-const DETAIL_ROWS = 3;
+const DETAIL_ROWS = 4;
 const WRITING = 'writing: ';
 
 /** What a run does, or why it failed; of a message the end, which is what is new. */
@@ -19,6 +19,12 @@ const doing = (run: RunRecord, { runs }: ScreenState, cells: number): string => 
   if (activity.written === '') return activity.text;
   return `${WRITING}${fitTextEnd(activity.written, cells - WRITING.length)}`;
 };
+
+const askedOf = (run: RunRecord, { asked }: ScreenState): string => asked.get(run.id) ?? '';
+
+/** What a run does or why it failed, else what it was asked. */
+const what = (run: RunRecord, state: ScreenState, cells: number): string =>
+  doing(run, state, cells) || askedOf(run, state);
 
 /** From here on a column says what each run does. */
 const WIDE = 110;
@@ -31,10 +37,10 @@ const columnsOf = (state: ScreenState): readonly Column<RunRecord>[] => {
     width: state.size.columns >= WIDE ? 28 : null,
     cell: (run) => span(`${run.depth > 0 ? '└ ' : ''}${safeLine(run.agentName)}`, 'strong'),
   };
-  const what: Column<RunRecord> = {
+  const whatColumn: Column<RunRecord> = {
     heading: 'WHAT',
     width: null,
-    cell: (run, cells) => span(doing(run, state, cells), run.error === null ? 'dim' : 'bad'),
+    cell: (run, cells) => span(what(run, state, cells), run.error === null ? 'dim' : 'bad'),
   };
   return [
     agent,
@@ -58,7 +64,7 @@ const columnsOf = (state: ScreenState): readonly Column<RunRecord>[] => {
         return span(costText(cost?.totalCost, cost?.currency));
       },
     },
-    ...(state.size.columns >= WIDE ? [what] : []),
+    ...(state.size.columns >= WIDE ? [whatColumn] : []),
   ];
 };
 
@@ -79,19 +85,20 @@ const position = ({ runs }: ScreenState, start: number, height: number): string 
 /** What is not in the row of the chosen run. */
 const detail = (state: ScreenState, where: string, width: number): readonly Line[] => {
   const run = selectedRun(state.runs);
-  if (run === null) return [ruleLine('', '', width), blank, blank];
+  if (run === null) return [ruleLine('', '', width), blank, blank, blank];
   const model = [run.modelProvider, run.modelId].filter((part) => part !== null).join('/');
   const parts = [
     model,
     `started ${timeText(run.startedAt ?? run.createdAt, state.now)}`,
     run.childRunCount === 0 ? '' : `called ${run.childRunCount} ${run.childRunCount === 1 ? 'run' : 'runs'}`,
-    run.sessionId === null ? '' : `session ${run.sessionId}`,
+    run.sessionId === null ? '' : `session ${shownId(run.sessionId, width)}`,
     ...Object.entries(run.labels ?? {}).map(([key, value]) => `${key}:${value}`),
   ];
   const about = safeLine(parts.filter((part) => part !== '').join(' · '));
   return [
-    ruleLine(run.id, where, width),
+    ruleLine(shownId(run.id, width), where, width),
     line(`  ${about}`),
+    line(span(askedOf(run, state) === '' ? '' : '  Asked: ', 'dim'), askedOf(run, state)),
     line(span(`  ${doing(run, state, width - 2)}`, run.error === null ? 'dim' : 'bad')),
   ];
 };
