@@ -20,7 +20,7 @@ export interface SkillSource {
 const SEARCH_DEPTH = 2;
 
 const reasons = {
-  binary: 'it is no UTF-8 text, and a skill holds text only',
+  special: 'it is no file, but a pipe or a device',
   outside: 'it leads out of the folder',
   unreadable: 'it cannot be read',
   hidden: 'it is hidden, and may hold secrets',
@@ -64,8 +64,20 @@ const readFolder = async (path: string): Promise<SkillSource> => {
   }
 };
 
+/** What became of one folder or document: a skill, or why it is none. */
+export type ReadSource = SkillSource | AcpError;
+
+const readOrRefuse = async (path: string): Promise<ReadSource> => {
+  try {
+    return await readFolder(path);
+  } catch (error) {
+    if (error instanceof AcpError) return error;
+    throw error;
+  }
+};
+
 /** The folder itself where it is a skill, else the skills in the folders below. */
-const readFolders = async (path: string): Promise<readonly SkillSource[]> => {
+const readFolders = async (path: string): Promise<readonly ReadSource[]> => {
   const { findSkillFolders } = await import('../core/skill-folder/find-folders.ts');
   const root = await realpath(path);
   const found = await findSkillFolders(root, SEARCH_DEPTH);
@@ -77,10 +89,10 @@ const readFolders = async (path: string): Promise<readonly SkillSource[]> => {
   const named = found.map((folder) =>
     folder === root ? path : `${path.replace(/\/+$/, '')}/${relative(root, folder)}`,
   );
-  return Promise.all(named.map(readFolder));
+  return Promise.all(named.map(readOrRefuse));
 };
 
-const read = async (path: string, terminal: Terminal): Promise<readonly SkillSource[]> => {
+const read = async (path: string, terminal: Terminal): Promise<readonly ReadSource[]> => {
   if (path !== '-' && (await isFolder(path))) return readFolders(path);
   const { parseDefinitionDocuments } = await import('../core/definition-documents.ts');
   const { documents, problems } = parseDefinitionDocuments(await readText(path, terminal), path);
@@ -96,13 +108,18 @@ const read = async (path: string, terminal: Terminal): Promise<readonly SkillSou
   }));
 };
 
-/** All skills of folders, folders of folders and YAML files. Throws before anything is saved when one cannot be read. */
+/**
+ * All skills of folders, folders of folders and YAML files; a folder that cannot be read does not stop the others. Throws
+ * before anything is saved where it is not clear what is meant.
+ */
 export const readSkillSources = async (
   paths: readonly string[],
   terminal: Terminal,
-): Promise<readonly SkillSource[]> => {
-  const sources: SkillSource[] = [];
-  for (const path of paths) sources.push(...(await read(path, terminal)));
+): Promise<{ readonly sources: readonly SkillSource[]; readonly refused: readonly AcpError[] }> => {
+  const found: ReadSource[] = [];
+  for (const path of paths) found.push(...(await read(path, terminal)));
+  const refused = found.filter((one): one is AcpError => one instanceof AcpError);
+  const sources = found.filter((one): one is SkillSource => !(one instanceof AcpError));
   for (const [index, { body, from }] of sources.entries()) {
     if (typeof body.name !== 'string' || body.name === '')
       throw new AcpError('validation-failed', `${from}: A skill needs a name.`);
@@ -113,7 +130,7 @@ export const readSkillSources = async (
         `${sources[first]?.from} and ${from} are both the skill "${body.name}"; nothing was saved.`,
       );
   }
-  return sources;
+  return { sources, refused };
 };
 
 /** The refusal of a skill with the file and the folder that it is about. */

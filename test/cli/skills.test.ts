@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createFolder } from './support.ts';
@@ -48,7 +48,6 @@ test('skills apply takes a folder of skill folders, and tells what a skill canno
   );
   assert.deepEqual(outcomes[1]?.notes.map((note) => note.split(':')[0]).sort(), [
     '.env is left out',
-    'logo.png is left out',
     'node_modules is left out',
   ]);
   assert.deepEqual((await folder.acp(['skills', 'apply', 'skills'])).stdout.split('\n').slice(0, 2), [
@@ -57,13 +56,29 @@ test('skills apply takes a folder of skill folders, and tells what a skill canno
   ]);
 
   folder.write('skills/one/scripts/run.py', '#!/usr/bin/env python3\nprint()\n');
-  const refused = await folder.acp(['skills', 'apply', 'skills']);
-  assert.equal(refused.code, 2);
-  assert.match(refused.stdout, /^unchanged {2}two/);
-  assert.match(
-    refused.stderr,
-    /Skill "one" of skills\/one: scripts\/run\.py \(extension\) is py, which no program of the host runs: Service:Skills:Scripts:Interpreters:py must be the absolute path of one\./,
+  folder.write('skills/one/scripts/go.sh', 'true\n');
+  const kept = await folder.acp(['skills', 'apply', 'skills']);
+  assert.equal(kept.code, 0, kept.stderr);
+  assert.equal(kept.stdout, 'unchanged  two  version 1\nupdated    one  version 2\n');
+  const lines = kept.stderr.split('\n').filter((line) => line.includes('scripts/'));
+  assert.deepEqual(lines, [
+    'note: one: scripts/go.sh, scripts/run.py can be read and not run: there is no Service:Skills:Scripts:Interpreters entry for sh, py.',
+  ]);
+  assert.match((await folder.acp(['skills', 'apply', 'skills'])).stdout, /unchanged {2}one {2}version 2\n$/);
+  const stored = JSON.parse((await folder.acp(['skills', 'get', 'one', '--json'])).stdout);
+  assert.deepEqual(
+    [stored.scripts, stored.resources.map(({ name }: { name: string }) => name)],
+    [[], ['logo.png', 'scripts/go.sh', 'scripts/run.py']],
   );
+  assert.equal((await folder.acp(['skills', 'export', 'one', '-o', 'back'])).code, 0);
+  for (const path of ['logo.png', 'scripts/go.sh', 'scripts/run.py'])
+    assert.deepEqual(
+      readFileSync(join(folder.path, 'back', path)),
+      readFileSync(join(folder.path, 'skills/one', path)),
+    );
+  assert.equal(statSync(join(folder.path, 'back')).mode & 0o777, 0o700);
+  assert.equal(statSync(join(folder.path, 'back/scripts/run.py')).mode & 0o777, 0o700);
+  assert.equal(statSync(join(folder.path, 'back/logo.png')).mode & 0o777, 0o600);
 
   folder.write('skills/twin/SKILL.md', skill('two'));
   const twins = await folder.acp(['skills', 'apply', 'skills']);
@@ -71,6 +86,40 @@ test('skills apply takes a folder of skill folders, and tells what a skill canno
   assert.match(twins.stderr, /skills\/group\/two and skills\/twin are both the skill "two"; nothing was saved/);
   const none = await folder.acp(['skills', 'apply', 'skills/one/node_modules']);
   assert.match(none.stderr, /There is no SKILL\.md, neither there nor at most 2 folders below/);
+});
+
+test('skills apply: one folder that is refused does not stop the others, and each is told with its setting', async (t) => {
+  const folder = createFolder(t);
+  const skill = (name: string, text = 'Go.\n') => `---\nname: ${name}\ndescription: Works.\n---\n${text}`;
+  folder.write('skills/a-broken/SKILL.md', 'No frontmatter.\n');
+  folder.write('skills/b-long/SKILL.md', skill('b-long', 'x'.repeat(70_000)));
+  for (let index = 0; index < 21; index += 1) folder.write(`skills/c-many/${index}.md`, 'x');
+  folder.write('skills/c-many/SKILL.md', skill('c-many'));
+  folder.write('skills/d-fine/SKILL.md', skill('d-fine'));
+  await folder.serve();
+  const refused = await folder.acp(['skills', 'apply', 'skills']);
+  assert.equal(refused.code, 2);
+  assert.equal(refused.stdout, 'created    d-fine  version 1\n');
+  assert.match(refused.stderr, /3 skills were refused:/);
+  assert.match(refused.stderr, /skills\/a-broken: must start with a line of ---/);
+  assert.match(
+    refused.stderr,
+    /instructions must have at most 65536 bytes \(Service:Skills:MaxInstructionsLength\), and has 70000/,
+  );
+  assert.match(refused.stderr, /at most 20 entries \(Service:Skills:MaxResourcesPerSkill\), and has 21/);
+});
+
+test('what acp init writes fits a public skill, and a bare file keeps the defaults', async (t) => {
+  const folder = createFolder(t);
+  folder.write('big/SKILL.md', '---\nname: big\ndescription: Works.\n---\nGo.\n');
+  for (let index = 0; index < 60; index += 1) folder.write(`big/fonts/${index}.md`, 'x'.repeat(10_000));
+  folder.write('big/schema.xsd', 'x'.repeat(300_000));
+  assert.equal((await folder.acp(['skills', 'apply', 'big'])).code, 2);
+  assert.equal((await folder.acp(['init', 'new'])).code, 0);
+  const config = ['--config', join(folder.path, 'new/service.yaml')];
+  const fits = await folder.acp(['skills', 'apply', 'big', ...config]);
+  assert.equal(fits.code, 0, fits.stderr);
+  rmSync(join(folder.path, 'new'), { recursive: true });
 });
 
 test('skills apply takes YAML documents too, and with --dry-run writes nothing', async (t) => {

@@ -42,6 +42,15 @@ const chooseAddress = async ({ globals }: Session, port: string | undefined): Pr
   throw new AcpError('validation-failed', '--url names a port already: give either --url or --port.');
 };
 
+// As in the service.yaml of `acp init`: public Agent Skills fit.
+const publicSkillLimits = [
+  'Service:Skills:MaxInstructionsLength=131072',
+  'Service:Skills:MaxResourceContentLength=4194304',
+  'Service:Skills:MaxResourcesPerSkill=200',
+  'Service:Skills:Scripts:MaxScriptContentLength=262144',
+  'Service:Skills:Scripts:MaxScriptsPerSkill=50',
+];
+
 /** The settings of the samples, on top of those of this call. Without --config no service.yaml is read. */
 const quickstartConfig = async (session: Session, dataFolder: string, url: string) => {
   const { assetPath } = await import('../../core/assets.ts');
@@ -50,6 +59,7 @@ const quickstartConfig = async (session: Session, dataFolder: string, url: strin
     `Host:LogLevel=warn`,
     `Host:Modules=${JSON.stringify([assetPath('samples/clock.mjs')])}`,
     `Service:Persistence:Sqlite:ConnectionString=${join(dataFolder, 'acp.db')}`,
+    ...publicSkillLimits,
     `Service:Providers:Scripted:demo:File=${assetPath('samples/scripted-demo.yaml')}`,
   ];
   // What was set by hand counts more than the samples do.

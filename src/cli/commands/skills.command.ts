@@ -5,6 +5,7 @@ import type { Command } from 'commander';
 import type { Client } from '../../client/client.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { makeFolder } from '../../core/make-folder.ts';
+import { privateFileMode, privateFolderMode } from '../../core/private-file.ts';
 import type { AgentSkillDefinition, AgentSkillRequest } from '../../features/skills/skills.schema.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
@@ -55,8 +56,35 @@ const apply = async (client: Client, source: SkillSource, isDryRun: boolean): Pr
     const saved = await client.skills.save({ params: { name }, body });
     return { name, action, version: saved.body.version, notes };
   } catch (error) {
-    throw error instanceof AcpError ? refusedSource(error, source) : error;
+    if (!(error instanceof AcpError)) throw error;
+    const readable = error.code === 'interpreter-not-registered' ? await withoutPrograms(source, error) : null;
+    if (readable === null) throw refusedSource(error, source);
+    return apply(client, readable, isDryRun);
   }
+};
+
+/** The skill with the scripts that no program of the host runs as texts to be read; null: there are none such. */
+const withoutPrograms = async (source: SkillSource, error: AcpError): Promise<SkillSource | null> => {
+  const { scriptAsResource } = await import('../../core/skill-folder/skill-folder.ts');
+  const { scripts = [], resources = [] } = source.body;
+  const named = new Set(
+    (error.details.errors ?? []).map(({ path }) => /^scripts\[(\d+)\]\.extension$/.exec(path)?.[1]),
+  );
+  const lost = scripts.filter((_script, index) => named.has(String(index)));
+  if (lost.length === 0) return null;
+  const kept = lost.map((script) => scriptAsResource({ ...script, description: script.description ?? null }));
+  const extensions = [...new Set(lost.map(({ extension }) => extension))].join(', ');
+  const note = `${kept.map((one) => one.name).join(', ')} can be read and not run: there is no Service:Skills:Scripts:Interpreters entry for ${extensions}.`;
+  const body = {
+    ...source.body,
+    scripts: scripts.filter((script) => !lost.includes(script)),
+    // In the order in which a folder is read.
+    resources: [...resources, ...kept].sort((left, right) => (left.name < right.name ? -1 : 1)),
+  };
+  // The members are no longer where the folder had them, and the path of a resource is its file.
+  const place = (member: string): string =>
+    member.replace(/^resources\[(\d+)\]/, (whole, index) => body.resources[Number(index)]?.name ?? whole);
+  return { ...source, body, place, notes: [...source.notes, note] };
 };
 
 const printOutcomes = async (
@@ -72,32 +100,57 @@ const printOutcomes = async (
   }
 };
 
+const refusals: ReadonlySet<string> = new Set([
+  'validation-failed',
+  'interpreter-not-registered',
+  'skill-code-defined',
+  'name-mismatch',
+  'payload-too-large',
+]);
+
 const applyAll = async (session: Session, paths: readonly string[], isDryRun: boolean): Promise<void> => {
-  const sources = await readSkillSources(paths, session.terminal);
+  const { sources, refused: unread } = await readSkillSources(paths, session.terminal);
+  const refused = [...unread];
   const outcomes: Outcome[] = [];
   try {
     await session.connected(
       async ({ client }) => {
-        for (const source of sources) outcomes.push(await apply(client, source, isDryRun));
+        for (const source of sources)
+          try {
+            outcomes.push(await apply(client, source, isDryRun));
+          } catch (error) {
+            // What is wrong with one skill says nothing about the next; anything else would be met again.
+            if (!(error instanceof AcpError && refusals.has(error.code))) throw error;
+            refused.push(error);
+          }
       },
       isDryRun ? 'preview' : 'work',
     );
   } finally {
-    // Those before a refused one are saved, and applying again goes on from there.
+    // Those before an end are saved, and applying again goes on from there.
     if (outcomes.length > 0 || sources.length === 0) await printOutcomes(session, outcomes, isDryRun);
   }
+  const [only, ...others] = refused;
+  if (only === undefined) return;
+  if (others.length === 0) throw only;
+  const lines = refused.map(({ message }) => `\n  ${message}`).join('');
+  const errors = refused.flatMap(({ details }) => details.errors ?? []);
+  throw new AcpError(only.code, `${refused.length} skills were refused:${lines}`, {
+    ...(errors.length === 0 ? {} : { details: { errors } }),
+  });
 };
 
 const exportSkill = async (session: Session, name: string, folder: string): Promise<void> => {
   const { body } = await session.connected(({ client }) => client.skills.get({ params: { name } }));
-  const { writeSkillFolder, SkillFileError } = await import('../../core/skill-folder/skill-folder.ts');
+  const { fileBytes, writeSkillFolder, SkillFileError } = await import('../../core/skill-folder/skill-folder.ts');
   if ((await isFolder(folder)) && (await readdir(folder)).length > 0)
     throw new AcpError('validation-failed', `${folder} is not empty; nothing was written.`);
   try {
-    for (const { path, text } of writeSkillFolder(body)) {
-      makeFolder(dirname(join(folder, path)));
+    for (const { path, text, encoding } of writeSkillFolder(body)) {
+      makeFolder(dirname(join(folder, path)), privateFolderMode);
       // A skill keeps no modes; a script that names its program is one that people start.
-      await writeFile(join(folder, path), text, { mode: text.startsWith('#!') ? 0o755 : 0o644 });
+      const mode = encoding === undefined && text.startsWith('#!') ? privateFolderMode : privateFileMode;
+      await writeFile(join(folder, path), fileBytes(text, encoding), { mode });
     }
   } catch (error) {
     if (error instanceof SkillFileError) throw new AcpError('validation-failed', error.message);

@@ -4,8 +4,8 @@ import type { SkillFile } from './skill-folder.ts';
 
 export interface LeftOut {
   readonly path: string;
-  /** Hidden: its name starts with a dot; generated: made by programs. What is below such a folder is not looked at. */
-  readonly reason: 'binary' | 'outside' | 'unreadable' | 'hidden' | 'generated';
+  /** Special: a pipe or a device. Hidden: its name starts with a dot; generated: made by programs. What is below such a folder is not looked at. */
+  readonly reason: 'special' | 'outside' | 'unreadable' | 'hidden' | 'generated';
 }
 
 export interface FolderFiles {
@@ -44,23 +44,24 @@ const decode = (bytes: Uint8Array): string | null => {
   }
 };
 
-/** The text of a file; null: it is none. A file over the bound is only sampled. */
-const readTextFile = async (path: string, folder: string): Promise<string | null> => {
+type Content = Pick<SkillFile, 'text' | 'encoding'>;
+
+/** The content of a file; what is no text comes in base64. A file over the bound is not read. */
+const readContent = async (path: string, folder: string): Promise<Content> => {
   const file = await open(path);
   try {
-    const sample = Buffer.alloc(sampleBytes);
-    const { bytesRead } = await file.read(sample, 0, sampleBytes, 0);
-    if (sample.subarray(0, bytesRead).includes(0)) return null;
     const { size } = await file.stat();
     if (size > maxTextBytes) throw new FolderTooLargeError(folder);
-    return decode(await file.readFile());
+    const bytes = await file.readFile();
+    const text = decode(bytes);
+    return text === null ? { text: bytes.toString('base64'), encoding: 'base64' } : { text };
   } finally {
     await file.close();
   }
 };
 
 type Entry =
-  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'file'; readonly content: Content }
   | { readonly kind: 'folder' }
   | { readonly kind: LeftOut['reason'] };
 
@@ -71,8 +72,7 @@ const readEntry = async (path: string, folder: string, root: string): Promise<En
     const about = await stat(real);
     if (about.isDirectory()) return { kind: 'folder' };
     // A pipe or a device would be read for ever.
-    const text = about.isFile() ? await readTextFile(real, folder) : null;
-    return text === null ? { kind: 'binary' } : { kind: 'text', text };
+    return about.isFile() ? { kind: 'file', content: await readContent(real, folder) } : { kind: 'special' };
   } catch (error) {
     if (error instanceof FolderTooLargeError) throw error;
     return { kind: 'unreadable' };
@@ -85,8 +85,8 @@ const passedOver = (name: string): 'hidden' | 'generated' | null => {
 };
 
 /**
- * Text files below a folder, by relative path. `root` is the real path that every file must resolve into; what is
- * hidden (it may hold secrets), no text, or leads outside is left out and told.
+ * Files below a folder, by relative path. `root` is the real path that every file must resolve into; what is hidden (it
+ * may hold secrets), no file, or leads outside is left out and told.
  */
 export const readFolderFiles = async (folder: string, root: string): Promise<FolderFiles> => {
   const files: SkillFile[] = [];
@@ -95,7 +95,7 @@ export const readFolderFiles = async (folder: string, root: string): Promise<Fol
   let textBytes = 0;
   const count = (entry: Entry): void => {
     entriesSeen += 1;
-    textBytes += entry.kind === 'text' ? entry.text.length : 0;
+    textBytes += entry.kind === 'file' ? entry.content.text.length : 0;
     if (entriesSeen > maxEntries || textBytes > maxTextBytes) throw new FolderTooLargeError(folder);
   };
   const walk = async (below: string, depth: number): Promise<void> => {
@@ -110,7 +110,7 @@ export const readFolderFiles = async (folder: string, root: string): Promise<Fol
       const entry = await readEntry(join(folder, path), folder, root);
       count(entry);
       if (entry.kind === 'folder') await walk(path, depth + 1);
-      else if (entry.kind === 'text') files.push({ path, text: entry.text });
+      else if (entry.kind === 'file') files.push({ path, ...entry.content });
       else leftOut.push({ path, reason: entry.kind });
     }
   };

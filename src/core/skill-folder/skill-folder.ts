@@ -23,6 +23,8 @@ export interface ResourceDocument {
   readonly description: string | null;
   readonly mediaType: string;
   readonly content: string;
+  /** How the content is written where it is no text. */
+  readonly encoding?: 'base64';
 }
 
 export interface ScriptDocument {
@@ -37,7 +39,13 @@ export interface ScriptDocument {
 export interface SkillFile {
   readonly path: string;
   readonly text: string;
+  /** How the text stands for bytes that are none. */
+  readonly encoding?: 'base64';
 }
+
+/** The bytes of a file, or of a resource, as they are on a disk. */
+export const fileBytes = (text: string, encoding: 'base64' | undefined): Buffer =>
+  Buffer.from(text, encoding ?? 'utf8');
 
 export const SKILL_FILE = 'SKILL.md';
 /** What a SKILL.md has no place for: switch, descriptions, media types, parameters of scripts. */
@@ -56,8 +64,35 @@ const mediaTypes: Readonly<Record<string, string>> = {
   yml: 'application/yaml',
 };
 
+const binaryTypes: Readonly<Record<string, string>> = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  gif: 'image/gif',
+  webp: 'image/webp',
+  pdf: 'application/pdf',
+  zip: 'application/zip',
+  gz: 'application/gzip',
+  ttf: 'font/ttf',
+  otf: 'font/otf',
+  woff2: 'font/woff2',
+};
+
 const extensionOf = (path: string): string => /\.([^./]+)$/.exec(path)?.[1] ?? '';
-const usualMediaType = (path: string): string => mediaTypes[extensionOf(path).toLowerCase()] ?? 'text/plain';
+const usualMediaType = (path: string, encoding: 'base64' | undefined): string => {
+  const extension = extensionOf(path).toLowerCase();
+  return encoding === undefined
+    ? (mediaTypes[extension] ?? 'text/plain')
+    : (binaryTypes[extension] ?? 'application/octet-stream');
+};
+
+/** A script that nothing can run, as what is left of it: a text to be read under the name of its file. */
+export const scriptAsResource = (
+  script: Pick<ScriptDocument, 'name' | 'extension' | 'description' | 'content'>,
+): ResourceDocument => {
+  const name = scriptFilePath(script);
+  return { name, description: script.description, mediaType: usualMediaType(name, undefined), content: script.content };
+};
 
 /** Path of a script in the folder; a name that carries its extension keeps it once. */
 export const scriptFilePath = ({ name, extension }: Pick<ScriptDocument, 'name' | 'extension'>): string =>
@@ -97,7 +132,7 @@ const checkSidecar = (value: unknown, paths: ReadonlySet<string>): Sidecar => {
     const known = sidecarMembers[name];
     if (known === undefined || !isRecord(member)) throw sidecarError(`${name} is not known or has the wrong type`);
     for (const [path, about] of Object.entries(member)) {
-      if (!paths.has(path)) throw sidecarError(`${name} names ${path}, which is no text file of the folder`);
+      if (!paths.has(path)) throw sidecarError(`${name} names ${path}, which is no file of the folder`);
       checkEntry(name, path, about, known);
     }
   }
@@ -113,10 +148,12 @@ const readSidecar = (text: string | undefined, paths: ReadonlySet<string>): Side
 
 /** Files right below `scripts/` that can be run by their extension; everything else is there to be read. */
 const scriptNames = (files: readonly SkillFile[], sidecar: Sidecar): ReadonlyMap<string, string> => {
-  const found = files.flatMap(({ path, text }) => {
+  const found = files.flatMap(({ path, text, encoding }) => {
     const [, stem, extension] = scriptPath.exec(path) ?? [];
-    // An empty file, such as an __init__.py, is nothing to run.
-    return stem === undefined || extension === undefined || text === '' ? [] : [{ path, stem }];
+    // An empty file, such as an __init__.py, is nothing to run, and a script is text.
+    return stem === undefined || extension === undefined || text === '' || encoding !== undefined
+      ? []
+      : [{ path, stem }];
   });
   const stems = found.map(({ stem }) => stem);
   return new Map(
@@ -128,12 +165,14 @@ const scriptNames = (files: readonly SkillFile[], sidecar: Sidecar): ReadonlyMap
 };
 
 /**
- * The skill that the text files of a folder make. Throws SkillFileError where SKILL.md cannot be read; limits are the
+ * The skill that the files of a folder make. Throws SkillFileError where SKILL.md cannot be read; limits are the
  * rules' matter. `notes` say what cannot be given back byte for byte.
  */
 export const readSkillFolder = (
   files: readonly SkillFile[],
 ): { readonly skill: SkillDocument; readonly notes: readonly string[] } => {
+  const binary = files.find(({ path, encoding }) => encoding && (path === SKILL_FILE || path === SIDECAR_FILE));
+  if (binary !== undefined) throw new SkillFileError(`${binary.path} is no UTF-8 text.`);
   const byPath = new Map(files.map(({ path, text }) => [path, text]));
   const source = byPath.get(SKILL_FILE);
   if (source === undefined) throw new SkillFileError('There is no SKILL.md.');
@@ -156,11 +195,12 @@ export const readSkillFolder = (
     enabled: sidecar.enabled ?? true,
     resources: others
       .filter(({ path }) => !scripts.has(path))
-      .map(({ path, text }) => ({
+      .map(({ path, text, encoding }) => ({
         name: path,
         description: sidecar.resources?.[path]?.description ?? null,
-        mediaType: sidecar.resources?.[path]?.mediaType ?? usualMediaType(path),
+        mediaType: sidecar.resources?.[path]?.mediaType ?? usualMediaType(path, encoding),
         content: text,
+        ...(encoding === undefined ? {} : { encoding }),
       })),
     scripts: others
       .filter(({ path }) => scripts.has(path))
@@ -185,9 +225,9 @@ const definedOnly = (about: Readonly<Record<string, unknown>>): Readonly<Record<
 /** The sidecar of a skill; null when the folder alone says everything. */
 const writeSidecar = (skill: SkillDocument, files: readonly SkillFile[]): string | null => {
   const names = scriptNames(files, {});
-  const resources = skill.resources.map(({ name, description, mediaType }): [string, object] => [
+  const resources = skill.resources.map(({ name, description, mediaType, encoding }): [string, object] => [
     name,
-    definedOnly({ description, mediaType: mediaType === usualMediaType(name) ? null : mediaType }),
+    definedOnly({ description, mediaType: mediaType === usualMediaType(name, encoding) ? null : mediaType }),
   ]);
   const scripts = skill.scripts.map((script): [string, object] => {
     const path = scriptFilePath(script);
@@ -206,7 +246,9 @@ const writeSidecar = (skill: SkillDocument, files: readonly SkillFile[]): string
 /** The files of a skill. Throws SkillFileError when a resource has the name of another file of the folder. */
 export const writeSkillFolder = (skill: SkillDocument): readonly SkillFile[] => {
   const scripts = skill.scripts.map((script) => ({ path: scriptFilePath(script), text: script.content }));
-  const resources = skill.resources.map(({ name, content }) => ({ path: name, text: content }));
+  const resources = skill.resources.map(
+    ({ name, content, encoding }): SkillFile => ({ path: name, text: content, ...(encoding ? { encoding } : {}) }),
+  );
   const taken = new Set([SKILL_FILE, SIDECAR_FILE, ...scripts.map(({ path }) => path)]);
   for (const { path } of resources)
     if (taken.has(path)) throw new SkillFileError(`The resource ${path} has the name of another file of the skill.`);

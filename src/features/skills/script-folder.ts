@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { makeFolder } from '../../core/make-folder.ts';
 import { privateFileMode, privateFolderMode } from '../../core/private-file.ts';
-import { scriptFilePath } from '../../core/skill-folder/skill-folder.ts';
+import { fileBytes, scriptFilePath } from '../../core/skill-folder/skill-folder.ts';
 import type { AgentSkill } from './host-skills.ts';
 
 /** A private folder with the skill's files at their relative names. */
@@ -13,7 +13,7 @@ export const makeScriptFolder = async (skill: AgentSkill): Promise<string> => {
   // Real, so that what a process says about its working folder can be compared with it.
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'acp-skill-')));
   const files = [
-    ...skill.resources.map(({ name, content }) => ({ path: name, content })),
+    ...skill.resources.map(({ name, content, encoding }) => ({ path: name, content: fileBytes(content, encoding) })),
     // Scripts come last: one of them is what runs, whatever a resource is called. Siblings may be imported by it.
     ...skill.scripts.map((script) => ({ path: scriptFilePath(script), content: script.content })),
   ];

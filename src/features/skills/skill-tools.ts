@@ -51,7 +51,10 @@ const loaded = (skill: AgentSkill, scriptsRun: boolean): string => {
     sections.push(
       [
         'Resources, to be read with read_skill_resource:',
-        ...skill.resources.map(({ name, description }) => `- ${name}${about(description)}`),
+        ...skill.resources.map(
+          ({ name, description, encoding }) =>
+            `- ${name}${about(description)}${encoding === undefined ? '' : ' (no text, for scripts only)'}`,
+        ),
       ].join('\n'),
     );
   if (skill.scripts.length > 0)
@@ -99,6 +102,10 @@ const readResource = (skills: Skills): RegisteredTool =>
         const resource = skill.resources.find(({ name }) => name === wanted);
         if (resource === undefined)
           throw new ToolError(`The skill ${skill.name} has no such resource. Resources: ${names(skill.resources)}.`);
+        if (resource.encoding !== undefined)
+          throw new ToolError(
+            `${resource.name} is no text (${resource.mediaType}): only scripts of the skill can use it.`,
+          );
         return resource.content;
       },
     },

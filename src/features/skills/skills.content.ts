@@ -32,11 +32,12 @@ export const skillContent = (body: AgentSkillRequest): SkillContent => ({
   allowedTools: body.allowedTools ?? null,
   metadata: body.metadata ?? {},
   enabled: body.enabled ?? true,
-  resources: (body.resources ?? []).map(({ name, description, mediaType, content }) => ({
+  resources: (body.resources ?? []).map(({ name, description, mediaType, content, encoding }) => ({
     name,
     description: description ?? null,
     mediaType: mediaType ?? defaultMediaType,
     content,
+    ...(encoding === undefined ? {} : { encoding }),
   })),
   scripts: (body.scripts ?? []).map(({ name, description, extension, content, parametersSchema }) => ({
     name,

@@ -1,5 +1,5 @@
 import type { FieldError } from '../../contract/errors.ts';
-import { scriptFilePath } from '../../core/skill-folder/skill-folder.ts';
+import { fileBytes, scriptFilePath } from '../../core/skill-folder/skill-folder.ts';
 import { inputSchemaProblems } from '../../engine/tools/input-schema.ts';
 import { type FieldProblem, formatPath } from '../../engine/tools/tool-problem.ts';
 import type { SkillContent } from './skills.content.ts';
@@ -20,6 +20,17 @@ const extension = /^[a-z0-9]{1,16}$/;
 // Types whose content is text whatever their family says.
 const textType =
   /^(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|toml|sql|javascript|x-sh|[\w.-]+\+(?:json|xml|yaml))|image\/svg\+xml)(?:;\s*[\w-]+=[\w."-]+)*$/i;
+
+const anyType = /^[\w.+-]+\/[\w.+-]+(?:;\s*[\w-]+=[\w."-]+)*$/;
+
+/** Where the host sets each bound. */
+const settings = {
+  instructionsBytes: 'Service:Skills:MaxInstructionsLength',
+  resourceBytes: 'Service:Skills:MaxResourceContentLength',
+  resources: 'Service:Skills:MaxResourcesPerSkill',
+  scriptBytes: 'Service:Skills:Scripts:MaxScriptContentLength',
+  scripts: 'Service:Skills:Scripts:MaxScriptsPerSkill',
+} as const;
 
 const longestDescription = 1024;
 const mostMetadata = 32;
@@ -55,16 +66,17 @@ class Faults {
     this.check(length >= least && length <= most, path, `must have ${range} characters, and has ${length}`);
   }
 
-  bytes(path: string, text: string, least: number, most: number): void {
-    const size = Buffer.byteLength(text);
+  /** `setting`: the one that the bound comes from. */
+  bytes(path: string, size: number, least: number, most: number, setting: string): void {
     if (size < least) this.add(path, 'must not be empty');
-    if (size > most) this.add(path, `must have at most ${most} bytes, and has ${size}`);
+    if (size > most) this.add(path, `must have at most ${most} bytes (${setting}), and has ${size}`);
   }
 
   /** False when there are too many entries; then they are not looked at one by one. */
-  count(path: string, entries: readonly unknown[], most: number): boolean {
+  count(path: string, entries: readonly unknown[], most: number, setting?: string): boolean {
     const isFine = entries.length <= most;
-    this.check(isFine, path, `must have at most ${most} entries, and has ${entries.length}`);
+    const bound = setting === undefined ? `${most} entries` : `${most} entries (${setting})`;
+    this.check(isFine, path, `must have at most ${bound}, and has ${entries.length}`);
     return isFine;
   }
 }
@@ -80,21 +92,22 @@ const metadataFaults = (faults: Faults, metadata: SkillContent['metadata']): voi
 };
 
 const resourceFaults = (faults: Faults, resources: SkillContent['resources'], limits: SkillLimits): void => {
-  if (!faults.count('resources', resources, limits.maxResources)) return;
+  if (!faults.count('resources', resources, limits.maxResources, settings.resources)) return;
   const names = new Set<string>();
-  for (const [index, { name, description, mediaType, content }] of resources.entries()) {
+  for (const [index, { name, description, mediaType, content, encoding }] of resources.entries()) {
     const path = `resources[${index}]`;
     const expected = 'must be a relative path: 1 to 256 of A-Za-z0-9._/- without empty, . or .. segments';
     faults.check(isResourceName(name), `${path}.name`, expected);
     faults.check(!names.has(name), `${path}.name`, 'is the name of an earlier resource');
     names.add(name);
     faults.characters(`${path}.description`, description, 0, longestDescription);
-    faults.check(
-      mediaType.length <= 128 && textType.test(mediaType),
-      `${path}.mediaType`,
-      'must be a media type of text',
-    );
-    faults.bytes(`${path}.content`, content, 0, limits.maxResourceBytes);
+    const [type, what] = encoding === undefined ? [textType, 'a media type of text'] : [anyType, 'a media type'];
+    faults.check(mediaType.length <= 128 && type.test(mediaType), `${path}.mediaType`, `must be ${what}`);
+    const bytes = fileBytes(content, encoding);
+    // Node takes what is no base64 for less of it.
+    const isRead = encoding === undefined || bytes.toString('base64') === content;
+    faults.check(isRead, `${path}.content`, 'must be base64, with padding and without line breaks');
+    faults.bytes(`${path}.content`, bytes.length, 0, limits.maxResourceBytes, settings.resourceBytes);
   }
   // As files they would need one name to be a file and a folder.
   for (const [index, { name }] of resources.entries()) {
@@ -125,7 +138,7 @@ const schemaFault = (text: string): string | null => {
 };
 
 const scriptFaults = (faults: Faults, scripts: SkillContent['scripts'], limits: SkillLimits): void => {
-  if (!faults.count('scripts', scripts, limits.maxScripts)) return;
+  if (!faults.count('scripts', scripts, limits.maxScripts, settings.scripts)) return;
   const names = new Set<string>();
   const files = new Set<string>();
   for (const [index, script] of scripts.entries()) {
@@ -146,7 +159,7 @@ const scriptFaults = (faults: Faults, scripts: SkillContent['scripts'], limits: 
       `${path}.extension`,
       'must be 1 to 16 of a-z 0-9, without the dot',
     );
-    faults.bytes(`${path}.content`, script.content, 1, limits.maxScriptBytes);
+    faults.bytes(`${path}.content`, Buffer.byteLength(script.content), 1, limits.maxScriptBytes, settings.scriptBytes);
     const fault = script.parametersSchema === null ? null : schemaFault(script.parametersSchema);
     if (fault !== null) faults.add(`${path}.parametersSchema`, fault);
   }
@@ -159,7 +172,8 @@ export const skillFaults = (skill: SkillContent, limits: SkillLimits): readonly 
   faults.check(isSkillName(skill.name), 'name', expected);
   faults.check(skill.description.trim() !== '', 'description', 'must not be blank');
   faults.characters('description', skill.description, 0, longestDescription);
-  faults.bytes('instructions', skill.instructions, 1, limits.maxInstructionsBytes);
+  const size = Buffer.byteLength(skill.instructions);
+  faults.bytes('instructions', size, 1, limits.maxInstructionsBytes, settings.instructionsBytes);
   faults.characters('compatibility', skill.compatibility, 1, 500);
   faults.characters('license', skill.license, 0, 256);
   faults.characters('allowedTools', skill.allowedTools, 0, 1024);

@@ -8,6 +8,9 @@ const text = (description: string) => nullable(Type.String(), { description });
 const resource = {
   name: Type.String({ description: 'Relative path, 1 to 256 of `A-Za-z0-9._/-`' }),
   content: Type.String({ description: 'May be empty' }),
+  encoding: Type.Optional(
+    Type.Literal('base64', { description: 'Content that is no text: bytes for scripts, which no model reads' }),
+  ),
 };
 const script = {
   name: Type.String({ description: '`[A-Za-z0-9][A-Za-z0-9._-]{0,127}`' }),
@@ -19,7 +22,7 @@ const scriptSchema = () => text('JSON Schema object as text; null: the script ta
 const SkillResourceRequest = closed({
   ...resource,
   description: Type.Optional(text('At most 1024 characters')),
-  mediaType: Type.Optional(Type.String({ description: 'A text type; default text/plain' })),
+  mediaType: Type.Optional(Type.String({ description: 'A text type unless there is an encoding; default text/plain' })),
 });
 const SkillScriptRequest = closed({
   ...script,

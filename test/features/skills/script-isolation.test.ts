@@ -109,3 +109,8 @@ for (const withNamespace of ['yes', 'no'])
     assert.equal(end.text, `exit_code: 0\nstdout:\n${folder}\nstderr:`);
     assert.deepEqual([exists, warnings], [false, []]);
   });
+
+test('SCRIPT-14 a resource that is no text is given to scripts byte for byte', async (t) => {
+  const world = await scriptWorld(t, 'od -An -tx1 logo.bin\n');
+  assert.equal(await world.run(), 'exit_code: 0\nstdout:\n 00 ff 89 50\nstderr:');
+});

@@ -42,7 +42,10 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
       name: 'pdf',
       description: 'Works on files.',
       instructions: 'Go.',
-      resources: [{ name: 'data/in.txt', content: 'from a resource\n' }],
+      resources: [
+        { name: 'data/in.txt', content: 'from a resource\n' },
+        { name: 'logo.bin', content: 'AP+JUA==', encoding: 'base64', mediaType: 'application/octet-stream' },
+      ],
       scripts: [{ name: 'go', extension: 'sh', content: source, parametersSchema: options.schema ?? null }],
     }),
     origin: options.origin ?? 'host',

@@ -95,6 +95,23 @@ forEachTransport(
   },
 );
 
+forEachTransport('SKILL-23 SKILL-24 a resource that is no text is named and not read', async (open) => {
+  const app = await open({ simulator: {} });
+  const logo = { name: 'logo.png', mediaType: 'image/png', content: 'AP+JUA==', encoding: 'base64' as const };
+  await save(app, skill('pdf', { instructions: 'Go.', resources: [logo] }));
+  await app.createAgent(helper(['pdf']));
+  asks(
+    app,
+    ['load_skill', { skillName: 'pdf' }],
+    ['read_skill_resource', { skillName: 'pdf', resourceName: 'logo.png' }],
+  );
+  await runJson(app.client, 'helper', 'Hi');
+  assert.deepEqual(results(app), [
+    'Go.\n\nResources, to be read with read_skill_resource:\n- logo.png (no text, for scripts only)',
+    'logo.png is no text (image/png): only scripts of the skill can use it.',
+  ]);
+});
+
 forEachTransport('SKILL-16 an edit reaches the next run without saving the agent', async (open) => {
   const app = await open({ simulator: {} });
   await save(app, skill('pdf', { description: 'First.' }));

@@ -141,7 +141,10 @@ forEachTransport('SKILL-5 SKILL-6 SKILL-8 SKILL-10 every fault is named, all in 
     ],
   );
   const instructions = problem.errors?.find(({ path }) => path === 'instructions');
-  assert.equal(instructions?.message, 'must have at most 65536 bytes, and has 65538');
+  assert.equal(
+    instructions?.message,
+    'must have at most 65536 bytes (Service:Skills:MaxInstructionsLength), and has 65538',
+  );
   assert.deepEqual((await app.client.skills.list({})).body, []);
 });
 
@@ -153,10 +156,36 @@ forEachTransport('SKILL-6 twenty-one resources and eleven scripts are too many',
   });
   const problem = await refusal(app.client.skills.save({ params: { name: 'many' }, body }));
   assert.deepEqual(problem.errors, [
-    { path: 'resources', message: 'must have at most 20 entries, and has 21' },
-    { path: 'scripts', message: 'must have at most 10 entries, and has 11' },
+    { path: 'resources', message: 'must have at most 20 entries (Service:Skills:MaxResourcesPerSkill), and has 21' },
+    {
+      path: 'scripts',
+      message: 'must have at most 10 entries (Service:Skills:Scripts:MaxScriptsPerSkill), and has 11',
+    },
   ]);
 });
+
+forEachTransport(
+  'SKILL-5 SKILL-6 a resource that is no text counts by its bytes and comes back as it was',
+  async (open) => {
+    const resource = (size: number) => ({
+      name: 'logo.png',
+      mediaType: 'image/png',
+      content: Buffer.alloc(size, 0xff).toString('base64'),
+      encoding: 'base64' as const,
+    });
+    const app = await open();
+    assert.equal((await save(app, skill('fits', { resources: [resource(262_144)] }))).status, 201);
+    const { body } = await app.client.skills.get({ params: { name: 'fits' } });
+    assert.deepEqual(body.resources, [{ ...resource(262_144), description: null }]);
+    const over = await refusal(save(app, skill('over', { resources: [resource(262_145)] })));
+    assert.match(over.errors?.[0]?.message ?? '', /at most 262144 bytes .*, and has 262145/);
+    const broken = await refusal(save(app, skill('broken', { resources: [{ ...resource(3), content: 'no base64' }] })));
+    assert.deepEqual(
+      broken.errors?.map(({ path }) => path),
+      ['resources[0].content'],
+    );
+  },
+);
 
 forEachTransport('SKILL-6 what is exactly at its limit is saved', async (open) => {
   const app = await open({ service: interpreters });
