@@ -1,3 +1,4 @@
+import { isForEverybody } from '../contract/operation.ts';
 import { clientAddressReader } from '../core/client-address.ts';
 import type { LoadedConfig } from '../core/config/index.ts';
 import type { Principal } from '../core/context.ts';
@@ -43,7 +44,9 @@ export const appFace = (parts: AppParts): App => {
     config,
     log,
     authenticate: (request, operation) =>
-      operation?.role === null ? security.identity.metaCaller(request) : security.identity.authenticate(request),
+      operation !== undefined && isForEverybody(operation)
+        ? security.identity.metaCaller(request)
+        : security.identity.authenticate(request),
     clientAddress: clientAddressReader(config.values.Host.TrustedProxies),
     health: platform.health,
     telemetry: parts.telemetry,

@@ -24,7 +24,7 @@ export interface App {
   readonly localCaller: Caller;
   readonly config: LoadedConfig;
   readonly log: Logger;
-  /** The caller of a transport's request; an operation without a role never refuses one. */
+  /** The caller of a transport's request; one that is for everybody never refuses one. */
   authenticate(request: CallerRequest, operation?: Operation): Caller | Promise<Caller>;
   /** Where a request came from, for limits and logs; see `Host:TrustedProxies`. */
   readonly clientAddress: ClientAddress;

@@ -194,6 +194,26 @@ async function* serviceFindings(session: Session, config: LoadedConfig): AsyncGe
   }
 }
 
+/** Whether tokens could be checked: the issuer is asked for what the service would ask it for. */
+async function* issuerFindings(_session: Session, { values }: LoadedConfig): AsyncGenerator<Finding> {
+  const { Issuer } = values.Host.Oidc;
+  if (Issuer === null) return;
+  const { inspectIssuer } = await import('../features/security/index.ts');
+  try {
+    const { address, kinds } = await inspectIssuer(Issuer);
+    const count = kinds.length === 1 ? '1 key' : `${kinds.length} keys`;
+    const status = kinds.length === 0 ? 'fail' : 'ok';
+    yield finding(
+      status,
+      'issuer',
+      `${Issuer} publishes ${count} at ${address}${kinds.map((kind) => `\n${kind}`).join('')}`,
+    );
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    yield finding('fail', 'issuer', `${Issuer}: no token can be checked, since its keys cannot be read: ${reason}`);
+  }
+}
+
 /** What a service here would run on. A check that fails does not keep the others from being made. */
 export async function* runDiagnosis(session: Session): AsyncGenerator<Finding> {
   yield finding('ok', 'version', `acp ${version}, Node ${process.versions.node}, ${process.platform}-${process.arch}`);
@@ -209,6 +229,7 @@ export async function* runDiagnosis(session: Session): AsyncGenerator<Finding> {
     ['libraries', libraryFindings],
     ['store', storeFindings],
     ['service', serviceFindings],
+    ['issuer', issuerFindings],
   ] as const)
     try {
       yield* findings(session, config);

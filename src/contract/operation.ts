@@ -11,9 +11,11 @@ export interface Operation {
   readonly summary: string;
   /** One or two sentences with what the summary does not say; every operation of the product has them. */
   readonly description?: string;
-  /** Both null: no credential is asked for. */
+  /** Both null: no credential is asked for, or with `anyCaller` any that is good. */
   readonly role: Role | null;
   readonly scope: ApiKeyScope | null;
+  /** Whoever is known may ask, without a role, too. Only where role and scope are null. */
+  readonly anyCaller?: true;
   readonly params?: TObject;
   readonly query?: TObject;
   readonly headers?: TObject;
@@ -56,6 +58,10 @@ export interface CliShape {
 export type OperationTable = Readonly<Record<string, Operation>>;
 /** feature → verb → operation. The operation id is `feature.verb`. */
 export type ApiTable = Readonly<Record<string, OperationTable>>;
+
+/** True where nobody is refused for who he is, as nobody is asked. */
+export const isForEverybody = ({ role, anyCaller }: Pick<Operation, 'role' | 'anyCaller'>): boolean =>
+  role === null && anyCaller !== true;
 
 /** Keeps the literal types of a feature's operations. */
 export const defineOperations = <const T extends Record<string, Operation>>(operations: T): T => operations;

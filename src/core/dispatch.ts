@@ -113,6 +113,8 @@ export const createDispatch = (
     if (typeof handler !== 'function') throw new Error(`Operation ${entry.id} has no handler.`);
     if ((entry.operation.role === null) !== (entry.operation.scope === null))
       throw new Error(`Operation ${entry.id} must declare a role and a scope, or neither.`);
+    if (entry.operation.anyCaller === true && entry.operation.role !== null)
+      throw new Error(`Operation ${entry.id} must declare a role or be for any caller.`);
     resolved.set(entry, handler as AnyHandler);
   }
   return {

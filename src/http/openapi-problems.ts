@@ -1,5 +1,5 @@
 import { type ErrorCode, errorTable } from '../contract/errors.ts';
-import type { Operation } from '../contract/operation.ts';
+import { isForEverybody, type Operation } from '../contract/operation.ts';
 import type { JsonObject } from './openapi-schemas.ts';
 
 const always: readonly ErrorCode[] = ['request-malformed', 'internal'];
@@ -17,6 +17,8 @@ const withCredential: readonly ErrorCode[] = [
   'identity-unavailable',
   'migrating',
 ];
+/** What an operation for any caller does not ask. */
+const withRole: ReadonlySet<ErrorCode> = new Set(['insufficient-role', 'insufficient-scope', 'migrating']);
 const withInput: readonly ErrorCode[] = ['validation-failed'];
 const withBody: readonly ErrorCode[] = ['malformed-json', 'payload-too-large', 'unsupported-media-type'];
 
@@ -38,7 +40,7 @@ const problemCodes = (operation: Operation): ReadonlySet<ErrorCode> => {
   const { body, params, query, headers, upload, role } = operation;
   return new Set<ErrorCode>([
     ...always,
-    ...(role === null ? [] : withCredential),
+    ...(isForEverybody(operation) ? [] : withCredential.filter((code) => role !== null || !withRole.has(code))),
     ...((body ?? params ?? query ?? headers) ? withInput : []),
     ...(body === undefined ? [] : withBody),
     ...(upload === undefined ? [] : withUpload),

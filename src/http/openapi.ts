@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { TObject, TSchema } from 'typebox';
-import type { Operation } from '../contract/operation.ts';
+import { isForEverybody, type Operation } from '../contract/operation.ts';
 import type { OperationEntry } from '../core/dispatch.ts';
 import { problemResponses, problemSchema, sharedProblemResponses } from './openapi-problems.ts';
 import { createSchemaComponents, type JsonObject, type SchemaComponents } from './openapi-schemas.ts';
@@ -119,7 +119,8 @@ const operationObject = ({ id, operation }: OperationEntry, components: SchemaCo
     tags: [operation.tag],
     summary: operation.summary,
     ...(operation.description === undefined ? {} : { description: operation.description }),
-    ...(operation.role === null ? { security: [] } : { 'x-acp-role': operation.role, 'x-acp-scope': operation.scope }),
+    ...(isForEverybody(operation) ? { security: [] } : {}),
+    ...(operation.role === null ? {} : { 'x-acp-role': operation.role, 'x-acp-scope': operation.scope }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === null ? {} : { requestBody: body }),
     responses: { ...successResponses(operation, components), ...problemResponses(operation) },

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
-import type { Operation, UploadedFile } from '../contract/operation.ts';
+import { isForEverybody, type Operation, type UploadedFile } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller-request.ts';
 import type { ClientAddress } from '../core/client-address.ts';
 import {
@@ -155,12 +155,12 @@ const withFields = (exchange: Exchange, fields: HeaderFields | null): Exchange =
 /** Counts a request of a caller who may make it; before anything of it is read. */
 const countCaller = async (
   limit: RequestLimit,
-  { role, scope }: Operation,
+  operation: Operation,
   caller: Caller,
   signal: AbortSignal,
 ): Promise<HeaderFields | null> => {
-  if (role === null) return null;
-  requireAuthority(caller.principal, role, scope);
+  if (isForEverybody(operation)) return null;
+  if (operation.role !== null) requireAuthority(caller.principal, operation.role, operation.scope);
   return limit.authorized(caller, signal);
 };
 
@@ -224,7 +224,7 @@ const serve = async (
     const path = exchange.path.slice(options.prefix.length);
     const { limit } = options;
     const asking = callerRequest(raw, path);
-    if (limit !== null && operation.role !== null)
+    if (limit !== null && !isForEverybody(operation))
       exchange = withFields(exchange, await limit.arrived(asking, gone.signal));
     const found = options.authenticate(asking, operation);
     const caller = found instanceof Promise ? await found : found;

@@ -3,6 +3,7 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { findIsolation } from '../../src/features/skills/script-isolation.ts';
+import { startIssuer } from '../support/issuer.ts';
 import { createFolder, type Folder } from './support.ts';
 
 const doctor = async (folder: Folder, settings: readonly string[], env: Readonly<Record<string, string>> = {}) => {
@@ -126,4 +127,26 @@ test('doctor warns of a store that others may open', async (t) => {
     (await doctor(folder, [])).told.get('store') ?? '',
     /^warn others may open it \(mode 644\)\n`chmod 600 /,
   );
+});
+
+test('SEC-14 doctor asks the issuer for what the service would ask it for', async (t) => {
+  const issuer = await startIssuer(t);
+  const folder = createFolder(t);
+  const settings = [`Host:Oidc:Issuer=${issuer.url}`, 'Host:Oidc:Audience=acp'];
+  issuer.publish(issuer.newKey(), issuer.newKey('RS256'));
+  const good = await doctor(folder, settings);
+  assert.equal(good.code, 0, good.stdout);
+  assert.equal(good.told.get('issuer'), `ok ${issuer.url} publishes 2 keys at ${issuer.url}/keys\nEC ES256\nRSA RS256`);
+  for (const [fault, message] of [
+    ['other', /names another issuer than Host:Oidc:Issuer/],
+    ['down', /answered 500/],
+    ['not-json', /is not valid JSON/],
+  ] as const) {
+    issuer.fault = fault;
+    const bad = await doctor(folder, settings);
+    assert.equal(bad.code, 1);
+    assert.match(bad.told.get('issuer') ?? '', new RegExp(`^fail ${issuer.url}: no token can be checked`));
+    assert.match(bad.told.get('issuer') ?? '', message);
+  }
+  assert.equal((await doctor(folder, [])).told.has('issuer'), false);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TSchema } from 'typebox';
+import { isForEverybody } from '../../src/contract/operation.ts';
 import { operationEntries } from '../../src/core/dispatch.ts';
 import { compileChecker } from '../../src/core/validate.ts';
 import { operations } from '../../src/operations.ts';
@@ -47,10 +48,14 @@ test('a text of the wrong format is told what it has to be, and not the name of 
   }
 });
 
-test('SEC-3 every operation has a role and a scope, or neither; only meta has neither', () => {
+test('SEC-3 every operation has a role and a scope, or neither; only meta is for everybody and whoami for any caller', () => {
   for (const { id, operation } of entries) assert.equal(operation.role === null, operation.scope === null, id);
   assert.deepEqual(
     entries.filter(({ operation }) => operation.role === null).map(({ id }) => id),
+    ['keys.whoami', 'meta.get'],
+  );
+  assert.deepEqual(
+    entries.filter(({ operation }) => isForEverybody(operation)).map(({ id }) => id),
     ['meta.get'],
   );
 });

@@ -4,11 +4,12 @@ import type { RoleDecision } from '../../core/role-decision.ts';
 import type { Storage } from '../../db/storage.ts';
 import { createIdentity, type IdentityOptions } from './identity.service.ts';
 import { createIssuerHttp } from './issuer-http.ts';
-import { issuerKeys } from './issuer-keys.service.ts';
+import { issuerKeys, type PublishedKeys, publishedKeys } from './issuer-keys.service.ts';
 import { keyLookup } from './key-lookup.service.ts';
 import { keyService } from './keys.service.ts';
 import { keyStore } from './keys.store.ts';
 import { type TokenLookup, tokenLookup } from './token-lookup.service.ts';
+import { refusalLog } from './token-refusals.ts';
 
 export interface SecurityDeps {
   readonly storage: Storage;
@@ -27,7 +28,9 @@ const issuerTokens = (deps: SecurityDeps): { tokens: TokenLookup | null; close()
   if (oidc === null) return { tokens: null, close: async () => undefined };
   const { fetchJson, close } = createIssuerHttp();
   const keys = issuerKeys({ issuer: oidc.issuer, fetchJson, log: deps.log, now: deps.now });
-  return { tokens: tokenLookup({ options: oidc, keys, roles: deps.roles, now: deps.now }), close };
+  const expected = { issuer: oidc.issuer, audience: oidc.audience };
+  const refused = refusalLog({ log: deps.log, now: deps.now, expected });
+  return { tokens: tokenLookup({ options: oidc, keys, roles: deps.roles, refused, now: deps.now }), close };
 };
 
 /** Who may call: identity for the transports and the API keys. */
@@ -39,9 +42,19 @@ export const securityFeature = (deps: SecurityDeps) => {
   return {
     identity: createIdentity({ options, keys: lookup, tokens }),
     close,
-    keys: keyService({ store, lookup, audit, now }),
+    keys: keyService({ store, lookup, audit, now, rules: { options, rolesByPolicy: deps.roles !== null } }),
     hasActiveKey: (): Promise<boolean> => store.hasActive(now()),
   };
+};
+
+/** What the configured issuer publishes now, for a person who asks. Throws what keeps it from being read. */
+export const inspectIssuer = async (issuer: string): Promise<PublishedKeys> => {
+  const { fetchJson, close } = createIssuerHttp();
+  try {
+    return await publishedKeys(issuer, fetchJson);
+  } finally {
+    await close();
+  }
 };
 
 export { anonymousIsPossible, type Identity, type IdentityOptions } from './identity.service.ts';

@@ -56,8 +56,27 @@ const keyAddress = (document: unknown, issuer: string): URL => {
   return address;
 };
 
+const discoveryAddress = (issuer: string): URL =>
+  new URL(`${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`);
+
+export interface PublishedKeys {
+  readonly address: string;
+  /** Key type and algorithm of each key, such as `RSA RS256`; the algorithm may be missing. */
+  readonly kinds: readonly string[];
+}
+
+/** Reads the discovery document and the keys once, as for a token. */
+export const publishedKeys = async (issuer: string, fetchJson: IssuerKeysDeps['fetchJson']): Promise<PublishedKeys> => {
+  const address = keyAddress(await fetchJson(discoveryAddress(issuer)), issuer);
+  const found = await fetchJson(address);
+  // Throws for what is no key set.
+  createLocalJWKSet(found as Parameters<typeof createLocalJWKSet>[0]);
+  const { keys } = found as { readonly keys: readonly Readonly<Record<string, unknown>>[] };
+  return { address: address.href, kinds: keys.map(({ kty, alg }) => [kty, alg].filter(Boolean).join(' ')) };
+};
+
 export const issuerKeys = ({ issuer, fetchJson, log, now }: IssuerKeysDeps): IssuerKeys => {
-  const discovery = new URL(`${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`);
+  const discovery = discoveryAddress(issuer);
   let address: URL | null = null;
   let loaded: { readonly keys: KeySet; readonly at: number } | null = null;
   let loading: Promise<KeySet> | null = null;

@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
 import { Uuid } from '../../contract/schema.ts';
-import { ApiKeyCreateRequest, ApiKeyCreationResult, ApiKeyRecord } from './keys.schema.ts';
+import { ApiKeyCreateRequest, ApiKeyCreationResult, ApiKeyRecord, WhoamiResponse } from './keys.schema.ts';
 
 export const keyOperations = defineOperations({
   list: {
@@ -46,5 +46,16 @@ export const keyOperations = defineOperations({
     errors: ['not-found'],
     audit: 'apikey.revoke',
     cli: { command: 'keys revoke', done: 'Revoked API key {id}.' },
+  },
+  whoami: {
+    tag: 'Security',
+    role: null,
+    scope: null,
+    anyCaller: true,
+    method: 'GET',
+    path: '/api/whoami',
+    summary: 'Who the caller is, with which authority, and why',
+    responses: { 200: WhoamiResponse },
+    errors: [],
   },
 });

@@ -32,6 +32,31 @@ export const ApiKeyRecord = Type.Object(
 );
 export type ApiKeyRecord = Static<typeof ApiKeyRecord>;
 
+const WhoamiReasons = Type.Object(
+  {
+    identity: Type.String({ description: 'What the caller was known by' }),
+    role: Type.String({ description: 'Where the role and the scopes come from' }),
+    tenant: Type.String({ description: 'Where the tenant comes from' }),
+  },
+  { title: 'WhoamiReasons', description: 'Why the caller is who he is, a sentence each' },
+);
+export type WhoamiReasons = Static<typeof WhoamiReasons>;
+
+export const WhoamiResponse = Type.Object(
+  {
+    method: oneOf(['Anonymous', 'Token', 'ApiKey', 'Oidc', 'Host'], { description: 'How the caller was known' }),
+    tenantId: Type.String(),
+    role: nullable(oneOf(roles, { description: 'Null: none, and no operation with a role is allowed' })),
+    scopes: nullable(Type.Array(oneOf(apiKeyScopes), { description: 'Null: all of them, the role alone limits' })),
+    actor: nullable(Type.String({ description: 'Name in the audit trail' })),
+    userId: nullable(Type.String({ description: 'Subject of a person' })),
+    apiKey: nullable(Type.Object({ id: Uuid, name: Type.String() })),
+    reasons: WhoamiReasons,
+  },
+  { title: 'WhoamiResponse' },
+);
+export type WhoamiResponse = Static<typeof WhoamiResponse>;
+
 export const ApiKeyCreationResult = Type.Object(
   { record: ApiKeyRecord, plaintextKey: Type.String({ description: 'Shown here and never again' }) },
   { title: 'ApiKeyCreationResult' },

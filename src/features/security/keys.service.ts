@@ -11,12 +11,14 @@ import type { KeyLookup } from './key-lookup.service.ts';
 import { keyOperations } from './keys.operations.ts';
 import type { ApiKeyCreateRequest, ApiKeyRecord } from './keys.schema.ts';
 import type { KeyStore, StoredKey } from './keys.store.ts';
+import { reasonsOf, type WhoamiRules } from './whoami.rules.ts';
 
 export interface KeyServiceDeps {
   readonly store: KeyStore;
   readonly lookup: Pick<KeyLookup, 'forget'>;
   readonly audit: Pick<AuditTrail, 'record'>;
   readonly now: () => number;
+  readonly rules: WhoamiRules;
 }
 
 const toRecord = (key: StoredKey, now: number): ApiKeyRecord => ({
@@ -69,7 +71,7 @@ const expiryOf = (body: ApiKeyCreateRequest, now: number): number | null => {
   });
 };
 
-export const keyService = ({ store, lookup, audit, now }: KeyServiceDeps): Handlers<typeof keyOperations> => ({
+export const keyService = ({ store, lookup, audit, now, rules }: KeyServiceDeps): Handlers<typeof keyOperations> => ({
   async list({ tenantId }) {
     const keys = await store.list(tenantId);
     const at = now();
@@ -122,5 +124,19 @@ export const keyService = ({ store, lookup, audit, now }: KeyServiceDeps): Handl
     }
     lookup.forget();
     return noContent();
+  },
+
+  async whoami({ principal, tenantId }) {
+    const { kind, role, scopes, actor, userId, apiKey } = principal;
+    return ok({
+      method: kind,
+      tenantId,
+      role,
+      scopes: scopes === null ? null : [...scopes],
+      actor,
+      userId,
+      apiKey,
+      reasons: reasonsOf({ principal, tenantId }, rules),
+    });
   },
 });

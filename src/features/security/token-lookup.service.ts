@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto';
 import { decodeProtectedHeader } from 'jose/decode/protected_header';
-import { JOSEError, JWKSNoMatchingKey } from 'jose/errors';
+import { JWKSNoMatchingKey } from 'jose/errors';
 import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify';
 import type { Principal } from '../../core/context.ts';
 import type { RoleDecision } from '../../core/role-decision.ts';
 import type { IssuerKeys, KeySet } from './issuer-keys.service.ts';
 import { actorIn, permissionsIn, roleIn, subjectIn, type TokenClaims, tenantIn } from './token-claims.rules.ts';
+import { type RefusedToken, refusalOf } from './token-refusals.ts';
 
 export interface OidcOptions {
   readonly issuer: string;
@@ -34,6 +35,8 @@ export interface TokenLookupDeps {
   readonly keys: IssuerKeys;
   /** Null: the role claim decides. */
   readonly roles: RoleDecision | null;
+  /** Called for each token that is not good. */
+  readonly refused: (refused: RefusedToken) => void;
   readonly now: () => number;
 }
 
@@ -55,15 +58,20 @@ const hasKnownAlgorithm = (token: string): boolean => {
   }
 };
 
-/** Null for a token that is not good; other failures are the service's own. */
-const orBad = (error: unknown): null => {
-  if (error instanceof JOSEError) return null;
-  throw error;
-};
-
-export const tokenLookup = ({ options, keys, roles, now }: TokenLookupDeps): TokenLookup => {
+export const tokenLookup = ({ options, keys, roles, refused, now }: TokenLookupDeps): TokenLookup => {
   const { issuer, audience, roleClaim, tenantClaim, actorClaim } = options;
   const known = new Map<string, { readonly caller: TokenCaller; readonly readAt: number; readonly endsAt: number }>();
+
+  const refuse = (token: RefusedToken): null => {
+    refused(token);
+    return null;
+  };
+  /** Null for a token that is not good; other failures are the service's own. */
+  const orBad = (error: unknown): null => {
+    const reason = refusalOf(error);
+    if (reason === null) throw error;
+    return refuse(reason);
+  };
 
   const verifyWith = async (token: string, keySet: KeySet): Promise<TokenClaims> => {
     const rules: JWTVerifyOptions = {
@@ -85,13 +93,13 @@ export const tokenLookup = ({ options, keys, roles, now }: TokenLookupDeps): Tok
       if (!(error instanceof JWKSNoMatchingKey)) return orBad(error);
     }
     const newer = await keys.newerThan(keySet);
-    return newer === null ? null : verifyWith(token, newer).catch(orBad);
+    return newer === null ? refuse({ reason: 'key' }) : verifyWith(token, newer).catch(orBad);
   };
 
   const callerOf = async (claims: TokenClaims): Promise<TokenCaller | null> => {
     const userId = subjectIn(claims);
     // A subject that is one of the service's own names could pass for a key.
-    if (userId === null && claims['sub'] !== undefined) return null;
+    if (userId === null && claims['sub'] !== undefined) return refuse({ reason: 'subject' });
     const principal: Principal = {
       kind: 'Oidc',
       role: roleIn(claims, roleClaim),
@@ -118,7 +126,8 @@ export const tokenLookup = ({ options, keys, roles, now }: TokenLookupDeps): Tok
 
   return {
     find(token) {
-      if (!tokenShape.test(token) || !hasKnownAlgorithm(token)) return null;
+      if (!tokenShape.test(token)) return refuse({ reason: 'form' });
+      if (!hasKnownAlgorithm(token)) return refuse({ reason: 'algorithm' });
       const key = hash('sha256', token, 'base64');
       const remembered = known.get(key);
       const at = now();

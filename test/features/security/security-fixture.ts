@@ -1,8 +1,9 @@
 import type { TestContext } from 'node:test';
+import { isForEverybody } from '../../../src/contract/operation.ts';
 import type { CallerRequest } from '../../../src/core/caller-request.ts';
 import { type Caller, createDispatch, type Reply } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
-import { silentLogger } from '../../../src/core/logger.ts';
+import { type Logger, silentLogger } from '../../../src/core/logger.ts';
 import type { RoleDecision } from '../../../src/core/role-decision.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { Storage } from '../../../src/db/storage.ts';
@@ -61,7 +62,9 @@ export const createHouse = async (
   const all = { ...localOptions, ...options };
   const now = () => clock.now;
   const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now, newId });
-  const security = securityFeature({ storage, options: all, roles, audit, log: silentLogger, now });
+  const warnings: { readonly fields: Record<string, unknown>; readonly message: string }[] = [];
+  const log: Pick<Logger, 'warn'> = { warn: (fields, message) => void warnings.push({ fields, message }) };
+  const security = securityFeature({ storage, options: all, roles, audit, log, now });
   t.after(() => security.close());
   const platform = platformFeature({
     prefix: '',
@@ -86,7 +89,7 @@ export const createHouse = async (
   const { identity } = security;
 
   const call = async (
-    id: 'keys.list' | 'keys.create' | 'keys.remove' | 'meta.get',
+    id: 'keys.list' | 'keys.create' | 'keys.remove' | 'keys.whoami' | 'meta.get',
     from: CallerRequest | Caller,
     input: { body?: unknown; params?: Record<string, string> } = {},
   ): Promise<Reply> => {
@@ -94,7 +97,7 @@ export const createHouse = async (
     if (entry === undefined) throw new Error(`no operation ${id}`);
     const authenticate = (): Caller | Promise<Caller> => {
       if ('principal' in from) return from;
-      return entry.operation.role === null ? identity.metaCaller(from) : identity.authenticate(from);
+      return isForEverybody(entry.operation) ? identity.metaCaller(from) : identity.authenticate(from);
     };
     const context = {
       requestId: 'r',
@@ -123,7 +126,7 @@ export const createHouse = async (
   const listKeys = async (from: CallerRequest | Caller = admin(all.defaultTenantId)) =>
     (await call('keys.list', from)).body as KeyRecord[];
 
-  return { storage, clock, security, identity, call, createKey, listKeys };
+  return { storage, clock, warnings, security, identity, call, createKey, listKeys };
 };
 
 export interface KeyRecord {
