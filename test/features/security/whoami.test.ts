@@ -89,7 +89,7 @@ overHttp('keys.whoami wants a credential where others do, and counts for the rat
   const limited = await open({
     service: { RateLimit: { Enabled: true, PermitLimit: 2, Window: '1h', QueueLimit: 0 } },
   });
-  const statuses = [];
+  const statuses: number[] = [];
   for (let count = 0; count < 3; count += 1) statuses.push((await fetch(`${limited.url}/api/whoami`)).status);
   assert.deepEqual(statuses, [200, 200, 429]);
   assert.equal((await fetch(`${limited.url}/api/meta`)).status, 200);
