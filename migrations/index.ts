@@ -22,6 +22,7 @@ import { providerAccess } from './0021-provider-access.ts';
 import { serviceLeases } from './0022-service-leases.ts';
 import { uncalledTools } from './0023-uncalled-tools.ts';
 import { providerReasons } from './0024-provider-reasons.ts';
+import { continuedRuns } from './0025-continued-runs.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
 export const migrations: readonly Migration[] = [
@@ -48,4 +49,5 @@ export const migrations: readonly Migration[] = [
   { ...serviceLeases, checksum: '36d9099189387d07' },
   { ...uncalledTools, checksum: 'a8db472e1977e0e3' },
   { ...providerReasons, checksum: '75cc4dea767cc6dc' },
+  { ...continuedRuns, checksum: '4fe7c74f3fa02520' },
 ];

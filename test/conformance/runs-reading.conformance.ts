@@ -109,6 +109,7 @@ rule('RUN-80 RUN-73', 'a record is a summary: nothing of what was said stands in
     'childRunCount',
     'completedAt',
     'continuedFromRunId',
+    'continuedBy',
     'cost',
     'createdAt',
     'depth',

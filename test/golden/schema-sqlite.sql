@@ -61,6 +61,7 @@ CREATE INDEX "service_run_labels_key" on "service_run_labels" ("tenant_id", "key
 CREATE INDEX "service_run_traces_ended" on "service_run_traces" ("tenant_id", "ended_at");
 CREATE INDEX "service_runs_agent_children" on "service_runs" ("tenant_id", "agent_name", "id") where "parent_run_id" is not null;
 CREATE INDEX "service_runs_agent_roots" on "service_runs" ("tenant_id", "agent_name", "id") where "parent_run_id" is null;
+CREATE INDEX "service_runs_continued" on "service_runs" ("tenant_id", "continued_from_run_id", "id") where "continued_from_run_id" is not null;
 CREATE INDEX "service_runs_error" on "service_runs" ("tenant_id", "error_type", "id") where "error_type" is not null;
 CREATE INDEX "service_runs_kind" on "service_runs" ("tenant_id", "kind", "id") where "kind" <> 'Agent';
 CREATE INDEX "service_runs_owner" on "service_runs" ("tenant_id", "owner_id", "id") where "owner_id" is not null;

@@ -26,6 +26,7 @@ export const runRecord = (number: number, members: Partial<RunRecord> = {}): Run
   childRunCount: 0,
   replayOfRunId: null,
   continuedFromRunId: null,
+  continuedBy: null,
   experimentId: null,
   variant: null,
   usage: null,

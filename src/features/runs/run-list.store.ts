@@ -15,6 +15,8 @@ export interface RunFilter {
   /** `key:value`, split at the first colon, or a bare key for every value. */
   readonly label?: string;
   readonly startedAfterMs?: number;
+  /** True: only runs that another one went on with; false: no such run. */
+  readonly continued?: boolean;
   readonly includeChildren: boolean;
   readonly parentRunId?: string;
   readonly rootRunId?: string;
@@ -37,7 +39,7 @@ const exactColumns = [
 ] as const;
 
 const filters =
-  (filter: RunFilter): RunCondition =>
+  (tenantId: string, filter: RunFilter): RunCondition =>
   (eb) => {
     const conditions: ReturnType<RunCondition>[] = [];
     for (const [member, column] of exactColumns) {
@@ -46,6 +48,18 @@ const filters =
     }
     // Says what the index on the kind covers; the planner does not conclude it.
     if (filter.kind !== undefined && filter.kind !== 'Agent') conditions.push(eb('runs.kind', '<>', 'Agent'));
+    if (filter.continued !== undefined) {
+      const sources = eb
+        .selectFrom('runs as later')
+        .select('later.continued_from_run_id')
+        .where('later.tenant_id', '=', tenantId)
+        .where('later.continued_from_run_id', 'is not', null);
+      conditions.push(
+        filter.continued
+          ? eb('runs.id', 'in', sources)
+          : eb.not(eb.exists(sources.whereRef('later.continued_from_run_id', '=', 'runs.id'))),
+      );
+    }
     if (filter.rootRunId !== undefined)
       conditions.push(eb.or([eb('runs.root_run_id', '=', filter.rootRunId), eb('runs.id', '=', filter.rootRunId)]));
     return eb.and(conditions);
@@ -118,7 +132,7 @@ const count = async (
 /** Runs that match every filter, newest first. Each filter by itself is answered from an index, however many runs there are. */
 export const listRuns = async (storage: Storage, tenantId: string, filter: RunFilter): Promise<readonly RunRow[]> => {
   const rootsOnly = !filter.includeChildren && filter.parentRunId === undefined && filter.rootRunId === undefined;
-  const base = rootsOnly ? [filters(filter), roots] : [filters(filter)];
+  const base = rootsOnly ? [filters(tenantId, filter), roots] : [filters(tenantId, filter)];
   const { skip, take, startedAfterMs: after } = filter;
   if (after === undefined) return page(storage, tenantId, filter, base, skip, take);
   const since = [...base, startedSince(after)];

@@ -73,7 +73,11 @@ export const storedAttribution = (row: Pick<RunRow, 'user_id' | 'labels'>): RunA
 });
 
 /** The record of a run; `descendants` are the runs below it, at any depth. */
-export const toRunRecord = (row: RunRow, descendants: readonly RunRow[]): RunRecord => {
+export const toRunRecord = (
+  row: RunRow,
+  descendants: readonly RunRow[],
+  continuedBy: string | null = null,
+): RunRecord => {
   const tree = [row, ...descendants];
   return {
     id: row.id,
@@ -99,6 +103,7 @@ export const toRunRecord = (row: RunRow, descendants: readonly RunRow[]): RunRec
     childRunCount: row.child_run_count,
     replayOfRunId: row.replay_of_run_id,
     continuedFromRunId: row.continued_from_run_id,
+    continuedBy,
     experimentId: null,
     variant: null,
     usage: usageOf(row),

@@ -87,7 +87,14 @@ export const runOperations = defineOperations({
       'Child runs are left out unless `includeChildren` or a filter on parent or root asks for them. A caller who may not see every run gets those that he may see.',
     query: Type.Object({
       agentName: Type.Optional(Type.String()),
-      status: Type.Optional(oneOf(runStatuses)),
+      status: Type.Optional(
+        oneOf([...runStatuses, 'Continued'], {
+          description: 'Continued: another run went on with what this one waited for or left',
+        }),
+      ),
+      continued: Type.Optional(
+        Type.Boolean({ description: 'False: without the runs that another one went on with; true: these alone' }),
+      ),
       kind: Type.Optional(oneOf(runKinds)),
       sessionId: Type.Optional(Type.String()),
       errorType: Type.Optional(Type.String()),
@@ -111,6 +118,7 @@ export const runOperations = defineOperations({
         'usage.totalTokens',
         'cost.totalCost',
         'error.type',
+        'continuedBy',
       ],
     },
   },

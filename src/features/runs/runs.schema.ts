@@ -113,6 +113,9 @@ export const RunRecord = Type.Object(
     childRunCount: Type.Integer(),
     replayOfRunId: nullable(Uuid),
     continuedFromRunId: nullable(Uuid),
+    continuedBy: nullable(Uuid, {
+      description: 'The newest run that went on with this one; what this one waited for was answered there',
+    }),
     experimentId: nullable(Uuid),
     variant: nullable(Type.String()),
     usage: nullable(RunUsage),

@@ -60,6 +60,8 @@ const toInvocationRecord = (row: ToolInvocationRow): ToolInvocationRecord => ({
   createdAt: isoTime(row.settled_at ?? row.created_at),
 });
 
+const endsEarly: ReadonlySet<string> = new Set(['AwaitingApproval', 'AwaitingInput', 'Failed']);
+
 export const runService = (
   deps: RunServiceDeps,
 ): Omit<Handlers<typeof runOperations>, 'input' | 'compare' | 'trace'> => {
@@ -72,7 +74,15 @@ export const runService = (
   const records = async (tenantId: string, rows: readonly RunRow[]): Promise<RunRecord[]> => {
     const roots = [...new Set(rows.filter((row) => row.child_run_count > 0).map((row) => row.root_run_id ?? row.id))];
     const members = await store.descendants(tenantId, roots);
-    return rows.map((row) => toRunRecord(row, row.child_run_count === 0 ? [] : descendantsOf(row, members)));
+    // A turn goes on in its session, and only when it did not come to its end.
+    const cut = rows.filter(({ status, session_id }) => session_id !== null && endsEarly.has(status));
+    const later = await store.continuations(
+      tenantId,
+      cut.map(({ id }) => id),
+    );
+    return rows.map((row) =>
+      toRunRecord(row, row.child_run_count === 0 ? [] : descendantsOf(row, members), later.get(row.id) ?? null),
+    );
   };
 
   const record = async (tenantId: string, row: RunRow): Promise<RunRecord> => {
@@ -91,9 +101,10 @@ export const runService = (
         sessionId: query.sessionId ?? null,
         userId: query.userId ?? null,
       });
-      const { startedAfter, includeChildren, skip, take, ...exact } = query;
+      const { startedAfter, includeChildren, skip, take, status, ...exact } = query;
       const filter = {
         ...exact,
+        ...(status === undefined ? {} : status === 'Continued' ? { continued: true } : { status }),
         ...clampPaging(query),
         ownerId: deps.owners.listOwner(context.principal),
         includeChildren: includeChildren ?? false,

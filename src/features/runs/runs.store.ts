@@ -35,6 +35,8 @@ export interface RunStore {
   tree(tenantId: string, rootId: string): Promise<readonly RunRow[]>;
   /** Every member of a tree, however many: by depth, then start. */
   treeMembers(tenantId: string, rootId: string): Promise<readonly TreeMember[]>;
+  /** By run: the newest one that went on with it. */
+  continuations(tenantId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Packs that hold events from the sequence `from` on, in order, at most `limit`. */
   packs(
     tenantId: string,
@@ -104,6 +106,17 @@ export const createRunStore = (storage: Storage): RunStore => ({
       .orderBy('id')
       .limit(maxTreeRows)
       .execute(),
+  async continuations(tenantId, runIds) {
+    if (runIds.length === 0) return new Map();
+    const rows = await storage.db
+      .selectFrom('runs')
+      .select(['id', 'continued_from_run_id'])
+      .where('tenant_id', '=', tenantId)
+      .where('continued_from_run_id', 'in', runIds)
+      .orderBy('id')
+      .execute();
+    return new Map(rows.map(({ id, continued_from_run_id: source }) => [source ?? '', id]));
+  },
   async treeMembers(tenantId, rootId) {
     const rows = await storage.db
       .selectFrom('runs')

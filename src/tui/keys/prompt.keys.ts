@@ -61,7 +61,12 @@ const changeFilter = (state: ScreenState, member: FilterMember, by: number): Ste
   const { filter } = state.runs;
   switch (member) {
     case 'status':
-      return stay(withFilter(state, { ...filter, status: turned([null, ...runStatuses], filter.status, by) }));
+      return stay(
+        withFilter(state, {
+          ...filter,
+          status: turned([null, ...runStatuses, 'Continued'] as const, filter.status, by),
+        }),
+      );
     case 'period':
       return stay(
         withFilter(state, { ...filter, period: turned(Object.keys(periods) as Period[], filter.period, by) }),

@@ -1,5 +1,4 @@
-import type { RunStatus } from '../../features/runs/runs.schema.ts';
-import { statusLabel } from './run-status.ts';
+import { type ShownStatus, statusLabel } from './run-status.ts';
 
 /** How far back runs are listed, in milliseconds; null: without a limit. */
 export const periods = {
@@ -12,7 +11,7 @@ export const periods = {
 export type Period = keyof typeof periods;
 
 export interface RunFilter {
-  readonly status: RunStatus | null;
+  readonly status: ShownStatus | null;
   readonly agentName: string;
   readonly label: string;
   readonly sessionId: string;
@@ -45,6 +44,8 @@ export const filterQuery = (
   const span = periods[period];
   return {
     ...(status === null ? {} : { status }),
+    // Whoever looks for what waits for a person does not look for what was answered.
+    ...(status === 'AwaitingApproval' || status === 'AwaitingInput' ? { continued: false } : {}),
     ...(agentName === '' ? {} : { agentName }),
     ...(label === '' ? {} : { label }),
     ...(sessionId === '' ? {} : { sessionId }),

@@ -25,6 +25,7 @@ export interface Answers {
 export const waitingRun = (open: OpenRun): WaitingRun | null => {
   const run = shownRun(open);
   if (run?.status !== 'AwaitingApproval' || run.jobId !== null || run.sessionId === null || open.wentOn) return null;
+  if (run.continuedBy !== null) return null;
   const asked = open.timeline.items.findLast(({ event }) => event === 'run.awaiting-approval');
   const calls = asked?.data['approvals'];
   if (!Array.isArray(calls) || calls.length === 0) return null;

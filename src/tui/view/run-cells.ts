@@ -1,11 +1,11 @@
-import type { RunRecord, RunStatus } from '../../features/runs/runs.schema.ts';
+import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import type { RunScore } from '../../features/scores/scores.schema.ts';
 import { formatCost, formatDuration, formatTime, shortTime } from '../../text/format.ts';
 import { safeLine } from '../../text/text-width.ts';
-import { statusLabel } from '../state/run-status.ts';
+import { type ShownStatus, shownStatus, statusLabel } from '../state/run-status.ts';
 import { type Span, span, type Tone } from './line.ts';
 
-const marks: Readonly<Record<RunStatus, readonly [mark: string, tone: Tone]>> = {
+const marks: Readonly<Record<ShownStatus, readonly [mark: string, tone: Tone]>> = {
   Queued: ['○', 'dim'],
   Running: ['●', 'accent'],
   Completed: ['✓', 'good'],
@@ -13,10 +13,12 @@ const marks: Readonly<Record<RunStatus, readonly [mark: string, tone: Tone]>> = 
   Canceled: ['■', 'warn'],
   AwaitingInput: ['?', 'warn'],
   AwaitingApproval: ['?', 'warn'],
+  Continued: ['→', 'dim'],
 };
 
 /** `✓ completed`: the mark says it where there are no colours. */
-export const statusSpan = ({ status }: Pick<RunRecord, 'status'>): Span => {
+export const statusSpan = (run: Pick<RunRecord, 'status' | 'continuedBy'>): Span => {
+  const status = shownStatus(run);
   const [mark, tone] = marks[status];
   return span(`${mark} ${statusLabel(status)}`, tone);
 };

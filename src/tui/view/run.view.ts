@@ -51,6 +51,7 @@ const scoresLine = ({ scores }: OpenRun): Line => {
 
 /** What a run needs before its session goes on, and where that is given. */
 const waitingLine = (run: RunRecord, open: OpenRun): readonly Line[] => {
+  if (run.continuedBy !== null) return [line(span(` Went on in run ${run.continuedBy}.`, 'dim'))];
   const waiting = waitingRun(open);
   if (waiting !== null) {
     const tools = waiting.calls.map(({ toolName }) => safeLine(toolName)).join(', ');

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import type { Client } from '../../../src/client/client.ts';
+import { forEachTransport } from '../../support/app.ts';
+import { followToEnd, getRun, runJson } from '../runs/run-calls.ts';
+import { calls, decide, openApprovals, queueWaiting } from './approval-world.ts';
+
+const ids = async (
+  client: Client,
+  query: NonNullable<NonNullable<Parameters<Client['runs']['list']>[0]>['query']>,
+): Promise<string[]> => (await client.runs.list({ query })).body.map(({ id }) => id);
+
+forEachTransport(
+  'APPR-9 a run whose calls were answered keeps its status and names the run that went on',
+  async (open) => {
+    const app = await openApprovals(open);
+    const { client } = app;
+    const asked = await runJson(client, 'helper', { message: calls(['pay']), sessionId: 's-1' });
+    const waits = await runJson(client, 'helper', { message: calls(['pay']), sessionId: 's-2' });
+    const before = await getRun(client, asked.runId);
+    assert.deepEqual([before.status, before.continuedBy], ['AwaitingApproval', null]);
+    assert.deepEqual(await ids(client, { status: 'Continued' }), []);
+
+    const approvals = asked.approvals.map(({ requestId }) => ({ requestId, approved: true }));
+    const answered = await runJson(client, 'helper', { sessionId: 's-1', approvals });
+    assert.deepEqual(await getRun(client, asked.runId), { ...before, continuedBy: answered.runId });
+    assert.equal((await getRun(client, answered.runId)).continuedBy, null);
+    assert.deepEqual(await ids(client, { status: 'Continued' }), [asked.runId]);
+    assert.deepEqual(await ids(client, { continued: true }), [asked.runId]);
+    assert.deepEqual(await ids(client, { status: 'AwaitingApproval', continued: false }), [waits.runId]);
+    assert.deepEqual(
+      await ids(client, { status: 'AwaitingApproval' }),
+      [waits.runId, asked.runId],
+      'the status is that of the contract',
+    );
+    assert.deepEqual(await ids(client, { continued: false, agentName: 'helper' }), [answered.runId, waits.runId]);
+    const listed = (await client.runs.list({ query: { sessionId: 's-1' } })).body;
+    assert.deepEqual(
+      listed.map(({ id, continuedBy }) => [id, continuedBy]),
+      [
+        [answered.runId, null],
+        [asked.runId, answered.runId],
+      ],
+    );
+  },
+);
+
+forEachTransport('APPR-31 a run that waits in the mailbox is continued once every call is decided', async (open) => {
+  const app = await openApprovals(open);
+  const { runId, rows } = await queueWaiting(app, 's-1', ['pay'], ['wipe']);
+  await decide(app.client, rows[0]?.id ?? '', true);
+  assert.equal((await getRun(app.client, runId)).continuedBy, null, 'the other call still waits');
+  const { continuationRunId } = await decide(app.client, rows[1]?.id ?? '', false);
+  assert.equal((await getRun(app.client, runId)).continuedBy, continuationRunId);
+  await followToEnd(app.client, continuationRunId ?? '');
+});
+
+forEachTransport('APPR-16 a run that a plain message has overtaken was not continued by it', async (open) => {
+  const { client } = await openApprovals(open);
+  const asked = await runJson(client, 'helper', { message: calls(['pay']), sessionId: 's-1' });
+  await runJson(client, 'helper', { message: 'Hi', sessionId: 's-1' });
+  assert.equal((await getRun(client, asked.runId)).continuedBy, null);
+});
