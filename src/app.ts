@@ -282,7 +282,13 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
 
     if (ready) {
       if (mode === 'serve') await assertMayListen(config, security, modules);
-      await life.recover(mode === 'preview');
+      await life.recover(mode === 'preview').catch((error: unknown) => {
+        if (opened.trouble() === null) throw error;
+        log.error(
+          { error },
+          'What the last owner of the store left open is closed by the next start with a store to write to',
+        );
+      });
     }
     return appFace({
       config,

@@ -57,6 +57,7 @@ const createDialect = (
   path: string | null,
   readonly: boolean,
   condition?: StoreCondition,
+  exclusive = false,
 ): SqlDialect => {
   try {
     return createSqliteDialect(
@@ -66,6 +67,7 @@ const createDialect = (
         synchronous: options.synchronous,
         busyTimeoutMs: Math.min(options.commandTimeoutMs, longestBusyMs),
         readonly,
+        exclusive,
       },
       condition,
     );
@@ -77,6 +79,19 @@ const createDialect = (
 /** Path of the file; null when the store is in memory. */
 export const pathOfStore = (options: StoreOptions): string | null =>
   options.provider === 'Memory' ? null : storePath(options.location);
+
+/** On a full disk a store can still be read, and written as soon as there is room, by one connection alone. */
+const openDialect = (options: StoreOptions, path: string, condition: StoreCondition): SqlDialect => {
+  try {
+    return createDialect(options, path, false, condition);
+  } catch (error) {
+    const { cause } = error as AcpError;
+    if (classifySqlite(cause) !== 'full') throw error;
+    const dialect = createDialect(options, path, false, condition, true);
+    condition.failed(cause);
+    return dialect;
+  }
+};
 
 /** A store of these options on an open database. */
 const storageOn = (dialect: SqlDialect, persistent: boolean, { cipher }: StoreOptions): Storage =>
@@ -111,7 +126,7 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
   let storage: Storage | null = null;
   try {
     const condition = createStoreCondition(path, classifySqlite, options.log);
-    const opened = storageOn(createDialect(options, path, false, condition), true, options);
+    const opened = storageOn(openDialect(options, path, condition), true, options);
     storage = opened;
     const pending = await prepareSchema(opened, options);
     const watchdog = startWatchdog(opened.dialect, { log: options.log });

@@ -74,13 +74,22 @@ const readOwnerFile = (path: string): StoreOwner | null => {
   }
 };
 
+const isFull = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+
 const writeOwnerFile = (path: string, owner: StoreOwner): void => {
   const draft = `${ownerFile(path)}.${process.pid}`;
-  // What a killed process of the same number left behind has its own mode.
-  rmSync(draft, { force: true });
-  writeFileSync(draft, `${JSON.stringify(owner)}\n`, { flag: 'wx', mode: privateFileMode });
-  // Renamed into place: whoever finds the lock taken reads a whole file.
-  renameSync(draft, ownerFile(path));
+  try {
+    // What a killed process of the same number left behind has its own mode.
+    rmSync(draft, { force: true });
+    writeFileSync(draft, `${JSON.stringify(owner)}\n`, { flag: 'wx', mode: privateFileMode });
+    // Renamed into place: whoever finds the lock taken reads a whole file.
+    renameSync(draft, ownerFile(path));
+  } catch (error) {
+    rmSync(draft, { force: true });
+    // The lock is held all the same, and this file only explains: a full disk keeps nobody from reading the store.
+    if (!isFull(error)) throw error;
+  }
 };
 
 const ownedBy = (path: string, owner: StoreOwner): AcpError => {

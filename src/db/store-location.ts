@@ -63,7 +63,8 @@ const systemReasons: Readonly<Record<string, string>> = {
   EACCES: 'this user may not write there',
   EPERM: 'this user may not write there',
   EROFS: 'its file system is read-only',
-  ENOSPC: 'its disk is full',
+  ENOSPC: 'its disk is full; make room there, then start again',
+  EDQUOT: 'the disk quota of this user is used up; make room there, then start again',
   ENOTDIR: 'a part of the path is a file, not a folder',
   EEXIST: 'a part of the path is a file, not a folder',
   ENAMETOOLONG: 'the path is too long',
@@ -73,7 +74,7 @@ const systemReasons: Readonly<Record<string, string>> = {
 
 const storeReasons: Readonly<Record<Exclude<StoreFailure, null>, string>> = {
   'unique-violation': 'its content is not what it should be',
-  full: 'its disk is full',
+  full: 'its disk is full; make room there, then start again',
   'read-only': 'this user may not write to it',
   busy: 'another program has locked it',
   corrupt: 'it is not an SQLite database, or it is damaged',

@@ -38,7 +38,7 @@ export const createSqliteDialect = (
   const mutex = new Mutex();
   const prefix = options.tablePrefix;
   const thread =
-    options.path === null
+    options.path === null || options.exclusive === true
       ? null
       : {
           path: options.path,

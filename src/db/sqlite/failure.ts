@@ -4,6 +4,8 @@ const failures: Readonly<Record<string, StoreFailure>> = {
   SQLITE_CONSTRAINT_PRIMARYKEY: 'unique-violation',
   SQLITE_CONSTRAINT_UNIQUE: 'unique-violation',
   SQLITE_FULL: 'full',
+  // The index of the log could not be given its size, for which there is hardly another reason.
+  SQLITE_IOERR_SHMSIZE: 'full',
   SQLITE_READONLY: 'read-only',
   SQLITE_CANTOPEN: 'unavailable',
   SQLITE_IOERR: 'unavailable',

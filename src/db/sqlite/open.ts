@@ -15,6 +15,8 @@ export interface SqliteOptions {
   readonly busyTimeoutMs: number;
   /** Nothing is written, and no file is left beside the store that was not there before. */
   readonly readonly?: boolean;
+  /** Nobody else opens the file, this process a second time included: then the index of the log needs no file. */
+  readonly exclusive?: boolean;
 }
 
 // 4 MiB of pages: reads by key need few, and the operating system caches the file anyway.
@@ -43,6 +45,7 @@ export const openSqlite = (options: SqliteOptions): BetterSqlite3.Database => {
   });
   try {
     if (options.readonly === true) db.pragma('query_only = ON');
+    if (options.exclusive === true) db.pragma('locking_mode = EXCLUSIVE');
     // The first read: a file that is something else is refused here.
     db.pragma('schema_version');
     if (options.readonly !== true && options.path !== null) {

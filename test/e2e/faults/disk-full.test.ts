@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { openSite, type ServiceProcess, type Site, until } from '../support.ts';
 import { type Answer, call, type EventStream, openStream, readLog } from '../wire.ts';
 import { mountDisk } from './refusing-disk.ts';
@@ -168,7 +169,33 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
     await site.checkStore();
   });
 
-  test('a start on a full disk says so', async () => {
+  test('a start on a full disk serves what can be read, and writes once there is room', async () => {
+    const readiness = async () => (await call(`${service.url}/health/ready`)).json()['status'];
+    disk?.fill();
+    service = await site.serve();
+    // What the start could not use it has given back.
+    disk?.fill();
+    assert.ok(
+      service
+        .log()
+        .some(({ message, path }) => /^The disk of the store is full/.test(message) && path === site.storePath),
+    );
+    assert.equal((await call(`${service.url}/api/agents/talker`)).status, 200);
+    assert.ok((await call(`${service.url}/api/runs`)).json<unknown[]>().length > 0);
+    const refused = await call(`${service.url}/api/agents`, { body: { name: 'another', model } });
+    assert.equal(refused.status, 503, refused.text);
+    assert.equal(await readiness(), 'Degraded');
+    disk?.free();
+    for (let turn = 0; (await readiness()) !== 'Healthy'; turn += 1) {
+      assert.ok(turn < 200, 'readiness never came back');
+      await pause(50);
+    }
+    assert.equal((await call(`${service.url}/api/agents`, { body: { name: 'another', model } })).status, 201);
+    assert.equal((await service.stop()).code, 0);
+    await site.checkStore();
+  });
+
+  test('a start on a full disk without a store says so', async () => {
     const folder = join(disk?.folder ?? '', 'other');
     mkdirSync(folder);
     disk?.fill();
@@ -176,7 +203,8 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
     const { code, stdout, stderr } = await site.acp(args);
     assert.equal(code, 8, stderr);
     assert.equal(stdout, '');
-    assert.match(stderr, /disk is full/);
+    assert.match(stderr, /disk is full; make room there, then start again/);
+    assert.ok(stderr.includes(folder), stderr);
     disk?.free();
     const started = await site.serve({ args: args.slice(1) });
     assert.equal((await started.stop()).code, 0);
