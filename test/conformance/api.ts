@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { secondTenantOf } from './second-tenant.ts';
+import { secondOwnerOf } from './second-owner.ts';
+import { type Send, secondTenantOf } from './second-tenant.ts';
 import type { Target } from './server.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are what the server sent; each test asserts on the members it means.
@@ -76,17 +77,17 @@ const read = async (response: Response): Promise<Answer> => {
   return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : undefined, text };
 };
 
-const sendAs = async (target: Target, method: string, path: string, token: string, body?: unknown): Promise<Answer> =>
-  read(
-    await fetch(target.url + path, {
-      method,
-      headers: {
-        authorization: `Bearer ${token}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    }),
-  );
+const senderOf =
+  (target: Target): Send =>
+  async (method, path, token, body, more = {}) => {
+    const sent = more.raw ?? (body === undefined ? undefined : JSON.stringify(body));
+    const headers = {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...more.headers,
+    };
+    return read(await fetch(target.url + path, { method, headers, ...(sent === undefined ? {} : { body: sent }) }));
+  };
 
 export const createApi = (target: Target, token: string | null = target.token, tenant: string | null = null): Api => {
   const send: Api['fetch'] = (method, path, body, options = {}) =>
@@ -107,8 +108,9 @@ export const createApi = (target: Target, token: string | null = target.token, t
     });
   const call: Api['call'] = async (method, path, body, options) => {
     const answer = await read(await send(method, path, body, options));
-    const watcher = await secondTenantOf(target, (...request) => sendAs(target, ...request));
-    await watcher?.watch(path, answer);
+    const watched = { path, headers: options?.headers ?? {} };
+    for (const watcherOf of [secondTenantOf, secondOwnerOf])
+      await (await watcherOf(target, senderOf(target)))?.watch(watched, answer);
     return answer;
   };
   const api: Api = {

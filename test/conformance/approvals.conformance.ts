@@ -285,18 +285,23 @@ rule('APPR-18 RULE-3 RULE-4', 'what is remembered becomes a standing rule for th
   await paused(api, other, call);
 });
 
-rule('APPR-18', 'to remember needs the authority to make rules: 403, and nothing is decided', async (api) => {
-  const here = await world(api);
-  const { approvals } = await paused(api, here, 'call guarded {"amount":5}');
-  const [{ requestId }] = approvals;
-  const operator = await api.withKey('Operator', ['PlatformRead', 'RunsRead', 'RunsWrite']);
-  const unscoped = await api.withKey('Admin', ['PlatformRead', 'RunsRead', 'RunsWrite']);
-  const before = await runsOf(api, here);
-  for (const client of [operator, unscoped])
-    assert.equal((await next(client, here, { approvals: [yes(requestId, { remember: true })] })).status, 403);
-  assert.deepEqual(await runsOf(api, here), before);
-  assert.equal((await next(operator, here, { approvals: [yes(requestId)] })).body.status, 'Completed');
-});
+rule(
+  'APPR-18',
+  'to remember needs the authority to make rules: 403, and nothing is decided',
+  async (api) => {
+    const here = await world(api);
+    const { approvals } = await paused(api, here, 'call guarded {"amount":5}');
+    const [{ requestId }] = approvals;
+    const operator = await api.withKey('Operator', ['PlatformRead', 'RunsRead', 'RunsWrite']);
+    const unscoped = await api.withKey('Admin', ['PlatformRead', 'RunsRead', 'RunsWrite']);
+    const before = await runsOf(api, here);
+    for (const client of [operator, unscoped])
+      assert.equal((await next(client, here, { approvals: [yes(requestId, { remember: true })] })).status, 403);
+    assert.deepEqual(await runsOf(api, here), before);
+    assert.equal((await next(operator, here, { approvals: [yes(requestId)] })).body.status, 'Completed');
+  },
+  { shares: true },
+);
 
 rule(
   'APPR-11 APPR-20 APPR-21',
@@ -339,19 +344,24 @@ rule('APPR-24', 'the approval of another tenant is unknown', async (api) => {
   assert.equal((await show(api, rows[0])).status, 'Pending');
 });
 
-rule('APPR-25 APPR-26', 'the same decision again is answered with the first, the opposite refused', async (api) => {
-  const { rows } = await mailed(api, await world(api), 'call guarded {"amount":5}');
-  for (const body of [{}, { approved: 'yes' }, { approved: null }, { approved: true, reason: 'x'.repeat(2001) }])
-    assertProblem(await api.post(`/api/approvals/${rows[0].id}/decide`, body), 400, 'validation-failed');
-  const first = await decide(api, rows[0], true, 'Fine.');
-  assert.deepEqual([first.status, first.body.status, first.body.reason], [200, 'Approved', 'Fine.'], first.text);
-  assert.ok(!Number.isNaN(Date.parse(first.body.decidedAt)));
-  assert.notEqual(first.body.decidedBy, null);
-  const other = await api.withKey('Operator', ['RunsRead', 'RunsWrite']);
-  assert.deepEqual((await decide(other, rows[0], true, 'Again.')).body, first.body);
-  assertProblem(await decide(api, rows[0], false), 409, 'approval-already-decided');
-  await logOf(api, first.body.continuationRunId);
-});
+rule(
+  'APPR-25 APPR-26',
+  'the same decision again is answered with the first, the opposite refused',
+  async (api) => {
+    const { rows } = await mailed(api, await world(api), 'call guarded {"amount":5}');
+    for (const body of [{}, { approved: 'yes' }, { approved: null }, { approved: true, reason: 'x'.repeat(2001) }])
+      assertProblem(await api.post(`/api/approvals/${rows[0].id}/decide`, body), 400, 'validation-failed');
+    const first = await decide(api, rows[0], true, 'Fine.');
+    assert.deepEqual([first.status, first.body.status, first.body.reason], [200, 'Approved', 'Fine.'], first.text);
+    assert.ok(!Number.isNaN(Date.parse(first.body.decidedAt)));
+    assert.notEqual(first.body.decidedBy, null);
+    const other = await api.withKey('Operator', ['RunsRead', 'RunsWrite']);
+    assert.deepEqual((await decide(other, rows[0], true, 'Again.')).body, first.body);
+    assertProblem(await decide(api, rows[0], false), 409, 'approval-already-decided');
+    await logOf(api, first.body.continuationRunId);
+  },
+  { shares: true },
+);
 
 rule('APPR-29', 'of two decisions at the same moment exactly one wins', async (api) => {
   const here = await world(api);

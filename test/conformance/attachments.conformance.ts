@@ -220,16 +220,21 @@ rule('ATT-13', 'a download has its headers, 304 for whoever has it, and no range
   assert.equal(changed.status, 200);
 });
 
-rule('ATT-14', 'an address alone shows nothing: the credential travels in a header only', async (api) => {
-  const { id } = await upload(api, 'text');
-  const key = await api.post('/api/api-keys', { name: unique('key'), role: 'Reader', scopes: ['RunsRead'] });
-  const secret = key.body.plaintextKey as string;
-  assert.equal((await api.as(secret).get(path(id))).status, 200);
-  const nobody = api.as(null);
-  for (const name of ['access_token', 'token', 'api_key', 'key', 'authorization'])
-    assert.equal((await nobody.get(`${path(id)}?${name}=${encodeURIComponent(secret)}`)).status, 401, name);
-  assert.equal((await nobody.get(path(id), { headers: { cookie: `authorization=${secret}` } })).status, 401);
-});
+rule(
+  'ATT-14',
+  'an address alone shows nothing: the credential travels in a header only',
+  async (api) => {
+    const { id } = await upload(api, 'text');
+    const key = await api.post('/api/api-keys', { name: unique('key'), role: 'Reader', scopes: ['RunsRead'] });
+    const secret = key.body.plaintextKey as string;
+    assert.equal((await api.as(secret).get(path(id))).status, 200);
+    const nobody = api.as(null);
+    for (const name of ['access_token', 'token', 'api_key', 'key', 'authorization'])
+      assert.equal((await nobody.get(`${path(id)}?${name}=${encodeURIComponent(secret)}`)).status, 401, name);
+    assert.equal((await nobody.get(path(id), { headers: { cookie: `authorization=${secret}` } })).status, 401);
+  },
+  { shares: true },
+);
 
 /** One answer for an id that was never there, and one that is not the caller's. */
 const assertUnknown = async (api: Api, id: string): Promise<void> => {

@@ -17,34 +17,39 @@ const replayed = async (api: Api, runId: string, body: Record<string, unknown> =
 const countOf = async (api: Api, agent: string): Promise<number> =>
   idsOf(await api.get(`/api/runs?agentName=${agent}&take=200`)).length;
 
-rule('RUN-52', 'a replay is a new run without session, on the input of the turn alone', async (api) => {
-  const agent = await api.agent({ instructions: 'Be first.' });
-  const sessionId = unique('session');
-  await api.run(agent, { message: 'say one', sessionId });
-  const source = (await api.run(agent, { message: 'say two', sessionId })).body;
-  await api.put(`/api/agents/${agent}`, { name: agent, model: { provider: 'demo', model: 'other' } });
-  const answer = await replay(api, source.runId);
-  const { body } = answer;
-  assert.deepEqual([answer.status, answer.headers.get('x-run-id')], [200, body.runId]);
-  assert.deepEqual(
-    [body.sourceRunId, body.toolMode, body.agentVersion, body.modelId, body.status, body.output],
-    [source.runId, 'ReplayTools', 2, 'other', 'Completed', 'two'],
-  );
-  assert.equal(body.compareLocation, `/api/runs/${source.runId}/compare/${body.runId}`);
-  assert.equal((await api.get(body.compareLocation)).body.right.replayOfRunId, source.runId);
-  const run = await getRun(api, body.runId);
-  assert.deepEqual([run.replayOfRunId, run.sessionId], [source.runId, null]);
-  const { messages } = (await api.get(`/api/runs/${body.runId}/input`)).body;
-  assert.ok(!JSON.stringify(messages).includes('say one'));
-  const first = await replayed(api, source.runId, { agentVersion: 1, modelId: 'demo-2' });
-  assert.deepEqual([first.agentVersion, first.modelProvider, first.modelId], [1, 'demo', 'demo-2']);
-  const key = await api.withKey('Operator', ['RunsRead', 'RunsWrite']);
-  const own = await replayed(key, source.runId);
-  assert.deepEqual(Object.keys((await getRun(api, own.runId)).labels), ['apiKey'], 'RUN-36');
-  const reader = await api.withKey('Reader', ['RunsRead', 'RunsWrite']);
-  assertProblem(await replay(reader, source.runId), 403, 'insufficient-role');
-  assertProblem(await replay(api.inTenant(unique('tenant')), source.runId), 404, 'run-not-found');
-});
+rule(
+  'RUN-52',
+  'a replay is a new run without session, on the input of the turn alone',
+  async (api) => {
+    const agent = await api.agent({ instructions: 'Be first.' });
+    const sessionId = unique('session');
+    await api.run(agent, { message: 'say one', sessionId });
+    const source = (await api.run(agent, { message: 'say two', sessionId })).body;
+    await api.put(`/api/agents/${agent}`, { name: agent, model: { provider: 'demo', model: 'other' } });
+    const answer = await replay(api, source.runId);
+    const { body } = answer;
+    assert.deepEqual([answer.status, answer.headers.get('x-run-id')], [200, body.runId]);
+    assert.deepEqual(
+      [body.sourceRunId, body.toolMode, body.agentVersion, body.modelId, body.status, body.output],
+      [source.runId, 'ReplayTools', 2, 'other', 'Completed', 'two'],
+    );
+    assert.equal(body.compareLocation, `/api/runs/${source.runId}/compare/${body.runId}`);
+    assert.equal((await api.get(body.compareLocation)).body.right.replayOfRunId, source.runId);
+    const run = await getRun(api, body.runId);
+    assert.deepEqual([run.replayOfRunId, run.sessionId], [source.runId, null]);
+    const { messages } = (await api.get(`/api/runs/${body.runId}/input`)).body;
+    assert.ok(!JSON.stringify(messages).includes('say one'));
+    const first = await replayed(api, source.runId, { agentVersion: 1, modelId: 'demo-2' });
+    assert.deepEqual([first.agentVersion, first.modelProvider, first.modelId], [1, 'demo', 'demo-2']);
+    const key = await api.withKey('Operator', ['RunsRead', 'RunsWrite']);
+    const own = await replayed(key, source.runId);
+    assert.deepEqual(Object.keys((await getRun(api, own.runId)).labels), ['apiKey'], 'RUN-36');
+    const reader = await api.withKey('Reader', ['RunsRead', 'RunsWrite']);
+    assertProblem(await replay(reader, source.runId), 403, 'insufficient-role');
+    assertProblem(await replay(api.inTenant(unique('tenant')), source.runId), 404, 'run-not-found');
+  },
+  { shares: true },
+);
 
 rule('RUN-53', 'recorded results answer the calls; what was not recorded ends the replay', async (api) => {
   const agent = await api.agent({ toolNames: ['add', 'echo', 'broken', 'context'] });

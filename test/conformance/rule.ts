@@ -1,10 +1,12 @@
 import { after, test } from 'node:test';
 import { type Api, createApi } from './api.ts';
-import { chosenTarget, type OwnServer, type Settings, startServer } from './server.ts';
+import { chosenTarget, hasOwners, type OwnServer, type Settings, startServer } from './server.ts';
 
 export interface RuleOptions {
   /** Settings that the rule is about; a server that was started without them cannot be asked. */
   readonly settings?: Settings;
+  /** True: callers of one tenant share what, where sessions have owners, is one caller's own. */
+  readonly shares?: boolean;
 }
 
 const servers = new Map<string, Promise<OwnServer>>();
@@ -28,7 +30,7 @@ export const rule = (
   ids: string,
   what: string,
   body: (api: Api) => Promise<void>,
-  { settings }: RuleOptions = {},
+  { settings, shares = false }: RuleOptions = {},
 ): void => {
   const chosen = chosenTarget();
   const skip =
@@ -36,6 +38,8 @@ export const rule = (
       ? `needs a server with ${Object.entries(settings)
           .map(([key, value]) => `${key}=${value}`)
           .join(', ')}`
-      : false;
+      : shares && hasOwners()
+        ? 'callers share here what has one owner'
+        : false;
   test(`${ids} ${what}`, { skip }, async () => body(createApi(chosen ?? (await ownServer(settings ?? {})))));
 };

@@ -5,6 +5,7 @@
  *   npm run test:contract -- --program dist/acp                    a built executable
  *   npm run test:contract -- --url http://127.0.0.1:7070 --token … a server that runs test/conformance/target/service.yaml
  *   npm run test:contract -- --second-tenant                       with a second tenant that tries every id it sees
+ *   npm run test:contract -- --second-owner                        with owners of sessions, and a second one that does the same
  *   npm run test:contract -- test/conformance/runs.conformance.ts  one area
  */
 import { spawn } from 'node:child_process';
@@ -23,6 +24,7 @@ const { values, positionals } = parseArgs({
     token: { type: 'string' },
     program: { type: 'string' },
     'second-tenant': { type: 'boolean' },
+    'second-owner': { type: 'boolean' },
   },
 });
 
@@ -33,17 +35,21 @@ if (values.token !== undefined) env.ACP_CONFORMANCE_TOKEN = values.token;
 if (values.program !== undefined) env.ACP_CONFORMANCE_PROGRAM = values.program;
 
 const folder = mkdtempSync(join(tmpdir(), 'acp-conformance-'));
-if (values['second-tenant']) env.ACP_CONFORMANCE_SECOND_TENANT = join(folder, 'second-tenant');
+const watchers = ['second-tenant', 'second-owner'].filter((name) => values[name]);
+const fileOf = (name) => join(folder, name);
+for (const name of watchers) env[`ACP_CONFORMANCE_${name.toUpperCase().replace('-', '_')}`] = fileOf(name);
 
-/** What the second tenant of all servers has tried; 1 when something was left untried. */
-const secondTenantReport = (file) => {
+/** What a watcher of all servers has tried; 1 when something was left untried. */
+const watcherReport = (name) => {
+  const file = fileOf(name);
   const reports = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').map(JSON.parse) : [];
   const sum = (member) => reports.reduce((total, report) => total + report[member], 0);
   const union = (member) => [...new Set(reports.flatMap((report) => report[member]))].sort();
   const operations = union('operations');
-  const unjudged = union('unjudged').filter((name) => !operations.includes(name));
+  const unjudged = union('unjudged').filter((place) => !operations.includes(place));
+  const what = name === 'second-tenant' ? 'Second tenant' : 'Second owner';
   console.log(
-    `\nSecond tenant: ${sum('ids')} ids, ${sum('attempts')} attempts in ${operations.length} places of operations.`,
+    `\n${what}: ${sum('ids')} ids, ${sum('attempts')} attempts in ${operations.length} places of operations.`,
   );
   if (unjudged.length > 0) console.log(`Not tried, for want of a body or a kind of id: ${unjudged.join(', ')}`);
   return sum('attempts') === 0 || unjudged.length > 0 ? 1 : 0;
@@ -69,8 +75,8 @@ const options = [
 try {
   const failed = await node([...options, ...files]);
   const incomplete = positionals.length > 0 ? 0 : await node([join(root, 'test/conformance/report.ts'), ran]);
-  const untried = values['second-tenant'] ? secondTenantReport(env.ACP_CONFORMANCE_SECOND_TENANT) : 0;
-  process.exitCode = failed || incomplete || untried;
+  const untried = watchers.reduce((sum, name) => sum + watcherReport(name), 0);
+  process.exitCode = failed || incomplete || (untried > 0 ? 1 : 0);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

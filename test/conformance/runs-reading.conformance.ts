@@ -188,14 +188,19 @@ rule('RUN-44 RUN-45 RUN-46', 'scores: one for each author, name and message; eac
   assert.deepEqual((await api.get(`/api/runs/${unscored}/feedback`)).body, []);
 });
 
-rule('RUN-45', 'a score given with an API key says so', async (api) => {
-  const agent = await api.agent();
-  const { runId } = (await api.run(agent, 'Hi')).body;
-  const key = await api.withKey('Operator', ['RunsWrite']);
-  const { body } = await key.post(`/api/runs/${runId}/feedback`, { kind: 'Binary', value: 0 });
-  assert.equal(body.source, 'api');
-  assert.notEqual(body.author, null);
-});
+rule(
+  'RUN-45',
+  'a score given with an API key says so',
+  async (api) => {
+    const agent = await api.agent();
+    const { runId } = (await api.run(agent, 'Hi')).body;
+    const key = await api.withKey('Operator', ['RunsWrite']);
+    const { body } = await key.post(`/api/runs/${runId}/feedback`, { kind: 'Binary', value: 0 });
+    assert.equal(body.source, 'api');
+    assert.notEqual(body.author, null);
+  },
+  { shares: true },
+);
 
 rule('RUN-50', 'the input of a run is what its turn was given', async (all) => {
   const { api, agent } = await fresh(all);

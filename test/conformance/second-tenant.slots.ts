@@ -8,7 +8,16 @@ export interface Slot {
   readonly kind: string;
   /** True: nothing but a UUID can stand there. */
   readonly isUuid: boolean;
-  request(id: string, runId: string | null): { readonly path: string; readonly body: unknown };
+  request(
+    id: string,
+    runId: string | null,
+  ): {
+    readonly path: string;
+    readonly body: unknown;
+    readonly headers?: Readonly<Record<string, string>>;
+    /** Sent as it is instead of the body. */
+    readonly raw?: string;
+  };
 }
 
 /** No ids of a tenant: labels of tenants, providers of the host, and the closed set of retention targets. */
@@ -26,7 +35,7 @@ const kindOfParameter = (path: string, name: string): string | null => {
   return /^\/api\/[^{]+\/$/.test(before) ? before.slice('/api/'.length, -1) : null;
 };
 
-const resolve = (document: Body, schema: Body): Body =>
+export const resolve = (document: Body, schema: Body): Body =>
   typeof schema?.$ref === 'string'
     ? schema.$ref
         .slice(2)
@@ -57,10 +66,15 @@ const model = { provider: 'demo', model: 'demo-1' };
 const bodies: Readonly<Record<string, (id: string) => unknown>> = {
   'agents.save': (name) => ({ name, model }),
   'agents.estimate': () => ({ message: 'x' }),
+  'policyTests.run': () => ({ quota: [{ period: 'Daily', maxRuns: 0 }], take: 1000 }),
   'runs.start': () => ({ message: 'x', stream: false }),
   'scores.save': () => ({ kind: 'Stars', value: 3 }),
   'skills.save': (name) => ({ name, description: 'x', instructions: 'x' }),
 };
+
+/** A body that an operation takes. */
+export const smallestBody = (document: Body, operationId: string, schema: Body, id: string): Body =>
+  bodies[operationId]?.(id) ?? sample(document, schema ?? {});
 
 /** Every slot of every operation of an OpenAPI document; `ownRun` stands where an operation takes two runs. */
 export const operationSlots = (
@@ -97,7 +111,7 @@ export const operationSlots = (
               return other?.schema?.format === 'uuid' ? ownRun : '1';
             });
             const query = place === 'query' ? `?${name}=${encodeURIComponent(value)}` : '';
-            const body = json === undefined ? undefined : (bodies[id]?.(value) ?? sample(document, json));
+            const body = json === undefined ? undefined : smallestBody(document, id, json, value);
             return { path: filled + query, body };
           },
         });

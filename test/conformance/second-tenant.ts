@@ -5,6 +5,7 @@ import { environment } from '../../src/core/environment.ts';
 import type { Answer, Body } from './api.ts';
 import { operationSlots, type Slot } from './second-tenant.slots.ts';
 import type { Target } from './server.ts';
+import { allScopes, comparable, type Found, idsIn, uuid } from './shown-ids.ts';
 
 /**
  * SEC-25 for the whole suite: a second tenant tries every id that an answer shows to the first, on every operation that
@@ -13,81 +14,32 @@ import type { Target } from './server.ts';
 const reportFile = environment()['ACP_CONFORMANCE_SECOND_TENANT'] ?? '';
 const isWatching = reportFile !== '';
 
-type Send = (method: string, path: string, token: string, body?: unknown) => Promise<Answer>;
+export type Send = (
+  method: string,
+  path: string,
+  token: string,
+  body?: unknown,
+  more?: { readonly headers?: Readonly<Record<string, string>>; readonly raw?: string },
+) => Promise<Answer>;
 
-/** Asked by the client of the suite for each answer that it has read. */
-export interface SecondTenant {
-  watch(path: string, answer: Answer): Promise<void>;
+/** The request of an answer. */
+export interface Watched {
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Asked by the client of the suite for each answer that it has read. */
+export interface Watcher {
+  watch(request: Watched, answer: Answer): Promise<void>;
+}
+
 const tenant = `watcher-${randomUUID().slice(0, 8)}`;
-const allScopes = [
-  ...['RunsRead', 'RunsWrite', 'AgentsRead', 'AgentsAdmin', 'ExternalInvoke', 'KnowledgeRead', 'KnowledgeAdmin'],
-  ...['WorkflowsRead', 'WorkflowsAdmin', 'EvalsRead', 'EvalsAdmin', 'ExperimentsRead', 'ExperimentsAdmin'],
-  ...['PlatformRead', 'PlatformAdmin', 'SecurityAdmin', 'AuditRead'],
-];
 const parallel = 8;
 /** Where the rules ask for 400 and not 404 (AUDIT-4). */
 const unknownIsBadInput = new Set(['audit.list query:beforeId']);
 
-/** Kinds of ids by the name of the member that holds one; `id` and `name` are of the collection that was asked. */
-const kindOfMember = (member: string): string | null => {
-  if (/runIds?$/i.test(member)) return 'runs';
-  if (/sessionIds?$/i.test(member)) return 'sessions';
-  if (/attachmentIds?$/i.test(member)) return 'attachments';
-  if (/agentName$/i.test(member)) return 'agents';
-  if (/skillName$/i.test(member)) return 'skills';
-  if (/approvalIds?$/i.test(member)) return 'approvals';
-  return member === 'entity' ? 'entities' : null;
-};
-
-interface Found {
-  readonly kind: string;
-  readonly id: string;
-  /** The run that it belongs to, where the path of the answer says so. */
-  readonly runId: string | null;
-}
-
-const collectionOf = (path: string, kinds: readonly string[]): string | null => {
-  const plain = path.replace(/^\/api\//, '').replace(/\?.*$/, '');
-  if (/^runs\/[^/]+\/feedback/.test(plain)) return 'scores';
-  return (
-    kinds.filter((kind) => plain === kind || plain.startsWith(`${kind}/`)).sort((a, b) => b.length - a.length)[0] ??
-    null
-  );
-};
-
-/** Every id that an answer shows. */
-const idsIn = (path: string, body: Body, kinds: readonly string[]): Found[] => {
-  const found: Found[] = [];
-  const collection = collectionOf(path, kinds);
-  const runId = /^\/api\/runs\/([0-9a-f-]{36})\//.exec(path)?.[1] ?? null;
-  const visit = (value: unknown, member: string, depth: number): void => {
-    if (Array.isArray(value)) for (const item of value) visit(item, member, depth);
-    else if (typeof value === 'object' && value !== null)
-      for (const [name, inner] of Object.entries(value)) visit(inner, name, depth + 1);
-    else if (typeof value === 'string' && value !== '') {
-      const kind = kindOfMember(member) ?? (depth === 1 && /^(?:id|name)$/.test(member) ? collection : null);
-      if (kind !== null) found.push({ kind, id: value, runId });
-    }
-  };
-  visit(body, '', 0);
-  return found;
-};
-
-/** An answer without what differs from request to request. */
-const comparable = ({ status, headers, text }: Answer, ids: readonly string[]): string => {
-  const named = ids.reduce(
-    (rest, id) => rest.replaceAll(id, '<id>').replaceAll(encodeURIComponent(id), '<id>'),
-    text.replace(/"requestId":"[^"]*"/g, '').replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>'),
-  );
-  const names = [...headers.keys()].filter((name) => !/^(?:date|content-length|connection|keep-alive)$/.test(name));
-  return `${status} ${names.sort().join(' ')}\n${named}`;
-};
-
 /** Null where this server has no tenants. */
-const createWatcher = async (target: Target, send: Send): Promise<SecondTenant | null> => {
+const createWatcher = async (target: Target, send: Send): Promise<Watcher | null> => {
   const made = await fetch(`${target.url}/api/api-keys`, {
     method: 'POST',
     headers: {
@@ -159,7 +111,7 @@ const createWatcher = async (target: Target, send: Send): Promise<SecondTenant |
   });
 
   return {
-    async watch(path, answer) {
+    async watch({ path }, answer) {
       const header = answer.headers.get('x-run-id');
       const found = [
         ...(answer.status < 300 && answer.body !== undefined ? idsIn(path, answer.body, kinds) : []),
@@ -180,10 +132,10 @@ const createWatcher = async (target: Target, send: Send): Promise<SecondTenant |
   };
 };
 
-const watchers = new Map<string, Promise<SecondTenant | null>>();
+const watchers = new Map<string, Promise<Watcher | null>>();
 
 /** The second tenant of a server; null when nobody watches it. */
-export const secondTenantOf = (target: Target, send: Send): Promise<SecondTenant | null> => {
+export const secondTenantOf = (target: Target, send: Send): Promise<Watcher | null> => {
   if (!isWatching) return Promise.resolve(null);
   let watcher = watchers.get(target.url);
   if (watcher === undefined) {

@@ -17,6 +17,8 @@ export type Settings = Readonly<Record<string, string>>;
 export interface Target {
   readonly url: string;
   readonly token: string;
+  /** False: nobody tries there what belongs to others. */
+  readonly hasSecondOwner?: boolean;
 }
 
 /** The server that the caller of the suite has chosen; undefined: the suite starts its own. */
@@ -59,13 +61,29 @@ export interface OwnServer extends Target {
   stop(): Promise<void>;
 }
 
+/** True where a second owner watches: then sessions have owners, and nothing is everybody's. */
+export const hasOwners = (): boolean => (environment()['ACP_CONFORMANCE_SECOND_OWNER'] ?? '') !== '';
+
+const ownership = {
+  'Service:SessionOwnership:Enabled': 'true',
+  'Service:SessionOwnership:RequireAuthenticatedOwner': 'false',
+  'Service:SessionOwnership:RefuseUnownedSessions': 'true',
+};
+
+/** A rule about ownership has what it names itself. */
+const isAboutOwners = (settings: Settings): boolean =>
+  Object.keys(settings).some((key) => key.startsWith('Service:SessionOwnership:'));
+
 /** A server of the suite's own, in a folder of its own. */
 export const startServer = async (settings: Settings): Promise<OwnServer> => {
   const folder = mkdtempSync(join(tmpdir(), 'acp-conformance-'));
   cpSync(join(import.meta.dirname, 'target'), folder, { recursive: true });
   const url = `http://127.0.0.1:${await freePort()}`;
   const token = `conformance-${process.pid}-token-of-the-suite`;
-  const sets = Object.entries({ ...settings, 'Host:Url': url }).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
+  const watched = hasOwners() && !isAboutOwners(settings);
+  const sets = Object.entries({ ...(watched ? ownership : {}), ...settings, 'Host:Url': url }).flatMap(
+    ([key, value]) => ['--set', `${key}=${value}`],
+  );
   const [command = '', ...args] = program();
   const child = spawn(command, [...args, 'serve', '--config', join(folder, 'service.yaml'), ...sets], {
     cwd: folder,
@@ -92,5 +110,5 @@ export const startServer = async (settings: Settings): Promise<OwnServer> => {
     await stop();
     throw error;
   }
-  return { url, token, stop };
+  return { url, token, hasSecondOwner: watched, stop };
 };

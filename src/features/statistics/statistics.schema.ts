@@ -16,7 +16,9 @@ export const RunErrorStatistics = Type.Object(
         fingerprint: Type.String(),
         count: count(),
         sampleMessage: Type.String(),
-        sampleRunId: Uuid,
+        sampleRunId: nullable(Uuid, {
+          description: 'Null: with session ownership, where no run of it is the caller’s',
+        }),
         lastSeenAt: Time,
       }),
     ),

@@ -6,6 +6,7 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RunAuthorization } from '../../core/run-authorization.ts';
 import { decimal } from '../../engine/pricing.ts';
+import type { SessionAccess } from '../sessions/index.ts';
 import { statisticOperations } from './statistics.operations.ts';
 import type { RunCostRecalculationResult, RunErrorStatistics, TimeSeriesPoint } from './statistics.schema.ts';
 import { number, numberOrNull, type StatisticsFilter, type StatisticsStore } from './statistics.store.ts';
@@ -13,6 +14,7 @@ import { number, numberOrNull, type StatisticsFilter, type StatisticsStore } fro
 export interface StatisticsDeps {
   readonly store: StatisticsStore;
   readonly authorization: RunAuthorization;
+  readonly owners: Pick<SessionAccess, 'listOwner'>;
   readonly recalculate: (tenantId: string) => Promise<RunCostRecalculationResult>;
   readonly audit: Pick<AuditTrail, 'note'>;
   readonly currency: string | null;
@@ -50,10 +52,13 @@ const rangeProblem = (path: string, message: string): AcpError =>
 export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statisticOperations> => {
   const { store } = deps;
 
-  const errorClasses = async (tenantId: string, filter: StatisticsFilter): Promise<RunErrorStatistics[]> => {
+  const errorClasses = async (
+    { tenantId, principal }: CallContext,
+    filter: StatisticsFilter,
+  ): Promise<RunErrorStatistics[]> => {
     const [classes, clusters] = await Promise.all([
       store.byErrorClass(tenantId, filter),
-      store.errorClusters(tenantId, filter),
+      store.errorClusters(tenantId, filter, deps.owners.listOwner(principal)),
     ]);
     return classes.map((row) => ({
       class: row.error_class as RunErrorClass,
@@ -64,7 +69,7 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
           fingerprint: cluster.error_fingerprint ?? '',
           count: number(cluster.total),
           sampleMessage: cluster.error_message ?? '',
-          sampleRunId: cluster.sample_id ?? '',
+          sampleRunId: cluster.shown_id ?? null,
           lastSeenAt: isoTime(number(cluster.last_seen_at)),
         })),
     }));
@@ -88,7 +93,7 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
         store.byVersion(tenantId, filter, rows),
         store.byUser(tenantId, filter, rows),
         store.byLabel(tenantId, filter, rows),
-        errorClasses(tenantId, filter),
+        errorClasses(context, filter),
       ]);
       const completedRuns = number(totals?.completed);
       const failedRuns = number(totals?.failed);
@@ -169,7 +174,7 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
     async errors(context, { query }) {
       await mayRead(context);
       const startedAfterMs = Math.floor(deps.now() - (query.hours ?? 24) * hourMs);
-      return ok(await errorClasses(context.tenantId, { agentName: query.agentName, startedAfterMs }));
+      return ok(await errorClasses(context, { agentName: query.agentName, startedAfterMs }));
     },
 
     async recalculateCosts({ tenantId, principal }) {

@@ -185,14 +185,19 @@ export const createStatisticsStore = (storage: Storage) => {
           .orderBy('runs.error_class'),
       ),
 
-    /** The largest clusters of each class; the newest run of a cluster is its sample. */
-    errorClusters(tenantId: string, filter: StatisticsFilter) {
+    /**
+     * The largest clusters of each class; the newest run of a cluster is its sample. What is shown of it as an id is the
+     * newest of this owner; null: of every owner.
+     */
+    errorClusters(tenantId: string, filter: StatisticsFilter, ownerId: string | null) {
+      const mayShow = ownerId === null ? sql<boolean>`true` : eb('runs.owner_id', '=', ownerId);
       const clusters = runs(tenantId, filter)
         .where('runs.error_class', 'is not', null)
         .where('runs.error_fingerprint', 'is not', null)
         .groupBy(['runs.error_class', 'runs.error_fingerprint'])
         .select(['runs.error_class', 'runs.error_fingerprint', all.as('total')])
-        .select((e) => [e.fn.max('runs.id').as('sample_id'), e.fn.max('runs.completed_at').as('last_seen_at')]);
+        .select((e) => [e.fn.max('runs.id').as('sample_id'), e.fn.max('runs.completed_at').as('last_seen_at')])
+        .select((e) => e.fn.max(e.case().when(mayShow).then(e.ref('runs.id')).end()).as('shown_id'));
       const ranked = storage.db
         .selectFrom(clusters.as('clusters'))
         .selectAll('clusters')
@@ -214,7 +219,7 @@ export const createStatisticsStore = (storage: Storage) => {
             join.onRef('sample.id', '=', 'ranked.sample_id').on('sample.tenant_id', '=', tenantId),
           )
           .where('ranked.place', '<=', topClusters)
-          .select(['ranked.error_class', 'ranked.error_fingerprint', 'ranked.total', 'ranked.sample_id'])
+          .select(['ranked.error_class', 'ranked.error_fingerprint', 'ranked.total', 'ranked.shown_id'])
           .select(['ranked.last_seen_at', 'sample.error_message'])
           .orderBy('ranked.error_class')
           .orderBy('ranked.place'),

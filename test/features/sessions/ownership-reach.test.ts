@@ -143,6 +143,32 @@ forEachTransport(
   },
 );
 
+forEachTransport('SESS-28 statistics are the tenant’s, and their samples the caller’s', async (open) => {
+  const app = await open({
+    ...owned(),
+    agents: [{ name: 'helper' }],
+    script: [{ reply: { error: 'provider_error' } }],
+  });
+  const ann = await makeKey(app, 'ann');
+  const ben = await makeKey(app, 'ben');
+  const clusters = async (client: typeof app.client) =>
+    (await client.statistics.errors({ query: {} })).body.flatMap(({ topClusters }) => topClusters);
+  await refusal(start(ann.client, 'helper', { message: 'one', stream: false }));
+  assert.deepEqual(
+    (await clusters(ben.client)).map(({ count, sampleRunId }) => [count, sampleRunId]),
+    [[1, null]],
+  );
+  await refusal(start(ben.client, 'helper', { message: 'two', stream: false }));
+  await refusal(start(ann.client, 'helper', { message: 'three', stream: false }));
+  const newest = async (client: typeof app.client) => (await listRuns(client, { take: 1 }))[0]?.id;
+  for (const client of [ann.client, ben.client, app.client])
+    assert.deepEqual(
+      (await clusters(client)).map(({ count, sampleRunId }) => [count, sampleRunId]),
+      [[3, await newest(client)]],
+    );
+  assert.notEqual(await newest(ann.client), await newest(ben.client));
+});
+
 forEachTransport('SESS-28 a policy test looks at the runs that its caller may see', async (open) => {
   const app = await open({
     ...owned(),
