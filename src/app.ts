@@ -135,6 +135,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       structuredResponseValidators: modules.structuredResponseValidators,
       loopCriteria: modules.loopCriteria,
       wake: () => worker.wake(),
+      keysKeptMs: (tenantId) => retention.keysKeptMs(tenantId),
     });
     const wake = () => worker.wake();
     const retention = composeRetention({ base, modules, jobs, sessions, attachments, wake });
@@ -277,7 +278,10 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         }),
         meta: platform.meta,
       },
-      assertReady,
+      (operationId) => {
+        assertReady();
+        skills.preconditions[operationId]?.();
+      },
     );
 
     if (ready) {

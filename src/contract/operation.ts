@@ -13,9 +13,12 @@ export interface Operation {
   readonly description?: string;
   /** Both null: no credential is asked for, or with `anyCaller` any that is good. */
   readonly role: Role | null;
-  readonly scope: ApiKeyScope | null;
+  /** Of several an API key needs each. */
+  readonly scope: ApiKeyScope | readonly ApiKeyScope[] | null;
   /** Whoever is known may ask, without a role, too. Only where role and scope are null. */
   readonly anyCaller?: true;
+  /** More authority than that, where the body says so. */
+  readonly raised?: readonly RaisedAuthority[];
   readonly params?: TObject;
   readonly query?: TObject;
   readonly headers?: TObject;
@@ -35,6 +38,14 @@ export interface Operation {
   /** Name of the audit entry that a successful call writes. */
   readonly audit?: string;
   readonly cli?: CliShape;
+}
+
+export interface RaisedAuthority {
+  /** The way from the body to the member that says so; a list on it means any of its elements. */
+  readonly member: readonly string[];
+  readonly value: string | boolean;
+  readonly role: Role;
+  readonly scope?: ApiKeyScope;
 }
 
 export interface UploadShape {

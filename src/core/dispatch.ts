@@ -1,6 +1,13 @@
-import { type ApiKeyScope, type Role, roleAtLeast } from '../contract/authority.ts';
+import { type Role, roleAtLeast } from '../contract/authority.ts';
 import { AcpError, type FieldError } from '../contract/errors.ts';
-import type { ApiTable, FileReply, Operation, StreamReply, UploadedFile } from '../contract/operation.ts';
+import type {
+  ApiTable,
+  FileReply,
+  Operation,
+  RaisedAuthority,
+  StreamReply,
+  UploadedFile,
+} from '../contract/operation.ts';
 import type { CallContext, Principal } from './context.ts';
 import { type Checker, compileChecker } from './validate.ts';
 
@@ -60,15 +67,37 @@ export const operationEntries = (table: ApiTable): OperationEntry[] =>
   );
 
 /** Throws what a caller without the role or the scope gets. */
-export const requireAuthority = (principal: Principal, role: Role, scope: ApiKeyScope | null): void => {
-  if (principal.role === null || !roleAtLeast(principal.role, role))
-    throw new AcpError('insufficient-role', `This operation needs the role ${role}.`, {
+export const requireAuthority = (
+  { role: held, scopes }: Pick<Principal, 'role' | 'scopes'>,
+  role: Role,
+  scope: Operation['scope'],
+  what = 'This operation',
+): void => {
+  if (held === null || !roleAtLeast(held, role))
+    throw new AcpError('insufficient-role', `${what} needs the role ${role}.`, {
       details: { requiredRole: role },
     });
-  if (scope !== null && principal.scopes !== null && !principal.scopes.has(scope))
-    throw new AcpError('insufficient-scope', `This operation needs the scope ${scope}.`, {
-      details: { requiredScope: scope },
+  if (scope === null || scopes === null) return;
+  const missing =
+    typeof scope === 'string' ? (scopes.has(scope) ? undefined : scope) : scope.find((one) => !scopes.has(one));
+  if (missing !== undefined)
+    throw new AcpError('insufficient-scope', `${what} needs the scope ${missing}.`, {
+      details: { requiredScope: missing },
     });
+};
+
+const says = (given: unknown, { member, value }: Pick<RaisedAuthority, 'member' | 'value'>, at = 0): boolean => {
+  if (Array.isArray(given)) return given.some((element) => says(element, { member, value }, at));
+  if (at === member.length) return given === value;
+  const next =
+    typeof given === 'object' && given !== null ? (given as Record<string, unknown>)[member[at] ?? ''] : null;
+  return next !== undefined && next !== null && says(next, { member, value }, at + 1);
+};
+
+const requireRaised = (principal: Principal, { raised }: Operation, body: unknown): void => {
+  for (const more of raised ?? [])
+    if (says(body, more))
+      requireAuthority(principal, more.role, more.scope ?? null, `${more.member.join('.')} ${more.value}`);
 };
 
 type Part = 'params' | 'query' | 'headers' | 'body';
@@ -96,8 +125,8 @@ const checkPart = (part: Part, checker: Checker, value: unknown): unknown => {
   throw new AcpError('validation-failed', detail, { details: { errors } });
 };
 
-/** Throws when nothing can be served now, such as `migrating`; asked after the authority of the caller. */
-export type Readiness = () => void;
+/** Throws when an operation cannot be served now, such as `migrating`; asked after the authority of the caller, before the input. */
+export type Readiness = (operationId: string) => void;
 
 /** Fails when an operation lacks a handler, or has only one of role and scope. */
 export const createDispatch = (
@@ -125,7 +154,7 @@ export const createDispatch = (
       const caller = found instanceof Promise ? await found : found;
       if (operation.role !== null) {
         requireAuthority(caller.principal, operation.role, operation.scope);
-        assertReady();
+        assertReady(entry.id);
       }
       let compiled = checkers.get(entry);
       if (compiled === undefined) {
@@ -143,6 +172,7 @@ export const createDispatch = (
         const checker = compiled[part];
         if (checker !== undefined) input[part] = checkPart(part, checker, request[part]);
       }
+      if (operation.raised !== undefined) requireRaised(caller.principal, operation, input.body);
       if (operation.upload !== undefined) {
         if (request.openFile === undefined) throw new AcpError('file-required', 'This operation takes a file.');
         input.file = await request.openFile();

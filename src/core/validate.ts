@@ -4,7 +4,7 @@ import type { FieldError } from '../contract/errors.ts';
 
 /** A compiled schema: brings a value into canonical form and reports what does not fit. */
 export interface Checker {
-  /** Enumeration words in the schema's spelling; for text sources, numbers and booleans parsed. Mutates nothing. */
+  /** Enumeration words in the schema's spelling, UUIDs in lower case; for text sources, numbers and booleans parsed. Mutates nothing. */
   normalize(value: unknown): unknown;
   check(value: unknown): boolean;
   errors(value: unknown): readonly FieldError[];
@@ -13,6 +13,7 @@ export interface Checker {
 interface SchemaShape {
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
+  readonly format?: string;
   readonly properties?: Record<string, SchemaShape>;
   readonly items?: SchemaShape;
   readonly additionalProperties?: SchemaShape | boolean;
@@ -47,6 +48,7 @@ const normalizeMembers =
 /** Null when nothing below the schema needs normalizing, so that most values are passed through untouched. */
 const normalizer = (schema: SchemaShape, fromText: boolean): Normalize | null => {
   if (schema.enum !== undefined) return normalizeEnum(schema.enum);
+  if (schema.format === 'uuid') return (value) => (typeof value === 'string' ? value.toLowerCase() : value);
   if (fromText && (allows(schema, 'integer') || allows(schema, 'number')))
     return (value) => (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value);
   if (fromText && allows(schema, 'boolean'))

@@ -3,8 +3,7 @@ import { sendJson } from './answer.ts';
 import { exchangeOf } from './routes.ts';
 
 export interface HealthState {
-  readonly status: 'Healthy' | 'Degraded' | 'Unhealthy';
-  readonly draining: boolean;
+  readonly status: 'Healthy' | 'Degraded' | 'Unhealthy' | 'Draining';
 }
 
 interface HealthOptions {
@@ -27,9 +26,9 @@ export const addHealthRoutes = (app: FastifyInstance, { health, livePath, readyP
   if (readyPath !== null)
     app.get(readyPath, async (request, reply) => {
       reply.hijack();
-      const { status, draining } = await health().catch((): HealthState => ({ status: 'Unhealthy', draining: false }));
-      const ready = status !== 'Unhealthy' && !draining;
+      const { status } = await health().catch((): HealthState => ({ status: 'Unhealthy' }));
+      const ready = status === 'Healthy' || status === 'Degraded';
       const fields = ready ? undefined : { 'retry-after': RETRY_AFTER_SECONDS };
-      sendJson(exchangeOf(request, reply, null), ready ? 200 : 503, fields, { status: draining ? 'Draining' : status });
+      sendJson(exchangeOf(request, reply, null), ready ? 200 : 503, fields, { status });
     });
 };

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { roleAtLeast } from '../contract/authority.ts';
 import { AcpError } from '../contract/errors.ts';
+import { requireAuthority } from '../core/dispatch.ts';
 import { prometheusText, prometheusType } from '../core/telemetry/prometheus.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { sendBytes, sendProblem } from './answer.ts';
@@ -27,14 +27,7 @@ export const addMetricsRoute = (
     const exchange = exchangeOf(request, reply, null);
     try {
       const { principal, tenantId } = await authenticate(callerRequest(request.raw, path));
-      if (principal.role === null || !roleAtLeast(principal.role, 'Reader'))
-        throw new AcpError('insufficient-role', 'Metrics need the role Reader.', {
-          details: { requiredRole: 'Reader' },
-        });
-      if (principal.scopes !== null && !principal.scopes.has('PlatformRead'))
-        throw new AcpError('insufficient-scope', 'Metrics need the scope PlatformRead.', {
-          details: { requiredScope: 'PlatformRead' },
-        });
+      requireAuthority(principal, 'Reader', 'PlatformRead', 'The list of metrics');
       if (onlyTenant !== null && tenantId !== onlyTenant)
         throw new AcpError('not-found', 'There is nothing at this path.');
       sendBytes(exchange, 200, { 'content-type': prometheusType }, prometheusText(await telemetry.metrics.gather()));

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { TObject, TSchema } from 'typebox';
-import { isForEverybody, type Operation } from '../contract/operation.ts';
+import { isForEverybody, type Operation, type RaisedAuthority } from '../contract/operation.ts';
 import type { OperationEntry } from '../core/dispatch.ts';
 import { problemResponses, problemSchema, sharedProblemResponses } from './openapi-problems.ts';
 import { createSchemaComponents, type JsonObject, type SchemaComponents } from './openapi-schemas.ts';
@@ -19,7 +19,8 @@ document (RFC 9457) whose \`code\` is stable. Every answer has an \`X-Request-Id
 words may be sent in any case. What belongs to another tenant is answered as if it were not there.
 
 Send a credential as \`Authorization: Bearer <token>\` or an API key as \`X-Api-Key: <key>\`. Each operation names the role
-that it needs (\`x-acp-role\`) and the scope that an API key must have (\`x-acp-scope\`).`;
+that it needs (\`x-acp-role\`) and the scope that an API key must have (\`x-acp-scope\`; of several each one). What needs more
+when the body says so is in \`x-acp-raised\`.`;
 
 const headers = {
   'Retry-After': { description: 'Seconds to wait before another try', schema: { type: 'integer', minimum: 0 } },
@@ -107,6 +108,8 @@ const requestBody = ({ body, upload }: Operation, components: SchemaComponents):
   };
 };
 
+const raisedObject = ({ member, ...rest }: RaisedAuthority): JsonObject => ({ member: member.join('.'), ...rest });
+
 const operationObject = ({ id, operation }: OperationEntry, components: SchemaComponents): JsonObject => {
   const parameters = [
     ...parametersIn('path', operation.params, components),
@@ -121,6 +124,7 @@ const operationObject = ({ id, operation }: OperationEntry, components: SchemaCo
     ...(operation.description === undefined ? {} : { description: operation.description }),
     ...(isForEverybody(operation) ? { security: [] } : {}),
     ...(operation.role === null ? {} : { 'x-acp-role': operation.role, 'x-acp-scope': operation.scope }),
+    ...(operation.raised === undefined ? {} : { 'x-acp-raised': operation.raised.map(raisedObject) }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === null ? {} : { requestBody: body }),
     responses: { ...successResponses(operation, components), ...problemResponses(operation) },

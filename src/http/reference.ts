@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { roleAtLeast } from '../contract/authority.ts';
 import { AcpError } from '../contract/errors.ts';
 import { readAsset } from '../core/assets.ts';
+import { requireAuthority } from '../core/dispatch.ts';
 import { type Exchange, type HeaderFields, sendBytes, sendProblem } from './answer.ts';
 import { discardRest } from './body.ts';
 import { buildOpenApi } from './openapi.ts';
@@ -66,10 +66,7 @@ export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptio
     const early = await options.limit?.arrived(asking, signal);
     const known = await options.authenticate(asking);
     const { principal } = known;
-    if (principal.role === null || !roleAtLeast(principal.role, 'Reader'))
-      throw new AcpError('insufficient-role', 'The description needs the role Reader.', {
-        details: { requiredRole: 'Reader' },
-      });
+    requireAuthority(principal, 'Reader', null, 'The description');
     const fields = early ?? (await options.limit?.authorized(known, signal));
     document ??= Buffer.from(JSON.stringify(buildOpenApi(dispatch.entries, { version, prefix, title })));
     const type = { 'content-type': 'application/json', 'cache-control': 'no-cache' };

@@ -128,9 +128,11 @@ overHttp('SEC-12 SEC-19 authority of every operation', async (open, t) => {
         assert.equal(response.status, 403);
         assert.equal((await problemOf(response)).code, 'insufficient-role');
       }
-      const response = await call(app.url, entry, key(`without ${scope}`));
-      assert.equal(response.status, 403);
-      assert.equal((await problemOf(response)).code, 'insufficient-scope');
+      for (const needed of [scope].flat()) {
+        const response = await call(app.url, entry, key(`without ${needed}`));
+        assert.equal(response.status, 403);
+        assert.equal((await problemOf(response)).code, 'insufficient-scope');
+      }
     });
 
     await t.test(`SEC-7 ${id}: role ${role} with every scope passes the check`, async () => {
@@ -147,7 +149,8 @@ overHttp('SEC-12 SEC-19 authority of every operation', async (open, t) => {
         assert.match((await problemOf(response)).code, /not-found$/);
       });
 
-    if (operation.body !== undefined)
+    // GRANT-1: while scripts are off the body is not even looked at.
+    if (operation.body !== undefined && id !== 'grants.create')
       await t.test(`${id}: a broken body is 400 and names what is wrong`, async () => {
         const malformed = await call(app.url, entry, token, { body: '{"message": ' });
         assert.equal(malformed.status, 400);

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { TSchema } from 'typebox';
 import { isForEverybody } from '../../src/contract/operation.ts';
 import { operationEntries } from '../../src/core/dispatch.ts';
 import { compileChecker } from '../../src/core/validate.ts';
+import { JobRecord } from '../../src/features/jobs/jobs.schema.ts';
 import { operations } from '../../src/operations.ts';
 
 const entries = operationEntries(operations);
@@ -66,4 +68,30 @@ test('AUDIT-20 every write that is audited names its action, and names are uniqu
   for (const { id, operation } of entries)
     if (operation.role === 'Admin' && operation.method !== 'GET')
       assert.ok(operation.audit, `${id} has no audit action`);
+});
+
+test('JOB-21 counters of jobs are described from 0 on', () => {
+  for (const name of ['totalItems', 'doneItems', 'failedItems', 'attempt'] as const) {
+    const { minimum, default: initial } = JobRecord.properties[name] as { minimum?: number; default?: number };
+    assert.deepEqual([minimum, initial], [0, 0], name);
+  }
+});
+
+test('SEC-19 what needs several scopes, or more for some bodies, says so in the table', () => {
+  assert.deepEqual(operations.replays.bundle.scope, ['RunsRead', 'AgentsRead']);
+  const raised = entries.flatMap(({ id, operation }) =>
+    (operation.raised ?? []).map((more) => [id, more.member.join('.')]),
+  );
+  assert.deepEqual(raised, [
+    ['runs.start', 'approvals.remember'],
+    ['replays.create', 'toolMode'],
+  ]);
+});
+
+test('SEC-19 no handler checks a role or a scope itself', () => {
+  const folder = new URL('../../src/features/', import.meta.url);
+  const checking = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.ts') && /'insufficient-(?:role|scope)'/.test(readFileSync(new URL(file, folder), 'utf8')),
+  );
+  assert.deepEqual(checking, []);
 });

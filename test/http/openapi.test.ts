@@ -71,7 +71,7 @@ test('every operation is there with its id, authority and problems', () => {
     const described = document['paths']?.[operation.path]?.[operation.method.toLowerCase()];
     assert.equal(described?.['operationId'], id);
     assert.equal(described?.['x-acp-role'], operation.role ?? undefined);
-    assert.equal(described?.['x-acp-scope'], operation.scope ?? undefined);
+    assert.deepEqual(described?.['x-acp-scope'], operation.scope ?? undefined);
     for (const status of Object.keys(operation.responses)) assert.ok(described?.['responses']?.[status], id);
     for (const code of operation.errors) {
       const response: Node | undefined = described?.['responses']?.[errorTable[code].status];

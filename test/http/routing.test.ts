@@ -175,7 +175,7 @@ test('an authentication that fails refuses: its own problem, or 500 for a bug, n
 });
 
 test('OBS-32 live is always 200; ready is 200 for Healthy and Degraded, else 503 with Retry-After', async (t) => {
-  let state: HealthState = { status: 'Healthy', draining: false };
+  let state: HealthState = { status: 'Healthy' };
   let failing = false;
   const health = async () => {
     if (failing) throw new Error('secret');
@@ -190,11 +190,11 @@ test('OBS-32 live is always 200; ready is 200 for Healthy and Degraded, else 503
     return [answer.status, answer.headers.get('retry-after'), await answer.text()];
   };
   assert.deepEqual(await ready(), [200, null, '{"status":"Healthy"}']);
-  state = { status: 'Degraded', draining: false };
+  state = { status: 'Degraded' };
   assert.deepEqual(await ready(), [200, null, '{"status":"Degraded"}']);
-  state = { status: 'Unhealthy', draining: false };
+  state = { status: 'Unhealthy' };
   assert.deepEqual(await ready(), [503, '1', '{"status":"Unhealthy"}']);
-  state = { status: 'Healthy', draining: true };
+  state = { status: 'Draining' };
   assert.deepEqual(await ready(), [503, '1', '{"status":"Draining"}']);
   failing = true;
   assert.deepEqual(await ready(), [503, '1', '{"status":"Unhealthy"}']);

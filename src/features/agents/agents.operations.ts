@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
 import { AgentRunRequest } from '../../contract/run-request.ts';
-import { AgentName, Int32, namePattern } from '../../contract/schema.ts';
+import { AgentName, Int32 } from '../../contract/schema.ts';
 import {
   AgentDefinition,
   AgentDefinitionRequest,
@@ -122,7 +122,7 @@ export const agentOperations = defineOperations({
     path: '/api/agents/{name}/versions/{a}/diff/{b}',
     summary: 'Two versions of a stored agent, verbatim',
     description: 'Both definitions are answered as they were saved; comparing them is left to the reader.',
-    params: Type.Object({ name: Type.String({ pattern: namePattern }), a: Int32(), b: Int32() }),
+    params: Type.Object({ name: Type.String(), a: Int32(), b: Int32() }),
     responses: { 200: AgentVersionDiffResponse },
     errors: ['agent-not-found', 'version-not-found'],
     cli: { handWritten: true },

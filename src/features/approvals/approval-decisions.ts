@@ -5,6 +5,7 @@ import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { ApprovalMetrics } from './approval-metrics.ts';
 import type { ApprovalStatus } from './approvals.schema.ts';
 import type { ApprovalStore, DecisionRow, MailboxRow } from './approvals.store.ts';
+import { notStored } from './decision-failure.ts';
 
 /** The run that goes on once its calls are decided: made by whoever owns queued runs. */
 export interface Continuations {
@@ -113,7 +114,7 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
     writes.push(store.handoverMoved(handover, goesOn ? 'Queued' : lapsed ? 'Lapsed' : handover.state));
     const opened = goesOn ? [store.openedHandover(handover)] : [];
     writes.push(...opened.flatMap((going) => continuations.queued(going, at)));
-    await audit.record(entries, writes);
+    await audit.record(entries, writes).catch(notStored);
     tell(counts);
     for (const going of opened) continuations.wake(going, at);
     if (lapsed) deps.lapsed(handover.tenant_id, handover.session_id);

@@ -1,5 +1,3 @@
-import { roleAtLeast } from '../../contract/authority.ts';
-import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { ToolApprovalDecision } from '../../contract/tool-approval.ts';
@@ -15,6 +13,7 @@ import type { OpenCall, TurnResume } from '../../engine/turn-resume.ts';
 import type { ApprovalMetrics } from './approval-metrics.ts';
 import type { ApprovalRuleStore, StandingRule } from './approval-rules.store.ts';
 import { argumentsHash } from './argument-conditions.rules.ts';
+import { notStored } from './decision-failure.ts';
 import { answeredCalls, refusedPart, rejection } from './open-calls.rules.ts';
 import type { SessionRequestStore } from './session-requests.store.ts';
 import type { StandingRules } from './standing-rules.service.ts';
@@ -52,18 +51,6 @@ export interface InBandAnswers {
     results: NonNullable<AgentRunRequest['toolResults']>,
   ): Promise<TurnResume>;
 }
-
-/** A rule is given only by who could create it. */
-export const requireRuleAuthority = ({ principal }: CallContext): void => {
-  if (principal.role === null || !roleAtLeast(principal.role, 'Admin'))
-    throw new AcpError('insufficient-role', 'To remember an approval needs the role Admin.', {
-      details: { requiredRole: 'Admin' },
-    });
-  if (principal.scopes !== null && !principal.scopes.has('PlatformAdmin'))
-    throw new AcpError('insufficient-scope', 'To remember an approval needs the scope PlatformAdmin.', {
-      details: { requiredScope: 'PlatformAdmin' },
-    });
-};
 
 /** What the history keeps of the decisions. */
 export const responseMessage = (
@@ -146,11 +133,13 @@ export const createInBandAnswers = (deps: InBandAnswerDeps): InBandAnswers => {
       await audit.record([...entries, ...remember.entries], writes);
       if (remember.rules.length > 0) rules.changed(context.tenantId);
     };
-    await store().catch((error: unknown) => {
-      // Another caller stored an equal rule in the same moment: the second look finds it.
-      if (storage.dialect.classify(error) === 'unique-violation') return store();
-      throw error;
-    });
+    await store()
+      .catch((error: unknown) => {
+        // Another caller stored an equal rule in the same moment: the second look finds it.
+        if (storage.dialect.classify(error) === 'unique-violation') return store();
+        throw error;
+      })
+      .catch(notStored);
     for (const row of open)
       metrics.decided(row, decisionOf.get(row.id)?.approved === true ? 'Approved' : 'Rejected', 'in_band', now());
     const given = decisions.map(({ requestId, approved, reason }) => ({ requestId, approved, reason: reason ?? null }));

@@ -7,7 +7,7 @@ import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { TurnResume } from '../../engine/turn-resume.ts';
 import { statusAt } from './approval-decisions.ts';
 import type { ApprovalStore } from './approvals.store.ts';
-import { type InBandAnswers, requireRuleAuthority, responseMessage } from './in-band-answers.ts';
+import { type InBandAnswers, responseMessage } from './in-band-answers.ts';
 import { lostCalls, lostRequests } from './lost-calls.rules.ts';
 import { answeredCalls, changedError, openCallsOf, refusedPart, rejection } from './open-calls.rules.ts';
 import type { PauseEndDeps, PauseEnds } from './pause-ends.ts';
@@ -102,7 +102,6 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
     unwatch: ends.unwatch,
     ended: ends.ended,
     async check(context, _agentName, sessionId, answers) {
-      if (answers.approvals?.some(({ remember }) => remember === true) === true) requireRuleAuthority(context);
       const rows = await requests.list(context.tenantId, sessionId);
       await refuseWhilePending(context.tenantId, sessionId, rows);
       checkAnswers(rows, answers);

@@ -5,6 +5,9 @@ export const jobStatuses = ['Pending', 'Leased', 'Running', 'Completed', 'Failed
 
 const hidden = 'Null for the jobs of queued runs: they hold messages';
 
+const counter = (description?: string) =>
+  Int32({ minimum: 0, default: 0, ...(description === undefined ? {} : { description }) });
+
 export const JobRecord = Type.Object(
   {
     id: Type.Unsafe<string>({ ...Uuid, description: 'For the job of a queued run the id of the run' }),
@@ -17,10 +20,10 @@ export const JobRecord = Type.Object(
     payload: nullable(JsonValue, {
       description: `${hidden}. In a list null, too, where it cannot be decrypted; the job by itself is 500 decryption-failed`,
     }),
-    totalItems: Int32(),
-    doneItems: Int32({ description: 'Completed ones only' }),
-    failedItems: Int32(),
-    attempt: Int32({ description: 'Leases so far' }),
+    totalItems: counter(),
+    doneItems: counter('Completed ones only'),
+    failedItems: counter(),
+    attempt: counter('Leases so far'),
     maxAttempts: Int32(),
     leaseOwner: nullable(Type.String()),
     leaseUntil: nullable(Time),
@@ -39,7 +42,7 @@ const JobItemRecord = Type.Object(
   {
     id: Uuid,
     jobId: Uuid,
-    seq: Int32({ description: 'From 0' }),
+    seq: counter('From 0'),
     input: nullable(JsonValue, { description: hidden }),
     runId: nullable(Uuid),
     status: oneOf(['Pending', 'Completed', 'Failed']),

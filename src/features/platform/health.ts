@@ -1,7 +1,7 @@
 import { endsWithin } from '../../core/time-limit.ts';
 export interface HealthReport {
-  readonly status: 'Healthy' | 'Degraded' | 'Unhealthy';
-  readonly draining: boolean;
+  /** `Draining` stands for every other one: whoever asks is to go elsewhere. */
+  readonly status: 'Healthy' | 'Degraded' | 'Unhealthy' | 'Draining';
 }
 
 export interface HealthDeps {
@@ -45,8 +45,8 @@ export const createHealth = ({
     const trouble = storeTrouble();
     // A file that is not at its path any more cannot be reached by whoever takes over, whatever this process still reads.
     const works = !migrating && trouble !== 'moved' && (await reachable);
+    if (lifecycle.draining) return { status: 'Draining' };
     const isDegraded = trouble !== null || modelsDegraded();
-    const status = !works ? 'Unhealthy' : isDegraded ? 'Degraded' : 'Healthy';
-    return { status, draining: lifecycle.draining };
+    return { status: !works ? 'Unhealthy' : isDegraded ? 'Degraded' : 'Healthy' };
   };
 };

@@ -86,6 +86,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
       if (problem?.code === 'target-not-allowed') deps.endpointRefused();
       if (problem !== null) throw invalid('endpoint', problem.message, problem.code);
       const before = access.binding(tenantId, provider);
+      if (before?.api_key_configuration_name === key && before.endpoint === endpoint) return ok(view(before));
       const row: ProviderBindingRow = {
         tenant_id: tenantId,
         provider_name: provider,
@@ -153,6 +154,7 @@ export const egressPolicyService = ({
     }
     const before = access.policy(tenantId);
     const row = { tenant_id: tenantId, allowed_providers: JSON.stringify(allowed), updated_at: now() };
+    if (before?.allowed_providers === row.allowed_providers) return ok(policyView(tenantId, before));
     const entry = {
       action: egressPolicyOperations.save.audit,
       entity: `egress-policy:${tenantId}`,

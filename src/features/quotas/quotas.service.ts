@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditTrail } from '../../core/audit.ts';
@@ -87,14 +88,15 @@ export const quotaService = (deps: QuotaServiceDeps): Handlers<typeof quotaOpera
     const limits = limitsOf(body);
     const rules = await store.list(tenantId);
     const before = rules.find((rule) => rule.agentName === agentName && rule.period === body.period);
+    const wanted = { ...limits, enabled: body.enabled ?? true };
+    if (before !== undefined && isDeepStrictEqual({ ...before, ...wanted }, before)) return before;
     const at = now();
     const rule: QuotaRule = {
       id: before?.id ?? deps.newId(),
       tenantId,
       agentName,
       period: body.period,
-      ...limits,
-      enabled: body.enabled ?? true,
+      ...wanted,
       createdAt: before?.createdAt ?? at,
       updatedAt: at,
     };

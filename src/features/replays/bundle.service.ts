@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { Frame, FrameSource } from '../../contract/operation.ts';
-import type { CallContext, Handlers } from '../../core/context.ts';
+import type { Handlers } from '../../core/context.ts';
 import type { RunAccess } from '../runs/index.ts';
 import { type BundleLine, bundleText } from './bundle.format.ts';
 import { type BundleDeps, bundleLines } from './bundle-writer.ts';
@@ -14,14 +14,6 @@ export interface BundleServiceDeps extends BundleDeps {
 
 // Bytes of lines that go out together: small lines one by one would cost a packet each.
 const batchLength = 65_536;
-
-/** A bundle tells of definitions, so its reader must be allowed to read them where they are. */
-const requireDefinitions = ({ principal }: CallContext): void => {
-  if (principal.scopes === null || principal.scopes.has('AgentsRead')) return;
-  throw new AcpError('insufficient-scope', 'A run bundle needs the scope AgentsRead, too.', {
-    details: { requiredScope: 'AgentsRead' },
-  });
-};
 
 /** Lines as frames. A failure ends the stream without the manifest, which its reader misses. */
 const frameSource = (lines: () => AsyncIterable<BundleLine>, failed: (error: unknown) => void): FrameSource => ({
@@ -55,7 +47,6 @@ const frameSource = (lines: () => AsyncIterable<BundleLine>, failed: (error: unk
 
 export const bundleService = (deps: BundleServiceDeps): Pick<Handlers<typeof replayOperations>, 'bundle'> => ({
   async bundle(context, { params, query }) {
-    requireDefinitions(context);
     if (!deps.recordingEnabled)
       throw new AcpError('run-recording-disabled', 'Run bundles need run recording, which is switched off.');
     const { tenantId } = context;

@@ -8,6 +8,7 @@ export const replayOperations = defineOperations({
     tag: 'Runs',
     role: 'Operator',
     scope: 'RunsWrite',
+    raised: [{ member: ['toolMode'], value: 'LiveTools', role: 'Admin' }],
     method: 'POST',
     path: '/api/runs/{runId}/replay',
     summary: 'Run the recorded input of a run again, to its end; LiveTools needs the role Admin',
@@ -53,10 +54,10 @@ export const replayOperations = defineOperations({
   bundle: {
     tag: 'Runs',
     role: 'Operator',
-    scope: 'RunsRead',
+    scope: ['RunsRead', 'AgentsRead'],
     method: 'GET',
     path: '/api/runs/{runId}/bundle',
-    summary: 'Export a run tree as the lines of a run bundle; needs the scope AgentsRead, too',
+    summary: 'Export a run tree as the lines of a run bundle, with the definitions of its agents',
     description:
       'A bundle holds what a replay without the service needs: runs, events, inputs, histories and definitions. With `redact` texts are replaced by their lengths and hashes.',
     params: Type.Object({ runId: Uuid }),

@@ -47,13 +47,6 @@ type ReplayBody = OperationInput<(typeof replayOperations)['create']>['body'];
 /** More calls than a run can have: the loop is capped and each turn is one message of a model. */
 const maxCalls = 100_000;
 
-const requireAdmin = ({ principal }: CallContext): void => {
-  if (principal.role === 'Admin') return;
-  throw new AcpError('insufficient-role', 'A replay with LiveTools needs the role Admin.', {
-    details: { requiredRole: 'Admin' },
-  });
-};
-
 const assertRepeatable = (run: RunRow): void => {
   if (run.kind === 'Workflow')
     throw new AcpError('replay-not-supported', `Run ${run.id} is a workflow's; only runs of agents can be replayed.`);
@@ -129,6 +122,7 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
         agentVersion: error.version,
         isStreaming: false,
         attribution: owner,
+        sessionId: null,
         failure,
         replayOfRunId: source.id,
       });
@@ -213,7 +207,6 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
   return {
     async create(context, { params, body }) {
       const mode = body.toolMode ?? 'ReplayTools';
-      if (mode === 'LiveTools') requireAdmin(context);
       if (!deps.recordingEnabled)
         throw new AcpError('run-recording-disabled', 'Replays need run recording, which is switched off.');
       const { tenantId, principal } = context;

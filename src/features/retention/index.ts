@@ -53,12 +53,15 @@ export interface RetentionDeps {
 export interface RetentionFeature {
   readonly handlers: Handlers<typeof retentionOperations>;
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
+  /** How long the answer of an idempotency key is given again: as a stored policy says, else a day. Null: without an end. */
+  keysKeptMs(tenantId: string): Promise<number | null>;
   /** Ends the history entries that a dead process left open. */
   recover(): Promise<void>;
   /** Queues the hourly sweep. */
   readonly schedule: BackgroundService;
 }
 
+const dayMs = 86_400_000;
 const dayOfKeys = { maxAgeDays: 1, maxRows: null, archive: false };
 
 /** The configured defaults; that of idempotency keys has no section. */
@@ -126,6 +129,11 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
     }),
     jobHandlers: {
       [retentionKey]: retentionJob({ storage, store, tenants: jobs.tenants, sweep, defaults, lifecycle, log }),
+    },
+    async keysKeptMs(tenantId) {
+      const row = await store.policy(tenantId, 'IdempotencyKeys');
+      const days = row === undefined ? dayOfKeys.maxAgeDays : row.enabled === 1 ? row.max_age_days : null;
+      return days === null ? null : days * dayMs;
     },
     recover: () => store.interrupted(now()),
     schedule: hourlyRetention(queue, { enabled, log, now }),

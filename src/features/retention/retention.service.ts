@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
@@ -124,16 +125,20 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
     async save(context, { params, body }) {
       const target = requireTarget(params.target);
       const before = await store.policy(context.tenantId, target);
+      const rule = {
+        max_age_days: body.maxAgeDays ?? null,
+        max_rows: body.maxRows ?? null,
+        archive: body.archive === true ? 1 : 0,
+        enabled: body.enabled === false ? 0 : 1,
+      };
+      if (before !== undefined && isDeepStrictEqual({ ...before, ...rule }, before)) return ok(toPolicy(before));
       const at = now();
       const saved = toPolicy(
         await store.save({
           tenant_id: context.tenantId,
           target,
           id: deps.newId(),
-          max_age_days: body.maxAgeDays ?? null,
-          max_rows: body.maxRows ?? null,
-          archive: body.archive === true ? 1 : 0,
-          enabled: body.enabled === false ? 0 : 1,
+          ...rule,
           created_at: at,
           updated_at: at,
         }),

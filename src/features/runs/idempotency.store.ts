@@ -32,20 +32,22 @@ export interface IdempotencyKeys {
 // A mark that its instance stopped renewing lapses after this.
 const markMs = 60_000;
 const renewEveryMs = 20_000;
-const keptMs = 86_400_000;
 
 /** Tenant, method, path and raw body: the same key with another request is refused. */
 export const requestFingerprint = (tenantId: string, method: string, path: string, body: Uint8Array | string): string =>
   createHash('sha256').update(`${tenantId}\n${method}\n${path}\n`).update(body).digest('hex');
 
+export interface IdempotencyDeps {
+  /** How long a tenant's stored answers are given again; null: without an end. */
+  keptMs(tenantId: string): Promise<number | null>;
+  readonly now: () => number;
+  readonly log: Pick<Logger, 'error'>;
+}
+
 // Each owner has keys of its own; no header has a line break, so that no key reads as another owner's.
 const ownedKey = (ownerId: string | null, key: string): string => (ownerId === null ? key : `${ownerId}\n${key}`);
 
-export const createIdempotencyKeys = (
-  storage: Storage,
-  now: () => number,
-  log: Pick<Logger, 'error'>,
-): IdempotencyKeys => {
+export const createIdempotencyKeys = (storage: Storage, { keptMs, now, log }: IdempotencyDeps): IdempotencyKeys => {
   const held = new Map<string, { tenantId: string; key: string }>();
   const table = () => storage.db;
   const renewal = setInterval(() => {
@@ -99,6 +101,11 @@ export const createIdempotencyKeys = (
     };
   };
 
+  const isOver = async (row: { readonly tenant_id: string; readonly created_at: number }): Promise<boolean> => {
+    const kept = await keptMs(row.tenant_id);
+    return kept !== null && row.created_at + kept <= now();
+  };
+
   return {
     async claim(tenantId, ownerId, given, fingerprint) {
       const key = ownedKey(ownerId, given);
@@ -110,7 +117,7 @@ export const createIdempotencyKeys = (
           .where('key', '=', key)
           .executeTakeFirst();
         if (row === undefined) return null;
-        const lapsed = row.status === null ? row.locked_until <= now() : row.created_at + keptMs <= now();
+        const lapsed = row.status === null ? row.locked_until <= now() : await isOver(row);
         if (lapsed) {
           await remove(tenantId, key);
           return null;

@@ -78,6 +78,8 @@ export interface RunsDeps extends MayStartDeps {
   readonly memory: AgentMemory;
   readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
   readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
+  /** How long answers of idempotency keys are given again; null: without an end. */
+  readonly keysKeptMs: (tenantId: string) => Promise<number | null>;
   readonly log: Logger;
   readonly telemetry: Telemetry;
   /** Called when a job was queued in this process. */
@@ -173,7 +175,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     now,
     newId,
   });
-  const keys = createIdempotencyKeys(storage, now, log);
+  const keys = createIdempotencyKeys(storage, { keptMs: deps.keysKeptMs, now, log });
   const responses = createResponseCache(storage, now, log);
   const lateClosings = createLateClosings({
     storage,

@@ -13,6 +13,8 @@ export interface FailedStart {
   readonly agentName: string;
   readonly agentVersion: number;
   readonly isStreaming: boolean;
+  /** Of the turn that it would have been. */
+  readonly sessionId: string | null;
   readonly attribution: Pick<OpenedRun, 'userId' | 'ownerId' | 'labels'>;
   readonly failure: RunFailure;
   readonly replayOfRunId?: string;
@@ -76,7 +78,7 @@ export const createDetachedRuns = ({
         modelId: null,
         isStreaming: start.isStreaming,
         jobId: null,
-        sessionId: null,
+        sessionId: start.sessionId,
         ...start.attribution,
         parentRunId: null,
         rootRunId: null,
@@ -92,7 +94,7 @@ export const createDetachedRuns = ({
         agentVersion: start.agentVersion,
         kind: 'Agent',
         attempt: 1,
-        sessionId: null,
+        sessionId: start.sessionId,
         modelProvider: null,
         modelId: null,
         isStreaming: start.isStreaming,

@@ -114,8 +114,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     context: CallContext,
     name: string,
     error: CompileError,
-    isStreaming: boolean,
-    owner: RunOwner,
+    turn: { readonly isStreaming: boolean; readonly sessionId: string | null; readonly owner: RunOwner },
   ): Promise<never> => {
     const failure = compileFailure(error);
     const runId = deps.newId();
@@ -124,8 +123,9 @@ export const createRunStart = (deps: RunStartDeps) => {
       tenantId: context.tenantId,
       agentName: name,
       agentVersion: error.version,
-      isStreaming,
-      attribution: owner,
+      isStreaming: turn.isStreaming,
+      sessionId: turn.sessionId,
+      attribution: turn.owner,
       failure,
     });
     throw failureError(failure, runId);
@@ -182,7 +182,8 @@ export const createRunStart = (deps: RunStartDeps) => {
       : deps.attribution.of(context, { agentName: name, sessionId });
     const owner = { ...(asked instanceof Promise ? await asked : asked), ownerId };
     if (sessionId !== null) await checkSession(context, name, body, sessionId);
-    if (compiled instanceof CompileError) return compileFailed(context, name, compiled, mode === 'stream', owner);
+    if (compiled instanceof CompileError)
+      return compileFailed(context, name, compiled, { isStreaming: mode === 'stream', sessionId, owner });
     if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
     return { agent: compiled, parameters, attachments, owner };
   };

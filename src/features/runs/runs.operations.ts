@@ -24,6 +24,8 @@ export const runOperations = defineOperations({
     ...write,
     method: 'POST',
     path: '/api/agents/{name}/run',
+    // A rule is given only by who could create it.
+    raised: [{ member: ['approvals', 'remember'], value: true, role: 'Admin', scope: 'PlatformAdmin' }],
     summary: 'Run an agent: as an event stream, as one JSON answer, or queued',
     description:
       "Without more, the answer is the stream of the run's events. `stream: false` or an `Idempotency-Key` asks for one JSON answer at its end, and `Prefer: respond-async` for 202 with the id of a queued run.",
@@ -157,8 +159,8 @@ export const runOperations = defineOperations({
       'last-event-id': Type.Optional(
         nullable(
           Type.String({
-            pattern: '^\\d{1,15}$',
-            description: 'Sequence of the last event received; the stream goes on after it',
+            pattern: '^\\d*$',
+            description: 'Sequence of the last event received; the stream goes on after it. Empty: as without it',
           }),
         ),
       ),

@@ -123,7 +123,11 @@ export const runService = (
     async events(context, { params, headers }) {
       const row = await find(context, params.runId);
       const last = headers['last-event-id'];
-      const from = last === undefined || last === null ? 0 : Number(last) + 1;
+      // A number past every log is past the end of this one.
+      const from =
+        last === undefined || last === null || last === ''
+          ? 0
+          : Math.min(Number(last), Number.MAX_SAFE_INTEGER - 1) + 1;
       // A log that cannot be read is an error now: a stream has no way to say it later than by its end.
       await store.packs(context.tenantId, row.id, from, 1);
       return {

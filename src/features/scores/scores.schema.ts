@@ -9,7 +9,7 @@ export const RunFeedbackRequest = closed(
     name: Type.Optional(
       nullable(
         Type.String({
-          pattern: '^[A-Za-z0-9._-]{0,64}$',
+          pattern: '^(?:\\s*|[A-Za-z0-9._-]{1,64})$',
           description: 'What is scored, at most 64 of A-Z a-z 0-9 . _ -; blank: `overall`',
         }),
       ),

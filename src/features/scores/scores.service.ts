@@ -56,7 +56,7 @@ export const scoreService = ({
       tenant_id: tenantId,
       run_id: run.id,
       message_id: body.messageId?.trim() ?? blank,
-      name: body.name === undefined || body.name === null || body.name === '' ? 'overall' : body.name,
+      name: (body.name ?? '').trim() === '' ? 'overall' : (body.name ?? ''),
       kind: body.kind,
       value: body.value ?? null,
       text_value: body.textValue ?? null,

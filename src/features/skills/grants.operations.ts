@@ -39,7 +39,7 @@ export const grantOperations = defineOperations({
     path: '/api/skill-script-grants/{skillName}',
     summary: 'Revoke a grant, named as it was given',
     description: 'The scripts cannot be started from then on; one that runs already is not stopped.',
-    params: Type.Object({ skillName: Type.String({ minLength: 1, maxLength: 256 }) }),
+    params: Type.Object({ skillName: Type.String() }),
     query: Type.Object({
       scriptName: Type.Optional(Type.String({ description: 'Without it the grant of the whole skill is meant' })),
     }),

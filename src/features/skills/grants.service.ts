@@ -22,6 +22,8 @@ export interface GrantServiceDeps {
 
 export interface GrantService {
   readonly handlers: Handlers<typeof grantOperations>;
+  /** Throws what is told before a grant is even read (GRANT-1). */
+  assertMayGrant(): void;
   /** Revokes every active grant of a skill that goes, inside the transaction of its removal. */
   revokeAll(db: Kysely<Tables>, context: CallContext, skillName: string): Promise<void>;
 }
@@ -73,8 +75,6 @@ export const grantService = (deps: GrantServiceDeps): GrantService => {
       },
 
       async create(context, { body }) {
-        if (!deps.executionIsOn)
-          throw new AcpError('script-execution-disabled', 'Skill scripts are switched off on this host.');
         const { tenantId, principal } = context;
         const at = now();
         const expiresAt = expiryOf(body, at);
@@ -112,6 +112,11 @@ export const grantService = (deps: GrantServiceDeps): GrantService => {
         if (revoked === 0) throw new AcpError('not-found', 'There is no active grant with this scope.');
         return noContent();
       },
+    },
+
+    assertMayGrant() {
+      if (!deps.executionIsOn)
+        throw new AcpError('script-execution-disabled', 'Skill scripts are switched off on this host.');
     },
 
     async revokeAll(db, context, skillName) {

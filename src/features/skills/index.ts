@@ -70,6 +70,8 @@ export interface SkillsFeature {
   /** The tools that come with skills which are switched on. */
   readonly tools: (skills: readonly AgentSkill[]) => readonly RegisteredTool[];
   readonly grants: Handlers<typeof grantOperations>;
+  /** What is told before the input is even read, by operation. */
+  readonly preconditions: Readonly<Record<string, () => void>>;
   /** Ends every script that still runs. */
   close(): Promise<void>;
 }
@@ -118,6 +120,7 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
   return {
     hostSkills,
     grants: grants.handlers,
+    preconditions: { 'grants.create': grants.assertMayGrant },
     skills: skillService({
       store,
       current,

@@ -6,7 +6,7 @@ const read = { tag: 'Skills', role: 'Reader', scope: 'AgentsRead' } as const;
 const write = { tag: 'Skills', role: 'Admin', scope: 'AgentsAdmin' } as const;
 
 // Any text: a name that no skill can have is not found, like any other unknown one.
-const SkillName = Type.Object({ name: Type.String({ minLength: 1, maxLength: 256 }) });
+const SkillName = Type.Object({ name: Type.String() });
 
 export const skillOperations = defineOperations({
   list: {

@@ -96,6 +96,24 @@ forEachTransport('APPR-25 APPR-28 a decision stands beside its audit entry', asy
   assert.deepEqual([after['decision'], after['toolName']], ['Approved', 'pay']);
 });
 
+forEachTransport(
+  'APPR-28 when the continuation cannot be stored nothing is decided, and the answer is 503',
+  async (open) => {
+    const app = await openApprovals(open);
+    const { rows } = await queueWaiting(app, sessionId, ['pay']);
+    const id = rows[0]?.id ?? '';
+    for (const table of ['jobs', 'run_events', 'runs']) {
+      app.change(`create trigger no_${table} before insert on service_${table} begin select raise(abort, 'no'); end`);
+      const problem = await refusal(app.client.approvals.decide({ params: { id }, body: { approved: true } }));
+      assert.deepEqual([problem.status, problem.code, problem.retryAfterMs], [503, 'store-unavailable', 1000], table);
+      app.change(`drop trigger no_${table}`);
+      assert.deepEqual((await app.client.approvals.get({ params: { id } })).body, rows[0]);
+      assert.deepEqual(auditOf(app, 'approval.'), []);
+    }
+    await followToEnd(app.client, (await decide(app.client, id, true)).continuationRunId ?? '');
+  },
+);
+
 forEachTransport('APPR-28 when the audit trail cannot be written nothing is decided', async (open) => {
   const app = await openApprovals(open);
   const { runId, rows } = await queueWaiting(app, sessionId, ['pay']);

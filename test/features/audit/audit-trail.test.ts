@@ -156,3 +156,53 @@ test('AUDIT-18 a change whose condition fails writes no entry and reports its ow
   });
   assert.deepEqual(await storage.db.selectFrom('audit_entries').selectAll().execute(), []);
 });
+
+forEachTransport('AUDIT-8 a save that changes nothing leaves the stored state and the trail alone', async (open) => {
+  const app = await open({ simulator: {}, service: { ProviderKeys: { openai: 'sk-test-0123456789' } } });
+  const { client } = app;
+  const tenant = { tenantId: 'default' };
+  const binding = { apiKeyConfigurationName: 'Service:ProviderKeys:openai' };
+  const saves: [() => Promise<{ body: object }>, () => Promise<unknown>][] = [
+    [
+      () => client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 3 } }),
+      () => client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 4 } }),
+    ],
+    [
+      () => client.quotas.save({ body: { period: 'Daily', maxRuns: 3 } }),
+      () => client.quotas.save({ body: { period: 'Daily', maxRuns: 3, enabled: false } }),
+    ],
+    [
+      () => client.tenants.save({ params: { slug: 'default' }, body: { displayName: 'Home' } }),
+      () => client.tenants.save({ params: { slug: 'default' }, body: { displayName: 'Work' } }),
+    ],
+    [
+      () => client.egressPolicies.save({ params: tenant, body: { allowedProviders: ['demo', 'openai'] } }),
+      () => client.egressPolicies.save({ params: tenant, body: { allowedProviders: ['demo', 'openai', 'local'] } }),
+    ],
+    [
+      () => client.providerBindings.save({ params: { ...tenant, provider: 'openai' }, body: binding }),
+      () =>
+        client.providerBindings.save({
+          params: { ...tenant, provider: 'openai' },
+          body: { ...binding, endpoint: 'https://models.example' },
+        }),
+    ],
+  ];
+  for (const [same, other] of saves) {
+    const before = trail(app).length;
+    const first = await same();
+    const action = trail(app).at(-1)?.action ?? '';
+    assert.equal(trail(app).length, before + 1, action);
+    assert.deepEqual((await same()).body, first.body, action);
+    assert.equal(trail(app).length, before + 1, action);
+    await other();
+    assert.equal(trail(app).length, before + 2, action);
+    await same();
+    assert.equal(trail(app).length, before + 3, action);
+  }
+  // What makes a version is an entry, also where its content is the same.
+  await client.agents.create({ body: { name: 'helper', model } });
+  const entries = trail(app).length;
+  await client.agents.save({ params: { name: 'helper' }, body: { name: 'helper', model } });
+  assert.equal(trail(app).length, entries + 1);
+});

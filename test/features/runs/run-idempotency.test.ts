@@ -154,3 +154,30 @@ overHttp('RUN-18 RUN-10 a client that lost its connection gets the answer by ask
   assert.equal(again.headers['x-run-id'], run?.id);
   assert.equal((await listRuns(app.client)).length, 1);
 });
+
+forEachTransport('RUN-19 RET-8 a stored policy says how long an answer is given again', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const params = { target: 'IdempotencyKeys' };
+  const repeated = async (): Promise<boolean> =>
+    (await start(app.client, 'helper', 'Hi', once('k'))).headers['idempotency-replayed'] === 'true';
+  const age = (days: number) =>
+    app.change('update service_idempotency_keys set created_at = ?', Date.now() - days * 86_400_000);
+  assert.equal(await repeated(), false);
+  age(0.9);
+  assert.equal(await repeated(), true);
+  age(1.1);
+  assert.equal(await repeated(), false, 'a day without a policy');
+  await app.client.retention.save({ params, body: { maxAgeDays: 3 } });
+  age(2.9);
+  assert.equal(await repeated(), true);
+  age(3.1);
+  assert.equal(await repeated(), false);
+  // One that is switched off, or counts rows alone, removes nothing by age.
+  for (const body of [{ maxAgeDays: 3, enabled: false }, { maxRows: 10 }]) {
+    await app.client.retention.save({ params, body });
+    age(40);
+    assert.equal(await repeated(), true, JSON.stringify(body));
+  }
+  await app.client.retention.remove({ params });
+  assert.equal(await repeated(), false);
+});

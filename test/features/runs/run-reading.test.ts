@@ -266,3 +266,21 @@ overHttp('RUN-40 SESS-1 RUN-19 runs, sessions and keys are per tenant', async (o
     assert.equal(cancel.status, 404);
   }
 });
+
+forEachTransport('RUN-35 ids are ids in any case: in paths, filters and bodies', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const { client } = app;
+  const { runId } = await runJson(client, 'helper', 'Hi');
+  const upper = runId.toUpperCase();
+  assert.notEqual(upper, runId);
+  const ids = async (query: object) => (await client.runs.list({ query })).body.map(({ id }) => id);
+  assert.deepEqual(await ids({ rootRunId: upper }), [runId]);
+  assert.deepEqual(await ids({ parentRunId: upper }), []);
+  assert.equal((await client.runs.get({ params: { runId: upper } })).body.id, runId);
+  assert.equal((await client.runs.tree({ params: { runId: upper } })).body[0]?.id, runId);
+  const compared = (await client.runs.compare({ params: { a: upper, b: runId } })).body;
+  assert.equal(compared.left.runId, compared.right.runId);
+  const [agent] = app.rows<{ id: string }>("select id from service_audit_entries where action = 'agent.create'");
+  const before = { beforeId: (agent?.id ?? '').toUpperCase() };
+  assert.deepEqual((await client.audit.list({ query: before })).body, []);
+});

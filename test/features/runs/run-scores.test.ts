@@ -132,3 +132,25 @@ forEachTransport('RUN-40 RUN-46 scores of an unknown run, or of another tenant, 
       assert.equal((await refusal(call)).code, 'run-not-found');
   }
 });
+
+forEachTransport('RUN-44 a blank name is `overall`, and a blank message the whole run', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const { runId } = await runJson(app.client, 'helper', 'Hi');
+  const ids = new Set<string>();
+  for (const name of [undefined, null, '', ' ', ' \t\n ']) {
+    const score = await scored(
+      app,
+      { kind: 'Stars', value: 2, messageId: '  ', ...(name === undefined ? {} : { name }) },
+      runId,
+    );
+    assert.deepEqual([score.name, score.messageId], ['overall', null]);
+    ids.add(score.id);
+  }
+  assert.equal(ids.size, 1);
+  for (const name of ['a b', ' overall ', 'x'.repeat(65)])
+    assert.equal(
+      (await refusal(scored(app, { kind: 'Stars', value: 2, name }, runId))).code,
+      'validation-failed',
+      name,
+    );
+});

@@ -38,7 +38,7 @@ forEachTransport('JOB-43 JOB-44 while the service drains no run starts, and what
   const repeated = await start(client, 'helper', 'Hi', once);
   assert.deepEqual(repeated.body, answered.body, 'RUN-2 a stored answer comes before the refusal');
   assert.equal((await listRuns(client)).length, 2);
-  assert.equal((await app.health()).draining, true);
+  assert.equal((await app.health()).status, 'Draining');
   gate.open();
   assert.equal(assertWholeLog(await collect(first.frames)).at(-1)?.type, 'run.completed');
   await drained;

@@ -196,7 +196,7 @@ forEachTransport('RUN-2 RUN-4 an agent that does not compile leaves a failed run
   });
   await client.agents.remove({ params: { name: 'helper' } });
   for (const mode of [{ stream: false }, {}]) {
-    const problem = await refusal(start(client, 'boss', { message: 'Hi', ...mode }));
+    const problem = await refusal(start(client, 'boss', { message: 'Hi', sessionId: 's', ...mode }));
     assert.equal(problem.status, 400);
     assert.equal(problem.code, 'agent-not-compilable');
     assert.equal(problem.errorType, 'compilation_failed');
@@ -204,11 +204,16 @@ forEachTransport('RUN-2 RUN-4 an agent that does not compile leaves a failed run
     const [run] = await listRuns(client, { take: 1 });
     assert.equal(run?.status, 'Failed');
     assert.equal(run?.error?.class, 'CompilationFailed');
-    assert.deepEqual(typesOf(await followToEnd(client, run?.id ?? '')), ['run.started', 'run.failed']);
+    assert.equal(run?.sessionId, 's');
+    const events = await followToEnd(client, run?.id ?? '');
+    assert.deepEqual(typesOf(events), ['run.started', 'run.failed']);
+    assert.equal(events[0]?.['sessionId'], 's');
   }
   const queued = await refusal(start(client, 'boss', 'Hi', { headers: { prefer: 'respond-async' } }));
   assert.equal(queued.code, 'agent-not-compilable');
   assert.equal((await listRuns(client)).length, 3);
+  assert.equal((await listRuns(client, { sessionId: 's' })).length, 2);
+  assert.deepEqual((await client.sessions.list({ query: {} })).body, [], 'no turn, no session');
 });
 
 overHttp('RUN-4 every answer with a row names it, a problem too', async (open) => {

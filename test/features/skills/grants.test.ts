@@ -20,6 +20,10 @@ forEachTransport('GRANT-1 SCRIPT-3 without the registration a grant is 409, what
     app.client.grants.create({ body: { skillName: 'gone', expiresAt: '2001-01-01T00:00:00Z' } }),
   );
   assert.deepEqual([problem.status, problem.code], [409, 'script-execution-disabled']);
+  for (const body of [{}, { skillName: 7 }, { skillName: 'gone', unknown: true }]) {
+    const early = await refusal(app.client.grants.create({ body: body as never }));
+    assert.deepEqual([early.status, early.code], [409, 'script-execution-disabled'], JSON.stringify(body));
+  }
   assert.ok(app.app.config.warnings.some(({ key }) => key?.includes('Skills:Scripts:Enabled')));
 });
 
