@@ -55,6 +55,8 @@ export const keyOperations = defineOperations({
     method: 'GET',
     path: '/api/whoami',
     summary: 'Who the caller is, with which authority, and why',
+    description:
+      'Answers every caller that the service accepts, also one whose token gives no role: what it presented, the tenant, the role and scopes that follow, and the setting or claim that decided it.',
     responses: { 200: WhoamiResponse },
     errors: [],
   },
