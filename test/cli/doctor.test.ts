@@ -16,6 +16,8 @@ const doctor = async (folder: Folder, settings: readonly string[], env: Readonly
 };
 
 test('doctor says what is reachable, by whom, and which setting makes it so', async (t) => {
+  const issuer = await startIssuer(t);
+  issuer.publish(issuer.newKey());
   const folder = createFolder(t);
   const plain = await doctor(folder, ['Host:Url=http://127.0.0.1:7070']);
   assert.equal(plain.code, 0, plain.stdout);
@@ -41,7 +43,7 @@ test('doctor says what is reachable, by whom, and which setting makes it so', as
       ...remote,
       'Host:AllowedOrigins=["https://console.example.org"]',
       'Host:TrustedProxies=["10.0.0.0/8"]',
-      'Host:Oidc:Issuer=https://login.example.org',
+      `Host:Oidc:Issuer=${issuer.url}`,
       'Host:Oidc:Audience=acp',
       'Host:Health:LivePath=',
       'Host:Metrics:Path=/metrics',
@@ -58,7 +60,7 @@ test('doctor says what is reachable, by whom, and which setting makes it so', as
   assert.match(guarded.told.get('callers') ?? '', /^ok of other machines are served with a credential/);
   assert.equal(
     guarded.told.get('access'),
-    'ok the shared token (Host:AuthToken), 1 API key, tokens of https://login.example.org (Host:Oidc); nobody is served without one',
+    `ok the shared token (Host:AuthToken), 1 API key, tokens of ${issuer.url} (Host:Oidc); nobody is served without one`,
   );
   assert.match(guarded.told.get('browsers') ?? '', /pages of https:\/\/console\.example\.org may call/);
   assert.match(guarded.told.get('proxies') ?? '', /^ok 10\.0\.0\.0\/8 may name/);
