@@ -176,7 +176,7 @@ const callTarget = async (
   };
   let isWhole = true;
   await allowedCall(run, ports, target, call, async (allowed, isCut) => {
-    await observedCall(run, ports, target, opened, allowed, attempt, async (sent, firstPart) => {
+    await observedCall(run, ports, target, opened, allowed, { attempt, streams }, async (sent, firstPart) => {
       if (streams) await takeStream(opened.provider.stream(sent), taken, firstPart);
       else for (const part of await opened.provider.generate(sent)) taken(part);
       return into.finish;

@@ -6,15 +6,23 @@ import type { OpenedProvider } from '../providers/models/provider-access.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
 import type { EnginePorts } from './engine-ports.ts';
-import { conventionalProvider } from './run-metrics.ts';
+import { conventionalFinish, conventionalProvider, failedFinish } from './genai-convention.ts';
 import { sensitiveText } from './sensitive-text.ts';
 
 /** Does the call. `firstPart` is called when a streamed answer begins. */
 export type CallWork = (call: ModelCall, firstPart: () => void) => Promise<ModelFinish | null>;
 
+/** What is told of a call beside what the provider is sent. */
+export interface CallPlace {
+  /** The binding's model is 1, its fallbacks count from 2. */
+  readonly attempt: number;
+  /** The answer is asked for in parts. */
+  readonly streams: boolean;
+}
+
 const errorTypeOf = (error: unknown): string => (error instanceof ModelCallError ? error.type : 'internal');
 
-const openSpan = ({ trace }: ActiveRun, { provider }: CompiledTarget, call: ModelCall, attempt: number) =>
+const openSpan = ({ trace, plan }: ActiveRun, { provider }: CompiledTarget, call: ModelCall, place: CallPlace) =>
   trace?.open('acp.model.call', 'Client', {
     'acp.tenant.id': trace.tenantId,
     'gen_ai.operation.name': 'chat',
@@ -23,13 +31,17 @@ const openSpan = ({ trace }: ActiveRun, { provider }: CompiledTarget, call: Mode
     'gen_ai.request.temperature': call.temperature,
     'gen_ai.request.top_p': call.topP,
     'gen_ai.request.max_tokens': call.maxOutputTokens,
-    'acp.model.attempt': attempt,
-    'acp.model.fallback': attempt > 1 ? true : null,
+    // The convention takes a call without it for one that does not stream.
+    'gen_ai.request.stream': place.streams ? true : null,
+    'gen_ai.conversation.id': plan.sessionId,
+    'acp.model.attempt': place.attempt,
+    'acp.model.fallback': place.attempt > 1 ? true : null,
   }) ?? null;
 
 const finished = ({ finishReason, usage, responseModel }: ModelFinish) => ({
   'gen_ai.response.model': responseModel,
-  'gen_ai.response.finish_reasons': [finishReason],
+  'gen_ai.response.finish_reasons': conventionalFinish[finishReason],
+  'acp.model.finish_reason': finishReason,
   'gen_ai.usage.input_tokens': usage.inputTokens,
   'gen_ai.usage.output_tokens': usage.outputTokens,
   'gen_ai.usage.cache_read.input_tokens': usage.cachedInputTokens,
@@ -38,7 +50,7 @@ const finished = ({ finishReason, usage, responseModel }: ModelFinish) => ({
 
 /**
  * Every call of a model: admitted by the breaker and the limit, which learn what came of it; with a span, whose context
- * goes with the request, and its times. `attempt` counts the binding's model as 1, its fallbacks from 2.
+ * goes with the request, and its times.
  */
 export const observedCall = async (
   run: ActiveRun,
@@ -46,11 +58,11 @@ export const observedCall = async (
   target: CompiledTarget,
   { owner }: OpenedProvider,
   call: ModelCall,
-  attempt: number,
+  place: CallPlace,
   work: CallWork,
 ): Promise<void> => {
   const { protection, metrics } = ports;
-  const span = openSpan(run, target, call, attempt);
+  const span = openSpan(run, target, call, place);
   if (run.trace !== null) run.trace.modelCall = span;
   const sensitive = span !== null && ports.telemetry.settings.recordSensitiveData;
   if (sensitive) span.set({ 'gen_ai.input.messages': sensitiveText(call.prompt, ports.settings.recording) });
@@ -75,6 +87,7 @@ export const observedCall = async (
     }
   } catch (error) {
     errorType = errorTypeOf(error);
+    span?.set({ 'gen_ai.response.finish_reasons': failedFinish });
     throw error;
   } finally {
     metrics.modelCalled(target, errorType, spanTime() - startedAt);

@@ -1,7 +1,8 @@
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
-import type { ModelProvider, ModelUsage } from '../providers/models/model-provider.ts';
+import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CompiledTarget } from './compiled-binding.ts';
+import { conventionalProvider } from './genai-convention.ts';
 import type { CostMicros } from './pricing.ts';
 import { versionText } from './run-trace.ts';
 import type { ToolOutcome } from './tools/tool-call.ts';
@@ -40,22 +41,16 @@ const noRunMetrics: RunMetrics = {
   turnEnded: nothing,
 };
 
-const wellKnown: Partial<Record<ModelProvider['kind'], string>> = {
-  openai: 'openai',
-  'openai-responses': 'openai',
-  anthropic: 'anthropic',
-  google: 'gcp.gemini',
-  azure: 'azure.ai.openai',
-};
-
-/** The convention's name of a provider; one that it does not know keeps its own. */
-export const conventionalProvider = ({ kind, name }: Pick<ModelProvider, 'kind' | 'name'>): string =>
-  wellKnown[kind] ?? name;
-
 const AGENT = ['gen_ai.agent.name', 'gen_ai.agent.version', 'acp.tenant.id'] as const;
 const PROVIDER = 'gen_ai.provider.name';
 const MODEL = 'gen_ai.request.model';
 const TOOL = 'gen_ai.tool.name';
+const OPERATION = 'gen_ai.operation.name';
+const TOKEN_TYPE = 'gen_ai.token.type';
+
+// Bounds that the GenAI conventions ask for: ten milliseconds to 82 seconds, one token to 67 million.
+const operationBounds = Array.from({ length: 14 }, (_, power) => 2 ** power / 100);
+const tokenBounds = Array.from({ length: 14 }, (_, power) => 4 ** power);
 
 // An id of a model or tool is text of a definition; nobody may make metrics longer than a name is.
 const bounded = (text: string): string => (text.length > 128 ? text.slice(0, 128) : text);
@@ -86,11 +81,22 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
   );
   const tokens = metrics.counter(
     'acp.tokens',
-    instrument('Tokens that providers reported.', '{token}', [...AGENT, PROVIDER, MODEL, 'gen_ai.token.type']),
+    instrument('Tokens that providers reported.', '{token}', [...AGENT, PROVIDER, MODEL, TOKEN_TYPE]),
   );
   const modelDuration = metrics.histogram(
     'acp.model.duration',
     instrument('Time of a model call, waits included.', 's', [PROVIDER, MODEL, 'error.type']),
+  );
+  // The model that a provider says has answered is left out: whoever owns the endpoint could make series without end.
+  const operationDuration = metrics.histogram(
+    'gen_ai.client.operation.duration',
+    instrument('GenAI operation duration.', 's', [OPERATION, PROVIDER, MODEL, 'error.type']),
+    operationBounds,
+  );
+  const tokenUsage = metrics.histogram(
+    'gen_ai.client.token.usage',
+    instrument('Number of input and output tokens used.', '{token}', [OPERATION, PROVIDER, MODEL, TOKEN_TYPE]),
+    tokenBounds,
   );
   const firstPart = metrics.histogram(
     'acp.model.time_to_first_part',
@@ -151,12 +157,20 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
       firstDelta.record(ms / 1000, [...agent(run), bounded(run.target.model)]);
     },
     used(run, target, { inputTokens, outputTokens }, { total }, currency) {
-      const who = [...agent(run), ...model(target)];
-      if (inputTokens !== null) tokens.add(inputTokens, [...who, 'input']);
-      if (outputTokens !== null) tokens.add(outputTokens, [...who, 'output']);
+      const called = model(target);
+      const count = (tokenCount: number, type: string): void => {
+        tokens.add(tokenCount, [...agent(run), ...called, type]);
+        tokenUsage.record(tokenCount, ['chat', ...called, type]);
+      };
+      if (inputTokens !== null) count(inputTokens, 'input');
+      if (outputTokens !== null) count(outputTokens, 'output');
       if (total !== null) cost.add(total / 1_000_000, [...agent(run), bounded(target.model), currency]);
     },
-    modelCalled: (target, errorType, ms) => modelDuration.record(ms / 1000, [...model(target), errorType]),
+    modelCalled(target, errorType, ms) {
+      const called = model(target);
+      modelDuration.record(ms / 1000, [...called, errorType]);
+      operationDuration.record(ms / 1000, ['chat', ...called, errorType]);
+    },
     firstPart: (target, ms) => firstPart.record(ms / 1000, model(target)),
     fellBack: (target, errorType) => fallbacks.add(1, [...model(target), errorType]),
     cacheAsked: (target, hit) => cache.add(1, [bounded(target.model), hit ? 'hit' : 'miss']),

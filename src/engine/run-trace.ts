@@ -1,6 +1,8 @@
 import { type AttributeInput, Span, type SpanKind } from '../core/telemetry/span.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { formatTraceparent, newTraceId, type TraceParent } from '../core/telemetry/trace-context.ts';
+import type { CompiledTarget } from './compiled-binding.ts';
+import { conventionalProvider } from './genai-convention.ts';
 import type { ExecutedKind } from './run-journal.ts';
 
 /** Where the trace of a run comes from. */
@@ -16,7 +18,11 @@ export interface TracedRun {
   readonly id: string;
   readonly tenantId: string;
   readonly kind?: ExecutedKind;
-  readonly agent: { readonly name: string; readonly version: number | null };
+  readonly agent: {
+    readonly name: string;
+    readonly version: number | null;
+    readonly model: Pick<CompiledTarget, 'provider' | 'model'>;
+  };
   readonly sessionId: string | null;
   readonly isStreaming: boolean;
   readonly attachments: readonly unknown[];
@@ -123,6 +129,8 @@ const runAttributes = ({ settings }: Telemetry, plan: TracedRun): AttributeInput
   'gen_ai.operation.name': 'invoke_agent',
   'gen_ai.agent.name': plan.agent.name,
   'gen_ai.agent.version': settings.includeAgentVersion ? versionText(plan.agent.version) : null,
+  'gen_ai.provider.name': conventionalProvider(plan.agent.model.provider),
+  'gen_ai.request.model': plan.agent.model.model,
   'gen_ai.conversation.id': plan.sessionId,
   'acp.tenant.id': plan.tenantId,
   'acp.run.id': plan.id,

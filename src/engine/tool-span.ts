@@ -22,6 +22,8 @@ export const openToolSpan = (
     'gen_ai.tool.call.id': toolCallId,
     'gen_ai.tool.type': tool?.descriptor.kind === 'Mcp' ? 'extension' : 'function',
     'acp.tool.source': tool?.descriptor.source,
+    // A name that the model has made up: too many of those would be names of spans.
+    'acp.tool.unknown': tool === undefined ? true : null,
   });
   trace.bindCall(toolCallId, span);
   return span;

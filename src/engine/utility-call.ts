@@ -48,7 +48,7 @@ export const utilityCall = async (
   await allowedCall(run, ports, model, call, async (allowed, isCut) => {
     mayBeCut = isCut;
     let finish: ModelFinish | null = null;
-    await observedCall(run, ports, model, opened, allowed, 1, async (sent) => {
+    await observedCall(run, ports, model, opened, allowed, { attempt: 1, streams: false }, async (sent) => {
       parts = await opened.provider.generate(sent);
       finish = parts.find((part) => part.type === 'finish') ?? null;
       return finish;

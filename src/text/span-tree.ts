@@ -28,7 +28,7 @@ export const spanRows = (spans: readonly TraceSpan[]): readonly SpanRow[] => {
 /** What a span is about: the agent, model, tool or whatever else names it. */
 export const spanSubject = ({ attributes }: TraceSpan): string =>
   attributes['gen_ai.tool.name'] ??
-  attributes['gen_ai.request.model'] ??
   attributes['acp.guard.name'] ??
   attributes['gen_ai.agent.name'] ??
+  attributes['gen_ai.request.model'] ??
   '';

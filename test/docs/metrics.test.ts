@@ -18,7 +18,7 @@ test('the page of metrics lists each instrument of the service, with its attribu
   const rows = new Map(
     page
       .split('\n')
-      .filter((line) => line.startsWith('| `acp.'))
+      .filter((line) => /^\| `(?:acp|gen_ai)\./.test(line))
       .map((line) => [/`([^`]+)`/.exec(line)?.[1] ?? '', line]),
   );
   const metrics = app.telemetry.metrics.collect();

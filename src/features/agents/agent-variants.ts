@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
 import type { AgentCatalog, KnownAgent, Reached } from './agents.catalog.ts';
@@ -23,8 +24,8 @@ export interface AgentVariant {
 export interface AgentVariants {
   /** Throws `agent-not-found`, `version-not-found`, and `replay-not-supported` for a version of a code agent. */
   find(tenantId: string, name: string, version: number | null): Promise<AgentVariant>;
-  /** Compiles an agent with a change. Also throws CompileError. */
-  compile(tenantId: string, name: string, change: VariantChange): Promise<CompiledAgent>;
+  /** Compiles an agent with a change; `trace` is what the compile belongs to. Also throws CompileError. */
+  compile(tenantId: string, name: string, change: VariantChange, trace?: TraceParent | null): Promise<CompiledAgent>;
 }
 
 export interface AgentVariantDeps {
@@ -75,9 +76,9 @@ export const createAgentVariants = ({ catalog, store, source, references }: Agen
   };
   return {
     find,
-    async compile(tenantId, name, change) {
+    async compile(tenantId, name, change, trace = null) {
       const { version, modelProvider, modelId } = change;
-      if (version === null && modelProvider === null && modelId === null) return source.compile(tenantId, name);
+      if (version === null && modelProvider === null && modelId === null) return source.compile(tenantId, name, trace);
       const { known, reached } = await find(tenantId, name, version);
       const { model } = known.content;
       const binding = { ...model, provider: modelProvider ?? model.provider, model: modelId ?? model.model };

@@ -106,11 +106,12 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
   const compile = async (context: CallContext, source: RunRow, body: ReplayBody, owner: RunOwner) => {
     const { tenantId } = context;
     try {
-      return await deps.variants.compile(tenantId, source.agent_name, {
+      const change = {
         version: body.agentVersion ?? null,
         modelProvider: body.modelProvider ?? null,
         modelId: body.modelId ?? null,
-      });
+      };
+      return await deps.variants.compile(tenantId, source.agent_name, change, context.trace ?? null);
     } catch (error) {
       if (!(error instanceof CompileError)) throw error;
       const failure = compileFailure(error);
@@ -191,6 +192,7 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
       jobId: null,
       attempt: 1,
       createdAt: deps.now(),
+      trace: { parent: context.trace ?? null, link: null },
       nextSequence: 0,
       // The recorded messages as they are, documents and attachments included.
       resume: {

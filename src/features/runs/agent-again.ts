@@ -1,21 +1,26 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
+import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import type { AttachmentReference } from '../../engine/run-attachments.ts';
 import { compileFailure, RunFailure } from '../../engine/run-failure.ts';
 import type { Preflight } from './preflight.ts';
 
-/** The agent of a run that was accepted before, as it is now or in the version that is given; else why the run fails. */
+/**
+ * The agent of a run that was accepted before, as it is now or in the version that is given; else why the run fails.
+ * `trace` is what the compile belongs to.
+ */
 export const agentAgain = async (
   agents: AgentSource,
   tenantId: string,
   name: string,
   version?: number,
+  trace: TraceParent | null = null,
 ): Promise<CompiledAgent | RunFailure> => {
   try {
     return await (version === undefined
-      ? agents.compile(tenantId, name)
+      ? agents.compile(tenantId, name, trace)
       : agents.compileVersion(tenantId, name, version));
   } catch (error) {
     if (error instanceof CompileError) return compileFailure(error);

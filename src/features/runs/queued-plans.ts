@@ -135,7 +135,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
   return {
     async prepare(job) {
       const { resumes } = job.payload as Partial<QueuedRunPayload>;
-      const agent = await agentAgain(deps.agents, job.tenantId, job.targetName, resumes?.agentVersion);
+      const agent = await agentAgain(deps.agents, job.tenantId, job.targetName, resumes?.agentVersion, job.trace);
       if (agent instanceof RunFailure) return agent;
       return job.handlerKey === continuationKey ? continuationPlan(job, agent) : acceptedPlan(job, agent);
     },

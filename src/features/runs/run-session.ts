@@ -106,8 +106,8 @@ const currentAgent = async (
   deps: RunSessionDeps,
   run: StartingRun,
 ): Promise<Pick<BegunTurn, 'agent' | 'parameters'>> => {
-  const { tenantId } = run.context;
-  const agent: CompiledAgent | RunFailure = await agentAgain(deps.agents, tenantId, run.agentName);
+  const { tenantId, trace } = run.context;
+  const agent: CompiledAgent | RunFailure = await agentAgain(deps.agents, tenantId, run.agentName, undefined, trace);
   if (agent instanceof RunFailure) throw agent;
   const parameters = parametersAgain(agent, run.body);
   if (parameters instanceof RunFailure) throw parameters;

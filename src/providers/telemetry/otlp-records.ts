@@ -6,6 +6,7 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import type { MetricPoint, MetricSnapshot } from '../../core/telemetry/metrics.ts';
 import type { Span } from '../../core/telemetry/span.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
+import { exportedName } from './span-names.ts';
 
 /** One line of the log, on its way out. */
 export interface LogEntry {
@@ -41,8 +42,9 @@ const spanContext = ({ traceId, spanId }: TraceParent) => ({ traceId, spanId, tr
 
 export const readableSpan = (span: Span, { resource, scope }: Origin): ReadableSpan => {
   const endedAt = span.endedAt ?? span.startedAt;
+  const name = exportedName(span);
   return {
-    name: span.name,
+    name,
     kind: spanKinds[span.kind],
     spanContext: () => spanContext(span),
     ...(span.parentSpanId === null
@@ -52,7 +54,9 @@ export const readableSpan = (span: Span, { resource, scope }: Origin): ReadableS
     endTime: hrTime(endedAt),
     duration: hrTime(endedAt - span.startedAt),
     status: { code: spanStatuses[span.status] },
-    attributes: span.attributes as Attributes,
+    attributes: (name === span.name
+      ? span.attributes
+      : { ...span.attributes, 'acp.span.name': span.name }) as Attributes,
     links: span.links.map((link) => ({ context: spanContext(link) })),
     events: span.events.map(({ name, at, attributes }) => ({
       name,

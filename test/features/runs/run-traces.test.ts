@@ -71,7 +71,8 @@ forEachTransport('RUN-56, OBS-12, OBS-15, OBS-17 the trace of a tree, whichever 
   );
   assert.equal(model?.attributes['gen_ai.operation.name'], 'chat');
   assert.equal(model?.attributes['gen_ai.provider.name'], 'demo');
-  assert.equal(model?.attributes['gen_ai.response.finish_reasons'], 'ToolCalls');
+  assert.equal(model?.attributes['gen_ai.response.finish_reasons'], 'tool_calls');
+  assert.equal(model?.attributes['acp.model.finish_reason'], 'ToolCalls');
   assert.ok(Number(model?.attributes['gen_ai.usage.input_tokens']) > 0);
   assert.equal(call?.attributes['acp.tool.outcome'], 'succeeded');
   for (const span of trace.spans) {

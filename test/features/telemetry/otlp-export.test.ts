@@ -6,58 +6,23 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { Span } from '../../../src/core/telemetry/span.ts';
 import { newSpanId } from '../../../src/core/telemetry/trace-context.ts';
 import { createOtlpExport } from '../../../src/providers/telemetry/otlp-export.ts';
 import { otlpSignals } from '../../../src/providers/telemetry/otlp-settings.ts';
 import { overHttp } from '../../support/app.ts';
 import {
-  attributes,
-  hex,
-  type Message,
-  messages,
-  number,
-  readMessage,
-  text,
-} from '../../support/telemetry/protobuf.ts';
+  metricsOf,
+  of,
+  openReceiver,
+  pathsOf,
+  spansOf,
+  withEnvironment,
+} from '../../support/telemetry/otlp-receiver.ts';
+import { attributes, hex, type Message, messages, number, text } from '../../support/telemetry/protobuf.ts';
 import { swept } from '../retention/retention-world.ts';
 import { enqueue, followToEnd, runJson, tool } from '../runs/run-calls.ts';
-
-interface Received {
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: Message;
-}
-
-/** A receiver of OTLP/HTTP on loopback. */
-const openReceiver = async (t: TestContext): Promise<{ url: string; received: Received[] }> => {
-  const received: Received[] = [];
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      received.push({ path: request.url ?? '', headers: request.headers, body: readMessage(Buffer.concat(chunks)) });
-      response.setHeader('content-type', 'application/x-protobuf').end();
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received };
-};
-
-/** The exporters read the process's environment: set for one test at a time. */
-const withEnvironment = (t: TestContext, variables: Readonly<Record<string, string>>): void => {
-  for (const [name, value] of Object.entries(variables)) {
-    process.env[name] = value;
-    t.after(() => delete process.env[name]);
-  }
-};
-
-const of = (received: readonly Received[], path: string) => received.filter((one) => one.path === path);
 
 overHttp(
   'OBS-24, OBS-11, OBS-17, OBS-20 traces, metrics and logs leave by OTLP, with the GenAI conventions',
@@ -104,9 +69,9 @@ overHttp(
     const paths = spans.map(path).sort();
     for (const expected of [
       request,
-      `${request} > acp.run`,
-      `${request} > acp.run > acp.model.call`,
-      `${request} > acp.run > acp.tool.call`,
+      `${request} > invoke_agent helper`,
+      `${request} > invoke_agent helper > chat demo-1`,
+      `${request} > invoke_agent helper > execute_tool add`,
       `${request} > acp.agent.compile`,
     ])
       assert.ok(paths.includes(expected), `${expected} in ${paths.join('; ')}`);
@@ -127,10 +92,7 @@ overHttp(
     const broken = spans.find((span) => attributes(span, 9)['error.type'] === 'provider_unavailable');
     assert.equal(number(messages(broken ?? new Map(), 15)[0] ?? new Map(), 3), 2);
 
-    const metrics = of(received, '/v1/metrics')
-      .flatMap(({ body }) => messages(body, 1))
-      .flatMap((one) => messages(one, 2))
-      .flatMap((scope) => messages(scope, 2));
+    const metrics = metricsOf(received);
     const metric = (name: string): Message => metrics.find((one) => text(one, 1) === name) ?? assert.fail(name);
     const points = (one: Message, kind: 7 | 9) => messages(messages(one, kind)[0] ?? new Map(), 1);
     const runs = points(metric('acp.runs'), 7).map((point) => attributes(point, 7));
@@ -151,23 +113,6 @@ overHttp(
     assert.doesNotMatch(everything, /A word that stays here/);
   },
 );
-
-const spansOf = (received: readonly Received[]): Message[] =>
-  of(received, '/v1/traces')
-    .flatMap(({ body }) => messages(body, 1))
-    .flatMap((one) => messages(one, 2))
-    .flatMap((scope) => messages(scope, 2));
-
-/** Spans as paths of names, from the outermost that was exported. */
-const pathsOf = (received: readonly Received[]): string[] => {
-  const spans = spansOf(received);
-  const byId = new Map(spans.map((span) => [hex(span, 2), span]));
-  const path = (span: Message): string => {
-    const parent = byId.get(hex(span, 4));
-    return parent === undefined ? text(span, 5) : `${path(parent)} > ${text(span, 5)}`;
-  };
-  return spans.map(path);
-};
 
 overHttp(
   'OBS-11 jobs, sweeps, audit checks, exports of a person and refused requests have spans where they belong',
@@ -191,8 +136,8 @@ overHttp(
     const paths = pathsOf(received);
     for (const expected of [
       'acp.job',
-      'acp.job > acp.run',
-      'acp.job > acp.run > acp.model.call',
+      'acp.job > invoke_agent helper',
+      'acp.job > invoke_agent helper > chat demo-1',
       'acp.job > acp.retention.sweep',
       'GET /api/audit/verify > acp.audit.verify',
       'GET /api/data-subjects/{id}/export > acp.data_subject.export',
@@ -220,7 +165,7 @@ overHttp(
     await app.client.judges.score({ params: { runId } });
     await app.close();
     const spans = spansOf(received);
-    const run = spans.find((span) => text(span, 5) === 'acp.run') ?? assert.fail('acp.run');
+    const run = spans.find((span) => text(span, 5) === 'invoke_agent helper') ?? assert.fail('the run');
     const request = spans.find((span) => text(span, 5) === 'POST /api/runs/{runId}/judge') ?? assert.fail('request');
     const told = spans
       .filter((span) => text(span, 5) === 'acp.judge')
@@ -241,10 +186,7 @@ overHttp(
       [{ 'gen_ai.evaluation.name': 'tone', ...agent }, [result('tone', 75), result('tone.warmth', 20)]],
       [{ 'gen_ai.evaluation.name': 'broken', ...agent, 'error.type': 'TypeError' }, []],
     ]);
-    const metrics = of(received, '/v1/metrics')
-      .flatMap(({ body }) => messages(body, 1))
-      .flatMap((one) => messages(one, 2))
-      .flatMap((scope) => messages(scope, 2));
+    const metrics = metricsOf(received);
     const scored = metrics.find((one) => text(one, 1) === 'acp.judge.score') ?? assert.fail('acp.judge.score');
     const points = messages(messages(scored, 9)[0] ?? new Map(), 1);
     assert.deepEqual(

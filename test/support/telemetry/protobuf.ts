@@ -40,14 +40,29 @@ export const hex = (message: Message, field: number): string =>
   (message.get(field)?.[0] as Buffer | undefined)?.toString('hex') ?? '';
 export const number = (message: Message, field: number): number => Number(message.get(field)?.[0] ?? 0n);
 
-/** Attributes of OTLP: key and the text, number or flag of its value. */
-export const attributes = (message: Message, field: number): Record<string, string | number | boolean> =>
+/** Fixed numbers that stand one behind the other, such as the bounds of a histogram. */
+export const doubles = (message: Message, field: number): number[] =>
+  packed(message, field, (all, at) => all.readDoubleLE(at));
+export const counts = (message: Message, field: number): number[] =>
+  packed(message, field, (all, at) => Number(all.readBigUInt64LE(at)));
+
+const packed = (message: Message, field: number, read: (all: Buffer, at: number) => number): number[] => {
+  const all = (message.get(field)?.[0] as Buffer | undefined) ?? Buffer.alloc(0);
+  return Array.from({ length: all.length / 8 }, (_, index) => read(all, index * 8));
+};
+
+/** Attributes of OTLP: key and the text, number, flag or list of texts of its value. */
+export const attributes = (message: Message, field: number): Record<string, string | number | boolean | string[]> =>
   Object.fromEntries(
     messages(message, field).map((pair) => {
       const [value] = messages(pair, 2);
       if (value === undefined) return [text(pair, 1), ''];
       if (value.has(1)) return [text(pair, 1), text(value, 1)];
       if (value.has(2)) return [text(pair, 1), number(value, 2) === 1];
+      if (value.has(5)) {
+        const [list] = messages(value, 5);
+        return [text(pair, 1), list === undefined ? [] : messages(list, 1).map((one) => text(one, 1))];
+      }
       return [text(pair, 1), number(value, 3)];
     }),
   );
