@@ -21,7 +21,7 @@ import { createRunMetrics } from './run-metrics.ts';
 import { announceThresholds, rowRefused, tellEnd, unrecordedUse } from './run-quota-use.ts';
 import { RunTrace } from './run-trace.ts';
 import { countDropped, describeEnd, traceStatements } from './run-trace-end.ts';
-import { warningsOf } from './run-warnings.ts';
+import { warningFrames } from './run-warnings.ts';
 import { structuredOutput } from './structured-response.ts';
 import { TreeBudget } from './tree-budget.ts';
 import { abandonRun, logFailure, requeueRun, startSteps, stepsFor } from './unfinished-run.ts';
@@ -331,7 +331,7 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
         closeLater: (runId, statements) => ports.closeLater(runId, statements),
         warnings: (runId) => {
           const run = runs.get(runId);
-          return run === undefined ? [] : warningsOf(run);
+          return run === undefined ? [] : warningFrames(run);
         },
         lost: (runId) => runs.get(runId)?.stop({ kind: 'lost' }),
         packStatement: (runId, first, last, events) => ports.journal.packed(plan.tenantId, runId, first, last, events),

@@ -1,5 +1,4 @@
 import type { Frame } from '../contract/operation.ts';
-import type { RunWarning } from '../contract/run-outcome.ts';
 import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
 
@@ -17,7 +16,7 @@ export interface RunLogPorts {
   /** The end of a run that has ended without it in the store: to be written later. */
   closeLater(runId: string, statements: readonly Statement[]): void;
   /** What a reader is told just before the end, because the store did not take it. */
-  warnings(runId: string): readonly RunWarning[];
+  warnings(runId: string): readonly Frame[];
 }
 
 export interface RunLogOptions {

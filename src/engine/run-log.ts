@@ -374,11 +374,8 @@ export class RunLog implements LazyUnit {
     const frames = events.map((event) => toFrame(this.runId, event));
     heard?.(frames);
     if (this.#listeners === null) return;
-    if (closing !== null) {
-      const warnings = this.#ports.warnings(this.runId);
-      if (warnings.length > 0) frames.splice(-1, 0, { event: 'warning', data: JSON.stringify({ warnings }) });
-      if (closing.notice !== null) frames.splice(-1, 0, closing.notice);
-    }
+    if (closing !== null)
+      frames.splice(-1, 0, ...this.#ports.warnings(this.runId), ...(closing.notice === null ? [] : [closing.notice]));
     for (const listener of this.#listeners.keys()) listener(frames);
   }
 

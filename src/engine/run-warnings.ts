@@ -1,3 +1,4 @@
+import type { Frame } from '../contract/operation.ts';
 import type { RunWarning } from '../contract/run-outcome.ts';
 import type { ActiveRun } from './active-run.ts';
 
@@ -12,4 +13,10 @@ export const warningsOf = ({ log, plan, uncounted }: ActiveRun): readonly RunWar
     ...(uncounted && !log.endStored ? (['quota-not-written'] as const) : []),
     ...(log.isIncomplete ? (['recording-incomplete'] as const) : []),
   ];
+};
+
+/** The same as the frame outside the log that stands just before the end of a stream; none where there is nothing to say. */
+export const warningFrames = (run: ActiveRun): readonly Frame[] => {
+  const warnings = warningsOf(run);
+  return warnings.length === 0 ? [] : [{ event: 'warning', data: JSON.stringify({ warnings }) }];
 };
