@@ -23,6 +23,9 @@ export const covers = (command: Command, ...operationIds: readonly string[]): Co
   return command;
 };
 
+/** The operations that a command calls. */
+export const operationsOf = (command: Command): readonly string[] => covered.get(command) ?? [];
+
 export interface CommandEntry {
   /** Words after `acp`. */
   readonly name: string;
@@ -34,7 +37,7 @@ export interface CommandEntry {
 export const commandEntries = (program: Command, prefix = ''): CommandEntry[] =>
   program.commands.flatMap((command) => {
     const name = `${prefix}${command.name()}`;
-    const own = { name, command, operations: covered.get(command) ?? [] };
+    const own = { name, command, operations: operationsOf(command) };
     return command.commands.length === 0 ? [own] : commandEntries(command, `${name} `);
   });
 

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { createClient } from '../client/client.ts';
+import { type Client, createClient } from '../client/client.ts';
 import { httpTransport } from '../client/http-transport.ts';
 import { inProcessTransport } from '../client/in-process-transport.ts';
 import type { Transport } from '../client/transport.ts';
@@ -8,7 +8,8 @@ import { version } from '../core/version.ts';
 import { readConfig } from './read-config.ts';
 import type { Connection, Session, StoreAccess } from './session.ts';
 
-type Target = Pick<Session, 'globals' | 'environment' | 'cwd'>;
+/** What decides which service a command talks to. */
+export type Target = Pick<Session, 'globals' | 'environment' | 'cwd'>;
 
 /** The token of `--token-file`, else of ACP_TOKEN. There is no option for the token itself: command lines are public. */
 const readToken = async ({ globals, environment }: Target): Promise<string | undefined> => {
@@ -82,16 +83,21 @@ const ownToken = async (target: Target, url: string): Promise<string | undefined
   return owner !== null && new URL(owner.url).origin === asked.origin ? owner.token : undefined;
 };
 
+/** A service by its address, else the owner of the configured store; null where the store has none. */
+const servingTransport = async (target: Target): Promise<Transport | null> => {
+  const token = await readToken(target);
+  const url = target.globals.url ?? target.environment['ACP_URL'];
+  if (url !== undefined && url !== '') return overHttp(url, token ?? (await ownToken(target, url)));
+  const owner = await findOwner(target);
+  return owner === null ? null : overHttp(owner.url, token ?? owner.token);
+};
+
 const openTransport = async (
   target: Target,
   access: StoreAccess,
 ): Promise<{ transport: Transport; local: boolean }> => {
-  const token = await readToken(target);
-  const url = target.globals.url ?? target.environment['ACP_URL'];
-  if (url !== undefined && url !== '')
-    return { transport: overHttp(url, token ?? (await ownToken(target, url))), local: false };
-  const owner = await findOwner(target);
-  if (owner !== null) return { transport: overHttp(owner.url, token ?? owner.token), local: false };
+  const serving = await servingTransport(target);
+  if (serving !== null) return { transport: serving, local: false };
   return { transport: await inProcess(target, access), local: true };
 };
 
@@ -104,6 +110,17 @@ export const connect = async <T>(
   const { transport, local } = await openTransport(target, access);
   try {
     return await work({ client: createClient(transport), transport, local });
+  } finally {
+    await transport.close();
+  }
+};
+
+/** The same with a service that runs already; null, and no store opened, where there is none. */
+export const connectServing = async <T>(target: Target, work: (client: Client) => Promise<T>): Promise<T | null> => {
+  const transport = await servingTransport(target);
+  if (transport === null) return null;
+  try {
+    return await work(createClient(transport));
   } finally {
     await transport.close();
   }

@@ -6,6 +6,7 @@ import { version } from '../core/version.ts';
 import { operations } from '../operations.ts';
 import { type CommandAction, type CommandHost, collect } from './command-host.ts';
 import { OPERATE_HEADING, registerCommands } from './commands/index.ts';
+import { completionWord } from './completion/completion-script.ts';
 import { connect } from './connect.ts';
 import { addGeneratedCommands } from './generate.ts';
 import { groupDescriptions } from './groups.ts';
@@ -124,8 +125,12 @@ const watchStreams = (): void => {
 export const run = async (argv: readonly string[]): Promise<number> => {
   const state: ProgramState = { exitCode: 0 };
   const program = buildProgram(state);
-  takeOverExit(program);
   watchStreams();
+  if (argv[2] === completionWord) {
+    const { answerShell } = await import('./completion/complete.ts');
+    return answerShell(program, argv.slice(4), { environment: environment(), cwd: process.cwd() });
+  }
+  takeOverExit(program);
   try {
     await program.parseAsync([...argv]);
     return state.exitCode;

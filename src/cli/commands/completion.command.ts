@@ -1,8 +1,8 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { CommandHost } from '../command-host.ts';
-import { completionScript, isShell, shells } from '../completion-script.ts';
+import { completionScript, isShell, shells } from '../completion/completion-script.ts';
 
-/** `acp completion`: a script for the shell that asks nothing of this program any more. */
+/** `acp completion`: a script that asks this program what may follow. */
 export const registerCompletion = (host: CommandHost): void => {
   host.program
     .command('completion')
@@ -13,7 +13,7 @@ export const registerCompletion = (host: CommandHost): void => {
         const shell = String(args[0]);
         if (!isShell(shell))
           throw new AcpError('validation-failed', `There is completion for ${shells.join(', ')}, not for "${shell}".`);
-        await terminal.write(completionScript(host.program, shell));
+        await terminal.write(completionScript(shell));
         return undefined;
       }),
     );
