@@ -7,7 +7,9 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { describe, type TestContext, test } from 'node:test';
+import { completions } from '../../src/cli/completion/complete.ts';
 import { completionScript, type Shell, shells } from '../../src/cli/completion/completion-script.ts';
+import { buildProgram } from '../../src/cli/program.ts';
 import { createFolder, type Folder } from './support.ts';
 
 const repository = dirname(dirname(import.meta.dirname));
@@ -106,6 +108,14 @@ const serving = async (t: TestContext) => {
   return { folder, url, runId };
 };
 
+const program = buildProgram();
+
+/** The same without a shell, for lines whose words are parted by single spaces. */
+const offered = async (line: string): Promise<(string | undefined)[]> => {
+  const lines = await completions(program, line.split(' ').slice(1), { environment: {}, cwd: import.meta.dirname });
+  return lines.map((each) => each.split('\t', 1)[0]);
+};
+
 const filesBelow = (path: string): string[] => readdirSync(path, { recursive: true }).map(String).sort();
 
 describe('completion', () => {
@@ -128,10 +138,10 @@ describe('completion', () => {
 
   test('values of options come from the schemas, in each way to write an option', async (t) => {
     const folder = shellFolder(t);
-    const offered = (line: string) => inBash(folder, line);
+    const throughBash = (line: string) => inBash(folder, line);
     assert.deepEqual(await offered('acp runs list --status Awaiting'), ['AwaitingInput', 'AwaitingApproval']);
-    assert.deepEqual(await offered('acp runs list --status=Fa'), ['Failed']);
-    assert.deepEqual(await offered('acp runs list --status='), await offered('acp runs list --status '));
+    assert.deepEqual(await throughBash('acp runs list --status=Fa'), ['Failed']);
+    assert.deepEqual(await throughBash('acp runs list --status='), await offered('acp runs list --status '));
     assert.deepEqual(await offered('acp runs list --kind '), ['Agent', 'Workflow', 'Eval']);
     assert.deepEqual(await offered('acp keys create ci --role '), ['Reader', 'Operator', 'Admin']);
     assert.deepEqual(await offered('acp keys create ci --scope Audit'), ['AuditRead']);
