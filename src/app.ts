@@ -10,7 +10,6 @@ import { serviceLeases } from './app/service-leases.ts';
 import { watchJobs } from './app/telemetry.ts';
 import { parseDefinitionDocuments } from './core/definition-documents.ts';
 import { createDispatch } from './core/dispatch.ts';
-import { contentFiles, contentFolder } from './db/content-files.ts';
 import { memoryContent } from './db/content-memory.ts';
 import { sealedContent } from './db/content-sealing.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
@@ -55,10 +54,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const memory = memoryFeature({ storage, now });
     const attachments = attachmentsFeature({
       ...base,
-      content:
-        opened.path === null
-          ? memoryContent()
-          : sealedContent(contentFiles(contentFolder(opened.path)), storage.rows.cipher),
+      content: opened.contents === null ? memoryContent() : sealedContent(opened.contents, storage.rows.cipher),
       limits: {
         maxBytes: Service.Attachments.MaxBytes,
         allowedMediaTypes: Service.Attachments.AllowedMediaTypes,

@@ -36,6 +36,7 @@ export const composeDataSubjects = ({ base, modules, sessions, attachments }: Su
     ...base,
     resolver: modules.dataSubjectResolver,
     eraseSessions: sessions.erasure,
+    assertReleasable: attachments.assertReleasable,
     releaseBytes: attachments.releaseBytes,
     messagesOf: sessions.publicMessages,
   });

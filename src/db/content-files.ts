@@ -25,7 +25,7 @@ export const contentFolder = (storePath: string): string => `${storePath}-attach
 const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
 
 const failure = (error: unknown): unknown =>
-  error instanceof Error && 'code' in error
+  error instanceof Error && 'code' in error && !(error instanceof AcpError)
     ? new AcpError('store-unavailable', 'The contents of attachments cannot be reached now.', { cause: error })
     : error;
 
@@ -56,9 +56,12 @@ const makeDurableFolder = async (folder: string): Promise<void> => {
   for (let above = folder; above.length >= made.length; above = dirname(above)) await syncFolder(dirname(above));
 };
 
-const createDraft = async (folder: string): Promise<AmendableDraft> => {
+const createDraft = async (folder: string, assertThere: () => void): Promise<AmendableDraft> => {
   const drafts = join(folder, draftFolder);
+  assertThere();
   await makeDurableFolder(drafts);
+  // What was made now is remembered.
+  assertThere();
   const path = join(drafts, randomUUID());
   let handle: FileHandle | null = await open(path, 'wx+', privateFileMode);
   const opened = (): FileHandle => {
@@ -84,6 +87,8 @@ const createDraft = async (folder: string): Promise<AmendableDraft> => {
         await opened().sync();
         await close();
         const target = join(folder, place);
+        // A draft may take minutes to come, and the folder must not be made a second time.
+        assertThere();
         await makeDurableFolder(dirname(target));
         await rename(path, target);
         await syncFolder(dirname(target));
@@ -104,9 +109,13 @@ async function* namesIn(folder: string): AsyncGenerator<string, void> {
   }
 }
 
-/** Contents as files: `<folder>/<tenant>/<aa>/<sha256>`. The folder is made when the first one comes. */
-export const contentFiles = (folder: string): FileContentStore => ({
-  draft: () => reaching(() => createDraft(folder)),
+/**
+ * Contents as files: `<folder>/<tenant>/<aa>/<sha256>`. The folder is made when the first one comes. `assertThere` throws
+ * while the folder is not the one that was there before.
+ */
+export const contentFiles = (folder: string, assertThere: () => void = () => undefined): FileContentStore => ({
+  assertWritable: assertThere,
+  draft: () => reaching(() => createDraft(folder, assertThere)),
   open: (place) =>
     reaching(async () => {
       let handle: FileHandle;
@@ -137,7 +146,12 @@ export const contentFiles = (folder: string): FileContentStore => ({
         throw error;
       }
     }),
-  remove: (place) => reaching(() => rm(join(folder, place), { force: true })),
+  remove: (place) =>
+    reaching(async () => {
+      // What is not at its path cannot be removed there, and would be back with the folder.
+      assertThere();
+      await rm(join(folder, place), { force: true });
+    }),
   exclusive: createPlaceLocks(),
   async *places() {
     for await (const tenant of namesIn(folder)) {

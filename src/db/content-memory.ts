@@ -30,6 +30,7 @@ const createDraft = (kept: Map<ContentPlace, Uint8Array>): ContentDraft => {
 export const memoryContent = (): ContentStore => {
   const kept = new Map<ContentPlace, Uint8Array>();
   return {
+    assertWritable: () => undefined,
     draft: async () => createDraft(kept),
     async open(place) {
       const bytes = kept.get(place);

@@ -21,6 +21,8 @@ export interface ContentDraft {
 
 /** Bytes of attachments, outside the database, by tenant and hash. What is at a place never changes. */
 export interface ContentStore {
+  /** Throws while contents can be neither kept nor removed: before rows go whose bytes would stay behind. */
+  assertWritable(): void;
   draft(): Promise<ContentDraft>;
   /** Null when nothing is there. */
   open(place: ContentPlace): Promise<ContentSource | null>;

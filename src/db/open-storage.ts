@@ -3,6 +3,8 @@ import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import type { Logger } from '../core/logger.ts';
+import { contentFiles, contentFolder, type FileContentStore } from './content-files.ts';
+import { watchContents } from './content-watch.ts';
 import type { SqlDialect } from './dialect.ts';
 import { type Migration, migrate, migrationStatus } from './migrate.ts';
 import { acquireOwnership, type OwnerLock } from './owner-lock.ts';
@@ -43,8 +45,10 @@ export interface OpenedStorage {
   readonly pending: readonly string[];
   /** Path of the file; null in memory. */
   readonly path: string | null;
-  /** Why the store takes no writes now, after a look at its files; null: it does. */
-  trouble(): StoreTrouble | null;
+  /** The contents beside the file; null in memory. */
+  readonly contents: FileContentStore | null;
+  /** Why the store, or else the folder of its contents, takes no writes now, after a look at their files; null: both do. */
+  trouble(): StoreTrouble | 'contents' | null;
   /** Writes what is pending, closes the store and gives it up. */
   close(): Promise<void>;
 }
@@ -101,7 +105,11 @@ const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
   const storage = storageOn(createDialect(options, null, false), false, options);
   // Whoever left migrations to somebody else cannot mean a store that is new each time.
   await migrate(storage, options.migrations ?? allMigrations, options.now);
-  return { storage, ownership: null, pending: [], path: null, trouble: () => null, close: () => storage.close() };
+  return {
+    ...{ storage, ownership: null, pending: [], path: null, contents: null },
+    trouble: () => null,
+    close: () => storage.close(),
+  };
 };
 
 const prepareSchema = async (storage: Storage, options: OpenOptions): Promise<readonly string[]> => {
@@ -130,18 +138,25 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
     storage = opened;
     const pending = await prepareSchema(opened, options);
     const watchdog = startWatchdog(opened.dialect, { log: options.log });
-    const watch = startStoreWatch(path, opened.dialect, condition, options.log);
+    // The log belongs to the data: a store whose log is gone has lost its last writes.
+    const watch = startStoreWatch([path, `${path}-wal`], opened.dialect, condition, options.log);
+    const storeRefusal = (): AcpError | null => {
+      watch.look();
+      return condition.refusal;
+    };
+    const contents = watchContents(contentFolder(path), storeRefusal, options.log);
     return {
       storage: opened,
       ownership,
       pending,
       path,
+      contents: contents.files,
       trouble() {
         watch.look();
-        return condition.trouble;
+        return condition.trouble ?? (contents.trouble() === null ? null : 'contents');
       },
       async close() {
-        await watch.stop();
+        await Promise.all([watch.stop(), contents.stop()]);
         await watchdog.stop();
         await opened.close();
         // Last, so that the next owner finds a store that is closed.
@@ -166,7 +181,11 @@ export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> 
   const { storage, path } = await openForReading(options);
   try {
     const { pending } = await migrationStatus(storage, options.migrations ?? allMigrations);
-    return { storage, ownership: null, pending, path, trouble: () => null, close: () => storage.close() };
+    return {
+      ...{ storage, ownership: null, pending, path, contents: contentFiles(contentFolder(path)) },
+      trouble: () => null,
+      close: () => storage.close(),
+    };
   } catch (error) {
     await storage.close();
     throw error;

@@ -19,11 +19,18 @@ export interface StoreCondition {
   found(missing: string | null): void;
 }
 
-const reasons: Readonly<Record<Exclude<StoreTrouble, 'moved'>, string>> = {
+/** What the log and callers are told of it. */
+export type ConditionWords = Readonly<Record<StoreTrouble | 'works' | 'returned' | 'refusal', string>>;
+
+const storeWords: ConditionWords = {
   full: 'The disk of the store is full: nothing is stored until there is room',
   'read-only': 'The store cannot be written: its file or its file system is read-only',
   corrupt: 'The store file is damaged: stop the service and run `acp db check`',
   unavailable: 'The store cannot be written: its file system reports errors',
+  works: 'The store takes what is written again',
+  moved: 'A file of the store was moved, deleted or replaced: nothing is written until it is back at its path',
+  returned: 'The files of the store are where they were: it takes what is written again',
+  refusal: 'The file of the store was moved, deleted or replaced; nothing is written until it is back.',
 };
 
 // A disk that is nearly full takes one write and refuses the next: each change is told, but not each second.
@@ -34,6 +41,7 @@ export const createStoreCondition = (
   path: string | null,
   classify: (error: unknown) => StoreFailure,
   log: Pick<Logger, 'error' | 'warn'>,
+  words: ConditionWords = storeWords,
 ): StoreCondition => {
   let trouble: StoreTrouble | null = null;
   let missing: string | null = null;
@@ -46,7 +54,7 @@ export const createStoreCondition = (
     isTold = told === null || told.trouble !== next || performance.now() - told.at >= repeatedAfterMs;
     if (!isTold) return;
     told = { trouble: next, at: performance.now() };
-    log.error({ path, error }, reasons[next]);
+    log.error({ path, error }, words[next]);
   };
 
   return {
@@ -64,25 +72,18 @@ export const createStoreCondition = (
     works() {
       if (trouble === null) return;
       trouble = null;
-      if (isTold) log.warn({ path }, 'The store takes what is written again');
+      if (isTold) log.warn({ path }, words.works);
     },
     found(now) {
       if (now === missing) return;
       missing = now;
       if (now === null) {
         refusal = null;
-        log.warn({ path }, 'The files of the store are where they were: it takes what is written again');
+        log.warn({ path }, words.returned);
         return;
       }
-      refusal = new AcpError(
-        'store-unavailable',
-        'The file of the store was moved, deleted or replaced; nothing is written until it is back.',
-        { details: { retryAfterMs } },
-      );
-      log.error(
-        { path: now },
-        'A file of the store was moved, deleted or replaced: nothing is written until it is back at its path',
-      );
+      refusal = new AcpError('store-unavailable', words.refusal, { details: { retryAfterMs } });
+      log.error({ path: now }, words.moved);
     },
   };
 };

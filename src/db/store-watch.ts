@@ -5,7 +5,7 @@ import type { StoreCondition } from './store-condition.ts';
 
 /** Looks whether the store is where it was, and whether one that failed takes writes again. */
 export interface StoreWatch {
-  /** At the files, which costs two calls of the system. */
+  /** At the files, which costs a call of the system for each. */
   look(): void;
   stop(): Promise<void>;
 }
@@ -14,13 +14,12 @@ export interface StoreWatch {
 const intervalMs = 1000;
 
 export const startStoreWatch = (
-  path: string,
+  paths: readonly string[],
   dialect: Pick<SqlDialect, 'probeWrite'>,
   condition: StoreCondition,
   log: Pick<Logger, 'warn'>,
 ): StoreWatch => {
-  // The log belongs to the data: a store whose log is gone has lost its last writes.
-  const identity = createFileIdentity([path, `${path}-wal`]);
+  const identity = createFileIdentity(paths);
   let running: Promise<void> | null = null;
 
   const look = (): void => condition.found(identity.look());

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ErrorCode } from '../contract/errors.ts';
+import { AcpError, type ErrorCode } from '../contract/errors.ts';
 import { codesByErrorClass, type RunErrorClass } from '../contract/run-outcome.ts';
 import { ModelCallError, type ProviderReason } from '../providers/models/model-error.ts';
 import type { CompileError } from './compiled-agent.ts';
@@ -69,6 +69,9 @@ export const toRunFailure = (error: unknown): RunFailure => {
       retryAfterMs: error.retryAfterMs,
       provider: error.reason,
     });
+  // What it was doing is nobody's mistake, and may go through once the store is as it should be.
+  if (error instanceof AcpError && error.code === 'store-unavailable')
+    return new RunFailure('Infrastructure', 'store_unavailable', error.message, { cause: error });
   return new RunFailure('Unknown', 'internal', 'The run failed because of an internal error.', { cause: error });
 };
 
@@ -90,6 +93,8 @@ const codesByType: Readonly<Record<string, ErrorCode>> = {
   quota_exceeded: 'quota-exceeded',
   quotas_unreadable: 'store-unavailable',
   not_admitted: 'store-unavailable',
+  attachment_unavailable: 'store-unavailable',
+  store_unavailable: 'store-unavailable',
 };
 
 /** The problem code with which a failed run answers a JSON caller. */

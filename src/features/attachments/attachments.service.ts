@@ -40,6 +40,10 @@ export const toDescriptor = (row: AttachmentRow): AttachmentDescriptor => ({
 const hasTag = (header: string | null | undefined, tag: string): boolean =>
   (header ?? '').split(',').some((entry) => ['*', tag].includes(entry.trim().replace(/^W\//, '')));
 
+/** The log names the file. */
+const damaged = (message: string, cause: string): AcpError =>
+  new AcpError('store-unavailable', message, { cause: new Error(cause) });
+
 export const attachmentService = (deps: AttachmentServiceDeps): Handlers<typeof attachmentOperations> => {
   const { store, content, intake, cleanup, access } = deps;
 
@@ -79,11 +83,19 @@ export const attachmentService = (deps: AttachmentServiceDeps): Handlers<typeof 
       const row = await find(context, params.id, 'Read');
       const headers = { ETag: `"${row.sha256}"`, 'Cache-Control': 'private, no-cache' };
       if (hasTag(given['if-none-match'], headers.ETag)) return { status: 304, headers };
-      const file = await content.open(contentPlace(row.tenant_id, row.sha256));
+      const place = contentPlace(row.tenant_id, row.sha256);
+      const file = await content.open(place);
       if (file === null) {
         // A delete that came between is an ordinary 404; anything else is damage.
         await find(context, params.id, 'Read');
-        throw new AcpError('store-unavailable', 'The bytes of the attachment are missing from the store.');
+        throw damaged('The bytes of the attachment are missing from the store.', `There is no file ${place}`);
+      }
+      if (file.sizeBytes !== row.byte_size) {
+        await file.dispose();
+        throw damaged(
+          'The stored bytes of the attachment are not those that came.',
+          `The length of ${place} is another`,
+        );
       }
       return {
         status: 200,
@@ -98,6 +110,7 @@ export const attachmentService = (deps: AttachmentServiceDeps): Handlers<typeof 
 
     async remove(context, { params }) {
       const row = await find(context, params.id, 'Delete');
+      content.assertWritable();
       if (!(await store.remove(row.tenant_id, row.id)))
         throw new AcpError('not-found', `Attachment ${params.id} was not found.`);
       await cleanup.release(row.tenant_id, [row.sha256]);

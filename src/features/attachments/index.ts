@@ -40,6 +40,8 @@ export interface AttachmentsFeature {
   readonly cleanupWithSession: SessionCleanup;
   /** Deletes an attachment without a session, with its bytes; false: it stays, or was gone. */
   removeOrphan(tenantId: string, id: string): Promise<boolean>;
+  /** Throws while no bytes can be removed. */
+  assertReleasable(): void;
   /** Removes the bytes that no row names any more; what fails is left to the next start. */
   releaseBytes(tenantId: string, hashes: readonly string[]): Promise<void>;
   /** The bytes of a row; null: they are gone. */
@@ -69,13 +71,16 @@ export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature =>
     removedWithSession: (tenantId, sessionId) => [store.removedWithSession(tenantId, sessionId)],
     async cleanupWithSession(tenantId, sessionId) {
       const hashes = (await store.ofSession(tenantId, sessionId)).map((row) => row.sha256);
+      if (hashes.length > 0) content.assertWritable();
       return () => cleanup.release(tenantId, hashes).catch(leftBehind);
     },
     async removeOrphan(tenantId, id) {
+      content.assertWritable();
       const row = await store.removeOrphan(tenantId, id);
       if (row !== undefined) await cleanup.release(tenantId, [row.sha256]).catch(leftBehind);
       return row !== undefined;
     },
+    assertReleasable: () => content.assertWritable(),
     releaseBytes: (tenantId, hashes) => cleanup.release(tenantId, hashes).catch(leftBehind),
     bytesOf: (row) => content.read(contentPlace(row.tenant_id, row.sha256)),
     recover: () => content.removeDrafts(),

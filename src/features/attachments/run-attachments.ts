@@ -113,6 +113,17 @@ export const createRunAttachments = ({ store, content, access }: RunAttachmentDe
   };
   const gone = (): RunFailure =>
     new RunFailure('Infrastructure', 'attachment_not_found', 'An attachment of the run was deleted before it started.');
+  /** Deleted since its row was read, or damage, of which the log names the file. */
+  const withoutBytes = async (tenantId: string, row: AttachmentRow): Promise<RunFailure> => {
+    if ((await store.get(tenantId, row.id)) === undefined) return gone();
+    const cause = new Error(`There is no file ${contentPlace(tenantId, row.sha256)}`);
+    return new RunFailure(
+      'Infrastructure',
+      'attachment_unavailable',
+      'The bytes of an attachment of the run are missing from the store.',
+      { cause },
+    );
+  };
 
   return {
     async named(context, ids, sessionId) {
@@ -168,7 +179,10 @@ export const createRunAttachments = ({ store, content, access }: RunAttachmentDe
           const loaded = await entry.content;
           if (loaded !== null) contents.set(entry.id, loaded);
         }
-        if (named.some(({ attachmentId }) => !contents.has(attachmentId))) throw gone();
+        for (const { attachmentId } of named) {
+          const row = rows.get(attachmentId);
+          if (row !== undefined && !contents.has(attachmentId)) throw await withoutBytes(tenantId, row);
+        }
         return {
           get: (attachmentId) => contents.get(attachmentId),
           release() {

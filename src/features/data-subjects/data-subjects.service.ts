@@ -25,6 +25,8 @@ export interface DataSubjectDeps {
   readonly audit: Pick<AuditLog, 'record' | 'append'>;
   readonly resolve: ResolveSubject;
   readonly eraseSessions: (rows: readonly SessionRow[]) => Promise<SessionErasure>;
+  /** Throws while no bytes can be removed: an erasure is whole or refused. */
+  readonly assertReleasable: () => void;
   /** Removes the bytes that no attachment names any more. */
   readonly releaseBytes: (tenantId: string, hashes: readonly string[]) => Promise<void>;
   readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
@@ -107,6 +109,7 @@ export const dataSubjectService = (deps: DataSubjectDeps): Handlers<typeof dataS
           return ok({ dryRun: true, rowsByTarget: counts });
         }
         requireIdle(found);
+        if (found.attachments.length > 0) deps.assertReleasable();
         const known = new Set(found.sessions.map((session) => session.id));
         const erasure = await deps.eraseSessions(found.sessions);
         const { rowsByTarget, scope } = await storage

@@ -49,6 +49,7 @@ forEachDialect(
         }));
         return { statements, done: async () => undefined };
       },
+      assertReleasable: () => undefined,
       releaseBytes: async () => undefined,
       messagesOf: async () => [],
       now: Date.now,
