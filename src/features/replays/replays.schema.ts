@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { runWarnings } from '../../contract/run-outcome.ts';
 import { closed, Int32, JsonValue, nullable, oneOf, Uuid } from '../../contract/schema.ts';
 import { runStatuses } from '../runs/runs.schema.ts';
 
@@ -39,6 +40,11 @@ export const RunReplayResponse = Type.Object(
     status: oneOf(runStatuses),
     output: nullable(Type.String()),
     compareLocation: Type.String({ description: 'Path of the comparison with the source run' }),
+    warnings: Type.Optional(
+      Type.Array(oneOf(runWarnings), {
+        description: 'What the store did not do for this run; left out where it did all',
+      }),
+    ),
   },
   { title: 'RunReplayResponse' },
 );

@@ -10,6 +10,7 @@ import type { ChatMessage } from '../../engine/chat-message.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import { compileFailure } from '../../engine/run-failure.ts';
+import { warningsOf } from '../../engine/run-warnings.ts';
 import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/tool-replay.ts';
 import type { AgentVariants } from '../agents/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
@@ -233,10 +234,11 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
         admission?.settled();
         throw error;
       });
-      const run = deps.engine.start(plan);
+      const run = deps.engine.start(admission?.isChecked === false ? { ...plan, isUnchecked: true } : plan);
       void run.log.opened.then(admission?.settled);
       const outcome = await run.done;
       if (outcome.failure !== null) throw failureError(outcome.failure, plan.id);
+      const warnings = warningsOf(run);
       return ok(
         {
           runId: plan.id,
@@ -248,8 +250,9 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
           status: outcome.status,
           output: outcome.output,
           compareLocation: `${deps.prefix}/api/runs/${source.id}/compare/${plan.id}`,
+          ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
         },
-        { 'X-Run-Id': plan.id },
+        { 'X-Run-Id': plan.id, ...(warnings.length === 0 ? {} : { 'X-Acp-Warning': warnings.join(', ') }) },
       );
     },
   };

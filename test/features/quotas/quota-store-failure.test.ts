@@ -38,3 +38,15 @@ forEachTransport(
     assert.ok((problem.retryAfterMs ?? 0) > 0);
   },
 );
+
+forEachTransport('QUOTA-23 a replay whose counters cannot be read says so as a run does', async (open) => {
+  const app = await open(priced);
+  await saveQuota(app.client, { period: 'Daily', maxRuns: 5 });
+  const { runId } = await runJson(app.client, 'helper', 'Hi');
+  const replay = () => app.client.replays.create({ params: { runId }, body: { toolMode: 'NoTools' } });
+  assert.equal((await replay()).body.warnings, undefined);
+  app.change(breakCounters);
+  const { body, headers } = await replay();
+  assert.equal(body.warnings?.[0], 'quota-not-checked');
+  assert.equal(headers['x-acp-warning'], body.warnings?.join(', '));
+});
