@@ -138,7 +138,11 @@ export const acquireOwnership = async (dbPath: string, { waitMs }: { waitMs: num
     release() {
       if (!held) return;
       held = false;
-      rmSync(ownerFile(path), { force: true });
+      try {
+        rmSync(ownerFile(path), { force: true });
+      } catch {
+        // On a file system that turned read-only it stays, and names a process that has ended.
+      }
       // The lock file stays: removing it would let two processes hold locks on two files of one name.
       lock.close();
     },

@@ -62,7 +62,7 @@ const systemCode = (error: unknown): string =>
 const systemReasons: Readonly<Record<string, string>> = {
   EACCES: 'this user may not write there',
   EPERM: 'this user may not write there',
-  EROFS: 'its file system is read-only',
+  EROFS: 'its file system is read-only; make it writable, then start again',
   ENOSPC: 'its disk is full; make room there, then start again',
   EDQUOT: 'the disk quota of this user is used up; make room there, then start again',
   ENOTDIR: 'a part of the path is a file, not a folder',

@@ -10,6 +10,8 @@ export interface SmallDisk {
   /** Takes every byte that is left. */
   fill(): void;
   free(): void;
+  /** While nothing on it is open for writing. */
+  setReadonly(isReadonly: boolean): void;
   remove(): void;
 }
 
@@ -36,10 +38,51 @@ export const mountDisk = (sizeMiB: number): SmallDisk | null => {
       }
     },
     free: () => rmSync(ballast, { force: true }),
+    setReadonly(isReadonly) {
+      const options = `remount,${isReadonly ? 'ro' : 'rw'}`;
+      const { status, stderr } = spawnSync('mount', ['-o', options, folder], { encoding: 'utf8' });
+      assert.equal(status, 0, stderr);
+    },
     remove() {
       const unmounted = spawnSync('umount', [folder], { encoding: 'utf8' });
       assert.equal(unmounted.status, 0, unmounted.stderr);
       rmSync(folder, { recursive: true });
+    },
+  };
+};
+
+/** A disk whose file system turns itself read-only, as it does after an error of the hardware. */
+export interface FailingDisk {
+  readonly folder: string;
+  fail(): void;
+  remove(): void;
+}
+
+/** Null where this user may not mount the image of a disk. */
+export const mountFailingDisk = (sizeMiB: number): FailingDisk | null => {
+  const folder = mkdtempSync(join(tmpdir(), 'acp-disk-'));
+  const image = `${folder}.img`;
+  const command = (...[name, ...args]: readonly [string, ...string[]]) => spawnSync(name, args, { encoding: 'utf8' });
+  const mounted =
+    command('truncate', '-s', `${sizeMiB}M`, image).status === 0 &&
+    command('mke2fs', '-q', '-F', '-t', 'ext4', '-O', '^has_journal', image).status === 0 &&
+    command('mount', '-o', 'loop,errors=remount-ro', image, folder).status === 0;
+  if (!mounted) {
+    rmSync(folder, { recursive: true });
+    rmSync(image, { force: true });
+    return null;
+  }
+  return {
+    folder,
+    fail() {
+      const { status, stderr } = command('mount', '-o', 'remount,abort', folder);
+      assert.equal(status, 0, stderr);
+    },
+    remove() {
+      const { status, stderr } = command('umount', folder);
+      assert.equal(status, 0, stderr);
+      rmSync(folder, { recursive: true });
+      rmSync(image);
     },
   };
 };
