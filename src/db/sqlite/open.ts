@@ -21,6 +21,8 @@ export interface SqliteOptions {
 
 // 4 MiB of pages: reads by key need few, and the operating system caches the file anyway.
 const cacheKiB = 4096;
+// What SQLite calls INCREMENTAL.
+const incrementalVacuum = 2;
 // The log is cut back to this after a checkpoint, so that one burst does not keep its file large.
 const journalSizeLimitBytes = 67_108_864;
 
@@ -49,8 +51,9 @@ export const openSqlite = (options: SqliteOptions): BetterSqlite3.Database => {
     // The first read: a file that is something else is refused here.
     db.pragma('schema_version');
     if (options.readonly !== true && options.path !== null) {
-      // Only takes effect on an empty file; it lets retention give pages back without a full vacuum.
-      db.pragma('auto_vacuum = INCREMENTAL');
+      // Only takes effect on an empty file; it lets retention give pages back without a full vacuum. Where it is set,
+      // setting it again is a write, which a full disk refuses.
+      if (db.pragma('auto_vacuum', { simple: true }) !== incrementalVacuum) db.pragma('auto_vacuum = INCREMENTAL');
       db.pragma('journal_mode = WAL');
       db.pragma(`journal_size_limit = ${journalSizeLimitBytes}`);
     }

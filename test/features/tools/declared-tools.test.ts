@@ -184,7 +184,7 @@ test('TOOL-37 broken YAML, bytes that are no text and missing files are problems
   );
   assert.match(
     (await report(t, 'name: !!js/function x'))[0] ?? '',
-    /^tools\.yaml:1: is not valid YAML: Unresolved tag/,
+    /^tools\.yaml:1: is not valid YAML: A tag is not known/,
   );
   assert.match((await report(t, new Uint8Array([0xff, 0xfe, 0x00])))[0] ?? '', /^tools\.yaml: is not UTF-8 text$/);
   await assert.rejects(load(t, ['/nowhere/tools.yaml']), /\/nowhere\/tools\.yaml: does not exist/);
