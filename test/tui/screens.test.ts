@@ -237,11 +237,11 @@ describe('acp tui', { skip: withoutTmux }, () => {
     await terminal.press('Enter');
     await terminal.until(/Scores: overall good/);
     await terminal.press('Escape');
-    await terminal.until(/clerk +✓ completed[\s\S]*clerk +\? needs approval/);
+    await terminal.until(/clerk +✓ completed[\s\S]*clerk +→ continued/);
     await terminal.press('Down');
-    await terminal.until(/▸ clerk +\? needs approval/);
+    await terminal.until(/▸ clerk +→ continued/);
     await terminal.press('Enter');
-    await terminal.until(/The session has gone on since/);
+    await terminal.until(/Went on in run [0-9a-f]{8}-/);
   });
 
   test('finds its way in a thousand runs: to the last one, and to those of one agent', async (t) => {
@@ -267,7 +267,7 @@ describe('acp tui', { skip: withoutTmux }, () => {
     await terminal.until(/▸ worker[\s\S]*1–\d+ of 100/);
     await terminal.press('f');
     await terminal.until(/▸ Status +any/);
-    await terminal.press('Left', 'Left');
+    await terminal.press('Left', 'Left', 'Left');
     await terminal.until(/needs input, agent worker/);
     await terminal.until(/No run matches the filters/);
     await terminal.press('x');
