@@ -175,7 +175,8 @@ rule(
         ['tool.invoked', 'guarded'],
       ],
     );
-    assert.deepEqual(await recordOf(api, first.runId), before);
+    // Nothing of it is rewritten; only that it went on is told when it is read.
+    assert.deepEqual(await recordOf(api, first.runId), { ...before, continuedBy: answer.body.runId });
     assertProblem(await api.post(`/api/runs/${first.runId}/cancel`), 409, 'run-finished');
   },
 );
