@@ -74,7 +74,9 @@ const options = [
 ];
 try {
   const failed = await node([...options, ...files]);
-  const incomplete = positionals.length > 0 ? 0 : await node([join(root, 'test/conformance/report.ts'), ran]);
+  // What the suite proves is said by a run of all of it; with owners the rules that are about sharing are left out.
+  const isWhole = positionals.length === 0 && !values['second-owner'];
+  const incomplete = isWhole ? await node([join(root, 'test/conformance/report.ts'), ran]) : 0;
   const untried = watchers.reduce((sum, name) => sum + watcherReport(name), 0);
   process.exitCode = failed || incomplete || (untried > 0 ? 1 : 0);
 } finally {

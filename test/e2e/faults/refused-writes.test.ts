@@ -76,7 +76,7 @@ describe('disks that are full beside a service that works', { skip: needsMount }
     archive?.remove();
   });
 
-  test('RET-10 nothing is deleted whose archive could not be written, and the history says so', async () => {
+  test('RET-16 nothing is deleted whose archive could not be written, and the history says so', async () => {
     for (let count = 0; count < 3; count += 1) assert.equal((await run(service.url, 'hello')).status, 200);
     const policy = { maxAgeDays: 30, maxRows: 1, archive: true };
     const saved = await call(`${service.url}/api/retention/Runs`, { method: 'PUT', body: policy });

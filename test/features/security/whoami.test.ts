@@ -13,7 +13,7 @@ type House = Awaited<ReturnType<typeof createHouse>>;
 const whoami = async (house: House, headers: Headers = {}): Promise<WhoamiResponse> =>
   (await house.call('keys.whoami', request(headers))).body as WhoamiResponse;
 
-test('SEC-57 a caller is told who he is: without a credential, by the shared token, by a key', async (t) => {
+test('a caller is told who he is: without a credential, by the shared token, by a key', async (t) => {
   const open = await createHouse(t);
   const anonymous = await whoami(open);
   assert.deepEqual(
