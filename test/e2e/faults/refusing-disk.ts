@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import process from 'node:process';
 
 /** A disk of its own, small enough to be filled. */
 export interface SmallDisk {
@@ -15,6 +16,13 @@ export interface SmallDisk {
   remove(): void;
 }
 
+/** Nothing stays mounted when a process ends before its hooks, as one does that only lists its tests. */
+const unmountedAtExit = (folder: string): (() => void) => {
+  const undo = () => void spawnSync('umount', [folder]);
+  process.once('exit', undo);
+  return () => void process.off('exit', undo);
+};
+
 /** Null where this user may not mount: nothing else gives a real full disk without a risk to the machine. */
 export const mountDisk = (sizeMiB: number): SmallDisk | null => {
   const folder = mkdtempSync(join(tmpdir(), 'acp-disk-'));
@@ -24,6 +32,7 @@ export const mountDisk = (sizeMiB: number): SmallDisk | null => {
     return null;
   }
   const ballast = join(folder, 'ballast');
+  const forget = unmountedAtExit(folder);
   return {
     folder,
     fill() {
@@ -44,6 +53,7 @@ export const mountDisk = (sizeMiB: number): SmallDisk | null => {
       assert.equal(status, 0, stderr);
     },
     remove() {
+      forget();
       const unmounted = spawnSync('umount', [folder], { encoding: 'utf8' });
       assert.equal(unmounted.status, 0, unmounted.stderr);
       rmSync(folder, { recursive: true });
@@ -72,6 +82,7 @@ export const mountFailingDisk = (sizeMiB: number): FailingDisk | null => {
     rmSync(image, { force: true });
     return null;
   }
+  const forget = unmountedAtExit(folder);
   return {
     folder,
     fail() {
@@ -79,6 +90,7 @@ export const mountFailingDisk = (sizeMiB: number): FailingDisk | null => {
       assert.equal(status, 0, stderr);
     },
     remove() {
+      forget();
       const { status, stderr } = command('umount', folder);
       assert.equal(status, 0, stderr);
       rmSync(folder, { recursive: true });
