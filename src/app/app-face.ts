@@ -1,5 +1,5 @@
 import { isForEverybody } from '../contract/operation.ts';
-import { clientAddressReader } from '../core/client-address.ts';
+import { clientAddressReader } from '../core/caller/client-address.ts';
 import type { LoadedConfig } from '../core/config/index.ts';
 import type { Principal } from '../core/context.ts';
 import type { Dispatch } from '../core/dispatch.ts';

@@ -1,6 +1,6 @@
 import type { Operation } from '../contract/operation.ts';
-import type { CallerRequest } from '../core/caller-request.ts';
-import type { ClientAddress } from '../core/client-address.ts';
+import type { CallerRequest } from '../core/caller/caller-request.ts';
+import type { ClientAddress } from '../core/caller/client-address.ts';
 import type { LoadedConfig } from '../core/config/index.ts';
 import type { Caller, Dispatch } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';

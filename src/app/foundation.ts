@@ -1,5 +1,5 @@
+import { loadModule } from '../core/files/load-module.ts';
 import { newId } from '../core/ids.ts';
-import { loadModule } from '../core/load-module.ts';
 import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';

@@ -1,6 +1,6 @@
+import type { RoleDecision } from '../core/caller/role-decision.ts';
 import { ConfigError, type ConfigSource, type LoadedConfig } from '../core/config/index.ts';
 import type { Logger } from '../core/logger.ts';
-import type { RoleDecision } from '../core/role-decision.ts';
 import { hostRoleDecision, type LoadedModules, missingRolePolicies } from '../features/modules/index.ts';
 
 const key = 'Host:RequireRolePolicies';

@@ -53,9 +53,9 @@ const findOwner = async (target: Target): Promise<Owner | null> => {
   if (Provider === 'Memory')
     throw new AcpError('cannot-connect', 'A memory store exists only inside the process that serves it.');
   const [{ readOwner }, { storeOptions }, { storePath }] = await Promise.all([
-    import('../db/owner-lock.ts'),
+    import('../db/sqlite/owner-lock.ts'),
     import('../db/store-options.ts'),
-    import('../db/store-location.ts'),
+    import('../db/sqlite/store-location.ts'),
   ]);
   const path = storePath(storeOptions(config.values, target.cwd).location);
   const owner = path === null ? null : await readOwner(path);

@@ -5,9 +5,9 @@ import { AcpError } from '../contract/errors.ts';
 import type { ApiTable, Operation } from '../contract/operation.ts';
 import { safeLine } from '../text/text-width.ts';
 import { type CommandHost, collect, commandGroup, covers, type Invocation } from './command-host.ts';
+import { readBody } from './files/read-body.ts';
 import { printReply } from './output/print-reply.ts';
 import type { Terminal } from './output/terminal.ts';
-import { readBody } from './read-body.ts';
 
 /** The members of a JSON schema that decide how an option looks. */
 interface Shape {

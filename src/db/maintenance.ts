@@ -2,10 +2,10 @@ import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
 import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
-import { makePrivateFile } from '../core/private-file.ts';
-import { type ContentCopy, copyContents, forgetDeleted, removeFolder, removeUnnamed } from './content-backup.ts';
-import { checkContents } from './content-check.ts';
-import { contentFolder } from './content-files.ts';
+import { makePrivateFile } from '../core/files/private-file.ts';
+import { type ContentCopy, copyContents, forgetDeleted, removeFolder, removeUnnamed } from './content/backup.ts';
+import { checkContents } from './content/check.ts';
+import { contentFolder } from './content/files.ts';
 import { type Migration, migrationStatus } from './migrate.ts';
 import {
   type OpenOptions,
@@ -15,10 +15,10 @@ import {
   pathOfStore,
   type StoreOptions,
 } from './open-storage.ts';
-import { readOwner, type StoreOwner } from './owner-lock.ts';
 import { makeStandalone } from './sqlite/open.ts';
+import { readOwner, type StoreOwner } from './sqlite/owner-lock.ts';
+import { openFailure, prepareStoreFile, realStorePath } from './sqlite/store-location.ts';
 import type { Storage } from './storage.ts';
-import { openFailure, prepareStoreFile, realStorePath } from './store-location.ts';
 import { type Tables, tableNames } from './tables.ts';
 
 export interface StoreStatus {

@@ -3,18 +3,18 @@ import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import type { Logger } from '../core/logger.ts';
-import { contentFiles, contentFolder, type FileContentStore } from './content-files.ts';
-import { watchContents } from './content-watch.ts';
+import { contentFiles, contentFolder, type FileContentStore } from './content/files.ts';
+import { watchContents } from './content/watch.ts';
 import type { SqlDialect } from './dialect.ts';
 import { type Migration, migrate, migrationStatus } from './migrate.ts';
-import { acquireOwnership, type OwnerLock } from './owner-lock.ts';
 import { createSqliteDialect } from './sqlite/dialect.ts';
 import { classifySqlite } from './sqlite/failure.ts';
+import { acquireOwnership, type OwnerLock } from './sqlite/owner-lock.ts';
+import { openFailure, prepareStoreFile, realStorePath, storePath } from './sqlite/store-location.ts';
+import { startStoreWatch } from './sqlite/store-watch.ts';
+import { startWatchdog } from './sqlite/watchdog.ts';
 import { createStorage, type Storage } from './storage.ts';
 import { createStoreCondition, type StoreCondition, type StoreTrouble } from './store-condition.ts';
-import { openFailure, prepareStoreFile, realStorePath, storePath } from './store-location.ts';
-import { startStoreWatch } from './store-watch.ts';
-import { startWatchdog } from './watchdog.ts';
 
 export interface StoreOptions {
   readonly provider: 'Sqlite' | 'Memory';

@@ -3,7 +3,7 @@ import { type CompiledQuery, Kysely, type Transaction } from 'kysely';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import { CommitQueue, type LazyUnit } from './commit-queue.ts';
 import type { SqlDialect } from './dialect.ts';
-import { createProtectedRows, type ProtectedRows } from './protected-rows.ts';
+import { createProtectedRows, type ProtectedRows } from './protection/protected-rows.ts';
 import type { Statement } from './statement.ts';
 import { translateStoreError } from './store-failure.ts';
 import type { Tables } from './tables.ts';

@@ -1,5 +1,5 @@
-import { type FeatureTables, featureTableNames } from './feature-tables.ts';
-import type { JobRow, ServiceLeaseRow } from './job-tables.ts';
+import { type FeatureTables, featureTableNames } from './tables/features.ts';
+import type { JobRow, ServiceLeaseRow } from './tables/jobs.ts';
 
 /**
  * Rows as they are stored, the same on every database: ids are text, times epoch milliseconds,

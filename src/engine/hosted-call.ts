@@ -1,4 +1,4 @@
-import { nestsTooDeep } from '../core/json-depth.ts';
+import { nestsTooDeep } from '../core/documents/json-depth.ts';
 import { readableResult } from '../providers/models/hosted-parts.ts';
 import type { ModelHostedCall, ModelHostedResult, ModelJson } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';

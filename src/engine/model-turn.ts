@@ -1,4 +1,4 @@
-import { nestsTooDeep } from '../core/json-depth.ts';
+import { nestsTooDeep } from '../core/documents/json-depth.ts';
 import { ModelCallError } from '../providers/models/model-error.ts';
 import type {
   ModelCall,

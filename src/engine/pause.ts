@@ -1,6 +1,6 @@
 import type { Json } from '../contract/schema.ts';
 import type { ClientToolCall, PendingToolApproval, ToolApprovalPresentation } from '../contract/tool-approval.ts';
-import { canonicalJson } from '../core/canonical-json.ts';
+import { canonicalJson } from '../core/documents/canonical-json.ts';
 import type { ModelToolCall } from '../providers/models/model-provider.ts';
 import { eventPayload, type PayloadSettings, recordedPayload } from './payload.ts';
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Json } from '../contract/schema.ts';
-import { canonicalJson } from '../core/canonical-json.ts';
+import { canonicalJson } from '../core/documents/canonical-json.ts';
 import type { ModelCall, ModelPrompt } from '../providers/models/model-provider.ts';
 
 /** What a model call was sent, part by part, so that a difference can be named. */

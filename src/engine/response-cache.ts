@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Json } from '../contract/schema.ts';
-import { canonicalJson } from '../core/canonical-json.ts';
+import { canonicalJson } from '../core/documents/canonical-json.ts';
 import type { ModelCall, ModelPart, ModelPrompt } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CompiledTarget } from './compiled-binding.ts';

@@ -1,5 +1,5 @@
 import type { Json } from '../contract/schema.ts';
-import { nestsTooDeep } from '../core/json-depth.ts';
+import { nestsTooDeep } from '../core/documents/json-depth.ts';
 import { withTimeLimit } from '../core/time-limit.ts';
 import type { ModelResponseFormat } from '../providers/models/model-provider.ts';
 import type { ActiveRun } from './active-run.ts';

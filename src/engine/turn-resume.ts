@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Json } from '../contract/schema.ts';
-import { canonicalJson } from '../core/canonical-json.ts';
+import { canonicalJson } from '../core/documents/canonical-json.ts';
 import type { ModelToolCall, ModelUsage } from '../providers/models/model-provider.ts';
 import type { ChatMessage, ContentPart } from './chat-message.ts';
 import type { CostMicros } from './pricing.ts';

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { AcpError, toProblem } from '../contract/errors.ts';
 import type { FileReply } from '../contract/operation.ts';
-import type { ClientAddress } from '../core/client-address.ts';
+import type { ClientAddress } from '../core/caller/client-address.ts';
 import type { Logger } from '../core/logger.ts';
 import { discardRest, hasBody } from './body.ts';
 import { protectiveHeaders } from './protective-headers.ts';

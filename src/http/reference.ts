@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
-import { readAsset } from '../core/assets.ts';
 import { requireAuthority } from '../core/dispatch.ts';
+import { readAsset } from '../core/files/assets.ts';
 import { type Exchange, type HeaderFields, sendBytes, sendProblem } from './answer.ts';
 import { discardRest } from './body.ts';
 import { buildOpenApi } from './openapi.ts';

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { AcpError } from '../contract/errors.ts';
-import type { CallerRequest } from '../core/caller-request.ts';
-import type { ClientAddress } from '../core/client-address.ts';
+import type { CallerRequest } from '../core/caller/caller-request.ts';
+import type { ClientAddress } from '../core/caller/client-address.ts';
 import type { Caller } from '../core/dispatch.ts';
 import type { HeaderFields } from './answer.ts';
 import type { HttpMetrics } from './http-metrics.ts';

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
 import { isForEverybody, type Operation, type UploadedFile } from '../contract/operation.ts';
-import type { CallerRequest } from '../core/caller-request.ts';
-import type { ClientAddress } from '../core/client-address.ts';
+import type { CallerRequest } from '../core/caller/caller-request.ts';
+import type { ClientAddress } from '../core/caller/client-address.ts';
 import {
   type Caller,
   type Dispatch,

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { createContentCipher } from '../../src/core/content-cipher.ts';
 import { openStorage } from '../../src/db/open-storage.ts';
-import type { ReencryptReport } from '../../src/db/reencrypt.ts';
+import type { ReencryptReport } from '../../src/db/protection/reencrypt.ts';
 import { storeOptions } from '../support/opened-store.ts';
 import { createFolder } from './support.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../src/core/canonical-json.ts';
+import { canonicalJson } from '../../src/core/documents/canonical-json.ts';
 import { type Api, assertProblem, type Body, unique } from './api.ts';
 import { rule } from './rule.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AcpError } from '../../src/contract/errors.ts';
 import { createContentCipher, plainContent } from '../../src/core/content-cipher.ts';
-import { createProtectedRows } from '../../src/db/protected-rows.ts';
+import { createProtectedRows } from '../../src/db/protection/protected-rows.ts';
 
 const key = (fill: number): string => Buffer.alloc(32, fill).toString('base64');
 const keys = { a: key(1), b: key(2) };

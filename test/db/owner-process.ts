@@ -1,4 +1,4 @@
-import { acquireOwnership } from '../../src/db/owner-lock.ts';
+import { acquireOwnership } from '../../src/db/sqlite/owner-lock.ts';
 
 // Owns a store file until it is told to let go, or killed. Says `owned` or why not.
 const [file = '', url = ''] = process.argv.slice(2);

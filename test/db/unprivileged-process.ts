@@ -2,7 +2,7 @@ import { accessSync, chmodSync, chownSync, constants, mkdirSync, writeFileSync }
 import { join } from 'node:path';
 import { backupStore } from '../../src/db/maintenance.ts';
 import { openStorage } from '../../src/db/open-storage.ts';
-import { readOwner } from '../../src/db/owner-lock.ts';
+import { readOwner } from '../../src/db/sqlite/owner-lock.ts';
 import { storeOptions } from '../support/opened-store.ts';
 
 // Permissions do not bind the superuser, so that the process first becomes somebody else, after everything is loaded.

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { AcpError } from '../../src/contract/errors.ts';
-import { clientAddressReader } from '../../src/core/client-address.ts';
+import { clientAddressReader } from '../../src/core/caller/client-address.ts';
 import { createRateLimiter } from '../../src/http/rate-limit.ts';
 import { addressPartition, type RequestLimitOptions } from '../../src/http/request-limit.ts';
 import { admin, problemOf, startServer } from './support.ts';

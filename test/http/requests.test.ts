@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AcpError } from '../../src/contract/errors.ts';
 import { ok } from '../../src/contract/operation.ts';
-import { clientAddressReader } from '../../src/core/client-address.ts';
+import { clientAddressReader } from '../../src/core/caller/client-address.ts';
 import { type LogLine, openRaw, problemOf, recordingLogger, startServer } from './support.ts';
 
 const json = { 'content-type': 'application/json' };

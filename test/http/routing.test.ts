@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AcpError } from '../../src/contract/errors.ts';
 import { ok } from '../../src/contract/operation.ts';
-import type { CallerRequest } from '../../src/core/caller-request.ts';
+import type { CallerRequest } from '../../src/core/caller/caller-request.ts';
 import type { HealthState } from '../../src/http/health.ts';
 import { admin, openRaw, problemOf, startServer } from './support.ts';
 

@@ -9,7 +9,7 @@ import { type Client, createClient } from '../../src/client/client.ts';
 import { httpTransport } from '../../src/client/http-transport.ts';
 import { inProcessTransport } from '../../src/client/in-process-transport.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import type { CallerRequest } from '../../src/core/caller-request.ts';
+import type { CallerRequest } from '../../src/core/caller/caller-request.ts';
 import { loadConfig } from '../../src/core/config/index.ts';
 import type { Logger } from '../../src/core/logger.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../src/engine/tools/tool.ts';

@@ -4,11 +4,16 @@ import type { DefinitionProblem } from '../../contract/definition-document.ts';
 import { errorTable, type FieldError } from '../../contract/errors.ts';
 import type { StyleName } from '../../text/style.ts';
 import { padText, safeLine, textWidth } from '../../text/text-width.ts';
-import { type ApplyAction, applyDefinition } from '../apply-definition.ts';
-import { type CheckedDefinition, checkDefinitions, endsAll, refusalFindings } from '../check-definitions.ts';
 import { type CommandHost, collect, covers, type Invocation } from '../command-host.ts';
-import { type BatchMember, definitionBatch } from '../definition-batch.ts';
-import { type DefinitionSources, readDefinitions } from '../definition-sources.ts';
+import { type ApplyAction, applyDefinition } from '../definitions/apply-definition.ts';
+import {
+  type CheckedDefinition,
+  checkDefinitions,
+  endsAll,
+  refusalFindings,
+} from '../definitions/check-definitions.ts';
+import { type BatchMember, definitionBatch } from '../definitions/definition-batch.ts';
+import { type DefinitionSources, readDefinitions } from '../definitions/definition-sources.ts';
 import { reportError } from '../output/error-report.ts';
 import { findingLine, placeOf } from '../output/finding-line.ts';
 import { jsonText } from '../output/print-reply.ts';

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import { padText, safeLine, textWidth } from '../../text/text-width.ts';
-import { type CheckedDefinition, checkDefinitions } from '../check-definitions.ts';
 import { type CommandHost, collect, commandGroup, covers, type Invocation } from '../command-host.ts';
-import { readDefinitions } from '../definition-sources.ts';
+import { type CheckedDefinition, checkDefinitions } from '../definitions/check-definitions.ts';
+import { readDefinitions } from '../definitions/definition-sources.ts';
 import { groupDescriptions } from '../groups.ts';
 import { findingLine, placeOf } from '../output/finding-line.ts';
 import { printReply } from '../output/print-reply.ts';

@@ -3,10 +3,10 @@ import { AcpError } from '../../contract/errors.ts';
 import { attachmentOperations } from '../../features/attachments/attachments.operations.ts';
 import type { AttachmentDescriptor } from '../../features/attachments/attachments.schema.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
+import { uploadFile } from '../files/upload-file.ts';
+import { writeWhole } from '../files/write-whole.ts';
 import { printReply } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
-import { uploadFile } from '../upload-file.ts';
-import { writeWhole } from '../write-whole.ts';
 
 const upload = async (session: Session, { args, options }: Invocation): Promise<undefined> => {
   const sessionId = options['session'] as string | undefined;

@@ -6,9 +6,9 @@ import { AcpError } from '../../contract/errors.ts';
 import type { ExportVerification } from '../../features/audit/index.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
+import { writeWhole } from '../files/write-whole.ts';
 import { jsonText } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
-import { writeWhole } from '../write-whole.ts';
 
 // A fault is a finding, not a failure of the command: gates tell the two apart.
 const faultExitCode = 1;

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import { type CommandHost, covers } from '../command-host.ts';
+import { writeWhole } from '../files/write-whole.ts';
 import { printReply } from '../output/print-reply.ts';
-import { writeWhole } from '../write-whole.ts';
 
 /** `acp data-subjects export|erase`: what is stored of one person. */
 export const registerDataSubjects = (group: Command, host: CommandHost): void => {

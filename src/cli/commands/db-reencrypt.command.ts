@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
-import type { FormerKey, ReencryptReport } from '../../db/reencrypt.ts';
+import type { FormerKey, ReencryptReport } from '../../db/protection/reencrypt.ts';
 import type { CommandHost } from '../command-host.ts';
 import { noteLog } from '../output/note-log.ts';
 import { jsonText, printReply } from '../output/print-reply.ts';
@@ -65,7 +65,7 @@ const reencrypt = async (session: Session, options: Options): Promise<number> =>
       '--dry-run changes nothing, and --compact writes the file anew: give one of them.',
     );
   const [{ reencryptStore }, { storeOptions }, config] = await Promise.all([
-    import('../../db/reencrypt.ts'),
+    import('../../db/protection/reencrypt.ts'),
     import('../../db/store-options.ts'),
     readConfig(session),
   ]);

@@ -1,8 +1,8 @@
 import type { StyleName } from '../../text/style.ts';
 import { padText, safeText } from '../../text/text-width.ts';
 import type { CommandHost } from '../command-host.ts';
-import { runDiagnosis } from '../diagnosis.ts';
-import type { Finding, FindingStatus } from '../finding.ts';
+import { runDiagnosis } from '../diagnosis/diagnosis.ts';
+import type { Finding, FindingStatus } from '../diagnosis/finding.ts';
 import { jsonText } from '../output/print-reply.ts';
 
 const FAILED_EXIT_CODE = 1;

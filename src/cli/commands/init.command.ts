@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { AcpError } from '../../contract/errors.ts';
-import { makeFolder } from '../../core/make-folder.ts';
+import { makeFolder } from '../../core/files/make-folder.ts';
 import type { CommandHost } from '../command-host.ts';
 import { jsonText } from '../output/print-reply.ts';
 
@@ -37,7 +37,7 @@ const exists = async (path: string): Promise<boolean> => {
 
 /** Writes the files of a new service. Throws before anything is written when one of them is there already. */
 const writeFiles = async (folder: string, cwd: string): Promise<string[]> => {
-  const { readAsset } = await import('../../core/assets.ts');
+  const { readAsset } = await import('../../core/files/assets.ts');
   const targets: NewFile[] = [
     ...copies.map(([file, asset]) => ({ path: join(folder, file), content: readAsset(asset), mode: usualMode })),
     { path: join(folder, keyFile), content: `${randomBytes(32).toString('hex')}\n`, mode: keyMode },

@@ -3,10 +3,10 @@ import { AcpError } from '../../contract/errors.ts';
 import { parseDuration } from '../../core/config/duration.ts';
 import type { PolicyTestReport, PolicyTestRequest } from '../../features/policy-tests/policy-tests.schema.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
+import { policyDocument } from '../definitions/policy-document.ts';
+import { readBody } from '../files/read-body.ts';
 import { policyReportText } from '../output/policy-report.ts';
 import { jsonText } from '../output/print-reply.ts';
-import { policyDocument } from '../policy-document.ts';
-import { readBody } from '../read-body.ts';
 import type { Session } from '../session.ts';
 
 // Beyond the codes of errors, as for a replay that drifted: what was asked for has been found.

@@ -3,16 +3,16 @@ import { join, relative, resolve } from 'node:path';
 import { createClient } from '../../client/client.ts';
 import { httpTransport } from '../../client/http-transport.ts';
 import { AcpError } from '../../contract/errors.ts';
-import { makeFolder } from '../../core/make-folder.ts';
-import { privateFolderMode } from '../../core/private-file.ts';
+import { makeFolder } from '../../core/files/make-folder.ts';
+import { privateFolderMode } from '../../core/files/private-file.ts';
 import { version } from '../../core/version.ts';
 import { safeLine } from '../../text/text-width.ts';
-import { applyDefinition } from '../apply-definition.ts';
 import type { CommandHost, Invocation } from '../command-host.ts';
+import { applyDefinition } from '../definitions/apply-definition.ts';
 import { readConfig } from '../read-config.ts';
+import { runStreaming } from '../runs/stream-run.ts';
 import { type Serving, serveUntilStopped } from '../serving.ts';
 import type { Session } from '../session.ts';
-import { runStreaming } from '../stream-run.ts';
 
 const USUAL_PORT = 7070;
 const QUESTION = 'What time is it in Vienna?';
@@ -53,7 +53,7 @@ const publicSkillLimits = [
 
 /** The settings of the samples, on top of those of this call. Without --config no service.yaml is read. */
 const quickstartConfig = async (session: Session, dataFolder: string, url: string) => {
-  const { assetPath } = await import('../../core/assets.ts');
+  const { assetPath } = await import('../../core/files/assets.ts');
   const set = [
     `Host:Url=${url}`,
     `Host:LogLevel=warn`,
@@ -71,8 +71,8 @@ const quickstartConfig = async (session: Session, dataFolder: string, url: strin
 const demonstrate = async (session: Session, { url, config }: Serving): Promise<number> => {
   const { terminal } = session;
   const [{ parseDefinitionDocuments }, { readAssetText }] = await Promise.all([
-    import('../../core/definition-documents.ts'),
-    import('../../core/assets.ts'),
+    import('../../core/documents/definition-documents.ts'),
+    import('../../core/files/assets.ts'),
   ]);
   const transport = httpTransport({
     url,
@@ -96,7 +96,7 @@ const demonstrate = async (session: Session, { url, config }: Serving): Promise<
 
 /** `url`: null where the service ends with the command. */
 const nextSteps = async ({ terminal }: Session, url: string | null): Promise<void> => {
-  const { isPackaged } = await import('../../core/assets.ts');
+  const { isPackaged } = await import('../../core/files/assets.ts');
   const { bold } = terminal.style;
   const acp = isPackaged() ? 'acp' : 'bin/acp';
   const docs =

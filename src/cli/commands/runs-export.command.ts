@@ -8,8 +8,8 @@ import { AcpError } from '../../contract/errors.ts';
 import type { Frame } from '../../contract/operation.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
+import { requireFree, writeWhole } from '../files/write-whole.ts';
 import { printReply } from '../output/print-reply.ts';
-import { requireFree, writeWhole } from '../write-whole.ts';
 
 interface Written {
   runs: number;

@@ -3,7 +3,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { toolModes } from '../../features/replays/replays.schema.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { printReply } from '../output/print-reply.ts';
-import { answerText } from '../stream-run.ts';
+import { answerText } from '../runs/stream-run.ts';
 
 const versionOf = (given: unknown): number | null => {
   if (given === undefined) return null;

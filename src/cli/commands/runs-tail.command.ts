@@ -10,12 +10,12 @@ import { formatTime } from '../../text/format.ts';
 import { safeLine, safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
 import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';
-import { nextCommands } from '../next-commands.ts';
 import type { Terminal } from '../output/terminal.ts';
-import { commandLines } from '../pause-report.ts';
-import { exitCodeOf } from '../run-outcome.ts';
-import { pauseOfFrame } from '../run-pause.ts';
-import { runWatcher } from '../run-watcher.ts';
+import { nextCommands } from '../runs/next-commands.ts';
+import { commandLines } from '../runs/pause-report.ts';
+import { exitCodeOf } from '../runs/run-outcome.ts';
+import { pauseOfFrame } from '../runs/run-pause.ts';
+import { runWatcher } from '../runs/run-watcher.ts';
 import type { Session } from '../session.ts';
 
 const POLL_INTERVAL_MS = 1000;

@@ -4,14 +4,14 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Command } from 'commander';
 import type { Client } from '../../client/client.ts';
 import { AcpError } from '../../contract/errors.ts';
-import { makeFolder } from '../../core/make-folder.ts';
-import { privateFileMode, privateFolderMode } from '../../core/private-file.ts';
+import { makeFolder } from '../../core/files/make-folder.ts';
+import { privateFileMode, privateFolderMode } from '../../core/files/private-file.ts';
 import type { AgentSkillDefinition, AgentSkillRequest } from '../../features/skills/skills.schema.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
+import { isFolder, readSkillSources, refusedSource, type SkillSource } from '../definitions/skill-sources.ts';
 import { jsonText } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
-import { isFolder, readSkillSources, refusedSource, type SkillSource } from '../skill-sources.ts';
 
 /** What a skill says, defaults applied, without what tells about its version. */
 const said = (skill: AgentSkillRequest): object => ({

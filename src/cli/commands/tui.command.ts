@@ -4,8 +4,8 @@ import type { Transport } from '../../client/transport.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';
-import { globalWords, shellLine } from '../next-commands.ts';
 import { printReply } from '../output/print-reply.ts';
+import { globalWords, shellLine } from '../runs/next-commands.ts';
 import type { Session } from '../session.ts';
 
 /** `127.0.0.1:7070`: what tells services apart, without what all addresses share. */

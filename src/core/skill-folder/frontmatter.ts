@@ -1,5 +1,5 @@
 import { parseDocument, stringify } from 'yaml';
-import { yamlFault } from '../yaml-fault.ts';
+import { yamlFault } from '../documents/yaml-fault.ts';
 
 /** The frontmatter of a SKILL.md (agentskills.io). Members beyond these are kept only in the source text. */
 export interface SkillFrontmatter {

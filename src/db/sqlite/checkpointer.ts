@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { workerPath } from '../../core/assets.ts';
+import { workerPath } from '../../core/files/assets.ts';
 import type { SqliteThreadOptions } from './open.ts';
 
 /** Moves the write-ahead log into the store file in a thread of its own, while the service goes on writing. */

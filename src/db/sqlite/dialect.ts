@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import type BetterSqlite3 from 'better-sqlite3';
 import { sql } from 'kysely';
-import { assetPath } from '../../core/assets.ts';
+import { assetPath } from '../../core/files/assets.ts';
 import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
 import { ConditionFailedError, mergedStatements, type Statement } from '../statement.ts';
 import type { StoreCondition } from '../store-condition.ts';

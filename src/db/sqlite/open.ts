@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
-import { assetPath } from '../../core/assets.ts';
-import { makeFolder } from '../../core/make-folder.ts';
-import { makePrivateFile, privateFolderMode } from '../../core/private-file.ts';
+import { assetPath } from '../../core/files/assets.ts';
+import { makeFolder } from '../../core/files/make-folder.ts';
+import { makePrivateFile, privateFolderMode } from '../../core/files/private-file.ts';
 import { classifySqlite } from './failure.ts';
 
 export interface SqliteOptions {

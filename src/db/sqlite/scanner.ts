@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { workerPath } from '../../core/assets.ts';
+import { workerPath } from '../../core/files/assets.ts';
 import type { SqliteThreadOptions } from './open.ts';
 import type { ScanAnswer, ScanRequest } from './scan.worker.ts';
 

@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { nestsTooDeep } from '../../core/json-depth.ts';
+import { nestsTooDeep } from '../../core/documents/json-depth.ts';
 import { readableResult } from '../../providers/models/hosted-parts.ts';
 import type {
   ModelHostedCall,

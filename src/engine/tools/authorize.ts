@@ -1,6 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
+import { principalJson } from '../../core/caller/principal-json.ts';
 import type { Principal } from '../../core/context.ts';
-import { principalJson } from '../../core/principal-json.ts';
 import { withDeadline } from './deadline.ts';
 import { cutText, MAX_TOOL_ERROR_LENGTH, type ToolContext, type ToolDescriptor } from './tool.ts';
 import type { ToolCallDeps, ToolCallRequest } from './tool-call.ts';

@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { canonicalJson } from '../../core/canonical-json.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import { parseArguments } from './arguments.ts';
 import { authorizeCall } from './authorize.ts';
 import { type CallScope, openCallScope } from './call-scope.ts';

@@ -1,4 +1,4 @@
-import { isNestedTooDeep, MAX_JSON_DEPTH } from '../../core/json-depth.ts';
+import { isNestedTooDeep, MAX_JSON_DEPTH } from '../../core/documents/json-depth.ts';
 import { patternProblem } from './linear-pattern.ts';
 import { graphProblem, type Recursion, type SchemaGraph, schemaSize } from './schema-graph.ts';
 import { isSchemaObject, type KeywordKind, keywordKinds, type SchemaMembers, subschemas } from './schema-keywords.ts';

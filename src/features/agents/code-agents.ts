@@ -7,7 +7,7 @@ import {
   describeDefinitionProblem,
 } from '../../contract/definition-document.ts';
 import type { Json } from '../../contract/schema.ts';
-import { canonicalJson } from '../../core/canonical-json.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import { compileChecker } from '../../core/validate.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import { reachAgents } from './agents.catalog.ts';

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { workerPath } from '../../core/assets.ts';
+import { workerPath } from '../../core/files/assets.ts';
 import type { CountAnswer, CountRequest } from './token-count.worker.ts';
 
 interface Asked {

@@ -1,7 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
-import type { ApprovalHandoverRow, ApprovalRow } from '../../db/approval-tables.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
 import type { ApprovalMetrics } from './approval-metrics.ts';
 import type { ApprovalStatus } from './approvals.schema.ts';
 import type { ApprovalStore, DecisionRow, MailboxRow } from './approvals.store.ts';

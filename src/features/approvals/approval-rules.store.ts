@@ -1,6 +1,6 @@
-import type { ApprovalRuleRow } from '../../db/approval-tables.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { ApprovalRuleRow } from '../../db/tables/approvals.ts';
 import type { ToolArgumentCondition } from './approvals.schema.ts';
 import { matchKey, type RuleMatch } from './argument-conditions.rules.ts';
 

@@ -1,7 +1,7 @@
-import type { ApprovalHandoverRow, ApprovalRow } from '../../db/approval-tables.ts';
-import type { OpenedList } from '../../db/protected-rows.ts';
+import type { OpenedList } from '../../db/protection/protected-rows.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
 
 export interface DecisionRow {
   readonly status: 'Approved' | 'Rejected';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FieldError } from '../../contract/errors.ts';
 import type { Json } from '../../contract/schema.ts';
-import { canonicalJson } from '../../core/canonical-json.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import type { ConditionOperator, ToolArgumentCondition } from './approvals.schema.ts';
 
 type Scalar = string | number | boolean;

@@ -1,8 +1,8 @@
 import type { AuditTrail } from '../../core/audit.ts';
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';

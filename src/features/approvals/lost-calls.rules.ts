@@ -1,4 +1,4 @@
-import type { SessionRequestRow } from '../../db/approval-tables.ts';
+import type { SessionRequestRow } from '../../db/tables/approvals.ts';
 import type { ToolInvocationRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';
 import type { OpenCall, ToolResultPart } from '../../engine/turn-resume.ts';

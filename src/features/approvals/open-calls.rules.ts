@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
-import type { SessionRequestRow } from '../../db/approval-tables.ts';
+import type { SessionRequestRow } from '../../db/tables/approvals.ts';
 import type { ChatMessage, ContentPart } from '../../engine/chat-message.ts';
 import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { OpenCall } from '../../engine/turn-resume.ts';

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../core/canonical-json.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import type { Pause, WaitingCall } from '../../engine/pause.ts';

@@ -1,8 +1,8 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { CallContext } from '../../core/context.ts';
-import type { SessionRequestRow } from '../../db/approval-tables.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { SessionRequestRow } from '../../db/tables/approvals.ts';
 import type { SessionTurn } from '../../engine/run-journal.ts';
 import type { TurnResume } from '../../engine/turn-resume.ts';
 import { statusAt } from './approval-decisions.ts';

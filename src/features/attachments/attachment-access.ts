@@ -1,5 +1,5 @@
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../core/context.ts';
-import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 import type { SessionAccess, SessionStore } from '../sessions/index.ts';
 

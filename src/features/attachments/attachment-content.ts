@@ -1,4 +1,4 @@
-import { type ContentStore, contentPlace, hashOfPlace } from '../../db/content-store.ts';
+import { type ContentStore, contentPlace, hashOfPlace } from '../../db/content/store.ts';
 import type { AttachmentStore } from './attachments.store.ts';
 
 /** Removes bytes that no row names any more. Rows go first, so that nothing that has a row is ever without bytes. */

@@ -3,7 +3,7 @@ import { AcpError } from '../../contract/errors.ts';
 import type { UploadedFile } from '../../contract/operation.ts';
 import { isAllowedType } from '../../core/media-types.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import { type ContentDraft, type ContentStore, contentPlace } from '../../db/content-store.ts';
+import { type ContentDraft, type ContentStore, contentPlace } from '../../db/content/store.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 import type { AttachmentStore } from './attachments.store.ts';
 import { hasVideoTrack } from './container-tracks.ts';

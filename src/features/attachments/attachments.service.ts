@@ -3,7 +3,7 @@ import { noContent, ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
 import type { CallContext, Handlers, Principal } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import { type ContentStore, contentPlace } from '../../db/content-store.ts';
+import { type ContentStore, contentPlace } from '../../db/content/store.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 import type { AttachmentAccess } from './attachment-access.ts';
 import type { ContentCleanup } from './attachment-content.ts';

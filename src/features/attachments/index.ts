@@ -1,8 +1,8 @@
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import { type ContentStore, contentPlace } from '../../db/content-store.ts';
+import { type ContentStore, contentPlace } from '../../db/content/store.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 import type { SessionAccess, SessionCleanup, SessionDeletion } from '../sessions/index.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../core/canonical-json.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
 
 /** An entry as it is hashed. `createdAt` is RFC 3339 in UTC with milliseconds. */
 export interface ChainedFields {

@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
-import { canonicalJson } from '../../core/canonical-json.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import type { ChainHead } from './chain-check.rules.ts';
 
 /** See docs/audit.md. A reader of another version refuses the file. */

@@ -1,7 +1,7 @@
 import { CompiledQuery, type Kysely, sql } from 'kysely';
-import { erasedRunsMark } from '../../db/retention-tables.ts';
 import type { Statement } from '../../db/statement.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
+import { erasedRunsMark } from '../../db/tables/retention.ts';
 import type { AttachmentRow, RunRow, SessionRow, Tables } from '../../db/tables.ts';
 import type { SubjectIdentity } from './data-subject-resolver.ts';
 import type { SubjectTarget } from './data-subjects.schema.ts';

@@ -4,7 +4,7 @@ import { clampPaging, type Json } from '../../contract/schema.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { JobRow } from '../../db/job-tables.ts';
+import type { JobRow } from '../../db/tables/jobs.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { jobOperations } from './jobs.operations.ts';
 import type { JobRecord } from './jobs.schema.ts';

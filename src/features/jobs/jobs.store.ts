@@ -1,8 +1,8 @@
 import type { ExpressionBuilder } from 'kysely';
-import type { JobRow } from '../../db/job-tables.ts';
-import type { OpenedList } from '../../db/protected-rows.ts';
+import type { OpenedList } from '../../db/protection/protected-rows.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { JobRow } from '../../db/tables/jobs.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
 

@@ -1,7 +1,7 @@
 import { AcpError, errorTable } from '../../contract/errors.ts';
-import type { Attribution } from '../../core/attribution.ts';
+import type { Attribution } from '../../core/caller/attribution.ts';
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../core/context.ts';
-import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';

@@ -7,9 +7,9 @@ import {
   maxLabels,
   maxLabelValueLength,
   type RunAttribution,
-} from '../../core/attribution.ts';
+} from '../../core/caller/attribution.ts';
+import { principalJson } from '../../core/caller/principal-json.ts';
 import type { Logger } from '../../core/logger.ts';
-import { principalJson } from '../../core/principal-json.ts';
 import { withDeadline } from '../../engine/tools/deadline.ts';
 
 /** The start of a run, and what its credential says of who it is for. */

@@ -1,13 +1,13 @@
 import type { Json } from '../../contract/schema.ts';
-import type { Logger } from '../../core/logger.ts';
-import { principalJson } from '../../core/principal-json.ts';
+import { principalJson } from '../../core/caller/principal-json.ts';
 import {
   openRunAuthorization,
   type RunAction,
   type RunAuthorization,
   type RunResource,
   runAuthorizationOf,
-} from '../../core/run-authorization.ts';
+} from '../../core/caller/run-authorization.ts';
+import type { Logger } from '../../core/logger.ts';
 import { withDeadline } from '../../engine/tools/deadline.ts';
 
 /** What a handler is asked: one action of one caller. What does not apply is null. */

@@ -1,6 +1,6 @@
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
-import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ToolRegistry } from '../../engine/tools/registry.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';

@@ -1,8 +1,8 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import { createGaps, type Gaps } from './gaps.ts';
 import { type GuardTestDeps, testGuard } from './guard-findings.ts';

@@ -1,6 +1,6 @@
 import type { AuditedWrite } from '../../core/audit.ts';
-import type { EgressPolicyRow, ProviderBindingRow } from '../../db/access-tables.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { EgressPolicyRow, ProviderBindingRow } from '../../db/tables/access.ts';
 
 export interface ProviderAccessStore {
   bindings(): Promise<readonly ProviderBindingRow[]>;

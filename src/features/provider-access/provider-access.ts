@@ -1,4 +1,4 @@
-import type { EgressPolicyRow, ProviderBindingRow } from '../../db/access-tables.ts';
+import type { EgressPolicyRow, ProviderBindingRow } from '../../db/tables/access.ts';
 import { ModelCallError, type ModelProviders } from '../../providers/models/index.ts';
 import type { OpenedProvider, ProviderAccess } from '../../providers/models/provider-access.ts';
 import { mayNameSecret, type SecretNameRule } from './secret-names.rules.ts';

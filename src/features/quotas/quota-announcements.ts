@@ -1,5 +1,5 @@
 import type { Logger } from '../../core/logger.ts';
-import type { QuotaNoticeRow } from '../../db/quota-tables.ts';
+import type { QuotaNoticeRow } from '../../db/tables/quotas.ts';
 import type { QuotaNotices } from './quota-notices.store.ts';
 import { shownAmount } from './quotas.rules.ts';
 

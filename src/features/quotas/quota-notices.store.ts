@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { QuotaNoticeRow } from '../../db/quota-tables.ts';
 import { boundText, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { QuotaNoticeRow } from '../../db/tables/quotas.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { QuotaRules } from './quota-rules.ts';
 

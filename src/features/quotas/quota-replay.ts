@@ -1,4 +1,4 @@
-import type { QuotaUsageRow } from '../../db/quota-tables.ts';
+import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
 import { type CurrentPeriods, createPeriodClock } from './period-clock.ts';
 import { appliesTo, judge, type LimitState, reportedLimit } from './quotas.rules.ts';
 import type { QuotaMetric } from './quotas.schema.ts';

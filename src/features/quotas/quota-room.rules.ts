@@ -1,4 +1,4 @@
-import type { QuotaUsageRow } from '../../db/quota-tables.ts';
+import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
 import type { BoundedCall, QuotaUse } from '../../engine/run-quotas.ts';
 import { type CountedRoot, monthOf } from './counted-roots.ts';
 import { addedUse, noUse } from './quota-use.ts';

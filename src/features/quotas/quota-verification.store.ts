@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { isoTime } from '../../core/iso-time.ts';
-import { erasedRunsMark } from '../../db/retention-tables.ts';
 import type { Storage } from '../../db/storage.ts';
+import { erasedRunsMark } from '../../db/tables/retention.ts';
 import { shownAmount } from './quotas.rules.ts';
 import type { QuotaDifference, QuotaPeriod } from './quotas.schema.ts';
 

@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import type { QuotaUsageRow } from '../../db/quota-tables.ts';
+import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
 import type { CurrentPeriods } from './period-clock.ts';
 import type { QuotaMetric } from './quotas.schema.ts';
 import type { QuotaRule } from './quotas.store.ts';

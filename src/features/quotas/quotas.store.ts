@@ -1,7 +1,7 @@
 import { CompiledQuery, sql } from 'kysely';
-import type { QuotaRow, QuotaUsageRow } from '../../db/quota-tables.ts';
 import { boundText, insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { QuotaRow, QuotaUsageRow } from '../../db/tables/quotas.ts';
 import type { OpenRuns } from './counted-roots.ts';
 import type { CurrentPeriods } from './period-clock.ts';
 import type { QuotaBacklog } from './quota-backlog.ts';

@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { canonicalJson } from '../../core/canonical-json.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import { type ChatMessage, type ContentPart, documentText } from '../../engine/chat-message.ts';
 import type { KeptSummary } from '../../engine/compaction/kept-summary.ts';
 import { redacted } from '../../engine/prompt-hashes.ts';

@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { canonicalJson } from '../../core/canonical-json.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import type { ToolInvocationRow } from '../../db/tables.ts';
 import type { FinishReason } from '../../engine/active-run.ts';
 import type { ChatMessage, ContentPart } from '../../engine/chat-message.ts';

@@ -1,9 +1,9 @@
 import { AcpError } from '../../contract/errors.ts';
 import { type OperationInput, ok } from '../../contract/operation.ts';
-import type { Attribution } from '../../core/attribution.ts';
 import type { AuditTrail } from '../../core/audit.ts';
+import type { Attribution } from '../../core/caller/attribution.ts';
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
-import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
 import type { ChatMessage } from '../../engine/chat-message.ts';

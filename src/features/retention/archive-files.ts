@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { makeFolder } from '../../core/make-folder.ts';
-import { privateFileMode, privateFolderMode } from '../../core/private-file.ts';
+import { makeFolder } from '../../core/files/make-folder.ts';
+import { privateFileMode, privateFolderMode } from '../../core/files/private-file.ts';
 import type { ArchiveBatch, ArchiveSink } from './archive.ts';
 import { createTurns } from './turns.ts';
 

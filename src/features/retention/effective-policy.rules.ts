@@ -1,4 +1,4 @@
-import type { RetentionPolicyRow } from '../../db/retention-tables.ts';
+import type { RetentionPolicyRow } from '../../db/tables/retention.ts';
 import { type RetentionTarget, retentionTargets } from './retention.schema.ts';
 
 /** What counts for a target of a tenant; both limits null: nothing goes. */

@@ -1,6 +1,6 @@
-import type { RetentionPolicyRow, RetentionRunRow } from '../../db/retention-tables.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { RetentionPolicyRow, RetentionRunRow } from '../../db/tables/retention.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 
 export interface RetentionStore {

@@ -5,7 +5,7 @@ import { clampPaging } from '../../contract/schema.ts';
 import type { AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
-import type { RetentionPolicyRow, RetentionRunRow } from '../../db/retention-tables.ts';
+import type { RetentionPolicyRow, RetentionRunRow } from '../../db/tables/retention.ts';
 import {
   cutoffOf,
   type EffectivePolicy,

@@ -1,7 +1,7 @@
 import type { AgentRunRequest } from '../../contract/run-request.ts';
-import { credentialAttribution, type RunAttribution } from '../../core/attribution.ts';
-import type { ApprovalHandoverRow } from '../../db/approval-tables.ts';
+import { credentialAttribution, type RunAttribution } from '../../core/caller/attribution.ts';
 import type { Statement } from '../../db/statement.ts';
+import type { ApprovalHandoverRow } from '../../db/tables/approvals.ts';
 import type { RunOutcome, RunPlan } from '../../engine/active-run.ts';
 import { encodePack, type LoggedEvent, toFrame } from '../../engine/event-pack.ts';
 import { type RunFailure, toRunFailure } from '../../engine/run-failure.ts';

@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
+import type { RunAction, RunAuthorization, RunTarget } from '../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../core/context.ts';
-import type { RunAction, RunAuthorization, RunTarget } from '../../core/run-authorization.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { RunStore } from './runs.store.ts';

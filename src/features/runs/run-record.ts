@@ -1,4 +1,4 @@
-import type { RunAttribution } from '../../core/attribution.ts';
+import type { RunAttribution } from '../../core/caller/attribution.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { decimal } from '../../engine/pricing.ts';

@@ -1,9 +1,9 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { OperationInput, OperationReply, StreamReply } from '../../contract/operation.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
-import { type Attribution, credentialAttribution } from '../../core/attribution.ts';
+import { type Attribution, credentialAttribution } from '../../core/caller/attribution.ts';
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../core/context.ts';
-import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import type { PayloadSettings } from '../../engine/payload.ts';

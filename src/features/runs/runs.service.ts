@@ -1,9 +1,9 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import type { RunAuthorization } from '../../core/run-authorization.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { RunEngine } from '../../engine/run-engine.ts';
 import type { SessionAccess } from '../sessions/index.ts';

@@ -1,9 +1,9 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditTrail } from '../../core/audit.ts';
+import type { RunAction } from '../../core/caller/run-authorization.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import type { RunAction } from '../../core/run-authorization.ts';
 import type { RunRow, RunScoreRow } from '../../db/tables.ts';
 import { scoreProblems } from './score-value.rules.ts';
 import { scoreOperations } from './scores.operations.ts';

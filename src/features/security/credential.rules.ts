@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
-import type { CallerRequest } from '../../core/caller-request.ts';
+import type { CallerRequest } from '../../core/caller/caller-request.ts';
 
 /** A credential as it was sent. `text` is empty when its form is wrong, which fits nothing. */
 export interface Credential {

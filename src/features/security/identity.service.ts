@@ -1,5 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
-import type { CallerRequest } from '../../core/caller-request.ts';
+import type { CallerRequest } from '../../core/caller/caller-request.ts';
 import type { Principal } from '../../core/context.ts';
 import type { Caller } from '../../core/dispatch.ts';
 import { type Credential, readCredential, secretMatcher, unauthenticated } from './credential.rules.ts';

@@ -1,6 +1,6 @@
 import type { AuditTrail } from '../../core/audit.ts';
+import type { RoleDecision } from '../../core/caller/role-decision.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { RoleDecision } from '../../core/role-decision.ts';
 import type { Storage } from '../../db/storage.ts';
 import { createIdentity, type IdentityOptions } from './identity.service.ts';
 import { createIssuerHttp } from './issuer-http.ts';

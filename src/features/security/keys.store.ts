@@ -1,7 +1,7 @@
 import { type ApiKeyScope, apiKeyScopes, type Role, roles } from '../../contract/authority.ts';
-import type { ApiKeyRow } from '../../db/access-tables.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { ApiKeyRow } from '../../db/tables/access.ts';
 
 /** An API key as stored: its plaintext is nowhere. Times are epoch milliseconds. */
 export interface StoredKey {

@@ -1,4 +1,4 @@
-import type { CallerRequest } from '../../core/caller-request.ts';
+import type { CallerRequest } from '../../core/caller/caller-request.ts';
 
 const octet = '(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)';
 const loopbackIpv4 = `127\\.${octet}\\.${octet}\\.${octet}`;

@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { tenantPattern } from '../../contract/schema.ts';
-import type { CallerRequest } from '../../core/caller-request.ts';
+import type { CallerRequest } from '../../core/caller/caller-request.ts';
 
 export interface TenancyOptions {
   /** False: every caller is in the default tenant, except that an API key stands for its own. */

@@ -1,9 +1,9 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
+import type { RunAction, RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import type { RunAction, RunAuthorization } from '../../core/run-authorization.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
-import type { SkillScriptGrantRow } from '../../db/skill-tables.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { SkillScriptGrantRow } from '../../db/tables/skills.ts';
 import type { Tables } from '../../db/tables.ts';
 
 /** Times are epoch milliseconds. */

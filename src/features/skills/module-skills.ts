@@ -1,6 +1,6 @@
 import type { FieldError } from '../../contract/errors.ts';
 import type { Json } from '../../contract/schema.ts';
-import { canonicalJson } from '../../core/canonical-json.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import { compileChecker } from '../../core/validate.ts';
 import type { AgentSkill } from './host-skills.ts';
 import { skillContent, skillFingerprint } from './skills.content.ts';

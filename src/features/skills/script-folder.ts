@@ -3,8 +3,8 @@ import { chmod, lstat, mkdtemp, open, readdir, realpath, rm, writeFile } from 'n
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
-import { makeFolder } from '../../core/make-folder.ts';
-import { privateFileMode, privateFolderMode } from '../../core/private-file.ts';
+import { makeFolder } from '../../core/files/make-folder.ts';
+import { privateFileMode, privateFolderMode } from '../../core/files/private-file.ts';
 import { fileBytes, scriptFilePath } from '../../core/skill-folder/skill-folder.ts';
 import type { AgentSkill } from './host-skills.ts';
 

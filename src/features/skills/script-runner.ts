@@ -1,7 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
-import { canonicalJson } from '../../core/canonical-json.ts';
 import type { Config } from '../../core/config/schema.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import type { Logger } from '../../core/logger.ts';
 import { type ArgumentsChecker, argumentsChecker } from '../../engine/tools/arguments.ts';
 import { ToolError, ToolStop } from '../../engine/tools/tool.ts';

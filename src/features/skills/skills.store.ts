@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
-import type { SkillRow } from '../../db/skill-tables.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { SkillRow } from '../../db/tables/skills.ts';
 import type { Tables } from '../../db/tables.ts';
 import { type SkillContent, skillFingerprint } from './skills.content.ts';
 

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
-import type { TenantRow } from '../../db/access-tables.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { TenantRow } from '../../db/tables/access.ts';
 import type { Tables } from '../../db/tables.ts';
 
 /** A label of a tenant; its time is epoch milliseconds. */

@@ -5,7 +5,7 @@ import type {
   LanguageModelV4Usage,
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
-import { isNestedTooDeep } from '../../core/json-depth.ts';
+import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import { contentFiltered, MalformedAnswerError, unfinished } from './call-failure.ts';
 import { hostedBy } from './hosted-parts.ts';
 import type {

@@ -1,4 +1,4 @@
-import { isNestedTooDeep } from '../../core/json-depth.ts';
+import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import type { ModelErrorType } from './model-error.ts';
 import { boundedWait } from './retry-after.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Json } from '../../../src/contract/schema.ts';
-import { isNestedTooDeep, nestsTooDeep } from '../../../src/core/json-depth.ts';
+import { isNestedTooDeep, nestsTooDeep } from '../../../src/core/documents/json-depth.ts';
 import { argumentsChecker } from '../../../src/engine/tools/arguments.ts';
 import { inputSchemaProblems } from '../../../src/engine/tools/input-schema.ts';
 import type { Recursion } from '../../../src/engine/tools/schema-graph.ts';

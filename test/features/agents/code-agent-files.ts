@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { parseDefinitionDocuments } from '../../../src/core/definition-documents.ts';
+import { parseDefinitionDocuments } from '../../../src/core/documents/definition-documents.ts';
 import { type CodeAgents, loadCodeAgents } from '../../../src/features/agents/index.ts';
 import { references } from './agent-world.ts';
 

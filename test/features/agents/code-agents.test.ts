@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { parseDefinitionDocuments } from '../../../src/core/definition-documents.ts';
+import { parseDefinitionDocuments } from '../../../src/core/documents/definition-documents.ts';
 import { CodeAgentsError } from '../../../src/features/agents/index.ts';
 import { openWorld } from './agent-world.ts';
 import { folderOf, load } from './code-agent-files.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { parseDefinitionDocuments } from '../../../src/core/definition-documents.ts';
+import { parseDefinitionDocuments } from '../../../src/core/documents/definition-documents.ts';
 import { CodeAgentsError, loadCodeAgents } from '../../../src/features/agents/index.ts';
 import { forEachTransport } from '../../support/app.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';

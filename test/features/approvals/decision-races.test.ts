@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { RunAuthorization } from '../../../src/core/run-authorization.ts';
+import type { RunAuthorization } from '../../../src/core/caller/run-authorization.ts';
 import { forEachTransport, overHttp } from '../../support/app.ts';
 import { enqueue, followToEnd, Gate, getRun, listRuns, post, refusal, runJson } from '../runs/run-calls.ts';
 import { auditOf, calls, decide, openApprovals, pendingOf, queueWaiting, toolTexts } from './approval-world.ts';

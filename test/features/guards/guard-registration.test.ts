@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { loadModule } from '../../../src/core/load-module.ts';
+import { loadModule } from '../../../src/core/files/load-module.ts';
 import { storedCall } from '../../../src/engine/turn-resume.ts';
 import { hostLibrary, loadHostModules } from '../../../src/features/modules/index.ts';
 import { forEachTransport, openApp } from '../../support/app.ts';

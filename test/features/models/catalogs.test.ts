@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { openRunAuthorization } from '../../../src/core/caller/run-authorization.ts';
 import type { CallContext } from '../../../src/core/context.ts';
-import { openRunAuthorization } from '../../../src/core/run-authorization.ts';
 import { modelsFeature } from '../../../src/features/models/index.ts';
 import { toolsFeature } from '../../../src/features/tools/index.ts';
 import type { ModelProviders } from '../../../src/providers/models/index.ts';

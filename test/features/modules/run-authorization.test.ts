@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { openRunAuthorization } from '../../../src/core/caller/run-authorization.ts';
 import type { CallContext } from '../../../src/core/context.ts';
 import type { Logger } from '../../../src/core/logger.ts';
-import { openRunAuthorization } from '../../../src/core/run-authorization.ts';
 import { hostRunAuthorization } from '../../../src/features/modules/index.ts';
 
 const context = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import type { ReencryptReport } from '../../../src/db/reencrypt.ts';
+import type { ReencryptReport } from '../../../src/db/protection/reencrypt.ts';
 import { createFolder, type Folder } from '../../cli/support.ts';
 import { overHttp, type TestApp } from '../../support/app.ts';
 import { readAll } from '../attachments/files.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { CallerRequest } from '../../../src/core/caller-request.ts';
+import type { CallerRequest } from '../../../src/core/caller/caller-request.ts';
 import type { Caller } from '../../../src/core/dispatch.ts';
 import type { Identity } from '../../../src/features/security/index.ts';
 import { openTestStore, temporaryFolder } from '../../support/opened-store.ts';

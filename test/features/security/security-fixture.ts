@@ -1,10 +1,10 @@
 import type { TestContext } from 'node:test';
 import { isForEverybody } from '../../../src/contract/operation.ts';
-import type { CallerRequest } from '../../../src/core/caller-request.ts';
+import type { CallerRequest } from '../../../src/core/caller/caller-request.ts';
+import type { RoleDecision } from '../../../src/core/caller/role-decision.ts';
 import { type Caller, createDispatch, type Reply } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { type Logger, silentLogger } from '../../../src/core/logger.ts';
-import type { RoleDecision } from '../../../src/core/role-decision.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { Storage } from '../../../src/db/storage.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { loadModule } from '../../../src/core/load-module.ts';
+import { loadModule } from '../../../src/core/files/load-module.ts';
 import { createToolRegistry } from '../../../src/engine/tools/registry.ts';
 import { hostLibrary, loadHostModules } from '../../../src/features/modules/index.ts';
 import { loadDeclaredTools } from '../../../src/features/tools/declared-tools.ts';

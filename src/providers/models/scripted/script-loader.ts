@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
-import { yamlFault } from '../../../core/yaml-fault.ts';
+import { yamlFault } from '../../../core/documents/yaml-fault.ts';
 import type { Script } from './script.ts';
 import { ScriptError } from './script-error.ts';
 import { ScriptNodes } from './script-nodes.ts';

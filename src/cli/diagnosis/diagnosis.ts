@@ -1,0 +1,239 @@
+import { statSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import process from 'node:process';
+import type { AppDescription } from '../../app.ts';
+import type { LoadedConfig } from '../../core/config/index.ts';
+import { version } from '../../core/version.ts';
+import type { StoreStatus } from '../../db/maintenance.ts';
+import { createStyle } from '../../text/style.ts';
+import { reportError } from '../output/error-report.ts';
+import { readConfig } from '../read-config.ts';
+import type { Session } from '../session.ts';
+import type { Finding, FindingStatus } from './finding.ts';
+import { reachFindings } from './reachability.ts';
+
+const finding = (status: FindingStatus, check: string, message: string): Finding => ({ status, check, message });
+
+const MEGABYTE = 1_048_576;
+// Below the first a busy service has days, below the second its next checkpoint may fail.
+const LOW_DISK_BYTES = 1024 * MEGABYTE;
+const NO_DISK_BYTES = 100 * MEGABYTE;
+
+const failureText = (error: unknown): string =>
+  reportError(error)
+    .text(createStyle(false))
+    .replace(/^error: /, '');
+
+const size = (bytes: number): string =>
+  bytes >= 1024 * MEGABYTE ? `${(bytes / 1024 / MEGABYTE).toFixed(1)} GiB` : `${(bytes / MEGABYTE).toFixed(1)} MiB`;
+
+const configFindings = async ({ file, warnings }: LoadedConfig): Promise<Finding[]> => {
+  const { describeProblems } = await import('../../core/config/index.ts');
+  return [
+    finding('ok', 'config', file ?? 'no file; defaults and variables'),
+    ...warnings.map((warning) => finding('warn', 'config', describeProblems([warning]).trim())),
+  ];
+};
+
+const encryptionFinding = ({ values: { Service } }: LoadedConfig): Finding => {
+  const { ActiveKeyId, Keys } = Service.AtRest;
+  const former = Object.keys(Keys).filter((id) => id !== ActiveKeyId);
+  const reads = former.length === 0 ? '' : `; former keys: ${former.join(', ')}`;
+  if (ActiveKeyId === null) return finding('ok', 'encryption', `off: new content is stored in plain${reads}`);
+  return finding('ok', 'encryption', `new content is encrypted with key "${ActiveKeyId}"${reads}`);
+};
+
+/** Content that nobody can read: its key was taken out of the configuration. */
+const lostKeysFinding = (keyIds: readonly string[]): Finding => {
+  const names = keyIds.map((id) => `"${id}"`).join(', ');
+  const [keys, are] = keyIds.length === 1 ? ['key', 'is'] : ['keys', 'are'];
+  return finding(
+    'fail',
+    'encryption',
+    `stored content is under the ${keys} ${names}, which ${are} not in Service:AtRest:Keys: it cannot be read\n\`acp db reencrypt --dry-run\` counts what is under which key`,
+  );
+};
+
+const ownerFinding = ({ owner }: StoreStatus): Finding => {
+  if (owner === null) return finding('ok', 'owner', 'nobody serves this store');
+  const who = owner.pid === null ? 'another process' : `process ${owner.pid}`;
+  return finding('ok', 'owner', owner.url === null ? `${who} works on it` : `${who} serves it at ${owner.url}`);
+};
+
+const migrationFinding = ({ applied, pending }: StoreStatus, appliesItself: boolean): Finding => {
+  if (pending.length === 0) return finding('ok', 'migrations', `${applied.length} applied, none pending`);
+  const names = pending.join(', ');
+  return appliesItself
+    ? finding('ok', 'migrations', `${pending.length} pending, applied at the next start: ${names}`)
+    : finding('warn', 'migrations', `${pending.length} pending, run \`acp db migrate\`: ${names}`);
+};
+
+/** A store of an earlier version, or one that was copied, may be open to others; new ones are not. */
+function* modeFindings(path: string): Generator<Finding> {
+  // Windows has no such modes.
+  if (process.getuid === undefined) return;
+  const mode = statSync(path).mode & 0o777;
+  if ((mode & 0o077) !== 0)
+    yield finding('warn', 'store', `others may open it (mode ${mode.toString(8)})\n\`chmod 600 ${path}\` closes it`);
+}
+
+/** Free space where the store is; of a folder that is not made yet, in the nearest one above it. */
+const diskFinding = async (path: string): Promise<Finding> => {
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    try {
+      const { bavail, bsize } = await statfs(folder);
+      const free = bavail * bsize;
+      const status = free < NO_DISK_BYTES ? 'fail' : free < LOW_DISK_BYTES ? 'warn' : 'ok';
+      return finding(status, 'disk', `${size(free)} free at ${folder}`);
+    } catch (error) {
+      if (folder === dirname(folder)) return finding('warn', 'disk', failureText(error));
+    }
+  }
+};
+
+async function* libraryFindings(): AsyncGenerator<Finding> {
+  const { libraryVersions } = await import('../../db/sqlite/open.ts');
+  const { sqlite, vector } = libraryVersions();
+  yield finding('ok', 'libraries', `SQLite ${sqlite}, sqlite-vec ${vector}`);
+  const { avoidedFolder } = await import('../../core/files/asset-extraction.ts');
+  const reason = avoidedFolder();
+  if (reason !== null)
+    yield finding('warn', 'libraries', `unpacked to a private folder at every start, since ${reason}`);
+}
+
+async function* storeFindings(session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
+  const { Persistence } = config.values.Service;
+  if (Persistence.Provider === 'Memory') {
+    yield finding('warn', 'store', 'in memory: nothing is kept when the service ends');
+    return;
+  }
+  const [{ storeStatus }, { absentKeys }, { storeOptions }] = await Promise.all([
+    import('../../db/maintenance.ts'),
+    import('../../db/protection/absent-keys.ts'),
+    import('../../db/store-options.ts'),
+  ]);
+  const options = storeOptions(config.values, session.cwd);
+  const status = await storeStatus(options);
+  const state = status.exists
+    ? `${size(status.totalBytes)}, write-ahead log ${size(status.walBytes)}`
+    : 'is made at the first start';
+  yield finding('ok', 'store', `${status.path} (${state})`);
+  if (status.exists) yield* modeFindings(status.path);
+  yield encryptionFinding(config);
+  // Before its migrations a store may lack tables and columns.
+  const lost = status.exists && status.pending.length === 0 ? await absentKeys(options) : [];
+  if (lost.length > 0) yield lostKeysFinding(lost);
+  yield ownerFinding(status);
+  yield migrationFinding(status, Persistence.Sqlite.AutoApplyMigrations);
+  yield await diskFinding(status.path);
+}
+
+/** How far scripts are kept together, where they may run at all. */
+const scriptFinding = async ({ values: { Host, Service } }: LoadedConfig): Promise<Finding> => {
+  if (!Host.SkillScripts.Register) return finding('ok', 'scripts', 'off (Host:SkillScripts:Register)');
+  const { describeIsolation, findIsolation } = await import('../../features/skills/index.ts');
+  const isolation = await findIsolation();
+  const isRequired = Service.Skills.Scripts.Isolation === 'Required';
+  return finding(isolation === null ? (isRequired ? 'fail' : 'warn') : 'ok', 'scripts', describeIsolation(isolation));
+};
+
+const listed = (check: string, names: readonly string[], none: string): Finding =>
+  finding('ok', check, names.length === 0 ? none : names.join(', '));
+
+const keySections = { openai: 'OpenAI', anthropic: 'Anthropic', google: 'Google' } as const;
+
+/** True for a provider that answers nothing without a key; others may take their credential from elsewhere. */
+const lacksKey = (name: string, { values }: LoadedConfig): boolean => {
+  if (!Object.hasOwn(keySections, name)) return false;
+  return values.Service.Providers[keySections[name as keyof typeof keySections]]?.ApiKey === null;
+};
+
+function* partFindings(
+  { providers, tools, modules, codeAgents }: AppDescription,
+  config: LoadedConfig,
+): Generator<Finding> {
+  if (providers.length === 0)
+    yield finding('warn', 'providers', 'none; no agent can run until one is set up under Service:Providers');
+  for (const { name, kind } of providers) {
+    const script = config.values.Service.Providers.Scripted[name]?.File;
+    if (lacksKey(name, config))
+      yield finding('warn', 'provider', `${name} (${kind}) has no ApiKey; its runs will fail`);
+    else yield finding('ok', 'provider', `${name} (${kind})${script === undefined ? '' : `: ${script}`}`);
+  }
+  yield listed('tools', tools, 'none');
+  yield listed('modules', modules, 'none');
+  yield listed('agents', codeAgents, 'none defined in code');
+}
+
+const activeKeysOf = async (session: Session, { values }: LoadedConfig): Promise<number> => {
+  if (values.Service.Persistence.Provider === 'Memory') return 0;
+  const [{ countActiveKeys }, { storeOptions }] = await Promise.all([
+    import('../../db/maintenance.ts'),
+    import('../../db/store-options.ts'),
+  ]);
+  return countActiveKeys(storeOptions(values, session.cwd), Date.now());
+};
+
+/** Builds the service in memory: providers, scripts, modules, tools and agents are read, and the store is left alone. */
+async function* serviceFindings(session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
+  yield await scriptFinding(config);
+  const globals = { ...session.globals, set: [...session.globals.set, 'Service:Persistence:Provider=Memory'] };
+  const [inMemory, { createApp }, { silentLogger }] = await Promise.all([
+    readConfig({ ...session, globals }),
+    import('../../app.ts'),
+    import('../../core/logger.ts'),
+  ]);
+  const app = await createApp({ config: inMemory, mode: 'local', log: silentLogger, cwd: session.cwd });
+  try {
+    const description = app.describe();
+    yield* partFindings(description, config);
+    yield* reachFindings({ config, access: description.access, activeKeys: await activeKeysOf(session, config) });
+  } finally {
+    await app.close();
+  }
+}
+
+/** Whether tokens could be checked: the issuer is asked for what the service would ask it for. */
+async function* issuerFindings(_session: Session, { values }: LoadedConfig): AsyncGenerator<Finding> {
+  const { Issuer } = values.Host.Oidc;
+  if (Issuer === null) return;
+  const { inspectIssuer } = await import('../../features/security/index.ts');
+  try {
+    const { address, kinds } = await inspectIssuer(Issuer);
+    const count = kinds.length === 1 ? '1 key' : `${kinds.length} keys`;
+    const status = kinds.length === 0 ? 'fail' : 'ok';
+    yield finding(
+      status,
+      'issuer',
+      `${Issuer} publishes ${count} at ${address}${kinds.map((kind) => `\n${kind}`).join('')}`,
+    );
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    yield finding('fail', 'issuer', `${Issuer}: no token can be checked, since its keys cannot be read: ${reason}`);
+  }
+}
+
+/** What a service here would run on. A check that fails does not keep the others from being made. */
+export async function* runDiagnosis(session: Session): AsyncGenerator<Finding> {
+  yield finding('ok', 'version', `acp ${version}, Node ${process.versions.node}, ${process.platform}-${process.arch}`);
+  let config: LoadedConfig;
+  try {
+    config = await readConfig(session);
+  } catch (error) {
+    yield finding('fail', 'config', failureText(error));
+    return;
+  }
+  yield* await configFindings(config);
+  for (const [check, findings] of [
+    ['libraries', libraryFindings],
+    ['store', storeFindings],
+    ['service', serviceFindings],
+    ['issuer', issuerFindings],
+  ] as const)
+    try {
+      yield* findings(session, config);
+    } catch (error) {
+      yield finding('fail', check, failureText(error));
+    }
+}

@@ -1,0 +1,50 @@
+import { type ContentDraft, type ContentPlace, type ContentStore, createPlaceLocks } from './store.ts';
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  yield bytes;
+}
+
+const createDraft = (kept: Map<ContentPlace, Uint8Array>): ContentDraft => {
+  let chunks: Uint8Array[] = [];
+  const joined = (): Uint8Array => {
+    const [only] = chunks;
+    if (only === undefined || chunks.length > 1) chunks = [Buffer.concat(chunks)];
+    return chunks[0] ?? new Uint8Array(0);
+  };
+  return {
+    async write(bytes) {
+      // A copy: the sender may use its buffer again.
+      chunks.push(Uint8Array.from(bytes));
+    },
+    read: async (offset, length) => joined().subarray(offset, offset + length),
+    async keep(place) {
+      kept.set(place, joined());
+    },
+    async discard() {
+      chunks = [];
+    },
+  };
+};
+
+/** Contents of a store in memory; gone with the process, like its rows. */
+export const memoryContent = (): ContentStore => {
+  const kept = new Map<ContentPlace, Uint8Array>();
+  return {
+    assertWritable: () => undefined,
+    draft: async () => createDraft(kept),
+    async open(place) {
+      const bytes = kept.get(place);
+      if (bytes === undefined) return null;
+      return { sizeBytes: bytes.byteLength, bytes: once(bytes), dispose: async () => undefined };
+    },
+    read: async (place) => kept.get(place) ?? null,
+    async remove(place) {
+      kept.delete(place);
+    },
+    exclusive: createPlaceLocks(),
+    async *places() {
+      yield* [...kept.keys()];
+    },
+    removeDrafts: async () => undefined,
+  };
+};

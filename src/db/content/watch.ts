@@ -1,0 +1,101 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { StoreFailure } from '../dialect.ts';
+import { startStoreWatch } from '../sqlite/store-watch.ts';
+import { type ConditionWords, createStoreCondition, type StoreTrouble } from '../store-condition.ts';
+import { type AmendableDraft, contentFiles, type FileContentStore } from './files.ts';
+
+/** Contents of a store that is served: their folder is watched as the store's files are. */
+export interface WatchedContents {
+  readonly files: FileContentStore;
+  /** Why no contents are written now, after a look at the folder; null: they are. */
+  trouble(): StoreTrouble | null;
+  stop(): Promise<void>;
+}
+
+const words: ConditionWords = {
+  full: 'The disk of the attachments is full: none is stored until there is room',
+  'read-only': 'The folder of the attachments cannot be written: it is read-only, or not open to this user',
+  corrupt: 'The folder of the attachments is damaged',
+  unavailable: 'The folder of the attachments cannot be written: its file system reports errors',
+  works: 'The folder of the attachments takes what is written again',
+  moved:
+    'The folder of the attachments was moved, deleted or replaced: nothing is written there until it is back at its path',
+  returned: 'The folder of the attachments is where it was: it takes what is written again',
+  refusal: 'The folder of the attachments was moved, deleted or replaced; none is stored or removed until it is back.',
+};
+
+const failures: Readonly<Record<string, StoreFailure>> = {
+  ENOSPC: 'full',
+  EDQUOT: 'full',
+  EROFS: 'read-only',
+  EACCES: 'read-only',
+  EPERM: 'read-only',
+};
+
+/** What an error of the file system means, by its code; an error that has none is somebody else's. */
+const classifyFile = (error: unknown): StoreFailure => {
+  const cause = error instanceof AcpError ? error.cause : error;
+  if (!(cause instanceof Error) || !('code' in cause) || typeof cause.code !== 'string') return null;
+  return failures[cause.code] ?? 'unavailable';
+};
+
+const probeBytes = 4096;
+
+/** `storeRefusal`: what writes of the store are answered with after a look at its files; null: they are tried. */
+export const watchContents = (
+  folder: string,
+  storeRefusal: () => AcpError | null,
+  log: Pick<Logger, 'error' | 'warn'>,
+): WatchedContents => {
+  const condition = createStoreCondition(folder, classifyFile, log, words);
+  const files = contentFiles(folder, () => {
+    // First: below a folder that is gone as a whole nothing is made anew either.
+    const refused = storeRefusal();
+    if (refused !== null) throw refused;
+    watch.look();
+    if (condition.refusal !== null) throw condition.refusal;
+  });
+  const probeWrite = async (): Promise<void> => {
+    const draft = await files.draft();
+    try {
+      await draft.write(Buffer.alloc(probeBytes));
+    } finally {
+      await draft.discard();
+    }
+  };
+  const watch = startStoreWatch([folder], { probeWrite }, condition, log);
+
+  const noted = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      condition.failed(error);
+      throw error;
+    }
+  };
+  const notedDraft = (draft: AmendableDraft): AmendableDraft => ({
+    ...draft,
+    write: (bytes) => noted(() => draft.write(bytes)),
+    amend: (offset, bytes) => noted(() => draft.amend(offset, bytes)),
+    keep: (place) => noted(() => draft.keep(place)),
+  });
+
+  return {
+    files: {
+      ...files,
+      draft: () => noted(async () => notedDraft(await files.draft())),
+      remove: (place) => noted(() => files.remove(place)),
+      async removeDrafts() {
+        watch.look();
+        // Whatever stands there now is nobody's drafts.
+        if (condition.refusal === null) await files.removeDrafts();
+      },
+    },
+    trouble() {
+      watch.look();
+      return condition.trouble;
+    },
+    stop: () => watch.stop(),
+  };
+};

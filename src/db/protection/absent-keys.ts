@@ -1,0 +1,48 @@
+import { contentFiles, contentFolder } from '../content/files.ts';
+import { hasAttachments, namedContents } from '../content/rows.ts';
+import { sealOf } from '../content/sealing.ts';
+import { openForReading, type StoreOptions } from '../open-storage.ts';
+import type { Storage } from '../storage.ts';
+import { keyOfStored, protectedTableNames } from './protected-rows.ts';
+import { rowsAtEnds } from './protected-walk.ts';
+
+// Most keys grow with time, and a key is taken away as the oldest or the newest one.
+const rowsLookedAt = 100;
+
+async function* keysOfRows({ db }: Storage): AsyncGenerator<string | null, void> {
+  for (const table of protectedTableNames)
+    for (const { starts } of await rowsAtEnds(db, table, rowsLookedAt))
+      for (const [column, start] of Object.entries(starts)) yield keyOfStored(column, start);
+}
+
+/** To the first that is under another key than the known ones: such a file is read whole to tell it from a plain one. */
+async function* keysOfFiles(storage: Storage, path: string): AsyncGenerator<string | null, void> {
+  if (!(await hasAttachments(storage))) return;
+  const { cipher } = storage.rows;
+  const files = contentFiles(contentFolder(path));
+  let count = 0;
+  for await (const { place } of namedContents(storage.db)) {
+    const keyId = (await sealOf(files, cipher, place))?.keyId ?? null;
+    yield keyId;
+    count += 1;
+    if (count === rowsLookedAt || (keyId !== null && !cipher.keyIds.includes(keyId))) return;
+  }
+}
+
+/**
+ * Ids of keys that content is under and the configuration does not have, sorted. Looks at the first and the last rows of
+ * each table and at some files of attachments, so that it is quick in a store of any size; only a re-encryption looks at
+ * everything. Also while a server runs.
+ */
+export const absentKeys = async (options: StoreOptions): Promise<readonly string[]> => {
+  const { storage, path } = await openForReading(options);
+  try {
+    const known = new Set(storage.rows.cipher.keyIds);
+    const absent = new Set<string>();
+    for (const keys of [keysOfRows(storage), keysOfFiles(storage, path)])
+      for await (const keyId of keys) if (keyId !== null && !known.has(keyId)) absent.add(keyId);
+    return [...absent].sort();
+  } finally {
+    await storage.close();
+  }
+};

@@ -1,0 +1,125 @@
+import { statSync } from 'node:fs';
+import { migrations as allMigrations } from '../../../migrations/index.ts';
+import { AcpError } from '../../contract/errors.ts';
+import { contentFolder } from '../content/files.ts';
+import { migrationStatus } from '../migrate.ts';
+import { type OpenOptions, openForReading, openStorage } from '../open-storage.ts';
+import type { Storage } from '../storage.ts';
+import { protectedTableNames } from './protected-rows.ts';
+import { createTenantFinder } from './protected-walk.ts';
+import { reencryptContents } from './reencrypt-contents.ts';
+import { reencryptTable } from './reencrypt-rows.ts';
+import { createReencryptTally, type ReencryptedTable } from './reencrypt-tally.ts';
+
+/** A key other than the active one. */
+export interface FormerKey {
+  readonly keyId: string;
+  /** Rows and files that are under it now. At 0 nothing of this store needs it. */
+  readonly rows: number;
+  /** False: it is not among the keys that are read with. */
+  readonly configured: boolean;
+}
+
+export interface ReencryptReport {
+  readonly path: string;
+  readonly dryRun: boolean;
+  readonly activeKeyId: string | null;
+  /** Protected tables, and the files of attachments as `attachments`. */
+  readonly tables: readonly ReencryptedTable[];
+  readonly formerKeys: readonly FormerKey[];
+  /** Rows and files that are not wholly under the active key; without one, those that are under any key. */
+  readonly left: number;
+  /** Whether the file was written anew at the end. */
+  readonly compacted: boolean;
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
+}
+
+export interface ReencryptOptions extends OpenOptions {
+  /** Only counts, also while a server runs. */
+  readonly dryRun?: boolean;
+  /** Writes the file anew at the end, without what was deleted from it. */
+  readonly compact?: boolean;
+  /** Without an active key: what is encrypted is written in plain. */
+  readonly decrypt?: boolean;
+  readonly progress?: (table: string, rows: number) => void;
+}
+
+const refuseUnmigrated = (pending: readonly string[]): void => {
+  if (pending.length === 0) return;
+  throw new AcpError('migrating', `The store waits for migrations (${pending.join(', ')}); run \`acp db migrate\`.`);
+};
+
+const leftOf = (tables: readonly ReencryptedTable[], dryRun: boolean): number =>
+  tables
+    .map(({ plain, former, unreadable, orphaned }) => unreadable + orphaned + (dryRun ? plain + former : 0))
+    .reduce((sum, rows) => sum + rows, 0);
+
+const reencrypted = async (
+  storage: Storage,
+  path: string,
+  { dryRun = false, compact = false, progress = () => undefined }: ReencryptOptions,
+): Promise<ReencryptReport> => {
+  const { activeKeyId, keyIds } = storage.rows.cipher;
+  const underKeys = new Map(keyIds.filter((keyId) => keyId !== activeKeyId).map((keyId) => [keyId, 0]));
+  const findTenants = createTenantFinder(storage.db);
+  const bytesBefore = statSync(path).size;
+  if (!dryRun) storage.dialect.overwriteDeleted();
+  const tables: ReencryptedTable[] = [];
+  for (const table of protectedTableNames) {
+    const tally = createReencryptTally(table, underKeys, progress);
+    await reencryptTable(storage, findTenants, table, tally, dryRun);
+    tables.push(tally.result());
+  }
+  const tally = createReencryptTally('attachments', underKeys, progress);
+  await reencryptContents(storage, contentFolder(path), tally, dryRun);
+  tables.push(tally.result());
+  if (compact) await storage.dialect.rebuild();
+  else if (!dryRun) await storage.dialect.checkpoint('Shrink');
+  return {
+    path,
+    dryRun,
+    activeKeyId,
+    tables,
+    formerKeys: [...underKeys].map(([keyId, rows]) => ({ keyId, rows, configured: keyIds.includes(keyId) })),
+    left: leftOf(tables, dryRun),
+    compacted: compact,
+    bytesBefore,
+    bytesAfter: statSync(path).size,
+  };
+};
+
+/** What is to be written is said twice, by the configuration and by the caller: neither alone decrypts a store. */
+const requireDirection = (activeKeyId: string | null, decrypt: boolean): void => {
+  if (activeKeyId === null && !decrypt)
+    throw new AcpError(
+      'validation-failed',
+      'Service:AtRest:ActiveKeyId is not set: there is no key to encrypt with. --decrypt writes everything in plain, --dry-run tells what is encrypted.',
+    );
+  if (activeKeyId !== null && decrypt)
+    throw new AcpError(
+      'validation-failed',
+      'Service:AtRest:ActiveKeyId is set, so what is written would be encrypted again: remove it, keep Service:AtRest:Keys, and call this anew.',
+    );
+};
+
+/**
+ * Writes what is plain or under a former key anew under the active one, in small transactions: stopped at any moment it
+ * leaves a store that can be read, and it goes on when it is called again. Needs the store for itself, except to count.
+ */
+export const reencryptStore = async (options: ReencryptOptions): Promise<ReencryptReport> => {
+  const { storage, path } = await openForReading(options);
+  try {
+    refuseUnmigrated((await migrationStatus(storage, options.migrations ?? allMigrations)).pending);
+    if (options.dryRun === true) return await reencrypted(storage, path, { ...options, compact: false });
+  } finally {
+    await storage.close();
+  }
+  requireDirection(storage.rows.cipher.activeKeyId, options.decrypt === true);
+  const opened = await openStorage({ ...options, autoApplyMigrations: false });
+  try {
+    return await reencrypted(opened.storage, path, options);
+  } finally {
+    await opened.close();
+  }
+};

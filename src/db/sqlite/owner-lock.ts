@@ -1,0 +1,168 @@
+import { accessSync, constants, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { AcpError } from '../../contract/errors.ts';
+import { privateFileMode } from '../../core/files/private-file.ts';
+import { classifySqlite } from './failure.ts';
+import { foreignLock, lockFile } from './foreign-lock.ts';
+import { type LockDatabase, openLockDatabase } from './open.ts';
+import { openFailure, realStorePath } from './store-location.ts';
+
+/** Who serves a store; members that could not be read are null. */
+export interface StoreOwner {
+  readonly pid: number | null;
+  /** Null until the owner listens, and for a command that works on the file itself. */
+  readonly url: string | null;
+  /** RFC 3339. */
+  readonly startedAt: string | null;
+}
+
+/** The right to be the only process that writes a store. The operating system takes it back when the process ends. */
+export interface OwnerLock {
+  /** Tells other processes where the owner listens. */
+  announce(url: string): void;
+  release(): void;
+}
+
+const ownerFile = (path: string): string => `${path}.owner`;
+
+const retryMs = 25;
+// Another process that only asks who owns the store holds the lock for a moment: one refusal proves nothing.
+const shortestWaitMs = 250;
+
+const lockFailure = (path: string, error: unknown): AcpError =>
+  foreignLock(path, error) ?? openFailure(lockFile(path), error, 'lock of the store', classifySqlite(error));
+
+const openLock = (path: string): LockDatabase => {
+  try {
+    // On a file that this user may only read SQLite would grant a read lock, and two processes would own the store.
+    if (existsSync(lockFile(path))) accessSync(lockFile(path), constants.R_OK | constants.W_OK);
+    return openLockDatabase(lockFile(path));
+  } catch (error) {
+    throw lockFailure(path, error);
+  }
+};
+
+const tryLock = (path: string, lock: LockDatabase): boolean => {
+  try {
+    return lock.tryLock();
+  } catch (error) {
+    lock.close();
+    throw lockFailure(path, error);
+  }
+};
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // Another user's process is alive as well.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+};
+
+const unknownOwner: StoreOwner = { pid: null, url: null, startedAt: null };
+
+/** What the owner file says; null while it is missing. */
+const readOwnerFile = (path: string): StoreOwner | null => {
+  try {
+    const owner = JSON.parse(readFileSync(ownerFile(path), 'utf8')) as Partial<StoreOwner>;
+    return { pid: owner.pid ?? null, url: owner.url ?? null, startedAt: owner.startedAt ?? null };
+  } catch {
+    // Missing, another user's, or not ours: the lock alone decides, this file only explains.
+    return null;
+  }
+};
+
+const isFull = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+
+const writeOwnerFile = (path: string, owner: StoreOwner): void => {
+  const draft = `${ownerFile(path)}.${process.pid}`;
+  try {
+    // What a killed process of the same number left behind has its own mode.
+    rmSync(draft, { force: true });
+    writeFileSync(draft, `${JSON.stringify(owner)}\n`, { flag: 'wx', mode: privateFileMode });
+    // Renamed into place: whoever finds the lock taken reads a whole file.
+    renameSync(draft, ownerFile(path));
+  } catch (error) {
+    rmSync(draft, { force: true });
+    // The lock is held all the same, and this file only explains: a full disk keeps nobody from reading the store.
+    if (!isFull(error)) throw error;
+  }
+};
+
+const ownedBy = (path: string, owner: StoreOwner): AcpError => {
+  const process = owner.pid === null ? 'another process' : `process ${owner.pid}`;
+  const where = owner.url === null ? '' : ` (${owner.url})`;
+  return new AcpError(
+    'store-unavailable',
+    `The store ${path} is owned by ${process}${where}; stop it, or use its URL.`,
+  );
+};
+
+/** Tries for `waitMs`, at least a quarter of a second; null when somebody else keeps the lock. */
+const lockWithin = async (path: string, waitMs: number): Promise<LockDatabase | null> => {
+  const lock = openLock(path);
+  const deadline = performance.now() + Math.max(waitMs, shortestWaitMs);
+  while (!tryLock(path, lock)) {
+    if (performance.now() >= deadline) {
+      lock.close();
+      return null;
+    }
+    await pause(retryMs);
+  }
+  return lock;
+};
+
+/**
+ * Makes this process the owner of the store file, whose folder must exist.
+ * Throws `store-unavailable`, naming the owner, when another one keeps it for longer than `waitMs`.
+ */
+export const acquireOwnership = async (dbPath: string, { waitMs }: { waitMs: number }): Promise<OwnerLock> => {
+  const path = realStorePath(dbPath);
+  const lock = await lockWithin(path, waitMs);
+  if (lock === null) throw ownedBy(path, readOwnerFile(path) ?? unknownOwner);
+  const own: StoreOwner = { pid: process.pid, url: null, startedAt: new Date().toISOString() };
+  try {
+    writeOwnerFile(path, own);
+  } catch (error) {
+    lock.close();
+    throw openFailure(ownerFile(path), error, 'owner file of the store');
+  }
+  let held = true;
+  return {
+    announce(url) {
+      if (held) writeOwnerFile(path, { ...own, url });
+    },
+    release() {
+      if (!held) return;
+      held = false;
+      try {
+        rmSync(ownerFile(path), { force: true });
+      } catch {
+        // On a file system that turned read-only it stays, and names a process that has ended.
+      }
+      // The lock file stays: removing it would let two processes hold locks on two files of one name.
+      lock.close();
+    },
+  };
+};
+
+/** The process that owns the store now; null when nobody does. Makes no file. */
+export const readOwner = async (dbPath: string): Promise<StoreOwner | null> => {
+  const path = realStorePath(dbPath);
+  if (!existsSync(lockFile(path))) return null;
+  const deadline = performance.now() + shortestWaitMs;
+  for (;;) {
+    const lock = openLock(path);
+    const free = tryLock(path, lock);
+    lock.close();
+    if (free) return null;
+    // The file follows the lock by a moment; until then it may still name a process that was killed.
+    const owner = readOwnerFile(path);
+    const isCurrent = owner !== null && owner.pid !== null && isAlive(owner.pid);
+    if (isCurrent || performance.now() >= deadline) return owner ?? unknownOwner;
+    await pause(retryMs);
+  }
+};
