@@ -3,8 +3,8 @@ import { newId } from '../core/ids.ts';
 import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
-import { conventionalProvider } from '../engine/genai-convention.ts';
-import { createRunListeners } from '../engine/run-listeners.ts';
+import { conventionalProvider } from '../engine/record/genai-convention.ts';
+import { createRunListeners } from '../engine/record/run-listeners.ts';
 import { createAuditTrail } from '../features/audit/index.ts';
 import { createStopsInForce } from '../features/emergency/index.ts';
 import {

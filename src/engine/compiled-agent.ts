@@ -1,9 +1,9 @@
 import type { TraceParent } from '../core/telemetry/trace-context.ts';
 import type { ModelTool } from '../providers/models/model-provider.ts';
-import type { CompactionPlan } from './compaction/compaction-plan.ts';
 import type { CompiledBinding } from './compiled-binding.ts';
-import type { LoopPlan } from './loop/loop-plan.ts';
+import type { CompactionPlan } from './context/compaction/compaction-plan.ts';
 import type { RegisteredTool } from './tools/registry.ts';
+import type { LoopPlan } from './turn/loop/loop-plan.ts';
 
 /** What the engine needs of an agent: references resolved, defaults applied, nothing left to look up. Immutable and cached. */
 export interface CompiledAgent {

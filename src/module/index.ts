@@ -1,3 +1,13 @@
+export type { HeardEvent, ListenedRun, RunEventListener } from '../engine/record/run-listeners.ts';
+export type {
+  ToolAuthorizer,
+  ToolCallUsage,
+  ToolContext,
+  ToolDefinition,
+  ToolDescriptor,
+  ToolEffect,
+} from '../engine/tools/tool.ts';
+export { ToolError } from '../engine/tools/tool.ts';
 export type {
   AnswerContext,
   ApprovalCall,
@@ -8,17 +18,7 @@ export type {
   LoopTurn,
   StructuredResponseValidator,
   ToolApprovalPresentation,
-} from '../engine/host-extensions.ts';
-export type { HeardEvent, ListenedRun, RunEventListener } from '../engine/run-listeners.ts';
-export type {
-  ToolAuthorizer,
-  ToolCallUsage,
-  ToolContext,
-  ToolDefinition,
-  ToolDescriptor,
-  ToolEffect,
-} from '../engine/tools/tool.ts';
-export { ToolError } from '../engine/tools/tool.ts';
+} from '../engine/turn/host-extensions.ts';
 export type { DataSubjectResolver, SubjectIdentity } from '../features/data-subjects/index.ts';
 export type { AskAgent, Judge, JudgedRun, JudgeVerdict } from '../features/judges/index.ts';
 export type {

@@ -1,6 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
-import type { GuardSource } from '../guards/content-guard.ts';
+import type { GuardSource } from '../control/guards/content-guard.ts';
 import { type ArgumentsChecker, argumentsChecker } from './arguments.ts';
 import { definitionProblems } from './definition.ts';
 import type { OpensSpan } from './open-span.ts';

@@ -1,5 +1,5 @@
-import { agentModes } from '../../engine/agent-memory.ts';
-import { builtInCriteria } from '../../engine/loop/loop-plan.ts';
+import { agentModes } from '../../engine/context/agent-memory.ts';
+import { builtInCriteria } from '../../engine/turn/loop/loop-plan.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
 import { byteLimit, countLimit, rangeLimit, textLimit } from './agent-limits.rules.ts';
 import { modelFindings } from './agent-model.rules.ts';

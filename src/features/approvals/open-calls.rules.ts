@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
 import type { SessionRequestRow } from '../../db/tables/approvals.ts';
-import type { ChatMessage, ContentPart } from '../../engine/chat-message.ts';
-import type { SessionTurn } from '../../engine/run-journal.ts';
-import type { OpenCall } from '../../engine/turn-resume.ts';
+import type { ChatMessage, ContentPart } from '../../engine/context/chat-message.ts';
+import type { OpenCall } from '../../engine/context/turn-resume.ts';
+import type { SessionTurn } from '../../engine/record/run-journal.ts';
 
 export type ToolCallPart = Extract<ContentPart, { type: 'ToolCall' }>;
 

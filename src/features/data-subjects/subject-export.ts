@@ -1,5 +1,5 @@
 import type { Storage } from '../../db/storage.ts';
-import { decodePack } from '../../engine/event-pack.ts';
+import { decodePack } from '../../engine/record/event-pack.ts';
 import { readableRow } from '../retention/index.ts';
 import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
 import {

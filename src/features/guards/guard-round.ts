@@ -1,6 +1,6 @@
 import type { Logger } from '../../core/logger.ts';
-import type { ContentGuard, GuardInput, GuardVerdict } from '../../engine/guards/content-guard.ts';
-import type { GuardFinding, GuardWatch, Inspected } from '../../engine/guards/guard-port.ts';
+import type { ContentGuard, GuardInput, GuardVerdict } from '../../engine/control/guards/content-guard.ts';
+import type { GuardFinding, GuardWatch, Inspected } from '../../engine/control/guards/guard-port.ts';
 import { withDeadline } from '../../engine/tools/deadline.ts';
 import { errorClassOf } from '../../engine/tools/error-class.ts';
 import type { GuardMetrics } from './guard-metrics.ts';

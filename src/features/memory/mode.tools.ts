@@ -1,4 +1,4 @@
-import { agentModes } from '../../engine/agent-memory.ts';
+import { agentModes } from '../../engine/context/agent-memory.ts';
 import { type RegisteredTool, registeredTool } from '../../engine/tools/registry.ts';
 import type { MemoryDeps } from './memory.deps.ts';
 

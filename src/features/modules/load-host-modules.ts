@@ -1,15 +1,15 @@
 import { basename, extname } from 'node:path';
-import type { ContentGuard } from '../../engine/guards/content-guard.ts';
+import type { ContentGuard } from '../../engine/control/guards/content-guard.ts';
+import type { RunEventListener } from '../../engine/record/run-listeners.ts';
+import type { ToolRegistration } from '../../engine/tools/registry.ts';
+import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
+import type { ToolProblem } from '../../engine/tools/tool-problem.ts';
 import type {
   ApprovalPolicy,
   ApprovalPresenter,
   LoopCriterionEvaluator,
   StructuredResponseValidator,
-} from '../../engine/host-extensions.ts';
-import type { RunEventListener } from '../../engine/run-listeners.ts';
-import type { ToolRegistration } from '../../engine/tools/registry.ts';
-import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
-import type { ToolProblem } from '../../engine/tools/tool-problem.ts';
+} from '../../engine/turn/host-extensions.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';

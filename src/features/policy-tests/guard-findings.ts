@@ -1,8 +1,8 @@
 import type { Json } from '../../contract/schema.ts';
 import type { RunRow } from '../../db/tables.ts';
-import type { ContentGuard, GuardVerdict } from '../../engine/guards/content-guard.ts';
-import { namesIn } from '../../engine/guards/guarded-answer.ts';
-import { checkedJson } from '../../engine/guards/json-texts.ts';
+import type { ContentGuard, GuardVerdict } from '../../engine/control/guards/content-guard.ts';
+import { namesIn } from '../../engine/control/guards/guarded-answer.ts';
+import { checkedJson } from '../../engine/control/guards/json-texts.ts';
 import type { ToolRegistry } from '../../engine/tools/registry.ts';
 import { patternGuard } from '../guards/index.ts';
 import { cappedList, groups } from './capped-list.ts';

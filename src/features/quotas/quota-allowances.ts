@@ -1,5 +1,5 @@
+import type { BoundedCall, CallAllowance, CallAllowances, QuotaUse } from '../../engine/control/run-quotas.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
-import type { BoundedCall, CallAllowance, CallAllowances, QuotaUse } from '../../engine/run-quotas.ts';
 import { type CountedRoot, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import { longestWaitMs, retryAfterMs } from './quota-admission.ts';

@@ -1,6 +1,6 @@
 import type { Statement } from '../../db/statement.ts';
 import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
-import type { QuotaUse } from '../../engine/run-quotas.ts';
+import type { QuotaUse } from '../../engine/control/run-quotas.ts';
 import { type CountedRoot, monthOf, type OpenRuns } from './counted-roots.ts';
 import { addedUse, noUse } from './quota-use.ts';
 

@@ -1,10 +1,10 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
-import { attachmentsIn } from '../../engine/chat-message.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import { textHash } from '../../engine/prompt-hashes.ts';
-import { type RecordedDecisions, recordedTools } from '../../engine/tool-replay.ts';
-import type { TurnResume } from '../../engine/turn-resume.ts';
+import { attachmentsIn } from '../../engine/context/chat-message.ts';
+import { type RecordedDecisions, recordedTools } from '../../engine/context/tool-replay.ts';
+import type { TurnResume } from '../../engine/context/turn-resume.ts';
+import { textHash } from '../../engine/record/prompt-hashes.ts';
 import type { ModelTool } from '../../providers/models/model-provider.ts';
 import { type AgentContent, compileOffline, type OfflineWorld } from '../agents/index.ts';
 import type { BundledRun, RunBundle } from './bundle.format.ts';

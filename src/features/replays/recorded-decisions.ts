@@ -1,6 +1,6 @@
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { AnswerRejection, RecordedDecisions } from '../../engine/context/tool-replay.ts';
 import type { RunFailure } from '../../engine/run-failure.ts';
-import type { AnswerRejection, RecordedDecisions } from '../../engine/tool-replay.ts';
 import type { BundledRun } from './bundle.format.ts';
 
 export interface DecidingAgents {

@@ -1,9 +1,9 @@
 import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
-import { waitingApprovals, waitingClientCalls } from '../../engine/pause.ts';
-import type { PayloadSettings } from '../../engine/payload.ts';
+import { waitingApprovals, waitingClientCalls } from '../../engine/control/pause.ts';
+import { warningsOf } from '../../engine/lifecycle/run-warnings.ts';
 import { type PriceList, publicCost } from '../../engine/pricing.ts';
-import { warningsOf } from '../../engine/run-warnings.ts';
-import { structuredOutput } from '../../engine/structured-response.ts';
+import type { PayloadSettings } from '../../engine/record/payload.ts';
+import { structuredOutput } from '../../engine/turn/structured-response.ts';
 import type { AgentRunResponse } from './runs.schema.ts';
 
 interface AnswerDeps {

@@ -1,10 +1,10 @@
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
-import { encodePack, type LoggedEvent, toFrame } from '../../engine/event-pack.ts';
+import { encodePack, type LoggedEvent, toFrame } from '../../engine/record/event-pack.ts';
+import type { OpenedRun, RunJournal } from '../../engine/record/run-journal.ts';
+import type { ListenedRun, RunListeners } from '../../engine/record/run-listeners.ts';
 import { type RunFailure, storedError } from '../../engine/run-failure.ts';
-import type { OpenedRun, RunJournal } from '../../engine/run-journal.ts';
-import type { ListenedRun, RunListeners } from '../../engine/run-listeners.ts';
 import type { RunStore } from './runs.store.ts';
 
 export interface FailedStart {

@@ -1,8 +1,8 @@
 import type { Frame, FrameSource } from '../../contract/operation.ts';
 import { terminalEvents } from '../../contract/run-outcome.ts';
-import { decodePack } from '../../engine/event-pack.ts';
-import type { RunEngine } from '../../engine/run-engine.ts';
-import type { RunLog } from '../../engine/run-log.ts';
+import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
+import { decodePack } from '../../engine/record/event-pack.ts';
+import type { RunLog } from '../../engine/record/run-log.ts';
 import type { RunStore } from './runs.store.ts';
 
 interface EventSourceDeps {

@@ -1,7 +1,7 @@
 import { updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
-import type { RunEngine } from '../../engine/run-engine.ts';
+import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { LostRuns } from './run-lost.ts';

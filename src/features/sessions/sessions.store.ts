@@ -1,8 +1,8 @@
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionMessageRow, SessionRow } from '../../db/tables.ts';
-import type { ChatMessage } from '../../engine/chat-message.ts';
-import type { KeptSummary } from '../../engine/compaction/kept-summary.ts';
+import type { ChatMessage } from '../../engine/context/chat-message.ts';
+import type { KeptSummary } from '../../engine/context/compaction/kept-summary.ts';
 
 export interface SessionFilter {
   readonly agentName?: string | undefined;

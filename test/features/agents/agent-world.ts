@@ -5,10 +5,10 @@ import { createDispatch } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
-import { userMessage } from '../../../src/engine/agent-loop.ts';
 import type { CompiledAgent } from '../../../src/engine/compiled-agent.ts';
 import { createToolRegistry, registeredTool, type ToolRegistry } from '../../../src/engine/tools/registry.ts';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
+import { userMessage } from '../../../src/engine/turn/agent-loop.ts';
 import { agentOperations } from '../../../src/features/agents/agents.operations.ts';
 import type { AgentDefinition, AgentValidationReport } from '../../../src/features/agents/agents.schema.ts';
 import {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { memoryContent } from '../../../src/db/content/memory.ts';
-import type { AttachmentReference } from '../../../src/engine/run-attachments.ts';
+import type { AttachmentReference } from '../../../src/engine/context/run-attachments.ts';
 import { createAttachmentStore } from '../../../src/features/attachments/attachments.store.ts';
 import { createMemoryGate } from '../../../src/features/attachments/memory-gate.ts';
 import { createRunAttachments } from '../../../src/features/attachments/run-attachments.ts';

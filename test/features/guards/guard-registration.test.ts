@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { loadModule } from '../../../src/core/files/load-module.ts';
-import { storedCall } from '../../../src/engine/turn-resume.ts';
+import { storedCall } from '../../../src/engine/context/turn-resume.ts';
 import { hostLibrary, loadHostModules } from '../../../src/features/modules/index.ts';
 import { forEachTransport, openApp } from '../../support/app.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ContentGuard, GuardInput, GuardVerdict } from '../../../src/engine/guards/content-guard.ts';
+import type { ContentGuard, GuardInput, GuardVerdict } from '../../../src/engine/control/guards/content-guard.ts';
 import type { TestApp } from '../../support/app.ts';
 import type { SimulatedToolCall } from '../../support/providers/scenario.ts';
 import type { LoggedEvent } from '../runs/run-calls.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { GuardInput, GuardVerdict } from '../../../src/engine/guards/content-guard.ts';
+import type { GuardInput, GuardVerdict } from '../../../src/engine/control/guards/content-guard.ts';
 import { comparable } from '../../../src/features/guards/comparable-text.ts';
 import { findPii, patternGuard } from '../../../src/features/guards/pattern-guard.ts';
 import { piiKinds } from '../../../src/features/guards/pii-text.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { HeardEvent, ListenedRun } from '../../../src/engine/run-listeners.ts';
+import type { HeardEvent, ListenedRun } from '../../../src/engine/record/run-listeners.ts';
 import { forEachTransport } from '../../support/app.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import {

@@ -5,7 +5,7 @@ import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { openCopy } from '../../../src/db/open-storage.ts';
 import { ConditionFailedError, type Statement } from '../../../src/db/statement.ts';
-import { encodePack } from '../../../src/engine/event-pack.ts';
+import { encodePack } from '../../../src/engine/record/event-pack.ts';
 import { createRunReconciliation } from '../../../src/features/runs/run-reconciliation.ts';
 import { createRunStore } from '../../../src/features/runs/runs.store.ts';
 import { openApp } from '../../support/app.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { WaitClock } from '../../../src/engine/wait-clock.ts';
+import { WaitClock } from '../../../src/engine/control/wait-clock.ts';
 import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
 import { refusal, runJson, runStream, start, tool } from './run-calls.ts';
 

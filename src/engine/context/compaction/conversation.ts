@@ -1,0 +1,133 @@
+import { errorTypeOf } from '../../../core/telemetry/span.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import type { CompiledAgent } from '../../compiled-agent.ts';
+import type { EnginePorts } from '../../engine-ports.ts';
+import type { ChatMessage } from '../chat-message.ts';
+import { taskMessage } from '../run-task.ts';
+import type { CompactionPlan } from './compaction-plan.ts';
+import { type Group, groupMessages, sizeOf } from './groups.ts';
+import { keptSummary, summarizedHistory } from './kept-summary.ts';
+import { compactGroups, isSmallEnough } from './strategies.ts';
+import { summarizeFor, summaryMessage } from './summary.ts';
+import { textTokens } from './token-estimate.ts';
+
+/** What a run sends of its session's history and of its own messages. What is stored never changes. */
+export interface Conversation {
+  /** Asked before every model call; compacts when it is time, and answers at once where nothing ever is. */
+  toSend(): Promise<readonly ChatMessage[]> | readonly ChatMessage[];
+  /** From now on only the first input and those from this index on are sent. */
+  startFresh(from: number): void;
+}
+
+const toolTokens = new WeakMap<CompiledAgent['modelTools'], number>();
+
+const tokensOfTools = (tools: CompiledAgent['modelTools']): number => {
+  const known = toolTokens.get(tools);
+  if (known !== undefined) return known;
+  const tokens = tools.length === 0 ? 0 : textTokens(JSON.stringify(tools));
+  toolTokens.set(tools, tokens);
+  return tokens;
+};
+
+/** Tokens of what goes with every call of an agent: its system text and its tools. */
+const fixedTokens = (agent: Pick<CompiledAgent, 'modelTools'>, instructions: string | null): number =>
+  textTokens(instructions ?? '') + tokensOfTools(agent.modelTools);
+
+/** Null: the messages are sent as they are. `shortened`: the same with a summary of an earlier run in them. */
+const compact = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  plan: CompactionPlan,
+  messages: readonly ChatMessage[],
+  shortened: readonly ChatMessage[] | null,
+  fixed: number,
+): Promise<readonly Group[] | null> => {
+  const whole = groupMessages(messages);
+  const before = sizeOf(whole);
+  if (isSmallEnough(plan, before, fixed)) return null;
+  const groups = shortened === null ? whole : groupMessages(shortened);
+  const { trace } = run;
+  const span = trace?.open('acp.history.compact', 'Internal', {
+    'acp.tenant.id': run.plan.tenantId,
+    'acp.compaction.strategy': plan.strategy,
+    'acp.compaction.input_tokens': before.tokens + fixed,
+  });
+  const kept = await compactGroups(plan, { groups, fixedTokens: fixed }, summarizeFor(run, ports, plan)).catch(
+    (error: unknown) => {
+      if (span !== undefined) trace?.close(span, errorTypeOf(error));
+      throw error;
+    },
+  );
+  const after = sizeOf(kept);
+  span?.set({ 'acp.compaction.output_tokens': after.tokens + fixed });
+  if (span !== undefined) trace?.close(span);
+  if (kept === whole) return null;
+  run.log.append('history.compacted', {
+    strategy: plan.strategy,
+    messagesBefore: before.messages,
+    messagesAfter: after.messages,
+    tokensBefore: before.tokens + fixed,
+    tokensAfter: after.tokens + fixed,
+  });
+  return kept;
+};
+
+// As long as summaries are asked to be.
+const assumedSummary = 'word '.repeat(300);
+
+/** What would be sent first, without a model call: a summary is taken to be of the length that is asked for. */
+export const previewCompaction = async (
+  agent: Pick<CompiledAgent, 'modelTools' | 'compaction'>,
+  instructions: string | null,
+  messages: readonly ChatMessage[],
+): Promise<readonly ChatMessage[]> => {
+  const { compaction } = agent;
+  if (compaction === null) return messages;
+  const fixed = fixedTokens(agent, instructions);
+  const groups = groupMessages(messages);
+  if (isSmallEnough(compaction, sizeOf(groups), fixed)) return messages;
+  const summarize = async () => summaryMessage(assumedSummary, '', '', 0);
+  const kept = await compactGroups(compaction, { groups, fixedTokens: fixed }, summarize);
+  return kept.flatMap((group) => group.messages);
+};
+
+/** A history that was compacted once stays so for the rest of the run; what comes after it is added. */
+export const openConversation = (run: ActiveRun, ports: EnginePorts, instructions: string | null): Conversation => {
+  const { agent } = run.plan;
+  const { compaction } = agent;
+  const history = run.session?.history ?? [];
+  let base = history;
+  let from = 0;
+  let fixed: number | null = null;
+  /** Until this run has compacted for itself, it may begin with what an earlier one has summed up. */
+  let earlier = compaction === null ? null : summarizedHistory(compaction, history, run.session?.summary ?? null);
+  let isWhole = true;
+  const compacted = async (
+    by: NonNullable<typeof compaction>,
+    own: readonly ChatMessage[],
+  ): Promise<readonly ChatMessage[]> => {
+    const messages = [...base, ...own];
+    fixed ??= fixedTokens(agent, instructions);
+    const shortened = earlier === null ? null : [...earlier, ...own];
+    const kept = await compact(run, ports, by, messages, shortened, fixed);
+    if (kept === null) return messages;
+    if (isWhole) run.summary = keptSummary(by, [...history, ...run.messages], kept) ?? run.summary;
+    earlier = null;
+    base = kept.flatMap((group) => group.messages);
+    from = run.messages.length;
+    return base;
+  };
+  return {
+    toSend() {
+      const own = run.messages.slice(from);
+      return compaction === null ? [...base, ...own] : compacted(compaction, own);
+    },
+    startFresh(index) {
+      const task = taskMessage(run);
+      base = task === null ? [] : [task];
+      from = index;
+      earlier = null;
+      isWhole = false;
+    },
+  };
+};

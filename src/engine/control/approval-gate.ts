@@ -1,0 +1,87 @@
+import type { Json } from '../../contract/schema.ts';
+import { withDeadline } from '../tools/deadline.ts';
+import { cutText } from '../tools/tool.ts';
+import type {
+  ApprovalCall,
+  ApprovalPolicy,
+  ApprovalPresenter,
+  ToolApprovalPresentation,
+} from '../turn/host-extensions.ts';
+
+/** Why a call runs unasked, or that a person is asked. */
+export type GateAnswer =
+  | { readonly kind: 'run'; readonly by: 'policy' | 'rule' | null; readonly ruleId: string | null }
+  | { readonly kind: 'ask' };
+
+/** Decides which calls need a person. */
+export interface ApprovalGate {
+  /** `marked`: the tool, its server or the agent asks for approval. The signal ends the wait for the host's code. */
+  decide(call: ApprovalCall, marked: boolean, signal: AbortSignal): Promise<GateAnswer>;
+  /** What the tool's presenter says of the call; null without one, and when it fails or is late. */
+  present(call: ApprovalCall, signal: AbortSignal): Promise<ToolApprovalPresentation | null>;
+}
+
+export interface ApprovalGateDeps {
+  readonly policy: ApprovalPolicy | null;
+  /** By the name of their tool. */
+  readonly presenters: ReadonlyMap<string, ApprovalPresenter>;
+  /** The standing rule that approves a call, if any. */
+  matchingRule(tenantId: string, agentName: string, toolName: string, args: Json): Promise<{ id: string } | null>;
+  readonly log: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+}
+
+const policyTimeoutMs = 5000;
+const presenterTimeoutMs = 2000;
+
+const textOf = (value: unknown, length: number): string | null =>
+  typeof value === 'string' ? cutText(value, length).toWellFormed() : null;
+
+/** Host code may return anything; what is no text of the right length is left out or cut. */
+const presentationOf = (value: unknown): ToolApprovalPresentation | null => {
+  if (typeof value !== 'object' || value === null) return null;
+  const given = value as Readonly<Record<string, unknown>>;
+  return {
+    entityType: textOf(given['entityType'], 128),
+    entityId: textOf(given['entityId'], 256),
+    entityName: textOf(given['entityName'], 256),
+    message: textOf(given['message'], 1000),
+  };
+};
+
+/** The policy of the host first, then the standing rules; whatever fails on the way asks. */
+export const createApprovalGate = ({ policy, presenters, matchingRule, log }: ApprovalGateDeps): ApprovalGate => {
+  const fieldsOf = ({ runId, toolName }: ApprovalCall) => ({ runId, tool: toolName });
+
+  const policyAnswer = async (call: ApprovalCall, signal: AbortSignal): Promise<unknown> => {
+    if (policy === null) return 'Undecided';
+    const end = await withDeadline(() => policy.decide(call), policyTimeoutMs, signal);
+    if (end.kind === 'returned') return end.value;
+    if (end.kind !== 'canceled')
+      log.warn({ ...fieldsOf(call), end }, 'The approval policy failed, so the call needs an approval');
+    return 'Required';
+  };
+
+  return {
+    async decide(call, marked, signal) {
+      const answer = await policyAnswer(call, signal);
+      if (answer === 'NotRequired') return { kind: 'run', by: 'policy', ruleId: null };
+      if (answer !== 'Undecided') return { kind: 'ask' };
+      if (!marked) return { kind: 'run', by: null, ruleId: null };
+      try {
+        const rule = await matchingRule(call.tenantId, call.agentName, call.toolName, call.arguments);
+        return rule === null ? { kind: 'ask' } : { kind: 'run', by: 'rule', ruleId: rule.id };
+      } catch (error) {
+        log.warn({ ...fieldsOf(call), error }, 'The standing rules could not be read, so the call needs an approval');
+        return { kind: 'ask' };
+      }
+    },
+    async present(call, signal) {
+      const presenter = presenters.get(call.toolName);
+      if (presenter === undefined) return null;
+      const end = await withDeadline((own) => presenter.present(call, own), presenterTimeoutMs, signal);
+      if (end.kind === 'returned') return presentationOf(end.value);
+      if (end.kind !== 'canceled') log.warn({ ...fieldsOf(call), end }, 'The presenter of a tool failed');
+      return null;
+    },
+  };
+};

@@ -1,0 +1,192 @@
+import type { ActiveRun, RunPlan } from '../../active-run.ts';
+import type { ChatMessage, ContentPart } from '../../context/chat-message.ts';
+import type { AttachmentContent, AttachmentReference, LoadedAttachments } from '../../context/run-attachments.ts';
+import type { OpenCall, TurnResume } from '../../context/turn-resume.ts';
+import type { EnginePorts } from '../../engine-ports.ts';
+import type { GuardSource } from './content-guard.ts';
+import type { GuardFinding } from './guard-port.ts';
+import {
+  type Block,
+  blockedText,
+  blockRun,
+  guardedText,
+  guardsOf,
+  inspectText,
+  type TextPlace,
+  tellMasks,
+} from './run-guard.ts';
+
+/** What a run starts with once the guards have seen it. */
+export interface GuardedStart {
+  /** With masked texts; after a block without any text. */
+  readonly plan: RunPlan;
+  readonly masks: readonly { readonly source: GuardSource; readonly findings: readonly GuardFinding[] }[];
+  readonly block: Block | null;
+}
+
+type Pass = (text: string, place: TextPlace) => Promise<string>;
+
+const user: TextPlace = { source: 'UserMessage' };
+const document: TextPlace = { source: 'Document', mediaType: 'text/plain' };
+
+const guardedReference = async <R extends AttachmentReference>(reference: R, pass: Pass): Promise<R> => ({
+  ...reference,
+  fileName: await pass(reference.fileName, { source: 'Document', mediaType: reference.mediaType }),
+});
+
+const guardedPart = async (part: ContentPart, pass: Pass): Promise<ContentPart> => {
+  if (part.type === 'Text') return { ...part, text: await pass(part.text, user) };
+  if (part.type === 'Document')
+    return { ...part, name: await pass(part.name, document), text: await pass(part.text, document) };
+  if (part.type === 'Attachment') return guardedReference(part, pass);
+  if (part.type === 'ApprovalResponse' && part.reason !== null)
+    return { ...part, reason: await pass(part.reason, user) };
+  return part;
+};
+
+/** What the person said; answers and results of earlier steps were inspected when they came. */
+const guardedMessage = async (message: ChatMessage, pass: Pass): Promise<ChatMessage> => {
+  if (message.role !== 'User') return message;
+  const contents: ContentPart[] = [];
+  for (const part of message.contents) contents.push(await guardedPart(part, pass));
+  return { ...message, contents };
+};
+
+/** Results of the caller's program, and refusals, which repeat the reason that was given for them. */
+const guardedCall = async (open: OpenCall, pass: Pass, reasons: ReadonlyMap<string, string>): Promise<OpenCall> => {
+  const { call, answer } = open;
+  if (typeof answer === 'string') return open;
+  if (answer.type === 'ClientResult') {
+    const place: TextPlace = { source: 'ToolResult', toolName: call.toolName };
+    const { result, errorMessage } = answer;
+    return {
+      ...open,
+      answer: {
+        ...answer,
+        result: result === null ? null : await pass(result, place),
+        errorMessage: errorMessage === null ? null : await pass(errorMessage, place),
+      },
+    };
+  }
+  const told = answer.errorMessage ?? '';
+  for (const [given, kept] of reasons)
+    if (given !== '' && kept !== given && told.endsWith(given))
+      return { ...open, answer: { ...answer, errorMessage: told.slice(0, -given.length) + kept } };
+  return open;
+};
+
+const reasonsOf = (messages: readonly ChatMessage[]): string[] =>
+  messages.flatMap(({ contents }) =>
+    contents.flatMap((part) => (part.type === 'ApprovalResponse' ? [(part.reason ?? '').trim()] : [])),
+  );
+
+const guardedResume = async (resume: TurnResume, pass: Pass): Promise<TurnResume> => {
+  const messages: ChatMessage[] = [];
+  for (const message of resume.messages) messages.push(await guardedMessage(message, pass));
+  const kept = reasonsOf(messages);
+  const reasons = new Map(reasonsOf(resume.messages).map((given, index) => [given, kept[index] ?? '']));
+  const calls: OpenCall[] = [];
+  for (const open of resume.calls) calls.push(await guardedCall(open, pass, reasons));
+  const next = resume.next === undefined ? {} : { next: await guardedMessage(resume.next, pass) };
+  return { ...resume, messages, calls, ...next };
+};
+
+/** What the definition itself gives is not the caller's; null: the agent needs values from its caller. */
+const defaultsOf = ({ agent }: RunPlan): Readonly<Record<string, string>> => {
+  try {
+    return agent.resolveParameters(null);
+  } catch {
+    // A parameter is required: then every value may be the caller's.
+    return {};
+  }
+};
+
+const guardedParameters = async (plan: RunPlan, pass: Pass): Promise<RunPlan['parameters']> => {
+  const given = Object.entries(plan.parameters);
+  if (given.length === 0) return plan.parameters;
+  const defaults = defaultsOf(plan);
+  const kept: [string, string][] = [];
+  for (const [name, value] of given) kept.push([name, defaults[name] === value ? value : await pass(value, user)]);
+  return Object.fromEntries(kept);
+};
+
+const guardedPlan = async (plan: RunPlan, pass: Pass): Promise<RunPlan> => {
+  const message = plan.message === null ? null : await pass(plan.message, user);
+  const documents: RunPlan['documents'][number][] = [];
+  for (const { name, content } of plan.documents)
+    documents.push({ name: await pass(name, document), content: await pass(content, document) });
+  const attachments: AttachmentReference[] = [];
+  for (const reference of plan.attachments) attachments.push(await guardedReference(reference, pass));
+  // A further attempt goes on with what the first one was left with.
+  const isFirst = plan.resume !== null && plan.resume.earlier === null;
+  return {
+    ...plan,
+    message,
+    documents,
+    attachments,
+    parameters: await guardedParameters(plan, pass),
+    resume: isFirst && plan.resume !== null ? await guardedResume(plan.resume, pass) : plan.resume,
+  };
+};
+
+const inspectedStart = async (run: ActiveRun, ports: EnginePorts): Promise<GuardedStart | null> => {
+  const guards = guardsOf(ports, 'UserMessage');
+  if (guards === null) return null;
+  const masks: { source: GuardSource; findings: readonly GuardFinding[] }[] = [];
+  let block = null as Block | null;
+  const plan = await guardedPlan(run.plan, async (text, place) => {
+    if (block !== null || text === '') return text;
+    const inspected = await inspectText(run, guards, text, place);
+    if (inspected.masks.length > 0) masks.push({ source: place.source, findings: inspected.masks });
+    if (inspected.block !== null) block = { source: place.source, finding: inspected.block };
+    return inspected.text;
+  });
+  if (block === null) return { plan, masks, block };
+  // What follows the blocked text was not inspected, and what was stands beside it: none of it is kept.
+  const empty: Pass = async (text) => (text === '' ? text : blockedText);
+  return { plan: await guardedPlan(run.plan, empty), masks, block };
+};
+
+/**
+ * Inspects everything that a run starts with, and gives it the plan that is left. Not ended by a cancel: what is recorded
+ * of the run must have been inspected. Null: nothing is inspected.
+ */
+export const guardedStart = async (run: ActiveRun, ports: EnginePorts): Promise<GuardedStart | null> => {
+  const start = await inspectedStart(run, ports);
+  if (start !== null) run.plan = start.plan;
+  return start;
+};
+
+export const tellStart = (run: ActiveRun, start: GuardedStart | null): void => {
+  for (const { source, findings } of start?.masks ?? []) tellMasks(run, source, findings);
+};
+
+/** Once the row stands, so that a blocked run is one that can be found. Throws RunFailure of class ContentBlocked. */
+export const refuseBlocked = async (run: ActiveRun, ports: EnginePorts, { block }: GuardedStart): Promise<void> => {
+  if (block !== null && ports.guards !== null) throw await blockRun(run, ports.guards, block);
+};
+
+/** The texts among the attachments of a run, earlier turns' too: only references stand in a history. */
+export const guardedAttachments = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  loaded: LoadedAttachments,
+  references: readonly AttachmentReference[],
+): Promise<LoadedAttachments> => {
+  if (guardsOf(ports, 'Document') === null) return loaded;
+  const changed = new Map<string, AttachmentContent>();
+  for (const { attachmentId, mediaType } of references) {
+    const content = loaded.get(attachmentId);
+    if (content?.kind !== 'text' || changed.has(attachmentId)) continue;
+    const text = await guardedText(run, ports, content.text, { source: 'Document', mediaType });
+    changed.set(attachmentId, { kind: 'text', text });
+  }
+  if (changed.size === 0) return loaded;
+  return {
+    get: (attachmentId) => changed.get(attachmentId) ?? loaded.get(attachmentId),
+    release() {
+      changed.clear();
+      loaded.release();
+    },
+  };
+};

@@ -1,0 +1,56 @@
+import type { Json } from '../../contract/schema.ts';
+import type { ClientToolCall, PendingToolApproval, ToolApprovalPresentation } from '../../contract/tool-approval.ts';
+import { canonicalJson } from '../../core/documents/canonical-json.ts';
+import type { ModelToolCall } from '../../providers/models/model-provider.ts';
+import { eventPayload, type PayloadSettings, recordedPayload } from '../record/payload.ts';
+
+/** A call that nothing has been done about: a person decides it, or the caller's own program executes it. */
+export interface WaitingCall {
+  readonly kind: 'approval' | 'client';
+  readonly call: ModelToolCall;
+  readonly idempotencyKey: string;
+  /** Of an approval; a client-side call is named by the id of its call. */
+  readonly requestId: string;
+  /** Checked and canonical. */
+  readonly arguments: Json;
+  readonly presentation: ToolApprovalPresentation | null;
+}
+
+/** Why a run closes before its turn is over. */
+export interface Pause {
+  readonly status: 'AwaitingApproval' | 'AwaitingInput';
+  readonly calls: readonly WaitingCall[];
+}
+
+/** The calls as their events and answers carry them; approvals without what may not be recorded. */
+export const waitingApprovals = (pause: Pause, settings: PayloadSettings, cuts: boolean): PendingToolApproval[] =>
+  pause.status !== 'AwaitingApproval'
+    ? []
+    : pause.calls.map(({ requestId, call, arguments: args, presentation }) => {
+        const payload = recordedPayload(canonicalJson(args), cuts ? settings : { ...settings, maxPayloadLength: 0 });
+        return {
+          requestId,
+          toolCallId: call.toolCallId,
+          toolName: call.toolName,
+          arguments: eventPayload(payload),
+          presentation,
+          ...(payload.truncated ? { truncated: true } : {}),
+        };
+      });
+
+/** The calls for the client's program, always whole. */
+export const waitingClientCalls = (pause: Pause): ClientToolCall[] =>
+  pause.status !== 'AwaitingInput'
+    ? []
+    : pause.calls.map(({ call, arguments: args }) => ({
+        callId: call.toolCallId,
+        toolName: call.toolName,
+        arguments: args,
+      }));
+
+/** Approvals first: client-side calls of the same turn are asked for by the run that brings the decisions. */
+export const pauseOf = (waiting: readonly WaitingCall[]): Pause | null => {
+  const asked = waiting.filter(({ kind }) => kind === 'approval');
+  if (asked.length > 0) return { status: 'AwaitingApproval', calls: asked };
+  return waiting.length > 0 ? { status: 'AwaitingInput', calls: waiting } : null;
+};

@@ -1,0 +1,70 @@
+import type { Json } from '../../contract/schema.ts';
+import type { ActiveRun } from '../active-run.ts';
+import type { OpenCall } from '../context/turn-resume.ts';
+import type { EnginePorts } from '../engine-ports.ts';
+import type { RegisteredTool } from '../tools/registry.ts';
+import type { ApprovalCall } from '../turn/host-extensions.ts';
+import type { WaitingCall } from './pause.ts';
+
+/** A call that may go on, also one that a standing rule lets go on, one that waits, or one that fails because nobody can be asked. */
+type Held = WaitingCall | { readonly refused: string } | 'preApproved' | null;
+
+/** A queued run has no client, and a called agent has its caller's model for one. */
+const clientRefusal = ({ plan }: ActiveRun): string | null => {
+  if (plan.parent !== null) return 'client-tool-not-available: an agent that another agent called has no client.';
+  if (plan.jobId !== null) return 'client-tool-not-available: a queued run has no client.';
+  if (plan.sessionId === null) return 'client-tool-needs-session: a run without a session cannot wait for its client.';
+  return null;
+};
+
+const approvalRefusal = ({ plan }: ActiveRun): string | null => {
+  if (plan.parent !== null)
+    return 'approval-not-available: the call needs an approval, and an agent that another agent called cannot ask for one.';
+  if (plan.sessionId === null)
+    return 'approval-needs-session: the call needs an approval, and a run without a session cannot wait for one.';
+  return null;
+};
+
+/** What stands between the checked arguments of a call and its body: the client that executes it, or an approval. */
+export const holdCall = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  { call, idempotencyKey, answer, keptInput }: OpenCall,
+  tool: RegisteredTool,
+  args: Json,
+): Promise<Held> => {
+  const { plan } = run;
+  const { descriptor } = tool;
+  // Who decides or executes the call later has what is kept of it: the original is gone with this run.
+  const kept = keptInput === undefined ? args : (JSON.parse(keptInput) as Json);
+  const waiting = { call, idempotencyKey, arguments: kept };
+  if (descriptor.runsOnClient) {
+    const refused = clientRefusal(run);
+    if (refused !== null) return { refused };
+    return { ...waiting, kind: 'client', requestId: call.toolCallId, presentation: null };
+  }
+  if (answer === 'approved') return null;
+  const asked: ApprovalCall = {
+    tenantId: plan.tenantId,
+    agentName: plan.agent.name,
+    runId: run.id,
+    sessionId: plan.sessionId,
+    userId: plan.userId,
+    toolName: call.toolName,
+    arguments: args as ApprovalCall['arguments'],
+  };
+  const marked = descriptor.requiresApproval || plan.agent.asksForEveryTool;
+  const decided = await ports.approvals.decide(asked, marked, run.signal);
+  const how = decided.kind === 'ask' ? 'asked' : decided.by;
+  if (how !== null)
+    run.trace?.ofCall(call.toolCallId)?.set({
+      'acp.approval.outcome': how,
+      'acp.approval.rule_id': decided.kind === 'run' ? decided.ruleId : null,
+    });
+  if (decided.kind === 'run') return decided.by === 'rule' ? 'preApproved' : null;
+  const refused = approvalRefusal(run);
+  if (refused !== null) return { refused };
+  const shown = { ...asked, arguments: kept as ApprovalCall['arguments'] };
+  const presentation = await ports.approvals.present(shown, run.signal);
+  return { ...waiting, kind: 'approval', requestId: ports.newId(), presentation };
+};

@@ -1,0 +1,138 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
+import { type CompiledAgent, CompileError } from '../compiled-agent.ts';
+import type { EnginePorts } from '../engine-ports.ts';
+import { RunFailure } from '../run-failure.ts';
+import { ToolError } from '../tools/tool.ts';
+import type { ChildCaller } from '../turn/agent-tool.ts';
+import { reportedUsage } from '../usage.ts';
+
+const compileChild = async (ports: EnginePorts, parent: ActiveRun, agentName: string): Promise<CompiledAgent> => {
+  try {
+    return await ports.agents.compile(parent.plan.tenantId, agentName, parent.trace?.span);
+  } catch (error) {
+    if (error instanceof AcpError || error instanceof CompileError)
+      throw new ToolError(`Agent "${agentName}" cannot be called now.`, { cause: error });
+    throw error;
+  }
+};
+
+const childPlan = (
+  ports: EnginePorts,
+  parent: ActiveRun,
+  agent: CompiledAgent,
+  message: string,
+  toolCallId: string,
+): RunPlan => {
+  const now = ports.now();
+  const { plan } = parent;
+  return {
+    id: ports.newId(),
+    tenantId: plan.tenantId,
+    requestId: plan.requestId,
+    ...(plan.kind === undefined ? {} : { kind: plan.kind }),
+    agent,
+    message,
+    documents: [],
+    attachments: [],
+    culture: plan.culture,
+    parameters: agent.resolveParameters(null),
+    sessionId: null,
+    session: null,
+    isStreaming: plan.isStreaming,
+    principal: plan.principal,
+    userId: plan.userId,
+    ownerId: plan.ownerId,
+    labels: plan.labels,
+    jobId: null,
+    attempt: 1,
+    createdAt: now,
+    nextSequence: 0,
+    resume: null,
+    continuedFromRunId: null,
+    ...(plan.unrecordedCount === undefined ? {} : { unrecordedCount: plan.unrecordedCount }),
+    parent,
+    parentCallId: toolCallId,
+    waiting: null,
+  };
+};
+
+const answerOf = (agentName: string, outcome: RunOutcome): string => {
+  if (outcome.status === 'Completed') return outcome.output ?? '';
+  // The child's own error text stays in its run.
+  if (outcome.status === 'Canceled') throw new ToolError(`Agent "${agentName}" was canceled.`);
+  throw new ToolError(`Agent "${agentName}" failed.`);
+};
+
+/** Waits for the child within the caller's two limits: when it is asked to stop, and when the caller goes on without it. */
+const waitFor = async (
+  ports: EnginePorts,
+  parent: ActiveRun,
+  child: ActiveRun,
+  agentName: string,
+): Promise<RunOutcome> => {
+  const own = parent.plan.agent.subAgents;
+  const deadlineMs = own.childDeadlineMs ?? ports.settings.childDeadlineMs;
+  const waitMs = own.waitTimeoutMs ?? ports.settings.waitTimeoutMs;
+  const timers: NodeJS.Timeout[] = [];
+  const timedOut = (stage: 'Deadline' | 'Wait', limitMs: number) =>
+    parent.log.append('child.timed-out', { childRunId: child.id, agentName, stage, limitMs });
+  try {
+    if (deadlineMs !== null)
+      timers.push(
+        setTimeout(() => {
+          timedOut('Deadline', deadlineMs);
+          const failure = new RunFailure(
+            'Timeout',
+            'child_deadline',
+            `The run did not finish within ${deadlineMs} ms.`,
+          );
+          child.stop({ kind: 'fail', failure });
+        }, deadlineMs),
+      );
+    if (waitMs === null) return await child.done;
+    const gaveUp = new Promise<never>((_, reject) => {
+      timers.push(
+        setTimeout(() => {
+          timedOut('Wait', waitMs);
+          reject(new ToolError(`Agent "${agentName}" did not answer within ${waitMs} ms.`));
+        }, waitMs),
+      );
+    });
+    return await Promise.race([child.done, gaveUp]);
+  } finally {
+    for (const timer of timers) clearTimeout(timer);
+  }
+};
+
+/** Callable agents: every call is a run of its own, in the caller's tree and budget. */
+export const createChildCaller = (ports: EnginePorts, start: (plan: RunPlan) => ActiveRun): ChildCaller => ({
+  async call(parent, agentName, message, toolCallId) {
+    const agent = await compileChild(ports, parent, agentName);
+    let plan: RunPlan;
+    try {
+      plan = childPlan(ports, parent, agent, message, toolCallId);
+    } catch (error) {
+      throw new ToolError(`Agent "${agentName}" needs parameters and cannot be called by another agent.`, {
+        cause: error,
+      });
+    }
+    const refusal = parent.budget.admitChild(parent.depth + 1);
+    if (refusal !== null) throw new ToolError(refusal);
+    const child = start(plan);
+    parent.children.add(child);
+    if (parent.stopReason !== null) child.stop({ kind: 'cancel', cause: 'ParentCanceled', by: null });
+    parent.log.append('child.started', { childRunId: child.id, agentName, depth: child.depth, toolCallId });
+    const startedAt = ports.now();
+    void child.done.then(() => parent.children.delete(child));
+    const outcome = await waitFor(ports, parent, child, agentName);
+    parent.log.append('child.completed', {
+      childRunId: child.id,
+      agentName,
+      status: outcome.status,
+      durationMs: ports.now() - startedAt,
+      usage: reportedUsage(child.usage),
+    });
+    return answerOf(agentName, outcome);
+  },
+});

@@ -1,0 +1,24 @@
+import { isoTime } from '../../core/iso-time.ts';
+import type { ActiveRun } from '../active-run.ts';
+import type { ChatMessage } from '../context/chat-message.ts';
+import type { EnginePorts } from '../engine-ports.ts';
+
+/** What the session keeps of a canceled turn: the partial answer, marked. */
+export const interruptedMessages = (run: ActiveRun, ports: Pick<EnginePorts, 'now' | 'newId'>): ChatMessage[] => {
+  const messages = [...run.messages];
+  if (run.partialText !== '')
+    messages.push({
+      messageId: ports.newId(),
+      role: 'Assistant',
+      runId: run.id,
+      createdAt: isoTime(ports.now()),
+      interrupted: true,
+      contents: [{ type: 'Text', text: run.partialText }],
+    });
+  else {
+    const last = messages.findLastIndex((message) => message.role === 'Assistant');
+    const message = messages[last];
+    if (message !== undefined) messages[last] = { ...message, interrupted: true };
+  }
+  return messages;
+};

@@ -1,0 +1,97 @@
+import type { Statement } from '../../db/statement.ts';
+import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
+import type { ChatMessage } from '../context/chat-message.ts';
+import type { TurnResume } from '../context/turn-resume.ts';
+import type { EnginePorts } from '../engine-ports.ts';
+import { createTurnSteps, type TurnSteps } from '../record/turn-steps.ts';
+import { RunFailure, storedError } from '../run-failure.ts';
+import { reportedUsage } from '../usage.ts';
+
+/** Where a run stores its turn step by step; null when nobody would go on with it. */
+export const stepsFor = (plan: RunPlan, ports: EnginePorts): TurnSteps | null => {
+  const { continuation, retries } = ports.settings.steps;
+  const continues = continuation && plan.sessionId !== null;
+  const retried = plan.jobId !== null && (retries || plan.attempt > 1);
+  if (!ports.settings.recording.enabled || plan.parent !== null || !(continues || retried)) return null;
+  const first = plan.resume?.earlier?.storedSteps ?? 0;
+  return createTurnSteps(first, (sequence, content) => ports.journal.step(plan.tenantId, plan.id, sequence, content));
+};
+
+/** The first steps of a turn that is stored; a further attempt finds its own there. */
+export const startSteps = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  resume: TurnResume | null,
+  input: readonly ChatMessage[],
+): readonly Statement[] => {
+  const { plan, steps } = run;
+  if (steps === null || (resume !== null && resume.earlier !== null)) return [];
+  const { requestId, culture, parameters } = plan;
+  const origin = { requestId, culture, parameters, principal: ports.unfinished.packPrincipal(plan) };
+  // Steps of an attempt that never got further, and those of the run that this one goes on with.
+  const dropped = [plan.id, plan.continuedFromRunId].flatMap((id) =>
+    id === null ? [] : [ports.journal.stepsDropped(id)],
+  );
+  const [message] = input;
+  // Numbered as they are made, so the start comes first.
+  const start = steps.start(origin, resume);
+  const first = resume === null && message !== undefined ? [steps.message(message, [], run.usage, run.cost)] : [];
+  return [...dropped, ...start, ...first];
+};
+
+export const logFailure = (run: ActiveRun, ports: EnginePorts, failure: RunFailure): void => {
+  const fields = {
+    runId: run.id,
+    requestId: run.plan.requestId,
+    tenantId: run.plan.tenantId,
+    ...(run.trace === null ? {} : { traceId: run.trace.span.traceId }),
+    type: failure.type,
+    error: failure.cause,
+  };
+  if (failure.errorClass === 'Unknown') ports.log.error(fields, 'A run failed because of an internal error');
+  else ports.log.info(fields, 'A run failed');
+};
+
+const unfinishedOutcome = (
+  run: ActiveRun,
+  status: 'Queued' | 'Failed',
+  failure: RunFailure,
+  now: number,
+): RunOutcome => ({
+  status,
+  pause: null,
+  output: null,
+  finishReason: null,
+  usage: reportedUsage(run.usage),
+  cost: run.cost,
+  error: storedError(failure),
+  failure,
+  durationMs: now - run.startedAt,
+  modelProvider: run.target.provider.name,
+  modelId: run.target.model,
+});
+
+/** Puts the run back in line; null when this was its last attempt, or the store does not take it. */
+export const requeueRun = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  failure: RunFailure,
+): Promise<RunOutcome | null> => {
+  // What was blocked once is blocked again, and of its text nothing is left to try again with.
+  if (run.blocked !== null) return null;
+  // Without its steps another attempt would begin anew and repeat calls that are settled.
+  if (run.steps === null || !run.log.recording) return null;
+  const statements = ports.unfinished.requeue(run.plan, failure);
+  if (statements === null) return null;
+  logFailure(run, ports, failure);
+  const freed = run.session?.release() ?? [];
+  if (!(await run.log.suspend([...statements, ...freed]))) return null;
+  return unfinishedOutcome(run, 'Queued', failure, ports.now());
+};
+
+/** Leaves the run to the worker that has its job now. */
+export const abandonRun = (run: ActiveRun, ports: EnginePorts): RunOutcome => {
+  run.log.abandon();
+  const failure = new RunFailure('Infrastructure', 'orphaned', 'Another worker has taken the run over.');
+  return unfinishedOutcome(run, 'Failed', failure, ports.now());
+};

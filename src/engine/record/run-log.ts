@@ -1,0 +1,412 @@
+import type { Frame, FrameSource } from '../../contract/operation.ts';
+import type { LazyUnit } from '../../db/commit-queue.ts';
+import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import { encodePack, type LoggedEvent, toFrame } from './event-pack.ts';
+import { lateEnd, type RefusedStart } from './late-end.ts';
+import type { RunLogOptions, RunLogPorts } from './run-log-ports.ts';
+
+export type DeltaType = 'message.delta' | 'reasoning.delta';
+export type CloseResult = 'closed' | 'conflict' | 'lost';
+
+// A provider that sends a token every few milliseconds would make a frame of each. Text that follows the previous delta
+// sooner than this is held until the interval is over, so that a reader sees at most 50 frames a second per run.
+const deltaIntervalMs = 20;
+
+type Listener = (frames: readonly Frame[]) => unknown;
+
+interface HeldDelta {
+  readonly type: DeltaType;
+  readonly messageId: string;
+  text: string;
+}
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What one unit carries while the store commits it. */
+interface Flight extends RefusedStart {
+  readonly waiters: Waiter[];
+  readonly closing: Closing | null;
+}
+
+/** What goes with the terminal event. */
+export interface ClosingWrites {
+  /** A frame outside the log that present subscribers get just before the terminal one. */
+  readonly notice: Frame | null;
+  /** Part of the recording, left out where that is off or has ended; `eventCount` is what the stored log then holds. */
+  recorded(eventCount: number): readonly Statement[];
+  /** What the conversation keeps of the turn: written in any case. */
+  readonly kept: readonly Statement[];
+}
+
+interface Closing extends ClosingWrites {
+  readonly resolve: (result: CloseResult) => void;
+  /** The second attempt after a store failure: without what the recording may have broken. */
+  readonly keptOnly: boolean;
+}
+
+/**
+ * The append-only log of one executing run. Events get gapless sequences, are committed in groups, and reach
+ * subscribers only after their commit. `write` and `close` put further statements into the same unit.
+ */
+export class RunLog implements LazyUnit {
+  readonly runId: string;
+  readonly #ports: RunLogPorts;
+  readonly #options: RunLogOptions;
+  #next: number;
+  #committedNext: number;
+  /** First sequence that the store does not have; differs from `#committedNext` once recording has ended. */
+  #storedNext: number;
+  #events: LoggedEvent[] = [];
+  #statements: Statement[] = [];
+  #waiters: Waiter[] = [];
+  #flight: Flight | null = null;
+  #scheduled = false;
+  #recording: boolean;
+  /** What the store refused first, where that was the row itself: written with the end of the run, or never. */
+  #opening: RefusedStart | null = null;
+  #endStored = false;
+  #closing: Closing | null = null;
+  /** Nothing follows the terminal event, whoever still holds the log. */
+  #closed = false;
+  #ended = false;
+  #abandoned = false;
+  #held: HeldDelta | null = null;
+  #lastDeltaAt = 0;
+  #lastDeltaMessage = '';
+  #timer: NodeJS.Timeout | null = null;
+  readonly #opened = Promise.withResolvers<void>();
+  /** Null until somebody subscribes. */
+  #listeners: Map<Listener, () => void> | null = null;
+
+  constructor(ports: RunLogPorts, options: RunLogOptions) {
+    this.#ports = ports;
+    this.#options = options;
+    this.runId = options.runId;
+    this.#next = options.nextSequence;
+    this.#committedNext = options.nextSequence;
+    this.#storedNext = options.nextSequence;
+    this.#recording = options.recording;
+  }
+
+  /** Sequence that the next event gets. */
+  get nextSequence(): number {
+    return this.#next;
+  }
+
+  /** Everything below it is committed and may be read from the store. */
+  get committedNext(): number {
+    return this.#committedNext;
+  }
+
+  get storedNext(): number {
+    return this.#storedNext;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get recording(): boolean {
+    return this.#recording;
+  }
+
+  /** Part of the record is missing, though it should be kept. */
+  get isIncomplete(): boolean {
+    return this.#options.recording && !this.#recording;
+  }
+
+  /** Its end, and what it has used, is in the store. */
+  get endStored(): boolean {
+    return this.#endStored;
+  }
+
+  /** Settled with the first commit: the run's row can be read from then on, unless it could not be written. */
+  get opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  append(type: string, members: Readonly<Record<string, unknown>>): void {
+    if (this.#closed) return;
+    this.#releaseHeld();
+    const text = JSON.stringify(members);
+    this.#push(type, text, text);
+  }
+
+  /** Streamed text. The first delta of a message goes out at once, the following ones at most every 20 ms. */
+  delta(type: DeltaType, messageId: string, text: string): void {
+    if (this.#closed) return;
+    const held = this.#held;
+    if (held !== null) {
+      if (held.type === type && held.messageId === messageId) {
+        held.text += text;
+        return;
+      }
+      this.#releaseHeld();
+    }
+    const now = this.#ports.now();
+    if (this.#lastDeltaMessage !== type + messageId || now - this.#lastDeltaAt >= deltaIntervalMs) {
+      this.#pushDelta(type, messageId, text, now);
+      return;
+    }
+    this.#held = { type, messageId, text };
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null;
+      this.#releaseHeld();
+    }, deltaIntervalMs);
+  }
+
+  /**
+   * Statements that are committed together with the events appended so far; rejects when they were not written.
+   * Resolves at once where nothing is recorded by configuration.
+   */
+  write(statements: readonly Statement[]): Promise<void> {
+    if (!this.#options.recording) return Promise.resolve();
+    if (!this.#recording) return Promise.reject(new Error('The recording of this run has ended.'));
+    return new Promise((resolve, reject) => {
+      this.#statements.push(...statements);
+      this.#waiters.push({ resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /**
+   * The terminal event and what goes with it, in one unit. `conflict`: a conditional statement did not hold,
+   * nothing of the unit was written, and the log waits for another `close`. `lost`: another worker executes the run.
+   */
+  close(type: string, members: Readonly<Record<string, unknown>>, writes: ClosingWrites): Promise<CloseResult> {
+    if (this.#abandoned) return Promise.resolve('lost');
+    this.append(type, members);
+    this.#closed = true;
+    return new Promise((resolve) => {
+      this.#closing = { ...writes, resolve, keptOnly: false };
+      this.#schedule();
+    });
+  }
+
+  /**
+   * Ends this log without a terminal event, for another attempt to go on with: what was appended and the statements, in
+   * one unit. False: the store did not take it, and the log waits for its `close`.
+   */
+  async suspend(statements: readonly Statement[]): Promise<boolean> {
+    this.#releaseHeld();
+    const written = this.write(statements);
+    this.#closed = true;
+    try {
+      await written;
+    } catch {
+      // Reported when the unit failed; the run ends as one whose recording has ended.
+      this.#closed = this.#abandoned;
+      return false;
+    }
+    this.#finish();
+    return true;
+  }
+
+  /** Leaves nothing of a run that was refused. */
+  discardOpening(): void {
+    this.#opening = null;
+  }
+
+  /** Ends this log at once: nothing more is stored or delivered, because somebody else writes it now. */
+  abandon(): void {
+    this.#abandoned = true;
+    this.#closed = true;
+    this.#recording = false;
+    this.#events = [];
+    this.#statements = [];
+    this.#finish();
+  }
+
+  collect(): readonly Statement[] {
+    const unit = this.#collected();
+    const { held } = this.#options;
+    return held === null || unit.length === 0 ? unit : [held, ...unit];
+  }
+
+  #collected(): readonly Statement[] {
+    this.#scheduled = false;
+    const events = this.#events;
+    const statements = this.#statements;
+    const closing = this.#closing;
+    this.#flight = { events, statements, waiters: this.#waiters, closing };
+    this.#events = [];
+    this.#statements = [];
+    this.#waiters = [];
+    this.#closing = null;
+    if (!this.#recording) {
+      if (closing === null) return [];
+      return closing.keptOnly ? closing.kept : [...closing.kept, ...this.#lastWords(closing, events)];
+    }
+    const first = events[0];
+    const last = events.at(-1);
+    const unit = [...statements];
+    if (closing !== null) unit.push(...closing.kept, ...closing.recorded((last?.sequence ?? -1) + 1));
+    if (first !== undefined && last !== undefined)
+      unit.push(this.#ports.packStatement(this.runId, first.sequence, last.sequence, encodePack(events)));
+    return unit;
+  }
+
+  committed(): void {
+    const flight = this.#flight;
+    this.#flight = null;
+    if (flight === null) return;
+    this.#opened.resolve();
+    for (const waiter of flight.waiters) waiter.resolve();
+    if (this.#recording) this.#storedNext += flight.events.length;
+    this.#endStored = flight.closing !== null && !flight.closing.keptOnly;
+    this.#deliver(flight.events, flight.closing);
+    if (flight.closing !== null) this.#end(flight.closing, flight.closing.keptOnly ? flight.events : null);
+  }
+
+  failed(error: unknown): void {
+    const flight = this.#flight;
+    this.#flight = null;
+    if (flight === null) return;
+    this.#opened.resolve();
+    if (error instanceof ConditionFailedError && error.statement !== null && error.statement === this.#options.held) {
+      this.#lose(flight, error);
+      return;
+    }
+    if (flight.closing !== null && error instanceof ConditionFailedError) {
+      // Everything but the terminal event is logged again by the close that follows.
+      this.#closed = false;
+      this.#next -= 1;
+      this.#events = [...flight.events.slice(0, -1), ...this.#events];
+      this.#statements = [...flight.statements, ...this.#statements];
+      this.#waiters = [...flight.waiters, ...this.#waiters];
+      flight.closing.resolve('conflict');
+      return;
+    }
+    if (this.#recording) this.#endRecording(flight, error);
+    for (const waiter of flight.waiters) waiter.reject(error);
+    if (flight.closing !== null && flight.closing.kept.length > 0 && !flight.closing.keptOnly) {
+      this.#events = [...flight.events, ...this.#events];
+      this.#closing = { ...flight.closing, keptOnly: true };
+      this.#schedule();
+      return;
+    }
+    this.#deliver(flight.events, flight.closing);
+    if (flight.closing !== null) this.#end(flight.closing, flight.events);
+  }
+
+  /** Frames from now on, after their commit. The returned function ends the subscription. */
+  subscribe(onFrames: Listener, onEnd: () => void): () => void {
+    if (this.#ended) {
+      onEnd();
+      return () => undefined;
+    }
+    this.#listeners ??= new Map();
+    const listeners = this.#listeners;
+    listeners.set(onFrames, onEnd);
+    return () => listeners.delete(onFrames);
+  }
+
+  /** The frames from now on as an answer; what comes before the reader subscribes is kept for it. */
+  source(): FrameSource {
+    const early: Frame[] = [];
+    let ended = false;
+    const stop = this.subscribe(
+      (frames) => early.push(...frames),
+      () => {
+        ended = true;
+      },
+    );
+    return {
+      subscribe: (onFrames, onEnd) => {
+        stop();
+        if (early.length > 0) onFrames(early);
+        if (ended) onEnd();
+        return ended ? () => undefined : this.subscribe(onFrames, onEnd);
+      },
+    };
+  }
+
+  #lose(flight: Flight, error: unknown): void {
+    this.#ports.lost(this.runId);
+    const waiters = [...flight.waiters, ...this.#waiters];
+    this.#waiters = [];
+    this.abandon();
+    for (const waiter of waiters) waiter.reject(error);
+    flight.closing?.resolve('lost');
+    this.#closing?.resolve('lost');
+    this.#closing = null;
+  }
+
+  #endRecording({ events, statements, closing }: Flight, error: unknown): void {
+    const isStart = this.#storedNext === 0;
+    if (isStart) this.#opening = { statements, events: closing === null ? events : events.slice(0, -1) };
+    this.#recording = false;
+    this.#ports.recordingFailed(this.runId, isStart ? 'start' : 'event', error);
+  }
+
+  #lastWords(closing: Closing, events: readonly LoggedEvent[]): readonly Statement[] {
+    if (!this.#options.recording) return [];
+    const pack = this.#ports.packStatement.bind(null, this.runId);
+    return lateEnd(this.#opening, this.#storedNext, events.at(-1), closing, pack);
+  }
+
+  /** `lost`: the last events, where the store did not take the end of the run. */
+  #end(closing: Closing, lost: readonly LoggedEvent[] | null): void {
+    const late = lost === null ? [] : this.#lastWords(closing, lost);
+    const { held } = this.#options;
+    if (late.length > 0) this.#ports.closeLater(this.runId, held === null ? late : [held, ...late]);
+    this.#finish();
+    closing.resolve('closed');
+  }
+
+  #finish(): void {
+    this.#ended = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#listeners === null) return;
+    const ends = [...this.#listeners.values()];
+    this.#listeners.clear();
+    for (const end of ends) end();
+  }
+
+  #deliver(events: readonly LoggedEvent[], closing: Closing | null): void {
+    this.#committedNext += events.length;
+    const { heard } = this.#ports;
+    const hasReaders = this.#listeners !== null && this.#listeners.size > 0;
+    if (events.length === 0 || (heard === null && !hasReaders)) return;
+    const frames = events.map((event) => toFrame(this.runId, event));
+    heard?.(frames);
+    if (this.#listeners === null) return;
+    if (closing !== null)
+      frames.splice(-1, 0, ...this.#ports.warnings(this.runId), ...(closing.notice === null ? [] : [closing.notice]));
+    for (const listener of this.#listeners.keys()) listener(frames);
+  }
+
+  #pushDelta(type: DeltaType, messageId: string, text: string, now: number): void {
+    this.#lastDeltaAt = now;
+    this.#lastDeltaMessage = type + messageId;
+    const stores = type === 'message.delta' ? this.#options.recordMessageDeltas : this.#options.recordReasoningDeltas;
+    const members = JSON.stringify({ messageId, text });
+    this.#push(type, members, stores ? members : JSON.stringify({ messageId, text: null }));
+  }
+
+  #releaseHeld(): void {
+    const held = this.#held;
+    if (held === null) return;
+    this.#held = null;
+    if (this.#timer !== null) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+    this.#pushDelta(held.type, held.messageId, held.text, this.#ports.now());
+  }
+
+  #push(type: string, members: string, stored: string): void {
+    this.#events.push({ sequence: this.#next, type, timestamp: this.#ports.now(), members, stored });
+    this.#next += 1;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#ports.enqueue(this);
+  }
+}

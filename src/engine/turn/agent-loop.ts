@@ -1,0 +1,218 @@
+import { isoTime } from '../../core/iso-time.ts';
+import type { ActiveRun, FinishReason } from '../active-run.ts';
+import { type ChatMessage, type ContentPart, toPrompt } from '../context/chat-message.ts';
+import { type Conversation, openConversation } from '../context/compaction/conversation.ts';
+import { type OpenCall, openCalls, storedCall } from '../context/turn-resume.ts';
+import { guardedText } from '../control/guards/run-guard.ts';
+import { type Pause, pauseOf, type WaitingCall } from '../control/pause.ts';
+import type { EnginePorts } from '../engine-ports.ts';
+import { RunFailure } from '../run-failure.ts';
+import type { ChildCaller } from './agent-tool.ts';
+import { createLoopControl } from './loop/loop-control.ts';
+import { type ModelTurn, modelTurn } from './model-turn.ts';
+import { acceptedAnswer, asksForFormat } from './structured-response.ts';
+import { type ErrorStreak, toolTurn } from './tool-turn.ts';
+
+export interface LoopResult {
+  readonly output: string;
+  readonly finishReason: FinishReason;
+}
+
+/** The user's message of this turn: its documents and attachments first, apart from the text. */
+export const userMessage = (
+  run: Pick<ActiveRun['plan'], 'id' | 'message' | 'documents' | 'attachments'>,
+  messageId: string,
+  now: number,
+): ChatMessage => ({
+  messageId,
+  role: 'User',
+  runId: run.id,
+  createdAt: isoTime(now),
+  interrupted: false,
+  contents: [
+    ...run.documents.map(
+      (document): ContentPart => ({ type: 'Document', name: document.name, text: document.content }),
+    ),
+    ...run.attachments.map((reference): ContentPart => ({ type: 'Attachment', ...reference })),
+    { type: 'Text', text: run.message ?? '' },
+  ],
+});
+
+const assistantMessage = (run: ActiveRun, turn: ModelTurn, now: number): ChatMessage => ({
+  messageId: turn.messageId,
+  role: 'Assistant',
+  runId: run.id,
+  createdAt: isoTime(now),
+  interrupted: false,
+  contents: turn.contents,
+});
+
+/** Stores the newest message of the turn with the events of the moment. A lost record is logged by the log itself. */
+const keepMessage = (run: ActiveRun, calls: readonly OpenCall[]): void => {
+  const message = run.messages.at(-1);
+  if (run.steps === null || message === undefined) return;
+  run.log.write([run.steps.message(message, calls.map(storedCall), run.usage, run.cost)]).catch(() => undefined);
+};
+
+const requestPart = ({ requestId, call, arguments: args }: WaitingCall): ContentPart => ({
+  type: 'ApprovalRequest',
+  requestId,
+  toolCallId: call.toolCallId,
+  toolName: call.toolName,
+  arguments: args,
+});
+
+const madeMessage = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  role: 'Tool' | 'Assistant',
+  contents: readonly ContentPart[],
+): ChatMessage => ({
+  messageId: ports.newId(),
+  role,
+  runId: run.id,
+  createdAt: isoTime(ports.now()),
+  interrupted: false,
+  contents,
+});
+
+/** What the model is told next in place of the user: why the run goes on. */
+const inputMessage = async (run: ActiveRun, ports: EnginePorts, given: string): Promise<ChatMessage> => {
+  // From a criterion or a validator of a module, or from entries of the agent's memory.
+  const text = ports.guards === null ? given : await guardedText(run, ports, given, { source: 'Unknown' });
+  run.callRecord?.told(text);
+  return {
+    messageId: ports.newId(),
+    role: 'User',
+    runId: run.id,
+    createdAt: isoTime(ports.now()),
+    interrupted: false,
+    contents: [{ type: 'Text', text }],
+  };
+};
+
+const refuseFiltered = (run: ActiveRun, turn: ModelTurn): void => {
+  if (turn.finish.finishReason === 'ContentFilter')
+    throw new RunFailure(
+      'ContentFiltered',
+      'content_filtered',
+      `Provider "${run.target.provider.name}" filtered the content.`,
+    );
+};
+
+interface ModelTurns {
+  readonly conversation: Conversation;
+  /** One call with the conversation as it is sent now; the answer is part of the run from then on. */
+  call(withTools: boolean, isRepair?: boolean): Promise<ModelTurn>;
+}
+
+const openTurns = async (run: ActiveRun, ports: EnginePorts): Promise<ModelTurns> => {
+  const { tenantId, sessionId, id: runId, agent, culture, parameters } = run.plan;
+  // Read once: a change in the run is in the result of its tool call.
+  const mode = agent.hasModes ? await ports.memory.mode({ tenantId, sessionId, runId }) : null;
+  const instructions = agent.instructions(culture, parameters, mode);
+  const conversation = openConversation(run, ports, instructions);
+  return {
+    conversation,
+    async call(withTools, isRepair = false) {
+      const sending = conversation.toSend();
+      const messages = sending instanceof Promise ? await sending : sending;
+      const prompt = toPrompt(instructions, messages, run.attachments);
+      const turn = await modelTurn(run, ports, prompt, withTools, isRepair);
+      run.messages.push(assistantMessage(run, turn, ports.now()));
+      if (turn.toolCalls.length === 0) refuseFiltered(run, turn);
+      return turn;
+    },
+  };
+};
+
+/** The answer in the format that the agent asks for; a rejected one is asked for again where that is allowed. */
+const finalAnswer = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  turns: ModelTurns,
+  answer: LoopResult,
+): Promise<LoopResult> | LoopResult => {
+  if (!asksForFormat(run)) return answer;
+  return acceptedAnswer(run, ports, answer, async (input) => {
+    run.bypassesCache = true;
+    run.messages.push(await inputMessage(run, ports, input));
+    const { text, finish } = await turns.call(false, true);
+    return { output: text, finishReason: finish.finishReason };
+  });
+};
+
+/** Answers the calls of a model turn; what has to wait is the run's pause. */
+const answerCalls = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  children: ChildCaller,
+  streak: ErrorStreak,
+  calls: readonly OpenCall[],
+): Promise<Pause | null> => {
+  const { parts, waiting } = await toolTurn(run, ports, calls, children, streak);
+  if (parts.length > 0) run.messages.push(madeMessage(run, ports, 'Tool', parts));
+  // A tool that swallowed its abort signal must not lead to another model call.
+  run.signal.throwIfAborted();
+  const pause = pauseOf(waiting);
+  if (pause?.status === 'AwaitingApproval')
+    run.messages.push(madeMessage(run, ports, 'Assistant', pause.calls.map(requestPart)));
+  return pause;
+};
+
+/** What comes before the first model call: the answers to calls that were open, then the user's next message. */
+const openTurn = async (
+  run: ActiveRun,
+  next: ChatMessage | null,
+  answer: (calls: readonly OpenCall[]) => Promise<Pause | null>,
+): Promise<Pause | null> => {
+  const open = run.plan.resume?.calls ?? [];
+  const early = open.length > 0 ? await answer(open) : null;
+  if (next !== null) {
+    run.messages.push(next);
+    keepMessage(run, []);
+  }
+  return early;
+};
+
+/**
+ * The loop: model, tools, model, … until an answer without tool calls, or the iteration cap; where the agent has loop
+ * criteria, again until they are met. A resumed turn first answers the calls that were open; `next`, the user's next
+ * message, follows them. A pause ends it early.
+ */
+export const agentLoop = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  children: ChildCaller,
+  next: ChatMessage | null,
+): Promise<LoopResult | Pause> => {
+  const { agent } = run.plan;
+  const turns = await openTurns(run, ports);
+  const loop =
+    agent.loop === null ? null : (run.plan.replay?.decisions?.loop ?? createLoopControl(run, ports, agent.loop));
+  const streak: ErrorStreak = { count: 0 };
+  const answer = (calls: readonly OpenCall[]) => answerCalls(run, ports, children, streak, calls);
+  const early = await openTurn(run, next, answer);
+  if (early !== null) return early;
+  for (let round = run.modelCalls; ; round += 1) {
+    const withTools = round < (agent.maxIterations ?? ports.settings.maxIterations);
+    const turn = await turns.call(withTools);
+    if (turn.toolCalls.length > 0) {
+      const calls = openCalls(run, turn.toolCalls, turn.keptInputs);
+      keepMessage(run, calls);
+      const pause = await answer(calls);
+      if (pause !== null) return pause;
+      continue;
+    }
+    // A run at its cap of rounds has no more to give, whatever its criteria say.
+    const feedback = loop === null || !withTools ? null : await loop.next(turn.text);
+    if (feedback === null) {
+      const finishReason = withTools ? turn.finish.finishReason : 'Iterations';
+      return finalAnswer(run, ports, turns, { output: turn.text, finishReason });
+    }
+    keepMessage(run, []);
+    if (agent.loop?.freshContextPerIteration === true) turns.conversation.startFresh(run.messages.length);
+    run.messages.push(await inputMessage(run, ports, feedback));
+    keepMessage(run, []);
+  }
+};

@@ -1,0 +1,42 @@
+import type { ActiveRun } from '../active-run.ts';
+import { type RegisteredTool, registeredTool } from '../tools/registry.ts';
+import { ToolError } from '../tools/tool.ts';
+
+/** Opens a child run and waits for its answer. Throws ToolError with a text for the caller's model. */
+export interface ChildCaller {
+  call(parent: ActiveRun, agentName: string, message: string, toolCallId: string): Promise<string>;
+}
+
+/** The argument of every callable agent. */
+export const agentToolSchema = {
+  type: 'object',
+  properties: { message: { type: 'string', minLength: 1, description: 'What the agent is asked' } },
+  required: ['message'],
+  additionalProperties: false,
+} as const;
+
+// Compiled once: only name and body differ between callable agents.
+const template: RegisteredTool = registeredTool(
+  { name: 'call_agent', description: 'Calls another agent.', inputSchema: agentToolSchema, effect: 'External' },
+  { kind: 'BuiltIn', ownsTimeout: true },
+);
+
+export const agentTool = (
+  toolName: string,
+  agentName: string,
+  run: ActiveRun,
+  toolCallId: string,
+  children: ChildCaller,
+): RegisteredTool => ({
+  ...template,
+  descriptor: { ...template.descriptor, name: toolName },
+  definition: {
+    ...template.definition,
+    name: toolName,
+    async execute(args) {
+      const message = (args as { readonly message?: unknown }).message;
+      if (typeof message !== 'string') throw new ToolError('The argument "message" is required.');
+      return children.call(run, agentName, message, toolCallId);
+    },
+  },
+});

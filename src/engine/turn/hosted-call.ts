@@ -1,0 +1,75 @@
+import { nestsTooDeep } from '../../core/documents/json-depth.ts';
+import { readableResult } from '../../providers/models/hosted-parts.ts';
+import type { ModelHostedCall, ModelHostedResult, ModelJson } from '../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../active-run.ts';
+import type { ContentPart, ProviderMetadata } from '../context/chat-message.ts';
+import type { EnginePorts } from '../engine-ports.ts';
+import { eventPayload, recordedPayload } from '../record/payload.ts';
+
+const metadataOf = ({ providerMetadata }: ModelHostedCall | ModelHostedResult) =>
+  providerMetadata === undefined ? {} : { providerMetadata: providerMetadata as ProviderMetadata };
+
+const parsed = (text: string): ModelJson => {
+  if (nestsTooDeep(text)) return text;
+  try {
+    return JSON.parse(text === '' ? '{}' : text) as ModelJson;
+  } catch {
+    // Its history keeps what the provider wrote.
+    return text;
+  }
+};
+
+/**
+ * A search that the provider makes while it answers, as a reader of the log sees any tool call; nothing here executes,
+ * approves or repeats it, so it has no entry in the ledger. `provider`: whose it is.
+ */
+export const hostedCallPart = (
+  run: ActiveRun,
+  { settings }: EnginePorts,
+  part: ModelHostedCall,
+  provider: string,
+): ContentPart => {
+  const { toolCallId, toolName } = part;
+  const args = parsed(part.input);
+  const payload = recordedPayload(JSON.stringify(args), settings.recording);
+  run.log.append('tool.invoking', {
+    toolCallId,
+    toolName,
+    source: `provider:${provider}`,
+    arguments: eventPayload(payload),
+    ...(payload.truncated ? { truncated: true } : {}),
+  });
+  return { type: 'HostedCall', toolCallId, toolName, arguments: args, ...metadataOf(part) };
+};
+
+export const hostedResultPart = (run: ActiveRun, { settings }: EnginePorts, part: ModelHostedResult): ContentPart => {
+  const { toolCallId, toolName, result, isError } = part;
+  const text = JSON.stringify(readableResult(result));
+  if (isError)
+    run.log.append('tool.failed', {
+      toolCallId,
+      toolName,
+      error: text,
+      durationMs: null,
+      timedOut: false,
+      authorizationDenied: false,
+    });
+  else {
+    const payload = recordedPayload(text, settings.recording);
+    run.log.append('tool.invoked', {
+      toolCallId,
+      toolName,
+      result: payload.text,
+      durationMs: null,
+      usage: null,
+      ...(payload.truncated ? { truncated: true } : {}),
+    });
+  }
+  return { type: 'HostedResult', toolCallId, toolName, result, isError, ...metadataOf(part) };
+};
+
+/** Without searches that the answer ended in the midst of: providers refuse a call without its result. */
+export const completeHostedCalls = (contents: readonly ContentPart[]): ContentPart[] => {
+  const ended = new Set(contents.flatMap((part) => (part.type === 'HostedResult' ? [part.toolCallId] : [])));
+  return contents.filter((part) => part.type !== 'HostedCall' || ended.has(part.toolCallId));
+};

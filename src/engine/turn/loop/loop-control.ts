@@ -1,0 +1,62 @@
+import type { ActiveRun } from '../../active-run.ts';
+import { isBlocked } from '../../control/guards/run-guard.ts';
+import type { EnginePorts } from '../../engine-ports.ts';
+import { evaluateCriterion } from './loop-criteria.ts';
+import type { LoopPlan } from './loop-plan.ts';
+
+/** Decides after each answer whether the run goes on. */
+export interface LoopControl {
+  /** The model's next input, or null: the run completes. */
+  next(answer: string): Promise<string | null>;
+}
+
+const defaultFeedback = 'The task is not done yet. Go on.';
+
+/** Criteria in their order; the first that is not met continues the run. */
+export const createLoopControl = (run: ActiveRun, ports: EnginePorts, plan: LoopPlan): LoopControl => {
+  // A resumed turn has the answers of earlier iterations, each followed by an input of the loop.
+  let iteration = Math.max(0, run.messages.filter(({ role }) => role === 'User').length - 1);
+
+  const announce = (members: {
+    continuedBy: string | null;
+    hasFeedback: boolean;
+    failedCriterion: string | null;
+    ceilingReached: boolean;
+  }): void =>
+    run.log.append('loop.iteration-completed', { iteration, continued: members.continuedBy !== null, ...members });
+
+  return {
+    async next(answer) {
+      iteration += 1;
+      if (iteration >= plan.maxIterations) {
+        announce({ continuedBy: null, hasFeedback: false, failedCriterion: null, ceilingReached: true });
+        return null;
+      }
+      let failedCriterion: string | null = null;
+      for (const criterion of plan.criteria) {
+        try {
+          const verdict = await evaluateCriterion({ run, ports, plan, criterion, iteration, answer });
+          if (verdict.met) continue;
+          const feedback = (verdict.feedback ?? '').trim();
+          announce({
+            continuedBy: criterion.kind,
+            hasFeedback: feedback !== '',
+            failedCriterion,
+            ceilingReached: false,
+          });
+          return feedback === '' ? defaultFeedback : feedback;
+        } catch (error) {
+          if (run.signal.aborted || isBlocked(error)) throw error;
+          // What cannot be judged must not keep a run going until its ceiling.
+          failedCriterion = criterion.kind;
+          ports.log.warn(
+            { runId: run.id, requestId: run.plan.requestId, criterion: criterion.kind, error },
+            'A criterion of a loop failed and counts as met',
+          );
+        }
+      }
+      announce({ continuedBy: null, hasFeedback: false, failedCriterion, ceilingReached: false });
+      return null;
+    },
+  };
+};

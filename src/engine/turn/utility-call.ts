@@ -1,0 +1,71 @@
+import type { ModelCall, ModelFinish, ModelPart, ModelPrompt } from '../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../active-run.ts';
+import type { CompiledBinding } from '../compiled-binding.ts';
+import { allowedCall } from '../control/allowed-call.ts';
+import { guardedText } from '../control/guards/run-guard.ts';
+import type { EnginePorts } from '../engine-ports.ts';
+import { RunFailure } from '../run-failure.ts';
+import { observedCall } from './observed-call.ts';
+import { announceUsage, settleCall } from './settle-call.ts';
+
+/** No turn of the run: rules of a scripted model that ask for a call's number do not mean it. */
+const callNumber = 0;
+
+/**
+ * A model call that the service makes for a run, such as a summary: within the run's budget, its usage and cost added
+ * to the run, its text seen by nobody but the caller. Throws ModelCallError, or RunFailure when the budget is used up.
+ */
+export const utilityCall = async (
+  run: ActiveRun,
+  ports: EnginePorts,
+  model: CompiledBinding,
+  ask: { readonly instructions: string; readonly text: string },
+): Promise<string> => {
+  run.budget.check();
+  const prompt: ModelPrompt = [
+    { role: 'system', content: ask.instructions },
+    { role: 'user', content: [{ type: 'text', text: ask.text }] },
+  ];
+  const call: ModelCall = {
+    model: model.model,
+    prompt,
+    tools: [],
+    toolChoice: 'none',
+    temperature: model.temperature,
+    topP: model.topP,
+    maxOutputTokens: model.maxOutputTokens,
+    reasoningEffort: model.reasoningEffort,
+    responseFormat: null,
+    settings: model.settings,
+    parallelToolCalls: false,
+    signal: run.signal,
+    callNumber,
+    requestId: run.plan.requestId,
+  };
+  const opened = ports.access.open(run.plan.tenantId, model.provider);
+  let parts: readonly ModelPart[] = [];
+  let mayBeCut = false;
+  await allowedCall(run, ports, model, call, async (allowed, isCut) => {
+    mayBeCut = isCut;
+    let finish: ModelFinish | null = null;
+    await observedCall(run, ports, model, opened, allowed, { attempt: 1, streams: false }, async (sent) => {
+      parts = await opened.provider.generate(sent);
+      finish = parts.find((part) => part.type === 'finish') ?? null;
+      return finish;
+    });
+    return finish;
+  });
+  let text = '';
+  for (const part of parts) {
+    if (part.type === 'text-delta') text += part.text;
+    if (part.type === 'finish') {
+      settleCall(run, ports, model, part);
+      announceUsage(run, ports);
+      // A session would keep half a summary for good.
+      if (mayBeCut && part.finishReason === 'Length')
+        throw new RunFailure('QuotaExceeded', 'quota_exceeded', 'What is left of a quota has cut the answer short.');
+    }
+  }
+  if (ports.guards === null) return text;
+  return guardedText(run, ports, text, { source: 'ModelOutput', span: run.trace?.modelCall ?? null });
+};

@@ -1,0 +1,352 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { Frame } from '../../../src/contract/operation.ts';
+import type { LazyUnit } from '../../../src/db/commit-queue.ts';
+import { ConditionFailedError, type Statement } from '../../../src/db/statement.ts';
+import { decodePack, encodePack } from '../../../src/engine/record/event-pack.ts';
+import { RunLog } from '../../../src/engine/record/run-log.ts';
+import type { RunLogOptions } from '../../../src/engine/record/run-log-ports.ts';
+
+interface StoredPack {
+  readonly first: number;
+  readonly last: number;
+  readonly events: string;
+}
+
+const note = (sql: string): Statement => ({ sql, parameters: [] });
+
+/** A log whose store commits when the test says so, with a clock that the test turns. */
+class LogBench {
+  now = 1_000_000;
+  readonly failures: string[] = [];
+  readonly frames: Frame[] = [];
+  readonly packs: StoredPack[] = [];
+  readonly written: string[] = [];
+  /** What is left to be written once the store takes it again. */
+  readonly later: string[][] = [];
+  ended = false;
+  readonly log: RunLog;
+  #queue: LazyUnit[] = [];
+
+  constructor(options: Partial<RunLogOptions> = {}) {
+    this.log = new RunLog(
+      {
+        enqueue: (unit) => void this.#queue.push(unit),
+        packStatement: (_runId, first, last, events) => ({ sql: 'pack', parameters: [first, last, events] }),
+        now: () => this.now,
+        heard: null,
+        recordingFailed: (_runId, stage) => void this.failures.push(stage),
+        lost: () => void this.failures.push('lost'),
+        warnings: () => [],
+        closeLater: (_runId, statements) => void this.later.push(statements.map(({ sql }) => sql)),
+      },
+      {
+        runId: 'r',
+        nextSequence: 0,
+        recording: true,
+        recordMessageDeltas: true,
+        recordReasoningDeltas: true,
+        held: null,
+        ...options,
+      },
+    );
+    this.log.subscribe(
+      (frames) => void this.frames.push(...frames),
+      () => {
+        this.ended = true;
+      },
+    );
+  }
+
+  /** Commits what is enqueued now; an error makes the whole unit fail. */
+  commit(error: Error | null = null): void {
+    const units = this.#queue;
+    this.#queue = [];
+    for (const unit of units) {
+      const statements = unit.collect();
+      if (error !== null && statements.length > 0) unit.failed(error);
+      else {
+        for (const { sql, parameters } of statements)
+          if (sql === 'pack') {
+            const [first, last, events] = parameters as [number, number, string];
+            this.packs.push({ first, last, events });
+          } else this.written.push(sql);
+        unit.committed();
+      }
+    }
+  }
+
+  close(more: { kept?: Statement[]; notice?: Frame | null } = {}) {
+    return this.log.close(
+      'run.completed',
+      {},
+      {
+        notice: more.notice ?? null,
+        kept: more.kept ?? [],
+        recorded: (count) => [note(`close ${count}`)],
+      },
+    );
+  }
+
+  get stored(): Frame[] {
+    return this.packs.flatMap((pack) => decodePack('r', pack.first, pack.events, 0));
+  }
+}
+
+const texts = (frames: readonly Frame[]) => frames.map((frame) => (JSON.parse(frame.data) as { text?: string }).text);
+
+const withTimers = (t: TestContext): void => t.mock.timers.enable({ apis: ['setTimeout'] });
+
+test('RUN-22 a frame is committed before it is delivered, and both are the same', async () => {
+  const bench = new LogBench();
+  bench.log.append('run.started', { agentName: 'a' });
+  bench.log.append('message.completed', { text: 'é\n"', list: [1, null] });
+  assert.equal(bench.frames.length, 0);
+  bench.commit();
+  assert.equal(bench.frames.length, 2);
+  const closed = bench.close();
+  bench.commit();
+  assert.equal(await closed, 'closed');
+  assert.deepEqual(
+    bench.frames.map((frame) => frame.id),
+    [0, 1, 2],
+  );
+  assert.deepEqual(bench.stored, bench.frames);
+  assert.deepEqual(bench.written, ['close 3']);
+  assert.equal(bench.ended, true);
+});
+
+test('RUN-22 nothing follows the terminal event, whoever still writes', async (t) => {
+  withTimers(t);
+  const bench = new LogBench();
+  const closed = bench.close();
+  bench.log.append('child.completed', {});
+  bench.log.delta('message.delta', 'm', 'late');
+  bench.commit();
+  await closed;
+  bench.log.append('custom', {});
+  t.mock.timers.tick(1000);
+  bench.commit();
+  assert.deepEqual(
+    bench.stored.map((frame) => frame.event),
+    ['run.completed'],
+  );
+  assert.deepEqual(bench.frames, bench.stored);
+});
+
+test('the first delta of a message is never held, the next ones at most 20 ms', (t) => {
+  withTimers(t);
+  const bench = new LogBench();
+  bench.log.delta('message.delta', 'm', 'a');
+  bench.log.delta('message.delta', 'm', 'b');
+  bench.log.delta('message.delta', 'm', 'c');
+  bench.commit();
+  assert.deepEqual(texts(bench.frames), ['a']);
+  bench.now += 20;
+  t.mock.timers.tick(20);
+  bench.commit();
+  assert.deepEqual(texts(bench.frames), ['a', 'bc']);
+  bench.now += 20;
+  bench.log.delta('message.delta', 'm', 'd');
+  bench.commit();
+  assert.deepEqual(texts(bench.frames), ['a', 'bc', 'd'], 'after a pause nothing is held');
+});
+
+test('held text comes before whatever is logged next, and kinds of text are not mixed', (t) => {
+  withTimers(t);
+  const bench = new LogBench();
+  bench.log.delta('reasoning.delta', 'm', 'hm');
+  bench.log.delta('reasoning.delta', 'm', ' well');
+  bench.log.delta('message.delta', 'm', 'yes');
+  bench.log.delta('message.delta', 'm', ' no');
+  bench.log.append('tool.invoking', {});
+  bench.commit();
+  assert.deepEqual(
+    bench.frames.map((frame) => frame.event),
+    ['reasoning.delta', 'reasoning.delta', 'message.delta', 'message.delta', 'tool.invoking'],
+  );
+  assert.deepEqual(texts(bench.frames).slice(0, 4), ['hm', ' well', 'yes', ' no']);
+});
+
+test('RUN-27 text that is not recorded keeps its place in the store', () => {
+  const bench = new LogBench({ recordMessageDeltas: false });
+  bench.log.delta('message.delta', 'm', 'a');
+  bench.log.delta('reasoning.delta', 'm', 'b');
+  bench.commit();
+  assert.deepEqual(texts(bench.frames), ['a', 'b']);
+  assert.deepEqual(texts(bench.stored), [null, 'b']);
+});
+
+test('OBS-7 a store failure ends the recording, is told once, and readers go on', async () => {
+  const bench = new LogBench();
+  bench.log.append('run.started', {});
+  const written = bench.log.write([note('open')]);
+  bench.commit();
+  await written;
+  bench.log.append('message.completed', {});
+  bench.commit(new Error('disk full'));
+  bench.log.append('tool.invoking', {});
+  await assert.rejects(bench.log.write([note('pending')]));
+  bench.commit(new Error('disk full'));
+  const closed = bench.close();
+  bench.commit();
+  assert.equal(await closed, 'closed');
+  assert.deepEqual(bench.failures, ['event']);
+  assert.deepEqual(
+    bench.frames.map((frame) => frame.id),
+    [0, 1, 2, 3],
+  );
+  assert.deepEqual(
+    bench.stored.map((frame) => [frame.id, frame.event]),
+    [
+      [0, 'run.started'],
+      [1, 'run.completed'],
+    ],
+  );
+  assert.deepEqual(bench.written, ['open', 'close 2'], 'the stored log has no gap and its row says so');
+});
+
+test('OBS-7 what the conversation keeps is tried again by itself', async () => {
+  const bench = new LogBench();
+  bench.log.append('run.started', {});
+  bench.commit();
+  const closed = bench.close({ kept: [note('save turn')] });
+  bench.commit(new Error('no such table'));
+  assert.equal(bench.ended, false);
+  bench.commit();
+  assert.equal(await closed, 'closed');
+  assert.deepEqual(bench.written, ['save turn']);
+  assert.deepEqual(
+    bench.frames.map((frame) => frame.id),
+    [0, 1],
+  );
+});
+
+test('OBS-1 without recording only what the conversation keeps is written', async () => {
+  const bench = new LogBench({ recording: false });
+  bench.log.append('run.started', {});
+  await bench.log.write([note('open')]);
+  const closed = bench.close({ kept: [note('save turn')] });
+  bench.commit();
+  await closed;
+  assert.deepEqual([bench.written, bench.packs], [['save turn'], []]);
+  assert.deepEqual(
+    bench.frames.map((frame) => frame.id),
+    [0, 1],
+  );
+  assert.deepEqual(bench.failures, []);
+});
+
+test('SESS-21 a turn that lost its race is closed again, and only the second end is in the log', async () => {
+  const bench = new LogBench();
+  bench.log.append('run.started', {});
+  const first = bench.close({ kept: [note('save turn')] });
+  bench.commit(new ConditionFailedError());
+  assert.equal(await first, 'conflict');
+  assert.equal(bench.frames.length, 0);
+  const notice = { event: 'error', data: '{}' };
+  const second = bench.log.close('run.failed', {}, { notice, kept: [note('release')], recorded: () => [] });
+  bench.commit();
+  assert.equal(await second, 'closed');
+  assert.deepEqual(
+    bench.frames.map((frame) => [frame.id, frame.event]),
+    [
+      [0, 'run.started'],
+      [undefined, 'error'],
+      [1, 'run.failed'],
+    ],
+  );
+  assert.deepEqual(
+    bench.stored.map((frame) => frame.event),
+    ['run.started', 'run.failed'],
+  );
+  assert.deepEqual(bench.written, ['release']);
+});
+
+test("JOB-30 a log whose job is another worker's writes nothing more, and tells whoever waits", async () => {
+  const held = note('held');
+  const bench = new LogBench({ held });
+  bench.log.append('run.started', {});
+  bench.commit();
+  assert.deepEqual(bench.written, ['held']);
+  const refused = assert.rejects(bench.log.write([note('entry')]), ConditionFailedError);
+  const first = bench.close({ kept: [note('save turn')] });
+  bench.commit(new ConditionFailedError(held));
+  await refused;
+  assert.equal(await first, 'lost');
+  assert.equal(await bench.close(), 'lost', 'also whoever comes later');
+  await assert.rejects(bench.log.write([note('late')]));
+  assert.equal(await bench.log.suspend([note('requeue')]), false);
+  bench.log.append('custom', {});
+  bench.commit();
+  assert.deepEqual([bench.written, bench.later, bench.failures, bench.ended], [['held'], [], ['lost'], true]);
+  assert.deepEqual(
+    bench.stored.map((frame) => frame.event),
+    ['run.started'],
+  );
+});
+
+test('RUN-26 the error frame comes right before the terminal one, after all that happened earlier', () => {
+  const bench = new LogBench();
+  bench.log.append('tool.failed', {});
+  void bench.close({ notice: { event: 'error', data: '{}' } });
+  bench.commit();
+  assert.deepEqual(
+    bench.frames.map((frame) => frame.event),
+    ['tool.failed', 'error', 'run.completed'],
+  );
+});
+
+test('what comes before the reader of an answer subscribes is kept for it', async () => {
+  const bench = new LogBench();
+  bench.log.append('run.started', {});
+  const source = bench.log.source();
+  bench.commit();
+  const closed = bench.close();
+  bench.commit();
+  await closed;
+  const frames: Frame[] = [];
+  let ended = 0;
+  source.subscribe(
+    (more) => void frames.push(...more),
+    () => {
+      ended += 1;
+    },
+  );
+  assert.deepEqual([frames, ended], [bench.frames, 1]);
+});
+
+test('a subscriber that leaves gets nothing more', () => {
+  const bench = new LogBench();
+  const seen: Frame[] = [];
+  const leave = bench.log.subscribe(
+    (frames) => void seen.push(...frames),
+    () => assert.fail('it has left'),
+  );
+  bench.log.append('run.started', {});
+  bench.commit();
+  leave();
+  void bench.close();
+  bench.commit();
+  assert.equal(seen.length, 1);
+});
+
+test('RUN-24 a pack is read from any of its sequences on', () => {
+  const events = ['a', 'b', 'c'].map((type, index) => ({
+    sequence: 7 + index,
+    type,
+    timestamp: 1_700_000_000_000 + index,
+    members: `{"n":${index}}`,
+    stored: `{"n":${index}}`,
+  }));
+  const pack = encodePack(events);
+  assert.deepEqual(
+    decodePack('r', 7, pack, 8).map((frame) => [frame.id, frame.event, frame.data]),
+    [
+      [8, 'b', '{"runId":"r","sequence":8,"type":"b","timestamp":"2023-11-14T22:13:20.001Z","n":1}'],
+      [9, 'c', '{"runId":"r","sequence":9,"type":"c","timestamp":"2023-11-14T22:13:20.002Z","n":2}'],
+    ],
+  );
+  assert.equal(decodePack('r', 7, pack, 0).length, 3);
+  assert.deepEqual(decodePack('r', 7, pack, 10), []);
+});
