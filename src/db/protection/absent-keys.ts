@@ -1,9 +1,10 @@
+import { keyNameOf } from '../../core/content-cipher.ts';
 import { contentFiles, contentFolder } from '../content/files.ts';
 import { hasAttachments, namedContents } from '../content/rows.ts';
 import { sealOf } from '../content/sealing.ts';
 import { openForReading, type StoreOptions } from '../open-storage.ts';
 import type { Storage } from '../storage.ts';
-import { keyOfStored, protectedTableNames } from './protected-rows.ts';
+import { protectedTableNames } from './protected-rows.ts';
 import { rowsAtEnds } from './protected-walk.ts';
 
 // Most keys grow with time, and a key is taken away as the oldest or the newest one.
@@ -12,7 +13,7 @@ const rowsLookedAt = 100;
 async function* keysOfRows({ db }: Storage): AsyncGenerator<string | null, void> {
   for (const table of protectedTableNames)
     for (const { starts } of await rowsAtEnds(db, table, rowsLookedAt))
-      for (const [column, start] of Object.entries(starts)) yield keyOfStored(column, start);
+      for (const start of Object.values(starts)) yield keyNameOf(start);
 }
 
 /** To the first that is under another key than the known ones: such a file is read whole to tell it from a plain one. */

@@ -1,4 +1,4 @@
-import { type ContentCipher, isDecryptionFailure, isMarked, keyNameOf } from '../../core/content-cipher.ts';
+import { type ContentCipher, isDecryptionFailure, isMarked } from '../../core/content-cipher.ts';
 import type { Tables } from '../tables.ts';
 
 /**
@@ -71,24 +71,6 @@ export interface OpenedList<R> {
 
 type Values = Readonly<Record<string, unknown>>;
 
-// SQL counts the spans of a trace, which are one stored row: a sealed list stays a list of their number.
-const asList = (sealed: string, plain: string): string => {
-  const { length } = JSON.parse(plain) as unknown[];
-  return length === 0 ? plain : JSON.stringify([sealed, ...Array.from({ length: length - 1 }, () => 0)]);
-};
-const fromList = (stored: string): string => {
-  if (!stored.startsWith('["')) return stored;
-  const [first] = JSON.parse(stored) as unknown[];
-  return typeof first === 'string' ? first : stored;
-};
-
-/** The id of the key that a value of a column is under, from its first characters; null: it is plain. */
-export const keyOfStored = (column: string, start: string): string | null =>
-  keyNameOf(column === 'spans' && start.startsWith('["') ? start.slice(2) : start);
-
-/** True for a value that is stored as it is under any key. */
-export const holdsNothing = (column: string, start: string): boolean => column === 'spans' && start === '[]';
-
 const changed = (
   table: ProtectedTable,
   row: object,
@@ -120,7 +102,7 @@ const isProtected = (table: keyof Tables): table is ProtectedTable => Object.has
 
 export const createProtectedRows = (cipher: ContentCipher): ProtectedRows => {
   const openColumn = (table: ProtectedTable, tenantId: string, column: string, key: () => unknown[], text: string) =>
-    cipher.open({ table, column, tenantId, row: key() }, column === 'spans' ? fromList(text) : text);
+    cipher.open({ table, column, tenantId, row: key() }, text);
   const opened = (table: ProtectedTable, tenantId: string, row: object): object =>
     changed(table, row, (column, key, text) => openColumn(table, tenantId, column, key, text));
   /** With null for what cannot be decrypted, and the reason of the first. */
@@ -141,10 +123,9 @@ export const createProtectedRows = (cipher: ContentCipher): ProtectedRows => {
     cipher,
     seal(table, tenantId, row) {
       if (cipher.activeKeyId === null && !readsAsMarked(table, row)) return row;
-      return changed(table, row, (column, key, text) => {
-        const sealed = cipher.seal({ table, column, tenantId, row: key() }, text);
-        return column === 'spans' && sealed !== text ? asList(sealed, text) : sealed;
-      }) as typeof row;
+      return changed(table, row, (column, key, text) =>
+        cipher.seal({ table, column, tenantId, row: key() }, text),
+      ) as typeof row;
     },
     open: (table, tenantId, row) => opened(table, tenantId, row) as typeof row,
     openList<R extends object>(table: ProtectedTable, tenantId: string, rows: readonly R[]): OpenedList<R> {

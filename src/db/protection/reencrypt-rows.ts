@@ -1,7 +1,7 @@
-import { isDecryptionFailure } from '../../core/content-cipher.ts';
+import { isDecryptionFailure, keyNameOf } from '../../core/content-cipher.ts';
 import { type Statement, updateStatement } from '../statement.ts';
 import type { Storage } from '../storage.ts';
-import { holdsNothing, keyOfStored, type ProtectedTable, protectedShape } from './protected-rows.ts';
+import { type ProtectedTable, protectedShape } from './protected-rows.ts';
 import {
   type FindTenants,
   orderOf,
@@ -23,8 +23,8 @@ type Need = ReadonlyMap<string, string | null>;
 const needOf = ({ starts }: WalkedRow, activeKeyId: string | null): Need => {
   const need = new Map<string, string | null>();
   for (const [column, start] of Object.entries(starts)) {
-    const keyId = keyOfStored(column, start);
-    if (keyId !== activeKeyId && !(keyId === null && holdsNothing(column, start))) need.set(column, keyId);
+    const keyId = keyNameOf(start);
+    if (keyId !== activeKeyId) need.set(column, keyId);
   }
   return need;
 };

@@ -9,6 +9,7 @@ export interface RunTraceRow {
   ended_at: number;
   /** JSON list of spans. */
   spans: string;
+  span_count: number;
 }
 
 export interface TraceTables {

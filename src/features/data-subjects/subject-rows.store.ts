@@ -109,7 +109,7 @@ const weights = {
   runInputs: sql<number>`1`,
   runEvents: sql<number>`last_sequence - first_sequence + 1`,
   toolInvocations: sql<number>`1`,
-  spans: sql<number>`json_array_length(spans)`,
+  spans: sql<number>`span_count`,
   runScores: sql<number>`1`,
   approvals: sql<number>`1`,
 } as const;

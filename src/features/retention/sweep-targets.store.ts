@@ -112,9 +112,8 @@ export const targetQueries: Readonly<Partial<Record<RetentionTarget, TargetQuery
     units: ({ db }, tenantId) =>
       db
         .selectFrom('run_traces')
-        .select(['run_id as key', none.as('sub'), 'started_at as age'])
         // The spans of a tree are one stored row.
-        .select(sql<number>`json_array_length(spans)`.as('rows'))
+        .select(['run_id as key', none.as('sub'), 'started_at as age', 'span_count as rows'])
         .where('tenant_id', '=', tenantId),
   },
   SkillScriptGrants: {

@@ -171,6 +171,7 @@ export const createRunJournal = (
     'started_at',
     'ended_at',
     'spans',
+    'span_count',
   ]);
   const insertEntry = insertStatement(db, 'tool_invocations', entryColumns);
   const insertSettled = insertStatement(db, 'tool_invocations', [
@@ -290,6 +291,7 @@ export const createRunJournal = (
           started_at: trace.startedAt,
           ended_at: trace.endedAt,
           spans: JSON.stringify(trace.spans),
+          span_count: trace.spans.length,
         }),
       ),
     toolPending: (entry) => [insertEntry(rows.seal('tool_invocations', entry.tenantId, entryRow(entry, 'Pending')))],

@@ -57,7 +57,7 @@ forEachTransport('RET-11 RET-18 a tenant without a run is swept for whatever els
     old,
   );
   first.change(
-    `insert into service_run_traces (run_id, id, tenant_id, trace_id, started_at, ended_at, spans) values ('r-1', 't-1', 'only-traces', 'x', ?, ?, '[{}]')`,
+    `insert into service_run_traces (run_id, id, tenant_id, trace_id, started_at, ended_at, spans, span_count) values ('r-1', 't-1', 'only-traces', 'x', ?, ?, '[{}]', 1)`,
     old,
     old,
   );
