@@ -10,8 +10,6 @@ import { serviceLeases } from './app/service-leases.ts';
 import { watchJobs } from './app/telemetry.ts';
 import { createDispatch } from './core/dispatch.ts';
 import { parseDefinitionDocuments } from './core/documents/definition-documents.ts';
-import { memoryContent } from './db/content/memory.ts';
-import { sealedContent } from './db/content/sealing.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
 import { approvalsFeature } from './features/approvals/index.ts';
 import { attachmentsFeature } from './features/attachments/index.ts';
@@ -54,7 +52,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const memory = memoryFeature({ storage, now });
     const attachments = attachmentsFeature({
       ...base,
-      content: opened.contents === null ? memoryContent() : sealedContent(opened.contents, storage.rows.cipher),
+      content: opened.contents,
       limits: {
         maxBytes: Service.Attachments.MaxBytes,
         allowedMediaTypes: Service.Attachments.AllowedMediaTypes,
@@ -164,7 +162,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       hasIssuer: access.oidc !== null,
       hasActiveKey: security.hasActiveKey,
       anonymousIsPossible: anonymousIsPossible(access),
-      storage: { provider: opened.path === null ? 'Memory' : 'Sqlite', persistent: storage.persistent },
+      storage: { provider: opened.place.provider, persistent: storage.persistent },
       jobWorkerEnabled: () => works,
       probeStore: () => storage.probe(),
       storeTrouble: opened.trouble,
@@ -264,7 +262,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         emergency: emergency.handlers,
         retention: retention.handlers,
         dataSubjects: composeDataSubjects({ base, modules, sessions, attachments }).handlers,
-        audit: auditFeature({ ...base, storePath: opened.path }).handlers,
+        audit: auditFeature({ ...base, signingKeyFile: opened.signingKeyFile }).handlers,
         diagnostics: diagnosticsOf({
           foundation,
           worker,

@@ -58,7 +58,6 @@ export const appFace = (parts: AppParts): App => {
     drainWait: life.drainWait,
     close: life.close,
     describe: () => ({
-      storePath: opened.path,
       pendingMigrations: opened.pending,
       providers: parts.providers.list().map(({ name, kind }) => ({ name, kind })),
       tools: parts.hostTools.registry.list().map(({ descriptor }) => descriptor.name),

@@ -42,7 +42,6 @@ export interface App {
 
 /** What `acp doctor` tells of the parts that the configuration brought. */
 export interface AppDescription {
-  readonly storePath: string | null;
   readonly pendingMigrations: readonly string[];
   readonly providers: readonly { readonly name: string; readonly kind: string }[];
   readonly tools: readonly string[];

@@ -26,7 +26,7 @@ export const diagnosticsOf = ({ foundation, worker, works, health, countAgents }
     instanceId: reporting.instanceId,
     lifecycle: base.lifecycle,
     store: {
-      provider: opened.path === null ? 'Memory' : 'Sqlite',
+      provider: opened.place.provider,
       pending: opened.pending,
       probe: () => base.storage.probe(),
     },

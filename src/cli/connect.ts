@@ -52,13 +52,13 @@ const findOwner = async (target: Target): Promise<Owner | null> => {
   const { Provider } = config.values.Service.Persistence;
   if (Provider === 'Memory')
     throw new AcpError('cannot-connect', 'A memory store exists only inside the process that serves it.');
-  const [{ readOwner }, { storeOptions }, { storePath }] = await Promise.all([
+  const [{ readOwner }, { storeOptions }, { storePlace }] = await Promise.all([
     import('../db/sqlite/owner-lock.ts'),
     import('../db/store-options.ts'),
     import('../db/sqlite/store-location.ts'),
   ]);
-  const path = storePath(storeOptions(config.values, target.cwd).location);
-  const owner = path === null ? null : await readOwner(path);
+  const place = storePlace(storeOptions(config.values, target.cwd));
+  const owner = place.provider === 'Memory' ? null : await readOwner(place.path);
   // Another command at work on the file is waited for by opening it, which also names it when it takes too long.
   if (owner === null || owner.url === null) return null;
   // Who can read the configuration may use its token; one that was given goes first.

@@ -12,8 +12,8 @@ import {
   openCopy,
   openForReading,
   openStorage,
-  pathOfStore,
   type StoreOptions,
+  storeFile,
 } from './open-storage.ts';
 import { makeStandalone } from './sqlite/open.ts';
 import { readOwner, type StoreOwner } from './sqlite/owner-lock.ts';
@@ -65,12 +65,6 @@ const pagesAtOnce = 16_384;
 // A damaged store has the same finding many times over.
 const maxFindings = 100;
 
-const fileOf = (options: StoreOptions): string => {
-  const path = pathOfStore(options);
-  if (path === null) throw new AcpError('feature-not-available', 'A store in memory is not kept anywhere.');
-  return realStorePath(path);
-};
-
 const reading = async <T>(options: StoreOptions, work: (storage: Storage, path: string) => Promise<T>): Promise<T> => {
   const { storage, path } = await openForReading(options);
   try {
@@ -98,7 +92,7 @@ export const storeStatus = async (
   options: StoreOptions,
   migrations: readonly Migration[] = allMigrations,
 ): Promise<StoreStatus> => {
-  const path = fileOf(options);
+  const path = storeFile(options);
   if (!existsSync(path)) {
     const pending = migrations.map((migration) => migration.name);
     const empty = { exists: false, totalBytes: 0, walBytes: 0, applied: [], pending, owner: null, rows: {} };
@@ -117,7 +111,7 @@ export const storeStatus = async (
 
 /** API keys of all tenants that are neither revoked nor expired; 0 in a store that has no keys yet. */
 export const countActiveKeys = async (options: StoreOptions, now: number): Promise<number> => {
-  if (!existsSync(fileOf(options))) return 0;
+  if (!existsSync(storeFile(options))) return 0;
   return reading(options, async ({ db, dialect }) => {
     const tables = (await db.introspection.getTables()).map((table) => table.name);
     if (!tables.includes(dialect.qualifiedName('api_keys'))) return 0;

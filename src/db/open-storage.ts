@@ -3,21 +3,24 @@ import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import type { Logger } from '../core/logger.ts';
-import { contentFiles, contentFolder, type FileContentStore } from './content/files.ts';
+import { contentFiles, contentFolder } from './content/files.ts';
+import { memoryContent } from './content/memory.ts';
+import { sealedContent } from './content/sealing.ts';
+import type { ContentStore } from './content/store.ts';
 import { watchContents } from './content/watch.ts';
 import type { SqlDialect } from './dialect.ts';
 import { type Migration, migrate, migrationStatus } from './migrate.ts';
 import { createSqliteDialect } from './sqlite/dialect.ts';
 import { classifySqlite } from './sqlite/failure.ts';
 import { acquireOwnership, type OwnerLock } from './sqlite/owner-lock.ts';
-import { openFailure, prepareStoreFile, realStorePath, storePath } from './sqlite/store-location.ts';
+import { openFailure, prepareStoreFile, realStorePath, type StorePlace, storePlace } from './sqlite/store-location.ts';
 import { startStoreWatch } from './sqlite/store-watch.ts';
 import { startWatchdog } from './sqlite/watchdog.ts';
 import { createStorage, type Storage } from './storage.ts';
 import { createStoreCondition, type StoreCondition, type StoreTrouble } from './store-condition.ts';
 
 export interface StoreOptions {
-  readonly provider: 'Sqlite' | 'Memory';
+  readonly provider: StorePlace['provider'];
   /** Path of the file or a `file:` URI, absolute; not used by Memory. */
   readonly location: string;
   readonly tablePrefix: string;
@@ -43,10 +46,11 @@ export interface OpenedStorage {
   readonly ownership: OwnerLock | null;
   /** Migrations that are not applied, because that is left to `acp db migrate`: until then nothing can be served. */
   readonly pending: readonly string[];
-  /** Path of the file; null in memory. */
-  readonly path: string | null;
-  /** The contents beside the file; null in memory. */
-  readonly contents: FileContentStore | null;
+  readonly place: StorePlace;
+  /** The bytes of attachments. */
+  readonly contents: ContentStore;
+  /** Where the key that signs exports is kept, or will be; null: the store keeps no key. */
+  readonly signingKeyFile: string | null;
   /** Why the store, or else the folder of its contents, takes no writes now, after a look at their files; null: both do. */
   trouble(): StoreTrouble | 'contents' | null;
   /** Writes what is pending, closes the store and gives it up. */
@@ -80,10 +84,6 @@ const createDialect = (
   }
 };
 
-/** Path of the file; null when the store is in memory. */
-export const pathOfStore = (options: StoreOptions): string | null =>
-  options.provider === 'Memory' ? null : storePath(options.location);
-
 /** On a full disk a store can still be read, and written as soon as there is room, by one connection alone. */
 const openDialect = (options: StoreOptions, path: string, condition: StoreCondition): SqlDialect => {
   try {
@@ -106,11 +106,18 @@ const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
   // Whoever left migrations to somebody else cannot mean a store that is new each time.
   await migrate(storage, options.migrations ?? allMigrations, options.now);
   return {
-    ...{ storage, ownership: null, pending: [], path: null, contents: null },
+    ...{ storage, ownership: null, pending: [], place: { provider: 'Memory' } },
+    ...{ contents: memoryContent(), signingKeyFile: null },
     trouble: () => null,
     close: () => storage.close(),
   };
 };
+
+/** What lies beside the file of a store, so that it stays when the store is restored from a copy. */
+const beside = (path: string) => ({
+  place: { provider: 'Sqlite', path } as const,
+  signingKeyFile: `${path}.audit-key.pem`,
+});
 
 const prepareSchema = async (storage: Storage, options: OpenOptions): Promise<readonly string[]> => {
   const migrations = options.migrations ?? allMigrations;
@@ -126,10 +133,10 @@ const prepareSchema = async (storage: Storage, options: OpenOptions): Promise<re
  * the write-ahead log bounded until `close`. Throws `store-unavailable` with the path and the reason.
  */
 export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> => {
-  const named = pathOfStore(options);
-  if (named === null) return openInMemory(options);
-  prepareStoreFile(named);
-  const path = realStorePath(named);
+  const configured = storePlace(options);
+  if (configured.provider === 'Memory') return openInMemory(options);
+  prepareStoreFile(configured.path);
+  const path = realStorePath(configured.path);
   const ownership = await acquireOwnership(path, { waitMs: options.waitMs ?? 0 });
   let storage: Storage | null = null;
   try {
@@ -149,8 +156,8 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
       storage: opened,
       ownership,
       pending,
-      path,
-      contents: contents.files,
+      ...beside(path),
+      contents: sealedContent(contents.files, opened.rows.cipher),
       trouble() {
         watch.look();
         return condition.trouble ?? (contents.trouble() === null ? null : 'contents');
@@ -176,13 +183,14 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
  * yet, an empty one in memory takes its place. Migrations that wait stay `pending`.
  */
 export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> => {
-  const named = pathOfStore(options);
-  if (named === null || !existsSync(realStorePath(named))) return openInMemory(options);
+  const configured = storePlace(options);
+  if (configured.provider === 'Memory' || !existsSync(realStorePath(configured.path))) return openInMemory(options);
   const { storage, path } = await openForReading(options);
   try {
     const { pending } = await migrationStatus(storage, options.migrations ?? allMigrations);
     return {
-      ...{ storage, ownership: null, pending, path, contents: contentFiles(contentFolder(path)) },
+      ...{ storage, ownership: null, pending, ...beside(path) },
+      contents: sealedContent(contentFiles(contentFolder(path)), storage.rows.cipher),
       trouble: () => null,
       close: () => storage.close(),
     };
@@ -192,11 +200,17 @@ export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> 
   }
 };
 
+/** The file that holds a store, also where there is none yet. Throws `feature-not-available` without one. */
+export const storeFile = (options: StoreOptions): string => {
+  const place = storePlace(options);
+  if (place.provider === 'Memory')
+    throw new AcpError('feature-not-available', 'A store in memory is not kept anywhere.');
+  return realStorePath(place.path);
+};
+
 /** Opens an existing store file for reading, whoever owns it. Throws `store-unavailable` when there is none. */
 export const openForReading = async (options: StoreOptions): Promise<{ storage: Storage; path: string }> => {
-  const named = pathOfStore(options);
-  if (named === null) throw new AcpError('feature-not-available', 'A store in memory is not kept anywhere.');
-  const path = realStorePath(named);
+  const path = storeFile(options);
   if (!existsSync(path)) throw new AcpError('store-unavailable', `There is no store at ${path}.`);
   return { storage: storageOn(createDialect(options, path, true), true, options), path };
 };

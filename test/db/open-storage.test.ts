@@ -22,7 +22,8 @@ test('a new store gets its folder, and keeps what is written', async (t) => {
   const file = join(temporaryFolder(t), 'deep', 'er', 'acp.db');
   const first = await openTestStore(t, file);
   assert.equal(first.storage.persistent, true);
-  assert.deepEqual([first.path, first.pending], [file, []]);
+  assert.deepEqual([first.place, first.pending], [{ provider: 'Sqlite', path: file }, []]);
+  assert.equal(first.signingKeyFile, `${file}.audit-key.pem`);
   await first.storage.write([insertAgent(first.storage.db, 'a')]);
   await first.close();
   assert.deepEqual(readdirSync(join(file, '..')).sort(), ['acp.db', 'acp.db.lock']);
@@ -35,7 +36,7 @@ test('a file: URI names the same store as its path', async (t) => {
   const file = join(folder, 'with space %.db');
   for (const location of [pathToFileURL(file).href, `${pathToFileURL(file).href}?mode=rwc`, file]) {
     const opened = await openStorage(storeOptions(location));
-    assert.equal(opened.path, file);
+    assert.deepEqual(opened.place, { provider: 'Sqlite', path: file });
     await opened.storage.write([insertAgent(opened.storage.db, `a${(await agentNames(opened.storage.db)).length}`)]);
     await opened.close();
   }
@@ -54,8 +55,9 @@ test('in memory nothing is kept and no file is made', async (t) => {
   const before = readdirSync(process.cwd());
   const memory = await openTestStore(t, null, { autoApplyMigrations: false });
   const shared = await openTestStore(t, `file:${folder}/x?mode=memory&cache=shared`);
-  for (const { storage, ownership, path } of [memory, shared]) {
-    assert.deepEqual([storage.persistent, ownership, path], [false, null, null]);
+  for (const { storage, ownership, place, signingKeyFile } of [memory, shared]) {
+    assert.deepEqual(place, { provider: 'Memory' });
+    assert.deepEqual([storage.persistent, ownership, signingKeyFile], [false, null, null]);
     await storage.write([insertAgent(storage.db, 'a')]);
     assert.deepEqual(await agentNames(storage.db), ['a']);
   }
@@ -68,7 +70,7 @@ test('a store behind a symbolic link is opened where it is', async (t) => {
   mkdirSync(join(folder, 'real'));
   symlinkSync(join('real', 'acp.db'), join(folder, 'link.db'));
   const opened = await openTestStore(t, join(folder, 'link.db'));
-  assert.equal(opened.path, join(folder, 'real', 'acp.db'));
+  assert.deepEqual(opened.place, { provider: 'Sqlite', path: join(folder, 'real', 'acp.db') });
   const { walBytes } = await opened.storage.dialect.size();
   assert.ok(walBytes > 0);
 });

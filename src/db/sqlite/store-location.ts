@@ -9,9 +9,22 @@ import { foreignLock } from './foreign-lock.ts';
 
 const inMemory = /^:memory:$|^file::memory:|[?&]mode=memory\b/i;
 
-/** File of a path or a `file:` URI; null for SQLite's in-memory notations. */
-export const storePath = (location: string): string | null => {
-  if (inMemory.test(location)) return null;
+/** Where the rows of a store are. */
+export type StorePlace =
+  /** Nothing outlives the process. */
+  { readonly provider: 'Memory' } | { readonly provider: 'Sqlite'; readonly path: string };
+
+/** Of the store that is configured; SQLite's own notations for a database in memory mean the same as `Memory`. */
+export const storePlace = (options: {
+  readonly provider: StorePlace['provider'];
+  readonly location: string;
+}): StorePlace =>
+  options.provider === 'Memory' || inMemory.test(options.location)
+    ? { provider: 'Memory' }
+    : { provider: 'Sqlite', path: pathOf(options.location) };
+
+/** File of a path or a `file:` URI. */
+const pathOf = (location: string): string => {
   if (!/^file:/i.test(location)) return resolve(location);
   const uri = new URL(location);
   // The bundled SQLite reads no URIs: what a parameter asks for must be done here, or be refused.

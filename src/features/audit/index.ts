@@ -4,7 +4,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { auditOperations } from './audit.operations.ts';
 import { auditService } from './audit.service.ts';
 import { createAuditReadingStore } from './audit-reading.store.ts';
-import { loadSigningKey, signingKeyPath } from './signing-key.ts';
+import { loadSigningKey } from './signing-key.ts';
 
 export { reservedActions } from './audit-actions.rules.ts';
 export { type AuditLog, createAuditTrail } from './audit-trail.ts';
@@ -13,8 +13,8 @@ export { type ExportVerification, verifyExport } from './export-reader.ts';
 
 export interface AuditDeps {
   readonly storage: Storage;
-  /** File of the store; null in memory. */
-  readonly storePath: string | null;
+  /** Null: the store keeps no key, so that nothing can be signed. */
+  readonly signingKeyFile: string | null;
   readonly telemetry: Telemetry;
   readonly now: () => number;
 }
@@ -22,13 +22,13 @@ export interface AuditDeps {
 /** The reading side of the trail; `createAuditTrail` is the writing one. */
 export const auditFeature = ({
   storage,
-  storePath,
+  signingKeyFile,
   telemetry,
   now,
 }: AuditDeps): { handlers: Handlers<typeof auditOperations> } => ({
   handlers: auditService({
     store: createAuditReadingStore(storage),
-    signingKey: storePath === null ? null : () => loadSigningKey(signingKeyPath(storePath)),
+    signingKey: signingKeyFile === null ? null : () => loadSigningKey(signingKeyFile),
     telemetry,
     now,
   }),

@@ -3,9 +3,6 @@ import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { AcpError } from '../../contract/errors.ts';
 import { privateFileMode } from '../../core/files/private-file.ts';
 
-/** Where the key of a store is: beside it, so that it stays when the store is restored from a copy. */
-export const signingKeyPath = (storePath: string): string => `${storePath}.audit-key.pem`;
-
 const retryAfterMs = 5000;
 
 const unusable = (path: string, why: string, cause: unknown): AcpError =>

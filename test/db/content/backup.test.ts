@@ -138,13 +138,14 @@ test('a backup that replaces one keeps what is still named, mends what was damag
 test('what was deleted after the rows were copied goes from the copy, what was uploaded again does not', async (t) => {
   const { file, storage, store, remove } = await openWith(t, { kept: 'kept', again: 'again' });
   const gone = await store('gone', 'gone');
-  const copied = await openTestStore(t, join(temporaryFolder(t), 'copy.db'));
+  const copy = join(temporaryFolder(t), 'copy.db');
+  const copied = await openTestStore(t, copy);
   for (const text of ['kept', 'again', 'gone']) await insertRow(copied.storage, text, text);
   await remove('gone');
   rmSync(gone);
   await remove('again');
   await insertRow(storage, 'again-2', 'again');
-  const toFolder = `${copied.path}-attachments`;
+  const toFolder = contentFolder(copy);
   const plan = { from: storage, fromFolder: contentFolder(file), to: copied.storage, toFolder };
   const { files, findings, deleted } = await copyContents(plan);
   assert.deepEqual([files, findings, deleted.map(({ attachmentId }) => attachmentId)], [2, [], ['gone']]);
