@@ -23,13 +23,23 @@ import { addUsage, noUsage } from './usage.ts';
 
 export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'RolledBack' | 'ParentCanceled';
 
-/** Everything about a run that is fixed before it starts. */
+/** The job that a run executes an attempt of. */
+export interface RunJob {
+  readonly id: string;
+  readonly lane: string;
+  /** This attempt, from 1. */
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  /** Fails the unit that it is part of once another worker has the job. */
+  readonly held: Statement;
+}
+
+/** Everything about a run that is fixed before it starts; the launch makes it. */
 export interface RunPlan {
   readonly id: string;
   readonly tenantId: string;
   readonly requestId: string;
-  /** Default: Agent. */
-  readonly kind?: ExecutedKind;
+  readonly kind: ExecutedKind;
   readonly agent: CompiledAgent;
   readonly message: string | null;
   readonly documents: readonly { readonly name: string; readonly content: string }[];
@@ -45,12 +55,8 @@ export interface RunPlan {
   /** Whose run it is while sessions have owners. */
   readonly ownerId: string | null;
   readonly labels: Readonly<Record<string, string>> | null;
-  readonly jobId: string | null;
-  /** Lane of the job; left out without one. */
-  readonly lane?: string;
-  readonly attempt: number;
-  /** Of a run from the job queue: fails the unit that it is part of once another worker has the job. */
-  readonly held?: Statement;
+  /** Null: the run is no job's. */
+  readonly job: RunJob | null;
   readonly createdAt: number;
   /** 0 for a new run; after `run.queued` the row and its log exist already. */
   readonly nextSequence: number;
@@ -58,19 +64,25 @@ export interface RunPlan {
   readonly resume: TurnResume | null;
   /** The closed run whose turn this one goes on with. */
   readonly continuedFromRunId: string | null;
-  /** Where the tree counts against quotas while runs are not recorded. */
-  readonly unrecordedCount?: UnrecordedCount;
+  /** Where the tree counts against quotas while runs are not recorded; null: it has a row, or is not counted. */
+  readonly unrecordedCount: UnrecordedCount | null;
   /** True: it was admitted although the counters of quotas could not be read. */
-  readonly isUnchecked?: boolean;
-  /** Set when a recorded run is repeated. */
-  readonly replay?: RunReplay;
+  readonly isUnchecked: boolean;
+  /** Null: no recorded run is repeated. */
+  readonly replay: RunReplay | null;
   readonly parent: ActiveRun | null;
-  /** Call of the parent that the run answers. */
-  readonly parentCallId?: string;
-  /** Where its trace comes from; absent: a new one begins. */
-  readonly trace?: TraceOrigin;
+  /** Call of the parent that the run answers; null without a parent. */
+  readonly parentCallId: string | null;
+  /** Where its trace comes from; null: a new one begins. */
+  readonly trace: TraceOrigin | null;
   /** Set when the run has to wait for its session: it is Queued until its turn comes. */
   readonly waiting: { readonly position: number; turn(signal: AbortSignal): Promise<BegunTurn> } | null;
+}
+
+/** How a call of another agent becomes a run: the launch plans it. */
+export interface ChildPlans {
+  /** Throws ToolError with a text for the caller's model, also where the limits of the tree admit no further run. */
+  plan(parent: ActiveRun, agentName: string, message: string, toolCallId: string): Promise<RunPlan>;
 }
 
 /** What a run that waited works with: the session, and the agent as it is when its turn comes. */
@@ -195,8 +207,8 @@ export class ActiveRun {
 
   /** Whether the log has answers in parts as they come: for the caller of a stream, and for who follows a queued run. */
   get tellsParts(): boolean {
-    const { isStreaming, jobId } = this.root.plan;
-    return isStreaming || jobId !== null;
+    const { isStreaming, job } = this.root.plan;
+    return isStreaming || job !== null;
   }
 
   /** Aborted when the run has to stop; model calls and tools follow it. */

@@ -4,8 +4,7 @@ import type { LazyUnit } from '../db/commit-queue.ts';
 import type { Statement } from '../db/statement.ts';
 import type { CallProtection } from '../providers/models/protection/call-protection.ts';
 import type { ProviderAccess } from '../providers/models/provider-access.ts';
-import type { RunPlan } from './active-run.ts';
-import type { AgentSource } from './compiled-agent.ts';
+import type { ChildPlans, RunPlan } from './active-run.ts';
 import type { AgentMemory } from './context/agent-memory.ts';
 import type { RunAttachments } from './context/run-attachments.ts';
 import type { ApprovalGate } from './control/approval-gate.ts';
@@ -67,7 +66,7 @@ export interface UnfinishedRuns {
 
 /** Everything the engine needs of the outside, and what it counts with. */
 export interface EnginePorts {
-  readonly agents: AgentSource;
+  readonly children: ChildPlans;
   readonly journal: RunJournal;
   readonly prices: PriceList;
   readonly responses: ResponseCache;

@@ -12,7 +12,7 @@ type Held = WaitingCall | { readonly refused: string } | 'preApproved' | null;
 /** A queued run has no client, and a called agent has its caller's model for one. */
 const clientRefusal = ({ plan }: ActiveRun): string | null => {
   if (plan.parent !== null) return 'client-tool-not-available: an agent that another agent called has no client.';
-  if (plan.jobId !== null) return 'client-tool-not-available: a queued run has no client.';
+  if (plan.job !== null) return 'client-tool-not-available: a queued run has no client.';
   if (plan.sessionId === null) return 'client-tool-needs-session: a run without a session cannot wait for its client.';
   return null;
 };

@@ -1,61 +1,9 @@
-import { AcpError } from '../../contract/errors.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
-import { type CompiledAgent, CompileError } from '../compiled-agent.ts';
 import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
 import { ToolError } from '../tools/tool.ts';
 import type { ChildCaller } from '../turn/agent-tool.ts';
 import { reportedUsage } from '../usage.ts';
-
-const compileChild = async (ports: EnginePorts, parent: ActiveRun, agentName: string): Promise<CompiledAgent> => {
-  try {
-    return await ports.agents.compile(parent.plan.tenantId, agentName, parent.trace?.span);
-  } catch (error) {
-    if (error instanceof AcpError || error instanceof CompileError)
-      throw new ToolError(`Agent "${agentName}" cannot be called now.`, { cause: error });
-    throw error;
-  }
-};
-
-const childPlan = (
-  ports: EnginePorts,
-  parent: ActiveRun,
-  agent: CompiledAgent,
-  message: string,
-  toolCallId: string,
-): RunPlan => {
-  const now = ports.now();
-  const { plan } = parent;
-  return {
-    id: ports.newId(),
-    tenantId: plan.tenantId,
-    requestId: plan.requestId,
-    ...(plan.kind === undefined ? {} : { kind: plan.kind }),
-    agent,
-    message,
-    documents: [],
-    attachments: [],
-    culture: plan.culture,
-    parameters: agent.resolveParameters(null),
-    sessionId: null,
-    session: null,
-    isStreaming: plan.isStreaming,
-    principal: plan.principal,
-    userId: plan.userId,
-    ownerId: plan.ownerId,
-    labels: plan.labels,
-    jobId: null,
-    attempt: 1,
-    createdAt: now,
-    nextSequence: 0,
-    resume: null,
-    continuedFromRunId: null,
-    ...(plan.unrecordedCount === undefined ? {} : { unrecordedCount: plan.unrecordedCount }),
-    parent,
-    parentCallId: toolCallId,
-    waiting: null,
-  };
-};
 
 const answerOf = (agentName: string, outcome: RunOutcome): string => {
   if (outcome.status === 'Completed') return outcome.output ?? '';
@@ -108,18 +56,7 @@ const waitFor = async (
 /** Callable agents: every call is a run of its own, in the caller's tree and budget. */
 export const createChildCaller = (ports: EnginePorts, start: (plan: RunPlan) => ActiveRun): ChildCaller => ({
   async call(parent, agentName, message, toolCallId) {
-    const agent = await compileChild(ports, parent, agentName);
-    let plan: RunPlan;
-    try {
-      plan = childPlan(ports, parent, agent, message, toolCallId);
-    } catch (error) {
-      throw new ToolError(`Agent "${agentName}" needs parameters and cannot be called by another agent.`, {
-        cause: error,
-      });
-    }
-    const refusal = parent.budget.admitChild(parent.depth + 1);
-    if (refusal !== null) throw new ToolError(refusal);
-    const child = start(plan);
+    const child = start(await ports.children.plan(parent, agentName, message, toolCallId));
     parent.children.add(child);
     if (parent.stopReason !== null) child.stop({ kind: 'cancel', cause: 'ParentCanceled', by: null });
     parent.log.append('child.started', { childRunId: child.id, agentName, depth: child.depth, toolCallId });

@@ -14,7 +14,7 @@ export const openedRow = (
   return {
     id: run.id,
     tenantId: plan.tenantId,
-    kind: plan.kind ?? 'Agent',
+    kind: plan.kind,
     agentName: plan.agent.name,
     // Which version a run in line takes is known when its turn comes.
     agentVersion: status === 'Queued' ? null : plan.agent.version,
@@ -22,7 +22,7 @@ export const openedRow = (
     modelProvider: status === 'Queued' ? null : run.target.provider.name,
     modelId: status === 'Queued' ? null : run.target.model,
     isStreaming: plan.isStreaming,
-    jobId: plan.jobId,
+    jobId: plan.job?.id ?? null,
     sessionId: run.session?.sessionId ?? plan.sessionId,
     userId: plan.userId,
     ownerId: plan.ownerId,

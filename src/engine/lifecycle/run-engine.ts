@@ -47,8 +47,8 @@ const appendStart = (run: ActiveRun): void => {
   run.log.append('run.started', {
     agentName: plan.agent.name,
     agentVersion: plan.agent.version,
-    kind: plan.kind ?? 'Agent',
-    attempt: plan.attempt,
+    kind: plan.kind,
+    attempt: plan.job?.attempt ?? 1,
     sessionId: run.session?.sessionId ?? plan.sessionId,
     modelProvider: run.target.provider.name,
     modelId: run.target.model,
@@ -268,7 +268,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     const input = [...(resume?.messages ?? []), ...(message === null ? [] : [message])];
     run.messages.push(...(resume === null ? input : resume.messages));
     // A further attempt has its input in the store already.
-    const row = openedRow(run, ports, 'Running', resume !== null && run.plan.attempt > 1 ? null : input);
+    const row = openedRow(run, ports, 'Running', resume !== null && (run.plan.job?.attempt ?? 1) > 1 ? null : input);
     appendStart(run);
     tellStart(run, guarded);
     const steps = startSteps(run, ports, resume, input);
@@ -299,7 +299,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
 
 /** A child writes while the job of its root is this worker's. */
 const heldOf = (plan: RunPlan): Statement | null =>
-  plan.parent === null ? (plan.held ?? null) : heldOf(plan.parent.plan);
+  plan.parent === null ? (plan.job?.held ?? null) : heldOf(plan.parent.plan);
 
 const rootOf = ({ id, parent }: RunPlan): string => (parent === null ? id : parent.rootId);
 

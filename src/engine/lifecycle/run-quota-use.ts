@@ -6,7 +6,7 @@ import { RunFailure } from '../run-failure.ts';
 /** What a run that is not recorded has used. */
 export const unrecordedUse = (run: ActiveRun, ports: EnginePorts) => {
   const { tenantId, unrecordedCount } = run.plan;
-  if (ports.quotas === null || unrecordedCount === undefined) return [];
+  if (ports.quotas === null || unrecordedCount === null) return [];
   return ports.quotas.unrecorded(tenantId, unrecordedCount, quotaUse(run.usage.totalTokens, run.cost));
 };
 
@@ -59,7 +59,7 @@ export const tellEnd = (run: ActiveRun, ports: EnginePorts, { status }: RunOutco
     tenantId,
     runId: run.id,
     isBooked: status !== 'Queued' && run.log.endStored,
-    count: unrecordedCount ?? null,
+    count: unrecordedCount,
     ...quotaUse(run.usage.totalTokens, run.cost),
   });
 };

@@ -11,7 +11,7 @@ import { reportedUsage } from '../usage.ts';
 export const stepsFor = (plan: RunPlan, ports: EnginePorts): TurnSteps | null => {
   const { continuation, retries } = ports.settings.steps;
   const continues = continuation && plan.sessionId !== null;
-  const retried = plan.jobId !== null && (retries || plan.attempt > 1);
+  const retried = plan.job !== null && (retries || plan.job.attempt > 1);
   if (!ports.settings.recording.enabled || plan.parent !== null || !(continues || retried)) return null;
   const first = plan.resume?.earlier?.storedSteps ?? 0;
   return createTurnSteps(first, (sequence, content) => ports.journal.step(plan.tenantId, plan.id, sequence, content));

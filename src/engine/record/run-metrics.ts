@@ -137,7 +137,7 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
   );
   metrics.gauge('acp.run.active', instrument('Runs in progress.', '{run}', ['acp.run.kind']), () => {
     const counts = { Agent: 0, Eval: 0 };
-    for (const { plan } of active()) counts[plan.kind ?? 'Agent'] += 1;
+    for (const { plan } of active()) counts[plan.kind] += 1;
     return Object.entries(counts)
       .filter(([kind, value]) => value > 0 || kind === 'Agent')
       .map(([kind, value]) => ({ value, values: [kind] }));
@@ -149,7 +149,7 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
 
   return {
     ended(run, status, durationMs) {
-      const kind = run.plan.kind ?? 'Agent';
+      const kind = run.plan.kind;
       runs.add(1, [...agent(run), status, kind, run.plan.isStreaming]);
       duration.record(durationMs / 1000, [...agent(run), status, kind]);
     },

@@ -17,7 +17,7 @@ export interface TraceOrigin {
 export interface TracedRun {
   readonly id: string;
   readonly tenantId: string;
-  readonly kind?: ExecutedKind;
+  readonly kind: ExecutedKind;
   readonly agent: {
     readonly name: string;
     readonly version: number | null;
@@ -27,8 +27,8 @@ export interface TracedRun {
   readonly isStreaming: boolean;
   readonly attachments: readonly unknown[];
   readonly parent: { readonly id: string; readonly depth: number; readonly trace: RunTrace | null } | null;
-  readonly parentCallId?: string;
-  readonly trace?: TraceOrigin;
+  readonly parentCallId: string | null;
+  readonly trace: TraceOrigin | null;
 }
 
 /** The spans of a run tree until its root closes, in the order of their starts. */
@@ -136,7 +136,7 @@ const runAttributes = ({ settings }: Telemetry, plan: TracedRun): AttributeInput
   'acp.run.id': plan.id,
   'acp.run.parent_id': plan.parent?.id,
   'acp.run.depth': plan.parent === null ? 0 : plan.parent.depth + 1,
-  'acp.run.kind': plan.kind ?? 'Agent',
+  'acp.run.kind': plan.kind,
   'acp.run.streaming': plan.isStreaming,
   'acp.run.attachments': plan.attachments.length === 0 ? null : plan.attachments.length,
 });

@@ -50,7 +50,7 @@ interface Collected {
  * replay that is not live repeats no search.
  */
 const webSearchOf = ({ plan }: ActiveRun, ports: EnginePorts): ModelCall['webSearch'] & string =>
-  ports.tools.authorizer === null && (plan.replay === undefined || plan.replay.isLive) ? 'offered' : 'withheld';
+  ports.tools.authorizer === null && (plan.replay === null || plan.replay.isLive) ? 'offered' : 'withheld';
 
 /** The call of the binding's own model. */
 const callFor = (run: ActiveRun, ports: EnginePorts, prompt: ModelPrompt, withTools: boolean): ModelCall => {

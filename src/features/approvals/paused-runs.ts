@@ -31,7 +31,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       kind: waiting.kind === 'approval' ? 'Approval' : 'ClientTool',
       tool_call_id: waiting.call.toolCallId,
       tool_name: waiting.call.toolName,
-      channel: run.plan.jobId === null ? 'InBand' : 'Mailbox',
+      channel: run.plan.job === null ? 'InBand' : 'Mailbox',
       state: 'Open',
       idempotency_key: waiting.idempotencyKey,
       position,
@@ -68,7 +68,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       agent_version: run.plan.agent.version,
       // Fixed here, so that no repeat of a decision can start a second run.
       continuation_run_id: newId(),
-      lane: run.plan.lane ?? 'default',
+      lane: run.plan.job?.lane ?? 'default',
       context: JSON.stringify(deps.contextOf(run.plan)),
       state: 'Waiting',
       version: 0,
@@ -80,7 +80,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       const sessionId = run.session?.sessionId;
       if (sessionId === undefined) throw new Error('A run without a session cannot wait.');
       const rows = pause.calls.map((waiting, position) => request(run, sessionId, waiting, position, now));
-      if (run.plan.jobId === null || pause.status !== 'AwaitingApproval') return rows;
+      if (run.plan.job === null || pause.status !== 'AwaitingApproval') return rows;
       return [
         ...rows,
         ...pause.calls.map((waiting) => mailboxRow(run, sessionId, waiting, now)),

@@ -7,7 +7,7 @@ import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';
 import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
-import { assertMayStart, failureError, type MayStartDeps } from '../runs/index.ts';
+import { assertMayStart, failureError, type MayStartDeps, runPlan } from '../runs/index.ts';
 import type { SessionTurns } from '../sessions/index.ts';
 import type { AskAgent } from './judge.ts';
 import type { JudgeTelemetry } from './judge-telemetry.ts';
@@ -65,33 +65,20 @@ export const createJudgeCalls = (deps: JudgeCallDeps) => {
     // An admission may take a while.
     assertMayStart(deps, tenantId, agentName);
     const agent = await deps.agents.compile(tenantId, agentName, judge.trace);
-    return {
+    return runPlan({
       id: deps.newId(),
       tenantId,
       requestId: context.requestId,
       kind: 'Eval',
       agent,
       message,
-      documents: [],
-      attachments: [],
-      culture: null,
       parameters: agent.resolveParameters(null),
-      sessionId: null,
-      session: null,
-      waiting: null,
-      isStreaming: false,
       principal,
       ...(await deps.attribution.of(context, { agentName, sessionId: null })),
       ownerId,
-      jobId: null,
-      attempt: 1,
       createdAt: deps.now(),
-      nextSequence: 0,
-      resume: null,
-      continuedFromRunId: null,
       trace: { parent: judge.trace, link: null },
-      parent: null,
-    };
+    });
   };
 
   const admitted = async (judge: AskingJudge, agentName: string, message: string): Promise<ActiveRun> => {

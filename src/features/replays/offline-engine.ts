@@ -1,4 +1,3 @@
-import { AcpError } from '../../contract/errors.ts';
 import { newId } from '../../core/ids.ts';
 import { noTelemetry } from '../../core/telemetry/telemetry.ts';
 import type { ChatMessage } from '../../engine/context/chat-message.ts';
@@ -90,14 +89,14 @@ const recordedAttachments = ({ start }: BundledRun): LoadedAttachments => ({
   release: () => undefined,
 });
 
-const noAgent = async (_tenantId: string, name: string): Promise<never> => {
-  throw new AcpError('agent-not-found', `Agent "${name}" is not called in a replay.`);
-};
-
 /** The engine itself, with nothing around it: every port is empty, and what it would write goes nowhere. */
 export const offlineEngine = (run: BundledRun): RunEngine =>
   createRunEngine({
-    agents: { compile: noAgent, compileVersion: noAgent },
+    children: {
+      async plan(_parent, agentName) {
+        throw new ToolError(`Agent "${agentName}" is not called in a replay.`);
+      },
+    },
     journal: emptyJournal,
     prices: createPriceList(null, {}),
     access: openAccess,

@@ -7,6 +7,7 @@ import type { TurnResume } from '../../engine/context/turn-resume.ts';
 import { textHash } from '../../engine/record/prompt-hashes.ts';
 import type { ModelTool } from '../../providers/models/model-provider.ts';
 import { type AgentContent, compileOffline, type OfflineWorld } from '../agents/index.ts';
+import { runPlan } from '../runs/index.ts';
 import type { BundledRun, RunBundle } from './bundle.format.ts';
 import { offlineEngine, offlineSession } from './offline-engine.ts';
 import { recordedDecisions } from './recorded-decisions.ts';
@@ -151,13 +152,11 @@ const resumeOf = (run: BundledRun): TurnResume => {
 const planOf = (run: BundledRun, { agent, decisions }: Subject): RunPlan => {
   const resume = resumeOf(run);
   const { record, start } = run;
-  return {
+  return runPlan({
     id: record.id,
     tenantId: record.tenantId,
     requestId: record.id,
     agent,
-    message: null,
-    documents: [],
     attachments: attachmentsIn(resume.next === undefined ? [] : [resume.next]),
     culture: start.culture,
     parameters: start.parameters,
@@ -166,21 +165,14 @@ const planOf = (run: BundledRun, { agent, decisions }: Subject): RunPlan => {
       start.history === null
         ? null
         : offlineSession(record.sessionId ?? record.id, start.history, start.historySummary ?? null),
-    waiting: null,
-    isStreaming: false,
     principal: { kind: 'Host', role: null, scopes: null, actor: null, userId: null, apiKey: null, permissions: null },
     userId: null,
     ownerId: null,
     labels: null,
-    jobId: null,
-    attempt: 1,
     createdAt: 0,
-    nextSequence: 0,
     resume,
-    continuedFromRunId: null,
     replay: { sourceRunId: record.id, isLive: false, tools: recordedTools(run.tools), decisions },
-    parent: null,
-  };
+  });
 };
 
 const outcomeOf = (

@@ -21,6 +21,7 @@ import {
   type RunAccess,
   type RunOwner,
   type RunRecords,
+  runPlan,
 } from '../runs/index.ts';
 import type { SessionTurns } from '../sessions/index.ts';
 import type { replayOperations } from './replays.operations.ts';
@@ -174,37 +175,25 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
         },
         [],
       );
-    return {
+    return runPlan({
       id,
       tenantId,
       requestId: context.requestId,
       agent: mode === 'NoTools' ? withoutTools(agent) : agent,
-      message: null,
-      documents: [],
-      attachments: [],
       culture: recorded.context.culture,
       parameters,
-      sessionId: null,
-      session: null,
-      waiting: null,
-      isStreaming: false,
       principal,
       ...owner,
-      jobId: null,
-      attempt: 1,
       createdAt: deps.now(),
-      trace: { parent: context.trace ?? null, link: null },
-      nextSequence: 0,
       // The recorded messages as they are, documents and attachments included.
       resume: {
         messages: input.map((message) => ({ ...message, messageId: deps.newId(), runId: id })),
         calls: [],
         earlier: null,
       },
-      continuedFromRunId: null,
       replay,
-      parent: null,
-    };
+      trace: { parent: context.trace ?? null, link: null },
+    });
   };
 
   return {

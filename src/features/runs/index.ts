@@ -29,9 +29,10 @@ import type { ActiveQuotas } from '../quotas/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type CostRecalculation, createCostRecalculation } from './cost-recalculation.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
-import type { MayStartDeps } from './may-start.ts';
-import { packPrincipal } from './packed-principal.ts';
-import type { Preflight } from './preflight.ts';
+import { createChildPlans } from './launch/child-plans.ts';
+import type { MayStartDeps } from './launch/may-start.ts';
+import { packPrincipal } from './launch/packed-principal.ts';
+import type { Preflight } from './launch/preflight.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess, type RunAccess } from './run-access.ts';
 import { createDetachedRuns, type DetachedRuns } from './run-detached.ts';
@@ -184,7 +185,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     dropped: (runId) => deps.quotas?.engine.recordDropped(runId),
   });
   const engine = createRunEngine({
-    agents,
+    children: createChildPlans({ agents, now, newId }),
     journal,
     prices,
     responses,
@@ -359,8 +360,9 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
 import { createUnpricedRuns } from './unpriced-runs.store.ts';
 
 export { createRunPricing } from './cost-recalculation.ts';
-export { assertMayStart, type MayStartDeps } from './may-start.ts';
-export { preflightCheck } from './preflight.ts';
+export { assertMayStart, type MayStartDeps } from './launch/may-start.ts';
+export { preflightCheck } from './launch/preflight.ts';
+export { runPlan } from './launch/run-plan.ts';
 export type { RunAccess } from './run-access.ts';
 export type { RunOwner } from './run-queue.ts';
 export { toRunRecord } from './run-record.ts';

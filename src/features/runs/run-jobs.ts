@@ -6,7 +6,7 @@ import type { RunJournal } from '../../engine/record/run-journal.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { JobStore, JobWork } from '../jobs/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
-import { approvalResumeKey } from './queued-run.ts';
+import { approvalResumeKey } from './launch/queued-run.ts';
 import type { RunAccess } from './run-access.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import { agentRunKey, type ContinuationPayload, continuationKey } from './run-lost.ts';

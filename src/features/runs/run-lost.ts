@@ -7,7 +7,7 @@ import type { RunJournal } from '../../engine/record/run-journal.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionStore } from '../sessions/index.ts';
-import { approvalResumeKey } from './queued-run.ts';
+import { approvalResumeKey } from './launch/queued-run.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
 import type { RunStore } from './runs.store.ts';

@@ -1,6 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
-import { ChurningMap } from '../../core/churning-map.ts';
 import type { CallContext } from '../../core/context.ts';
 import { formatTraceparent } from '../../core/telemetry/trace-context.ts';
 import type { Statement } from '../../db/statement.ts';
@@ -21,8 +20,8 @@ import {
 import { retryDelayMs } from '../../scheduler/retry-delay.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { JobStore } from '../jobs/index.ts';
-import { packPrincipal } from './packed-principal.ts';
-import { createQueuedPlans, type QueuedPlanDeps } from './queued-plans.ts';
+import { packPrincipal } from './launch/packed-principal.ts';
+import { createQueuedPlans, type QueuedPlanDeps } from './launch/queued-plans.ts';
 import {
   approvalResumeKey,
   continuationOf,
@@ -33,8 +32,8 @@ import {
   type QueuedRunPayload,
   queuedStatements,
   tellQueued,
-} from './queued-run.ts';
-import { createQueuedStart, type QueuedStartDeps } from './queued-start.ts';
+} from './launch/queued-run.ts';
+import { createQueuedStart, type QueuedStartDeps } from './launch/queued-start.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import { agentRunKey, type ContinuationPayload, continuationKey, type LostRuns } from './run-lost.ts';
 
@@ -143,9 +142,6 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     return outcome;
   };
 
-  /** Jobs that execute here, by the run's id. */
-  const current = new ChurningMap<string, QueuedJob>();
-
   const attempt = async (job: QueuedJob, signal: AbortSignal): Promise<JobResult> => {
     const row = await deps.store.get(job.tenantId, job.id);
     const result = resultOf(row);
@@ -176,7 +172,6 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
   };
 
   const handler: JobHandler = async (job, signal) => {
-    current.set(job.id, job);
     try {
       return await attempt(job, signal);
     } catch (error) {
@@ -185,8 +180,6 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
       // Nobody would ever start the run again.
       if (job.attempt >= job.maxAttempts) await closeUnstarted(job, toRunFailure(error));
       throw error;
-    } finally {
-      current.delete(job.id);
     }
   };
 
@@ -227,8 +220,8 @@ export const createRunQueue = (deps: RunQueueDeps): RunQueue => {
     },
 
     requeue(plan, failure) {
-      const job = current.get(plan.id);
-      if (job === undefined || job.attempt >= job.maxAttempts) return null;
+      const { job } = plan;
+      if (job === null || job.attempt >= job.maxAttempts) return null;
       // The process ends, so the attempt is another one's at once.
       const delayMs = failure.type === 'shutdown' ? 0 : Math.max(retryDelayMs(job.attempt), failure.retryAfterMs ?? 0);
       return [

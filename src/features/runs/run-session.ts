@@ -10,8 +10,8 @@ import type { SessionTurn } from '../../engine/record/run-journal.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { SessionPlace, SessionTurns } from '../sessions/index.ts';
-import { agentAgain, parametersAgain, promptAgain } from './agent-again.ts';
-import type { Preflight } from './preflight.ts';
+import { agentAgain, parametersAgain, promptAgain } from './launch/agent-again.ts';
+import type { Preflight } from './launch/preflight.ts';
 import { asConflict, asElsewhere, busyError } from './run-conflict.ts';
 
 export interface RunSessionDeps {

@@ -15,7 +15,8 @@ import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { ActiveQuotas, Admission } from '../quotas/index.ts';
 import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
-import { assertMayStart, type MayStartDeps } from './may-start.ts';
+import { assertMayStart, type MayStartDeps } from './launch/may-start.ts';
+import { runPlan } from './launch/run-plan.ts';
 import { answerBody, warningHeader } from './run-answer.ts';
 import { busyError } from './run-conflict.ts';
 import type { DetachedRuns } from './run-detached.ts';
@@ -214,13 +215,11 @@ export const createRunStart = (deps: RunStartDeps) => {
       deps.settings.recordingEnabled || deps.quotas === null
         ? null
         : await deps.quotas.countUnrecorded(tenantId, name, id, continued.continuedFromRunId === null);
-    return {
+    return runPlan({
       id,
       tenantId,
       requestId: context.requestId,
       agent,
-      ...(counted === null ? {} : { unrecordedCount: counted }),
-      ...(isChecked ? {} : { isUnchecked: true }),
       message: body.message ?? null,
       documents: body.documents ?? [],
       attachments,
@@ -233,13 +232,11 @@ export const createRunStart = (deps: RunStartDeps) => {
       principal: context.principal,
       ...owner,
       ...continued,
-      jobId: null,
-      attempt: 1,
       createdAt: deps.now(),
-      nextSequence: 0,
-      parent: null,
+      unrecordedCount: counted,
+      isUnchecked: !isChecked,
       trace: { parent: context.trace ?? null, link: null },
-    };
+    });
   };
 
   const begin = async (

@@ -15,6 +15,7 @@ import { createPriceList } from '../../../src/engine/pricing.ts';
 import { decodePack } from '../../../src/engine/record/event-pack.ts';
 import { registeredTool } from '../../../src/engine/tools/registry.ts';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
+import { runPlan } from '../../../src/features/runs/launch/run-plan.ts';
 import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
 import { createModelProviders } from '../../../src/providers/models/index.ts';
 import { noProtection } from '../../../src/providers/models/protection/call-protection.ts';
@@ -85,7 +86,11 @@ const openEngine = async (t: TestContext) => {
     instructions: () => null,
   };
   const engine = createRunEngine({
-    agents: { compile: async () => agent, compileVersion: async () => agent },
+    children: {
+      plan: async () => {
+        throw new Error('No agent here calls another one.');
+      },
+    },
     approvals: {
       decide: async () => ({ kind: 'run', by: null, ruleId: null }),
       present: async () => null,
@@ -139,18 +144,12 @@ const openEngine = async (t: TestContext) => {
     newId,
   });
   const start = (given: Partial<RunPlan>) => {
-    const plan: RunPlan = {
+    const plan = runPlan({
       id: newId(),
       tenantId: 't',
       requestId: 'r',
       agent,
-      message: null,
-      documents: [],
-      attachments: [],
-      culture: null,
       parameters: {},
-      sessionId: null,
-      session: null,
       isStreaming: true,
       principal: {
         kind: 'Host',
@@ -164,16 +163,9 @@ const openEngine = async (t: TestContext) => {
       userId: null,
       ownerId: null,
       labels: null,
-      jobId: null,
-      attempt: 1,
       createdAt: Date.now(),
-      nextSequence: 0,
-      resume: null,
-      continuedFromRunId: null,
-      parent: null,
-      waiting: null,
       ...given,
-    };
+    });
     return engine.start(plan);
   };
   const eventsOf = async (runId: string) => {

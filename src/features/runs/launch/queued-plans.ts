@@ -1,40 +1,30 @@
-import { parseTraceparent } from '../../core/telemetry/trace-context.ts';
-import type { RunRow } from '../../db/tables.ts';
-import type { RunPlan } from '../../engine/active-run.ts';
-import type { AgentSource, CompiledAgent } from '../../engine/compiled-agent.ts';
-import { RunFailure } from '../../engine/run-failure.ts';
-import type { QueuedJob } from '../../scheduler/job-queue.ts';
-import type { RunAttachmentPort } from '../attachments/index.ts';
-import type { JobStore } from '../jobs/index.ts';
+import { parseTraceparent } from '../../../core/telemetry/trace-context.ts';
+import type { RunRow } from '../../../db/tables.ts';
+import type { RunJob, RunPlan } from '../../../engine/active-run.ts';
+import type { AgentSource, CompiledAgent } from '../../../engine/compiled-agent.ts';
+import { RunFailure } from '../../../engine/run-failure.ts';
+import type { QueuedJob } from '../../../scheduler/job-queue.ts';
+import type { RunAttachmentPort } from '../../attachments/index.ts';
+import type { JobStore } from '../../jobs/index.ts';
+import { attachmentsAgain } from '../run-attachments-again.ts';
+import { type ContinuationPayload, continuationKey } from '../run-lost.ts';
+import { storedAttribution } from '../run-record.ts';
+import { notContinued, resumedAttempt, storedResume, type TurnStore } from '../run-turns.store.ts';
+import type { RunStore } from '../runs.store.ts';
 import { agentAgain, parametersAgain } from './agent-again.ts';
 import { type PackedPrincipal, unpackPrincipal } from './packed-principal.ts';
 import { attributionIn, type QueuedRunPayload } from './queued-run.ts';
-import { attachmentsAgain } from './run-attachments-again.ts';
-import { type ContinuationPayload, continuationKey } from './run-lost.ts';
-import { storedAttribution } from './run-record.ts';
-import { notContinued, resumedAttempt, storedResume, type TurnStore } from './run-turns.store.ts';
-import type { RunStore } from './runs.store.ts';
+import { runPlan } from './run-plan.ts';
 
 /** A plan, or why there is none. */
 export type Prepared = RunPlan | RunFailure;
 
-const queuedPlan = (jobs: Pick<JobStore, 'held'>, job: QueuedJob, agent: CompiledAgent) => ({
+const jobOf = (jobs: Pick<JobStore, 'held'>, job: QueuedJob): RunJob => ({
   id: job.id,
-  tenantId: job.tenantId,
-  agent,
-  message: null,
-  documents: [],
-  attachments: [],
-  session: null,
-  isStreaming: false,
-  jobId: job.id,
   lane: job.lane,
   attempt: job.attempt,
+  maxAttempts: job.maxAttempts,
   held: jobs.held(job),
-  resume: null,
-  continuedFromRunId: null,
-  parent: null,
-  waiting: null,
 });
 
 export interface QueuedPlanDeps {
@@ -66,9 +56,11 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
     if (resume instanceof RunFailure) return resume;
     const attachments = resume === null ? await attachmentsAgain(deps.attachments, job.tenantId, request) : [];
     if (attachments instanceof RunFailure) return attachments;
-    return {
-      ...queuedPlan(deps.jobs, job, agent),
+    return runPlan({
+      id: job.id,
+      tenantId: job.tenantId,
       requestId,
+      agent,
       message: resume === null ? (request.message ?? null) : null,
       documents: resume === null ? (request.documents ?? []) : [],
       attachments,
@@ -77,12 +69,13 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
       sessionId: request.sessionId ?? null,
       principal,
       ...attributionIn(rest),
+      job: jobOf(deps.jobs, job),
       createdAt,
       nextSequence: (await deps.store.lastSequence(job.id)) + 1,
       resume,
       continuedFromRunId: rest.resumes?.runId ?? null,
       trace: { parent: job.trace ?? null, link: parseTraceparent(rest.trace) },
-    };
+    });
   };
 
   /** How many runs in a row the chain that ends with this one was continued by. */
@@ -115,21 +108,24 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
     const stored = await storedResume(deps.turns, job.tenantId, own?.id ?? from, own !== undefined, agent);
     if (stored instanceof RunFailure) return stored;
     const { requestId, culture, parameters, principal } = stored.origin;
-    return {
-      ...queuedPlan(deps.jobs, job, agent),
+    return runPlan({
+      id: job.id,
+      tenantId: job.tenantId,
       requestId,
+      agent,
       culture,
       parameters,
       sessionId: source.session_id,
       principal: unpackPrincipal(principal as PackedPrincipal),
       ...storedAttribution(source),
       ownerId: source.owner_id,
+      job: jobOf(deps.jobs, job),
       createdAt: own?.created_at ?? deps.now(),
       nextSequence: own === undefined ? 0 : (await deps.store.lastSequence(job.id)) + 1,
       resume: stored.resume,
       continuedFromRunId: from,
       trace: { parent: job.trace ?? null, link: null },
-    };
+    });
   };
 
   return {

@@ -1,10 +1,10 @@
-import { AcpError } from '../../contract/errors.ts';
-import type { AgentRunRequest } from '../../contract/run-request.ts';
-import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import { attachmentsIn } from '../../engine/context/chat-message.ts';
-import type { AttachmentReference } from '../../engine/context/run-attachments.ts';
-import { estimatePrompt, type PromptHistory } from '../agents/index.ts';
-import type { RunAttachmentPort } from '../attachments/index.ts';
+import { AcpError } from '../../../contract/errors.ts';
+import type { AgentRunRequest } from '../../../contract/run-request.ts';
+import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
+import { attachmentsIn } from '../../../engine/context/chat-message.ts';
+import type { AttachmentReference } from '../../../engine/context/run-attachments.ts';
+import { estimatePrompt, type PromptHistory } from '../../agents/index.ts';
+import type { RunAttachmentPort } from '../../attachments/index.ts';
 
 /** Throws `context-window-exceeded` for a prompt that is too long. */
 export type Preflight = (

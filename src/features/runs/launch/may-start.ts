@@ -1,5 +1,5 @@
-import { AcpError } from '../../contract/errors.ts';
-import type { StopSwitch } from '../../core/emergency.ts';
+import { AcpError } from '../../../contract/errors.ts';
+import type { StopSwitch } from '../../../core/emergency.ts';
 
 export interface MayStartDeps {
   readonly lifecycle: { readonly draining: boolean };

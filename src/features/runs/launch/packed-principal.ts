@@ -1,4 +1,4 @@
-import type { Principal } from '../../core/context.ts';
+import type { Principal } from '../../../core/context.ts';
 
 /** A principal as it is stored for a run that executes later. */
 export type PackedPrincipal = Omit<Principal, 'scopes' | 'permissions'> & {

@@ -1,14 +1,14 @@
-import type { AgentRunRequest } from '../../contract/run-request.ts';
-import { credentialAttribution, type RunAttribution } from '../../core/caller/attribution.ts';
-import type { Statement } from '../../db/statement.ts';
-import type { ApprovalHandoverRow } from '../../db/tables/approvals.ts';
-import type { RunOutcome, RunPlan } from '../../engine/active-run.ts';
-import { encodePack, type LoggedEvent, toFrame } from '../../engine/record/event-pack.ts';
-import type { RunJournal } from '../../engine/record/run-journal.ts';
-import type { RunListeners } from '../../engine/record/run-listeners.ts';
-import { type RunFailure, toRunFailure } from '../../engine/run-failure.ts';
-import type { JobResult } from '../../scheduler/job-queue.ts';
-import type { JobStore } from '../jobs/index.ts';
+import type { AgentRunRequest } from '../../../contract/run-request.ts';
+import { credentialAttribution, type RunAttribution } from '../../../core/caller/attribution.ts';
+import type { Statement } from '../../../db/statement.ts';
+import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
+import type { RunOutcome, RunPlan } from '../../../engine/active-run.ts';
+import { encodePack, type LoggedEvent, toFrame } from '../../../engine/record/event-pack.ts';
+import type { RunJournal } from '../../../engine/record/run-journal.ts';
+import type { RunListeners } from '../../../engine/record/run-listeners.ts';
+import { type RunFailure, toRunFailure } from '../../../engine/run-failure.ts';
+import type { JobResult } from '../../../scheduler/job-queue.ts';
+import type { JobStore } from '../../jobs/index.ts';
 import { type PackedPrincipal, packPrincipal, unpackPrincipal } from './packed-principal.ts';
 
 export const approvalResumeKey = 'acp.approval-resume';

@@ -1,21 +1,21 @@
-import { AcpError } from '../../contract/errors.ts';
-import { ChurningMap } from '../../core/churning-map.ts';
-import type { StopSwitch } from '../../core/emergency.ts';
-import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
-import type { TurnResume } from '../../engine/context/turn-resume.ts';
-import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
-import type { SessionTurn } from '../../engine/record/run-journal.ts';
-import { RunFailure } from '../../engine/run-failure.ts';
-import type { QueuedJob } from '../../scheduler/job-queue.ts';
-import type { SessionPauses } from '../approvals/index.ts';
-import type { SessionPlace, SessionTurns } from '../sessions/index.ts';
+import { AcpError } from '../../../contract/errors.ts';
+import { ChurningMap } from '../../../core/churning-map.ts';
+import type { StopSwitch } from '../../../core/emergency.ts';
+import type { ActiveRun, RunPlan } from '../../../engine/active-run.ts';
+import type { TurnResume } from '../../../engine/context/turn-resume.ts';
+import type { RunEngine } from '../../../engine/lifecycle/run-engine.ts';
+import type { SessionTurn } from '../../../engine/record/run-journal.ts';
+import { RunFailure } from '../../../engine/run-failure.ts';
+import type { QueuedJob } from '../../../scheduler/job-queue.ts';
+import type { SessionPauses } from '../../approvals/index.ts';
+import type { SessionPlace, SessionTurns } from '../../sessions/index.ts';
+import { asConflict } from '../run-conflict.ts';
+import { continuationKey } from '../run-lost.ts';
+import type { RunStore } from '../runs.store.ts';
 import { promptAgain } from './agent-again.ts';
 import type { Preflight } from './preflight.ts';
 import type { QueuedPlans } from './queued-plans.ts';
 import type { QueuedRunPayload } from './queued-run.ts';
-import { asConflict } from './run-conflict.ts';
-import { continuationKey } from './run-lost.ts';
-import type { RunStore } from './runs.store.ts';
 
 export interface QueuedStartDeps {
   readonly store: RunStore;

@@ -1,0 +1,51 @@
+import type { RunPlan } from '../../../engine/active-run.ts';
+
+type Own =
+  | 'id'
+  | 'tenantId'
+  | 'requestId'
+  | 'agent'
+  | 'parameters'
+  | 'principal'
+  | 'userId'
+  | 'ownerId'
+  | 'labels'
+  | 'createdAt';
+
+/** What every run has of its own, and what makes it another than a plain run without a session that begins now. */
+export type PlanParts = Pick<RunPlan, Own> & Partial<Omit<RunPlan, Own>>;
+
+const none: readonly never[] = [];
+
+/** The one place where a plan is made, so that every run has every member. */
+export const runPlan = (of: PlanParts): RunPlan => ({
+  id: of.id,
+  tenantId: of.tenantId,
+  requestId: of.requestId,
+  kind: of.kind ?? 'Agent',
+  agent: of.agent,
+  message: of.message ?? null,
+  documents: of.documents ?? none,
+  attachments: of.attachments ?? none,
+  culture: of.culture ?? null,
+  parameters: of.parameters,
+  sessionId: of.sessionId ?? null,
+  session: of.session ?? null,
+  waiting: of.waiting ?? null,
+  isStreaming: of.isStreaming ?? false,
+  principal: of.principal,
+  userId: of.userId,
+  ownerId: of.ownerId,
+  labels: of.labels,
+  job: of.job ?? null,
+  createdAt: of.createdAt,
+  nextSequence: of.nextSequence ?? 0,
+  resume: of.resume ?? null,
+  continuedFromRunId: of.continuedFromRunId ?? null,
+  unrecordedCount: of.unrecordedCount ?? null,
+  isUnchecked: of.isUnchecked ?? false,
+  replay: of.replay ?? null,
+  parent: of.parent ?? null,
+  parentCallId: of.parentCallId ?? null,
+  trace: of.trace ?? null,
+});
