@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import process from 'node:process';
 import type { AppDescription } from '../../app.ts';
 import type { LoadedConfig } from '../../core/config/index.ts';
+import { providerConnections } from '../../core/config/provider-connections.ts';
 import { version } from '../../core/version.ts';
 import type { StoreStatus } from '../../db/maintenance.ts';
 import { createStyle } from '../../text/style.ts';
@@ -141,13 +142,13 @@ const scriptFinding = async ({ values: { Host, Service } }: LoadedConfig): Promi
 const listed = (check: string, names: readonly string[], none: string): Finding =>
   finding('ok', check, names.length === 0 ? none : names.join(', '));
 
-const keySections = { openai: 'OpenAI', anthropic: 'Anthropic', google: 'Google' } as const;
+// A compatible endpoint may ask for no key, and a module may have that of Azure.
+const keyless: readonly string[] = ['compatible', 'azure', 'scripted'];
 
-/** True for a provider that answers nothing without a key; others may take their credential from elsewhere. */
-const lacksKey = (name: string, { values }: LoadedConfig): boolean => {
-  if (!Object.hasOwn(keySections, name)) return false;
-  return values.Service.Providers[keySections[name as keyof typeof keySections]]?.ApiKey === null;
-};
+/** True for a provider that answers nothing without a key. The second one of a section is not said again. */
+const lacksKey = (name: string, kind: string, { values }: LoadedConfig): boolean =>
+  !keyless.includes(kind) &&
+  providerConnections(values).some(({ names, apiKey }) => names[0] === name && apiKey === null);
 
 function* partFindings(
   { providers, tools, modules, codeAgents }: AppDescription,
@@ -157,7 +158,7 @@ function* partFindings(
     yield finding('warn', 'providers', 'none; no agent can run until one is set up under Service:Providers');
   for (const { name, kind } of providers) {
     const script = config.values.Service.Providers.Scripted[name]?.File;
-    if (lacksKey(name, config))
+    if (lacksKey(name, kind, config))
       yield finding('warn', 'provider', `${name} (${kind}) has no ApiKey; its runs will fail`);
     else yield finding('ok', 'provider', `${name} (${kind})${script === undefined ? '' : `: ${script}`}`);
   }

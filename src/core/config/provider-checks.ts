@@ -1,58 +1,20 @@
 import type { Check } from './checks.ts';
+import { type ProviderConnection, providerConnections } from './provider-connections.ts';
 import type { Config } from './schema.ts';
 
-interface NamedProvider {
+interface NamedProvider extends Pick<ProviderConnection, 'key' | 'defaultModel'> {
   readonly name: string;
-  readonly key: string;
-  /** Its `DefaultModel` or `DefaultDeployment`. */
-  readonly defaultModel: string | null;
 }
 
 /** The names that the configured sections register, as model bindings and price keys use them. */
-function providerNames({ Service: { Providers } }: Config): readonly NamedProvider[] {
-  const names: NamedProvider[] = [];
-  const add = (key: string, defaultModel: string | null, ...registered: readonly string[]): void => {
-    names.push(...registered.map((name) => ({ name, key, defaultModel })));
-  };
-  if (Providers.OpenAI !== null) {
-    add('Service:Providers:OpenAI', Providers.OpenAI.DefaultModel, 'openai', 'openai-responses');
-  }
-  if (Providers.Anthropic !== null) {
-    add('Service:Providers:Anthropic', Providers.Anthropic.DefaultModel, 'anthropic');
-  }
-  if (Providers.Google !== null) {
-    add('Service:Providers:Google', Providers.Google.DefaultModel, 'google');
-  }
-  if (Providers.AzureOpenAI !== null) {
-    add('Service:Providers:AzureOpenAI', Providers.AzureOpenAI.DefaultDeployment, 'azure-openai');
-  }
-  for (const [name, { DefaultModel, EnableResponsesSurface }] of Object.entries(Providers.Compatible)) {
-    add(
-      `Service:Providers:Compatible:${name}`,
-      DefaultModel,
-      name,
-      ...(EnableResponsesSurface ? [`${name}-responses`] : []),
-    );
-  }
-  for (const name of Object.keys(Providers.Scripted)) {
-    add(`Service:Providers:Scripted:${name}`, null, name);
-  }
-  return names;
-}
-
-interface Catalog {
-  readonly key: string;
-  readonly models: readonly { readonly Name: string }[];
-}
-
-function catalogs({ Service: { Providers } }: Config): readonly Catalog[] {
-  const { OpenAI, Anthropic, Google, AzureOpenAI, Compatible } = Providers;
-  const single = Object.entries({ OpenAI, Anthropic, Google, AzureOpenAI });
-  const named = Object.entries(Compatible).map(([name, provider]) => [`Compatible:${name}`, provider] as const);
-  return [...single, ...named].flatMap(([name, provider]) =>
-    provider === null ? [] : [{ key: `Service:Providers:${name}:Models`, models: provider.Models }],
-  );
-}
+const providerNames = (config: Config): readonly NamedProvider[] => [
+  ...providerConnections(config).flatMap(({ names, ...connection }) => names.map((name) => ({ ...connection, name }))),
+  ...Object.keys(config.Service.Providers.Scripted).map((name) => ({
+    name,
+    key: `Service:Providers:Scripted:${name}`,
+    defaultModel: null,
+  })),
+];
 
 const mustExist = (key: string, pick: (config: Config) => string | null): Check => ({
   keys: [key, 'Service:Providers'],
@@ -93,11 +55,11 @@ export const PROVIDER_CHECKS: readonly Check[] = [
     keys: ['Service:Providers'],
     severity: 'error',
     run: (config) =>
-      catalogs(config).flatMap(({ key, models }) =>
+      providerConnections(config).flatMap(({ key, models }) =>
         models.flatMap(({ Name }, index) => {
           const isRepeated = models.findIndex((model) => model.Name === Name) < index;
           return isRepeated
-            ? [{ key: `${key}:${index}:Name`, message: 'expected a name that is not in the list yet' }]
+            ? [{ key: `${key}:Models:${index}:Name`, message: 'expected a name that is not in the list yet' }]
             : [];
         }),
       ),

@@ -1,6 +1,7 @@
 import process from 'node:process';
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
+import { providerConnections } from '../../core/config/provider-connections.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
@@ -27,23 +28,17 @@ export interface DiagnosticsDeps {
   readonly now: () => number;
 }
 
-const keyed = ['OpenAI', 'Anthropic', 'Google', 'AzureOpenAI'] as const;
-
 /** Keys whose values are secrets: whether each has one, never what it is. */
-const configuration = ({ Service, Host }: Config): DiagnosticsReport['configuration'] => {
+const configuration = (config: Config): DiagnosticsReport['configuration'] => {
   const entry = (key: string, value: string | null, hint: string) => ({
     key,
     resolved: value !== null && value !== '',
     hint: value !== null && value !== '' ? null : hint,
   });
-  const providers = keyed.flatMap((name) => {
-    const section = Service.Providers[name];
-    return section === null ? [] : [entry(`Service:Providers:${name}:ApiKey`, section.ApiKey, 'calls need a key')];
-  });
-  const compatible = Object.entries(Service.Providers.Compatible).map(([name, { ApiKey }]) =>
-    entry(`Service:Providers:Compatible:${name}:ApiKey`, ApiKey, 'called without a credential'),
+  const providers = providerConnections(config).map(({ key, apiKey }) =>
+    entry(`${key}:ApiKey`, apiKey, key.includes(':Compatible:') ? 'called without a credential' : 'calls need a key'),
   );
-  return [entry('Host:AuthToken', Host.AuthToken, 'no shared token'), ...providers, ...compatible];
+  return [entry('Host:AuthToken', config.Host.AuthToken, 'no shared token'), ...providers];
 };
 
 export const diagnosticsService = (deps: DiagnosticsDeps): Handlers<typeof diagnosticsOperations> => {

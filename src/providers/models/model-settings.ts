@@ -1,64 +1,35 @@
-type Maybe<T> = T | null | undefined;
+import type { Config } from '../../core/config/schema.ts';
+
+type Sections = Config['Service']['Providers'];
+type Section<K extends keyof Sections> = NonNullable<Sections[K]>;
+type Entry = Section<'OpenAI'>['Models'][number];
+
+// A caller that is no configuration file names what it needs; what is absent counts as null.
+type Loose<T> = { readonly [K in keyof T]?: T[K] | null | undefined };
 
 /** One entry of a `Models` list. Prices are decimals per million tokens. */
-export interface ModelEntrySettings {
-  readonly Name: string;
-  readonly DisplayName?: Maybe<string>;
-  readonly ContextWindowTokens?: Maybe<number>;
-  readonly MaxOutputTokens?: Maybe<number>;
-  readonly SupportsStreaming?: Maybe<boolean>;
-  readonly SupportsTools?: Maybe<boolean>;
-  readonly SupportsReasoning?: Maybe<boolean>;
-  readonly SupportsStructuredOutput?: Maybe<boolean>;
-  readonly InputCostPerMillionTokens?: Maybe<number>;
-  readonly OutputCostPerMillionTokens?: Maybe<number>;
-  readonly CachedInputCostPerMillionTokens?: Maybe<number>;
-}
+export type ModelEntrySettings = Loose<Entry> & Pick<Entry, 'Name'>;
 
-export interface ConnectionSettings {
-  readonly ApiKey?: Maybe<string>;
-  readonly Endpoint?: Maybe<string>;
-  /** Milliseconds; null leaves the limits of the HTTP client. */
-  readonly Timeout?: Maybe<number>;
-  readonly DisplayName?: Maybe<string>;
-  readonly Models?: Maybe<readonly ModelEntrySettings[]>;
-}
+type Connection<S> = Loose<Omit<S, 'Models'>> & {
+  readonly Models?: readonly ModelEntrySettings[] | null | undefined;
+};
 
-export interface OpenAISettings extends ConnectionSettings {
-  readonly DefaultModel?: Maybe<string>;
-  readonly Organization?: Maybe<string>;
-}
+export type OpenAISettings = Connection<Section<'OpenAI'>>;
+export type CompatibleSettings = Connection<Section<'Compatible'>[string]>;
+export type AnthropicSettings = Connection<Section<'Anthropic'>>;
+export type GoogleSettings = Connection<Section<'Google'>>;
+export type AzureOpenAISettings = Connection<Section<'AzureOpenAI'>>;
+export type ScriptedSettings = Loose<Section<'Scripted'>[string]>;
 
-export interface CompatibleSettings extends OpenAISettings {
-  readonly EnableResponsesSurface?: Maybe<boolean>;
-}
-
-export interface AnthropicSettings extends ConnectionSettings {
-  readonly DefaultModel?: Maybe<string>;
-  readonly DefaultMaxOutputTokens?: Maybe<number>;
-  readonly MaxRetries?: Maybe<number>;
-}
-
-export interface GoogleSettings extends ConnectionSettings {
-  readonly DefaultModel?: Maybe<string>;
-  readonly ApiVersion?: Maybe<string>;
-}
-
-export interface AzureOpenAISettings extends ConnectionSettings {
-  readonly DefaultDeployment?: Maybe<string>;
-  readonly Audience?: Maybe<string>;
-}
-
-export interface ScriptedSettings {
-  readonly File?: Maybe<string>;
-}
+/** What the sections of all connections have. */
+export type ConnectionSettings = Pick<OpenAISettings, 'ApiKey' | 'Endpoint' | 'Timeout' | 'DisplayName' | 'Models'>;
 
 /** The `Providers` section of the configuration; a section that exists registers its provider. */
-export interface ModelProviderSettings {
-  readonly OpenAI?: Maybe<OpenAISettings>;
-  readonly Compatible?: Maybe<Readonly<Record<string, Maybe<CompatibleSettings>>>>;
-  readonly Anthropic?: Maybe<AnthropicSettings>;
-  readonly Google?: Maybe<GoogleSettings>;
-  readonly AzureOpenAI?: Maybe<AzureOpenAISettings>;
-  readonly Scripted?: Maybe<Readonly<Record<string, Maybe<ScriptedSettings>>>>;
-}
+export type ModelProviderSettings = Loose<{
+  readonly OpenAI: OpenAISettings;
+  readonly Compatible: Loose<Readonly<Record<string, CompatibleSettings>>>;
+  readonly Anthropic: AnthropicSettings;
+  readonly Google: GoogleSettings;
+  readonly AzureOpenAI: AzureOpenAISettings;
+  readonly Scripted: Loose<Readonly<Record<string, ScriptedSettings>>>;
+}>;

@@ -39,15 +39,10 @@ function withOwn<S extends ConnectionSettings>(section: S, { apiKey, endpoint }:
 }
 
 /** The settings with the credential in every section, of which one provider is then taken. */
-function ownSettings(settings: ModelProviderSettings, own: OwnCredential): ModelProviderSettings {
-  const { OpenAI, Anthropic, Google, AzureOpenAI, Compatible } = settings;
-  return {
-    ...(OpenAI && { OpenAI: withOwn(OpenAI, own) }),
-    ...(Anthropic && { Anthropic: withOwn(Anthropic, own) }),
-    ...(Google && { Google: withOwn(Google, own) }),
-    ...(AzureOpenAI && { AzureOpenAI: withOwn(AzureOpenAI, own) }),
-    Compatible: Object.fromEntries(presentSections(Compatible).map(([name, section]) => [name, withOwn(section, own)])),
-  };
+function ownSettings({ Compatible, Scripted: _, ...single }: ModelProviderSettings, own: OwnCredential) {
+  const owned = (sections: Readonly<Record<string, ConnectionSettings | null | undefined>> | null | undefined) =>
+    Object.fromEntries(presentSections(sections).map(([name, section]) => [name, withOwn(section, own)]));
+  return { ...owned(single), Compatible: owned(Compatible) };
 }
 
 /** Providers with the credentials of tenants, made when they are called first. */
