@@ -14,8 +14,6 @@ type End = Pick<ToolOutcome, 'status' | 'text'> & Partial<ToolOutcome>;
 
 const canceled: End = { status: 'canceled', text: 'The call was canceled with its run.' };
 
-const waiting: End = { status: 'waiting', text: 'The call waits.' };
-
 const invalid = (text: string): End => ({ status: 'invalid', text: cutText(text, MAX_TOOL_ERROR_LENGTH) });
 
 const thrown = (error: unknown, request: ToolCallRequest, deps: ToolCallDeps): End => {
@@ -90,16 +88,29 @@ const bodyEnd = async (
   }
 };
 
+/** Why a call that could be made is not: somebody else has the next word, its turn has failed, or it was refused. */
+type CallStop = 'waiting' | 'canceled' | { readonly refused: string };
+
+/** A call that is allowed and whose arguments fit. Nothing of it has happened. */
+export interface PreparedCall {
+  readonly tool: RegisteredTool;
+  readonly args: Json;
+  readonly canonicalArguments: string;
+  /** The end of a call that is not made. */
+  stopped(reason: CallStop): ToolOutcome;
+  /** Makes the call: timeout, body, canonical text, content guards and truncation. Never rejects. */
+  execute(): Promise<ToolOutcome>;
+}
+
 /**
- * One call from the model's text to the text that goes back: authorization, validation, approval, timeout, body,
- * canonical text, content guards and truncation, in this order. A later step never runs when an earlier one ended the call. Nothing
- * that a tool or a model does rejects it; only a failing `hold` or `beforeBody` passes through.
+ * A call up to its body: authorization, then validation, then what the tool itself asks first. A later step never runs when
+ * an earlier one ended the call, and nothing that a tool or a model does rejects it.
  */
-export const executeTool = async (
+export const prepareCall = async (
   request: ToolCallRequest,
   hooks: ToolCallHooks,
   deps: ToolCallDeps,
-): Promise<ToolOutcome> => {
+): Promise<PreparedCall | ToolOutcome> => {
   let startedAt = performance.now();
   const { tool, signal } = request;
   const args = parseArguments(request.argumentsText);
@@ -135,21 +146,27 @@ export const executeTool = async (
     return done(thrown(error, request, deps));
   }
 
-  const held = await hooks.hold(args, canonical);
-  if (signal.aborted || held === 'canceled') return done(canceled);
-  if (held === 'waiting') return done(waiting);
-  if (held !== null) return done({ status: 'failed', text: held.refused, errorClass: 'ToolError' });
-
-  await hooks.beforeBody(args, canonical);
-  startedAt = performance.now();
-  const timeoutMs = tool.ownsTimeout ? null : (tool.descriptor.timeoutMs ?? deps.defaultTimeoutMs);
-  const end = await withDeadline<Json | null | undefined>(
-    async (bodySignal) => {
-      const context = { ...scope.context, signal: bodySignal };
-      return tool.body === null ? tool.definition.execute?.(args, context) : tool.body(args, context, request);
+  return {
+    tool,
+    args,
+    canonicalArguments: canonical,
+    stopped(reason) {
+      if (reason === 'canceled') return done(canceled);
+      if (reason === 'waiting') return done({ status: 'waiting', text: 'The call waits.' });
+      return done({ status: 'failed', text: reason.refused, errorClass: 'ToolError' });
     },
-    timeoutMs,
-    signal,
-  );
-  return done(await bodyEnd(end, tool, request, scope, hooks, deps));
+    async execute() {
+      startedAt = performance.now();
+      const timeoutMs = tool.ownsTimeout ? null : (tool.descriptor.timeoutMs ?? deps.defaultTimeoutMs);
+      const end = await withDeadline<Json | null | undefined>(
+        async (bodySignal) => {
+          const context = { ...scope.context, signal: bodySignal };
+          return tool.body === null ? tool.definition.execute?.(args, context) : tool.body(args, context, request);
+        },
+        timeoutMs,
+        signal,
+      );
+      return done(await bodyEnd(end, tool, request, scope, hooks, deps));
+    },
+  };
 };

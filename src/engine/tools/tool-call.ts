@@ -26,15 +26,8 @@ export interface ToolCallRequest {
   readonly openSpan?: OpensSpan;
 }
 
-/** What the run does around the body. */
+/** What the run hears of a body. */
 export interface ToolCallHooks {
-  /**
-   * Asked once the arguments are known to fit, before anything runs: null when the call may go on, `waiting` when
-   * somebody else has the next word, `canceled` when its turn has failed, or the text with which the call fails.
-   */
-  hold(args: Json, canonicalArguments: string): Promise<'waiting' | 'canceled' | { readonly refused: string } | null>;
-  /** Awaited before the body runs: the ledger entry. When it rejects the body does not run and the call rejects. */
-  beforeBody(args: Json, canonicalArguments: string): Promise<void>;
   /** A result before it is cut, as it may go on; left out where nothing is inspected. Never rejects. */
   inspect?(text: string): Promise<string>;
   /** A custom event, already checked; never called after the call has settled. */

@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import type { Json } from '../../../src/contract/schema.ts';
 import type { Principal } from '../../../src/core/context.ts';
-import { executeTool } from '../../../src/engine/tools/execute.ts';
+import { prepareCall } from '../../../src/engine/tools/execute.ts';
 import { registeredTool } from '../../../src/engine/tools/registry.ts';
 import {
   type ToolAuthorizer,
@@ -86,7 +86,7 @@ const call = async (options: Call): Promise<Seen> => {
     }),
     log: { warn: (fields, message) => log.push({ ...fields, message }) },
   };
-  const outcome = await executeTool(
+  const prepared = await prepareCall(
     {
       tool: options.tool === null ? undefined : tool,
       toolName: 'weather',
@@ -99,16 +99,14 @@ const call = async (options: Call): Promise<Seen> => {
       requestId: 'req-1',
     },
     {
-      hold: async () => null,
-      async beforeBody(_args, canonical) {
-        steps.push(`ledger ${canonical}`);
-        await options.beforeBody?.();
-      },
       emit: (customType, payload) => events.push([customType, payload]),
     },
     deps,
   );
-  return { outcome, steps, log, events };
+  if ('status' in prepared) return { outcome: prepared, steps, log, events };
+  steps.push(`ledger ${prepared.canonicalArguments}`);
+  await options.beforeBody?.();
+  return { outcome: await prepared.execute(), steps, log, events };
 };
 
 test('TOOL-11 a call that is in order goes ledger, body, text', async () => {
@@ -508,19 +506,46 @@ test('RUN-29 custom events keep to their names, and acp. is reserved', async () 
   }
 });
 
-test('a ledger that cannot be written keeps the body from running', async () => {
-  let ran = false;
-  await assert.rejects(
-    call({
-      beforeBody: () => Promise.reject(new Error('disk full')),
-      tool: {
-        execute: async () => {
-          ran = true;
-          return null;
-        },
+test('a call that is stopped before its body keeps the body from running, and says why', async () => {
+  const steps: string[] = [];
+  const prepared = async () => {
+    const next = await prepareCall(
+      {
+        tool: registeredTool({
+          ...weather,
+          execute: async () => {
+            steps.push('body');
+            return null;
+          },
+        }),
+        toolName: 'weather',
+        toolCallId: 'call-1',
+        argumentsText: '{"city":"Bern"}',
+        run: { tenantId: 't', agentName: 'a', runId: 'r1', rootRunId: 'r0', sessionId: null, userId: null },
+        principal,
+        signal: new AbortController().signal,
+        idempotencyKey: 'idem-1',
+        requestId: 'req-1',
       },
-    }),
-    /disk full/,
+      { emit: () => undefined },
+      {
+        authorizer: null,
+        defaultTimeoutMs: 30_000,
+        defaultMaxOutputBytes: null,
+        saveAttachment: () => Promise.reject(new Error('No attachment is saved.')),
+        log: { warn: () => undefined },
+      },
+    );
+    assert.ok(!('status' in next));
+    return next;
+  };
+  const waiting = (await prepared()).stopped('waiting');
+  assert.deepEqual([waiting.status, waiting.error], ['waiting', 'The call waits.']);
+  assert.equal((await prepared()).stopped('canceled').status, 'canceled');
+  const refused = (await prepared()).stopped({ refused: 'Nobody can be asked.' });
+  assert.deepEqual(
+    [refused.status, refused.text, refused.arguments],
+    ['failed', 'Nobody can be asked.', '{"city":"Bern"}'],
   );
-  assert.equal(ran, false);
+  assert.deepEqual(steps, []);
 });

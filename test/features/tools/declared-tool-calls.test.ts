@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { stringify } from 'yaml';
-import { executeTool } from '../../../src/engine/tools/execute.ts';
+import { prepareCall } from '../../../src/engine/tools/execute.ts';
 import { createToolRegistry } from '../../../src/engine/tools/registry.ts';
 import type { ToolOutcome } from '../../../src/engine/tools/tool-call.ts';
 import { loadDeclaredTools } from '../../../src/features/tools/declared-tools.ts';
@@ -50,8 +50,8 @@ const declare = async (t: TestContext, document: Record<string, unknown>, answer
   });
   const tool = createToolRegistry(loaded.registrations, loaded.problems).get('tool');
   const log: unknown[] = [];
-  const call = (args: unknown, signal = new AbortController().signal): Promise<ToolOutcome> =>
-    executeTool(
+  const call = async (args: unknown, signal = new AbortController().signal): Promise<ToolOutcome> => {
+    const prepared = await prepareCall(
       {
         tool,
         toolName: 'tool',
@@ -71,7 +71,7 @@ const declare = async (t: TestContext, document: Record<string, unknown>, answer
         idempotencyKey: 'idem-7',
         requestId: 'req',
       },
-      { hold: async () => null, beforeBody: async () => undefined, emit: () => undefined },
+      { emit: () => undefined },
       {
         authorizer: null,
         defaultTimeoutMs: 10_000,
@@ -82,6 +82,8 @@ const declare = async (t: TestContext, document: Record<string, unknown>, answer
         log: { warn: (fields) => log.push(fields) },
       },
     );
+    return 'status' in prepared ? prepared : prepared.execute();
+  };
   return {
     server,
     call,
