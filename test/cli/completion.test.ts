@@ -10,6 +10,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { completions } from '../../src/cli/completion/complete.ts';
 import { completionScript, type Shell, shells } from '../../src/cli/completion/completion-script.ts';
 import { buildProgram } from '../../src/cli/program.ts';
+import { program as acp, programEnvironment } from '../support/program.ts';
 import { createFolder, type Folder } from './support.ts';
 
 const repository = dirname(dirname(import.meta.dirname));
@@ -20,8 +21,8 @@ const absent = (shell: Shell): string | false => (isInstalled(shell) ? false : `
 /** A folder in which `acp` is a command, as it is for whoever completes it. */
 const shellFolder = (t: TestContext): Folder => {
   const folder = createFolder(t);
-  const main = join(repository, 'src', 'main.ts');
-  chmodSync(folder.write('bin/acp', `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`), 0o755);
+  const [command, file] = acp;
+  chmodSync(folder.write('bin/acp', `#!/bin/sh\nexec '${command}' '${file}' "$@"\n`), 0o755);
   return folder;
 };
 
@@ -35,7 +36,13 @@ const runShell = async (folder: Folder, shell: Shell, args: readonly string[], e
     cwd: folder.path,
     // bash takes an input that is a socket for a remote shell, and would read the machine's bashrc.
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: `${join(folder.path, 'bin')}:${process.env['PATH']}`, HOME: folder.path, TZ: 'UTC', ...env },
+    env: {
+      PATH: `${join(folder.path, 'bin')}:${process.env['PATH']}`,
+      HOME: folder.path,
+      TZ: 'UTC',
+      ...programEnvironment,
+      ...env,
+    },
   });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (data) => (output[name] += String(data)));

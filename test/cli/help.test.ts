@@ -13,7 +13,7 @@ describe('help', () => {
     const list = folder.write('loaded.txt', '');
     const recorder = pathToFileURL(join(import.meta.dirname, 'module-recorder-main.ts')).href;
     const env = { NODE_OPTIONS: `--import=${recorder}`, LOADED_MODULES: list };
-    const { code, stdout } = await folder.acp(['--help'], { env });
+    const { code, stdout } = await folder.acp(['--help'], { env, fromSources: true });
     assert.equal(code, 0);
     assert.match(stdout, /quickstart[\s\S]+agents[\s\S]+doctor/);
     const loaded = readFileSync(list, 'utf8').trim().split('\n');

@@ -6,11 +6,9 @@ import { dirname, join } from 'node:path';
 import process from 'node:process';
 import type { Readable, Writable } from 'node:stream';
 import type { TestContext } from 'node:test';
+import { program, programEnvironment, programFromSources } from '../support/program.ts';
 
 const repository = dirname(dirname(import.meta.dirname));
-const program = join(repository, 'src', 'main.ts');
-/** The program is started some hundred times; this halves what each start costs. */
-const compileCache = join(repository, 'node_modules', '.cache', 'acp-tests');
 
 /** Answers that tests need: a tool call, text that takes a while, silence, and a failing provider. */
 const script = `
@@ -76,12 +74,19 @@ export interface Folder {
 export interface RunOptions {
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Default: the bundle. */
+  readonly fromSources?: boolean;
 }
 
-const startProgram = (cwd: string, args: readonly string[], { input, env = {} }: RunOptions): Running => {
-  const child = spawn(process.execPath, [program, ...args], {
+const startProgram = (
+  cwd: string,
+  args: readonly string[],
+  { input, env = {}, fromSources = false }: RunOptions,
+): Running => {
+  const [command, file] = fromSources ? programFromSources : program;
+  const child = spawn(command, [file, ...args], {
     cwd,
-    env: { PATH: process.env['PATH'], HOME: cwd, TZ: 'UTC', NODE_COMPILE_CACHE: compileCache, ...env },
+    env: { PATH: process.env['PATH'], HOME: cwd, TZ: 'UTC', ...programEnvironment, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const output = { stdout: '', stderr: '' };

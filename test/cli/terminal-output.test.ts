@@ -3,25 +3,31 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
 import { guardTerminal, jsonForTerminal } from '../../src/text/terminal-guard.ts';
+import { program, programEnvironment } from '../support/program.ts';
 import { createFolder, type Folder } from './support.ts';
 
 // The `script` of util-linux runs a command on a terminal of its own and hands over every byte that this one gets.
 const noTerminal = spawnSync('script', ['--version']).stdout?.toString().includes('util-linux')
   ? false
   : 'the script command of util-linux is not on this machine';
-const main = join(dirname(dirname(import.meta.dirname)), 'src', 'main.ts');
 
 /** What a command writes to a terminal, stdout and stderr together. */
 const onTerminal = async (folder: Folder, args: readonly string[]): Promise<string> => {
-  const command = [process.execPath, main, ...args].map((word) => `'${word}'`).join(' ');
+  const command = [...program, ...args].map((word) => `'${word}'`).join(' ');
   const child = spawn('script', ['-qec', command, '/dev/null'], {
     cwd: folder.path,
-    env: { PATH: process.env['PATH'], HOME: folder.path, TZ: 'UTC', TERM: 'xterm', COLUMNS: '200' },
+    env: {
+      PATH: process.env['PATH'],
+      HOME: folder.path,
+      TZ: 'UTC',
+      TERM: 'xterm',
+      COLUMNS: '200',
+      ...programEnvironment,
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let text = '';

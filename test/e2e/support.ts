@@ -9,19 +9,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { stringify } from 'yaml';
 import { environment } from '../../src/core/environment.ts';
+import { program as bundled, programEnvironment } from '../support/program.ts';
 
 type Settings = Readonly<Record<string, unknown>>;
 
 const root = resolve(import.meta.dirname, '../..');
 const built = environment()['ACP_E2E_BINARY'];
 
-/**
- * What is started as `acp`: the sources, or with the variable ACP_E2E_BINARY a bundle (`dist/acp.mjs`) or an
- * executable (`dist/acp`).
- */
+/** What is started as `acp`: the clone's bundle, or with the variable ACP_E2E_BINARY another one or an executable. */
 const program: readonly [command: string, ...args: string[]] =
   built === undefined || built === ''
-    ? [process.execPath, join(root, 'src/main.ts')]
+    ? bundled
     : /\.m?js$/.test(built)
       ? [process.execPath, resolve(root, built)]
       : [resolve(root, built)];
@@ -141,7 +139,7 @@ export const openSite = (setup: SiteSetup = {}): Site => {
     const [command, ...first] = program;
     const child = spawn(command, [...nodeFlags, ...first, ...args], {
       cwd: folder,
-      env: { PATH, HOME: home, NO_COLOR: '1' },
+      env: { PATH, HOME: home, NO_COLOR: '1', ...(program === bundled ? programEnvironment : {}) },
       stdio: ['ignore', 'pipe', 'pipe'],
       ...(uid === undefined ? {} : { uid, gid: uid }),
     });

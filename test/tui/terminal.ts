@@ -1,20 +1,17 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import process from 'node:process';
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { program as bundled, programEnvironment } from '../support/program.ts';
 
 const run = promisify(execFile);
-const root = resolve(import.meta.dirname, '../..');
 
 /** Why tests that need a terminal are left out on this machine; false where they run. */
 export const withoutTmux: string | false =
   spawnSync('tmux', ['-V']).status === 0 ? false : 'there is no tmux on this machine';
-
-/** `acp` from the sources. */
-const fromSources: readonly string[] = [process.execPath, join(root, 'src', 'main.ts')];
 
 export interface Terminal {
   /** The screen as text, a row a line. */
@@ -37,7 +34,7 @@ export interface TerminalOptions {
   readonly columns?: number;
   readonly rows?: number;
   readonly env?: Readonly<Record<string, string>>;
-  /** What is started as `acp`. */
+  /** What is started as `acp`; default: the bundle. */
   readonly program?: readonly string[];
 }
 
@@ -62,7 +59,7 @@ export const openTerminal = async (
   t: Pick<TestContext, 'after'>,
   folder: string,
   args: readonly string[],
-  { columns = 80, rows = 24, env = {}, program = fromSources }: TerminalOptions = {},
+  { columns = 80, rows = 24, env = {}, program = bundled }: TerminalOptions = {},
 ): Promise<Terminal> => {
   opened += 1;
   const socket = join(folder, `terminal-${opened}.sock`);
@@ -74,7 +71,7 @@ export const openTerminal = async (
     HOME: folder,
     TZ: 'UTC',
     LANG: 'C.UTF-8',
-    NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'acp-tests'),
+    ...programEnvironment,
     ...env,
   };
   const assignments = Object.entries(variables).map(([name, value]) => quoted(`${name}=${value}`));

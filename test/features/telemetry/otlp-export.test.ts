@@ -12,6 +12,7 @@ import { newSpanId } from '../../../src/core/telemetry/trace-context.ts';
 import { createOtlpExport } from '../../../src/providers/telemetry/otlp-export.ts';
 import { otlpSignals } from '../../../src/providers/telemetry/otlp-settings.ts';
 import { overHttp } from '../../support/app.ts';
+import { program, programEnvironment } from '../../support/program.ts';
 import {
   metricsOf,
   of,
@@ -268,11 +269,12 @@ test('OBS-26 a receiver that hangs does not hold up the end of the program eithe
     server.closeAllConnections();
     rmSync(folder, { recursive: true, force: true });
   });
-  const main = join(import.meta.dirname, '../../../src/main.ts');
-  const child = spawn(process.execPath, [main, 'serve', '--set', 'Host:Url=http://127.0.0.1:0'], {
+  const [command, file] = program;
+  const child = spawn(command, [file, 'serve', '--set', 'Host:Url=http://127.0.0.1:0'], {
     cwd: folder,
     env: {
       ...process.env,
+      ...programEnvironment,
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       // Its own patience: without a limit of the service's the program would end after ten minutes.
       OTEL_EXPORTER_OTLP_TIMEOUT: '600000',
