@@ -46,7 +46,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const { Service, Host } = config.values;
   const foundation = await layFoundation({ config, mode, ...options });
   const { base, opened, providers, modules, hostTools, reporting } = foundation;
-  const { storage, lifecycle, log, now } = base;
+  const { storage, lifecycle, log, clock, now } = base;
   try {
     const content = guardsFeature({ ...base, guards: modules.guards, usesPattern: modules.usesPatternGuard });
     const memory = memoryFeature({ storage, now });
@@ -139,7 +139,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         handlers: { ...runs.jobHandlers, ...retention.jobHandlers },
         lost: runs.lostJob,
         telemetry: watchJobs(base, jobs),
-        now,
+        clock,
         log,
       },
       jobWorkerOptions(config.values),
@@ -152,7 +152,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       providers,
       allows: providerAccess.access.allows,
       settings: { cacheTtlMs: Service.Health.CacheTtl, backgroundIntervalMs: Service.Health.BackgroundInterval },
-      now,
+      clock,
     });
     const platform = platformFeature({
       ...base,

@@ -1,6 +1,7 @@
 import type { Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller/caller-request.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
+import type { Clock } from '../core/clock.ts';
 import type { LoadedConfig } from '../core/config/index.ts';
 import type { Caller, Dispatch } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
@@ -16,6 +17,8 @@ export interface AppOptions {
    */
   readonly mode: 'serve' | 'local' | 'preview';
   readonly cwd?: string;
+  /** Default: the time of this machine. */
+  readonly clock?: Clock;
 }
 
 export interface App {

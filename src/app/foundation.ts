@@ -1,5 +1,6 @@
+import { systemClock } from '../core/clock.ts';
 import { loadModule } from '../core/files/load-module.ts';
-import { newId } from '../core/ids.ts';
+import { newId as newIdAt } from '../core/ids.ts';
 import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
@@ -23,11 +24,12 @@ import { roleDecision } from './role-policies.ts';
 import { countEgressRefusals, openTelemetry, protectionMetrics } from './telemetry.ts';
 
 /** What stands before the first feature: what the host brings, the open store, and the base of all features. */
-export const layFoundation = async ({ config, mode, ...options }: AppOptions) => {
+export const layFoundation = async ({ config, mode, clock = systemClock, ...options }: AppOptions) => {
   const { Service, Host } = config.values;
   const reporting = await openTelemetry(config.values, options.log ?? createLogger(Host.LogLevel), mode === 'serve');
   const { log, telemetry } = reporting;
-  const now = Date.now;
+  const { now } = clock;
+  const newId = (): string => newIdAt(now());
   const egressRefused = countEgressRefusals(telemetry);
 
   const providers: ModelProviders = createModelProviders(Service.Providers, {
@@ -78,6 +80,7 @@ export const layFoundation = async ({ config, mode, ...options }: AppOptions) =>
     telemetry,
     egressRefused,
     log,
+    clock,
     now,
     newId,
   };

@@ -9,11 +9,11 @@ export interface LeasedServices extends Pick<ServiceLeases, 'guarded'> {
 }
 
 /** Who of several processes does the background work, as it is configured. */
-export const serviceLeases = ({ config, storage, now, log }: Foundation['base']): LeasedServices => {
+export const serviceLeases = ({ config, storage, clock, log }: Foundation['base']): LeasedServices => {
   const { Enabled: enabled, LeaseDuration: leaseDurationMs, OwnerId } = config.Service.SingletonExecution;
   const store = createServiceLeaseStore(storage);
   const leases = createServiceLeases(
-    { store, now, log },
+    { store, clock, log },
     { enabled, leaseDurationMs, owner: OwnerId ?? processName() },
   );
   return {

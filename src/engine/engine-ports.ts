@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.ts';
 import type { StopSwitch } from '../core/emergency.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { LazyUnit } from '../db/commit-queue.ts';
@@ -98,6 +99,7 @@ export interface EnginePorts {
   enqueue(unit: LazyUnit): void;
   /** Writes one unit once the store takes it again. */
   closeLater(runId: string, statements: readonly Statement[]): void;
-  now(): number;
+  readonly now: Clock['now'];
+  readonly after: Clock['after'];
   newId(): string;
 }

@@ -1,4 +1,5 @@
 import { ChurningMap } from '../core/churning-map.ts';
+import type { Clock, Timer } from '../core/clock.ts';
 import {
   JobCanceledError,
   type JobHandler,
@@ -46,16 +47,17 @@ interface WorkerPorts {
   /** Called for a job whose last attempt was lost, after it has failed as `lease-expired`. */
   readonly lost?: (job: QueuedJob) => Promise<void>;
   readonly telemetry: JobTelemetry;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
 }
 
 /** Takes due jobs up to its limits and renews their leases at half their duration. */
 export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): JobWorker => {
-  const { queue, handlers, telemetry, now, log } = ports;
+  const { queue, handlers, telemetry, clock, log } = ports;
+  const { now } = clock;
   const running = new ChurningMap<string, Held>();
-  let poll: NodeJS.Timeout | null = null;
-  let renewal: NodeJS.Timeout | null = null;
+  let poll: Timer | null = null;
+  let renewal: Timer | null = null;
   let looking: Promise<void> | null = null;
   let lookAgain = false;
   // Before its start a worker takes nothing: a process that only queues jobs has one too.
@@ -186,9 +188,8 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
       throw error;
     }
   };
-  const renew = (): void => {
+  const renew = (): Promise<void> =>
     renewLeases().catch((error: unknown) => log.error({ error }, 'Job leases could not be renewed'));
-  };
 
   const heedCancels = async (): Promise<void> => {
     for (const { id, by } of await queue.cancelRequests(options.owner, [...running.keys()]))
@@ -200,11 +201,14 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     takes = false;
   };
 
-  const onPoll = (): void => {
+  const onPoll = (): Promise<unknown> => {
     wake();
-    if ([...running.values()].some((entry) => entry.leaseUntil <= now())) renew();
-    heedCancels().catch((error: unknown) => log.error({ error }, 'Canceled jobs could not be looked for'));
-    expireLost().catch((error: unknown) => log.error({ error }, 'Lost jobs could not be looked for'));
+    return Promise.all([
+      looking,
+      [...running.values()].some((entry) => entry.leaseUntil <= now()) ? renew() : null,
+      heedCancels().catch((error: unknown) => log.error({ error }, 'Canceled jobs could not be looked for')),
+      expireLost().catch((error: unknown) => log.error({ error }, 'Lost jobs could not be looked for')),
+    ]);
   };
 
   return {
@@ -213,10 +217,8 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     },
     start() {
       takes = true;
-      poll = setInterval(onPoll, options.pollIntervalMs);
-      poll.unref();
-      renewal = setInterval(renew, options.leaseDurationMs / 2);
-      renewal.unref();
+      poll = clock.every(options.pollIntervalMs, onPoll);
+      renewal = clock.every(options.leaseDurationMs / 2, renew);
       wake();
     },
     wake,
@@ -226,8 +228,8 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
       stop();
       await looking;
       while (running.size > 0) await Promise.all([...running.values()].map((entry) => entry.done));
-      if (poll !== null) clearInterval(poll);
-      if (renewal !== null) clearInterval(renewal);
+      poll?.stop();
+      renewal?.stop();
     },
   };
 };

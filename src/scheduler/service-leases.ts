@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../core/clock.ts';
 import type { BackgroundService, ServiceName } from './background-service.ts';
 
 /** What leases need of the store. Times are epoch milliseconds by the clock of the process. */
@@ -25,7 +26,7 @@ export interface ServiceLeases {
 
 interface LeasePorts {
   readonly store: LeaseStore;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly log: {
     info(fields: Readonly<Record<string, unknown>>, message: string): void;
     error(fields: Readonly<Record<string, unknown>>, message: string): void;
@@ -47,8 +48,8 @@ class Lease {
   #until = 0;
   #works = false;
   #closed = false;
-  #timer: NodeJS.Timeout | null = null;
-  #deadline: NodeJS.Timeout | null = null;
+  #timer: Timer | null = null;
+  #deadline: Timer | null = null;
   #asking: Promise<void> | null = null;
   #stopping: Promise<void> = Promise.resolve();
 
@@ -61,15 +62,14 @@ class Lease {
 
   start(): void {
     if (this.#timer !== null || this.#closed) return;
-    this.#timer = setInterval(() => this.#ask(), this.#options.leaseDurationMs / renewalsPerLease);
-    this.#timer.unref();
-    this.#ask();
+    this.#timer = this.#ports.clock.every(this.#options.leaseDurationMs / renewalsPerLease, () => this.#ask());
+    void this.#ask();
   }
 
   async release(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer?.stop();
     await this.#stop();
     await this.#asking;
     if (this.#until === 0) return;
@@ -80,7 +80,7 @@ class Lease {
   }
 
   /** Asks the store at most once at a time: an answer that takes long must not be overtaken by the next one. */
-  #ask(): void {
+  #ask(): Promise<void> {
     this.#asking ??= this.#take()
       .catch((error: unknown) => {
         this.#ports.log.error({ service: this.name, error }, 'The lease of a service could not be renewed');
@@ -88,12 +88,13 @@ class Lease {
       .finally(() => {
         this.#asking = null;
       });
+    return this.#asking;
   }
 
   async #take(): Promise<void> {
     // Counted from before the question: the lease can only end later than is believed here.
-    const until = this.#ports.now() + this.#options.leaseDurationMs;
-    const taken = await this.#ports.store.take(this.name, this.#options.owner, this.#ports.now(), until);
+    const until = this.#ports.clock.now() + this.#options.leaseDurationMs;
+    const taken = await this.#ports.store.take(this.name, this.#options.owner, this.#ports.clock.now(), until);
     if (!taken) return this.#stop();
     this.#until = until;
     if (this.#closed) return;
@@ -107,19 +108,18 @@ class Lease {
   }
 
   #mayAct(): boolean {
-    return this.#ports.now() < this.#until;
+    return this.#ports.clock.now() < this.#until;
   }
 
   #watchEnd(): void {
     const { leaseDurationMs } = this.#options;
-    if (this.#deadline !== null) clearTimeout(this.#deadline);
-    const untilStop = this.#until - this.#ports.now() - leaseDurationMs * marginShare;
-    this.#deadline = setTimeout(() => void this.#stop(), Math.max(untilStop, 0));
-    this.#deadline.unref();
+    this.#deadline?.stop();
+    const untilStop = this.#until - this.#ports.clock.now() - leaseDurationMs * marginShare;
+    this.#deadline = this.#ports.clock.after(Math.max(untilStop, 0), () => this.#stop()).unref();
   }
 
   #stop(): Promise<void> {
-    if (this.#deadline !== null) clearTimeout(this.#deadline);
+    this.#deadline?.stop();
     this.#deadline = null;
     if (this.#works) {
       this.#works = false;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../src/core/clock.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import { openCopy } from '../../src/db/open-storage.ts';
@@ -64,7 +65,7 @@ const openProcesses = async (t: TestContext) => {
         handlers: { work },
         lost: async (job) => void lost.push(job.id),
         telemetry: createJobTelemetry(noTelemetry(), 64, () => clock.now),
-        now: () => clock.now,
+        clock: { ...systemClock, now: () => clock.now },
         log: silentLogger,
       },
       {

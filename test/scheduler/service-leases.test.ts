@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../src/core/clock.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import { openCopy } from '../../src/db/open-storage.ts';
 import type { Storage } from '../../src/db/storage.ts';
@@ -49,7 +50,7 @@ const openProcesses = async (t: TestContext, enabled = true) => {
       },
     };
     const leases = createServiceLeases(
-      { store: asked, now: () => clock.now, log: silentLogger },
+      { store: asked, clock: { ...systemClock, now: () => clock.now }, log: silentLogger },
       { enabled, owner, leaseDurationMs: duration },
     );
     const { started } = leases.guarded('retention', service);

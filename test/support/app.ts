@@ -15,6 +15,7 @@ import type { Logger } from '../../src/core/logger.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../src/engine/tools/tool.ts';
 import type { HostModule } from '../../src/features/modules/index.ts';
 import { createService } from '../../src/http/service.ts';
+import { type TestClock, testClock } from './clock.ts';
 import { type ProviderSimulator, type SimulatorOptions, startProviderSimulator } from './providers/simulator.ts';
 
 export type TransportName = 'in process' | 'http';
@@ -39,6 +40,8 @@ export interface AppSetup {
   readonly agents?: readonly AgentSetup[];
   /** Bearer token or API key of the client; default: none, a caller of this machine. */
   readonly token?: string;
+  /** Default: one that goes on by itself. */
+  readonly clock?: TestClock;
   /** A folder that an earlier app used: the store is opened again. */
   readonly folder?: string;
 }
@@ -63,6 +66,8 @@ export interface TestApp {
   readonly folder: string;
   readonly simulator: ProviderSimulator;
   readonly log: readonly LogLine[];
+  /** The time of the service. */
+  readonly clock: TestClock;
   /** A client with another credential. */
   clientFor(token: string): Promise<Client>;
   createAgent(agent: AgentSetup): Promise<void>;
@@ -203,10 +208,11 @@ export const openApp = async (t: TestContext, name: TransportName, setup: AppSet
   });
   const simulator = setup.simulator === undefined ? null : await startProviderSimulator(setup.simulator);
   if (simulator !== null) opened.push(() => simulator.close());
+  const clock = setup.clock ?? testClock();
   const configPath = writeConfig(folder, setup, simulator);
   const log: LogLine[] = [];
   const config = loadConfig({ configPath, env: {}, cwd: folder });
-  const running = await startOver[name]({ config, log: recordingLog(log), cwd: folder });
+  const running = await startOver[name]({ config, log: recordingLog(log), cwd: folder, clock });
   opened.push(() => running.app.close());
   const open = async (token: string | null): Promise<Client> => {
     const transport = await running.transport(token);
@@ -238,6 +244,7 @@ export const openApp = async (t: TestContext, name: TransportName, setup: AppSet
       return simulator;
     },
     log,
+    clock,
     clientFor: open,
     createAgent,
     rows: <T>(sql: string, ...parameters: unknown[]) =>

@@ -1,3 +1,4 @@
+import type { Timer } from '../../core/clock.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
 import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
@@ -22,13 +23,13 @@ const waitFor = async (
   const own = parent.plan.agent.subAgents;
   const deadlineMs = own.childDeadlineMs ?? ports.settings.childDeadlineMs;
   const waitMs = own.waitTimeoutMs ?? ports.settings.waitTimeoutMs;
-  const timers: NodeJS.Timeout[] = [];
+  const timers: Timer[] = [];
   const timedOut = (stage: 'Deadline' | 'Wait', limitMs: number) =>
     parent.log.append('child.timed-out', { childRunId: child.id, agentName, stage, limitMs });
   try {
     if (deadlineMs !== null)
       timers.push(
-        setTimeout(() => {
+        ports.after(deadlineMs, () => {
           timedOut('Deadline', deadlineMs);
           const failure = new RunFailure(
             'Timeout',
@@ -36,20 +37,20 @@ const waitFor = async (
             `The run did not finish within ${deadlineMs} ms.`,
           );
           child.stop({ kind: 'fail', failure });
-        }, deadlineMs),
+        }),
       );
     if (waitMs === null) return await child.done;
     const gaveUp = new Promise<never>((_, reject) => {
       timers.push(
-        setTimeout(() => {
+        ports.after(waitMs, () => {
           timedOut('Wait', waitMs);
           reject(new ToolError(`Agent "${agentName}" did not answer within ${waitMs} ms.`));
-        }, waitMs),
+        }),
       );
     });
     return await Promise.race([child.done, gaveUp]);
   } finally {
-    for (const timer of timers) clearTimeout(timer);
+    for (const timer of timers) timer.stop();
   }
 };
 

@@ -1,5 +1,6 @@
 import type { Frame } from '../../contract/operation.ts';
 import { ChurningMap } from '../../core/churning-map.ts';
+import type { Timer } from '../../core/clock.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan, type StopReason } from '../active-run.ts';
 import type { ChatMessage } from '../context/chat-message.ts';
@@ -241,19 +242,19 @@ const messageOf = (run: ActiveRun, ports: EnginePorts): ChatMessage | null => {
 };
 
 /** Only the root watches the clock: its stop reaches every descendant. */
-const watchClock = (run: ActiveRun): NodeJS.Timeout | null => {
+const watchClock = (run: ActiveRun, ports: EnginePorts): Timer | null => {
   const { remainingMs } = run.budget;
   if (remainingMs === null || run.plan.parent !== null) return null;
-  return setTimeout(() => {
+  return ports.after(remainingMs, () => {
     const failure = new RunFailure('QuotaExceeded', 'budget_exceeded', 'The run tree has used its time.');
     run.stop({ kind: 'fail', failure });
-  }, remainingMs);
+  });
 };
 
 /** Opens the row, runs the loop, closes the row. Never rejects. */
 const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller): Promise<RunOutcome> => {
   let exists = run.plan.nextSequence > 0;
-  let timer: NodeJS.Timeout | null = null;
+  let timer: Timer | null = null;
   try {
     if (run.plan.waiting !== null) {
       run.log.append('run.queued', { sessionId: run.plan.sessionId, position: run.plan.waiting.position });
@@ -261,7 +262,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       exists = true;
       run.begin(await run.plan.waiting.turn(run.signal), ports.now());
     }
-    timer = watchClock(run);
+    timer = watchClock(run, ports);
     const guarded = ports.guards === null ? null : await guardedStart(run, ports);
     const { resume } = run.plan;
     const message = messageOf(run, ports);
@@ -292,7 +293,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     const requeued = ending.status === 'Failed' ? await requeueRun(run, ports, ending.failure) : null;
     return requeued ?? closeRun(run, ports, ending);
   } finally {
-    if (timer !== null) clearTimeout(timer);
+    timer?.stop();
     run.attachments.release();
   }
 };

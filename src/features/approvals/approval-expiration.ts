@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../core/clock.ts';
 import { isDecryptionFailure } from '../../core/content-cipher.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { ApprovalDecisions } from './approval-decisions.ts';
@@ -7,7 +8,7 @@ export interface ApprovalExpirationDeps {
   readonly store: ApprovalStore;
   readonly decisions: ApprovalDecisions;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly settings: {
     readonly enabled: boolean;
     /** False: nothing can go on now. */
@@ -19,14 +20,14 @@ export interface ApprovalExpirationDeps {
 
 /** Stores that a request has expired; readers see it at once, the run goes on when it is stored. */
 export const createApprovalExpiration = (deps: ApprovalExpirationDeps): BackgroundService => {
-  const { store, decisions, log, now, settings } = deps;
-  let timer: NodeJS.Timeout | null = null;
+  const { store, decisions, log, clock, settings } = deps;
+  let timer: Timer | null = null;
   let scanning: Promise<unknown> = Promise.resolve();
   let started = false;
 
   const scan = async (mayAct: () => boolean): Promise<void> => {
     if (!mayAct()) return;
-    const lapsed = await store.lapsed(now(), settings.maxPerScan);
+    const lapsed = await store.lapsed(clock.now(), settings.maxPerScan);
     // A call that lapsed while the queue was off left its run where a decision cannot reach it any more.
     const settled = settings.queues ? await store.settled(settings.maxPerScan) : [];
     for (const runId of new Set([...lapsed, ...settled].map((row) => row.run_id))) {
@@ -43,12 +44,14 @@ export const createApprovalExpiration = (deps: ApprovalExpirationDeps): Backgrou
 
   const next = (mayAct: () => boolean): void => {
     if (!started) return;
-    timer = setTimeout(() => {
-      scanning = scan(mayAct)
-        .catch((error: unknown) => log.error({ error }, 'Expired approvals could not be stored'))
-        .finally(() => next(mayAct));
-    }, settings.scanIntervalMs);
-    timer.unref();
+    timer = clock
+      .after(settings.scanIntervalMs, () => {
+        scanning = scan(mayAct)
+          .catch((error: unknown) => log.error({ error }, 'Expired approvals could not be stored'))
+          .finally(() => next(mayAct));
+        return scanning;
+      })
+      .unref();
   };
 
   return {
@@ -59,7 +62,7 @@ export const createApprovalExpiration = (deps: ApprovalExpirationDeps): Backgrou
     },
     async stop() {
       started = false;
-      if (timer !== null) clearTimeout(timer);
+      timer?.stop();
       await scanning;
     },
   };

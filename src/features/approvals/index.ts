@@ -1,5 +1,6 @@
 import type { AuditTrail } from '../../core/audit.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -44,7 +45,7 @@ export interface ApprovalsDeps {
   readonly lifecycle: { readonly draining: boolean };
   readonly telemetry: Telemetry;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly newId: () => string;
 }
 
@@ -64,10 +65,11 @@ export interface ApprovalsFeature {
 
 /** Who must say yes before a tool runs: rules, the mailbox, and what paused sessions wait for. */
 export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
-  const { storage, audit, log, now, newId } = deps;
+  const { storage, audit, log, clock, newId } = deps;
+  const { now } = clock;
   const { Approvals: settings, RunRecording: recording, Scheduling: scheduling } = deps.config.Service;
   const store = createApprovalStore(storage);
-  const metrics = createApprovalMetrics({ ...deps, store });
+  const metrics = createApprovalMetrics({ ...deps, now, store });
   const requests = createSessionRequestStore(storage);
   const ruleStore = createApprovalRuleStore(storage);
   const rules = createStandingRules({ store: ruleStore, storage, audit, now, newId });
@@ -82,7 +84,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
     now,
   });
   const blockedUntil = sessionBlock({ approvals: store, decisions, queues: scheduling.Enabled, now });
-  const ends = createPauseEnds({ blockedUntil, now, log });
+  const ends = createPauseEnds({ blockedUntil, clock, log });
   return {
     handlers: approvalService({
       store,
@@ -114,7 +116,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
       store,
       decisions,
       log,
-      now,
+      clock,
       settings: {
         enabled: settings.ExpirationEnabled,
         queues: scheduling.Enabled,

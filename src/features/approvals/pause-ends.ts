@@ -1,3 +1,5 @@
+import type { Clock, Timer } from '../../core/clock.ts';
+
 /** Runs that came after one that paused, and when it is their turn. */
 export interface PauseEnds {
   /**
@@ -14,7 +16,7 @@ export interface PauseEnds {
 export interface PauseEndDeps {
   /** Until when the session waits at most; null: it does not. */
   blockedUntil(tenantId: string, sessionId: string): Promise<number | null>;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
 }
 
@@ -25,15 +27,15 @@ interface Watched {
   readonly tenantId: string;
   readonly sessionId: string;
   readonly watchers: Map<string, () => void>;
-  timer: NodeJS.Timeout | null;
+  timer: Timer | null;
 }
 
-export const createPauseEnds = ({ blockedUntil, now, log }: PauseEndDeps): PauseEnds => {
+export const createPauseEnds = ({ blockedUntil, clock, log }: PauseEndDeps): PauseEnds => {
   const sessions = new Map<string, Watched>();
   const keyOf = (tenantId: string, sessionId: string) => `${tenantId}\n${sessionId}`;
 
   const forget = (key: string, watched: Watched): void => {
-    if (watched.timer !== null) clearTimeout(watched.timer);
+    watched.timer?.stop();
     if (sessions.get(key) === watched) sessions.delete(key);
   };
 
@@ -52,14 +54,13 @@ export const createPauseEnds = ({ blockedUntil, now, log }: PauseEndDeps): Pause
       const until = await blockedUntil(tenantId, sessionId);
       if (sessions.get(keyOf(tenantId, sessionId)) !== watched) return;
       if (until === null) return ended(tenantId, sessionId);
-      waitMs = Math.min(Math.max(until - now(), 1), longestWaitMs);
+      waitMs = Math.min(Math.max(until - clock.now(), 1), longestWaitMs);
     } catch (error) {
       log.error({ tenantId, sessionId, error }, 'Whether a session still waits for a decision could not be read');
       if (sessions.get(keyOf(tenantId, sessionId)) !== watched) return;
     }
-    if (watched.timer !== null) clearTimeout(watched.timer);
-    watched.timer = setTimeout(() => void look(watched), waitMs);
-    watched.timer.unref();
+    watched.timer?.stop();
+    watched.timer = clock.after(waitMs, () => look(watched)).unref();
   };
 
   return {

@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../core/clock.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import {
   type ModelListAnswer,
@@ -17,7 +18,7 @@ export interface ModelHealthSettings {
 export interface ModelHealthDeps {
   readonly providers: Pick<ModelProviders, 'list' | 'get' | 'protection'>;
   readonly settings: ModelHealthSettings;
-  readonly now: () => number;
+  readonly clock: Clock;
 }
 
 /** What a check found, without what the circuit says at the moment. */
@@ -60,10 +61,10 @@ const judged = (provider: ModelProvider, answer: ModelListAnswer): Pick<Check, '
 };
 
 /** Health of the model providers: a cache over checks, and what the circuit breaker knows. */
-export const createModelHealth = ({ providers, settings, now }: ModelHealthDeps): ModelHealth => {
+export const createModelHealth = ({ providers, settings, clock }: ModelHealthDeps): ModelHealth => {
   const checks = new Map<string, Check>();
   const running = new Map<string, Promise<void>>();
-  let timer: NodeJS.Timeout | null = null;
+  let timer: Timer | null = null;
 
   const check = async (provider: ModelProvider): Promise<void> => {
     const { listModels, timeoutMs } = provider;
@@ -71,7 +72,7 @@ export const createModelHealth = ({ providers, settings, now }: ModelHealthDeps)
     const startedAt = performance.now();
     const limitMs = Math.min(longestCheckMs, timeoutMs ?? longestCheckMs);
     const answer = await listModels(AbortSignal.timeout(limitMs));
-    const checkedAt = now();
+    const checkedAt = clock.now();
     checks.set(provider.name, {
       ...judged(provider, answer),
       latencyMs: Math.round(performance.now() - startedAt),
@@ -109,7 +110,7 @@ export const createModelHealth = ({ providers, settings, now }: ModelHealthDeps)
     known,
     async current(provider, refresh) {
       const found = checks.get(provider.name);
-      if (refresh || found === undefined || found.freshUntil <= now()) await shared(provider);
+      if (refresh || found === undefined || found.freshUntil <= clock.now()) await shared(provider);
       return known(provider);
     },
     degraded() {
@@ -121,12 +122,12 @@ export const createModelHealth = ({ providers, settings, now }: ModelHealthDeps)
     background: {
       start(mayAct) {
         if (settings.backgroundIntervalMs === null) return;
-        timer = setInterval(() => {
-          if (mayAct()) for (const provider of providers.list()) void shared(provider);
-        }, settings.backgroundIntervalMs).unref();
+        timer = clock.every(settings.backgroundIntervalMs, () =>
+          mayAct() ? Promise.all(providers.list().map(shared)) : undefined,
+        );
       },
       async stop() {
-        if (timer !== null) clearInterval(timer);
+        timer?.stop();
       },
     },
   };

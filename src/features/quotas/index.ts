@@ -1,4 +1,5 @@
 import type { AuditTrail } from '../../core/audit.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -32,6 +33,7 @@ export interface QuotasDeps {
   readonly lifecycle: { readonly draining: boolean };
   readonly telemetry: Telemetry;
   readonly log: Logger;
+  readonly clock: Clock;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -67,11 +69,13 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
   const backlog = createQuotaBacklog({
     write: (statements) => storage.write(statements),
     booking: (id, root, runs, use) => counters.booked({ ...root, id, counts: runs > 0 }, use),
+    clock: deps.clock,
     log,
   });
-  const announcements = createQuotaAnnouncements(notices, clock.timeZone, log);
+  const announcements = createQuotaAnnouncements(notices, clock.timeZone, log, deps.clock);
   const admission = createQuotaAdmission({
     ...deps,
+    now,
     store,
     rules,
     clock,

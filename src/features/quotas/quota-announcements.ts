@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { QuotaNoticeRow } from '../../db/tables/quotas.ts';
 import type { QuotaNotices } from './quota-notices.store.ts';
@@ -41,10 +42,11 @@ export const createQuotaAnnouncements = (
   notices: QuotaNotices,
   timeZone: string,
   log: Pick<Logger, 'info' | 'warn'>,
+  clock: Pick<Clock, 'after'>,
 ): QuotaAnnouncements => {
   const asked = new Set<string | null>();
   let working: Promise<void> | null = null;
-  let timer: NodeJS.Timeout | null = null;
+  let timer: Timer | null = null;
 
   const tell = async (tenantId: string | null): Promise<void> => {
     for (;;) {
@@ -67,24 +69,24 @@ export const createQuotaAnnouncements = (
     }
   };
 
-  const start = (): void => {
+  const start = (): Promise<void> => {
     timer = null;
     working ??= work().finally(() => {
       working = null;
     });
+    return working;
   };
 
   return {
     look(tenantId) {
       asked.add(tenantId);
-      timer ??= setTimeout(start, lookEveryMs).unref();
+      timer ??= clock.after(lookEveryMs, start).unref();
     },
     async close() {
       await working;
       if (timer === null) return;
-      clearTimeout(timer);
-      start();
-      await working;
+      timer.stop();
+      await start();
     },
   };
 };

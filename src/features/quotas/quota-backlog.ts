@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../core/clock.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
 import type { QuotaUse } from '../../engine/control/run-quotas.ts';
@@ -40,6 +41,7 @@ export interface BacklogDeps {
   write(statements: readonly Statement[]): Promise<void>;
   /** The statements that count a run without a row. */
   booking(runId: string, root: CountedRoot, runs: number, use: QuotaUse): readonly Statement[];
+  readonly clock: Pick<Clock, 'after'>;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
 }
 
@@ -54,9 +56,9 @@ const scopesOf = ({ agentName, day }: CountedRoot) =>
     [agentName, 'Monthly', monthOf(day)],
   ] as const;
 
-export const createQuotaBacklog = ({ write, booking, log }: BacklogDeps): QuotaBacklog => {
+export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps): QuotaBacklog => {
   const unwritten = new Map<string, Unwritten>();
-  let timer: NodeJS.Timeout | null = null;
+  let timer: Timer | null = null;
   let closed = false;
 
   /** Runs that have ended and whose counters nobody else writes. */
@@ -70,16 +72,17 @@ export const createQuotaBacklog = ({ write, booking, log }: BacklogDeps): QuotaB
   };
   const schedule = (): void => {
     if (closed || timer !== null || due().length === 0) return;
-    timer = setTimeout(() => {
-      book()
-        // The store is as it was, which is logged where it is found out.
-        .catch(() => undefined)
-        .finally(() => {
-          timer = null;
-          schedule();
-        });
-    }, retryMs);
-    timer.unref();
+    timer = clock
+      .after(retryMs, () =>
+        book()
+          // The store is as it was, which is logged where it is found out.
+          .catch(() => undefined)
+          .finally(() => {
+            timer = null;
+            schedule();
+          }),
+      )
+      .unref();
   };
 
   return {
@@ -134,7 +137,7 @@ export const createQuotaBacklog = ({ write, booking, log }: BacklogDeps): QuotaB
     },
     async close() {
       closed = true;
-      if (timer !== null) clearTimeout(timer);
+      timer?.stop();
       for (const run of unwritten.values()) {
         run.isOpen = false;
         run.isAlone = true;

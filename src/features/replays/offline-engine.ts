@@ -1,3 +1,4 @@
+import { systemClock } from '../../core/clock.ts';
 import { newId } from '../../core/ids.ts';
 import { noTelemetry } from '../../core/telemetry/telemetry.ts';
 import type { ChatMessage } from '../../engine/context/chat-message.ts';
@@ -135,6 +136,7 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
       });
     },
     closeLater: () => undefined,
-    now: Date.now,
+    now: systemClock.now,
+    after: systemClock.after,
     newId,
   });

@@ -1,4 +1,5 @@
 import type { AuditTrail } from '../../core/audit.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -46,7 +47,7 @@ export interface RetentionDeps {
   readonly telemetry: Telemetry;
   readonly log: Logger;
   readonly wake: () => void;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly newId: () => string;
 }
 
@@ -76,7 +77,8 @@ const defaultsOf = ({ Service: { Retention } }: Config): RetentionDefaults => {
 };
 
 export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
-  const { config, storage, now, newId, lifecycle, log } = deps;
+  const { config, storage, clock, newId, lifecycle, log } = deps;
+  const { now } = clock;
   const { Retention, Scheduling, DefaultTenantId } = config.Service;
   const defaults = defaultsOf(config);
   const store = createRetentionStore(storage);
@@ -136,6 +138,6 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
       return days === null ? null : days * dayMs;
     },
     recover: () => store.interrupted(now()),
-    schedule: hourlyRetention(queue, { enabled, log, now }),
+    schedule: hourlyRetention(queue, { enabled, log, clock }),
   };
 };

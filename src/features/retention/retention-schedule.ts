@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { RetentionQueue } from './retention-queue.ts';
@@ -9,26 +10,24 @@ const lookMs = 60_000;
 /** Queues the hourly sweep. The first one of a process comes when the last one in the store is an hour old. */
 export const hourlyRetention = (
   queue: Pick<RetentionQueue, 'hourly'>,
-  { enabled, log, now }: { readonly enabled: boolean; readonly log: Pick<Logger, 'error'>; readonly now: () => number },
+  { enabled, log, clock }: { readonly enabled: boolean; readonly log: Pick<Logger, 'error'>; readonly clock: Clock },
 ): BackgroundService => {
-  let timer: NodeJS.Timeout | null = null;
+  let timer: Timer | null = null;
   let looking: Promise<void> = Promise.resolve();
-  const look = (): void => {
+  const look = (): Promise<void> => {
     looking = queue
-      .hourly(now() - hourMs)
+      .hourly(clock.now() - hourMs)
       .catch((error: unknown) => log.error({ error }, 'The hourly retention could not be queued'));
+    return looking;
   };
   return {
     start(mayAct) {
       if (!enabled || timer !== null) return;
-      timer = setInterval(() => {
-        if (mayAct()) look();
-      }, lookMs);
-      timer.unref();
-      look();
+      timer = clock.every(lookMs, () => (mayAct() ? look() : undefined));
+      void look();
     },
     async stop() {
-      if (timer !== null) clearInterval(timer);
+      timer?.stop();
       timer = null;
       await looking;
     },

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
 
@@ -40,28 +41,27 @@ export const requestFingerprint = (tenantId: string, method: string, path: strin
 export interface IdempotencyDeps {
   /** How long a tenant's stored answers are given again; null: without an end. */
   keptMs(tenantId: string): Promise<number | null>;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly log: Pick<Logger, 'error'>;
 }
 
 // Each owner has keys of its own; no header has a line break, so that no key reads as another owner's.
 const ownedKey = (ownerId: string | null, key: string): string => (ownerId === null ? key : `${ownerId}\n${key}`);
 
-export const createIdempotencyKeys = (storage: Storage, { keptMs, now, log }: IdempotencyDeps): IdempotencyKeys => {
+export const createIdempotencyKeys = (storage: Storage, { keptMs, clock, log }: IdempotencyDeps): IdempotencyKeys => {
   const held = new Map<string, { tenantId: string; key: string }>();
   const table = () => storage.db;
-  const renewal = setInterval(() => {
-    for (const { tenantId, key } of held.values())
-      void table()
-        .updateTable('idempotency_keys')
-        .set({ locked_until: now() + markMs })
-        .where('tenant_id', '=', tenantId)
-        .where('key', '=', key)
-        .execute()
-        // The next round tries again before the mark lapses.
-        .catch(() => undefined);
-  }, renewEveryMs);
-  renewal.unref();
+  const { now } = clock;
+  const renew = ({ tenantId, key }: { tenantId: string; key: string }) =>
+    table()
+      .updateTable('idempotency_keys')
+      .set({ locked_until: now() + markMs })
+      .where('tenant_id', '=', tenantId)
+      .where('key', '=', key)
+      .execute()
+      // The next round tries again before the mark lapses.
+      .catch(() => undefined);
+  const renewal = clock.every(renewEveryMs, () => Promise.all([...held.values()].map(renew)));
 
   const remove = (tenantId: string, key: string) =>
     table().deleteFrom('idempotency_keys').where('tenant_id', '=', tenantId).where('key', '=', key).execute();
@@ -172,6 +172,6 @@ export const createIdempotencyKeys = (storage: Storage, { keptMs, now, log }: Id
     async freeAll() {
       await table().deleteFrom('idempotency_keys').where('status', 'is', null).execute();
     },
-    close: () => clearInterval(renewal),
+    close: () => renewal.stop(),
   };
 };

@@ -1,5 +1,6 @@
 import type { Attribution } from '../../core/caller/attribution.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -85,7 +86,7 @@ export interface RunsDeps extends MayStartDeps {
   readonly telemetry: Telemetry;
   /** Called when a job was queued in this process. */
   readonly wake: () => void;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly newId: () => string;
 }
 
@@ -148,7 +149,8 @@ const engineSettings = ({ Service }: Config): EngineSettings => {
 };
 
 export const runsFeature = (deps: RunsDeps): RunsFeature => {
-  const { config, storage, agents, jobs, log, now, newId } = deps;
+  const { config, storage, agents, jobs, log, clock, newId } = deps;
+  const { now } = clock;
   const { turns: sessions, access: owners } = deps.sessions;
   const { Service, Host } = config;
   const settings = engineSettings(config);
@@ -176,10 +178,11 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     now,
     newId,
   });
-  const keys = createIdempotencyKeys(storage, { keptMs: deps.keysKeptMs, now, log });
-  const responses = createResponseCache(storage, now, log);
+  const keys = createIdempotencyKeys(storage, { keptMs: deps.keysKeptMs, clock, log });
+  const responses = createResponseCache(storage, clock, log);
   const lateClosings = createLateClosings({
     storage,
+    clock,
     log,
     written: (runId) => deps.quotas?.engine.writtenLate(runId),
     dropped: (runId) => deps.quotas?.engine.recordDropped(runId),
@@ -221,6 +224,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     enqueue: (unit) => storage.enqueue(unit),
     closeLater: (runId, statements) => lateClosings.add(runId, statements),
     now,
+    after: clock.after,
     newId,
   });
   const release = async (session: SessionTurn): Promise<void> => {
@@ -262,7 +266,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const { RunReconciliation: reconciling } = Service;
   const reconciliation: RunReconciliation | null = reconciling.Enabled
     ? createRunReconciliation(
-        { storage, runs: store, engine, jobs, lost, log, now },
+        { storage, runs: store, engine, jobs, lost, log, clock },
         {
           heartbeatIntervalMs: reconciling.HeartbeatInterval,
           orphanThresholdMs: reconciling.OrphanThreshold,
@@ -301,6 +305,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     lifecycle: deps.lifecycle,
     stops: deps.stops,
     preflight: deps.preflight,
+    clock,
     now,
     newId,
   });
@@ -322,6 +327,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
         engine,
         cancelQueued: runJobs.cancelQueued,
         pollIntervalMs: Host.RunEventPollInterval,
+        clock,
       }),
     },
     engine,

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Clock, Timer } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ResponseCache } from '../../engine/turn/response-cache.ts';
@@ -22,12 +23,9 @@ const sweptAtOnce = 200;
 const rowId = (tenantId: string, key: string): string =>
   createHash('sha256').update(`${tenantId}\n${key}`).digest('base64url');
 
-export const createResponseCache = (
-  storage: Storage,
-  now: () => number,
-  log: Pick<Logger, 'warn'>,
-): StoredResponses => {
-  let timer: NodeJS.Timeout | null = null;
+export const createResponseCache = (storage: Storage, clock: Clock, log: Pick<Logger, 'warn'>): StoredResponses => {
+  const { now } = clock;
+  let timer: Timer | null = null;
   let closed = false;
 
   const removeExpired = async (): Promise<number> => {
@@ -81,17 +79,17 @@ export const createResponseCache = (
       });
     },
     start() {
-      timer ??= setInterval(() => {
+      timer ??= clock.every(sweepEveryMs, () =>
         removeExpired().catch((error: unknown) => {
           // A sweep that the end of the service overtook is no fault.
           if (!closed) log.warn({ error }, 'Expired answers could not be removed from the response cache');
-        });
-      }, sweepEveryMs).unref();
+        }),
+      );
     },
     removeExpired,
     close() {
       closed = true;
-      if (timer !== null) clearInterval(timer);
+      timer?.stop();
     },
   };
 };

@@ -1,5 +1,6 @@
 import type { Frame, FrameSource } from '../../contract/operation.ts';
 import { terminalEvents } from '../../contract/run-outcome.ts';
+import type { Clock, Timer } from '../../core/clock.ts';
 import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
 import { decodePack } from '../../engine/record/event-pack.ts';
 import type { RunLog } from '../../engine/record/run-log.ts';
@@ -10,6 +11,7 @@ interface EventSourceDeps {
   readonly engine: RunEngine;
   /** How often the store is asked for a run that does not execute here. */
   readonly pollIntervalMs: number;
+  readonly clock: Pick<Clock, 'after'>;
 }
 
 // Rows read at once: a long log is sent in pieces, so that neither side holds all of it.
@@ -30,7 +32,7 @@ class EventReader {
   #stopped = false;
   #sawEnd = false;
   #unsubscribe: () => void = () => undefined;
-  #timer: NodeJS.Timeout | null = null;
+  #timer: Timer | null = null;
   #wakeUp: () => void = () => undefined;
 
   constructor(
@@ -54,7 +56,7 @@ class EventReader {
   stop(): void {
     this.#stopped = true;
     this.#unsubscribe();
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer?.stop();
     this.#wakeUp();
   }
 
@@ -129,7 +131,7 @@ class EventReader {
   #pause(): Promise<void> {
     return new Promise((resolve) => {
       this.#wakeUp = resolve;
-      this.#timer = setTimeout(resolve, this.#deps.pollIntervalMs);
+      this.#timer = this.#deps.clock.after(this.#deps.pollIntervalMs, resolve);
     });
   }
 }

@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import type { Clock, Timer } from '../../core/clock.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 
@@ -12,6 +13,7 @@ export interface LateClosings {
 
 export interface LateClosingsDeps {
   readonly storage: Pick<Storage, 'write'>;
+  readonly clock: Pick<Clock, 'after'>;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
   written(runId: string): void;
   /** The store will not get this one. */
@@ -30,10 +32,10 @@ const bytesOf = (statements: readonly Statement[]): number =>
     0,
   );
 
-export const createLateClosings = ({ storage, log, written, dropped }: LateClosingsDeps): LateClosings => {
+export const createLateClosings = ({ storage, clock, log, written, dropped }: LateClosingsDeps): LateClosings => {
   const waiting = new Map<string, { readonly statements: readonly Statement[]; readonly bytes: number }>();
   let held = 0;
-  let timer: NodeJS.Timeout | null = null;
+  let timer: Timer | null = null;
   let closed = false;
 
   const forget = (runId: string): void => {
@@ -61,16 +63,17 @@ export const createLateClosings = ({ storage, log, written, dropped }: LateClosi
   };
   const schedule = (): void => {
     if (closed || timer !== null || waiting.size === 0) return;
-    timer = setTimeout(() => {
-      retry()
-        // Still no better: the failure itself was logged when the recording ended.
-        .catch(() => undefined)
-        .finally(() => {
-          timer = null;
-          schedule();
-        });
-    }, retryMs);
-    timer.unref();
+    timer = clock
+      .after(retryMs, () =>
+        retry()
+          // Still no better: the failure itself was logged when the recording ended.
+          .catch(() => undefined)
+          .finally(() => {
+            timer = null;
+            schedule();
+          }),
+      )
+      .unref();
   };
 
   return {
@@ -83,7 +86,7 @@ export const createLateClosings = ({ storage, log, written, dropped }: LateClosi
     },
     async close() {
       closed = true;
-      if (timer !== null) clearTimeout(timer);
+      timer?.stop();
       // In vain where the store is as it was; what that means was logged for each run.
       await retry().catch(() => undefined);
       for (const runId of waiting.keys()) drop(runId, null);

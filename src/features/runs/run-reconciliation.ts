@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../core/clock.ts';
 import { updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
@@ -36,7 +37,7 @@ interface ReconciliationDeps {
   readonly jobs: Pick<JobStore, 'get'>;
   readonly lost: LostRuns;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
-  readonly now: () => number;
+  readonly clock: Clock;
 }
 
 /** Runs of dead processes, where several of them share a store. */
@@ -44,9 +45,9 @@ export const createRunReconciliation = (
   deps: ReconciliationDeps,
   settings: ReconciliationSettings,
 ): RunReconciliation => {
-  const { storage, runs, engine, jobs, lost, log, now } = deps;
-  let beats: NodeJS.Timeout | null = null;
-  let looks: NodeJS.Timeout | null = null;
+  const { storage, runs, engine, jobs, lost, log, clock } = deps;
+  let beats: Timer | null = null;
+  let looks: Timer | null = null;
   let scanning: Promise<unknown> | null = null;
   let beating = new Set<string>();
 
@@ -61,7 +62,7 @@ export const createRunReconciliation = (
     if (ended.length > 0) await storage.db.deleteFrom('run_heartbeats').where('run_id', 'in', ended).execute();
     beating = ids;
     if (ids.size === 0) return;
-    const at = now();
+    const at = clock.now();
     await storage.db
       .insertInto('run_heartbeats')
       .values([...ids].map((id) => ({ run_id: id, beat_at: at })))
@@ -81,7 +82,7 @@ export const createRunReconciliation = (
         eb(
           eb.fn.coalesce('run_heartbeats.beat_at', 'runs.started_at', 'runs.created_at'),
           '<',
-          now() - settings.orphanThresholdMs,
+          clock.now() - settings.orphanThresholdMs,
         ),
       )
       .orderBy('runs.id')
@@ -111,29 +112,30 @@ export const createRunReconciliation = (
 
   return {
     start() {
-      beats = setInterval(() => {
-        beat().catch((error: unknown) => log.error({ error }, 'The signs of life of runs could not be written'));
-      }, settings.heartbeatIntervalMs).unref();
+      beats = clock.every(settings.heartbeatIntervalMs, () =>
+        beat().catch((error: unknown) => log.error({ error }, 'The signs of life of runs could not be written')),
+      );
     },
     beat,
     scan,
     close() {
-      if (beats !== null) clearInterval(beats);
+      beats?.stop();
     },
     scans: {
       start(mayAct) {
         if (looks !== null) return;
-        looks = setInterval(() => {
+        looks = clock.every(settings.scanIntervalMs, () => {
           // One at a time: a scan of many runs may last longer than the pause between two.
           scanning ??= scan(() => looks !== null && mayAct())
             .catch((error: unknown) => log.error({ error }, 'Lost runs could not be looked for'))
             .finally(() => {
               scanning = null;
             });
-        }, settings.scanIntervalMs).unref();
+          return scanning;
+        });
       },
       async stop() {
-        if (looks !== null) clearInterval(looks);
+        looks?.stop();
         looks = null;
         await scanning;
       },

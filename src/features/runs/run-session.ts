@@ -1,5 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { BegunTurn, RunPlan } from '../../engine/active-run.ts';
 import type { AgentSource, CompiledAgent } from '../../engine/compiled-agent.ts';
@@ -18,6 +19,7 @@ export interface RunSessionDeps {
   readonly agents: AgentSource;
   readonly engine: Pick<RunEngine, 'active' | 'cancel'>;
   readonly sessions: SessionTurns;
+  readonly clock: Pick<Clock, 'after'>;
   readonly pauses: Pick<SessionPauses, 'overtake' | 'watch' | 'unwatch'>;
   /** Null: switched off. */
   readonly preflight: Preflight | null;
@@ -62,7 +64,7 @@ export const keepOrFree = async <T>(
 
 /** Cancels the run in progress and takes the session next, before those that wait in line. */
 const takeFromHolder = async (
-  { sessions, engine }: RunSessionDeps,
+  { sessions, engine, clock }: RunSessionDeps,
   { context, sessionId, runId }: StartingRun,
   cause: 'Interrupted' | 'RolledBack',
 ): Promise<void> => {
@@ -73,11 +75,11 @@ const takeFromHolder = async (
   const place = sessions.wait(context.tenantId, sessionId, runId, { ahead: true });
   engine.cancel(holder, cause, context.principal.actor);
   const tooLong = new AbortController();
-  const timer = setTimeout(() => tooLong.abort(busyError(sessionId)), stopWaitMs);
+  const timer = clock.after(stopWaitMs, () => tooLong.abort(busyError(sessionId)));
   try {
     await place.ready(tooLong.signal);
   } finally {
-    clearTimeout(timer);
+    timer.stop();
   }
 };
 

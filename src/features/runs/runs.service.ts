@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
@@ -27,6 +28,7 @@ export interface RunServiceDeps {
   readonly engine: RunEngine;
   readonly cancelQueued: RunJobs['cancelQueued'];
   readonly pollIntervalMs: number;
+  readonly clock: Pick<Clock, 'after'>;
 }
 
 /** Runs below `row` among the rows of its tree. */

@@ -20,6 +20,7 @@ export interface SecurityDeps {
   readonly log: Pick<Logger, 'warn'>;
   /** Epoch milliseconds. */
   readonly now: () => number;
+  readonly newId: () => string;
 }
 
 /** Tokens of the identity provider, with the connection that its keys are read through. */
@@ -35,14 +36,14 @@ const issuerTokens = (deps: SecurityDeps): { tokens: TokenLookup | null; close()
 
 /** Who may call: identity for the transports and the API keys. */
 export const securityFeature = (deps: SecurityDeps) => {
-  const { storage, options, audit, log, now } = deps;
+  const { storage, options, audit, log, now, newId } = deps;
   const store = keyStore(storage);
   const lookup = keyLookup({ store, now, log });
   const { tokens, close } = issuerTokens(deps);
   return {
     identity: createIdentity({ options, keys: lookup, tokens }),
     close,
-    keys: keyService({ store, lookup, audit, now, rules: { options, rolesByPolicy: deps.roles !== null } }),
+    keys: keyService({ store, lookup, audit, now, newId, rules: { options, rolesByPolicy: deps.roles !== null } }),
     hasActiveKey: (): Promise<boolean> => store.hasActive(now()),
   };
 };

@@ -3,7 +3,6 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditTrail } from '../../core/audit.ts';
 import type { CallContext, Handlers, Principal } from '../../core/context.ts';
-import { newId } from '../../core/ids.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import { apiKeyHash, apiKeyPrefix, newApiKey } from './key-format.rules.ts';
@@ -18,6 +17,7 @@ export interface KeyServiceDeps {
   readonly lookup: Pick<KeyLookup, 'forget'>;
   readonly audit: Pick<AuditTrail, 'record'>;
   readonly now: () => number;
+  readonly newId: () => string;
   readonly rules: WhoamiRules;
 }
 
@@ -71,7 +71,14 @@ const expiryOf = (body: ApiKeyCreateRequest, now: number): number | null => {
   });
 };
 
-export const keyService = ({ store, lookup, audit, now, rules }: KeyServiceDeps): Handlers<typeof keyOperations> => ({
+export const keyService = ({
+  store,
+  lookup,
+  audit,
+  now,
+  newId,
+  rules,
+}: KeyServiceDeps): Handlers<typeof keyOperations> => ({
   async list({ tenantId }) {
     const keys = await store.list(tenantId);
     const at = now();

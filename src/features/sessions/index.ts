@@ -20,7 +20,8 @@ export type { OpenRequests } from './sessions.service.ts';
 export { createSessionStore, type SessionStore } from './sessions.store.ts';
 
 export interface SessionsDeps
-  extends Pick<SessionTurnDeps, 'storage' | 'now' | 'newId'>,
+  extends Pick<SessionTurnDeps, 'storage' | 'clock' | 'newId'>,
+    Pick<SessionServiceDeps, 'now'>,
     Pick<SessionRemovalDeps, 'deletions' | 'cleanups'>,
     Pick<SessionServiceDeps, 'openRequests' | 'prefix' | 'recordReasoningDeltas' | 'authorization' | 'log'> {
   readonly owners: SessionAccess;
@@ -51,7 +52,7 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
   const store = createSessionStore(storage);
   const branches = createSessionBranchStore(storage);
   const { owners: access } = deps;
-  const turns = createSessionTurns({ storage, store, access, now: deps.now, newId: deps.newId });
+  const turns = createSessionTurns({ storage, store, access, clock: deps.clock, newId: deps.newId });
   const removeRow = createSessionRemoval({ ...deps, store, branches, turns });
   return {
     handlers: sessionService({ ...deps, store, branches, access, removeRow }),

@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Principal } from '../../core/context.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -61,7 +62,7 @@ export interface SessionTurnDeps {
   readonly storage: Storage;
   readonly store: SessionStore;
   readonly access: SessionAccess;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly newId: () => string;
 }
 
@@ -69,15 +70,15 @@ const busyError = (sessionId: string): AcpError =>
   new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });
 
 /** One run at a time per session: a conditional row in the store, and a queue in this process in front of it. */
-export const createSessionTurns = ({ storage, store, access, now, newId }: SessionTurnDeps): SessionTurns => {
+export const createSessionTurns = ({ storage, store, access, clock, newId }: SessionTurnDeps): SessionTurns => {
   const held = new Map<string, string>();
   const waiting = new Map<string, Waiting[]>();
   const keyOf = (tenantId: string, sessionId: string) => `${tenantId}\n${sessionId}`;
-  const renewal = setInterval(() => {
-    // A failed renewal is tried again next time; the lock stands for two more rounds.
-    store.renew([...held.values()], now() + lockMs).catch(() => undefined);
-  }, renewEveryMs);
-  renewal.unref();
+  const { now } = clock;
+  // A failed renewal is tried again next time; the lock stands for two more rounds.
+  const renewal = clock.every(renewEveryMs, () =>
+    store.renew([...held.values()], now() + lockMs).catch(() => undefined),
+  );
 
   const free = (key: string, runId: string): void => {
     if (held.get(key) !== runId) return;
@@ -223,6 +224,6 @@ export const createSessionTurns = ({ storage, store, access, now, newId }: Sessi
         },
       };
     },
-    close: () => clearInterval(renewal),
+    close: () => renewal.stop(),
   };
 };

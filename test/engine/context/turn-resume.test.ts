@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../../src/core/clock.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
@@ -140,7 +141,8 @@ const openEngine = async (t: TestContext) => {
     log: silentLogger,
     enqueue: (unit) => storage.enqueue(unit),
     closeLater: () => undefined,
-    now: Date.now,
+    now: systemClock.now,
+    after: systemClock.after,
     newId,
   });
   const start = (given: Partial<RunPlan>) => {

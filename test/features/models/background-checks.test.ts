@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../../src/core/clock.ts';
 import { createModelHealth } from '../../../src/features/models/model-health.ts';
 import { createModelProviders } from '../../../src/providers/models/index.ts';
 import { startProviderSimulator } from '../../support/providers/simulator.ts';
@@ -10,7 +11,11 @@ const world = async (t: TestContext, backgroundIntervalMs: number | null) => {
     { Compatible: { local: { Endpoint: `${simulator.url}/v1` }, other: { Endpoint: `${simulator.url}/v1` } } } as never,
     { log: () => undefined },
   );
-  const health = createModelHealth({ providers, settings: { cacheTtlMs: 1, backgroundIntervalMs }, now: Date.now });
+  const health = createModelHealth({
+    providers,
+    settings: { cacheTtlMs: 1, backgroundIntervalMs },
+    clock: systemClock,
+  });
   t.after(async () => {
     await health.background.stop();
     await providers.close();

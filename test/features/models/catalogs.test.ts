@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openRunAuthorization } from '../../../src/core/caller/run-authorization.ts';
+import { systemClock } from '../../../src/core/clock.ts';
 import type { CallContext } from '../../../src/core/context.ts';
 import { modelsFeature } from '../../../src/features/models/index.ts';
 import { toolsFeature } from '../../../src/features/tools/index.ts';
@@ -12,7 +13,7 @@ import { providers, tools } from '../agents/agent-world.ts';
 const world = (found: Pick<ModelProviders, 'list' | 'get'>) => ({
   providers: { ...found, protection: createCallProtection(defaultProtection, Date.now, null) },
   settings: { cacheTtlMs: 1000, backgroundIntervalMs: null },
-  now: Date.now,
+  clock: systemClock,
   allows: () => true,
 });
 

@@ -141,10 +141,7 @@ overHttp(
   },
 );
 
-forEachTransport('MODEL-33 MODEL-18 half open is Degraded, unless the check says worse', async (open, t) => {
-  const real = Date.now;
-  let later = 0;
-  t.mock.method(Date, 'now', () => real() + later);
+forEachTransport('MODEL-33 MODEL-18 half open is Degraded, unless the check says worse', async (open) => {
   let listStatus = 200;
   const app = await open({
     simulator: { models: () => ({ status: listStatus, body: { data: [{ id: 'gpt-5' }] } }) },
@@ -159,7 +156,7 @@ forEachTransport('MODEL-33 MODEL-18 half open is Degraded, unless the check says
   app.simulator.enqueue({ fault: { kind: 'status', status: 500 } }, { fault: { kind: 'status', status: 400 } });
   await refusal(run());
   assert.deepEqual(await told(), ['Unhealthy', true]);
-  later = 3_600_000;
+  await app.clock.jump(3_600_000);
   // A refused request says nothing about the provider: the circuit stays half open, and the next call probes.
   assert.equal((await refusal(run())).errorType, 'provider_error');
   assert.deepEqual(await told(), ['Degraded', false]);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../../src/core/clock.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { createJobStore } from '../../../src/features/jobs/index.ts';
@@ -34,7 +35,7 @@ const openQueue = async (t: TestContext) => {
         queue: jobs,
         handlers: { work: handler },
         telemetry: createJobTelemetry(noTelemetry(), 64, () => clock.now),
-        now: () => clock.now,
+        clock: { ...systemClock, now: () => clock.now },
         log: silentLogger,
       },
       {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
+import { systemClock } from '../../../src/core/clock.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { createResponseCache } from '../../../src/features/runs/response-cache.store.ts';
 import type { ModelPart } from '../../../src/providers/models/model-provider.ts';
@@ -232,7 +233,7 @@ const parts: readonly ModelPart[] = [{ type: 'text-delta', text: 'Yes.' }];
 forEachDialect('AGENT-26 an answer is given until its lifetime has passed', async (context, dialect) => {
   const clock = { now: 1_000_000 };
   const storage = await openTestStorage(context, dialect);
-  const cache = createResponseCache(storage, () => clock.now, silentLogger);
+  const cache = createResponseCache(storage, { ...systemClock, now: () => clock.now }, silentLogger);
   cache.keep('red', 'k', 60_000, parts);
   await storage.write([]);
   assert.deepEqual(await cache.find('red', 'k', 60_000), parts);
@@ -251,7 +252,7 @@ forEachDialect('AGENT-26 an answer is given until its lifetime has passed', asyn
 forEachDialect('AGENT-26 expired answers are removed in chunks', async (context, dialect) => {
   const clock = { now: 0 };
   const storage = await openTestStorage(context, dialect);
-  const cache = createResponseCache(storage, () => clock.now, silentLogger);
+  const cache = createResponseCache(storage, { ...systemClock, now: () => clock.now }, silentLogger);
   for (let index = 0; index < 450; index += 1) cache.keep('red', `old ${index}`, 1000, parts);
   clock.now = 900;
   cache.keep('red', 'new', 1000, parts);
@@ -267,7 +268,11 @@ forEachDialect(
   async (context, dialect) => {
     const storage = await openTestStorage(context, dialect);
     const warnings: string[] = [];
-    const cache = createResponseCache(storage, () => 0, { warn: (_fields, message) => void warnings.push(message) });
+    const cache = createResponseCache(
+      storage,
+      { ...systemClock, now: () => 0 },
+      { warn: (_fields, message) => void warnings.push(message) },
+    );
     await storage.db.schema.dropTable('response_cache').execute();
     assert.equal(await cache.find('red', 'k', 1000), null);
     cache.keep('red', 'k', 1000, parts);

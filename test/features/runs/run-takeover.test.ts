@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { systemClock } from '../../../src/core/clock.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { openCopy } from '../../../src/db/open-storage.ts';
@@ -122,7 +123,11 @@ test('RUN-74 a run that gives a sign of life while it is looked at is not closed
     maxRunsPerScan: 100,
   };
   const nothingRuns = { list: () => [], active: () => undefined };
-  const base = { log: silentLogger, now: () => clock.now, jobs: { get: async () => undefined } };
+  const base = {
+    log: silentLogger,
+    clock: { ...systemClock, now: () => clock.now },
+    jobs: { get: async () => undefined },
+  };
   const closed: string[] = [];
   const holder = createRunReconciliation(
     {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
+import { systemClock } from '../../../src/core/clock.ts';
 import type { Principal } from '../../../src/core/context.ts';
 import { createSessionAccess, createSessionStore, createSessionTurns } from '../../../src/features/sessions/index.ts';
 import { openTestStore } from '../../support/opened-store.ts';
@@ -35,7 +36,7 @@ const openInstances = async (t: TestContext) => {
       storage,
       store: createSessionStore(storage),
       access: createSessionAccess(withoutOwners),
-      now: () => clock.now,
+      clock: { ...systemClock, now: () => clock.now },
       newId: () => `conversation-${ids++}`,
     });
     t.after(() => turns.close());

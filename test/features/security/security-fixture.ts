@@ -64,7 +64,7 @@ export const createHouse = async (
   const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now, newId });
   const warnings: { readonly fields: Record<string, unknown>; readonly message: string }[] = [];
   const log: Pick<Logger, 'warn'> = { warn: (fields, message) => void warnings.push({ fields, message }) };
-  const security = securityFeature({ storage, options: all, roles, audit, log, now });
+  const security = securityFeature({ storage, options: all, roles, audit, log, now, newId });
   t.after(() => security.close());
   const platform = platformFeature({
     prefix: '',
