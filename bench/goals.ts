@@ -4,7 +4,7 @@ import type { Listing } from './run-listing.ts';
 import type { SessionTurn } from './storage-growth.ts';
 import type { Measurement } from './throughput.ts';
 
-const BYTES_PER_MB = 1_000_000;
+const bytesPerMb = 1_000_000;
 
 export interface Measured {
   readonly measurements: readonly Measurement[];
@@ -38,7 +38,7 @@ export const judge = ({ measurements, memory, starts, listings, session, recordi
     ...atLeast('runs/s to (b), SSE, 16 at once, at least', acp('sse', 16)?.ratio, 0.6),
     ...atLeast('runs/s to (b), JSON, 16 at once, at least', acp('json', 16)?.ratio, 0.5),
     ...atMost('added to the first token, 1 at once, p50', acp('sse', 1)?.addedFirstTokenMs, 1.5, 'ms'),
-    ...atMost('memory after load', after === undefined ? undefined : after / BYTES_PER_MB, 200, 'MB'),
+    ...atMost('memory after load', after === undefined ? undefined : after / bytesPerMb, 200, 'MB'),
     ...atMost(
       'a page of the run list, slowest filter, p50',
       listings.length === 0 ? undefined : Math.max(...listings.map(({ p50Ms }) => p50Ms)),

@@ -26,8 +26,8 @@ export interface LoadResult {
   readonly firstTokens: Float64Array;
 }
 
-const ANSWER_TIMEOUT_MS = 30_000;
-const CHUNKED_END = '0\r\n\r\n';
+const answerTimeoutMs = 30_000;
+const chunkedEnd = '0\r\n\r\n';
 
 interface Answer {
   readonly durationMs: number;
@@ -62,7 +62,7 @@ class AnswerReader {
       this.#remaining = length === undefined ? -1 : Number(length) - (this.#head.length - end - 4);
     } else if (this.#remaining > 0) this.#remaining -= text.length;
     if (this.#remaining >= 0) return this.#remaining === 0;
-    return text.length >= CHUNKED_END.length ? text.endsWith(CHUNKED_END) : this.#parts.join('').endsWith(CHUNKED_END);
+    return text.length >= chunkedEnd.length ? text.endsWith(chunkedEnd) : this.#parts.join('').endsWith(chunkedEnd);
   }
 
   finish(): Answer {
@@ -122,7 +122,7 @@ export const applyLoad = async (call: Call, limits: LoadLimits): Promise<LoadRes
   const endAt = startedAt + limits.seconds * 1000;
   let started = 0;
   const keepBusy = async (socket: Socket): Promise<void> => {
-    socket.setTimeout(ANSWER_TIMEOUT_MS);
+    socket.setTimeout(answerTimeoutMs);
     while (started < maxRuns && performance.now() < endAt) {
       started += 1;
       const { durationMs, firstTokenMs } = await exchange(socket, call, request);

@@ -27,9 +27,9 @@ import { type Measurement, measureThroughput } from './throughput.ts';
 import { acpCall, acpFolder, createAgents, temporaryFolder, yardstickCall } from './workspace.ts';
 
 const root = join(import.meta.dirname, '..');
-const STORED_RUNS_PER_SECOND_OF_LOAD = 400;
+const storedRunsPerSecondOfLoad = 400;
 // V8 gives memory back some eight seconds after the last allocations.
-const IDLE_SECONDS = 15;
+const idleSeconds = 15;
 
 // The table goes to stdout, so that it can be kept; what is going on goes to stderr.
 const note = (text: string): void => void process.stderr.write(`  ${text}\n`);
@@ -52,8 +52,8 @@ const throughput = async (
     afterBytes: residentBytes(server.pid),
     peakBytes: peakResidentBytes(server.pid),
   }));
-  note(`memory after ${IDLE_SECONDS} s without load`);
-  await delay(IDLE_SECONDS * 1000);
+  note(`memory after ${idleSeconds} s without load`);
+  await delay(idleSeconds * 1000);
   const memory = after.map((one, index) => ({ ...one, idleBytes: residentBytes(watched[index]?.server.pid ?? 0) }));
   await Promise.all([yardstick.stop(), acp.stop()]);
   return { measurements, memory };
@@ -65,7 +65,7 @@ const storage = async (
   simulator: Server,
   options: Options,
 ): Promise<{ storedRuns: StoredRun[]; session: SessionTurn[] }> => {
-  const runs = Math.ceil(options.seconds * STORED_RUNS_PER_SECOND_OF_LOAD);
+  const runs = Math.ceil(options.seconds * storedRunsPerSecondOfLoad);
   const file = join(folder, 'yardstick-stored.db');
   note(`storage of ${runs} runs each`);
   const storedRuns = [

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 // Linux reports processor time to user space in hundredths of a second, whatever the kernel's own clock.
-const MS_PER_TICK = 10;
+const msPerTick = 10;
 
 const read = (pid: number, file: string): string | null => {
   try {
@@ -19,14 +19,14 @@ const field = (text: string | null, name: string): number =>
 export const cpuMs = (pid: number): number => {
   // The name in parentheses may hold spaces; utime and stime are the 12th and 13th fields after it.
   const fields = read(pid, 'stat')?.split(') ').at(-1)?.split(' ') ?? [];
-  return (Number(fields[11] ?? Number.NaN) + Number(fields[12] ?? Number.NaN)) * MS_PER_TICK;
+  return (Number(fields[11] ?? Number.NaN) + Number(fields[12] ?? Number.NaN)) * msPerTick;
 };
 
-const BYTES_PER_KIB = 1024;
+const bytesPerKib = 1024;
 
 /** Resident memory now, and the most it has been. */
-export const residentBytes = (pid: number): number => field(read(pid, 'status'), 'VmRSS') * BYTES_PER_KIB;
-export const peakResidentBytes = (pid: number): number => field(read(pid, 'status'), 'VmHWM') * BYTES_PER_KIB;
+export const residentBytes = (pid: number): number => field(read(pid, 'status'), 'VmRSS') * bytesPerKib;
+export const peakResidentBytes = (pid: number): number => field(read(pid, 'status'), 'VmHWM') * bytesPerKib;
 
 /** Bytes that the process has given to storage: sockets do not count, log and checkpoint both do. */
 export const writtenBytes = (pid: number): number => field(read(pid, 'io'), 'write_bytes');

@@ -5,11 +5,11 @@ import { applyLoad } from './load.ts';
 import { programAt, type Server, sourceProgram, startAcp } from './servers.ts';
 import { type Answer, acpCall, acpFolder, createAgents } from './workspace.ts';
 
-const CONCURRENCY = 16;
-const WARM_UP_SECONDS = 3;
-const LOAD_SECONDS = 8;
+const requestsAtOnce = 16;
+const warmUpSeconds = 3;
+const loadSeconds = 8;
 // V8 needs time to stop its profiler and to write the file, which belongs to no run.
-const MARGIN_MS = 200;
+const marginMs = 200;
 
 export interface ProfileReport {
   readonly answer: Answer;
@@ -45,9 +45,9 @@ export const profileAcp = async (
   const server = await startAcp(program, cwd);
   await createAgents(server);
   const call = acpCall(server, answer, tools);
-  await applyLoad(call, { concurrency: CONCURRENCY, seconds: WARM_UP_SECONDS });
+  await applyLoad(call, { concurrency: requestsAtOnce, seconds: warmUpSeconds });
   const fromMs = performance.now() - startedAt;
-  const load = await applyLoad(call, { concurrency: CONCURRENCY, seconds: LOAD_SECONDS });
+  const load = await applyLoad(call, { concurrency: requestsAtOnce, seconds: loadSeconds });
   const toMs = performance.now() - startedAt;
   await server.stop();
   const [written] = readdirSync(profiles);
@@ -57,13 +57,13 @@ export const profileAcp = async (
   copyFileSync(join(profiles, written), file);
   const profile = JSON.parse(readFileSync(file, 'utf8')) as CpuProfile;
   const root = join(import.meta.dirname, '..');
-  const summary = summarizeProfile(profile, root, { fromMs: fromMs + MARGIN_MS, toMs: toMs - MARGIN_MS });
+  const summary = summarizeProfile(profile, root, { fromMs: fromMs + marginMs, toMs: toMs - marginMs });
   return {
     answer,
     tools,
     file,
     runs: load.runs,
-    busyMsPerRun: summary.busyMs / (load.runs * (1 - (2 * MARGIN_MS) / (toMs - fromMs))),
+    busyMsPerRun: summary.busyMs / (load.runs * (1 - (2 * marginMs) / (toMs - fromMs))),
     summary,
   };
 };
@@ -80,7 +80,7 @@ const lines = (title: string, shares: readonly TimeShare[], count: number): stri
 
 export const profileText = ({ answer, tools, file, runs, busyMsPerRun, summary }: ProfileReport): string =>
   [
-    `acp, ${answer}${tools ? ', a tool call' : ''}, concurrency ${CONCURRENCY}: ${runs} runs, main thread busy ${busyMsPerRun.toFixed(2)} ms a run (with the profiler)\n${file}\n`,
+    `acp, ${answer}${tools ? ', a tool call' : ''}, concurrency ${requestsAtOnce}: ${runs} runs, main thread busy ${busyMsPerRun.toFixed(2)} ms a run (with the profiler)\n${file}\n`,
     lines('By layer (self time)', summary.layers, 40),
     lines('By function (self time)', summary.functions, 60),
     lines('Functions of acp with all that they call', summary.inclusive, 60),

@@ -28,9 +28,9 @@ export interface RecordingSizes {
   readonly tree: number;
 }
 
-const SESSION_REPEATS = 50;
-const RUN_REPEATS = 100;
-const TREE_REPEATS = 5;
+const sessionRepeats = 50;
+const runRepeats = 100;
+const treeRepeats = 5;
 
 const words = Array.from({ length: 20 }, (_, index) => `word${index}`).join(' ');
 
@@ -134,7 +134,7 @@ const sessionLines = async (server: Server, store: string, turns: number): Promi
   const sessionId = 'history';
   for (let turn = 0; turn < turns; turn += 1) await runOf(server, 'plain', { sessionId });
   const path = `/api/sessions/${sessionId}`;
-  const subject = { repeats: SESSION_REPEATS, server, store };
+  const subject = { repeats: sessionRepeats, server, store };
   return [
     await measure({ ...subject, name: `reading a session of ${turns} turns`, send: () => request(server, path) }),
     await measure({
@@ -148,11 +148,11 @@ const sessionLines = async (server: Server, store: string, turns: number): Promi
 /** The commands as a user runs them: their own start is part of the time. */
 const commandLine = async (name: string, run: () => Promise<number>, bytes: () => number): Promise<Recorded> => {
   const times: number[] = [];
-  for (let index = 0; index < TREE_REPEATS; index += 1) times.push(await run());
+  for (let index = 0; index < treeRepeats; index += 1) times.push(await run());
   times.sort((a, b) => a - b);
   return {
     name,
-    repeats: TREE_REPEATS,
+    repeats: treeRepeats,
     p50Ms: quantile(times, 0.5),
     p99Ms: quantile(times, 0.99),
     firstBytesMs: Number.NaN,
@@ -173,7 +173,7 @@ const runLines = async (
   const source = await runOf(server, 'tooled');
   const root = await runOf(server, 'boss');
   const name = `a tree of ${tree + 1} runs`;
-  const single = { repeats: RUN_REPEATS, server, store };
+  const single = { repeats: runRepeats, server, store };
   const bundle = (runId: string) => () => request(server, `/api/runs/${runId}/bundle`);
   const file = join(cwd, 'tree.acp');
   const url = server.url.origin;
@@ -184,7 +184,7 @@ const runLines = async (
       send: () => request(server, `/api/runs/${source}/replay`, {}),
     }),
     await measure({ ...single, name: 'exporting a run with a tool call', send: bundle(source) }),
-    await measure({ repeats: TREE_REPEATS, server, store, name: `exporting ${name}`, send: bundle(root) }),
+    await measure({ repeats: treeRepeats, server, store, name: `exporting ${name}`, send: bundle(root) }),
     await commandLine(
       `acp runs export, ${name}`,
       () => timeCommand(program, ['runs', 'export', root, '-o', file, '--force', '--url', url], cwd),

@@ -16,13 +16,13 @@ export interface Listing {
   readonly p99Ms: number;
 }
 
-const TENANT = 'default';
-const FIRST_RUN_AT = Date.UTC(2026, 0, 1);
-const MS_BETWEEN_RUNS = 1000;
-const REPEATS = 60;
-const AGENTS = 200;
-const USERS = 5000;
-const SESSIONS = 50_000;
+const tenant = 'default';
+const firstRunAt = Date.UTC(2026, 0, 1);
+const msBetweenRuns = 1000;
+const repeats = 60;
+const agents = 200;
+const users = 5000;
+const sessions = 50_000;
 
 /** A store with `count` runs: two in three are children, one in 50 failed, one in 10 has a label that few others have. */
 const seed = (file: string, count: number): { readonly ids: readonly string[]; readonly lastStart: number } => {
@@ -31,17 +31,17 @@ const seed = (file: string, count: number): { readonly ids: readonly string[]; r
   const run = db.prepare(
     `insert into service_runs (id, tenant_id, agent_name, kind, status, session_id, user_id, owner_id, labels, parent_run_id,
        root_run_id, error_type, created_at, started_at, completed_at, is_streaming, depth)
-     values (?, '${TENANT}', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)`,
+     values (?, '${tenant}', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)`,
   );
   const label = db.prepare(
-    `insert into service_run_labels (tenant_id, key, value, run_id) values ('${TENANT}', ?, ?, ?)`,
+    `insert into service_run_labels (tenant_id, key, value, run_id) values ('${tenant}', ?, ?, ?)`,
   );
   const ids: string[] = [];
-  let at = FIRST_RUN_AT;
+  let at = firstRunAt;
   let root = '';
   db.transaction(() => {
     for (let index = 0; index < count; index += 1) {
-      at += MS_BETWEEN_RUNS;
+      at += msBetweenRuns;
       const id = newId(at);
       const isChild = index % 3 !== 0;
       if (!isChild) root = id;
@@ -49,12 +49,12 @@ const seed = (file: string, count: number): { readonly ids: readonly string[]; r
       const labels = index % 10 === 3 ? { team: `team-${index % 997}` } : null;
       run.run(
         id,
-        `agent-${index % AGENTS}`,
+        `agent-${index % agents}`,
         index % 10_000 === 9 ? 'Eval' : 'Agent',
         failed ? 'Failed' : index % 100_000 === 99_999 ? 'AwaitingApproval' : 'Completed',
-        isChild ? null : `session-${index % SESSIONS}`,
-        `user-${index % USERS}`,
-        `user-${index % USERS}`,
+        isChild ? null : `session-${index % sessions}`,
+        `user-${index % users}`,
+        `user-${index % users}`,
         labels === null ? null : JSON.stringify(labels),
         isChild ? root : null,
         isChild ? root : null,
@@ -105,7 +105,7 @@ export const measureRunListing = async (folder: string, count: number): Promise<
     'label key': { label: 'team' },
     'label, none': { label: 'nothing:here' },
     'startedAfter, the last minute': { startedAfterMs: lastStart - 60_000 },
-    'startedAfter, the middle': { startedAfterMs: FIRST_RUN_AT + (count / 2) * MS_BETWEEN_RUNS },
+    'startedAfter, the middle': { startedAfterMs: firstRunAt + (count / 2) * msBetweenRuns },
     'startedAfter, the future': { startedAfterMs: lastStart + 7_200_000 },
     parentRunId: { parentRunId: middle },
     rootRunId: { rootRunId: middle },
@@ -114,9 +114,9 @@ export const measureRunListing = async (folder: string, count: number): Promise<
   for (const [name, filter] of Object.entries(filters)) {
     const times: number[] = [];
     let rows = 0;
-    for (let repeat = 0; repeat < REPEATS; repeat += 1) {
+    for (let repeat = 0; repeat < repeats; repeat += 1) {
       const start = performance.now();
-      rows = (await listRuns(storage, TENANT, { includeChildren: false, ownerId: null, skip: 0, take: 50, ...filter }))
+      rows = (await listRuns(storage, tenant, { includeChildren: false, ownerId: null, skip: 0, take: 50, ...filter }))
         .length;
       times.push(performance.now() - start);
     }

@@ -24,8 +24,8 @@ export interface Program {
   readonly command: readonly string[];
 }
 
-const START_TIMEOUT_MS = 30_000;
-const STOP_TIMEOUT_MS = 15_000;
+const startTimeoutMs = 30_000;
+const stopTimeoutMs = 15_000;
 const running = new Set<ChildProcess>();
 
 /** No process outlives the benchmark, however it ends. */
@@ -55,7 +55,7 @@ const firstUrl = (child: ChildProcess, name: string, errors: () => string): Prom
   new Promise((resolve, reject) => {
     const timer = setTimeout(
       () => reject(new Error(`${name} did not start in time\n${tail(errors())}`)),
-      START_TIMEOUT_MS,
+      startTimeoutMs,
     );
     const settle = (act: () => void): void => {
       clearTimeout(timer);
@@ -92,7 +92,7 @@ export const startServer = async (name: string, command: readonly string[], cwd:
     url,
     startMs,
     async stop() {
-      const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+      const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
       child.kill('SIGTERM');
       await ended;
       clearTimeout(timer);

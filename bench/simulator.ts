@@ -6,9 +6,9 @@ import process from 'node:process';
  * `POST …/chat/completions` streams or answers at once, as the body asks. A body with tools whose last message is not
  * a tool's result gets one call of the tool `lookup`; everything else gets 20 words. Prints its URL.
  */
-const WORDS = 20;
+const wordsPerAnswer = 20;
 const model = 'gpt-4.1-mini-2025-04-14';
-const words = Array.from({ length: WORDS }, (_, index) => `word${index} `);
+const words = Array.from({ length: wordsPerAnswer }, (_, index) => `word${index} `);
 const usage = {
   prompt_tokens: 120,
   completion_tokens: 40,

@@ -26,19 +26,19 @@ export interface StoreUnderLoad {
   call(server: Server): Call;
 }
 
-const LOAD_CONCURRENCY = 16;
-const LOAD_SECONDS = 120;
+const loadConcurrency = 16;
+const loadSeconds = 120;
 
 /** The store is read while no server has it open, so that it is one file without a log. */
 export const measureStoredRun = async (subject: StoreUnderLoad, runs: number): Promise<StoredRun> => {
   // One run creates what is created once: tables, and pages that fill up later.
   const first = await subject.start();
-  await applyLoad(subject.call(first), { concurrency: 1, seconds: LOAD_SECONDS, runs: 1 });
+  await applyLoad(subject.call(first), { concurrency: 1, seconds: loadSeconds, runs: 1 });
   await first.stop();
   const before = readStore(subject.store);
   const server = await subject.start();
   const writtenBefore = writtenBytes(server.pid);
-  const load = await applyLoad(subject.call(server), { concurrency: LOAD_CONCURRENCY, seconds: LOAD_SECONDS, runs });
+  const load = await applyLoad(subject.call(server), { concurrency: loadConcurrency, seconds: loadSeconds, runs });
   const written = writtenBytes(server.pid) - writtenBefore;
   await server.stop();
   const after = readStore(subject.store);
@@ -67,7 +67,7 @@ export interface SessionTurn {
   readonly durationMs: number;
 }
 
-const WINDOW = 10;
+const window = 10;
 
 /** Runs one session turn by turn. A turn that copied the history would write more and more. */
 export const measureSession = async (acp: Server, store: string, turns: number): Promise<SessionTurn[]> => {
@@ -76,9 +76,9 @@ export const measureSession = async (acp: Server, store: string, turns: number):
     const written: number[] = [];
     const values: number[] = [];
     const durations: number[] = [];
-    for (let index = 0; index < WINDOW; index += 1) {
+    for (let index = 0; index < window; index += 1) {
       const before = { written: writtenBytes(acp.pid), values: readStore(store).valueBytes };
-      const load = await applyLoad(call, { concurrency: 1, seconds: LOAD_SECONDS, runs: 1 });
+      const load = await applyLoad(call, { concurrency: 1, seconds: loadSeconds, runs: 1 });
       durations.push(load.durations[0] ?? Number.NaN);
       written.push(writtenBytes(acp.pid) - before.written);
       values.push(readStore(store).valueBytes - before.values);
@@ -86,6 +86,6 @@ export const measureSession = async (acp: Server, store: string, turns: number):
     return { turn, valueBytes: median(values), writtenBytes: median(written), durationMs: median(durations) };
   };
   const start = await measureWindow(1);
-  await applyLoad(call, { concurrency: 1, seconds: LOAD_SECONDS, runs: Math.max(0, turns - 2 * WINDOW) });
+  await applyLoad(call, { concurrency: 1, seconds: loadSeconds, runs: Math.max(0, turns - 2 * window) });
   return [start, await measureWindow(turns)];
 };

@@ -124,10 +124,10 @@ const summarize = (own: readonly Sample[], all: readonly Sample[]): Measurement 
   };
 };
 
-const WARM_UP_CONCURRENCY = 16;
-const WARM_UP_LOADS = { most: 15, steady: 3 };
+const warmUpConcurrency = 16;
+const warmUpLoads = { most: 15, steady: 3 };
 /** A load counts as faster than those before it from here on. */
-const FASTER = 1.05;
+const fasterRatio = 1.05;
 
 /**
  * Applies load until it has stopped getting faster. What V8 compiles in the background takes the larger program some
@@ -136,10 +136,10 @@ const FASTER = 1.05;
 const warmUp = async ({ call }: Scenario, seconds: number): Promise<void> => {
   let best = 0;
   let steady = 0;
-  for (let count = 0; count < WARM_UP_LOADS.most && steady < WARM_UP_LOADS.steady; count += 1) {
-    const load = await applyLoad(call, { concurrency: WARM_UP_CONCURRENCY, seconds });
+  for (let count = 0; count < warmUpLoads.most && steady < warmUpLoads.steady; count += 1) {
+    const load = await applyLoad(call, { concurrency: warmUpConcurrency, seconds });
     const rate = load.runs / load.seconds;
-    steady = rate > best * FASTER ? 0 : steady + 1;
+    steady = rate > best * fasterRatio ? 0 : steady + 1;
     best = Math.max(best, rate);
   }
 };

@@ -5,7 +5,7 @@ import { environment } from '../core/environment.ts';
 import { version } from '../core/version.ts';
 import { operations } from '../operations.ts';
 import { type CommandAction, type CommandHost, collect } from './command-host.ts';
-import { OPERATE_HEADING, registerCommands } from './commands/index.ts';
+import { operateHeading, registerCommands } from './commands/index.ts';
 import { completionWord } from './completion/completion-script.ts';
 import { connect } from './connect.ts';
 import { addGeneratedCommands } from './generate.ts';
@@ -14,7 +14,7 @@ import { reportError } from './output/error-report.ts';
 import { OutputClosedError, openTerminal } from './output/terminal.ts';
 import type { GlobalOptions, Session } from './session.ts';
 
-const USAGE_EXIT_CODE = 2;
+const usageExitCode = 2;
 
 interface ProgramState {
   exitCode: number;
@@ -71,20 +71,20 @@ export const buildProgram = (state: ProgramState = { exitCode: 0 }): Command => 
     .command('help')
     .argument('[command...]', 'its words, such as `runs tail`')
     .description('print help of a command')
-    .helpGroup(OPERATE_HEADING)
+    .helpGroup(operateHeading)
     .action((words: readonly string[]) => commandAt(program, words).outputHelp());
   addGeneratedCommands(host, operations, groupDescriptions);
   return program;
 };
 
-const GLOBAL_OPTIONS_NOTE =
+const globalOptionsNote =
   '\nEvery command takes --url, --token-file, --json, --config, --set and --no-color; see `acp --help`.\n';
 
 /** Makes every command throw instead of ending the process, and leave usage errors to the report below. */
 const takeOverExit = (command: Command): void => {
   command.exitOverride().configureOutput({ outputError: () => undefined });
   for (const child of command.commands) {
-    child.addHelpText('after', GLOBAL_OPTIONS_NOTE);
+    child.addHelpText('after', globalOptionsNote);
     takeOverExit(child);
   }
 };
@@ -97,7 +97,7 @@ const report = (error: unknown, globals: GlobalOptions): number => {
   if (error instanceof CommanderError) {
     // Help that was asked for, or printed because a group was named without a command.
     if (error.code.startsWith('commander.help') || error.code === 'commander.version')
-      return error.exitCode === 0 ? 0 : USAGE_EXIT_CODE;
+      return error.exitCode === 0 ? 0 : usageExitCode;
     return report(usageError(error), globals);
   }
   const terminal = openTerminal({ color: globals.color, environment: environment() });

@@ -10,7 +10,7 @@ const toFrame = ({ id, event, data }: EventSourceMessage): Frame => {
 };
 
 // One frame holds at most a run's whole output; more without an end is not a service of ours.
-const MAX_FRAME_CHARACTERS = 64 * 1024 * 1024;
+const maxFrameCharacters = 64 * 1024 * 1024;
 
 /**
  * Frames of a server-sent event stream, in order. Comment lines and unknown fields are skipped; an incomplete frame at
@@ -19,7 +19,7 @@ const MAX_FRAME_CHARACTERS = 64 * 1024 * 1024;
 export async function* readFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame, void, undefined> {
   const pending: Frame[] = [];
   const parser = createParser({
-    maxBufferSize: MAX_FRAME_CHARACTERS,
+    maxBufferSize: maxFrameCharacters,
     onEvent: (message) => pending.push(toFrame(message)),
     onError: (cause) => {
       if (cause.type === 'max-buffer-size-exceeded')

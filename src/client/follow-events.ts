@@ -16,9 +16,9 @@ export interface FollowOptions {
   readonly onRetry?: ((error: AcpError, delayMs: number) => void) | undefined;
 }
 
-const DEFAULT_PATIENCE_MS = 120_000;
-const FIRST_DELAY_MS = 250;
-const LONGEST_DELAY_MS = 5_000;
+const defaultPatienceMs = 120_000;
+const firstDelayMs = 250;
+const longestDelayMs = 5_000;
 
 /** What passes by itself: the network, a restart, a limit. Everything else would fail again. */
 const passing: ReadonlySet<ErrorCode> = new Set([
@@ -80,8 +80,8 @@ class LogPosition {
   async beforeRetry(error: unknown): Promise<void> {
     this.#options.signal?.throwIfAborted();
     if (!this.#opened || !passesByItself(error)) throw error;
-    const wait = error.details.retryAfterMs ?? Math.min(FIRST_DELAY_MS * 2 ** this.attempts, LONGEST_DELAY_MS);
-    if (Date.now() + wait - this.#since > (this.#options.patienceMs ?? DEFAULT_PATIENCE_MS)) throw error;
+    const wait = error.details.retryAfterMs ?? Math.min(firstDelayMs * 2 ** this.attempts, longestDelayMs);
+    if (Date.now() + wait - this.#since > (this.#options.patienceMs ?? defaultPatienceMs)) throw error;
     this.attempts += 1;
     this.#options.onRetry?.(error, wait);
     await pause(wait, this.#options.signal);

@@ -16,9 +16,9 @@ export interface HttpTransportOptions {
   readonly userAgent?: string | undefined;
 }
 
-const CONNECT_TIMEOUT_MS = 10_000;
+const connectTimeoutMs = 10_000;
 // The service writes a comment every 15 s, so three missing ones mean that the connection is dead.
-const STREAM_SILENCE_MS = 50_000;
+const streamSilenceMs = 50_000;
 
 const baseUrl = (text: string): URL => {
   const url = URL.canParse(text) ? new URL(text) : null;
@@ -116,7 +116,7 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
       const request: ClientRequest = open(url, { method: call.operation.method, agent, headers, signal: call.signal });
       const timer = setTimeout(
         () => request.destroy(Object.assign(new Error('connect timeout'), { code: 'ETIMEDOUT' })),
-        CONNECT_TIMEOUT_MS,
+        connectTimeoutMs,
       );
       request.on('socket', (socket) => {
         if (!socket.connecting) clearTimeout(timer);
@@ -147,7 +147,7 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
   };
 
   async function* frames(message: IncomingMessage, signal: AbortSignal | undefined): AsyncGenerator<Frame, void> {
-    message.setTimeout(STREAM_SILENCE_MS, () => {
+    message.setTimeout(streamSilenceMs, () => {
       message.destroy(Object.assign(new Error('stream silent'), { code: 'ETIMEDOUT' }));
     });
     try {

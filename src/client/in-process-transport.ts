@@ -36,11 +36,11 @@ export interface LocalDispatch<Entry extends LocalEntry, Caller> {
   call(entry: Entry, request: LocalRequest, authenticate: () => Caller, context: LocalContext): Promise<LocalReply>;
 }
 
-const DEFAULT_BODY_BYTES = 1_048_576;
+const defaultBodyBytes = 1_048_576;
 // A reader this far behind live frames is cut off, as over HTTP; it goes on from the log.
-const MAX_WAITING_FRAMES = 20_000;
+const maxWaitingFrames = 20_000;
 // Stored frames wait for the reader from here on.
-const ENOUGH_WAITING_FRAMES = 1_000;
+const enoughWaitingFrames = 1_000;
 
 /** Turns pushed batches into an iteration. Leaving it, or aborting the signal, ends the subscription. */
 async function* pull(source: FrameSource, signal: AbortSignal): AsyncGenerator<Frame, void, undefined> {
@@ -53,7 +53,7 @@ async function* pull(source: FrameSource, signal: AbortSignal): AsyncGenerator<F
     (frames) => {
       if (state.behind) return;
       for (const frame of frames) waiting.push(frame);
-      if (waiting.length > MAX_WAITING_FRAMES) {
+      if (waiting.length > maxWaitingFrames) {
         state.behind = true;
         // Undefined while a source pushes from within `subscribe`; the end of the iteration stops that one.
         stop?.();
@@ -64,7 +64,7 @@ async function* pull(source: FrameSource, signal: AbortSignal): AsyncGenerator<F
       state.ended = true;
       wake();
     },
-    () => (waiting.length > ENOUGH_WAITING_FRAMES ? taken.promise : undefined),
+    () => (waiting.length > enoughWaitingFrames ? taken.promise : undefined),
   );
   const aborted = (): void => wake();
   signal.addEventListener('abort', aborted);
@@ -97,7 +97,7 @@ const lowerCase = (headers: Readonly<Record<string, string>> | undefined): Recor
 const encodeBody = (call: TransportCall): Uint8Array | null => {
   if (call.body === undefined) return null;
   const bytes = Buffer.from(JSON.stringify(call.body));
-  const limit = call.operation.maxBodyBytes ?? DEFAULT_BODY_BYTES;
+  const limit = call.operation.maxBodyBytes ?? defaultBodyBytes;
   if (bytes.length > limit) throw new AcpError('payload-too-large', `The body is larger than ${limit} bytes.`);
   return bytes;
 };

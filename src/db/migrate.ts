@@ -66,7 +66,7 @@ export const migrate = (
   storage.dialect.withMigrationLock(async () => {
     await ensureTable(storage);
     const { pending } = await migrationStatus(storage, migrations);
-    for (const migration of migrations.filter(({ name }) => pending.includes(name))) {
+    for (const migration of migrations.filter(({ name }) => pending.includes(name)))
       await storage.transaction(async (db) => {
         await migration.up({ db, dialect: storage.dialect });
         await db
@@ -74,7 +74,6 @@ export const migrate = (
           .values({ name: migration.name, checksum: migration.checksum, applied_at: now() })
           .execute();
       });
-    }
     // The planner needs table statistics once there is data; this costs nothing on an empty store.
     if (pending.length > 0 && storage.dialect.name === 'sqlite') await sql`pragma optimize`.execute(storage.db);
     return pending;

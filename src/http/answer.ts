@@ -25,7 +25,7 @@ export type HeaderFields = Readonly<Record<string, string>>;
 const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 /** Visible ASCII, space and tab: neither a line break nor a byte whose meaning depends on the reader. */
 const headerValue = /^[\t\x20-\x7e]*$/;
-const DEFAULT_RETRY_AFTER_SECONDS = 1;
+const defaultRetryAfterSeconds = 1;
 
 /** All header fields of an answer, by lower-case name. Throws for a field that could not be sent as one field. */
 export const answerHeaders = (exchange: Exchange, fields: HeaderFields | undefined): Record<string, string> => {
@@ -117,7 +117,7 @@ const problemHeaders = (error: AcpError): Record<string, string> => {
   const headers: Record<string, string> = { 'content-type': 'application/problem+json' };
   const { retryAfterMs, runId } = error.details;
   if (retryAfterMs !== undefined) headers['retry-after'] = String(Math.max(0, Math.ceil(retryAfterMs / 1000)));
-  else if (error.status === 503 || error.status === 429) headers['retry-after'] = String(DEFAULT_RETRY_AFTER_SECONDS);
+  else if (error.status === 503 || error.status === 429) headers['retry-after'] = String(defaultRetryAfterSeconds);
   if (runId !== undefined) headers['x-run-id'] = runId;
   if (error.status === 401) headers['www-authenticate'] = 'Bearer';
   return headers;

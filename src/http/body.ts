@@ -3,11 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse } from 'secure-json-parse';
 import { AcpError } from '../contract/errors.ts';
 
-export const DEFAULT_MAX_BODY_BYTES = 1_048_576;
+export const defaultMaxBodyBytes = 1_048_576;
 /** Deeper than any definition or message, shallow enough that no recursive walk over a body is a risk. */
-const MAX_DEPTH = 64;
+const maxDepth = 64;
 /** How long the rest of a refused body is thrown away, so that the caller can read the answer, before the connection is cut. */
-const DISCARD_MS = 5000;
+const discardMs = 5000;
 
 const empty: Uint8Array = new Uint8Array(0);
 
@@ -59,13 +59,13 @@ export const readBody = (
  */
 export const discardRest = (request: IncomingMessage): void => {
   if (request.complete || request.destroyed) return;
-  const cut = setTimeout(() => request.destroy(), DISCARD_MS);
+  const cut = setTimeout(() => request.destroy(), discardMs);
   request.once('close', () => clearTimeout(cut)).once('error', () => clearTimeout(cut));
   request.resume();
 };
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
+const quote = 0x22;
+const backslash = 0x5c;
 
 /** True when brackets outside strings nest deeper than allowed. Bytes suffice: UTF-8 never hides an ASCII byte. */
 const nestsTooDeep = (bytes: Uint8Array): boolean => {
@@ -74,12 +74,12 @@ const nestsTooDeep = (bytes: Uint8Array): boolean => {
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at];
     if (inString) {
-      if (byte === BACKSLASH) at += 1;
-      else if (byte === QUOTE) inString = false;
-    } else if (byte === QUOTE) inString = true;
+      if (byte === backslash) at += 1;
+      else if (byte === quote) inString = false;
+    } else if (byte === quote) inString = true;
     else if (byte === 0x5b || byte === 0x7b) {
       depth += 1;
-      if (depth > MAX_DEPTH) return true;
+      if (depth > maxDepth) return true;
     } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
   }
   return false;
@@ -98,7 +98,7 @@ const isJson = (text: string): boolean => {
 /** Parses a JSON body strictly: UTF-8 only, bounded depth, no member that could reach a prototype. */
 export const parseJsonBody = (bytes: Uint8Array): unknown => {
   if (!isUtf8(bytes)) throw new AcpError('malformed-json', 'The body is not valid UTF-8.');
-  if (nestsTooDeep(bytes)) throw new AcpError('validation-failed', `The body nests deeper than ${MAX_DEPTH} levels.`);
+  if (nestsTooDeep(bytes)) throw new AcpError('validation-failed', `The body nests deeper than ${maxDepth} levels.`);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
   try {
     return parse(text, { protoAction: 'error', constructorAction: 'error' });

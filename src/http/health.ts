@@ -14,7 +14,7 @@ interface HealthOptions {
 }
 
 /** When a probe that was refused should come back; the store probe behind it runs at most once a second. */
-const RETRY_AFTER_SECONDS = '1';
+const retryAfterSeconds = '1';
 
 /** Liveness and readiness: without credential, and with nothing but a status in the answer. */
 export const addHealthRoutes = (app: FastifyInstance, { health, livePath, readyPath }: HealthOptions): void => {
@@ -28,7 +28,7 @@ export const addHealthRoutes = (app: FastifyInstance, { health, livePath, readyP
       reply.hijack();
       const { status } = await health().catch((): HealthState => ({ status: 'Unhealthy' }));
       const ready = status === 'Healthy' || status === 'Degraded';
-      const fields = ready ? undefined : { 'retry-after': RETRY_AFTER_SECONDS };
+      const fields = ready ? undefined : { 'retry-after': retryAfterSeconds };
       sendJson(exchangeOf(request, reply, null), ready ? 200 : 503, fields, { status });
     });
 };

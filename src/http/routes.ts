@@ -16,7 +16,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { type Exchange, type HeaderFields, sendEmpty, sendFile, sendJson, sendProblem } from './answer.ts';
 import {
-  DEFAULT_MAX_BODY_BYTES,
+  defaultMaxBodyBytes,
   discardRest,
   parseJsonBody,
   RequestAbortedError,
@@ -62,7 +62,7 @@ const routeOf = (entry: OperationEntry): Route => {
   const lists = Object.entries(operation.query?.properties ?? {}).filter(([, schema]) => 'items' in schema);
   return {
     entry,
-    maxBodyBytes: operation.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
+    maxBodyBytes: operation.maxBodyBytes ?? defaultMaxBodyBytes,
     bodyRequired: operation.body !== undefined && !Object.hasOwn(operation.body, '~optional'),
     queryLists: new Set(lists.map(([name]) => name)),
     headerNames: Object.keys(operation.headers?.properties ?? {}),

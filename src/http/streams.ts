@@ -29,7 +29,7 @@ interface OpenStream {
 }
 
 /** Ticks between two pings: the comment comes at most one tick, a fifteenth of the time, late. */
-const TICKS_PER_PING = 15;
+const ticksPerPing = 15;
 
 const streamFields = {
   'content-type': 'text/event-stream',
@@ -69,7 +69,7 @@ export const createStreamHub = (
   const tick = (): void => {
     for (const stream of streams.values()) {
       stream.idleTicks += 1;
-      if (stream.idleTicks < TICKS_PER_PING) continue;
+      if (stream.idleTicks < ticksPerPing) continue;
       stream.idleTicks = 0;
       stream.raw.write(':\n\n');
     }
@@ -78,7 +78,7 @@ export const createStreamHub = (
     streams.set(stream.id, stream);
     metrics.streams(1, stream.kind);
     if (ticker !== undefined) return;
-    ticker = setInterval(tick, Math.max(1, pingMs / TICKS_PER_PING));
+    ticker = setInterval(tick, Math.max(1, pingMs / ticksPerPing));
     ticker.unref();
   };
   const remove = (stream: OpenStream): void => {

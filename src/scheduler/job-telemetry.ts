@@ -44,9 +44,9 @@ const linkOf = (job: QueuedJob): TraceParent | null => {
   }
 };
 
-const KEY = 'acp.job.handler_key';
-const LANE = 'acp.job.lane';
-const STATUS = 'acp.job.status';
+const key = 'acp.job.handler_key';
+const laneAttribute = 'acp.job.lane';
+const statusAttribute = 'acp.job.status';
 
 /** Counts what workers do, and traces it where traces are exported. */
 export const createJobTelemetry = (telemetry: Telemetry, maxLanes: number, now: () => number): JobTelemetry => {
@@ -55,17 +55,17 @@ export const createJobTelemetry = (telemetry: Telemetry, maxLanes: number, now: 
   const executions = metrics.counter('acp.job.executions', {
     description: 'Jobs that ended.',
     unit: '{job}',
-    attributes: [KEY, LANE, STATUS],
+    attributes: [key, laneAttribute, statusAttribute],
   });
   const duration = metrics.histogram('acp.job.duration', {
     description: 'Time of one attempt at a job.',
     unit: 's',
-    attributes: [KEY, LANE, STATUS],
+    attributes: [key, laneAttribute, statusAttribute],
   });
   const wait = metrics.histogram('acp.job.wait', {
     description: 'Time from when a job was due until a worker first took it.',
     unit: 's',
-    attributes: [KEY, LANE],
+    attributes: [key, laneAttribute],
   });
 
   return {

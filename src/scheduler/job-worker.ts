@@ -144,7 +144,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     }
   };
 
-  function wake(): void {
+  const wake = (): void => {
     if (!takes) return;
     if (looking !== null) {
       lookAgain = true;
@@ -158,7 +158,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
         lookAgain = false;
         wake();
       });
-  }
+  };
 
   /** Jobs that nobody will take again, because their last attempt was lost. */
   const expireLost = async (): Promise<void> => {

@@ -13,7 +13,7 @@ export interface EventData {
 
 export const frameData = (frame: Frame): EventData => JSON.parse(frame.data) as EventData;
 
-const PAYLOAD_WIDTH = 160;
+const payloadWidth = 160;
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const count = (value: unknown): number => (typeof value === 'number' ? value : 0);
@@ -21,7 +21,7 @@ const count = (value: unknown): number => (typeof value === 'number' ? value : 0
 /** A tool's arguments or result on one line, cut; they may be large and need not be JSON. */
 const payload = (value: unknown): string => {
   if (value === null || value === undefined) return '';
-  return fitText(safeLine(typeof value === 'string' ? value : JSON.stringify(value)), PAYLOAD_WIDTH);
+  return fitText(safeLine(typeof value === 'string' ? value : JSON.stringify(value)), payloadWidth);
 };
 
 const join = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ');

@@ -18,9 +18,9 @@ export interface ScreensOptions {
   readonly signal: AbortSignal;
 }
 
-const TICK_MS = 1_000;
+const tickMs = 1_000;
 /** As often as a person sees, and as rarely as a slow terminal line needs it. */
-const FRAMES_PER_SECOND = 30;
+const framesPerSecond = 30;
 
 /** The sequence OSC 52: the terminal, also one at the other end of a connection, puts the text where it pastes from. */
 const copyByTerminal = (text: string): void => {
@@ -43,14 +43,14 @@ export const openScreens = async ({ client, target, color, signal }: ScreensOpti
   const left = (): void => closing.resolve(null);
   signal.addEventListener('abort', left);
   if (signal.aborted) left();
-  const ticking = setInterval(() => store.dispatch({ type: 'tick', now: Date.now() }), TICK_MS);
+  const ticking = setInterval(() => store.dispatch({ type: 'tick', now: Date.now() }), tickMs);
   const instance = render(createElement(Screen, { store, color, onRequest }), {
     alternateScreen: true,
     incrementalRendering: true,
     interactive: true,
     exitOnCtrlC: false,
     patchConsole: false,
-    maxFps: FRAMES_PER_SECOND,
+    maxFps: framesPerSecond,
   });
   const feeds = superviseFeeds({ client, store }, closing.reject);
   try {

@@ -32,9 +32,7 @@ describe('in process and over HTTP', () => {
     const local: Outcome[] = [];
     for (const call of calls) local.push(await folder.acp(call));
     const { url } = await folder.serve();
-    for (const [index, call] of calls.entries()) {
-      assert.deepEqual(await folder.acp(call), local[index], call.join(' '));
-    }
+    for (const [index, call] of calls.entries()) assert.deepEqual(await folder.acp(call), local[index], call.join(' '));
     // The address in a variable finds the same service.
     assert.deepEqual(await folder.acp(['agents', 'list'], { env: { ACP_URL: url } }), local[0]);
   });

@@ -7,7 +7,7 @@ import { addressPartition, type RequestLimitOptions } from '../../src/http/reque
 import { admin, problemOf, startServer } from './support.ts';
 
 // Longer than any test takes: a window ends only where a test lets it.
-const HOUR = 3_600_000;
+const hour = 3_600_000;
 
 const limited = (t: TestContext, options: Partial<RequestLimitOptions>, caller = {}) =>
   startServer(
@@ -17,7 +17,7 @@ const limited = (t: TestContext, options: Partial<RequestLimitOptions>, caller =
       ...caller,
       requestLimit: {
         permitLimit: 2,
-        windowMs: HOUR,
+        windowMs: hour,
         queueLimit: 0,
         partition: 'Tenant',
         clientAddress: clientAddressReader(['127.0.0.1']),

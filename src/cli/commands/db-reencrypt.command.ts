@@ -7,8 +7,8 @@ import { jsonText, printReply } from '../output/print-reply.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
 
-const LEFT_EXIT_CODE = 1;
-const PROGRESS_MS = 10_000;
+const leftExitCode = 1;
+const progressMs = 10_000;
 
 const columns = ['table', 'rows', 'plain', 'former', 'rewritten', 'unreadable', 'orphaned'];
 
@@ -45,7 +45,7 @@ const writeReport = async ({ terminal }: Session, report: ReencryptReport): Prom
 const showProgress = ({ terminal }: Session) => {
   let shown = Date.now();
   return (table: string, count: number): void => {
-    if (Date.now() - shown < PROGRESS_MS) return;
+    if (Date.now() - shown < progressMs) return;
     shown = Date.now();
     terminal.note(`${table}: ${rows(count)} so far`);
   };
@@ -75,7 +75,7 @@ const reencrypt = async (session: Session, options: Options): Promise<number> =>
   const report = await reencryptStore({ ...store, ...options, now: Date.now, log, progress });
   if (globals.json) await terminal.writeJson(jsonText(report));
   else await writeReport(session, report);
-  return report.left === 0 ? 0 : LEFT_EXIT_CODE;
+  return report.left === 0 ? 0 : leftExitCode;
 };
 
 /** `acp db reencrypt`: what is plain or under a former key is written anew under the active one. */

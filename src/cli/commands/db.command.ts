@@ -7,7 +7,7 @@ import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
 import { registerDbReencrypt } from './db-reencrypt.command.ts';
 
-const FINDINGS_EXIT_CODE = 1;
+const findingsExitCode = 1;
 
 const openMaintenance = async (session: Session) => {
   const [maintenance, { storeOptions }, config] = await Promise.all([
@@ -62,7 +62,7 @@ const backup = async (session: Session, to: string, force: boolean): Promise<num
       await terminal.write(`${attachments.path}  ${attachments.files} files, ${attachments.totalBytes} bytes\n`);
     await writeFindings(session, findings);
   }
-  return findings.length === 0 ? 0 : FINDINGS_EXIT_CODE;
+  return findings.length === 0 ? 0 : findingsExitCode;
 };
 
 const check = async (session: Session): Promise<number> => {
@@ -73,7 +73,7 @@ const check = async (session: Session): Promise<number> => {
   else if (report.findings.length === 0) await terminal.write(`${report.path} is sound.\n`);
   else await writeFindings(session, report.findings);
   if (!globals.json) for (const note of report.notes) terminal.note(note);
-  return report.findings.length === 0 ? 0 : FINDINGS_EXIT_CODE;
+  return report.findings.length === 0 ? 0 : findingsExitCode;
 };
 
 /** `acp db`: the store's file, worked on directly. */

@@ -5,7 +5,7 @@ import { runDiagnosis } from '../diagnosis/diagnosis.ts';
 import type { Finding, FindingStatus } from '../diagnosis/finding.ts';
 import { jsonText } from '../output/print-reply.ts';
 
-const FAILED_EXIT_CODE = 1;
+const failedExitCode = 1;
 
 const marks: Readonly<Record<FindingStatus, StyleName>> = { ok: 'green', warn: 'yellow', fail: 'red' };
 
@@ -29,7 +29,7 @@ export const registerDoctor = (host: CommandHost): void => {
           for (const line of rest) await terminal.write(`${' '.repeat(18)}${line.trimStart()}\n`);
         }
         if (globals.json) await terminal.writeJson(jsonText(findings));
-        return findings.some(({ status }) => status === 'fail') ? FAILED_EXIT_CODE : 0;
+        return findings.some(({ status }) => status === 'fail') ? failedExitCode : 0;
       }),
     );
 };

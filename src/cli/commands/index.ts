@@ -32,7 +32,7 @@ import { registerSkills } from './skills.command.ts';
 import { registerTui } from './tui.command.ts';
 import { registerVersion } from './version.command.ts';
 
-export const OPERATE_HEADING = 'Look after it:';
+export const operateHeading = 'Look after it:';
 
 /** Every hand-written command, in the order of the help. */
 export const registerCommands = (host: CommandHost): void => {
@@ -64,7 +64,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerKeysCreate(commandGroup(program, 'keys', groupDescriptions['keys'] ?? ''), host);
   registerDataSubjects(commandGroup(program, 'data-subjects', groupDescriptions['data-subjects'] ?? ''), host);
   registerAudit(commandGroup(program, 'audit', groupDescriptions['audit'] ?? ''), host);
-  program.commandsGroup(OPERATE_HEADING);
+  program.commandsGroup(operateHeading);
   registerDoctor(host);
   registerEmergency(host);
   registerConfig(host);

@@ -14,8 +14,8 @@ import { runStreaming } from '../runs/stream-run.ts';
 import { type Serving, serveUntilStopped } from '../serving.ts';
 import type { Session } from '../session.ts';
 
-const USUAL_PORT = 7070;
-const QUESTION = 'What time is it in Vienna?';
+const usualPort = 7070;
+const question = 'What time is it in Vienna?';
 
 /** True when nothing listens on the port of the loopback address; 0 finds one. */
 const freePort = (port: number): Promise<number | null> =>
@@ -30,7 +30,7 @@ const freePort = (port: number): Promise<number | null> =>
 
 /** The port that was asked for, whatever it holds; else the usual one, else any. */
 const choosePort = async (asked: string | undefined): Promise<number> => {
-  if (asked === undefined) return (await freePort(USUAL_PORT)) ?? (await freePort(0)) ?? USUAL_PORT;
+  if (asked === undefined) return (await freePort(usualPort)) ?? (await freePort(0)) ?? usualPort;
   if (/^\d{1,5}$/.test(asked) && Number(asked) > 0 && Number(asked) < 65_536) return Number(asked);
   throw new AcpError('validation-failed', `--port takes a port from 1 to 65535, not "${asked}".`);
 };
@@ -86,9 +86,9 @@ const demonstrate = async (session: Session, { url, config }: Serving): Promise<
     const name = String(document.value['name']);
     const applied = await applyDefinition(client, document, name);
     terminal.note(terminal.noteStyle.dim(`agent ${safeLine(name)}: ${applied.action}, version ${applied.version}`));
-    if (!session.globals.json) await terminal.write(`\n${terminal.style.bold(`> ${QUESTION}`)}\n`);
+    if (!session.globals.json) await terminal.write(`\n${terminal.style.bold(`> ${question}`)}\n`);
     const connection = { client, transport, local: false };
-    return (await runStreaming(session, connection, name, { message: QUESTION }, 'stdout')).exitCode;
+    return (await runStreaming(session, connection, name, { message: question }, 'stdout')).exitCode;
   } finally {
     await transport.close();
   }

@@ -13,7 +13,7 @@ import { printReply } from '../output/print-reply.ts';
 import { renderTable } from '../output/table.ts';
 
 /** A counter that is not the sum of its records is a conflict of the store with itself. */
-const DIFFERENT_EXIT_CODE = 5;
+const differentExitCode = 5;
 
 const periodOf = (given: unknown): QuotaPeriod | undefined => {
   if (given === undefined) return undefined;
@@ -130,7 +130,7 @@ const registerUsage = (quotas: Command, host: CommandHost): void => {
 const registerVerify = (quotas: Command, host: CommandHost): void => {
   const command = quotas
     .command('verify')
-    .description(`compare the counters with the recorded runs; exit code ${DIFFERENT_EXIT_CODE} when they differ`);
+    .description(`compare the counters with the recorded runs; exit code ${differentExitCode} when they differ`);
   covers(command, 'quotas.verify').action(
     host.act(async ({ terminal, globals, connected }) => {
       const { body } = await connected(({ client }) => client.quotas.verify({}));
@@ -146,7 +146,7 @@ const registerVerify = (quotas: Command, host: CommandHost): void => {
             : 'The counters are not the sums of the recorded runs.',
         );
       }
-      return body.matches ? 0 : DIFFERENT_EXIT_CODE;
+      return body.matches ? 0 : differentExitCode;
     }),
   );
 };

@@ -14,7 +14,7 @@ import { answerPauses } from '../runs/answer-run.ts';
 import { shellLine } from '../runs/next-commands.ts';
 import { reportFoundPause } from '../runs/pause-report.ts';
 import { type AnswerOptions, answersOf } from '../runs/run-answers.ts';
-import { PAUSED_EXIT_CODE } from '../runs/run-outcome.ts';
+import { pausedExitCode } from '../runs/run-outcome.ts';
 import { type FollowedRun, pauseOfAnswer } from '../runs/run-pause.ts';
 import { answerText, runStreaming, streamRun } from '../runs/stream-run.ts';
 import { noteWarnings } from '../runs/warning-notes.ts';
@@ -149,7 +149,7 @@ const startForAnswer = async (
       throw new AcpError('cannot-connect', 'The service did not answer with the result of the run.');
     await printAnswer(session, reply.body);
     const pause = pauseOfAnswer(reply.body);
-    return { exitCode: pause === null ? 0 : PAUSED_EXIT_CODE, pause };
+    return { exitCode: pause === null ? 0 : pausedExitCode, pause };
   } catch (error) {
     if (interrupted !== null) return { exitCode: interrupted, pause: null };
     throw error;
@@ -221,9 +221,9 @@ const runAgent = async (session: Session, { args, options }: Invocation): Promis
   });
 };
 
-const EXIT_NOTE = `
+const exitNote = `
 A run that waits for approvals or for results of client-side tools asks on a terminal. Elsewhere it prints the commands
-that answer it, and ends with exit code ${PAUSED_EXIT_CODE}.
+that answer it, and ends with exit code ${pausedExitCode}.
 `;
 
 /** `acp run`: one message to an agent, its answer as it is written. */
@@ -250,6 +250,6 @@ export const registerRun = (host: CommandHost): void => {
     .option('--follow', 'with --queued: show the run as it executes')
     .option('--lane <name>', 'with --queued: lane of the queue')
     .option('--idempotency-key <key>', 'the same key gives the same answer again; implies --no-stream');
-  command.addHelpText('after', EXIT_NOTE);
+  command.addHelpText('after', exitNote);
   covers(command, 'runs.start').action(host.act(runAgent));
 };

@@ -18,9 +18,9 @@ import { pauseOfFrame } from '../runs/run-pause.ts';
 import { runWatcher } from '../runs/run-watcher.ts';
 import type { Session } from '../session.ts';
 
-const POLL_INTERVAL_MS = 1000;
+const pollIntervalMs = 1000;
 // Each followed run holds a connection; the rest wait and are read from their logs in turn.
-const MAX_FOLLOWED_RUNS = 64;
+const maxFollowedRuns = 64;
 
 interface TailOptions {
   readonly agent?: string;
@@ -113,7 +113,7 @@ const tailAll = async (
     }
   };
   const startWaiting = (): void => {
-    while (following.size < MAX_FOLLOWED_RUNS) {
+    while (following.size < maxFollowedRuns) {
       const run = waiting.shift();
       if (run === undefined) return;
       following.add(run.id);
@@ -140,7 +140,7 @@ const tailAll = async (
       if (isFirst || !passesByItself(error)) throw error;
     }
     startWaiting();
-    await pause(POLL_INTERVAL_MS, ended);
+    await pause(pollIntervalMs, ended);
   }
 };
 

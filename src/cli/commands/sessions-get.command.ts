@@ -11,10 +11,10 @@ type Message = NonNullable<SessionDetailResponse['messages']>[number];
 type Part = Message['contents'][number];
 
 // What a tool was given or gave is shown as far as it helps to follow the conversation.
-const PAYLOAD_WIDTH = 160;
+const payloadWidth = 160;
 
 const payload = (value: unknown): string =>
-  fitText(safeLine(typeof value === 'string' ? value : JSON.stringify(value)), PAYLOAD_WIDTH);
+  fitText(safeLine(typeof value === 'string' ? value : JSON.stringify(value)), payloadWidth);
 
 const partText = (part: Part, style: Style): string => {
   switch (part.type) {

@@ -17,7 +17,7 @@ export interface SkillSource {
 }
 
 /** Levels below a named folder that are searched for skills, as the service searches its roots by default. */
-const SEARCH_DEPTH = 2;
+const searchDepth = 2;
 
 const reasons = {
   special: 'it is no file, but a pipe or a device',
@@ -80,11 +80,11 @@ const readOrRefuse = async (path: string): Promise<ReadSource> => {
 const readFolders = async (path: string): Promise<readonly ReadSource[]> => {
   const { findSkillFolders } = await import('../../core/skill-folder/find-folders.ts');
   const root = await realpath(path);
-  const found = await findSkillFolders(root, SEARCH_DEPTH);
+  const found = await findSkillFolders(root, searchDepth);
   if (found.length === 0)
     throw new AcpError(
       'validation-failed',
-      `${path}: There is no SKILL.md, neither there nor at most ${SEARCH_DEPTH} folders below.`,
+      `${path}: There is no SKILL.md, neither there nor at most ${searchDepth} folders below.`,
     );
   const named = found.map((folder) =>
     folder === root ? path : `${path.replace(/\/+$/, '')}/${relative(root, folder)}`,

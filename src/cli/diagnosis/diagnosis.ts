@@ -16,10 +16,10 @@ import { reachFindings } from './reachability.ts';
 
 const finding = (status: FindingStatus, check: string, message: string): Finding => ({ status, check, message });
 
-const MEGABYTE = 1_048_576;
+const megabyte = 1_048_576;
 // Below the first a busy service has days, below the second its next checkpoint may fail.
-const LOW_DISK_BYTES = 1024 * MEGABYTE;
-const NO_DISK_BYTES = 100 * MEGABYTE;
+const lowDiskBytes = 1024 * megabyte;
+const noDiskBytes = 100 * megabyte;
 
 const failureText = (error: unknown): string =>
   reportError(error)
@@ -27,7 +27,7 @@ const failureText = (error: unknown): string =>
     .replace(/^error: /, '');
 
 const size = (bytes: number): string =>
-  bytes >= 1024 * MEGABYTE ? `${(bytes / 1024 / MEGABYTE).toFixed(1)} GiB` : `${(bytes / MEGABYTE).toFixed(1)} MiB`;
+  bytes >= 1024 * megabyte ? `${(bytes / 1024 / megabyte).toFixed(1)} GiB` : `${(bytes / megabyte).toFixed(1)} MiB`;
 
 const configFindings = async ({ file, warnings }: LoadedConfig): Promise<Finding[]> => {
   const { describeProblems } = await import('../../core/config/index.ts');
@@ -85,7 +85,7 @@ const diskFinding = async (path: string): Promise<Finding> => {
     try {
       const { bavail, bsize } = await statfs(folder);
       const free = bavail * bsize;
-      const status = free < NO_DISK_BYTES ? 'fail' : free < LOW_DISK_BYTES ? 'warn' : 'ok';
+      const status = free < noDiskBytes ? 'fail' : free < lowDiskBytes ? 'warn' : 'ok';
       return finding(status, 'disk', `${size(free)} free at ${folder}`);
     } catch (error) {
       if (folder === dirname(folder)) return finding('warn', 'disk', failureText(error));

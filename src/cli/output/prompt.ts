@@ -10,7 +10,7 @@ export interface Left {
 }
 
 // Enough for what the terminal holds to be read; nobody reads a question and answers it in that time.
-const FLUSH_MS = 30;
+const flushMs = 30;
 
 /** Throws away what was typed before a question is there to be read: it cannot be the answer to it. */
 const discardTyped = async (): Promise<void> => {
@@ -18,7 +18,7 @@ const discardTyped = async (): Promise<void> => {
   stdin.setRawMode(true);
   const discard = (): void => undefined;
   stdin.on('data', discard);
-  await delay(FLUSH_MS);
+  await delay(flushMs);
   stdin.off('data', discard);
   stdin.pause();
   stdin.setRawMode(false);

@@ -2,8 +2,8 @@ import { formatValue, memberAt, shortTime } from '../../text/format.ts';
 import type { Style } from '../../text/style.ts';
 import { fitText, padText, safeLine, textWidth } from '../../text/text-width.ts';
 
-const GAP = 2;
-const NARROWEST = 6;
+const gap = 2;
+const narrowest = 6;
 
 /** `usage.totalTokens` → `TOKENS`; the `type` of an `error` keeps its parent, since its own name says too little. */
 const heading = (column: string): string => {
@@ -23,7 +23,7 @@ type Column = readonly string[];
 
 const widthOf = (column: Column): number => Math.max(...column.map(textWidth));
 const totalWidth = (widths: readonly number[]): number =>
-  widths.reduce((sum, width) => sum + width, 0) + GAP * (widths.length - 1);
+  widths.reduce((sum, width) => sum + width, 0) + gap * (widths.length - 1);
 
 const isEmpty = ([, ...cells]: Column): boolean => cells.every((cell) => cell === '-');
 const localTime = /^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$/;
@@ -43,7 +43,7 @@ const condense = (columns: readonly Column[], available: number, now: Date): rea
  */
 const shrink = (columns: readonly Column[], available: number): number[] => {
   const widths = columns.map(widthOf);
-  const needed = columns.map(([, ...cells]) => Math.max(NARROWEST, widthOf(cells)));
+  const needed = columns.map(([, ...cells]) => Math.max(narrowest, widthOf(cells)));
   const excess = (index: number): number => (widths[index] ?? 0) - (needed[index] ?? 0);
   const cuttable = widths.map((_width, index) => index).slice(1);
   while (totalWidth(widths) > available) {
@@ -51,7 +51,7 @@ const shrink = (columns: readonly Column[], available: number): number[] => {
       (a, b) => Math.max(0, excess(b)) - Math.max(0, excess(a)) || (widths[b] ?? 0) - (widths[a] ?? 0),
     );
     const width = widest === undefined ? 0 : (widths[widest] ?? 0);
-    if (widest === undefined || width <= NARROWEST) break;
+    if (widest === undefined || width <= narrowest) break;
     widths[widest] = width - 1;
   }
   return widths;
@@ -74,7 +74,7 @@ export const renderTable = (rows: readonly unknown[], members: readonly string[]
   const line = (row: number): string =>
     columns
       .map((column, index) => padText(fitText(column[row] ?? '', widths[index] ?? 0), widths[index] ?? 0))
-      .join(' '.repeat(GAP))
+      .join(' '.repeat(gap))
       .trimEnd();
   return [style.bold(line(0)), ...rows.map((_row, index) => line(index + 1))].map((text) => `${text}\n`).join('');
 };

@@ -3,9 +3,9 @@ interface Edit {
   readonly line: string;
 }
 
-const CONTEXT_LINES = 3;
+const contextLines = 3;
 // The table of common lines grows with the product of both lengths; texts beyond it are shown as replaced.
-const MAX_TABLE_CELLS = 4_000_000;
+const maxTableCells = 4_000_000;
 
 const marked = (mark: Edit['mark'], lines: readonly string[]): Edit[] => lines.map((line) => ({ mark, line }));
 
@@ -23,7 +23,7 @@ const commonTable = (left: readonly string[], right: readonly string[]): Uint32A
 };
 
 const compare = (left: readonly string[], right: readonly string[]): Edit[] => {
-  if (left.length * right.length > MAX_TABLE_CELLS) return [...marked('-', left), ...marked('+', right)];
+  if (left.length * right.length > maxTableCells) return [...marked('-', left), ...marked('+', right)];
   const table = commonTable(left, right);
   const edits: Edit[] = [];
   let i = 0;
@@ -62,7 +62,7 @@ const linesOf = (text: string): string[] => (text === '' ? [] : text.replace(/\n
 export const unifiedDiff = (left: string, right: string, leftName: string, rightName: string): string[] => {
   const edits = editScript(linesOf(left), linesOf(right));
   const shown = edits.map((_edit, at) =>
-    edits.slice(Math.max(0, at - CONTEXT_LINES), at + CONTEXT_LINES + 1).some(({ mark }) => mark !== ' '),
+    edits.slice(Math.max(0, at - contextLines), at + contextLines + 1).some(({ mark }) => mark !== ' '),
   );
   if (!shown.includes(true)) return [];
   const output = [`--- ${leftName}`, `+++ ${rightName}`];

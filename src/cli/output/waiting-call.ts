@@ -13,9 +13,9 @@ export interface ShownCall {
 }
 
 // Without a terminal nothing is known of the width; text is not cut, only wrapped where lines would get unreadable.
-const DEFAULT_WIDTH = 100;
+const defaultWidth = 100;
 // The bar keeps whatever a model or a presenter wrote from looking like a line of this program.
-const BAR = '│ ';
+const leftBar = '│ ';
 
 const argumentText = ({ arguments: args, truncated }: ShownCall): string[] => {
   if (args === null) return ['(arguments are not recorded)'];
@@ -33,11 +33,11 @@ const presentationText = (presentation: ToolApprovalPresentation | null | undefi
 
 /** Name, presentation and all arguments of a call that waits, each line at most as wide as the terminal. */
 export const waitingCallText = (title: string, call: ShownCall, width: number | undefined, style: Style): string => {
-  const inner = Math.max(20, (width ?? DEFAULT_WIDTH) - BAR.length);
+  const inner = Math.max(20, (width ?? defaultWidth) - leftBar.length);
   const lines = [...presentationText(call.presentation), ...argumentText(call)];
   return [
     `${title} ${style.bold(visibleLine(call.toolName))}`,
-    ...lines.flatMap((line) => wrapText(line, inner)).map((line) => `${style.dim(BAR.trimEnd())} ${line}`),
+    ...lines.flatMap((line) => wrapText(line, inner)).map((line) => `${style.dim(leftBar.trimEnd())} ${line}`),
   ]
     .map((line) => `${line}\n`)
     .join('');

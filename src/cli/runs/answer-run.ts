@@ -4,7 +4,7 @@ import { inBandCommands } from './next-commands.ts';
 import { askAnswers } from './pause-prompt.ts';
 import { reportPause } from './pause-report.ts';
 import type { RunAnswers } from './run-answers.ts';
-import { PAUSED_EXIT_CODE } from './run-outcome.ts';
+import { pausedExitCode } from './run-outcome.ts';
 import type { FollowedRun, RunPause } from './run-pause.ts';
 
 /** What goes on with the answers to a pause, on the same session. */
@@ -31,7 +31,7 @@ const answer = async (
 ): Promise<FollowedRun | { readonly leftWith: number }> => {
   const { terminal } = session;
   const answers = await askAnswers(terminal, turn.agentName, pause, canRemember);
-  if ('left' in answers) return { leftWith: answers.exitCode ?? PAUSED_EXIT_CODE };
+  if ('left' in answers) return { leftWith: answers.exitCode ?? pausedExitCode };
   try {
     return await turn.goOn(pause.sessionId, answers);
   } catch (error) {

@@ -40,7 +40,7 @@ export const inBandCommands = (
 };
 
 // A run waits for at most as many calls as a model makes in one turn; more are found with `acp approvals list`.
-const MAILBOX_PAGE = 200;
+const mailboxPage = 200;
 
 /** Decisions in the mailbox, where a queued run asks: one command for each call that still waits. */
 const mailboxCommands = async (
@@ -49,7 +49,7 @@ const mailboxCommands = async (
   agentName: string,
   runId: string,
 ): Promise<readonly NextCommand[]> => {
-  const { body } = await client.approvals.list({ query: { agentName, take: MAILBOX_PAGE } });
+  const { body } = await client.approvals.list({ query: { agentName, take: mailboxPage } });
   return body
     .filter((row) => row.runId === runId)
     .flatMap(({ id }) => [

@@ -7,7 +7,7 @@ import { type NextCommand, nextCommands, shellLine } from './next-commands.ts';
 import type { RunPause } from './run-pause.ts';
 
 const labels = { approve: 'approve', reject: 'reject', result: 'result', error: 'or error' } as const;
-const LABEL_WIDTH = Math.max(...Object.values(labels).map(({ length }) => length));
+const labelWidth = Math.max(...Object.values(labels).map(({ length }) => length));
 
 /** The calls of a paused run, each with the id that an answer names. */
 const waitingText = ({ approvals, clientToolCalls }: RunPause, { noteStyle, width }: Terminal): string =>
@@ -23,7 +23,7 @@ const waitingText = ({ approvals, clientToolCalls }: RunPause, { noteStyle, widt
 /** One command a line, ready to be copied. */
 export const commandLines = (commands: readonly NextCommand[], { noteStyle }: Terminal): string =>
   commands
-    .map(({ answer, words }) => `  ${padText(labels[answer], LABEL_WIDTH)}  ${noteStyle.bold(shellLine(words))}`)
+    .map(({ answer, words }) => `  ${padText(labels[answer], labelWidth)}  ${noteStyle.bold(shellLine(words))}`)
     .join('\n');
 
 /**

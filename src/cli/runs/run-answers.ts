@@ -15,7 +15,7 @@ export interface AnswerOptions {
 /** The members of a run request that answer a paused run. */
 export type RunAnswers = Pick<AgentRunRequest, 'approvals' | 'toolResults'>;
 
-const ALL = 'all';
+const everyCall = 'all';
 
 const wrong = (message: string): AcpError => new AcpError('validation-failed', message);
 
@@ -48,15 +48,15 @@ const named = async (
   sessionId: string,
   { approve = [], reject = [] }: AnswerOptions,
 ): Promise<{ readonly approved: readonly string[]; readonly rejected: readonly string[] }> => {
-  const plain = (ids: readonly string[]): string[] => [...new Set(ids)].filter((id) => id !== ALL);
+  const plain = (ids: readonly string[]): string[] => [...new Set(ids)].filter((id) => id !== everyCall);
   const approved = plain(approve);
   const rejected = plain(reject);
-  if (!approve.includes(ALL) && !reject.includes(ALL)) return { approved, rejected };
+  if (!approve.includes(everyCall) && !reject.includes(everyCall)) return { approved, rejected };
   const { body } = await client.sessions.get({ params: { sessionId } });
   const open = body.openRequests.filter(({ kind }) => kind === 'Approval').map(({ id }) => id);
   if (open.length === 0) throw wrong(`Session "${sessionId}" waits for no approval.`);
   const others = open.filter((id) => !approved.includes(id) && !rejected.includes(id));
-  return approve.includes(ALL)
+  return approve.includes(everyCall)
     ? { approved: [...approved, ...others], rejected }
     : { approved, rejected: [...rejected, ...others] };
 };

@@ -7,7 +7,7 @@ const isClass = (value: unknown): value is RunErrorClass =>
   typeof value === 'string' && Object.hasOwn(codesByErrorClass, value);
 
 /** A run that waits for approvals or for results of client-side tools has neither succeeded nor failed. */
-export const PAUSED_EXIT_CODE = 10;
+export const pausedExitCode = 10;
 
 /** Exit code that a frame decides, null while the run goes on. */
 export const exitCodeOf = (frame: Frame): number | null => {
@@ -20,7 +20,7 @@ export const exitCodeOf = (frame: Frame): number | null => {
       return 0;
     case 'run.awaiting-approval':
     case 'run.awaiting-input':
-      return PAUSED_EXIT_CODE;
+      return pausedExitCode;
     case 'run.canceled':
       return errorTable[codesByErrorClass.Canceled].exit;
     case 'run.failed': {

@@ -1,7 +1,7 @@
 import type { Client } from '../../client/client.ts';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 
-const PAGE = 200;
+const pageSize = 200;
 
 /**
  * Finds runs as they appear, children included, oldest first. The first look gives those in progress, each later one
@@ -14,18 +14,18 @@ export const runWatcher = (
 ): (() => Promise<readonly RunRecord[]>) => {
   let newest: string | null = null;
   const page = async (skip: number): Promise<readonly RunRecord[]> => {
-    const query = { includeChildren: true, skip, take: PAGE, ...(agentName === undefined ? {} : { agentName }) };
+    const query = { includeChildren: true, skip, take: pageSize, ...(agentName === undefined ? {} : { agentName }) };
     return (await client.runs.list({ query, signal })).body;
   };
   const since = async (known: string): Promise<RunRecord[]> => {
     const found = new Map<string, RunRecord>();
-    for (let skip = 0; ; skip += PAGE) {
+    for (let skip = 0; ; skip += pageSize) {
       const rows = await page(skip);
       // Ids rise with time and the list is newest first, so a known one ends the look. A run that starts meanwhile
       // pushes the rows down by one, which the map takes care of.
       for (const row of rows) if (row.id > known) found.set(row.id, row);
       const last = rows.at(-1);
-      if (last === undefined || rows.length < PAGE || last.id <= known) return [...found.values()];
+      if (last === undefined || rows.length < pageSize || last.id <= known) return [...found.values()];
     }
   };
   return async () => {

@@ -35,7 +35,7 @@ export type Aside = 'stderr' | 'stdout';
 const lacksSession = (event: string, data: EventData): boolean =>
   event === 'tool.failed' && /^(?:approval|client-tool)-needs-session\b/.test(String(data['error']));
 
-const SESSION_HINT =
+const sessionHint =
   'hint: A call that has to wait needs a session: name one with --session, such as --session my-work.';
 
 const deltaText = ({ event }: Frame, { text }: EventData): string =>
@@ -90,7 +90,7 @@ const printFrames = async (
     if (aside === 'stdout') await terminal.write(`${told}\n`);
     else terminal.note(told);
   }
-  if (wantsSession) terminal.note(terminal.noteStyle.yellow(SESSION_HINT));
+  if (wantsSession) terminal.note(terminal.noteStyle.yellow(sessionHint));
   return { exitCode, pause };
 };
 

@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { MAX_JSON_DEPTH } from './json-depth.ts';
+import { maxJsonDepth } from './json-depth.ts';
 
 const write = (value: Json, depth: number): string => {
   if (value === null || typeof value !== 'object') {
@@ -8,7 +8,7 @@ const write = (value: Json, depth: number): string => {
       throw new TypeError(`A ${typeof value} is not a JSON value`);
     return text;
   }
-  if (depth >= MAX_JSON_DEPTH) throw new RangeError(`The value is nested deeper than ${MAX_JSON_DEPTH} levels`);
+  if (depth >= maxJsonDepth) throw new RangeError(`The value is nested deeper than ${maxJsonDepth} levels`);
   if (Array.isArray(value)) return `[${value.map((item: Json) => write(item, depth + 1)).join(',')}]`;
   const record = value as Readonly<Record<string, Json>>;
   const members = Object.keys(record)

@@ -100,9 +100,8 @@ export const parseDefinitionDocuments = (text: string, file: string): Definition
     }
     const value = plainValue(document);
     if (value === null) return;
-    if (!isMap(document.contents)) {
-      report(line, 'A definition must be a mapping of fields.');
-    } else {
+    if (!isMap(document.contents)) report(line, 'A definition must be a mapping of fields.');
+    else {
       const lineOf = (path: string) => lineAt(offsetOf(document.contents, path, start ?? 0));
       documents.push({ file, line, value: value as DefinitionDocument['value'], lineOf });
     }

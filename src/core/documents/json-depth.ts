@@ -1,5 +1,5 @@
 /** Deepest JSON value that is kept: writing a deeper one recurses to a depth that depends on the machine. */
-export const MAX_JSON_DEPTH = 500;
+export const maxJsonDepth = 500;
 
 /** Where the string that begins at `start` ends. */
 const endOfString = (text: string, start: number): number => {
@@ -10,14 +10,14 @@ const endOfString = (text: string, start: number): number => {
 
 /** Whether brackets outside strings nest deeper than JSON may that is kept. Reads the text once and parses nothing. */
 export const nestsTooDeep = (text: string): boolean => {
-  if (text.length <= MAX_JSON_DEPTH) return false;
+  if (text.length <= maxJsonDepth) return false;
   let depth = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === 0x22) at = endOfString(text, at);
     else if (code === 0x5b || code === 0x7b) depth += 1;
     else if (code === 0x5d || code === 0x7d) depth -= 1;
-    if (depth > MAX_JSON_DEPTH) return true;
+    if (depth > maxJsonDepth) return true;
   }
   return false;
 };
@@ -26,7 +26,7 @@ export const nestsTooDeep = (text: string): boolean => {
 export const isNestedTooDeep = (value: unknown): boolean => {
   let level: readonly unknown[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth > MAX_JSON_DEPTH) return true;
+    if (depth > maxJsonDepth) return true;
     level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
   }
   return false;

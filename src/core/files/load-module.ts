@@ -6,15 +6,15 @@ import { AcpError } from '../../contract/errors.ts';
 /** What a host module gets from `import … from 'acp'`, wherever the module lies on disk. */
 export type HostLibrary = Readonly<Record<string, unknown>>;
 
-const LIBRARY_URL = 'acp:library';
-const LOADER_URL = 'acp:loader';
-const LIBRARY_KEY = Symbol.for('acp.host-library');
+const libraryUrl = 'acp:library';
+const loaderUrl = 'acp:loader';
+const libraryKey = Symbol.for('acp.host-library');
 
 type ImportModule = (url: string) => Promise<Record<string, unknown>>;
 
 const librarySource = (library: HostLibrary): string =>
   [
-    `const library = globalThis[Symbol.for(${JSON.stringify(LIBRARY_KEY.description)})];`,
+    `const library = globalThis[Symbol.for(${JSON.stringify(libraryKey.description)})];`,
     ...Object.keys(library).map((name) => `export const ${name} = library.${name};`),
   ].join('\n');
 
@@ -25,14 +25,14 @@ let importModule: ImportModule | undefined;
  * does not have that limit, so one is made up whose only content is an `import()`.
  */
 const installLoader = (library: HostLibrary): ImportModule => {
-  Object.defineProperty(globalThis, LIBRARY_KEY, { value: library, configurable: true });
+  Object.defineProperty(globalThis, libraryKey, { value: library, configurable: true });
   const sources: Readonly<Record<string, string>> = {
-    [LIBRARY_URL]: librarySource(library),
-    [LOADER_URL]: 'export const importModule = (url) => import(url);',
+    [libraryUrl]: librarySource(library),
+    [loaderUrl]: 'export const importModule = (url) => import(url);',
   };
   registerHooks({
     resolve: (specifier, context, next) => {
-      const url = specifier === 'acp' ? LIBRARY_URL : specifier;
+      const url = specifier === 'acp' ? libraryUrl : specifier;
       return Object.hasOwn(sources, url) ? { url, format: 'module', shortCircuit: true } : next(specifier, context);
     },
     load: (url, context, next) => {
@@ -40,7 +40,7 @@ const installLoader = (library: HostLibrary): ImportModule => {
       return source === undefined ? next(url, context) : { source, format: 'module', shortCircuit: true };
     },
   });
-  return createRequire(import.meta.url)(LOADER_URL).importModule as ImportModule;
+  return createRequire(import.meta.url)(loaderUrl).importModule as ImportModule;
 };
 
 const identity = <T>(definition: T): T => definition;

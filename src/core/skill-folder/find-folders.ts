@@ -1,7 +1,7 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isWithin } from './read-files.ts';
-import { SKILL_FILE } from './skill-folder.ts';
+import { skillFile } from './skill-folder.ts';
 
 const isFile = async (path: string): Promise<boolean> => {
   try {
@@ -18,7 +18,7 @@ const isFile = async (path: string): Promise<boolean> => {
  */
 export const findSkillFolders = async (root: string, depth: number): Promise<string[]> => {
   const search = async (folder: string, levels: number): Promise<string[]> => {
-    if (await isFile(join(folder, SKILL_FILE))) return [folder];
+    if (await isFile(join(folder, skillFile))) return [folder];
     if (levels === 0) return [];
     const found: string[] = [];
     for (const name of (await readdir(folder)).sort()) {

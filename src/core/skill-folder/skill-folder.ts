@@ -47,9 +47,9 @@ export interface SkillFile {
 export const fileBytes = (text: string, encoding: 'base64' | undefined): Buffer =>
   Buffer.from(text, encoding ?? 'utf8');
 
-export const SKILL_FILE = 'SKILL.md';
+export const skillFile = 'SKILL.md';
 /** What a SKILL.md has no place for: switch, descriptions, media types, parameters of scripts. */
-const SIDECAR_FILE = 'acp-skill.yaml';
+const sidecarFile = 'acp-skill.yaml';
 
 const mediaTypes: Readonly<Record<string, string>> = {
   md: 'text/markdown',
@@ -116,7 +116,7 @@ const sidecarMembers: Readonly<Record<string, readonly string[]>> = {
   scripts: ['name', 'description', 'parametersSchema'],
 };
 
-const sidecarError = (what: string): SkillFileError => new SkillFileError(`${SIDECAR_FILE}: ${what}`);
+const sidecarError = (what: string): SkillFileError => new SkillFileError(`${sidecarFile}: ${what}`);
 
 const checkEntry = (name: string, path: string, about: unknown, known: readonly string[]): void => {
   if (!isRecord(about)) throw sidecarError(`${name}: ${path} must be a mapping of fields`);
@@ -142,7 +142,7 @@ const checkSidecar = (value: unknown, paths: ReadonlySet<string>): Sidecar => {
 const readSidecar = (text: string | undefined, paths: ReadonlySet<string>): Sidecar => {
   if (text === undefined) return {};
   const document = parseDocument(text, { logLevel: 'silent' });
-  if (document.errors.length > 0) throw new SkillFileError(`${SIDECAR_FILE}: is not valid YAML`);
+  if (document.errors.length > 0) throw new SkillFileError(`${sidecarFile}: is not valid YAML`);
   return checkSidecar(document.toJS({ maxAliasCount: 100 }) ?? {}, paths);
 };
 
@@ -171,15 +171,15 @@ const scriptNames = (files: readonly SkillFile[], sidecar: Sidecar): ReadonlyMap
 export const readSkillFolder = (
   files: readonly SkillFile[],
 ): { readonly skill: SkillDocument; readonly notes: readonly string[] } => {
-  const binary = files.find(({ path, encoding }) => encoding && (path === SKILL_FILE || path === SIDECAR_FILE));
+  const binary = files.find(({ path, encoding }) => encoding && (path === skillFile || path === sidecarFile));
   if (binary !== undefined) throw new SkillFileError(`${binary.path} is no UTF-8 text.`);
   const byPath = new Map(files.map(({ path, text }) => [path, text]));
-  const source = byPath.get(SKILL_FILE);
+  const source = byPath.get(skillFile);
   if (source === undefined) throw new SkillFileError('There is no SKILL.md.');
   const { frontmatter, head, body } = readSkillMarkdown(source);
-  const sidecar = readSidecar(byPath.get(SIDECAR_FILE), new Set(byPath.keys()));
+  const sidecar = readSidecar(byPath.get(sidecarFile), new Set(byPath.keys()));
   const others = files
-    .filter(({ path }) => path !== SKILL_FILE && path !== SIDECAR_FILE)
+    .filter(({ path }) => path !== skillFile && path !== sidecarFile)
     .sort((left, right) => (left.path < right.path ? -1 : 1));
   const scripts = scriptNames(others, sidecar);
   const metadata = keepSource(frontmatter, head);
@@ -249,15 +249,15 @@ export const writeSkillFolder = (skill: SkillDocument): readonly SkillFile[] => 
   const resources = skill.resources.map(
     ({ name, content, encoding }): SkillFile => ({ path: name, text: content, ...(encoding ? { encoding } : {}) }),
   );
-  const taken = new Set([SKILL_FILE, SIDECAR_FILE, ...scripts.map(({ path }) => path)]);
+  const taken = new Set([skillFile, sidecarFile, ...scripts.map(({ path }) => path)]);
   for (const { path } of resources)
     if (taken.has(path)) throw new SkillFileError(`The resource ${path} has the name of another file of the skill.`);
   const head = sourceHead(skill);
   const sidecar = writeSidecar(skill, [...scripts, ...resources]);
   return [
-    { path: SKILL_FILE, text: head + skill.instructions },
+    { path: skillFile, text: head + skill.instructions },
     ...resources,
     ...scripts,
-    ...(sidecar === null ? [] : [{ path: SIDECAR_FILE, text: sidecar }]),
+    ...(sidecar === null ? [] : [{ path: sidecarFile, text: sidecar }]),
   ];
 };

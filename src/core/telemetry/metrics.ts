@@ -68,7 +68,7 @@ export interface MetricRegistry {
 const durationBounds = [0.0005, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 // The default of the OpenTelemetry SDK: what comes beyond it is one series, so that no caller can fill the memory.
-const MAX_SERIES = 2000;
+const maxSeries = 2000;
 const overflow = Object.freeze({ 'otel.metric.overflow': true });
 
 interface Series {
@@ -138,7 +138,7 @@ class Instrument implements Counter, Histogram {
   }
 
   #open(key: string, values: MetricValues): Series {
-    if (this.#series.size >= MAX_SERIES)
+    if (this.#series.size >= maxSeries)
       return this.#series.get('\u0000overflow') ?? this.#make('\u0000overflow', overflow);
     const attributes: Record<string, string | number | boolean> = {};
     for (const [index, name] of this.spec.attributes.entries()) {

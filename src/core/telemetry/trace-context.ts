@@ -10,8 +10,8 @@ export interface TraceParent {
   readonly sampled: boolean;
 }
 
-const NO_TRACE = '0'.repeat(32);
-const NO_SPAN = '0'.repeat(16);
+const noTrace = '0'.repeat(32);
+const noSpan = '0'.repeat(16);
 // Later versions may add fields at the end; version ff is none.
 const traceparent = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
 
@@ -21,7 +21,7 @@ export const parseTraceparent = (header: unknown): TraceParent | null => {
   const match = traceparent.exec(header.trim());
   if (match === null) return null;
   const [, version, traceId = '', spanId = '', flags = ''] = match;
-  if (traceId === NO_TRACE || spanId === NO_SPAN) return null;
+  if (traceId === noTrace || spanId === noSpan) return null;
   if (version === '00' && header.trim().length !== 55) return null;
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 };
@@ -37,8 +37,8 @@ const randomId = (bytes: number, none: string): string => {
   }
 };
 
-export const newTraceId = (): string => randomId(16, NO_TRACE);
-export const newSpanId = (): string => randomId(8, NO_SPAN);
+export const newTraceId = (): string => randomId(16, noTrace);
+export const newSpanId = (): string => randomId(8, noSpan);
 
 /** Whether a trace falls into a share of all traces (0..1): every process decides the same for one trace. */
 export const inShare = (traceId: string, ratio: number): boolean =>

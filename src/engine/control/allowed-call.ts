@@ -8,9 +8,9 @@ import { type CallAllowances, quotaUse } from './run-quotas.ts';
 
 // No tokenizer makes more tokens of a text than it has bytes; this is for what providers add around it, such as the
 // instructions that go with tools.
-const TOKENS_AROUND = 2000;
+const tokensAround = 2000;
 // Of a picture the size in bytes says little; no provider counts more than some fifty thousand for one.
-const TOKENS_OF_A_FILE = 50_000;
+const tokensOfAFile = 50_000;
 
 // What these hold is looked at; any other file may hold text, as tight as a document is compressed.
 const pictures = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
@@ -28,7 +28,7 @@ const mostInput = ({ prompt, tools, responseFormat, settings }: ModelCall): numb
         if (pictures.has(part.mediaType) && typeof data === 'string') pictureBytes += data.length;
       }
   const bytes = Buffer.byteLength(JSON.stringify([prompt, tools, responseFormat, settings])) - pictureBytes;
-  return bytes + TOKENS_AROUND + files * TOKENS_OF_A_FILE;
+  return bytes + tokensAround + files * tokensOfAFile;
 };
 
 // Settings that go to the provider as they are, and by which a call could use more than is foreseen.

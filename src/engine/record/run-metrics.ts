@@ -41,12 +41,12 @@ const noRunMetrics: RunMetrics = {
   turnEnded: nothing,
 };
 
-const AGENT = ['gen_ai.agent.name', 'gen_ai.agent.version', 'acp.tenant.id'] as const;
-const PROVIDER = 'gen_ai.provider.name';
-const MODEL = 'gen_ai.request.model';
-const TOOL = 'gen_ai.tool.name';
-const OPERATION = 'gen_ai.operation.name';
-const TOKEN_TYPE = 'gen_ai.token.type';
+const agentAttributes = ['gen_ai.agent.name', 'gen_ai.agent.version', 'acp.tenant.id'] as const;
+const providerAttribute = 'gen_ai.provider.name';
+const modelAttribute = 'gen_ai.request.model';
+const toolAttribute = 'gen_ai.tool.name';
+const operationAttribute = 'gen_ai.operation.name';
+const tokenType = 'gen_ai.token.type';
 
 // Bounds that the GenAI conventions ask for: ten milliseconds to 82 seconds, one token to 67 million.
 const operationBounds = Array.from({ length: 14 }, (_, power) => 2 ** power / 100);
@@ -65,63 +65,85 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
   });
   const runs = metrics.counter(
     'acp.runs',
-    instrument('Runs that ended.', '{run}', [...AGENT, 'acp.run.status', 'acp.run.kind', 'acp.run.streaming']),
+    instrument('Runs that ended.', '{run}', [
+      ...agentAttributes,
+      'acp.run.status',
+      'acp.run.kind',
+      'acp.run.streaming',
+    ]),
   );
   const duration = metrics.histogram(
     'acp.run.duration',
-    instrument('Time from start to end of a run.', 's', [...AGENT, 'acp.run.status', 'acp.run.kind']),
+    instrument('Time from start to end of a run.', 's', [...agentAttributes, 'acp.run.status', 'acp.run.kind']),
   );
   const firstDelta = metrics.histogram(
     'acp.run.time_to_first_delta',
-    instrument('Time from the start of a run to its first text.', 's', [...AGENT, MODEL]),
+    instrument('Time from the start of a run to its first text.', 's', [...agentAttributes, modelAttribute]),
   );
   const cost = metrics.counter(
     'acp.run.cost',
-    instrument('Cost of model calls with a known price.', '{currency}', [...AGENT, MODEL, 'acp.cost.currency']),
+    instrument('Cost of model calls with a known price.', '{currency}', [
+      ...agentAttributes,
+      modelAttribute,
+      'acp.cost.currency',
+    ]),
   );
   const tokens = metrics.counter(
     'acp.tokens',
-    instrument('Tokens that providers reported.', '{token}', [...AGENT, PROVIDER, MODEL, TOKEN_TYPE]),
+    instrument('Tokens that providers reported.', '{token}', [
+      ...agentAttributes,
+      providerAttribute,
+      modelAttribute,
+      tokenType,
+    ]),
   );
   const modelDuration = metrics.histogram(
     'acp.model.duration',
-    instrument('Time of a model call, waits included.', 's', [PROVIDER, MODEL, 'error.type']),
+    instrument('Time of a model call, waits included.', 's', [providerAttribute, modelAttribute, 'error.type']),
   );
   // The model that a provider says has answered is left out: whoever owns the endpoint could make series without end.
   const operationDuration = metrics.histogram(
     'gen_ai.client.operation.duration',
-    instrument('GenAI operation duration.', 's', [OPERATION, PROVIDER, MODEL, 'error.type']),
+    instrument('GenAI operation duration.', 's', [operationAttribute, providerAttribute, modelAttribute, 'error.type']),
     operationBounds,
   );
   const tokenUsage = metrics.histogram(
     'gen_ai.client.token.usage',
-    instrument('Number of input and output tokens used.', '{token}', [OPERATION, PROVIDER, MODEL, TOKEN_TYPE]),
+    instrument('Number of input and output tokens used.', '{token}', [
+      operationAttribute,
+      providerAttribute,
+      modelAttribute,
+      tokenType,
+    ]),
     tokenBounds,
   );
   const firstPart = metrics.histogram(
     'acp.model.time_to_first_part',
-    instrument('Time from a streamed call to its first part.', 's', [PROVIDER, MODEL]),
+    instrument('Time from a streamed call to its first part.', 's', [providerAttribute, modelAttribute]),
   );
   const fallbacks = metrics.counter(
     'acp.model.fallbacks',
     instrument('Calls that went on with another model, by the one that failed.', '{call}', [
-      PROVIDER,
-      MODEL,
+      providerAttribute,
+      modelAttribute,
       'error.type',
     ]),
   );
   const cache = metrics.counter(
     'acp.model.cache',
-    instrument('Calls that the response cache was asked for.', '{call}', [MODEL, 'acp.model.cache.result']),
+    instrument('Calls that the response cache was asked for.', '{call}', [modelAttribute, 'acp.model.cache.result']),
   );
   const tools = metrics.counter(
     'acp.tool.invocations',
-    instrument('Tool calls that ended.', '{call}', [TOOL, 'acp.tool.outcome']),
+    instrument('Tool calls that ended.', '{call}', [toolAttribute, 'acp.tool.outcome']),
   );
-  const toolDuration = metrics.histogram('acp.tool.duration', instrument('Time of the body of a tool.', 's', [TOOL]));
+  const toolDuration = metrics.histogram(
+    'acp.tool.duration',
+    instrument('Time of the body of a tool.', 's', [toolAttribute]),
+  );
   const truncated = metrics.counter(
     'acp.tool.output_truncated',
-    instrument('Tool results that were cut.', '{call}', [TOOL]),
+    instrument('Tool results that were cut.', '{call}', [toolAttribute]),
   );
   const recording = metrics.counter(
     'acp.run.recording_failures',

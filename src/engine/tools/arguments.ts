@@ -17,7 +17,7 @@ interface RawError {
 }
 
 /** As many as a model can act on in one turn. */
-const MAX_MESSAGES = 8;
+const maxMessages = 8;
 
 const join = (path: string, name: unknown): string => (path === '' ? String(name) : `${path}.${String(name)}`);
 
@@ -37,9 +37,9 @@ const describe = ({ keyword, instancePath, message, params }: RawError, whole: s
 };
 
 /** Members that are looked at, each by every schema that may be meant: some tenths of a second at most. */
-const MAX_LOOKS = 20_000_000;
+const maxLooks = 20_000_000;
 /** Beyond it a misfit is told without its place: the library gathers all of them. */
-const MAX_EXPLAINED = 10_000;
+const maxExplained = 10_000;
 
 /** Values inside a value, itself included; no further than `most`. */
 const countValues = (value: Json, most: number): number => {
@@ -86,14 +86,14 @@ export const argumentsChecker = (
   return (args) => {
     compiled ??= usable(schema, recursion);
     if (typeof compiled === 'string') return [compiled];
-    const most = Math.floor(MAX_LOOKS / compiled.size);
+    const most = Math.floor(maxLooks / compiled.size);
     const count = countValues(args, most);
     if (count > most) return [`${whole} must not have so many members and items: at most ${most} can be checked`];
     if (compiled.schema.check(args)) return [];
-    if (count > MAX_EXPLAINED) return [`${whole} must fit the schema`];
+    if (count > maxExplained) return [`${whole} must fit the schema`];
     const errors = compiled.schema.errors(args) as RawError[];
     const messages = new Set(errors.flatMap((found) => describe(found, whole, member)));
-    return messages.size === 0 ? [`${whole} must fit the schema`] : [...messages].slice(0, MAX_MESSAGES);
+    return messages.size === 0 ? [`${whole} must fit the schema`] : [...messages].slice(0, maxMessages);
   };
 };
 

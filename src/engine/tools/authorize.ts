@@ -2,13 +2,13 @@ import type { Json } from '../../contract/schema.ts';
 import { principalJson } from '../../core/caller/principal-json.ts';
 import type { Principal } from '../../core/context.ts';
 import { withDeadline } from './deadline.ts';
-import { cutText, MAX_TOOL_ERROR_LENGTH, type ToolContext, type ToolDescriptor } from './tool.ts';
+import { cutText, maxToolErrorLength, type ToolContext, type ToolDescriptor } from './tool.ts';
 import type { ToolCallDeps, ToolCallRequest } from './tool-call.ts';
 
 /** A slower answer denies: a call that waits for a policy holds a run, and a broken policy must not open tools. */
-const AUTHORIZATION_TIMEOUT_MS = 5000;
+const authorizationTimeoutMs = 5000;
 
-const DENIED = 'This call is not allowed.';
+const deniedMessage = 'This call is not allowed.';
 
 /** Null: the call may go on. Otherwise the text for the model. */
 type Denial = string | null;
@@ -32,7 +32,7 @@ export const authorizeCall = async (
   const principal = principalJson(request.principal);
   const end = await withDeadline(
     () => authorizer.authorize({ tool, arguments: args, context, principal }),
-    AUTHORIZATION_TIMEOUT_MS,
+    authorizationTimeoutMs,
     request.signal,
   );
   if (end.kind === 'returned') {
@@ -40,7 +40,7 @@ export const authorizeCall = async (
     const verdict = end.value as { readonly allowed?: unknown; readonly reason?: unknown } | null | undefined;
     if (verdict?.allowed === true) return null;
     const reason = typeof verdict?.reason === 'string' ? verdict.reason.toWellFormed() : '';
-    return reason.trim() === '' ? DENIED : cutText(reason, MAX_TOOL_ERROR_LENGTH);
+    return reason.trim() === '' ? deniedMessage : cutText(reason, maxToolErrorLength);
   }
   if (end.kind !== 'canceled')
     deps.log.warn(
@@ -52,5 +52,5 @@ export const authorizeCall = async (
       },
       'The tool authorizer failed, so the call was denied',
     );
-  return DENIED;
+  return deniedMessage;
 };

@@ -2,9 +2,9 @@ import type { Json } from '../../contract/schema.ts';
 import type { AttachmentDescriptor, ToolCallUsage, ToolContext } from './tool.ts';
 import type { ToolCallDeps, ToolCallHooks, ToolCallRequest } from './tool-call.ts';
 
-const CUSTOM_TYPE = /^[a-z0-9._-]{1,128}$/;
-const RESERVED_PREFIX = 'acp.';
-const USAGE_UNIT = /^[a-z0-9-]{1,32}$/;
+const customEventType = /^[a-z0-9._-]{1,128}$/;
+const reservedPrefix = 'acp.';
+const usageUnit = /^[a-z0-9-]{1,32}$/;
 
 /** What one call lends to its authorizer and its body, until it is closed. */
 export interface CallScope {
@@ -18,13 +18,13 @@ export interface CallScope {
 }
 
 /** Sums of amounts stay exact below it, and nothing that is bought comes near. */
-const MAX_AMOUNT = 1_000_000_000_000;
+const maxAmount = 1_000_000_000_000;
 
-const isAmount = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= MAX_AMOUNT;
+const isAmount = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= maxAmount;
 
 const checkedUsage = (usage: ToolCallUsage): ToolCallUsage => {
   const { unit, quantity, cost, currency, isEstimated } = usage;
-  if (!USAGE_UNIT.test(unit)) throw new TypeError('The unit of usage must be 1 to 32 of a-z 0-9 -');
+  if (!usageUnit.test(unit)) throw new TypeError('The unit of usage must be 1 to 32 of a-z 0-9 -');
   if (!isAmount(quantity)) throw new TypeError('The quantity of usage must be a number from 0 to 1e12');
   if (cost !== null && !isAmount(cost))
     throw new TypeError('The cost of usage must be a number from 0 to 1e12, or null');
@@ -34,9 +34,9 @@ const checkedUsage = (usage: ToolCallUsage): ToolCallUsage => {
 };
 
 const checkCustomType = (customType: string): void => {
-  if (!CUSTOM_TYPE.test(customType)) throw new TypeError('The type of an event must be 1 to 128 of a-z 0-9 . _ -');
-  if (customType.startsWith(RESERVED_PREFIX))
-    throw new TypeError(`The type of an event must not start with ${RESERVED_PREFIX}`);
+  if (!customEventType.test(customType)) throw new TypeError('The type of an event must be 1 to 128 of a-z 0-9 . _ -');
+  if (customType.startsWith(reservedPrefix))
+    throw new TypeError(`The type of an event must not start with ${reservedPrefix}`);
 };
 
 export const openCallScope = (

@@ -18,9 +18,9 @@ interface Place {
   readonly pointer: string;
 }
 
-const ROOT_ADDRESS = 'schema:/root';
-const PATTERNS = '~patterns';
-const ADDITIONAL = '~additional';
+const rootAddress = 'schema:/root';
+const patternsKeyword = '~patterns';
+const additionalKeyword = '~additional';
 
 const pointerPart = (part: string | number): string =>
   encodeURIComponent(String(part).replaceAll('~', '~0').replaceAll('/', '~1'));
@@ -45,8 +45,8 @@ class SchemaCompiler {
   readonly #root: unknown;
 
   constructor(schema: SchemaMembers) {
-    const id = typeof schema['$id'] === 'string' ? schema['$id'] : ROOT_ADDRESS;
-    const document = new URL(id, ROOT_ADDRESS).href.replace(/#$/, '');
+    const id = typeof schema['$id'] === 'string' ? schema['$id'] : rootAddress;
+    const document = new URL(id, rootAddress).href.replace(/#$/, '');
     this.#root = { ...(this.#transformed(schema, { document, pointer: '' }) as SchemaMembers), $id: document };
   }
 
@@ -113,16 +113,16 @@ class SchemaCompiler {
     const names = new Set(isSchemaObject(properties) ? Object.keys(properties) : []);
     const kept: unknown[] = [];
     const rules = Object.entries(patterns).map(([pattern, schema], index) => {
-      const where = at(place, PATTERNS, index);
+      const where = at(place, patternsKeyword, index);
       kept.push(this.#transformed(schema, where));
       return { pattern: new LinearPattern(pattern, this.budget), validator: this.#part(where) };
     });
-    result[PATTERNS] = kept;
+    result[patternsKeyword] = kept;
     delete result['additionalProperties'];
     let additional: (() => Validator) | null = null;
     if (additionalProperties !== undefined) {
-      const where = at(place, ADDITIONAL);
-      result[ADDITIONAL] = this.#transformed(additionalProperties, where);
+      const where = at(place, additionalKeyword);
+      result[additionalKeyword] = this.#transformed(additionalProperties, where);
       additional = this.#part(where);
     }
     const misfit = (name: string, member: unknown): boolean => {

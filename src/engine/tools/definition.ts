@@ -1,6 +1,6 @@
 import { inputSchemaProblems } from './input-schema.ts';
 import { toolEffects } from './tool.ts';
-import { MIN_OUTPUT_BYTES } from './tool-output.ts';
+import { minOutputBytes } from './tool-output.ts';
 import type { FieldProblem } from './tool-problem.ts';
 
 /** Names that the service gives its own tools; a host's tool may not take one. */
@@ -24,10 +24,10 @@ const builtInToolNames: ReadonlySet<string> = new Set([
 ]);
 
 /** Prefix of the tools that call another agent. */
-const AGENT_TOOL_PREFIX = 'call_';
-export const MAX_TOOL_TIMEOUT_MS = 86_400_000;
+const agentToolPrefix = 'call_';
+export const maxToolTimeoutMs = 86_400_000;
 
-const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const toolName = /^[A-Za-z0-9_-]{1,64}$/;
 
 type Check = (value: unknown) => string | null;
 
@@ -45,10 +45,9 @@ const isWithin =
     Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most;
 
 const checkName: Check = (value) => {
-  if (typeof value !== 'string' || !NAME.test(value)) return 'must be 1 to 64 of A-Z a-z 0-9 _ -';
+  if (typeof value !== 'string' || !toolName.test(value)) return 'must be 1 to 64 of A-Z a-z 0-9 _ -';
   if (builtInToolNames.has(value)) return 'is the name of a built-in tool';
-  if (value.startsWith(AGENT_TOOL_PREFIX))
-    return `must not start with ${AGENT_TOOL_PREFIX}, which names callable agents`;
+  if (value.startsWith(agentToolPrefix)) return `must not start with ${agentToolPrefix}, which names callable agents`;
   return null;
 };
 
@@ -61,10 +60,10 @@ const members: Readonly<Record<string, Check>> = {
   requiresApproval: expect(isBoolean, 'must be true or false'),
   requiredPermission: expect((value) => value === null || isText(value), 'must be the name of a permission, or null'),
   runsOnClient: expect(isBoolean, 'must be true or false'),
-  timeoutMs: expect(isWithin(1, MAX_TOOL_TIMEOUT_MS), `must be a whole number from 1 to ${MAX_TOOL_TIMEOUT_MS}`),
+  timeoutMs: expect(isWithin(1, maxToolTimeoutMs), `must be a whole number from 1 to ${maxToolTimeoutMs}`),
   maxOutputBytes: expect(
-    isWithin(MIN_OUTPUT_BYTES, Number.MAX_SAFE_INTEGER),
-    `must be a whole number from ${MIN_OUTPUT_BYTES} up`,
+    isWithin(minOutputBytes, Number.MAX_SAFE_INTEGER),
+    `must be a whole number from ${minOutputBytes} up`,
   ),
   safeToRepeat: expect(isBoolean, 'must be true or false'),
   validate: expect(isFunction, 'must be a function'),

@@ -6,7 +6,7 @@ import { type CallScope, openCallScope } from './call-scope.ts';
 import { type DeadlineEnd, withDeadline } from './deadline.ts';
 import { errorClassOf } from './error-class.ts';
 import type { RegisteredTool } from './registry.ts';
-import { cutText, isToolError, MAX_TOOL_ERROR_LENGTH, ToolStop } from './tool.ts';
+import { cutText, isToolError, maxToolErrorLength, ToolStop } from './tool.ts';
 import type { ToolCallDeps, ToolCallHooks, ToolCallRequest, ToolOutcome } from './tool-call.ts';
 import { attachmentLines, canonicalText, outputLimit, truncateOutput } from './tool-output.ts';
 
@@ -14,7 +14,7 @@ type End = Pick<ToolOutcome, 'status' | 'text'> & Partial<ToolOutcome>;
 
 const canceled: End = { status: 'canceled', text: 'The call was canceled with its run.' };
 
-const invalid = (text: string): End => ({ status: 'invalid', text: cutText(text, MAX_TOOL_ERROR_LENGTH) });
+const invalid = (text: string): End => ({ status: 'invalid', text: cutText(text, maxToolErrorLength) });
 
 const thrown = (error: unknown, request: ToolCallRequest, deps: ToolCallDeps): End => {
   if (error instanceof ToolStop)
@@ -23,7 +23,7 @@ const thrown = (error: unknown, request: ToolCallRequest, deps: ToolCallDeps): E
   const fields = { requestId: request.requestId, runId: request.run.runId, tool: request.toolName };
   if (isToolError(error)) {
     if (error.cause !== undefined) deps.log.warn({ ...fields, err: error.cause }, 'A tool reported an error');
-    const text = cutText(String(error.message), MAX_TOOL_ERROR_LENGTH).toWellFormed();
+    const text = cutText(String(error.message), maxToolErrorLength).toWellFormed();
     return { status: 'failed', text, errorClass };
   }
   deps.log.warn({ ...fields, err: error }, 'A tool threw an error');

@@ -1,15 +1,15 @@
-import { isNestedTooDeep, MAX_JSON_DEPTH } from '../../core/documents/json-depth.ts';
+import { isNestedTooDeep, maxJsonDepth } from '../../core/documents/json-depth.ts';
 import { patternProblem } from './linear-pattern.ts';
 import { graphProblem, type Recursion, type SchemaGraph, schemaSize } from './schema-graph.ts';
 import { isSchemaObject, type KeywordKind, keywordKinds, type SchemaMembers, subschemas } from './schema-keywords.ts';
 import type { FieldPath, FieldProblem } from './tool-problem.ts';
 
 const typeNames = new Set(['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']);
-const DIALECT = /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/;
+const supportedDialect = /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/;
 /** Providers refuse far shallower ones, and a schema object that contains itself ends here. */
-const MAX_DEPTH = 64;
+const maxDepth = 64;
 /** A base for schemas without `$id`, so that every reference is an absolute address. */
-const ROOT_BASE = 'schema:/root';
+const rootBase = 'schema:/root';
 
 const isTexts = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
@@ -119,8 +119,8 @@ const walk = (schema: unknown, outerBase: string, path: FieldPath, depth: number
     findings.problems.push({ path, message: 'must be a schema (an object, true or false)' });
     return;
   }
-  if (depth > MAX_DEPTH) {
-    findings.problems.push({ path, message: `is nested deeper than ${MAX_DEPTH} schemas` });
+  if (depth > maxDepth) {
+    findings.problems.push({ path, message: `is nested deeper than ${maxDepth} schemas` });
     return;
   }
   findings.schemas.set(schema, path);
@@ -191,7 +191,7 @@ export const inspectSchema = (schema: unknown, recursion: Recursion): SchemaRepo
   if (!isSchemaObject(schema)) return { problems: [{ path: [], message: 'must be a JSON Schema object' }], size: 0 };
   const findings: Findings = {
     problems: [],
-    resources: new Map([[ROOT_BASE, schema]]),
+    resources: new Map([[rootBase, schema]]),
     anchors: new Map(),
     references: [],
     schemas: new Map(),
@@ -199,9 +199,9 @@ export const inspectSchema = (schema: unknown, recursion: Recursion): SchemaRepo
   const { problems } = findings;
   if (schema['type'] !== 'object') problems.push({ path: ['type'], message: 'must be "object" at the root' });
   const dialect = schema['$schema'];
-  if (typeof dialect === 'string' && !DIALECT.test(dialect))
+  if (typeof dialect === 'string' && !supportedDialect.test(dialect))
     problems.push({ path: ['$schema'], message: 'must be JSON Schema 2020-12, or be left out' });
-  walk(schema, ROOT_BASE, [], 0, findings);
+  walk(schema, rootBase, [], 0, findings);
   const graph: SchemaGraph = { targets: new Map(), paths: findings.schemas };
   for (const reference of findings.references) {
     const target = targetOf(reference, findings);
@@ -212,7 +212,7 @@ export const inspectSchema = (schema: unknown, recursion: Recursion): SchemaRepo
   problems.push(...mixedProblems(findings));
   // Words and defaults are not walked.
   if (problems.length === 0 && isNestedTooDeep(schema))
-    problems.push({ path: [], message: `is nested deeper than ${MAX_JSON_DEPTH} levels` });
+    problems.push({ path: [], message: `is nested deeper than ${maxJsonDepth} levels` });
   const problem = problems.length === 0 ? graphProblem(schema, graph, recursion) : null;
   if (problem !== null) problems.push(problem);
   return { problems, size: problems.length === 0 ? schemaSize(schema, graph) : 0 };

@@ -4,17 +4,17 @@ import { RE2JS } from 're2js';
  * Steps that the patterns and formats of one check may take, a step being one state of a pattern at one character: some
  * tenths of a second at the very worst, and a few thousandths for what people write.
  */
-const MAX_STEPS = 4_000_000;
+const maxSteps = 4_000_000;
 /** States of one pattern. Counts are written out, so that `[a-z]{1,500}` has a thousand. */
-const MAX_STATES = 4_000;
-const MAX_PATTERN_LENGTH = 2_000;
+const maxStates = 4_000;
+const maxPatternLength = 2_000;
 
 /** What is left of the steps of one check. Checks do not overlap. */
 export class StepBudget {
-  #left = MAX_STEPS;
+  #left = maxSteps;
 
   renew(): void {
-    this.#left = MAX_STEPS;
+    this.#left = maxSteps;
   }
 
   /** False: there are not as many left. */
@@ -39,10 +39,10 @@ const isEcmaPattern = (pattern: string): boolean => {
 /** Why a text cannot be a pattern of a schema; null: it can. */
 export const patternProblem = (pattern: string): string | null => {
   if (!isEcmaPattern(pattern)) return 'must be a regular expression';
-  if (pattern.length > MAX_PATTERN_LENGTH)
-    return `must be a regular expression of at most ${MAX_PATTERN_LENGTH} characters`;
+  if (pattern.length > maxPatternLength)
+    return `must be a regular expression of at most ${maxPatternLength} characters`;
   try {
-    if (compiled(pattern).programSize() <= MAX_STATES) return null;
+    if (compiled(pattern).programSize() <= maxStates) return null;
     return 'must be a simpler regular expression: counts such as {1,500} are written out, and lengths belong into maxLength';
   } catch {
     return 'must be a regular expression that RE2 can run, such as ^[a-z]{1,20}$: it has no lookahead, lookbehind, backreferences, counts above 1000 or \\p{Name=Value}';

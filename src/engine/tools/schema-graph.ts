@@ -8,7 +8,7 @@ import type { FieldPath, FieldProblem } from './tool-problem.ts';
 export type Recursion = 'refused' | 'through-members';
 
 /** Members, alternatives and words along one way down: the library compiles each list into as many nested expressions. */
-const MAX_REACH = 1_500;
+const maxReach = 1_500;
 
 /** Schemas with their places, and what the references of each one name. */
 export interface SchemaGraph {
@@ -17,9 +17,9 @@ export interface SchemaGraph {
 }
 
 /** With references written out. A value is held against each of them, and references double with every step. */
-const MAX_SIZE = 10_000;
+const maxSize = 10_000;
 /** Schemas below one another, references counted. */
-const MAX_CHAIN = 200;
+const maxChain = 200;
 
 /** Keywords whose schemas are for the same value as the one that they stand in. */
 const inPlace = new Set(['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'dependentSchemas']);
@@ -60,10 +60,10 @@ class GraphError extends Error {
 const sizeOf = (schema: SchemaMembers, walk: Walk, chain: number): number => {
   const known = walk.sizes.get(schema);
   if (known !== undefined) return known === Number.POSITIVE_INFINITY ? walk.cycle(schema) : known;
-  if (chain > MAX_CHAIN)
+  if (chain > maxChain)
     throw new GraphError({
       path: walk.graph.paths.get(schema) ?? [],
-      message: `is nested deeper than ${MAX_CHAIN} schemas, references counted`,
+      message: `is nested deeper than ${maxChain} schemas, references counted`,
     });
   walk.sizes.set(schema, Number.POSITIVE_INFINITY);
   let size = ownSize(schema);
@@ -100,14 +100,14 @@ export const graphProblem = (root: SchemaMembers, graph: SchemaGraph, recursion:
         sizeOf(schema, { graph, follows: (keyword) => inPlace.has(keyword), sizes, cycle }, 0);
     }
     for (const [schema, path] of graph.paths)
-      if (reachOf(schema) > MAX_REACH)
+      if (reachOf(schema) > maxReach)
         return {
           path,
-          message: `must not have more than ${MAX_REACH} members, alternatives and words, all levels added`,
+          message: `must not have more than ${maxReach} members, alternatives and words, all levels added`,
         };
-    return schemaSize(root, graph) <= MAX_SIZE
+    return schemaSize(root, graph) <= maxSize
       ? null
-      : { path: [], message: `must not have more than ${MAX_SIZE} schemas and words, with references written out` };
+      : { path: [], message: `must not have more than ${maxSize} schemas and words, with references written out` };
   } catch (error) {
     if (error instanceof GraphError) return error.problem;
     throw error;

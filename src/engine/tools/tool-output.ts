@@ -6,20 +6,19 @@ export interface Truncation {
   readonly omittedBytes: number;
 }
 
-const OPEN = '{"truncated":true,"omittedBytes":';
-const MIDDLE = ',"content":"';
-const CLOSE = '"}';
-const ENVELOPE_BYTES = OPEN.length + MIDDLE.length + CLOSE.length;
+const open = '{"truncated":true,"omittedBytes":';
+const middle = ',"content":"';
+const close = '"}';
+const envelopeBytes = open.length + middle.length + close.length;
 
 /** Smallest limit that holds an envelope without content, for outputs of up to ten digits of bytes. */
-export const MIN_OUTPUT_BYTES = ENVELOPE_BYTES + 10;
+export const minOutputBytes = envelopeBytes + 10;
 
 /** Bounds a result whose tool has no limit, where `Tools:DefaultMaxOutputBytes` sets none. */
-const MAX_OUTPUT_BYTES = 8_388_608;
+const maxOutputBytes = 8_388_608;
 
 /** Bytes of a result that the model gets to see: the tool's own limit, else the default, else the most there is. */
-export const outputLimit = (own: number | null, byDefault: number | null): number =>
-  own ?? byDefault ?? MAX_OUTPUT_BYTES;
+export const outputLimit = (own: number | null, byDefault: number | null): number => own ?? byDefault ?? maxOutputBytes;
 
 /**
  * The text that the model gets for a result: a string as it is, nothing as `null`, everything else as JSON.
@@ -52,7 +51,7 @@ export const truncateOutput = (
   const originalBytes = Buffer.byteLength(text);
   if (originalBytes <= maxBytes) return { text, truncation: null };
   // Digits of the whole size: what is left out is never longer, so the envelope stays within the limit.
-  const budget = maxBytes - ENVELOPE_BYTES - String(originalBytes).length;
+  const budget = maxBytes - envelopeBytes - String(originalBytes).length;
   let spent = 0;
   let keptBytes = 0;
   let end = 0;
@@ -66,7 +65,7 @@ export const truncateOutput = (
   const omittedBytes = originalBytes - keptBytes;
   const content = JSON.stringify(text.slice(0, end)).slice(1, -1);
   return {
-    text: `${OPEN}${omittedBytes}${MIDDLE}${content}${CLOSE}`,
+    text: `${open}${omittedBytes}${middle}${content}${close}`,
     truncation: { originalBytes, omittedBytes },
   };
 };

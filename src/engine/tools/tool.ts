@@ -108,7 +108,7 @@ export interface ToolAuthorizer {
 }
 
 /** Longest text that a tool's author may give the model in place of a result, in UTF-16 units. */
-export const MAX_TOOL_ERROR_LENGTH = 2000;
+export const maxToolErrorLength = 2000;
 
 /** The first `length` units of a text, never half a character. */
 export const cutText = (text: string, length: number): string => {
@@ -124,7 +124,7 @@ export const cutText = (text: string, length: number): string => {
  */
 export class ToolError extends Error {
   constructor(message: string, options?: ErrorOptions) {
-    super(cutText(message, MAX_TOOL_ERROR_LENGTH), options);
+    super(cutText(message, maxToolErrorLength), options);
     this.name = 'ToolError';
   }
 }

@@ -7,7 +7,7 @@ import type { AnswerRejection } from '../context/tool-replay.ts';
 import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
 import { argumentsChecker } from '../tools/arguments.ts';
-import { cutText, MAX_TOOL_ERROR_LENGTH } from '../tools/tool.ts';
+import { cutText, maxToolErrorLength } from '../tools/tool.ts';
 import type { StructuredResponseValidator } from './host-extensions.ts';
 
 type RejectionReason = 'NotJson' | 'SchemaMismatch' | 'ValidatorRejected';
@@ -73,7 +73,7 @@ const ask = async (
   } catch (error) {
     ports.log.warn({ runId: run.id, requestId, error }, 'The validator of a module rejected an answer');
     const message = error instanceof Error ? error.message : String(error);
-    return rejection('ValidatorRejected', [cutText(message, MAX_TOOL_ERROR_LENGTH)]);
+    return rejection('ValidatorRejected', [cutText(message, maxToolErrorLength)]);
   }
 };
 

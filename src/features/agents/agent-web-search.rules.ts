@@ -1,5 +1,5 @@
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
-import { WEB_SEARCH } from '../../providers/models/web-search-parts.ts';
+import { webSearchTool } from '../../providers/models/web-search-parts.ts';
 import type { AgentContent } from './agents.content.ts';
 import { error, type Finding, quoted } from './agents.findings.ts';
 
@@ -14,8 +14,8 @@ export const webSearchFindings = (content: AgentContent, providers: Pick<ModelPr
     ({ provider, model }) => providers.get(provider)?.searchesWeb?.(model) === true,
   );
   if (searching === undefined) return [];
-  const index = content.toolNames.indexOf(WEB_SEARCH);
+  const index = content.toolNames.indexOf(webSearchTool);
   if (index === -1) return [];
-  const message = `The web search of ${quoted(searching.provider)} would be a second tool ${WEB_SEARCH} of the model; harness.disableWebSearch takes it away.`;
+  const message = `The web search of ${quoted(searching.provider)} would be a second tool ${webSearchTool} of the model; harness.disableWebSearch takes it away.`;
   return [error('tool-name-collision', `toolNames[${index}]`, message)];
 };

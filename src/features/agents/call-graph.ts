@@ -38,11 +38,8 @@ export const followCalls = (graph: CallGraph, start: string): CallPaths => {
     } else if (open.has(callee)) {
       const names = path.map(({ name }) => name);
       cycle ??= [...names.slice(names.indexOf(callee)), callee];
-    } else if (depths.has(callee)) {
-      step.depth = Math.max(step.depth, (depths.get(callee) ?? 0) + 1);
-    } else {
-      enter(callee);
-    }
+    } else if (depths.has(callee)) step.depth = Math.max(step.depth, (depths.get(callee) ?? 0) + 1);
+    else enter(callee);
   }
   return { cycle, depth: depths.get(start) ?? 0 };
 };

@@ -36,9 +36,8 @@ const walk = (schema: SchemaShape, value: unknown, path: string, findings: Findi
   for (const [name, member] of Object.entries(value)) {
     const below = path === '' ? name : `${path}.${name}`;
     const memberSchema = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
-    if (memberSchema !== undefined) {
-      walk(memberSchema, member, below, findings);
-    } else if (!(path === '' && readOnlyMembers.has(name))) {
+    if (memberSchema !== undefined) walk(memberSchema, member, below, findings);
+    else if (!(path === '' && readOnlyMembers.has(name))) {
       unknown += 1;
       if (unknown > maxPerObject) continue;
       const message = `${quoted(name)} is not a known field.${suggestion(name, known)}`;

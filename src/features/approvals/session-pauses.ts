@@ -108,9 +108,7 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
     },
 
     async begin(context, runId, agentName, session, answers) {
-      if (!hasAnswers(answers)) {
-        return { resume: await overtake(context.tenantId, session), continuedFromRunId: null };
-      }
+      if (!hasAnswers(answers)) return { resume: await overtake(context.tenantId, session), continuedFromRunId: null };
       const rows = await requests.list(context.tenantId, session.sessionId);
       checkAnswers(rows, answers);
       const open = rows.filter(isOpen);

@@ -24,18 +24,18 @@ export interface AuditLog extends AuditTrail {
 // The store is away or full; asking sooner helps nobody.
 const retryAfterMs = 5000;
 
-const ACTION = 'acp.audit.action';
+const actionAttribute = 'acp.audit.action';
 
 export const createAuditTrail = ({ storage, telemetry, log, now, newId }: AuditTrailDeps): AuditLog => {
   const written = telemetry.metrics.counter('acp.audit.entries', {
     description: 'Entries of audit trails that were written.',
     unit: '{entry}',
-    attributes: [ACTION],
+    attributes: [actionAttribute],
   });
   const failures = telemetry.metrics.counter('acp.audit.write_failures', {
     description: 'Entries that could not be written: the change was refused, or stands without its entry.',
     unit: '{entry}',
-    attributes: [ACTION, 'acp.audit.outcome'],
+    attributes: [actionAttribute, 'acp.audit.outcome'],
   });
   const count = (entries: readonly AuditEntry[]): void => {
     for (const { action } of entries) written.add(1, [action]);

@@ -1,7 +1,7 @@
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { GuardSource, GuardVerdict } from '../../engine/control/guards/content-guard.ts';
 
-const NAME = 'acp.guard.name';
+const nameAttribute = 'acp.guard.name';
 
 /** What the guards decide, how long they take, and how often they fail. */
 export interface GuardMetrics {
@@ -14,17 +14,17 @@ export const createGuardMetrics = ({ metrics }: Telemetry): GuardMetrics => {
   const verdicts = metrics.counter('acp.guard.verdicts', {
     description: 'Verdicts of content guards.',
     unit: '{verdict}',
-    attributes: [NAME, 'acp.guard.decision', 'acp.guard.source'],
+    attributes: [nameAttribute, 'acp.guard.decision', 'acp.guard.source'],
   });
   const duration = metrics.histogram('acp.guard.duration', {
     description: 'Time of a guard for one text.',
     unit: 's',
-    attributes: [NAME],
+    attributes: [nameAttribute],
   });
   const errors = metrics.counter('acp.guard.errors', {
     description: 'Texts that a guard could not judge.',
     unit: '{text}',
-    attributes: [NAME],
+    attributes: [nameAttribute],
   });
   return {
     decided(name, decision, source, ms) {

@@ -62,7 +62,7 @@ export interface LoadedModules {
 
 export type LoadModule = (path: string) => Promise<Record<string, unknown>>;
 
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+const moduleName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
@@ -92,7 +92,7 @@ const openModule = async (path: string, loadModule: LoadModule, host: ModuleHost
 };
 
 const readName = (given: unknown, path: string, into: Registered): string | null => {
-  if (given !== undefined && (typeof given !== 'string' || !NAME.test(given)))
+  if (given !== undefined && (typeof given !== 'string' || !moduleName.test(given)))
     return 'must be 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit';
   const name = given ?? basename(path, extname(path));
   const earlier = into.names.get(name);

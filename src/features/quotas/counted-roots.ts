@@ -22,7 +22,7 @@ export interface OpenRuns {
 export const monthOf = (day: string): string => `${day.slice(0, 7)}-01`;
 
 // Only a cache: writes that could have been one are two where it forgets.
-const MAX_KNOWN_AGENTS = 1000;
+const maxKnownAgents = 1000;
 
 /** The same object for the same counters, for as long as many runs count there. */
 export class CountedRoots {
@@ -32,7 +32,7 @@ export class CountedRoots {
     const known = this.#byAgent.get(agentName);
     if (known !== undefined && known.tenantId === tenantId && known.day === day) return known;
     const made: BookedRoot = { tenantId, agentName, day, questions: {} };
-    if (this.#byAgent.size >= MAX_KNOWN_AGENTS) this.#byAgent.clear();
+    if (this.#byAgent.size >= maxKnownAgents) this.#byAgent.clear();
     this.#byAgent.set(agentName, made);
     return made;
   }

@@ -10,7 +10,7 @@ export interface PricedAgents {
 }
 
 // Only a cache: an agent that it forgets is taken to cost something.
-const MAX_KNOWN_AGENTS = 1000;
+const maxKnownAgents = 1000;
 
 export const createPricedAgents = (prices: PriceList): PricedAgents => {
   const unpriced = new Set<string>();
@@ -32,7 +32,7 @@ export const createPricedAgents = (prices: PriceList): PricedAgents => {
         unpriced.delete(key);
         return true;
       }
-      if (unpriced.size >= MAX_KNOWN_AGENTS) unpriced.clear();
+      if (unpriced.size >= maxKnownAgents) unpriced.clear();
       unpriced.add(key);
       return false;
     },

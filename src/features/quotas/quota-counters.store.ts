@@ -38,7 +38,7 @@ export interface RunCounters {
 const noUse: RunUse = { tokens: 0, costMicros: 0 };
 
 // More runs than one process has open at a time; what it forgets is read from the root's row.
-const MAX_OPEN_ROOTS = 10_000;
+const maxOpenRoots = 10_000;
 
 interface Amounts extends RunUse {
   readonly runs: number;
@@ -177,7 +177,7 @@ export const createRunCounters = (
   const openRoots = new Map<string, BookedRoot>();
 
   const opened = (root: OpenedRootRun): Statement => {
-    if (openRoots.size >= MAX_OPEN_ROOTS) openRoots.delete(openRoots.keys().next().value ?? '');
+    if (openRoots.size >= maxOpenRoots) openRoots.delete(openRoots.keys().next().value ?? '');
     const counted = roots.of(root);
     openRoots.set(root.id, counted);
     return add(counted, root.counts ? 1 : 0, noUse, noUse);

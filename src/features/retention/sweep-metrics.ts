@@ -1,7 +1,7 @@
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 
-const TARGET = 'acp.retention.target';
+const targetAttribute = 'acp.retention.target';
 
 export interface SweepEnd {
   readonly deletedRows: number;
@@ -17,18 +17,18 @@ const notFailed = new Set(['canceled', 'interrupted']);
 /** What sweeps remove, how long they take, and which fail. */
 export const createSweepMetrics = ({ metrics }: Telemetry) => {
   const rows = (name: string, description: string) =>
-    metrics.counter(name, { description, unit: '{row}', attributes: [TARGET] });
+    metrics.counter(name, { description, unit: '{row}', attributes: [targetAttribute] });
   const deleted = rows('acp.retention.deleted_rows', 'Rows that sweeps deleted.');
   const archived = rows('acp.retention.archived_rows', 'Rows that were archived before they were deleted.');
   const duration = metrics.histogram('acp.retention.duration', {
     description: 'Time of the sweep of one target of one tenant.',
     unit: 's',
-    attributes: [TARGET],
+    attributes: [targetAttribute],
   });
   const failures = metrics.counter('acp.retention.failures', {
     description: 'Sweeps that failed.',
     unit: '{sweep}',
-    attributes: [TARGET, 'error.type'],
+    attributes: [targetAttribute, 'error.type'],
   });
   return {
     ended(target: RetentionTarget, { deletedRows, archivedRows, error, seconds }: SweepEnd): void {

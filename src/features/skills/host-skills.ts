@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Logger } from '../../core/logger.ts';
 import { findSkillFolders } from '../../core/skill-folder/find-folders.ts';
 import { FolderTooLargeError, readFolderFiles } from '../../core/skill-folder/read-files.ts';
-import { readSkillFolder, SKILL_FILE, SkillFileError } from '../../core/skill-folder/skill-folder.ts';
+import { readSkillFolder, SkillFileError, skillFile } from '../../core/skill-folder/skill-folder.ts';
 import { type SkillContent, skillContent, skillFingerprint } from './skills.content.ts';
 import { type SkillLimits, skillFaults } from './skills.rules.ts';
 
@@ -58,7 +58,7 @@ const load = async (folder: string, root: string, { limits, log }: HostSkillDeps
       log.warn({ folder, file: path, reason }, 'A file of a host skill was left out');
     const { skill } = readSkillFolder(files);
     if (skill.name !== basename(folder))
-      return refuse(`${SKILL_FILE}: name must be that of the folder, ${basename(folder)}, and is ${skill.name}`);
+      return refuse(`${skillFile}: name must be that of the folder, ${basename(folder)}, and is ${skill.name}`);
     const { resources, scripts, ...rest } = skill;
     const content = skillContent({
       ...rest,
@@ -70,7 +70,7 @@ const load = async (folder: string, root: string, { limits, log }: HostSkillDeps
     if (faults.length > 0) return refuse(faults.map(({ path, message }) => `${path} ${message}`).join('; '));
     return { ...content, origin: 'host', fingerprint: skillFingerprint('host', 1, content) };
   } catch (error) {
-    if (error instanceof SkillFileError) return refuse(`${SKILL_FILE}: ${error.message}`);
+    if (error instanceof SkillFileError) return refuse(`${skillFile}: ${error.message}`);
     if (error instanceof FolderTooLargeError) return refuse(error.message);
     throw error;
   }

@@ -1,12 +1,12 @@
 import { parseDuration } from '../../core/config/duration.ts';
-import { MAX_TOOL_TIMEOUT_MS } from '../../engine/tools/definition.ts';
+import { maxToolTimeoutMs } from '../../engine/tools/definition.ts';
 import { type ToolDefinition, type ToolEffect, toolEffects } from '../../engine/tools/tool.ts';
 import type { FieldPath, FieldProblem } from '../../engine/tools/tool-problem.ts';
 import { isMembers, type Members, type Report, reportUnknown } from './declared-tool.fields.ts';
 import { type PlanScope, readPlan } from './declared-tool.plan.ts';
 import { callDeclaredTool, type RequestDeps } from './declared-tool.request.ts';
 
-const FIELDS = [
+const fields = [
   'name',
   'description',
   'inputSchema',
@@ -21,7 +21,7 @@ const FIELDS = [
 ];
 
 /** Members that a definition of code has by the same name; the registry checks them for both. */
-const SHARED = [
+const sharedMembers = [
   'name',
   'description',
   'inputSchema',
@@ -49,7 +49,7 @@ const readTimeout = (document: Members, report: Report): number | undefined => {
   const given = document['timeout'];
   if (given === undefined || given === null) return undefined;
   const ms = typeof given === 'string' ? parseDuration(given) : undefined;
-  if (ms !== undefined && ms >= 1 && ms <= MAX_TOOL_TIMEOUT_MS) return ms;
+  if (ms !== undefined && ms >= 1 && ms <= maxToolTimeoutMs) return ms;
   report(['timeout'], 'must be a duration such as 500ms, 10s or 2m, at most 1d');
   return undefined;
 };
@@ -68,7 +68,7 @@ export const readDeclaredTool = (document: unknown, deps: DocumentDeps): ReadDoc
   const problems: FieldProblem[] = [];
   const report: Report = (path, message) => problems.push({ path, message });
   if (!isMembers(document)) return { definition: null, problems: [{ path: [], message: 'must be a mapping' }] };
-  reportUnknown(document, FIELDS, [], report);
+  reportUnknown(document, fields, [], report);
   const effect = readEffect(document, report);
   const timeoutMs = readTimeout(document, report);
   const scope: PlanScope = {
@@ -84,7 +84,7 @@ export const readDeclaredTool = (document: unknown, deps: DocumentDeps): ReadDoc
     report(['request'], 'must be left out: the tool runs on the client');
   const plan = onClient ? null : readPlan(document['request'], ['request'], scope);
   const shared = Object.fromEntries(
-    SHARED.filter((name) => (document[name] ?? null) !== null).map((name) => [name, document[name]]),
+    sharedMembers.filter((name) => (document[name] ?? null) !== null).map((name) => [name, document[name]]),
   );
   const execute: NonNullable<ToolDefinition['execute']> = async (args, context) => {
     if (plan === null) throw new Error('The request of this tool was not readable.');

@@ -18,13 +18,13 @@ export const reportUnknown = (value: Members, known: readonly string[], path: Fi
 };
 
 /** Keywords that may declare arguments elsewhere than in `properties`. */
-const COMPOSITION = ['$ref', '$dynamicRef', 'allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas', 'patternProperties'];
+const composition = ['$ref', '$dynamicRef', 'allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas', 'patternProperties'];
 
 /** False when the schema surely does not know an argument; a composed schema gets the benefit of the doubt. */
 export const declaresArgument = (schema: unknown, path: readonly string[]): boolean => {
   const [name, ...rest] = path;
   if (name === undefined || !isMembers(schema)) return true;
-  if (COMPOSITION.some((keyword) => Object.hasOwn(schema, keyword))) return true;
+  if (composition.some((keyword) => Object.hasOwn(schema, keyword))) return true;
   const properties = schema['properties'];
   if (isMembers(properties) && Object.hasOwn(properties, name)) return declaresArgument(properties[name], rest);
   return isMembers(schema['additionalProperties']);

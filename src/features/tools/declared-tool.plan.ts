@@ -28,14 +28,14 @@ export interface PlanScope {
   readonly report: Report;
 }
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
-const FIELDS = ['method', 'url', 'headers', 'query', 'body'];
-const BODYLESS: readonly string[] = ['GET', 'HEAD'];
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const JSON_TYPE = /^application\/(?:json|[\w.+-]+\+json)\s*(?:;\s*charset=utf-8\s*)?$/i;
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+const fields = ['method', 'url', 'headers', 'query', 'body'];
+const bodyless: readonly string[] = ['GET', 'HEAD'];
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const jsonType = /^application\/(?:json|[\w.+-]+\+json)\s*(?:;\s*charset=utf-8\s*)?$/i;
 
 /** Headers that frame the message or that the service sets itself. */
-const OWN_HEADERS: readonly string[] = [
+const ownHeaders: readonly string[] = [
   'connection',
   'content-length',
   'expect',
@@ -70,8 +70,8 @@ const readScalar = (path: FieldPath, scope: PlanScope): Template | null => {
 
 const readMethod = (request: Members, path: FieldPath, scope: PlanScope): RequestPlan['method'] => {
   const given = request['method'] ?? 'GET';
-  const method = METHODS.find((name) => typeof given === 'string' && name === given.toUpperCase());
-  if (method === undefined) scope.report([...path, 'method'], `must be one of ${METHODS.join(', ')}`);
+  const method = methods.find((name) => typeof given === 'string' && name === given.toUpperCase());
+  if (method === undefined) scope.report([...path, 'method'], `must be one of ${methods.join(', ')}`);
   return method ?? 'GET';
 };
 
@@ -108,8 +108,8 @@ const readMap = (request: Members, field: string, path: FieldPath, scope: PlanSc
 
 const headerProblem = (name: string, template: Template, earlier: ReadonlySet<string>): string | null => {
   const lower = name.toLowerCase();
-  if (!HEADER_NAME.test(name)) return 'is no header name';
-  if (OWN_HEADERS.includes(lower) || lower.startsWith('proxy-')) return 'is a header that the service sets itself';
+  if (!headerName.test(name)) return 'is no header name';
+  if (ownHeaders.includes(lower) || lower.startsWith('proxy-')) return 'is a header that the service sets itself';
   if (earlier.has(lower)) return 'is given twice; header names ignore case';
   if (template.some((part) => part.kind === 'text' && !isHeaderValue(part.text)))
     return 'must not hold control characters, or characters beyond Latin-1';
@@ -168,17 +168,17 @@ export const readPlan = (request: unknown, path: FieldPath, scope: PlanScope): R
     scope.report(path, request === undefined ? 'is required' : 'must be a mapping');
     return null;
   }
-  reportUnknown(request, FIELDS, path, scope.report);
+  reportUnknown(request, fields, path, scope.report);
   const method = readMethod(request, path, scope);
   const url = readUrl(request, path, scope);
   const query = readMap(request, 'query', path, scope);
   const headers = readHeaders(request, path, scope);
   const bodyPath = [...path, 'body'];
   const body = request['body'] === undefined ? null : readBody(request['body'], bodyPath, scope);
-  if (body !== null && BODYLESS.includes(method)) scope.report(bodyPath, `is not sent with ${method}`);
+  if (body !== null && bodyless.includes(method)) scope.report(bodyPath, `is not sent with ${method}`);
   const type = headers.find(([name]) => name === 'content-type')?.[1];
   const typeText = type?.map((part) => (part.kind === 'text' ? part.text : '{{')).join('');
-  if (body !== null && typeText !== undefined && !JSON_TYPE.test(typeText))
+  if (body !== null && typeText !== undefined && !jsonType.test(typeText))
     scope.report([...path, 'headers'], 'must leave Content-Type out or give a JSON type: bodies are sent as JSON');
   if (url === null) return null;
   return { method, url, query, headers, body, sendsIdempotencyKey: scope.sendsIdempotencyKey };

@@ -33,9 +33,9 @@ export interface RequestDeps {
   resolveReference(kind: ReferenceKind, name: string): string | null;
 }
 
-const MAX_RESPONSE_BYTES = 1_048_576;
+const maxResponseBytes = 1_048_576;
 /** Shorter values are too likely to stand in an answer by chance; masking them would garble it. */
-const MIN_MASKED_LENGTH = 8;
+const minMaskedLength = 8;
 
 /** A list gives one pair for each element when its placeholder is the whole value. */
 const queryPairs = (name: string, template: Template, values: TemplateValues): string[] => {
@@ -63,14 +63,14 @@ const renderHeaders = (plan: RequestPlan, values: TemplateValues, context: ToolC
 const mask = (text: string, secrets: ReadonlySet<string>): string => {
   let masked = text;
   for (const secret of secrets) {
-    if (secret.length < MIN_MASKED_LENGTH) continue;
+    if (secret.length < minMaskedLength) continue;
     masked = masked.replaceAll(secret, '***').replaceAll(JSON.stringify(secret).slice(1, -1), '***');
   }
   return masked;
 };
 
-const JSON_TYPE = /^application\/(?:json|[\w.+-]+\+json)$/;
-const TEXT_TYPE = /^(?:text\/[\w.+-]+|application\/(?:xml|yaml|[\w.+-]+\+(?:xml|yaml)))$/;
+const jsonType = /^application\/(?:json|[\w.+-]+\+json)$/;
+const textType = /^(?:text\/[\w.+-]+|application\/(?:xml|yaml|[\w.+-]+\+(?:xml|yaml)))$/;
 
 const decode = (body: Uint8Array, charset: string): string => {
   try {
@@ -100,8 +100,8 @@ const readAnswer = (response: OutboundResponse, secrets: ReadonlySet<string>): J
   const encoding = response.headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity') throw new ToolError('The answer is compressed, which was not asked for.');
   const [type = '', ...parameters] = (response.headers['content-type'] ?? '').toLowerCase().split(';');
-  if (JSON_TYPE.test(type.trim())) return readJson(mask(decode(response.body, 'utf-8'), secrets));
-  if (!TEXT_TYPE.test(type.trim())) throw new ToolError('The answer is neither JSON nor text.');
+  if (jsonType.test(type.trim())) return readJson(mask(decode(response.body, 'utf-8'), secrets));
+  if (!textType.test(type.trim())) throw new ToolError('The answer is neither JSON nor text.');
   const charset = parameters.map((parameter) => /^\s*charset="?([^"]+)"?\s*$/.exec(parameter)?.[1]).find(Boolean);
   return mask(decode(response.body, charset ?? 'utf-8'), secrets);
 };
@@ -130,7 +130,7 @@ export const callDeclaredTool = async (
           : { ...headers, traceparent: context.traceparent },
       ...(body === undefined ? {} : { body }),
       signal: context.signal,
-      maxBodyBytes: MAX_RESPONSE_BYTES,
+      maxBodyBytes: maxResponseBytes,
       readErrorBody: false,
     });
   } catch (error) {

@@ -24,9 +24,9 @@ export interface TemplateValues {
   secret(reference: SecretReference): string;
 }
 
-const TOKEN = /\$\$\{|\$\{([^}]*)\}|\{\{([^{}]*)\}\}/g;
-const ARGUMENT = /^\s*([A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*)\s*$/;
-const REFERENCE = /^(env|file|key):(.+)$/s;
+const placeholderPattern = /\$\$\{|\$\{([^}]*)\}|\{\{([^{}]*)\}\}/g;
+const argumentPath = /^\s*([A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*)\s*$/;
+const secretReference = /^(env|file|key):(.+)$/s;
 
 const textPart = (text: string): TemplatePart[] => (text === '' ? [] : [{ kind: 'text', text }]);
 
@@ -45,18 +45,18 @@ export const parseTemplate = (text: string): { readonly template: Template; read
     literal = '';
   };
   let end = 0;
-  for (const match of text.matchAll(TOKEN)) {
+  for (const match of text.matchAll(placeholderPattern)) {
     const [token, referenceText, argumentText] = match;
     addLiteral(text.slice(end, match.index));
     end = match.index + token.length;
     if (referenceText !== undefined) {
-      const [, kind, name] = REFERENCE.exec(referenceText) ?? [];
+      const [, kind, name] = secretReference.exec(referenceText) ?? [];
       const known = referenceKinds.find((candidate) => candidate === kind);
       if (known === undefined || name === undefined)
         problems.push(`has the reference \${${referenceText}}; references are \${env:…}, \${file:…} and \${key:…}`);
       else add({ kind: 'reference', reference: { kind: known, name } });
     } else if (argumentText !== undefined) {
-      const [, path] = ARGUMENT.exec(argumentText) ?? [];
+      const [, path] = argumentPath.exec(argumentText) ?? [];
       if (path === undefined) problems.push(`has the placeholder {{${argumentText}}}, which is no argument name`);
       else add({ kind: 'argument', path: path.split('.') });
     } else literal += '${';

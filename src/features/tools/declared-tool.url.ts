@@ -20,7 +20,7 @@ export interface UrlTemplate {
 
 export type UrlTemplateResult = { readonly url: UrlTemplate } | { readonly problem: string };
 
-const ORIGIN = /^([a-z][a-z0-9+.-]*:\/\/[^/?#\\]*)(.*)$/is;
+const originOfUrl = /^([a-z][a-z0-9+.-]*:\/\/[^/?#\\]*)(.*)$/is;
 
 interface UrlHead {
   readonly text: string;
@@ -42,7 +42,7 @@ const readHead = (
     const piece = part.kind === 'text' ? part.text : resolve(part.reference.kind, part.reference.name);
     if (piece === null) return { problem: 'has a reference without a value' };
     text += piece;
-    const [, , path] = ORIGIN.exec(text) ?? [];
+    const [, , path] = originOfUrl.exec(text) ?? [];
     if (path !== undefined && path !== '') return { text, rest: template.slice(index + 1) };
   }
   return { text, rest: [] };
@@ -66,7 +66,7 @@ export const parseUrlTemplate = (
 ): UrlTemplateResult => {
   const head = readHead(template, resolve);
   if ('problem' in head) return head;
-  const [, base, start = ''] = ORIGIN.exec(head.text) ?? [];
+  const [, base, start = ''] = originOfUrl.exec(head.text) ?? [];
   if (base === undefined) return { problem: 'must be an absolute http or https URL' };
   const problem = targetProblem(base, allowPrivate);
   if (problem !== null) return { problem };

@@ -26,7 +26,7 @@ export interface LoadedTools {
   readonly problems: readonly ToolProblem[];
 }
 
-const EXTENSIONS = ['.yaml', '.yml', '.json'];
+const extensions = ['.yaml', '.yml', '.json'];
 
 const fileProblem = (file: string, message: string, line: number | null = null): ToolProblem => ({
   file,
@@ -45,7 +45,7 @@ const listFiles = async (path: string): Promise<string[]> => {
     visible.map(async (entry) => {
       const inner = join(path, entry.name);
       if (entry.isDirectory()) return listFiles(inner);
-      return EXTENSIONS.includes(extname(entry.name).toLowerCase()) ? [inner] : [];
+      return extensions.includes(extname(entry.name).toLowerCase()) ? [inner] : [];
     }),
   );
   return lists.flat();

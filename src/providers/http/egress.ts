@@ -68,8 +68,8 @@ const checkedLookup =
   };
 
 /** Connections of one origin that are kept for the next request; more are opened when needed and closed after. */
-const KEPT_OPEN_MS = 10_000;
-const CONNECT_TIMEOUT_MS = 10_000;
+const keptOpenMs = 10_000;
+const connectTimeoutMs = 10_000;
 
 /**
  * A dispatcher whose every connection goes to a checked address. It follows no redirect and knows no proxy. A literal
@@ -78,9 +78,9 @@ const CONNECT_TIMEOUT_MS = 10_000;
 export const createEgressAgent = (options: EgressOptions): Agent =>
   new UndiciAgent({
     allowH2: false,
-    keepAliveTimeout: KEPT_OPEN_MS,
+    keepAliveTimeout: keptOpenMs,
     connect: {
-      timeout: CONNECT_TIMEOUT_MS,
+      timeout: connectTimeoutMs,
       lookup: checkedLookup(options),
     },
   });

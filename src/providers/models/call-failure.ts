@@ -38,39 +38,33 @@ export class CredentialError extends Error {
   }
 }
 
-export function credentialMissing(provider: string, cause?: unknown): ModelCallError {
-  return new ModelCallError('provider_credential_unresolved', `Provider "${provider}" has no usable credential.`, {
+export const credentialMissing = (provider: string, cause?: unknown): ModelCallError =>
+  new ModelCallError('provider_credential_unresolved', `Provider "${provider}" has no usable credential.`, {
     provider,
     cause,
   });
-}
 
-export function canceled(provider: string): ModelCallError {
-  return new ModelCallError('canceled', `The call of provider "${provider}" was canceled.`, { provider });
-}
+export const canceled = (provider: string): ModelCallError =>
+  new ModelCallError('canceled', `The call of provider "${provider}" was canceled.`, { provider });
 
-export function contentFiltered(
+export const contentFiltered = (
   provider: string,
   details: { httpStatus?: number; cause?: unknown } = {},
-): ModelCallError {
-  return new ModelCallError('content_filtered', `Provider "${provider}" refused the content.`, {
+): ModelCallError =>
+  new ModelCallError('content_filtered', `Provider "${provider}" refused the content.`, {
     provider,
     ...details,
   });
-}
 
 /** The answer stopped before the provider said that it was complete. It counts as a lost connection: a proxy in between
  *  ends a stream in good order when the provider behind it has died. */
-export function unfinished(provider: string): ModelCallError {
-  return new ModelCallError('provider_unavailable', `Provider "${provider}" broke off its answer.`, {
+export const unfinished = (provider: string): ModelCallError =>
+  new ModelCallError('provider_unavailable', `Provider "${provider}" broke off its answer.`, {
     provider,
     cause: new ForeignError('The stream ended without a finish reason', null),
   });
-}
 
-function statusType(status: number): ModelErrorType {
-  return status === 429 ? 'provider_rate_limited' : 'provider_error';
-}
+const statusType = (status: number): ModelErrorType => (status === 429 ? 'provider_rate_limited' : 'provider_error');
 
 const refusals: Partial<Record<ModelErrorType, (provider: string) => string>> = {
   context_overflow: (provider) => `Provider "${provider}" refused the prompt as too long.`,
@@ -78,16 +72,16 @@ const refusals: Partial<Record<ModelErrorType, (provider: string) => string>> = 
 };
 
 /** Undefined where the provider named nothing. A name in which the credential stands is left out. */
-function reasonOf(scope: CallScope, { named }: VendorError): ProviderReason | undefined {
+const reasonOf = (scope: CallScope, { named }: VendorError): ProviderReason | undefined => {
   const known = (name: string | null): string | null =>
     name !== null && scope.secret !== null && name.includes(scope.secret) ? null : name;
   const [code, type, param] = [known(named.code), known(named.type), known(named.param)];
   return code === null && type === null && param === null
     ? undefined
     : { code, type, param, requestId: scope.requestId };
-}
+};
 
-function refused(scope: CallScope, error: VendorError, status: number, message: string): ModelCallError {
+const refused = (scope: CallScope, error: VendorError, status: number, message: string): ModelCallError => {
   const type = specialRefusal(error, status) ?? statusType(status);
   return new ModelCallError(type, refusals[type]?.(scope.provider) ?? message, {
     provider: scope.provider,
@@ -96,20 +90,14 @@ function refused(scope: CallScope, error: VendorError, status: number, message: 
     reason: reasonOf(scope, error),
     cause: new ForeignError(error.text, status),
   });
-}
+};
 
 /** An HTTP answer other than 2xx. */
-export function httpFailure(scope: CallScope, status: number, body: string): ModelCallError {
-  return refused(
-    scope,
-    readVendorErrorText(body),
-    status,
-    `Provider "${scope.provider}" answered with HTTP ${status}.`,
-  );
-}
+export const httpFailure = (scope: CallScope, status: number, body: string): ModelCallError =>
+  refused(scope, readVendorErrorText(body), status, `Provider "${scope.provider}" answered with HTTP ${status}.`);
 
 /** An error event inside a 200 answer; it counts as the HTTP status that the vendor documents for its type. */
-export function eventFailure(scope: CallScope, frame: unknown): ModelCallError {
+export const eventFailure = (scope: CallScope, frame: unknown): ModelCallError => {
   const error = readVendorError(frame);
   const status = impliedStatus(error);
   return refused(
@@ -118,7 +106,7 @@ export function eventFailure(scope: CallScope, frame: unknown): ModelCallError {
     status,
     `Provider "${scope.provider}" reported an error in its answer (HTTP ${status}).`,
   );
-}
+};
 
 const wireMessages: Record<WireFailure['kind'], (provider: string) => string> = {
   unreachable: (provider) => `Provider "${provider}" could not be reached.`,
@@ -136,12 +124,11 @@ const wireTypes: Record<WireFailure['kind'], ModelErrorType> = {
   invalid: 'provider_error',
 };
 
-export function wireFailure(provider: string, failure: WireFailure): ModelCallError {
-  return new ModelCallError(wireTypes[failure.kind], wireMessages[failure.kind](provider), {
+export const wireFailure = (provider: string, failure: WireFailure): ModelCallError =>
+  new ModelCallError(wireTypes[failure.kind], wireMessages[failure.kind](provider), {
     provider,
     cause: failure.cause,
   });
-}
 
 interface VendorLibraryError {
   readonly statusCode?: unknown;
@@ -149,19 +136,17 @@ interface VendorLibraryError {
   readonly data?: unknown;
 }
 
-function causeOfType<T extends Error>(error: unknown, type: abstract new (...parameters: never[]) => T): T | null {
+const causeOfType = <T extends Error>(error: unknown, type: abstract new (...parameters: never[]) => T): T | null => {
   let current = error;
   for (let depth = 0; depth < 8 && current instanceof Error; depth += 1) {
-    if (current instanceof type) {
-      return current;
-    }
+    if (current instanceof type) return current;
     current = current.cause;
   }
   return null;
-}
+};
 
 /** Before anything was sent only our own request can be at fault; afterwards the answer is. */
-function unreadable(scope: CallScope, error: unknown): ModelCallError {
+const unreadable = (scope: CallScope, error: unknown): ModelCallError => {
   const message = scope.sent
     ? `Provider "${scope.provider}" sent an answer that could not be read.`
     : `The request cannot be expressed for provider "${scope.provider}".`;
@@ -171,61 +156,44 @@ function unreadable(scope: CallScope, error: unknown): ModelCallError {
     httpStatus: scope.sent ? (scope.status ?? undefined) : undefined,
     cause: new ForeignError(text, scope.status),
   });
-}
+};
 
-function fieldsOf(value: unknown): object | null {
-  return typeof value === 'object' && value !== null ? value : null;
-}
+const fieldsOf = (value: unknown): object | null => (typeof value === 'object' && value !== null ? value : null);
 
-function parsed(text: string): unknown {
+const parsed = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
     // Not an event then.
     return null;
   }
-}
+};
 
 /** The event inside what the vendor library made of it; null when the error is not about an event. */
-function reportedEvent(error: unknown): object | null {
+const reportedEvent = (error: unknown): object | null => {
   const known = fieldsOf(error) as VendorLibraryError | null;
-  if (!(error instanceof Error)) {
-    return fieldsOf(known?.data) ?? known;
-  }
+  if (!(error instanceof Error)) return fieldsOf(known?.data) ?? known;
   // Before the first output an event is thrown as if it had been the HTTP answer, with a status that nobody sent.
-  if (error.name !== 'AI_APICallError' || typeof known?.statusCode !== 'number' || known.statusCode < 400) {
-    return null;
-  }
+  if (error.name !== 'AI_APICallError' || typeof known?.statusCode !== 'number' || known.statusCode < 400) return null;
   return fieldsOf(known.data) ?? fieldsOf(parsed(responseBody(error)));
-}
+};
 
-function responseBody(error: unknown): string {
+const responseBody = (error: unknown): string => {
   const body = (fieldsOf(error) as VendorLibraryError | null)?.responseBody;
   return typeof body === 'string' ? body : '';
-}
+};
 
 /** Translates whatever ended a call, once. What we saw on the wire counts before what a library made of it. */
-export function callFailure(scope: CallScope, error: unknown): ModelCallError {
-  if (scope.stopped === 'timeout') {
-    return wireFailure(scope.provider, { kind: 'timeout', cause: undefined });
-  }
-  if (scope.stopped === 'canceled') {
-    return canceled(scope.provider);
-  }
-  if (error instanceof ModelCallError) {
-    return error;
-  }
+export const callFailure = (scope: CallScope, error: unknown): ModelCallError => {
+  if (scope.stopped === 'timeout') return wireFailure(scope.provider, { kind: 'timeout', cause: undefined });
+  if (scope.stopped === 'canceled') return canceled(scope.provider);
+  if (error instanceof ModelCallError) return error;
   const credential = causeOfType(error, CredentialError);
-  if (credential !== null) {
-    return credentialMissing(scope.provider, credential);
-  }
-  if (scope.status !== null && (scope.status < 200 || scope.status > 299)) {
+  if (credential !== null) return credentialMissing(scope.provider, credential);
+  if (scope.status !== null && (scope.status < 200 || scope.status > 299))
     return httpFailure(scope, scope.status, responseBody(error));
-  }
   const failure = scope.wireFailure ?? causeOfType(error, WireError)?.failure ?? null;
-  if (failure !== null) {
-    return wireFailure(scope.provider, failure);
-  }
+  if (failure !== null) return wireFailure(scope.provider, failure);
   const event = reportedEvent(error);
   return event === null ? unreadable(scope, error) : eventFailure(scope, event);
-}
+};

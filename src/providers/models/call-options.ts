@@ -6,19 +6,17 @@ import type { CallExtras, Surface } from './surfaces/surface.ts';
 // An agent's tool list is one array for many calls, so it is converted once.
 const converted = new WeakMap<readonly ModelTool[], LanguageModelV4FunctionTool[]>();
 
-function functionTools(tools: readonly ModelTool[]): LanguageModelV4FunctionTool[] {
+const functionTools = (tools: readonly ModelTool[]): LanguageModelV4FunctionTool[] => {
   let list = converted.get(tools);
   if (list === undefined) {
     list = tools.map((tool) => ({ type: 'function', ...tool }));
     converted.set(tools, list);
   }
   return list;
-}
+};
 
-function responseFormat(format: ModelResponseFormat): NonNullable<LanguageModelV4CallOptions['responseFormat']> {
-  if (format.kind === 'Text') {
-    return { type: 'text' };
-  }
+const responseFormat = (format: ModelResponseFormat): NonNullable<LanguageModelV4CallOptions['responseFormat']> => {
+  if (format.kind === 'Text') return { type: 'text' };
   const schema = format.kind === 'JsonSchema' ? format.schema : undefined;
   return {
     type: 'json',
@@ -27,27 +25,25 @@ function responseFormat(format: ModelResponseFormat): NonNullable<LanguageModelV
     ...(format.name !== undefined && { name: format.name }),
     ...(format.description !== undefined && { description: format.description }),
   };
-}
+};
 
 type JsonSchema = LanguageModelV4FunctionTool['inputSchema'];
 
-function withInstruction(prompt: ModelPrompt, instruction: string | undefined): ModelPrompt {
-  if (instruction === undefined) {
-    return prompt;
-  }
+const withInstruction = (prompt: ModelPrompt, instruction: string | undefined): ModelPrompt => {
+  if (instruction === undefined) return prompt;
   // System messages come first in every API, after those that are there.
   const firstOther = prompt.findIndex((message) => message.role !== 'system');
   const at = firstOther === -1 ? prompt.length : firstOther;
   return prompt.toSpliced(at, 0, { role: 'system', content: instruction });
-}
+};
 
 /** The call as the vendor libraries take it; fields that are null are left out, so the provider's default applies. */
-export function callOptions(
+export const callOptions = (
   call: ModelCall,
   { kind, webSearch }: Pick<Surface, 'kind' | 'webSearch'>,
   extras: CallExtras,
   signal: AbortSignal,
-): LanguageModelV4CallOptions {
+): LanguageModelV4CallOptions => {
   const search = call.webSearch === 'offered' && webSearch?.has(call.model) === true ? webSearch.tool(call) : null;
   const keeps = webSearch !== undefined && (search !== null || webSearch.sentWithoutTool);
   const options: LanguageModelV4CallOptions = {
@@ -58,24 +54,12 @@ export function callOptions(
     options.tools = search === null ? functionTools(call.tools) : [...functionTools(call.tools), search];
     options.toolChoice = { type: call.toolChoice };
   }
-  if (call.temperature !== null) {
-    options.temperature = call.temperature;
-  }
-  if (call.topP !== null) {
-    options.topP = call.topP;
-  }
+  if (call.temperature !== null) options.temperature = call.temperature;
+  if (call.topP !== null) options.topP = call.topP;
   const maxOutputTokens = call.maxOutputTokens ?? extras.maxOutputTokens;
-  if (maxOutputTokens !== undefined) {
-    options.maxOutputTokens = maxOutputTokens;
-  }
-  if (call.responseFormat !== null) {
-    options.responseFormat = responseFormat(call.responseFormat);
-  }
-  if (extras.reasoning !== undefined) {
-    options.reasoning = extras.reasoning;
-  }
-  if (extras.providerOptions !== undefined) {
-    options.providerOptions = extras.providerOptions;
-  }
+  if (maxOutputTokens !== undefined) options.maxOutputTokens = maxOutputTokens;
+  if (call.responseFormat !== null) options.responseFormat = responseFormat(call.responseFormat);
+  if (extras.reasoning !== undefined) options.reasoning = extras.reasoning;
+  if (extras.providerOptions !== undefined) options.providerOptions = extras.providerOptions;
   return options;
-}
+};

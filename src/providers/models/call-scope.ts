@@ -30,9 +30,7 @@ interface ScopedSignal extends AbortSignal {
 export class CallScope {
   static of(signal: AbortSignal | null | undefined): CallScope {
     const scope = (signal as ScopedSignal | null | undefined)?.[scopeKey];
-    if (scope === undefined) {
-      throw new Error('A provider library made a request outside a model call');
-    }
+    if (scope === undefined) throw new Error('A provider library made a request outside a model call');
     return scope;
   }
 
@@ -83,11 +81,8 @@ export class CallScope {
     this.wire = call.wire ?? null;
     this.traceparent = call.traceparent ?? null;
     (this.#controller.signal as ScopedSignal)[scopeKey] = this;
-    if (call.signal.aborted) {
-      this.stop('canceled');
-    } else {
-      call.signal.addEventListener('abort', this.#cancel);
-    }
+    if (call.signal.aborted) this.stop('canceled');
+    else call.signal.addEventListener('abort', this.#cancel);
   }
 
   get signal(): AbortSignal {
@@ -117,21 +112,16 @@ export class CallScope {
   waiting(): void {
     const now = performance.now();
     // Time in which nobody read is not the provider's.
-    if (!this.#waiting) {
-      this.#progressAt = now;
-    }
+    if (!this.#waiting) this.#progressAt = now;
     this.#waiting = true;
     this.#waitingSince = now;
-    if (this.#timer === null && this.stopped === null) {
+    if (this.#timer === null && this.stopped === null)
       this.#arm(Math.min(this.timeoutMs ?? this.#limits.stallMs, this.#limits.stallMs));
-    }
   }
 
   /** An event came, which starts the provider's own wait anew. That it adds something is for `grew` to say. */
   arrived(): void {
-    if (this.timeoutMs !== null) {
-      this.waiting();
-    }
+    if (this.timeoutMs !== null) this.waiting();
   }
 
   /** The provider begins to answer, or does so once more. */
@@ -170,20 +160,15 @@ export class CallScope {
   #arm(delayMs: number): void {
     this.#timer = setTimeout(() => {
       const left = this.#timeLeft();
-      if (left <= 0) {
-        this.stop('timeout');
-      } else {
-        this.#arm(Math.ceil(left));
-      }
+      if (left <= 0) this.stop('timeout');
+      else this.#arm(Math.ceil(left));
     }, delayMs);
   }
 
   #timeLeft(): number {
     const { stallMs } = this.#limits;
     const limitMs = this.timeoutMs ?? stallMs;
-    if (!this.#waiting) {
-      return Math.min(limitMs, stallMs);
-    }
+    if (!this.#waiting) return Math.min(limitMs, stallMs);
     const now = performance.now();
     const silent = this.timeoutMs === null ? stallMs : limitMs - (now - this.#waitingSince);
     // A whole answer has its provider's own limit, where that is set.

@@ -2,13 +2,13 @@ import type { SharedV4ProviderMetadata } from '@ai-sdk/provider';
 import type { ModelJson, ModelPrompt, ModelProviderKind } from './model-provider.ts';
 
 /** Our own key among the vendors' metadata: which kind of provider made a part. */
-const NAMESPACE = 'acp';
+const namespace = 'acp';
 
 /** Marks a part of a tool that a provider executed, since no other kind of provider can read it. */
 export const hostedBy = (
   kind: ModelProviderKind,
   metadata: SharedV4ProviderMetadata | undefined,
-): SharedV4ProviderMetadata => ({ ...metadata, [NAMESPACE]: { kind } });
+): SharedV4ProviderMetadata => ({ ...metadata, [namespace]: { kind } });
 
 type Message = ModelPrompt[number];
 type AssistantPart = Extract<Message, { role: 'assistant' }>['content'][number];
@@ -18,11 +18,11 @@ const isHosted = (part: AssistantPart): boolean =>
   part.type === 'tool-result' || (part.type === 'tool-call' && part.providerExecuted === true);
 
 const madeBy = (part: AssistantPart, kind: ModelProviderKind): boolean =>
-  part.providerOptions?.[NAMESPACE]?.['kind'] === kind;
+  part.providerOptions?.[namespace]?.['kind'] === kind;
 
 /** The metadata as the vendor's library gave it. */
 const unmarked = <P extends AssistantPart>(part: P): P => {
-  const { [NAMESPACE]: _ours, ...vendor } = part.providerOptions ?? {};
+  const { [namespace]: _ours, ...vendor } = part.providerOptions ?? {};
   return { ...part, providerOptions: vendor };
 };
 

@@ -71,7 +71,7 @@ export interface ModelProvidersDeps {
  * The providers that have a configuration section, by name. Nothing is sent and no vendor library is loaded before
  * the first call; scripts are read and checked now. Throws ScriptError, or Error for a name that is used twice.
  */
-export function createModelProviders(settings: ModelProviderSettings, deps: ModelProvidersDeps): ModelProviders {
+export const createModelProviders = (settings: ModelProviderSettings, deps: ModelProvidersDeps): ModelProviders => {
   const pool = createConnectionPool();
   const network = { pool, log: deps.log, limits: deps.answerLimits ?? defaultAnswerLimits };
   const owned = createOwnedProviders(settings, { ...deps, limits: network.limits });
@@ -97,4 +97,4 @@ export function createModelProviders(settings: ModelProviderSettings, deps: Mode
       await pool.close();
     },
   };
-}
+};

@@ -6,7 +6,7 @@ import type { ModelCall, ModelPart } from './model-provider.ts';
 import type { ProviderCalls } from './provider-calls.ts';
 
 /** What a part adds to the answer. A part that only tells how far the provider is adds nothing. */
-function partSize(part: LanguageModelV4StreamPart): number {
+const partSize = (part: LanguageModelV4StreamPart): number => {
   switch (part.type) {
     case 'text-delta':
     case 'reasoning-delta':
@@ -16,23 +16,23 @@ function partSize(part: LanguageModelV4StreamPart): number {
     case 'tool-call':
     case 'tool-result':
     case 'source':
-      return PART_SIZE;
+      return maxPartSize;
     default:
       return 0;
   }
-}
+};
 
 type PartReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
 
 /** Parts without a text of any length are counted as this much, so that there is an end to them. */
-const PART_SIZE = 1_000;
+const maxPartSize = 1_000;
 
 // The framing after the last part; a server that never sends it loses its connection.
-const TRAILER_MS = 1_000;
+const trailerMs = 1_000;
 
 /** Reads to the end in the background, so that the connection can be used again. */
-async function drain(reader: PartReader, scope: CallScope): Promise<void> {
-  const limit = setTimeout(() => scope.stop('closed'), TRAILER_MS).unref();
+const drain = async (reader: PartReader, scope: CallScope): Promise<void> => {
+  const limit = setTimeout(() => scope.stop('closed'), trailerMs).unref();
   try {
     while (!(await reader.read()).done) {
       // Nothing that comes after the finish belongs to the answer.
@@ -42,7 +42,7 @@ async function drain(reader: PartReader, scope: CallScope): Promise<void> {
   } finally {
     clearTimeout(limit);
   }
-}
+};
 
 /** A streamed call that the vendor library makes and decodes. */
 export async function* libraryStream(
@@ -63,12 +63,8 @@ export async function* libraryStream(
       scope.waiting();
       const { done, value } = await reader.read();
       // Parts may still be on their way through the library's streams when the call is stopped.
-      if (done || scope.stopped !== null) {
-        throw unfinished(scope.provider);
-      }
-      if (!scope.grew(partSize(value))) {
-        throw wireFailure(scope.provider, { kind: 'too-large', cause: undefined });
-      }
+      if (done || scope.stopped !== null) throw unfinished(scope.provider);
+      if (!scope.grew(partSize(value))) throw wireFailure(scope.provider, { kind: 'too-large', cause: undefined });
       const part = parts.read(value);
       if (part !== null) {
         scope.idle();
@@ -84,16 +80,13 @@ export async function* libraryStream(
     throw calls.failed(scope, error);
   } finally {
     scope.release();
-    if (finished && reader !== null) {
-      void drain(reader, scope);
-    } else {
-      scope.stop('closed');
-    }
+    if (finished && reader !== null) void drain(reader, scope);
+    else scope.stop('closed');
   }
 }
 
 /** The same call answered at once. */
-export async function libraryAnswer(calls: ProviderCalls, call: ModelCall): Promise<readonly ModelPart[]> {
+export const libraryAnswer = async (calls: ProviderCalls, call: ModelCall): Promise<readonly ModelPart[]> => {
   const { surface } = calls;
   const scope = calls.open(call, false);
   try {
@@ -113,4 +106,4 @@ export async function libraryAnswer(calls: ProviderCalls, call: ModelCall): Prom
   } finally {
     scope.release();
   }
-}
+};

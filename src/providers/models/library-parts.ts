@@ -20,7 +20,7 @@ import type {
   ModelUsage,
 } from './model-provider.ts';
 import { impossibleCounts } from './model-usage.ts';
-import { type Source, searchParts, WEB_SEARCH, webQueries } from './web-search-parts.ts';
+import { type Source, searchParts, webQueries, webSearchTool } from './web-search-parts.ts';
 
 export interface FinishFacts {
   readonly provider: string;
@@ -35,10 +35,8 @@ export interface FinishFacts {
 }
 
 /** The last part. A filter that left nothing has refused the call; one that cut an answer short is how it finished. */
-export function finishPart(facts: FinishFacts): ModelFinish {
-  if (facts.reason === 'ContentFilter' && !facts.hasOutput) {
-    throw contentFiltered(facts.provider);
-  }
+export const finishPart = (facts: FinishFacts): ModelFinish => {
+  if (facts.reason === 'ContentFilter' && !facts.hasOutput) throw contentFiltered(facts.provider);
   // Some servers say "stop" after tool calls.
   const finishReason = facts.reason === 'Stop' && facts.hasToolCalls ? 'ToolCalls' : facts.reason;
   const impossible = impossibleCounts(facts.raw);
@@ -49,9 +47,9 @@ export function finishPart(facts: FinishFacts): ModelFinish {
     responseModel: facts.responseModel,
     ...(impossible.length > 0 && { impossibleCounts: impossible }),
   };
-}
+};
 
-function finishReason(provider: string, reason: LanguageModelV4FinishReason): ModelFinishReason {
+const finishReason = (provider: string, reason: LanguageModelV4FinishReason): ModelFinishReason => {
   switch (reason.unified) {
     case 'length':
       return 'Length';
@@ -65,21 +63,19 @@ function finishReason(provider: string, reason: LanguageModelV4FinishReason): Mo
       throw new MalformedAnswerError(`The answer finished with an error: ${reason.raw ?? 'unknown'}`);
     case 'other':
       // A reason that the library does not know is still one; none at all means that the end is missing.
-      if (reason.raw === undefined) {
-        throw unfinished(provider);
-      }
+      if (reason.raw === undefined) throw unfinished(provider);
       return 'Stop';
     case 'stop':
       return 'Stop';
   }
-}
+};
 
-function toolCall(part: {
+const toolCall = (part: {
   toolCallId: string;
   toolName: string;
   input: string;
   providerMetadata?: SharedV4ProviderMetadata | undefined;
-}): ModelToolCall {
+}): ModelToolCall => {
   const { toolCallId, toolName, input, providerMetadata } = part;
   return {
     type: 'tool-call',
@@ -88,28 +84,25 @@ function toolCall(part: {
     input,
     ...(providerMetadata !== undefined && { providerMetadata }),
   };
-}
+};
 
-function mergeMetadata(
+const mergeMetadata = (
   present: SharedV4ProviderMetadata | undefined,
   added: SharedV4ProviderMetadata | undefined,
-): SharedV4ProviderMetadata | undefined {
-  if (present === undefined || added === undefined) {
-    return added ?? present;
-  }
+): SharedV4ProviderMetadata | undefined => {
+  if (present === undefined || added === undefined) return added ?? present;
   const merged = { ...present };
-  for (const [vendor, values] of Object.entries(added)) {
-    merged[vendor] = { ...merged[vendor], ...values };
-  }
+  for (const [vendor, values] of Object.entries(added)) merged[vendor] = { ...merged[vendor], ...values };
   return merged;
-}
+};
 
-function reasoningEnd(metadata: SharedV4ProviderMetadata | undefined): ModelPart {
-  return { type: 'reasoning-end', ...(metadata !== undefined && { providerMetadata: metadata }) };
-}
+const reasoningEnd = (metadata: SharedV4ProviderMetadata | undefined): ModelPart => ({
+  type: 'reasoning-end',
+  ...(metadata !== undefined && { providerMetadata: metadata }),
+});
 
 /** One provider names the engine behind its search, where the others name the tool. */
-const hostedName = (name: string): string => (name.startsWith('server:') ? WEB_SEARCH : name);
+const hostedName = (name: string): string => (name.startsWith('server:') ? webSearchTool : name);
 
 export type UsageReader = (raw: unknown, counted: LanguageModelV4Usage | null) => ModelUsage;
 
@@ -164,9 +157,7 @@ export class LibraryParts {
   }
 
   #text(text: string): ModelPart | null {
-    if (text === '') {
-      return null;
-    }
+    if (text === '') return null;
     this.#hasText = true;
     return { type: 'text-delta', text };
   }
@@ -206,9 +197,8 @@ export class LibraryParts {
   }
 
   #source(part: Extract<LanguageModelV4Content, { type: 'source' }>): void {
-    if (part.sourceType === 'url') {
+    if (part.sourceType === 'url')
       this.#sources.push({ url: part.url, ...(part.title !== undefined && { title: part.title }) });
-    }
   }
 
   /** The search behind an answer that only names its pages; asked once, before the finish is handed on. */
@@ -247,13 +237,10 @@ export class LibraryParts {
       } else if (item.type === 'reasoning') {
         item.text !== '' && parts.push({ type: 'reasoning-delta', text: item.text });
         parts.push(reasoningEnd(item.providerMetadata));
-      } else if (item.type === 'tool-call') {
+      } else if (item.type === 'tool-call')
         parts.push(item.providerExecuted === true ? this.#hostedCall(item) : this.#call(item));
-      } else if (item.type === 'tool-result') {
-        parts.push(this.#hostedResult(item));
-      } else if (item.type === 'source') {
-        this.#source(item);
-      }
+      else if (item.type === 'tool-result') parts.push(this.#hostedResult(item));
+      else if (item.type === 'source') this.#source(item);
     }
     this.#queries = webQueries(finish.metadata);
     parts.push(...this.searched());

@@ -1,33 +1,28 @@
 import type { ModelCatalogEntry } from './model-provider.ts';
 import type { ConnectionSettings, ModelEntrySettings } from './model-settings.ts';
 
-function entry(settings: ModelEntrySettings): ModelCatalogEntry {
-  return {
-    name: settings.Name,
-    displayName: settings.DisplayName ?? null,
-    contextWindowTokens: settings.ContextWindowTokens ?? null,
-    maxOutputTokens: settings.MaxOutputTokens ?? null,
-    supportsStreaming: settings.SupportsStreaming ?? true,
-    supportsTools: settings.SupportsTools ?? true,
-    supportsReasoning: settings.SupportsReasoning ?? false,
-    supportsStructuredOutput: settings.SupportsStructuredOutput ?? null,
-    inputCostPerMillionTokens: settings.InputCostPerMillionTokens ?? null,
-    outputCostPerMillionTokens: settings.OutputCostPerMillionTokens ?? null,
-    cachedInputCostPerMillionTokens: settings.CachedInputCostPerMillionTokens ?? null,
-  };
-}
+const entry = (settings: ModelEntrySettings): ModelCatalogEntry => ({
+  name: settings.Name,
+  displayName: settings.DisplayName ?? null,
+  contextWindowTokens: settings.ContextWindowTokens ?? null,
+  maxOutputTokens: settings.MaxOutputTokens ?? null,
+  supportsStreaming: settings.SupportsStreaming ?? true,
+  supportsTools: settings.SupportsTools ?? true,
+  supportsReasoning: settings.SupportsReasoning ?? false,
+  supportsStructuredOutput: settings.SupportsStructuredOutput ?? null,
+  inputCostPerMillionTokens: settings.InputCostPerMillionTokens ?? null,
+  outputCostPerMillionTokens: settings.OutputCostPerMillionTokens ?? null,
+  cachedInputCostPerMillionTokens: settings.CachedInputCostPerMillionTokens ?? null,
+});
 
 /** A provider's `Models` list in configured order, defaults filled in. */
-export function modelCatalog(settings: ConnectionSettings): readonly ModelCatalogEntry[] {
-  return (settings.Models ?? []).map(entry);
-}
+export const modelCatalog = (settings: ConnectionSettings): readonly ModelCatalogEntry[] =>
+  (settings.Models ?? []).map(entry);
 
 /** True or false as the catalog says; null when it does not list the model. */
-export function takesReasoning(catalog: readonly ModelCatalogEntry[], model: string): boolean | null {
+export const takesReasoning = (catalog: readonly ModelCatalogEntry[], model: string): boolean | null => {
   for (const listed of catalog) {
-    if (listed.name === model) {
-      return listed.supportsReasoning;
-    }
+    if (listed.name === model) return listed.supportsReasoning;
   }
   return null;
-}
+};

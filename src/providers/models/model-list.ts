@@ -22,10 +22,10 @@ export type ModelListAnswer =
   | { readonly kind: 'failed'; readonly httpStatus: number | null; readonly errorClass: ModelErrorClass };
 
 // The longest lists that vendors send hold some hundred entries of about a kilobyte.
-const MAX_LIST_BYTES = 8 * 1024 * 1024;
-const MAX_MODELS = 200;
+const maxListBytes = 8 * 1024 * 1024;
+const maxModels = 200;
 /** Answers of servers that do not know the route. */
-const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 501]);
+const noRoute: ReadonlySet<number> = new Set([404, 405, 501]);
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -44,7 +44,7 @@ const readText = async (body: AsyncIterable<Uint8Array>): Promise<string> => {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.byteLength;
-    if (size > MAX_LIST_BYTES) throw new Error('The list of models is too long.');
+    if (size > maxListBytes) throw new Error('The list of models is too long.');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
@@ -71,7 +71,7 @@ export const fetchModelList = async (
     const { statusCode: status } = answer;
     if (status < 200 || status > 299) {
       await answer.body.dump({ limit: 16_384 });
-      if (request.optional && NO_ROUTE.has(status)) return { kind: 'none' };
+      if (request.optional && noRoute.has(status)) return { kind: 'none' };
       return { kind: 'failed', httpStatus: status, errorClass: classOfStatus(status) };
     }
     const models = namesIn(JSON.parse(await readText(answer.body as AsyncIterable<Uint8Array>)), request);
@@ -87,4 +87,4 @@ export const fetchModelList = async (
 };
 
 /** As many ids as an answer shows. */
-export const shownModels = (models: readonly string[]): string[] => models.slice(0, MAX_MODELS);
+export const shownModels = (models: readonly string[]): string[] => models.slice(0, maxModels);

@@ -11,59 +11,48 @@ export const unreportedUsage: ModelUsage = {
   audioOutputTokens: null,
 };
 
-const NO_NAMES: readonly string[] = [];
+const noNames: readonly string[] = [];
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function fields(value: unknown): Fields | null {
-  return typeof value === 'object' && value !== null ? (value as Fields) : null;
-}
+const fields = (value: unknown): Fields | null =>
+  typeof value === 'object' && value !== null ? (value as Fields) : null;
 
 /** More than any model takes or writes in one call, and as much below 2^53 as sums and prices need. */
-const MAX_TOKENS = 1_000_000_000;
+const maxTokens = 1_000_000_000;
 
-function isCount(value: unknown): boolean {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_TOKENS;
-}
+const isCount = (value: unknown): boolean =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maxTokens;
 
-function count(value: unknown): number | null {
-  return isCount(value) ? (value as number) : null;
-}
+const count = (value: unknown): number | null => (isCount(value) ? (value as number) : null);
 
-const COUNT_NAME = /tokens?(?:count)?$/i;
+const countName = /tokens?(?:count)?$/i;
 
 /** Names of the counts in a provider's usage that no call can have: they count as not reported, and the log says so. */
-export function impossibleCounts(raw: unknown): readonly string[] {
+export const impossibleCounts = (raw: unknown): readonly string[] => {
   let found: string[] | null = null;
   const look = (object: Fields, path: string): void => {
     for (const name in object) {
       const value = object[name];
       const inner = path === '' ? fields(value) : null;
-      if (inner !== null) {
-        look(inner, `${name}.`);
-      } else if (value !== null && value !== undefined && COUNT_NAME.test(name) && !isCount(value)) {
+      if (inner !== null) look(inner, `${name}.`);
+      else if (value !== null && value !== undefined && countName.test(name) && !isCount(value)) {
         found ??= [];
         found.push(`${path}${name}`.slice(0, 100));
       }
     }
   };
   const usage = fields(raw);
-  if (usage !== null) {
-    look(usage, '');
-  }
-  return found === null ? NO_NAMES : (found as string[]).slice(0, 10);
-}
+  if (usage !== null) look(usage, '');
+  return found === null ? noNames : (found as string[]).slice(0, 10);
+};
 
-function sum(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? null : a + b;
-}
+const sum = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
 
 /** `usage` of chat completions: `prompt_tokens`, `completion_tokens` and their details. */
-export function chatUsage(raw: unknown): ModelUsage {
+export const chatUsage = (raw: unknown): ModelUsage => {
   const usage = fields(raw);
-  if (usage === null) {
-    return unreportedUsage;
-  }
+  if (usage === null) return unreportedUsage;
   const input = count(usage['prompt_tokens']);
   const output = count(usage['completion_tokens']);
   const inputDetails = fields(usage['prompt_tokens_details']);
@@ -77,14 +66,12 @@ export function chatUsage(raw: unknown): ModelUsage {
     audioInputTokens: count(inputDetails?.['audio_tokens']),
     audioOutputTokens: count(outputDetails?.['audio_tokens']),
   };
-}
+};
 
 /** `usage` of the Responses API. */
-export function responsesUsage(raw: unknown): ModelUsage {
+export const responsesUsage = (raw: unknown): ModelUsage => {
   const usage = fields(raw);
-  if (usage === null) {
-    return unreportedUsage;
-  }
+  if (usage === null) return unreportedUsage;
   const input = count(usage['input_tokens']);
   const output = count(usage['output_tokens']);
   return {
@@ -96,14 +83,12 @@ export function responsesUsage(raw: unknown): ModelUsage {
     audioInputTokens: null,
     audioOutputTokens: null,
   };
-}
+};
 
 /** `usage` of Anthropic messages. Its `input_tokens` leaves the cached ones out, which the others count in. */
-export function anthropicUsage(raw: unknown, counted: LanguageModelV4Usage | null): ModelUsage {
+export const anthropicUsage = (raw: unknown, counted: LanguageModelV4Usage | null): ModelUsage => {
   const usage = fields(raw);
-  if (usage === null) {
-    return unreportedUsage;
-  }
+  if (usage === null) return unreportedUsage;
   const input = count(usage['input_tokens']) === null ? null : count(counted?.inputTokens.total);
   const output = count(usage['output_tokens']) === null ? null : count(counted?.outputTokens.total);
   return {
@@ -115,19 +100,17 @@ export function anthropicUsage(raw: unknown, counted: LanguageModelV4Usage | nul
     audioInputTokens: null,
     audioOutputTokens: null,
   };
-}
+};
 
-function audioTokens(details: unknown): number | null {
+const audioTokens = (details: unknown): number | null => {
   const audio = Array.isArray(details) ? details.find((detail) => fields(detail)?.['modality'] === 'AUDIO') : undefined;
   return count(fields(audio)?.['tokenCount']);
-}
+};
 
 /** Gemini's `usageMetadata`. Thoughts are billed as output and reported beside it, so they are added. */
-export function googleUsage(raw: unknown): ModelUsage {
+export const googleUsage = (raw: unknown): ModelUsage => {
   const usage = fields(raw);
-  if (usage === null) {
-    return unreportedUsage;
-  }
+  if (usage === null) return unreportedUsage;
   const prompt = count(usage['promptTokenCount']);
   const input = prompt === null ? null : prompt + (count(usage['toolUsePromptTokenCount']) ?? 0);
   const reasoning = count(usage['thoughtsTokenCount']);
@@ -142,9 +125,7 @@ export function googleUsage(raw: unknown): ModelUsage {
     audioInputTokens: audioTokens(usage['promptTokensDetails']),
     audioOutputTokens: audioTokens(usage['candidatesTokensDetails']),
   };
-}
+};
 
 /** `usage` or another member of an answer's body. */
-export function memberOf(body: unknown, name: string): unknown {
-  return fields(body)?.[name];
-}
+export const memberOf = (body: unknown, name: string): unknown => fields(body)?.[name];

@@ -5,14 +5,18 @@ import type { ModelProvider } from './model-provider.ts';
 import { type NetworkDeps, ProviderCalls } from './provider-calls.ts';
 import type { Surface } from './surfaces/surface.ts';
 
-async function listModels(surface: Surface, pool: NetworkDeps['pool'], signal: AbortSignal): Promise<ModelListAnswer> {
+const listModels = async (
+  surface: Surface,
+  pool: NetworkDeps['pool'],
+  signal: AbortSignal,
+): Promise<ModelListAnswer> => {
   // Without a credential nothing is asked: the answer is known.
   if (!surface.hasCredential) return { kind: 'failed', httpStatus: null, errorClass: 'ProviderError' };
   return fetchModelList(pool, surface.modelList, signal);
-}
+};
 
 /** A provider that is called over HTTP. Chat completions have a decoder of their own, the rest is the vendor library's. */
-export function networkProvider(surface: Surface, deps: NetworkDeps): ModelProvider {
+export const networkProvider = (surface: Surface, deps: NetworkDeps): ModelProvider => {
   const calls = new ProviderCalls(surface, deps);
   return {
     name: surface.name,
@@ -26,4 +30,4 @@ export function networkProvider(surface: Surface, deps: NetworkDeps): ModelProvi
     stream: (call) => (surface.stream === 'chat-completions' ? directStream(calls, call) : libraryStream(calls, call)),
     generate: (call) => libraryAnswer(calls, call),
   };
-}
+};

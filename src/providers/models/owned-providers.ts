@@ -18,10 +18,10 @@ interface OwnedProvidersDeps {
 }
 
 // One for each tenant and provider that is in use, and one more after each change of a key.
-const CACHED_PROVIDERS = 500;
+const cachedProviders = 500;
 
 /** Connections to endpoints that tenants name: each one goes to an address that was checked. */
-function egressPool(allowPrivate: boolean, onRefusal: (() => void) | undefined): ConnectionPool {
+const egressPool = (allowPrivate: boolean, onRefusal: (() => void) | undefined): ConnectionPool => {
   let agent: ReturnType<typeof createEgressAgent> | null = null;
   return {
     async agent() {
@@ -32,21 +32,23 @@ function egressPool(allowPrivate: boolean, onRefusal: (() => void) | undefined):
       await agent?.destroy();
     },
   };
-}
+};
 
-function withOwn<S extends ConnectionSettings>(section: S, { apiKey, endpoint }: OwnCredential): S {
-  return { ...section, ApiKey: apiKey, ...(endpoint === null ? {} : { Endpoint: endpoint }) };
-}
+const withOwn = <S extends ConnectionSettings>(section: S, { apiKey, endpoint }: OwnCredential): S => ({
+  ...section,
+  ApiKey: apiKey,
+  ...(endpoint === null ? {} : { Endpoint: endpoint }),
+});
 
 /** The settings with the credential in every section, of which one provider is then taken. */
-function ownSettings({ Compatible, Scripted: _, ...single }: ModelProviderSettings, own: OwnCredential) {
+const ownSettings = ({ Compatible, Scripted: _, ...single }: ModelProviderSettings, own: OwnCredential) => {
   const owned = (sections: Readonly<Record<string, ConnectionSettings | null | undefined>> | null | undefined) =>
     Object.fromEntries(presentSections(sections).map(([name, section]) => [name, withOwn(section, own)]));
   return { ...owned(single), Compatible: owned(Compatible) };
-}
+};
 
 /** Providers with the credentials of tenants, made when they are called first. */
-export function createOwnedProviders(settings: ModelProviderSettings, deps: OwnedProvidersDeps) {
+export const createOwnedProviders = (settings: ModelProviderSettings, deps: OwnedProvidersDeps) => {
   const allowPrivate = deps.allowPrivateEndpoints ?? false;
   const names = new Set(configuredSurfaces(settings, null).map(({ name }) => name));
   const made = new Map<string, ModelProvider>();
@@ -69,7 +71,7 @@ export function createOwnedProviders(settings: ModelProviderSettings, deps: Owne
       // A module's token function is the host's credential, not the tenant's.
       const surface = configuredSurfaces(ownSettings(settings, own), null).find((candidate) => candidate.name === name);
       if (surface === undefined) return undefined;
-      if (made.size >= CACHED_PROVIDERS) made.clear();
+      if (made.size >= cachedProviders) made.clear();
       const pool = own.endpoint === null ? trusted : checked;
       const provider = networkProvider(surface, { pool, log: deps.log, limits: deps.limits });
       made.set(key, provider);
@@ -80,4 +82,4 @@ export function createOwnedProviders(settings: ModelProviderSettings, deps: Owne
       await checked.close();
     },
   };
-}
+};

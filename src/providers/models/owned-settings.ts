@@ -51,25 +51,19 @@ export const ownedSettings = [
   'credentials',
 ] as const;
 
-function canonical(name: string): string {
-  return name.replaceAll(/[_-]/g, '').toLowerCase();
-}
+const canonical = (name: string): string => name.replaceAll(/[_-]/g, '').toLowerCase();
 
 const owned = new Set(ownedSettings.map(canonical));
 
-export function isOwnedSetting(name: string): boolean {
-  return owned.has(canonical(name));
-}
+export const isOwnedSetting = (name: string): boolean => owned.has(canonical(name));
 
 // Gemini keeps the response format among the sampling settings, one level down.
-const NESTING = 'generationconfig';
+const nesting = 'generationconfig';
 
-function withoutOwned(value: ModelJson): ModelJson {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return value;
-  }
+const withoutOwned = (value: ModelJson): ModelJson => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).filter(([name]) => !isOwnedSetting(name)));
-}
+};
 
 export interface SplitSettings {
   /** For the vendor library, which knows the name and puts it where it belongs. */
@@ -79,21 +73,16 @@ export interface SplitSettings {
 }
 
 /** Sorts a binding's settings by who can place them; owned ones are dropped, in case validation was passed by. */
-export function splitSettings(
+export const splitSettings = (
   settings: Readonly<Record<string, ModelJson>>,
   libraryOptions: ReadonlySet<string>,
-): SplitSettings {
+): SplitSettings => {
   const options: Record<string, ModelJson> = {};
   const patch: Record<string, ModelJson> = {};
   for (const [name, value] of Object.entries(settings)) {
-    if (isOwnedSetting(name)) {
-      continue;
-    }
-    if (libraryOptions.has(name)) {
-      options[name] = value;
-    } else {
-      patch[name] = canonical(name) === NESTING ? withoutOwned(value) : value;
-    }
+    if (isOwnedSetting(name)) continue;
+    if (libraryOptions.has(name)) options[name] = value;
+    else patch[name] = canonical(name) === nesting ? withoutOwned(value) : value;
   }
   return { options, patch };
-}
+};

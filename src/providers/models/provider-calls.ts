@@ -20,10 +20,10 @@ export interface NetworkDeps {
 }
 
 // Model names come from agent definitions; this only bounds what a flood of them could hold in memory.
-const CACHED_MODELS = 500;
+const cachedModels = 500;
 
 // A name that is part of the path must not lead to another one.
-const PATH_SAFE = /^(?!.*(?:^|\/)\.{1,2}(?:\/|$))[\w.:@/-]+$/;
+const pathSafe = /^(?!.*(?:^|\/)\.{1,2}(?:\/|$))[\w.:@/-]+$/;
 
 /** What every call of one provider needs: the vendor library's models, the scope of the call, its failures. */
 export class ProviderCalls {
@@ -46,17 +46,12 @@ export class ProviderCalls {
   /** Throws when the call need not even be tried. */
   open(call: ModelCall, streams: boolean): CallScope {
     const { name, apiKey, hasCredential, modelInPath, timeoutMs, maxRetries } = this.surface;
-    if (call.signal.aborted) {
-      throw canceled(name);
-    }
-    if (!hasCredential) {
-      throw credentialMissing(name);
-    }
-    if (modelInPath && !PATH_SAFE.test(call.model)) {
+    if (call.signal.aborted) throw canceled(name);
+    if (!hasCredential) throw credentialMissing(name);
+    if (modelInPath && !pathSafe.test(call.model))
       throw new ModelCallError('provider_error', `Provider "${name}" cannot have a model of this name.`, {
         provider: name,
       });
-    }
     return new CallScope(call, {
       provider: name,
       timeoutMs,
@@ -75,9 +70,7 @@ export class ProviderCalls {
   async #make(name: string): Promise<LanguageModelV4> {
     this.#library ??= this.surface.load(this.#fetch);
     const model = (await this.#library)(name);
-    if (this.#models.size >= CACHED_MODELS) {
-      this.#models.clear();
-    }
+    if (this.#models.size >= cachedModels) this.#models.clear();
     this.#models.set(name, model);
     return model;
   }
@@ -96,13 +89,9 @@ export class ProviderCalls {
     try {
       await model.doStream(this.options(call, scope));
     } catch (error) {
-      if (scope.captured === null) {
-        throw error;
-      }
+      if (scope.captured === null) throw error;
     }
-    if (scope.captured === null) {
-      throw new Error('The provider library made no request');
-    }
+    if (scope.captured === null) throw new Error('The provider library made no request');
     return scope.captured;
   }
 

@@ -4,43 +4,34 @@ type JsonObject = Readonly<Record<string, ModelJson | undefined>>;
 
 const verdicts = new WeakMap<object, boolean>();
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
-function closedObject(schema: JsonObject): boolean {
+const closedObject = (schema: JsonObject): boolean => {
   const properties = schema['properties'];
-  if (schema['type'] !== 'object' && properties === undefined) {
-    return true;
-  }
+  if (schema['type'] !== 'object' && properties === undefined) return true;
   const required = Array.isArray(schema['required']) ? schema['required'] : [];
   return (
     schema['additionalProperties'] === false &&
     isObject(properties) &&
     Object.keys(properties).every((name) => required.includes(name))
   );
-}
+};
 
-function everyObjectClosed(value: ModelJson | undefined): boolean {
-  if (Array.isArray(value)) {
-    return value.every(everyObjectClosed);
-  }
+const everyObjectClosed = (value: ModelJson | undefined): boolean => {
+  if (Array.isArray(value)) return value.every(everyObjectClosed);
   return !isObject(value) || (closedObject(value) && Object.values(value).every(everyObjectClosed));
-}
+};
 
 /**
  * Whether the vendor's strict mode takes the schema: every object lists all its properties as required and allows
  * no others. In strict mode any other schema is refused, so such a schema is sent as a hint instead.
  */
-export function fitsStrictMode(schema: ModelJson): boolean {
-  if (!isObject(schema)) {
-    return false;
-  }
+export const fitsStrictMode = (schema: ModelJson): boolean => {
+  if (!isObject(schema)) return false;
   const known = verdicts.get(schema);
-  if (known !== undefined) {
-    return known;
-  }
+  if (known !== undefined) return known;
   const verdict = schema['type'] === 'object' && everyObjectClosed(schema);
   verdicts.set(schema, verdict);
   return verdict;
-}
+};

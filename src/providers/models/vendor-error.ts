@@ -21,59 +21,55 @@ export interface VendorNames {
   readonly param: string | null;
 }
 
-const NOTHING_NAMED: VendorNames = { code: null, type: null, param: null };
+const nothingNamed: VendorNames = { code: null, type: null, param: null };
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function fields(value: unknown): Fields | null {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null;
-}
+const fields = (value: unknown): Fields | null =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null;
 
 /** `{error: …}`, `{response: {error: …}}`, a list with one of these (Gemini), or the error itself. */
-function errorObject(frame: unknown): Fields | null {
+const errorObject = (frame: unknown): Fields | null => {
   const outer = fields(Array.isArray(frame) ? frame[0] : frame);
   return fields(outer?.['error']) ?? fields(fields(outer?.['response'])?.['error']) ?? outer;
-}
+};
 
-function httpStatusOf(value: unknown): number | null {
+const httpStatusOf = (value: unknown): number | null => {
   const status = typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : value;
   return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599 ? status : null;
-}
+};
 
 /** Gemini's RetryInfo detail: `{"retryDelay": "17s"}`. */
-function retryDelay(details: unknown): number | null {
+const retryDelay = (details: unknown): number | null => {
   for (const detail of Array.isArray(details) ? details : []) {
     const match = /^(\d+(?:\.\d+)?)s$/.exec(String(fields(detail)?.['retryDelay'] ?? ''));
-    if (match !== null) {
-      return boundedWait(Number(match[1]) * 1000);
-    }
+    if (match !== null) return boundedWait(Number(match[1]) * 1000);
   }
   return null;
-}
+};
 
-function messageOf(error: Fields | null, frame: unknown): string {
+const messageOf = (error: Fields | null, frame: unknown): string => {
   const message = error?.['message'] ?? (fields(frame)?.['error'] as unknown);
   if (typeof message === 'string') return message;
   return isNestedTooDeep(frame) ? '(nested too deeply)' : (JSON.stringify(frame) ?? '');
-}
+};
 
-const IDENTIFIER = /^[A-Za-z0-9_.-]{1,64}$/;
+const plainIdentifier = /^[A-Za-z0-9_.-]{1,64}$/;
 
-function identifier(value: unknown): string | null {
-  return typeof value === 'string' && IDENTIFIER.test(value) ? value : null;
-}
+const identifier = (value: unknown): string | null =>
+  typeof value === 'string' && plainIdentifier.test(value) ? value : null;
 
-function namesOf(error: Fields | null): VendorNames {
+const namesOf = (error: Fields | null): VendorNames => {
   return {
     code: identifier(error?.['code']) ?? identifier(fields(error?.['details'])?.['error_code']),
     // One API calls it a status.
     type: identifier(error?.['type']) ?? identifier(error?.['status']),
     param: identifier(error?.['param']),
   };
-}
+};
 
 /** Reads an error document or an error event of any of the known APIs. */
-export function readVendorError(frame: unknown): VendorError {
+export const readVendorError = (frame: unknown): VendorError => {
   const error = errorObject(frame);
   const inner = fields(error?.['innererror']);
   const named = [
@@ -90,19 +86,19 @@ export function readVendorError(frame: unknown): VendorError {
     retryAfterMs: retryDelay(error?.['details']),
     named: namesOf(error),
   };
-}
+};
 
 /** The same for the body of an HTTP error, which may be anything. */
-export function readVendorErrorText(body: string): VendorError {
+export const readVendorErrorText = (body: string): VendorError => {
   try {
     return readVendorError(JSON.parse(body));
   } catch {
     // Gateways in front of a provider answer with HTML or plain text; the HTTP status tells enough then.
-    return { codes: [], httpStatus: null, text: body, retryAfterMs: null, named: NOTHING_NAMED };
+    return { codes: [], httpStatus: null, text: body, retryAfterMs: null, named: nothingNamed };
   }
-}
+};
 
-const CONTEXT_CODES = new Set([
+const contextCodes = new Set([
   'context_length_exceeded',
   'context_window_exceeded',
   'exceed_context_size_error',
@@ -110,7 +106,7 @@ const CONTEXT_CODES = new Set([
   'request_too_large',
   'tokens_limit_reached',
 ]);
-const FILTER_CODES = new Set([
+const filterCodes = new Set([
   'content_filter',
   'content_policy_violation',
   'invalid_prompt',
@@ -119,7 +115,7 @@ const FILTER_CODES = new Set([
 ]);
 
 /** Codes that say no more than "bad request": only under these the text decides about a prompt that is too long. */
-const VAGUE_CODES = new Set([
+const vagueCodes = new Set([
   'invalid_request_error',
   'invalid_argument',
   'badrequesterror',
@@ -127,25 +123,19 @@ const VAGUE_CODES = new Set([
   'badrequest',
   '400',
 ]);
-const TOO_LONG =
+const tooLong =
   /prompt is too long|maximum context length|input token count.{0,40}exceeds|exceeds? the (?:available )?(?:context|model'?s? context)/i;
 
 /** A refusal with a meaning of its own; null when only the HTTP status counts. */
-export function specialRefusal(error: VendorError, status: number): ModelErrorType | null {
-  if (status === 429 || status >= 500) {
-    return null;
-  }
-  if (error.codes.some((code) => CONTEXT_CODES.has(code))) {
-    return 'context_overflow';
-  }
-  if (error.codes.some((code) => FILTER_CODES.has(code))) {
-    return 'content_filtered';
-  }
-  return error.codes.every((code) => VAGUE_CODES.has(code)) && TOO_LONG.test(error.text) ? 'context_overflow' : null;
-}
+export const specialRefusal = (error: VendorError, status: number): ModelErrorType | null => {
+  if (status === 429 || status >= 500) return null;
+  if (error.codes.some((code) => contextCodes.has(code))) return 'context_overflow';
+  if (error.codes.some((code) => filterCodes.has(code))) return 'content_filtered';
+  return error.codes.every((code) => vagueCodes.has(code)) && tooLong.test(error.text) ? 'context_overflow' : null;
+};
 
 /** HTTP status that the vendors document for each error type, for errors that come inside a 200 stream. */
-const STATUS_OF_CODE: readonly (readonly [RegExp, number])[] = [
+const statusOfCode: readonly (readonly [RegExp, number])[] = [
   [/rate_limit|resource_exhausted|insufficient_quota/, 429],
   [/overloaded/, 529],
   [/context_length|too_large|invalid|bad_request|content_filter|content_policy|prohibited_content/, 400],
@@ -157,15 +147,11 @@ const STATUS_OF_CODE: readonly (readonly [RegExp, number])[] = [
 ];
 
 /** The status such an error would have had as an answer of its own; 500 when it does not say. */
-export function impliedStatus(error: VendorError): number {
-  if (error.httpStatus !== null) {
-    return error.httpStatus;
-  }
+export const impliedStatus = (error: VendorError): number => {
+  if (error.httpStatus !== null) return error.httpStatus;
   for (const code of error.codes) {
-    const known = STATUS_OF_CODE.find(([pattern]) => pattern.test(code));
-    if (known !== undefined) {
-      return known[1];
-    }
+    const known = statusOfCode.find(([pattern]) => pattern.test(code));
+    if (known !== undefined) return known[1];
   }
   return 500;
-}
+};

@@ -3,7 +3,7 @@ import type { SharedV4ProviderMetadata } from '@ai-sdk/provider';
 import type { ModelJson, ModelPart } from './model-provider.ts';
 
 /** What the search is called in logs and messages, whichever provider makes it. */
-export const WEB_SEARCH = 'web_search';
+export const webSearchTool = 'web_search';
 
 /** A page that an answer rests on. */
 export interface Source {
@@ -26,7 +26,7 @@ export const webQueries = (metadata: SharedV4ProviderMetadata | undefined): read
  */
 export const searchParts = (queries: readonly string[], sources: readonly Source[]): ModelPart[] => {
   if (queries.length === 0 && sources.length === 0) return [];
-  const call = { toolCallId: `search-${randomUUID()}`, toolName: WEB_SEARCH } as const;
+  const call = { toolCallId: `search-${randomUUID()}`, toolName: webSearchTool } as const;
   const result: ModelJson = { sources: sources.map((source) => ({ ...source })) };
   return [
     { type: 'hosted-call', ...call, input: JSON.stringify({ queries }) },

@@ -25,12 +25,12 @@ export interface Origin {
 const spanKinds = { Internal: 0, Server: 1, Client: 2, Producer: 3, Consumer: 4 } as const;
 const spanStatuses = { Unset: 0, Ok: 1, Error: 2 } as const;
 const severities = { debug: 5, info: 9, warn: 13, error: 17 } as const;
-const CUMULATIVE = 1;
-const HISTOGRAM = 0;
-const GAUGE = 2;
-const SUM = 3;
-const DOUBLE = 1;
-const SAMPLED = 1;
+const cumulative = 1;
+const histogram = 0;
+const gauge = 2;
+const sumType = 3;
+const double = 1;
+const sampled = 1;
 
 /** Epoch milliseconds as seconds and nanoseconds. */
 const hrTime = (ms: number): HrTime => {
@@ -38,7 +38,7 @@ const hrTime = (ms: number): HrTime => {
   return [seconds, Math.round((ms - seconds * 1000) * 1_000_000)];
 };
 
-const spanContext = ({ traceId, spanId }: TraceParent) => ({ traceId, spanId, traceFlags: SAMPLED });
+const spanContext = ({ traceId, spanId }: TraceParent) => ({ traceId, spanId, traceFlags: sampled });
 
 export const readableSpan = (span: Span, { resource, scope }: Origin): ReadableSpan => {
   const endedAt = span.endedAt ?? span.startedAt;
@@ -49,7 +49,7 @@ export const readableSpan = (span: Span, { resource, scope }: Origin): ReadableS
     spanContext: () => spanContext(span),
     ...(span.parentSpanId === null
       ? {}
-      : { parentSpanContext: { traceId: span.traceId, spanId: span.parentSpanId, traceFlags: SAMPLED } }),
+      : { parentSpanContext: { traceId: span.traceId, spanId: span.parentSpanId, traceFlags: sampled } }),
     startTime: hrTime(span.startedAt),
     endTime: hrTime(endedAt),
     duration: hrTime(endedAt - span.startedAt),
@@ -82,13 +82,13 @@ export const metricData = (metric: MetricSnapshot, startedAt: number, now: numbe
   const times = { startTime: hrTime(startedAt), endTime: hrTime(now) };
   const { name, kind, spec, boundaries, points } = metric;
   const base = {
-    descriptor: { name, description: spec.description, unit: spec.unit, valueType: DOUBLE },
-    aggregationTemporality: CUMULATIVE,
+    descriptor: { name, description: spec.description, unit: spec.unit, valueType: double },
+    aggregationTemporality: cumulative,
   } as const;
   if (kind === 'histogram')
     return {
       ...base,
-      dataPointType: HISTOGRAM,
+      dataPointType: histogram,
       dataPoints: points.map((point) =>
         pointOf(
           point,
@@ -105,8 +105,8 @@ export const metricData = (metric: MetricSnapshot, startedAt: number, now: numbe
     };
   const dataPoints = points.map((point) => pointOf(point, point.value, times));
   return kind === 'gauge'
-    ? { ...base, dataPointType: GAUGE, dataPoints }
-    : { ...base, dataPointType: SUM, isMonotonic: kind === 'counter', dataPoints };
+    ? { ...base, dataPointType: gauge, dataPoints }
+    : { ...base, dataPointType: sumType, isMonotonic: kind === 'counter', dataPoints };
 };
 
 const scalarOf = (value: unknown): string | number | boolean => {
@@ -143,7 +143,7 @@ export const logRecord = (
     hrTime: time,
     hrTimeObserved: time,
     ...(typeof traceId === 'string'
-      ? { spanContext: { traceId, spanId: '0000000000000000', traceFlags: SAMPLED } }
+      ? { spanContext: { traceId, spanId: '0000000000000000', traceFlags: sampled } }
       : {}),
     severityNumber: severities[level],
     severityText: level.toUpperCase(),

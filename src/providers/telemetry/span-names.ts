@@ -8,7 +8,7 @@ const subjects: Readonly<Record<string, string>> = {
 };
 
 // Receivers group by names, which no definition may make longer than a name is.
-const MAX_SUBJECT = 128;
+const maxSubject = 128;
 
 /**
  * The name under which a span leaves the process: the GenAI conventions' where they have one, such as `chat gpt-5` for
@@ -20,5 +20,5 @@ export const exportedName = ({ name, kind, attributes }: Span): string => {
   const subject = typeof operation === 'string' && kind !== 'Server' ? subjects[operation] : undefined;
   if (subject === undefined) return name;
   const about = attributes['acp.tool.unknown'] === true ? '' : String(attributes[subject] ?? '');
-  return `${operation} ${about.slice(0, MAX_SUBJECT).toWellFormed()}`.trimEnd();
+  return `${operation} ${about.slice(0, maxSubject).toWellFormed()}`.trimEnd();
 };

@@ -2,20 +2,20 @@ import { passesByItself } from '../../client/follow-events.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { type Feed, poll } from './feed.ts';
 
-const INTERVAL_MS = 500;
+const intervalMs = 500;
 // In the background only the number of waiting calls is shown.
-const BACKGROUND_INTERVAL_MS = 2_000;
-const TAKE = 200;
+const backgroundIntervalMs = 2_000;
+const pageSize = 200;
 
 /** The calls that wait for a person. */
 export const waitingApprovals: Feed = (context) => {
   const { client, store, signal } = context;
   return poll(
     context,
-    () => (store.get().screen === 'approvals' ? INTERVAL_MS : BACKGROUND_INTERVAL_MS),
+    () => (store.get().screen === 'approvals' ? intervalMs : backgroundIntervalMs),
     async () => {
       try {
-        const { body: rows } = await client.approvals.list({ query: { take: TAKE }, signal });
+        const { body: rows } = await client.approvals.list({ query: { take: pageSize }, signal });
         store.dispatch({ type: 'approvals', rows });
       } catch (error) {
         // Who may not see approvals can still look at runs.

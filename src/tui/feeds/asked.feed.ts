@@ -3,7 +3,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { askedText } from '../state/asked.ts';
 import { type Feed, poll } from './feed.ts';
 
-const RETRY_MS = 1_000;
+const retryMs = 1_000;
 
 /** What a run was asked, read once: it does not change. */
 export const askedOf =
@@ -12,7 +12,7 @@ export const askedOf =
     const { client, store, signal } = context;
     return poll(
       context,
-      () => RETRY_MS,
+      () => retryMs,
       async () => {
         const text = await client.runs.input({ params: { runId }, signal }).then(
           ({ body }) => askedText(body.messages),

@@ -13,12 +13,12 @@ import { isOpen } from '../state/run-status.ts';
 import { type Feed, type FeedContext, poll } from './feed.ts';
 
 /** Events are handed over at most this often, so that a burst is drawn once and the screen is never 100 ms behind. */
-const BATCH_MS = 25;
+const batchMs = 25;
 /** A long log is taken in pieces that leave room for keys. */
-const MAX_BATCH = 500;
-const RETRY_MS = 1_000;
-const TREE_INTERVAL_MS = 400;
-const CLOSED_TREE_INTERVAL_MS = 5_000;
+const maxBatch = 500;
+const retryMs = 1_000;
+const treeIntervalMs = 400;
+const closedTreeIntervalMs = 5_000;
 
 /** Collects frames and hands them on in batches; what is left goes with `flush`. */
 const batches = (deliver: (frames: readonly Frame[]) => void) => {
@@ -35,8 +35,8 @@ const batches = (deliver: (frames: readonly Frame[]) => void) => {
     flush,
     async add(frame: Frame): Promise<void> {
       waiting.push(frame);
-      timer ??= setTimeout(flush, BATCH_MS);
-      if (waiting.length < MAX_BATCH) return;
+      timer ??= setTimeout(flush, batchMs);
+      if (waiting.length < maxBatch) return;
       flush();
       await delay(0);
     },
@@ -72,7 +72,7 @@ const follow = async (
       if (!passesByItself(error)) return tell('failed', message);
       tell('reconnecting', message);
     }
-    await pause(RETRY_MS, signal);
+    await pause(retryMs, signal);
   }
 };
 
@@ -97,7 +97,7 @@ export const treeOf =
     let isLive = true;
     return poll(
       context,
-      () => (isLive ? TREE_INTERVAL_MS : CLOSED_TREE_INTERVAL_MS),
+      () => (isLive ? treeIntervalMs : closedTreeIntervalMs),
       async () => {
         const { body: runs } = await client.runs.tree({ params: { runId }, signal });
         isLive = runs.some(isOpen);
@@ -109,7 +109,7 @@ export const treeOf =
 
 const plain = createStyle(false);
 /** More than the widest row shows. */
-const WRITTEN_TAIL = 400;
+const writtenTail = 400;
 
 const changesStatus = (event: string): boolean => event === 'run.started' || terminalEvents.has(event);
 
@@ -120,7 +120,7 @@ const next = (last: Activity, frame: Frame): Activity => {
   const data = frameData(frame);
   if (frame.event === 'message.delta') {
     const text = typeof data['text'] === 'string' ? safeLine(data['text']) : '';
-    return { ...last, text: 'writing', written: (last.written + text).slice(-WRITTEN_TAIL) };
+    return { ...last, text: 'writing', written: (last.written + text).slice(-writtenTail) };
   }
   const before = { ...last, written: '' };
   if (frame.event === 'reasoning.delta') return { ...before, text: 'thinking' };

@@ -13,7 +13,7 @@ export interface FeedContext {
 /** Reads from the service for as long as something on the screen needs it. */
 export type Feed = (context: FeedContext) => Promise<void>;
 
-const LONGEST_DELAY_MS = 5_000;
+const longestDelayMs = 5_000;
 
 const tell = ({ store }: FeedContext, lost: string | null): void => {
   if (store.get().lost !== lost) store.dispatch({ type: 'link', lost });
@@ -42,6 +42,6 @@ export const poll = async (
       const { message } = error;
       tell(context, passesByItself(error) ? `${message} Trying again.` : message);
     }
-    await pause(Math.min(intervalMs() * 2 ** Math.min(failures, 5), LONGEST_DELAY_MS), context.signal);
+    await pause(Math.min(intervalMs() * 2 ** Math.min(failures, 5), longestDelayMs), context.signal);
   }
 };

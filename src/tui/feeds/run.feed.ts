@@ -1,8 +1,8 @@
 import { AcpError } from '../../contract/errors.ts';
 import { type Feed, poll } from './feed.ts';
 
-const SCORES_INTERVAL_MS = 2_000;
-const SESSION_INTERVAL_MS = 500;
+const scoresIntervalMs = 2_000;
+const sessionIntervalMs = 500;
 
 /** The scores of the run on screen. */
 export const scoresOf =
@@ -11,7 +11,7 @@ export const scoresOf =
     const { client, store, signal } = context;
     return poll(
       context,
-      () => SCORES_INTERVAL_MS,
+      () => scoresIntervalMs,
       async () => {
         const { body: scores } = await client.scores.list({ params: { runId }, signal });
         store.dispatch({ type: 'scores', runId, scores });
@@ -27,7 +27,7 @@ export const sessionOf =
     const { client, store, signal } = context;
     return poll(
       context,
-      () => SESSION_INTERVAL_MS,
+      () => sessionIntervalMs,
       async () => {
         const newest = await client.runs.list({ query: { sessionId, take: 1 }, signal }).catch((error: unknown) => {
           // Who may read one run but not list them answers without this hint, and is told when it is too late.

@@ -4,14 +4,14 @@ import type { RunPage } from '../state/run-list.ts';
 import { type Feed, type FeedContext, poll } from './feed.ts';
 
 /** With a frame and an answer this is below 100 ms: what a run does then comes with its events. */
-const PROBE_INTERVAL_MS = 40;
+const probeIntervalMs = 40;
 /** Rows of a look: a few cost as much as one, and runs that came meanwhile are listed without a second look. */
-const PROBED = 5;
+const probed = 5;
 /** The whole page is read this often, for what changes without events: runs whose events are not followed. */
-const PAGE_INTERVAL_MS = 800;
-const OLDER_INTERVAL_MS = 400;
-const NEWEST = 100;
-const OLDER = 200;
+const pageIntervalMs = 800;
+const olderIntervalMs = 400;
+const newestPageSize = 100;
+const olderPageSize = 200;
 
 const read = async ({ client, store, signal }: FeedContext, skip: number, take: number): Promise<RunPage> => {
   const { filter } = store.get().runs;
@@ -31,12 +31,12 @@ export const newestRuns: Feed = (context) => {
   let readAt = Number.NEGATIVE_INFINITY;
   return poll(
     context,
-    () => PROBE_INTERVAL_MS,
+    () => probeIntervalMs,
     async () => {
-      const isDue = performance.now() - readAt >= PAGE_INTERVAL_MS;
-      let page = await read(context, 0, isDue ? NEWEST : PROBED);
-      if (!isDue && leavesGap(context, page)) page = await read(context, 0, NEWEST);
-      if (page.take === NEWEST) readAt = performance.now();
+      const isDue = performance.now() - readAt >= pageIntervalMs;
+      let page = await read(context, 0, isDue ? newestPageSize : probed);
+      if (!isDue && leavesGap(context, page)) page = await read(context, 0, newestPageSize);
+      if (page.take === newestPageSize) readAt = performance.now();
       context.store.dispatch({ type: 'runs', page });
       return true;
     },
@@ -47,21 +47,21 @@ export const newestRuns: Feed = (context) => {
 export const olderRuns: Feed = (context) =>
   poll(
     context,
-    () => OLDER_INTERVAL_MS,
+    () => olderIntervalMs,
     async () => {
-      const page = await read(context, context.store.get().runs.rows.length, OLDER);
+      const page = await read(context, context.store.get().runs.rows.length, olderPageSize);
       context.store.dispatch({ type: 'runs', page });
       return false;
     },
   );
 
-const AGENTS_INTERVAL_MS = 5_000;
+const agentsIntervalMs = 5_000;
 
 /** Names for the search: of the agents there are, and of the runs that are listed. */
 export const agentNames: Feed = (context) =>
   poll(
     context,
-    () => AGENTS_INTERVAL_MS,
+    () => agentsIntervalMs,
     async () => {
       const { client, store, signal } = context;
       const listed = store.get().runs.rows.map(({ agentName }) => agentName);

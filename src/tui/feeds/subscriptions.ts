@@ -12,9 +12,9 @@ import { scoresOf, sessionOf } from './run.feed.ts';
 import { agentNames, newestRuns, olderRuns } from './runs.feed.ts';
 
 // Each followed run holds a connection.
-const MAX_FOLLOWED = 40;
+const maxFollowed = 40;
 // Inputs are read a few at a time, so that what happens now goes first.
-const MAX_ASKED = 4;
+const maxAsked = 4;
 
 /** What has to be read for what is on the screen, each feed under a name that says for what. */
 const wantedFeeds = (state: ScreenState): ReadonlyMap<string, Feed> => {
@@ -34,11 +34,11 @@ const wantedFeeds = (state: ScreenState): ReadonlyMap<string, Feed> => {
   wanted.set(`runs ${key}`, newestRuns);
   if (wantsOlder(runs)) wanted.set(`older ${key} ${runs.rows.length}`, olderRuns);
   if (prompt?.kind === 'text' && prompt.purpose.kind === 'filter') wanted.set('agents', agentNames);
-  for (const run of visibleRuns(state).filter(isOpen).slice(0, MAX_FOLLOWED))
+  for (const run of visibleRuns(state).filter(isOpen).slice(0, maxFollowed))
     wanted.set(`activity ${run.id}`, activityOf(run.id));
   for (const { id } of visibleRuns(state)
     .filter(({ id }) => !state.asked.has(id))
-    .slice(0, MAX_ASKED))
+    .slice(0, maxAsked))
     wanted.set(`asked ${id}`, askedOf(id));
   return wanted;
 };

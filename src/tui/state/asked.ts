@@ -4,9 +4,9 @@ import { safeLine } from '../../text/text-width.ts';
 export type Asked = ReadonlyMap<string, string>;
 
 /** More than the widest row shows. */
-const LONGEST = 400;
+const longest = 400;
 // A line each: whoever scrolls back that far waits a moment for what has been forgotten.
-const MOST = 2_000;
+const most = 2_000;
 
 interface Message {
   readonly role: string;
@@ -19,10 +19,10 @@ export const askedText = (messages: readonly Message[]): string => {
   const texts = (last?.contents ?? []).flatMap((part) =>
     part.type === 'Text' && 'text' in part && typeof part.text === 'string' ? part.text : [],
   );
-  return safeLine(texts.join(' ').slice(0, LONGEST)).trim();
+  return safeLine(texts.join(' ').slice(0, longest)).trim();
 };
 
 export const withAsked = (asked: Asked, runId: string, text: string): Asked => {
-  const kept = asked.size < MOST ? asked : [...asked].slice(-MOST / 2);
+  const kept = asked.size < most ? asked : [...asked].slice(-most / 2);
   return new Map(kept).set(runId, text);
 };

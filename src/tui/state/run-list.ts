@@ -34,9 +34,9 @@ export interface RunPage {
 }
 
 // Rows are kept in memory; whoever looks for older runs narrows the filter.
-const MAX_LISTED_RUNS = 10_000;
+const maxListedRuns = 10_000;
 /** Rows that are read before the chosen one comes near the end of what is here. */
-const AHEAD = 60;
+const ahead = 60;
 
 export const emptyList = (filter: RunFilter = noFilter): RunList => ({
   filter,
@@ -60,7 +60,7 @@ const olderPage = (list: RunList, { rows, take }: RunPage): RunList => {
   const oldest = list.rows.at(-1)?.id ?? '';
   // Rows move down while new runs start, so a page may begin with some that are known.
   const all = [...list.rows, ...rows.filter(({ id }) => id < oldest)];
-  return { ...list, rows: all, complete: rows.length < take || all.length >= MAX_LISTED_RUNS };
+  return { ...list, rows: all, complete: rows.length < take || all.length >= maxListedRuns };
 };
 
 /** Takes in a page; one of another filter is too late. */
@@ -90,7 +90,7 @@ export const moveInList = (list: RunList, by: number): RunList => {
 };
 
 export const wantsOlder = (list: RunList): boolean =>
-  list.loaded && !list.complete && selectedIndex(list) > list.rows.length - AHEAD;
+  list.loaded && !list.complete && selectedIndex(list) > list.rows.length - ahead;
 
 export const replaceRun = (list: RunList, run: RunRecord): RunList => {
   if (!list.rows.some(({ id }) => id === run.id)) return list;

@@ -71,7 +71,7 @@ export type ScreenEvent =
   | { readonly type: 'agents'; readonly names: readonly string[] }
   | { readonly type: 'notice'; readonly text: string; readonly tone: Notice['tone'] };
 
-const NOTICE_MS = 6_000;
+const noticeMs = 6_000;
 
 export const initialState = (target: string, now: number, size: Size): ScreenState => ({
   target,
@@ -143,6 +143,6 @@ export const receive = (state: ScreenState, event: ScreenEvent): ScreenState => 
     case 'agents':
       return { ...state, agentNames: event.names };
     case 'notice':
-      return { ...state, notice: { text: event.text, tone: event.tone, until: state.now + NOTICE_MS } };
+      return { ...state, notice: { text: event.text, tone: event.tone, until: state.now + noticeMs } };
   }
 };

@@ -33,16 +33,16 @@ export interface Timeline {
 }
 
 // An hour of a busy run; the log itself keeps everything.
-const MAX_ITEMS = 2_000;
+const maxItems = 2_000;
 /** A message is kept to this many characters, its latest ones; `acp runs tail` prints all of it. */
-const MAX_TEXT = 100_000;
+const maxText = 100_000;
 
 export const emptyTimeline: Timeline = { items: [], dropped: 0, usage: null, cost: null, ended: false };
 
 const plain = createStyle(false);
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const kept = (value: string): string => (value.length > MAX_TEXT ? value.slice(-MAX_TEXT) : value);
+const kept = (value: string): string => (value.length > maxText ? value.slice(-maxText) : value);
 
 const toolEnds = new Set(['tool.invoked', 'tool.failed']);
 const deltas = new Set(['message.delta', 'reasoning.delta']);
@@ -111,6 +111,6 @@ export const addFrames = (timeline: Timeline, frames: readonly Frame[]): Timelin
     const last = items.at(-2);
     if (last?.kind === 'reasoning' && last.open) items[items.length - 2] = { ...last, open: false };
   }
-  const excess = Math.max(0, items.length - MAX_ITEMS);
+  const excess = Math.max(0, items.length - maxItems);
   return { items: items.slice(excess), dropped: timeline.dropped + excess, usage, cost, ended };
 };

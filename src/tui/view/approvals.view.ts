@@ -9,12 +9,12 @@ import { approvalText } from './long-text.ts';
 import { ageText } from './run-cells.ts';
 
 // Longer arguments are in the text below the list.
-const SUMMARY_LENGTH = 200;
+const summaryLength = 200;
 
 /** What the call would do: the presenter's sentence, else its arguments. */
 const summary = ({ presentation, arguments: given }: PendingApproval): string => {
   if (typeof presentation?.message === 'string' && presentation.message !== '') return safeLine(presentation.message);
-  return given === null ? 'arguments not recorded' : fitText(safeLine(JSON.stringify(given)), SUMMARY_LENGTH);
+  return given === null ? 'arguments not recorded' : fitText(safeLine(JSON.stringify(given)), summaryLength);
 };
 
 /** `in 3h`; time runs on after the last look at the service. */

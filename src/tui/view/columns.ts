@@ -12,9 +12,9 @@ export interface Column<Row> {
   readonly cell: (row: Row, cells: number) => Span;
 }
 
-const GAP = '  ';
-const MARK_WIDTH = 2;
-const NARROWEST_FILL = 8;
+const gap = '  ';
+const markWidth = 2;
+const narrowestFill = 8;
 
 const aligned = (text: string, width: number, align: 'right' | undefined): string => {
   const cut = fitText(text, width);
@@ -28,16 +28,16 @@ export const layOutColumns = <Row>(
 ): { readonly heading: Line; readonly row: (row: Row, selected: boolean) => Line } => {
   const shown = columns.filter(({ from = 0 }) => width >= from);
   const fixed = shown.reduce((sum, column) => sum + (column.width ?? 0), 0);
-  const free = width - MARK_WIDTH - fixed - GAP.length * (shown.length - 1);
-  const sized = shown.map((column) => ({ column, cells: column.width ?? Math.max(NARROWEST_FILL, free) }));
+  const free = width - markWidth - fixed - gap.length * (shown.length - 1);
+  const sized = shown.map((column) => ({ column, cells: column.width ?? Math.max(narrowestFill, free) }));
   const parts = (cellOf: (column: Column<Row>, cells: number) => Span): Span[] =>
     sized.flatMap(({ column, cells }, index) => {
       const { text, tone } = cellOf(column, cells);
       const cell = span(aligned(text, cells, column.align), tone);
-      return index === 0 ? [cell] : [span(GAP), cell];
+      return index === 0 ? [cell] : [span(gap), cell];
     });
   return {
-    heading: line(' '.repeat(MARK_WIDTH), ...parts(({ heading }) => span(heading, 'dim'))),
+    heading: line(' '.repeat(markWidth), ...parts(({ heading }) => span(heading, 'dim'))),
     row: (row, selected) => listLine(selected, ...parts(({ cell }, cells) => cell(row, cells))),
   };
 };

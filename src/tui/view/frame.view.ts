@@ -10,7 +10,7 @@ import { filterPanel, promptHints, promptLine } from './prompt.view.ts';
 import { runView } from './run.view.ts';
 import { runsView } from './runs.view.ts';
 
-const SMALLEST = { columns: 40, rows: 10 };
+const smallest = { columns: 40, rows: 10 };
 
 const tab = (name: string, active: boolean): Span => (active ? span(`[${name}]`, 'strong') : span(` ${name} `, 'dim'));
 
@@ -120,7 +120,7 @@ const screenBody = (state: ScreenState, width: number, height: number): readonly
 const tooSmall = ({ columns, rows }: ScreenState['size']): readonly Line[] =>
   [
     line('The window is too small.'),
-    line(`It has ${columns}×${rows}; ${SMALLEST.columns}×${SMALLEST.rows} is enough.`),
+    line(`It has ${columns}×${rows}; ${smallest.columns}×${smallest.rows} is enough.`),
     line('q quits.'),
   ].slice(0, Math.max(1, rows));
 
@@ -128,7 +128,7 @@ const tooSmall = ({ columns, rows }: ScreenState['size']): readonly Line[] =>
 export const frameView = (state: ScreenState): readonly Line[] => {
   const { columns: width, rows } = state.size;
   const fill = (lines: readonly Line[]): readonly Line[] => fitHeight(lines, rows).map((one) => fitLine(one, width));
-  if (width < SMALLEST.columns || rows < SMALLEST.rows) return fill(tooSmall(state.size));
+  if (width < smallest.columns || rows < smallest.rows) return fill(tooSmall(state.size));
   if (state.overlay !== null)
     return fill([header(state, width), ...overlaid(state.overlay, state, width), hintLine(state, width)]);
   const panel = [...filterPanel(state, width, rows - 5), ...answerPanel(state, width, Math.floor((rows - 4) * 0.6))];

@@ -15,8 +15,8 @@ export interface Line {
 }
 
 /** Marks the chosen row, also where there are no colours. */
-const MARK = '▸ ';
-const NO_MARK = '  ';
+const selectionMark = '▸ ';
+const noMark = '  ';
 
 export const span = (text: string, tone: Tone = 'plain'): Span => ({ text, tone });
 
@@ -29,7 +29,7 @@ export const blank: Line = line();
 
 /** A row of a list: with a mark where it is the chosen one. */
 export const listLine = (selected: boolean, ...parts: readonly (Span | string)[]): Line => ({
-  spans: [span(selected ? MARK : NO_MARK), ...line(...parts).spans],
+  spans: [span(selected ? selectionMark : noMark), ...line(...parts).spans],
   selected,
 });
 

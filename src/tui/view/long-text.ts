@@ -77,12 +77,12 @@ export const itemText = (item: TimelineItem): string => {
   ]);
 };
 
-const LABEL_WIDTH = 10;
+const labelWidth = 10;
 
 const facts = (pairs: readonly (readonly [label: string, value: string])[]): string =>
   pairs
     .filter(([, value]) => value !== '')
-    .map(([label, value]) => `${label.padEnd(LABEL_WIDTH)}${value}`)
+    .map(([label, value]) => `${label.padEnd(labelWidth)}${value}`)
     .join('\n');
 
 type Judged = Pick<PendingApproval, 'toolName' | 'presentation' | 'arguments'>;

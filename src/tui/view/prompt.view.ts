@@ -6,8 +6,8 @@ import type { ScreenState } from '../state/screen-state.ts';
 import { nextCall } from '../state/waiting-run.ts';
 import { type Line, line, listLine, ruleLine, span, windowStart } from './line.ts';
 
-const CARET = '█';
-const MAX_SUGGESTIONS = 12;
+const caret = '█';
+const maxSuggestions = 12;
 
 /** The question, in the row above the keys. */
 export const promptLine = (prompt: Prompt): Line => {
@@ -24,7 +24,7 @@ export const promptLine = (prompt: Prompt): Line => {
     case 'filters':
       return line();
     case 'text':
-      return line(span(` ${prompt.label}: `, 'strong'), prompt.value, span(CARET, 'accent'));
+      return line(span(` ${prompt.label}: `, 'strong'), prompt.value, span(caret, 'accent'));
   }
 };
 
@@ -42,7 +42,7 @@ export const promptHints = (prompt: Prompt, { agentNames }: ScreenState): readon
     case 'text': {
       const keys = ['enter done', 'esc leave it'];
       if (prompt.purpose.kind !== 'filter' || prompt.purpose.member !== 'agentName') return keys;
-      return [...keys, ...suggestions(agentNames, prompt.value).slice(0, MAX_SUGGESTIONS).map(safeLine)];
+      return [...keys, ...suggestions(agentNames, prompt.value).slice(0, maxSuggestions).map(safeLine)];
     }
   }
 };

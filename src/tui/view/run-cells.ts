@@ -53,13 +53,13 @@ export const costText = (cost: number | null | undefined, currency: string | nul
   cost === null || cost === undefined ? '' : formatCost(cost, currency);
 
 /** From here on ids are shown whole. */
-const WHOLE_IDS_FROM = 80;
-const LONGEST_ID = 16;
+const wholeIdsFrom = 80;
+const longestId = 16;
 
 /** An id; on a narrow screen the end of a long one, which is what ids differ in. */
 export const shownId = (id: string, width: number): string => {
   const text = safeLine(id);
-  return width >= WHOLE_IDS_FROM || text.length <= LONGEST_ID ? text : `…${text.slice(-6)}`;
+  return width >= wholeIdsFrom || text.length <= longestId ? text : `…${text.slice(-6)}`;
 };
 
 /** `4 of 5 stars`, `good`, `87.5`, or the category. */

@@ -12,9 +12,9 @@ import { costText, durationText, scoreText, shownId, statusSpan, timeText, token
 import { timelineView } from './timeline.view.ts';
 
 /** From here on the tree stands beside the events, not above them. */
-const TWO_COLUMNS_FROM = 110;
-const TREE_SHARE = 0.4;
-const WIDEST_TREE = 64;
+const twoColumnsFrom = 110;
+const treeShare = 0.4;
+const widestTree = 64;
 
 const joined = (parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ');
 
@@ -136,8 +136,8 @@ const treeView = (open: OpenRun, now: number, width: number, height: number): re
 
 const body = (open: OpenRun, now: number, width: number, height: number): readonly Line[] => {
   if (open.tree.length < 2) return timelineView(open, width, height);
-  if (width >= TWO_COLUMNS_FROM) {
-    const own = Math.min(WIDEST_TREE, Math.floor(width * TREE_SHARE));
+  if (width >= twoColumnsFrom) {
+    const own = Math.min(widestTree, Math.floor(width * treeShare));
     const events = timelineView(open, width - own - 3, height);
     return beside(fitHeight(treeView(open, now, own, height), height), events, own, width);
   }

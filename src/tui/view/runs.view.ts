@@ -8,8 +8,8 @@ import { type Column, layOutColumns } from './columns.ts';
 import { blank, fitHeight, type Line, line, ruleLine, span, windowStart } from './line.ts';
 import { ageText, costText, durationText, shownId, statusSpan, timeText, tokensText } from './run-cells.ts';
 
-const DETAIL_ROWS = 4;
-const WRITING = 'writing: ';
+const detailRows = 4;
+const writing = 'writing: ';
 
 /** What a run does, or why it failed; of a message the end, which is what is new. */
 const doing = (run: RunRecord, { runs }: ScreenState, cells: number): string => {
@@ -17,7 +17,7 @@ const doing = (run: RunRecord, { runs }: ScreenState, cells: number): string => 
   const activity = isOpen(run) ? runs.activity.get(run.id) : undefined;
   if (activity === undefined) return '';
   if (activity.written === '') return activity.text;
-  return `${WRITING}${fitTextEnd(activity.written, cells - WRITING.length)}`;
+  return `${writing}${fitTextEnd(activity.written, cells - writing.length)}`;
 };
 
 const askedOf = (run: RunRecord, { asked }: ScreenState): string => asked.get(run.id) ?? '';
@@ -27,14 +27,14 @@ const what = (run: RunRecord, state: ScreenState, cells: number): string =>
   doing(run, state, cells) || askedOf(run, state);
 
 /** From here on a column says what each run does. */
-const WIDE = 110;
+const wide = 110;
 
 const columnsOf = (state: ScreenState): readonly Column<RunRecord>[] => {
   const { now, runs } = state;
   const live = (run: RunRecord) => (isOpen(run) ? runs.activity.get(run.id) : undefined);
   const agent: Column<RunRecord> = {
     heading: 'AGENT',
-    width: state.size.columns >= WIDE ? 28 : null,
+    width: state.size.columns >= wide ? 28 : null,
     cell: (run) => span(`${run.depth > 0 ? '└ ' : ''}${safeLine(run.agentName)}`, 'strong'),
   };
   const whatColumn: Column<RunRecord> = {
@@ -64,7 +64,7 @@ const columnsOf = (state: ScreenState): readonly Column<RunRecord>[] => {
         return span(costText(cost?.totalCost, cost?.currency));
       },
     },
-    ...(state.size.columns >= WIDE ? [whatColumn] : []),
+    ...(state.size.columns >= wide ? [whatColumn] : []),
   ];
 };
 
@@ -105,8 +105,8 @@ const detail = (state: ScreenState, where: string, width: number): readonly Line
 
 export const runsView = (state: ScreenState, width: number, height: number): readonly Line[] => {
   const { runs } = state;
-  const withDetail = height >= DETAIL_ROWS + 5;
-  const listHeight = height - 1 - (withDetail ? DETAIL_ROWS : 0);
+  const withDetail = height >= detailRows + 5;
+  const listHeight = height - 1 - (withDetail ? detailRows : 0);
   const { heading, row } = layOutColumns(columnsOf(state), width);
   const selected = selectedIndex(runs);
   const start = windowStart(selected, runs.rows.length, listHeight);

@@ -6,8 +6,8 @@ import { fitHeight, type Line, line, listLine, ruleLine, type Span, span, type T
 import { tokensText } from './run-cells.ts';
 
 /** Cells before the text: the mark of the choice, the time, a gap. */
-const LEAD_WIDTH = 12;
-const NO_TIME = ' '.repeat(LEAD_WIDTH - 2);
+const leadWidth = 12;
+const noTime = ' '.repeat(leadWidth - 2);
 
 const tones: Readonly<Record<string, Tone>> = {
   'run.completed': 'good',
@@ -57,8 +57,8 @@ const itemRows = (item: TimelineItem, width: number, limit: number): readonly (r
 
 const itemLines = (item: TimelineItem, chosen: boolean, width: number, limit: number): readonly Line[] => {
   const time = item.time === '' ? '' : formatTime(item.time).slice(-8);
-  return itemRows(item, width - LEAD_WIDTH, limit).map((spans, row) =>
-    listLine(chosen && row === 0, row === 0 ? span(`${time}  `, 'dim') : NO_TIME, ...spans),
+  return itemRows(item, width - leadWidth, limit).map((spans, row) =>
+    listLine(chosen && row === 0, row === 0 ? span(`${time}  `, 'dim') : noTime, ...spans),
   );
 };
 

@@ -25,9 +25,7 @@ export class ConfigFolder implements Disposable {
   }
 
   load({ yaml, ...input }: Given = {}): LoadedConfig {
-    if (yaml !== undefined) {
-      this.write('service.yaml', yaml);
-    }
+    if (yaml !== undefined) this.write('service.yaml', yaml);
     return loadConfig({ env: {}, ...input, cwd: this.path });
   }
 
@@ -36,9 +34,7 @@ export class ConfigFolder implements Disposable {
     try {
       this.load(given);
     } catch (error) {
-      if (error instanceof ConfigError) {
-        return error;
-      }
+      if (error instanceof ConfigError) return error;
       throw error;
     }
     throw new Error('the configuration was accepted');
@@ -50,20 +46,18 @@ export class ConfigFolder implements Disposable {
 }
 
 /** Loads a configuration from nothing but its file and sources, in a folder of its own. */
-export function load(given: Given = {}): LoadedConfig {
+export const load = (given: Given = {}): LoadedConfig => {
   using folder = new ConfigFolder();
   return folder.load(given);
-}
+};
 
-export function refuse(given: Given): ConfigError {
+export const refuse = (given: Given): ConfigError => {
   using folder = new ConfigFolder();
   return folder.refuse(given);
-}
+};
 
-export function problemAt(error: ConfigError, key: string): ConfigProblem {
+export const problemAt = (error: ConfigError, key: string): ConfigProblem => {
   const found = error.problems.find((problem) => problem.key === key);
-  if (found === undefined) {
-    throw new Error(`no problem at ${key} in:\n${error.report()}`);
-  }
+  if (found === undefined) throw new Error(`no problem at ${key} in:\n${error.report()}`);
   return found;
-}
+};

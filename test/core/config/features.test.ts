@@ -63,9 +63,7 @@ test('CONF-8 secret sections may hold values before their features exist', () =>
 test('CONF-14 every mark names a feature in kebab-case', () => {
   const marks = new Set<string>();
   const visit = (node: ConfigNode): void => {
-    if (node.feature !== null) {
-      marks.add(node.feature);
-    }
+    if (node.feature !== null) marks.add(node.feature);
     const children = node.node === 'group' ? [...Object.values(node.members), ...Object.values(node.rest)] : [];
     const inner =
       node.node === 'section'
@@ -75,12 +73,8 @@ test('CONF-14 every mark names a feature in kebab-case', () => {
           : node.node === 'list'
             ? [node.item]
             : [];
-    for (const child of [...children, ...inner]) {
-      visit(child);
-    }
+    for (const child of [...children, ...inner]) visit(child);
   };
   visit(configSchema);
-  for (const mark of marks) {
-    assert.match(mark, /^[a-z0-9]+(-[a-z0-9]+)*$/);
-  }
+  for (const mark of marks) assert.match(mark, /^[a-z0-9]+(-[a-z0-9]+)*$/);
 });

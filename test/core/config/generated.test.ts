@@ -8,12 +8,12 @@ import { load } from './config-folder.ts';
 
 const root = join(import.meta.dirname, '../../..');
 
-const GENERATED: Record<string, () => string> = {
+const generated: Record<string, () => string> = {
   'service.example.yaml': renderExampleYaml,
   'docs/reference/configuration.md': renderConfigurationReference,
 };
 
-for (const [file, render] of Object.entries(GENERATED)) {
+for (const [file, render] of Object.entries(generated))
   test(`CONF-18 ${file} is what the schema says (ACP_UPDATE_GOLDEN=1 rewrites it)`, () => {
     const path = join(root, file);
     if (environment()['ACP_UPDATE_GOLDEN'] === '1') {
@@ -22,7 +22,6 @@ for (const [file, render] of Object.entries(GENERATED)) {
     }
     assert.equal(readFileSync(path, 'utf8'), render());
   });
-}
 
 test('CONF-18 the example file as it stands is the default configuration', () => {
   const example = load({ yaml: renderExampleYaml() });
@@ -62,7 +61,6 @@ test('CONF-17 example, reference and effective tree know the same keys', () => {
     'RequireRolePolicies',
     'TranscriptMaxEntries',
     'DocumentEmbeddings',
-  ]) {
+  ])
     assert.ok(reference.includes(key) && shown.includes(key) && renderExampleYaml().includes(key), key);
-  }
 });

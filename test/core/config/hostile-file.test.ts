@@ -44,16 +44,14 @@ test('CONF-13 no message about the notation quotes the file', () => {
     'sk-secret',
     'Host:\n  AuthToken: !t sk-secret\n',
     'Host:\n AuthToken: *sk-secret\n',
-  ]) {
+  ])
     assert.doesNotMatch(refuse({ yaml }).report(), /sk-secret/, yaml);
-  }
 });
 
 test('CONF-2 a byte order mark, CRLF and an empty file are fine', () => {
   assert.equal(load({ yaml: '\ufeffHost:\r\n  LogLevel: warn\r\n' }).values.Host.LogLevel, 'warn');
-  for (const yaml of ['', '\n', '# nothing\n', '---\n', 'null', '{}', 'Host:\nService:\n']) {
+  for (const yaml of ['', '\n', '# nothing\n', '---\n', 'null', '{}', 'Host:\nService:\n'])
     assert.equal(load({ yaml }).values.Host.LogLevel, 'info', JSON.stringify(yaml));
-  }
 });
 
 test('CONF-2 bytes that are not UTF-8 are found on their line', () => {

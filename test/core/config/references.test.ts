@@ -136,9 +136,8 @@ test('SEC-45 names of secrets ignore case, take __ for a colon and stay inside t
     'ProviderKeys:openai',
     'Service:ProviderKeys:__proto__',
     'Service:ProviderKeysX:openai',
-  ]) {
+  ])
     assert.equal(resolveSecret(values, key), null, key);
-  }
   assert.equal(resolveSecret(values, 'Service:McpSecrets:loop'), null);
 });
 
@@ -221,9 +220,8 @@ Service:
     'Service:WebhookSecrets:hook',
     'Service:Providers:OpenAI:ApiKey',
     'Service:Providers:OpenAI:DefaultModel',
-  ]) {
+  ])
     assert.deepEqual([shown.get(key)?.value, shown.get(key)?.secret], ['***', true], key);
-  }
   assert.equal(shown.get('Service:ProviderKeys:gone')?.value, null);
   assert.equal(shown.get('Service:Voice:ApiKey')?.value, null);
   assert.doesNotMatch(JSON.stringify(loaded.values.Service.ProviderKeys), /sk-/);
@@ -286,7 +284,6 @@ Service:
     'Host:Url',
     'Service:Voice:Endpoint',
     'Service:Scheduling:Lanes',
-  ]) {
+  ])
     assert.equal(resolve(`\${key:${name}}`).ok, false, name);
-  }
 });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { remoteAccessProblem, renderEffective } from '../../../src/core/config/index.ts';
 import { ConfigFolder, load, problemAt, refuse } from './config-folder.ts';
 
-const KEY = Buffer.alloc(32, 1).toString('base64');
+const keyText = Buffer.alloc(32, 1).toString('base64');
 
 test('CONF-14 all problems are reported together, with key, place and what was expected', () => {
   const yaml =
@@ -137,14 +137,13 @@ test('CONF-14 an address that is not loopback is a warning while remote access i
   assert.deepEqual(warned('http://0.0.0.0:7070'), ['Host:Url']);
   assert.deepEqual(warned('http://[::]:7070'), ['Host:Url']);
   assert.deepEqual(warned('http://192.168.1.2:7070'), ['Host:Url']);
-  for (const url of ['http://127.0.0.1:1', 'http://127.9.9.9:1', 'http://[::1]:1', 'http://localhost:1']) {
+  for (const url of ['http://127.0.0.1:1', 'http://127.9.9.9:1', 'http://[::1]:1', 'http://localhost:1'])
     assert.deepEqual(warned(url), []);
-  }
   assert.deepEqual(warned('http://0.0.0.0:7070', ['Host:AllowRemoteAccess=true']), []);
 });
 
 /** Settings → keys at which a conflict must be reported. */
-const CONFLICTS: Record<string, readonly [readonly string[], readonly string[]]> = {
+const conflictCases: Record<string, readonly [readonly string[], readonly string[]]> = {
   'OIDC needs issuer and audience': [['Host:Oidc:Audience=acp'], ['Host:Oidc']],
   'OIDC and tenancy name one tenant claim': [
     ['Host:Oidc:TenantClaim=a', 'Host:Tenancy:ClaimType=b'],
@@ -191,7 +190,7 @@ const CONFLICTS: Record<string, readonly [readonly string[], readonly string[]]>
     ['Service:Mcp:AllowedConfigurationPrefix'],
   ],
   'the active key exists': [
-    ['Service:AtRest:ActiveKeyId=k', `Service:AtRest:Keys:other=${KEY}`],
+    ['Service:AtRest:ActiveKeyId=k', `Service:AtRest:Keys:other=${keyText}`],
     ['Service:AtRest:ActiveKeyId'],
   ],
   'the utility model has a provider that exists': [
@@ -225,7 +224,7 @@ const CONFLICTS: Record<string, readonly [readonly string[], readonly string[]]>
   ],
 };
 
-for (const [what, [args, keys]] of Object.entries(CONFLICTS)) {
+for (const [what, [args, keys]] of Object.entries(conflictCases))
   test(`CONF-14 ${what}`, () => {
     const { problems } = refuse({ args });
     const found = problems.filter(({ code }) => code !== 'feature-not-available');
@@ -235,7 +234,6 @@ for (const [what, [args, keys]] of Object.entries(CONFLICTS)) {
     );
     assert.notEqual(found[0]?.source.kind, undefined);
   });
-}
 
 test('CONF-14 a provider that needs an endpoint is refused without one', () => {
   const error = refuse({ yaml: 'Service: { Providers: { AzureOpenAI: { ApiKey: k } } }' });

@@ -49,9 +49,8 @@ test('CONF-11 durations are read in every notation', () => {
     '٣s',
     `${'9'.repeat(30)}d`,
     'Infinity',
-  ]) {
+  ])
     assert.equal(parseDuration(text), undefined, text);
-  }
 });
 
 test('CONF-11 a bare number is an error, from the file, a variable or a flag', () => {
@@ -86,7 +85,7 @@ test('CONF-12 booleans and enumerations ignore case', () => {
 });
 
 /** Key → values that must be refused, and values that must be accepted. */
-const LIMITS: readonly (readonly [string, readonly string[], readonly string[]])[] = [
+const limits: readonly (readonly [string, readonly string[], readonly string[]])[] = [
   ['Service:DefaultTenantId', ['', 'a b', 'a'.repeat(65), 'ä'], ['A.b_c-1']],
   ['Service:AgentGraph:MaxDepth', ['-1', '1.5', 'x', '0x10'], ['0', '9']],
   ['Service:AgentGraph:MaxTotalTokens', ['1e3', '9007199254740993'], ['-1', '0', '+5']],
@@ -191,7 +190,7 @@ const LIMITS: readonly (readonly [string, readonly string[], readonly string[]])
   ['Service:AtRest:Keys:k1', ['short', 'A'.repeat(44)], [`${Buffer.alloc(32, 7).toString('base64')}`]],
 ];
 
-for (const [key, refused, accepted] of LIMITS) {
+for (const [key, refused, accepted] of limits)
   test(`CONF-16 ${key} takes its type and range and corrects nothing`, () => {
     for (const value of refused) {
       const { problems } = refuse({ args: [`${key}=${value}`] });
@@ -201,11 +200,8 @@ for (const [key, refused, accepted] of LIMITS) {
         `${value}: ${JSON.stringify(problems)}`,
       );
     }
-    for (const value of accepted) {
-      load({ args: [`${key}=${value}`] });
-    }
+    for (const value of accepted) load({ args: [`${key}=${value}`] });
   });
-}
 
 test('CONF-16 SEC-14 an issuer is an https URL, and http only on this machine', () => {
   const withIssuer = (issuer: string) => ({ args: [`Host:Oidc:Issuer=${issuer}`, 'Host:Oidc:Audience=acp'] });
@@ -221,7 +217,7 @@ test('CONF-16 SEC-14 an issuer is an https URL, and http only on this machine', 
 });
 
 /** Keys of features that come later are checked all the same: the problem is the value, not only the feature. */
-const LATER: readonly (readonly [string, readonly string[], readonly string[]])[] = [
+const laterCases: readonly (readonly [string, readonly string[], readonly string[]])[] = [
   ['Service:Webhooks:RetryDelays', ['[60]', '60s', '["0s"]'], ['["90s","60d"]', '[]']],
   ['Service:Webhooks:AllowedConfigurationPrefix', ['WebhookSecrets:', 'Service:WebhookSecrets'], ['Service:Other:']],
   ['Service:Images:DefaultSize', ['1024', '0x1'], ['512x768']],
@@ -230,7 +226,7 @@ const LATER: readonly (readonly [string, readonly string[], readonly string[]])[
   ['Service:Knowledge:Dimensions', ['8193'], ['8192']],
 ];
 
-for (const [key, refused, accepted] of LATER) {
+for (const [key, refused, accepted] of laterCases)
   test(`CONF-16 ${key} is checked before its feature exists`, () => {
     for (const value of refused) {
       const { problems } = refuse({ args: [`${key}=${value}`] });
@@ -250,7 +246,6 @@ for (const [key, refused, accepted] of LATER) {
       );
     }
   });
-}
 
 test('CONF-16 typed values of the file are not converted', () => {
   const yaml = `
@@ -280,19 +275,13 @@ Service:
 });
 
 function* settings(node: ConfigNode, path: string): Generator<readonly [string, Setting<unknown>]> {
-  if (node.node === 'setting') {
-    yield [path, node];
-  } else if (node.node === 'group') {
-    for (const [name, member] of [...Object.entries(node.members), ...Object.entries(node.rest)]) {
+  if (node.node === 'setting') yield [path, node];
+  else if (node.node === 'group') {
+    for (const [name, member] of [...Object.entries(node.members), ...Object.entries(node.rest)])
       yield* settings(member, `${path}:${name}`);
-    }
-  } else if (node.node === 'section') {
-    yield* settings(node.group, path);
-  } else if (node.node === 'list') {
-    yield* settings(node.item, path);
-  } else if (node.node === 'map') {
-    yield* settings(node.entry, path);
-  }
+  } else if (node.node === 'section') yield* settings(node.group, path);
+  else if (node.node === 'list') yield* settings(node.item, path);
+  else if (node.node === 'map') yield* settings(node.entry, path);
 }
 
 test('CONF-18 every default satisfies the type and range of its own key', () => {
@@ -310,6 +299,5 @@ test('CONF-18 every default satisfies the type and range of its own key', () => 
   }
 });
 
-function scalar(value: string | number | boolean | null) {
-  return { kind: 'scalar', value, typed: true, hidden: false, source: { kind: 'default' } } as const;
-}
+const scalar = (value: string | number | boolean | null) =>
+  ({ kind: 'scalar', value, typed: true, hidden: false, source: { kind: 'default' } }) as const;

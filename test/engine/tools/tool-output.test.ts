@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Json } from '../../../src/contract/schema.ts';
-import { canonicalText, MIN_OUTPUT_BYTES, outputLimit, truncateOutput } from '../../../src/engine/tools/tool-output.ts';
+import { canonicalText, minOutputBytes, outputLimit, truncateOutput } from '../../../src/engine/tools/tool-output.ts';
 
 test('TOOL-18 strings stay, nothing becomes null, the rest becomes JSON', () => {
   const cases: [Json | undefined, string][] = [
@@ -32,7 +32,7 @@ test('TOOL-19 the whole envelope stays within the limit and says what is missing
     `${'x'.repeat(60)}${'😀'.repeat(500)}`,
   ];
   for (const text of texts)
-    for (let limit = MIN_OUTPUT_BYTES; limit < 300; limit++) {
+    for (let limit = minOutputBytes; limit < 300; limit++) {
       const { text: cut, truncation } = truncateOutput(text, limit);
       assert.ok(Buffer.byteLength(cut) <= limit, `${Buffer.byteLength(cut)} > ${limit}`);
       const envelope = JSON.parse(cut) as { truncated: boolean; omittedBytes: number; content: string };
@@ -46,7 +46,7 @@ test('TOOL-19 the whole envelope stays within the limit and says what is missing
 });
 
 test('TOOL-19 the smallest limit is 57 and gives an empty content', () => {
-  assert.equal(MIN_OUTPUT_BYTES, 57);
+  assert.equal(minOutputBytes, 57);
   assert.equal(truncateOutput('ü'.repeat(100), 57).text.length <= 57, true);
 });
 

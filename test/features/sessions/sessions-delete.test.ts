@@ -133,9 +133,9 @@ forEachTransport('SESS-12 a turn and a deletion at once: one of them goes first'
       assert.equal((await refusal(Promise.reject(removed.reason))).code, 'session-busy');
       assert.equal(turn.status, 'fulfilled');
       await removeSession(app.client, 's');
-    } else if (turn.status === 'rejected') {
+    } else if (turn.status === 'rejected')
       assert.match((await refusal(Promise.reject(turn.reason))).code, /^session-(busy|conflict)$/);
-    } else {
+    else {
       const anew = await getSession(app.client, 's');
       assert.deepEqual([anew.version, anew.messageCount], [1, 2]);
       await removeSession(app.client, 's');

@@ -15,8 +15,8 @@ import {
 } from '../runs/run-calls.ts';
 
 // Numbers of OTLP.
-const INTERNAL = 1;
-const CLIENT = 3;
+const internal = 1;
+const clientKind = 3;
 
 const nameOf = (span: Message): string => text(span, 5);
 const told = (span: Message) => attributes(span, 9);
@@ -25,9 +25,9 @@ const named = (spans: readonly Message[], name: string): Message[] => spans.filt
 /** Name, kind and our own name of each span that has an operation of the conventions; every other keeps its own name. */
 const assertNames = (spans: readonly Message[]): void => {
   const about: Readonly<Record<string, [own: string, subject: string, kind: number]>> = {
-    chat: ['acp.model.call', 'gen_ai.request.model', CLIENT],
-    execute_tool: ['acp.tool.call', 'gen_ai.tool.name', INTERNAL],
-    invoke_agent: ['acp.run', 'gen_ai.agent.name', INTERNAL],
+    chat: ['acp.model.call', 'gen_ai.request.model', clientKind],
+    execute_tool: ['acp.tool.call', 'gen_ai.tool.name', internal],
+    invoke_agent: ['acp.run', 'gen_ai.agent.name', internal],
   };
   for (const span of spans) {
     const { 'gen_ai.operation.name': operation, 'acp.span.name': own, ...rest } = told(span);

@@ -14,9 +14,9 @@ import { startRawServer, writeForever } from '../../support/providers/raw-server
 import type { SimulatedAnswer, SimulatedRequest } from '../../support/providers/scenario.ts';
 import { openBench, type SurfaceCase, surfaceCases } from '../../support/providers/surface-cases.ts';
 
-const KB = 1024;
-const HOUR = 3_600_000;
-const answerLimits = { maxBytes: 64 * KB, maxStreamBytes: 1024 * KB, stallMs: HOUR };
+const kb = 1024;
+const hour = 3_600_000;
+const answerLimits = { maxBytes: 64 * kb, maxStreamBytes: 1024 * kb, stallMs: hour };
 
 const open = async (
   surface: SurfaceCase,
@@ -44,14 +44,14 @@ for (const surface of surfaceCases)
         test(`an answer of type ${type} that never ends, asked for ${name}, is cut at its limit`, async () => {
           await using server = await startRawServer((response) => {
             response.writeHead(200, { 'content-type': type });
-            writeForever(response, `: ${'x'.repeat(8 * KB)}\n\n`);
+            writeForever(response, `: ${'x'.repeat(8 * kb)}\n\n`);
           });
           await using opened = await open(surface, server.url);
           const { error } = await failureOf(run(opened.provider, modelCall({ model: surface.model })));
           assertFailure(error, 'provider_error', tooLarge(surface.provider), false);
         });
 
-    const chunks = Array.from({ length: 80 }, () => 'y'.repeat(KB));
+    const chunks = Array.from({ length: 80 }, () => 'y'.repeat(kb));
     const contents: Readonly<Record<string, SimulatedAnswer>> = {
       text: { text: chunks },
       // Chat completions of these two stream none.
@@ -80,7 +80,7 @@ for (const surface of surfaceCases)
       assert.equal(textOf(parts ?? []), text.join(''));
     });
 
-    for (const timeoutMs of [null, HOUR])
+    for (const timeoutMs of [null, hour])
       test(`a stream that goes on without adding anything ends after the stall timeout (Timeout ${timeoutMs})`, async () => {
         await using server = await startRawServer((response) => {
           response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -109,7 +109,7 @@ test('empty chunks of a chat are no progress', { timeout: 60_000 }, async () => 
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     writeForever(response, `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: '' } }] })}\n\n`, 20);
   });
-  await using opened = await open(surface, server.url, { stallMs: 300 }, HOUR);
+  await using opened = await open(surface, server.url, { stallMs: 300 }, hour);
   const { error } = await failureOf(opened.provider.stream(modelCall()));
   assertFailure(error, 'provider_timeout', late('local'), true);
 });
@@ -131,7 +131,7 @@ test('tool calls without arguments come to an end, too', { timeout: 60_000 }, as
     };
     step();
   });
-  await using opened = await open(surface, server.url, { maxStreamBytes: 64 * 1024 * KB });
+  await using opened = await open(surface, server.url, { maxStreamBytes: 64 * 1024 * kb });
   const { error } = await failureOf(opened.provider.stream(modelCall()));
   assertFailure(error, 'provider_error', tooLarge('local'), false);
   assert.ok(index < 2_000, `${index} calls were read`);
@@ -146,7 +146,7 @@ test('a burst is decoded in slices, between which others have their turn', { tim
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.end(frames);
   });
-  await using opened = await open(surface, server.url, { maxStreamBytes: 64 * 1024 * KB, maxBytes: 1024 * KB });
+  await using opened = await open(surface, server.url, { maxStreamBytes: 64 * 1024 * kb, maxBytes: 1024 * kb });
   let inTurn = 0;
   let most = 0;
   let text = '';

@@ -169,7 +169,7 @@ describe('AGENT-23 thoughts', () => {
   for (const surface of surfaceCases.filter(
     (candidate) => candidate.wire !== 'azure' && candidate.provider !== 'openai',
   )) {
-    for (const mode of modes) {
+    for (const mode of modes)
       test(`${surface.provider} gives them ${mode.name}, apart from the text and closed`, async () => {
         await using bench = await openSurface(surface);
         bench.simulator.enqueue({ answer: { reasoning: ['Hmm,', ' let me see.'], text: ['Sunny.'] } });
@@ -182,6 +182,5 @@ describe('AGENT-23 thoughts', () => {
         assert.ok(types.lastIndexOf('reasoning-delta') < types.lastIndexOf('reasoning-end'));
         assert.ok(types.lastIndexOf('reasoning-end') < types.indexOf('text-delta'));
       });
-    }
   }
 });

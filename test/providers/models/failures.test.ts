@@ -22,9 +22,8 @@ interface StatusCase {
   readonly mayFallBack: boolean;
 }
 
-function status(fault: Omit<Extract<SimulatedFault, { kind: 'status' }>, 'kind'>) {
-  return { kind: 'status', ...fault } as const;
-}
+const status = (fault: Omit<Extract<SimulatedFault, { kind: 'status' }>, 'kind'>) =>
+  ({ kind: 'status', ...fault }) as const;
 
 const statusCases: readonly StatusCase[] = [
   {
@@ -256,7 +255,7 @@ for (const surface of surfaceCases) {
       ['context', 'context_overflow', 400, false],
     ];
     for (const [vendor, type, httpStatus, mayFallBack] of events) {
-      for (const after of [0, 6]) {
+      for (const after of [0, 6])
         test(`an error event "${vendor}" after ${after} frames is ${type}`, async () => {
           await using bench = await openSurface(surface);
           bench.simulator.enqueue({
@@ -270,7 +269,6 @@ for (const surface of surfaceCases) {
           assert.equal(error.httpStatus, httpStatus);
           assert.equal(error.mayFallBack, mayFallBack);
         });
-      }
     }
 
     test('an overload reported inside the stream may fall back', async () => {
@@ -342,9 +340,8 @@ for (const surface of surfaceCases) {
   });
 }
 
-function withoutKey<T extends object>(settings: T): T {
-  return JSON.parse(JSON.stringify(settings), (name, value) => (name === 'ApiKey' ? undefined : value)) as T;
-}
+const withoutKey = <T extends object>(settings: T): T =>
+  JSON.parse(JSON.stringify(settings), (name, value) => (name === 'ApiKey' ? undefined : value)) as T;
 
 describe('refused by the provider’s filter', () => {
   test('a filter that leaves nothing is content_filtered', async () => {
@@ -393,7 +390,7 @@ describe('how long a provider asks to wait', () => {
     [{ 'retry-after': 'soon' }, (ms) => ms === null],
     [{}, (ms) => ms === null],
   ];
-  for (const [headers, holds] of cases) {
+  for (const [headers, holds] of cases)
     test(`MODEL-15 ${JSON.stringify(Object.keys(headers))} is understood`, async () => {
       const surface = surfaceCases[0];
       assert.ok(surface !== undefined);
@@ -403,7 +400,6 @@ describe('how long a provider asks to wait', () => {
       assert.equal(error.type, 'provider_rate_limited');
       assert.ok(holds(error.retryAfterMs), `got ${error.retryAfterMs}`);
     });
-  }
 
   test('MODEL-15 Gemini says it in the error document', async () => {
     const surface = surfaceCases.find(({ wire }) => wire === 'gemini');
@@ -426,7 +422,7 @@ describe('MODEL-13 retries inside one call', () => {
   } as const;
   const call = () => modelCall({ model: 'claude-sonnet-4-5' });
 
-  for (const mode of modes) {
+  for (const mode of modes)
     test(`two by default ${mode.name}`, async () => {
       await using bench = await openBench({ settings: anthropic(null) });
       bench.simulator.enqueue(overloaded, overloaded, { answer: { text: ['At last.'] } });
@@ -434,7 +430,6 @@ describe('MODEL-13 retries inside one call', () => {
       assert.equal(bench.simulator.requests.length, 3);
       assert.equal(bench.log.length, 0);
     });
-  }
 
   test('the last failure is the failure of the call', async () => {
     await using bench = await openBench({ settings: anthropic(1) });

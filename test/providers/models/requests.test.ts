@@ -15,30 +15,29 @@ import { collect, failureOf, modelCall, modes, weatherTool } from '../../support
 import type { SimulatedRequest } from '../../support/providers/scenario.ts';
 import { openBench, openSurface, type SurfaceCase, surfaceCases } from '../../support/providers/surface-cases.ts';
 
-function surfaceOf(provider: string): SurfaceCase {
+const surfaceOf = (provider: string): SurfaceCase => {
   const found = surfaceCases.find((surface) => surface.provider === provider);
   assert.ok(found !== undefined);
   return found;
-}
+};
 
 /** The request that a streamed call makes. */
-async function requestOf(
+const requestOf = async (
   provider: string,
   given: Partial<ModelCall>,
   settings?: (url: string) => ModelProviderSettings,
-): Promise<SimulatedRequest> {
+): Promise<SimulatedRequest> => {
   const surface = surfaceOf(provider);
   await using bench = await openBench({ settings: settings ?? ((url) => surface.settings(url, null)) });
   await collect(bench.provider(provider).stream(modelCall({ model: surface.model, ...given })));
   return bench.simulator.lastRequest();
-}
+};
 
 /** A member of the body by path, such as `tool_choice.type`. */
-function at(request: SimulatedRequest, path: string): unknown {
-  return path
+const at = (request: SimulatedRequest, path: string): unknown =>
+  path
     .split('.')
     .reduce<unknown>((value, name) => (value as Record<string, unknown> | undefined)?.[name], request.body);
-}
 
 describe('MODEL-6 addresses', () => {
   const cases: readonly (readonly [provider: string, path: string, query: string])[] = [
@@ -49,7 +48,7 @@ describe('MODEL-6 addresses', () => {
     ['google', '/v1beta/models/gemini-2.5-flash:streamGenerateContent', 'alt=sse'],
     ['azure-openai', '/openai/v1/chat/completions', ''],
   ];
-  for (const [provider, path, query] of cases) {
+  for (const [provider, path, query] of cases)
     test(`${provider} calls ${path}`, async () => {
       const request = await requestOf(provider, {});
       assert.equal(request.path, path);
@@ -57,7 +56,6 @@ describe('MODEL-6 addresses', () => {
       assert.equal(request.method, 'POST');
       assert.equal(request.headers['content-type'], 'application/json');
     });
-  }
 
   test('an api-version in the Azure endpoint asks for the dated API of the deployment', async () => {
     const request = await requestOf('azure-openai', { model: 'team chat'.replace(' ', '-') }, (url) => ({
@@ -104,13 +102,12 @@ describe('MODEL-6 addresses', () => {
 });
 
 describe('MODEL-9 credentials', () => {
-  for (const surface of surfaceCases) {
+  for (const surface of surfaceCases)
     test(`${surface.provider} sends ${surface.credentialHeader?.[0] ?? 'no credential'}`, async () => {
       const request = await requestOf(surface.provider, {});
       const [name, value] = surface.credentialHeader ?? ['authorization', undefined];
       assert.equal(request.headers[name], value);
     });
-  }
 
   test('a compatible endpoint with a key and an organization sends both', async () => {
     const request = await requestOf('local', {}, (url) => ({
@@ -187,13 +184,12 @@ describe('AGENT-23 reasoning effort', () => {
     local: 'reasoning_effort',
     'azure-openai': 'reasoning_effort',
   };
-  for (const [provider, path] of Object.entries(paths)) {
+  for (const [provider, path] of Object.entries(paths))
     test(`${provider} sends it as ${path}`, async () => {
       assert.equal(at(await requestOf(provider, { reasoningEffort: 'high' }), path), 'high');
       assert.equal(at(await requestOf(provider, { reasoningEffort: 'ultra' }), path), 'ultra');
       assert.equal(at(await requestOf(provider, {}), path), undefined);
     });
-  }
 
   test('anthropic thinks, with a budget or an effort', async () => {
     const budget = await requestOf('anthropic', { reasoningEffort: 'low' });
@@ -261,18 +257,16 @@ describe('AGENT-28 and AGENT-29 response format', () => {
 
   test('Text asks for text where the API has a way to', async () => {
     const responseFormat = { kind: 'Text' } as const;
-    for (const provider of ['openai', 'local', 'azure-openai']) {
+    for (const provider of ['openai', 'local', 'azure-openai'])
       assert.deepEqual(at(await requestOf(provider, { responseFormat }), 'response_format'), { type: 'text' });
-    }
     assert.deepEqual(at(await requestOf('openai-responses', { responseFormat }), 'text.format'), { type: 'text' });
     assert.equal(at(await requestOf('google', { responseFormat }), 'generationConfig.responseMimeType'), 'text/plain');
   });
 
   test('Json asks for an object', async () => {
     const responseFormat = { kind: 'Json' } as const;
-    for (const provider of ['openai', 'local', 'azure-openai']) {
+    for (const provider of ['openai', 'local', 'azure-openai'])
       assert.deepEqual(at(await requestOf(provider, { responseFormat }), 'response_format'), { type: 'json_object' });
-    }
     assert.deepEqual(at(await requestOf('openai-responses', { responseFormat }), 'text.format'), {
       type: 'json_object',
     });
@@ -314,7 +308,7 @@ describe('tools in the request', () => {
     google: 'toolConfig.functionCallingConfig.mode',
     'azure-openai': 'tool_choice',
   };
-  for (const [provider, path] of Object.entries(choices)) {
+  for (const [provider, path] of Object.entries(choices))
     test(`${provider} lists them, and with toolChoice none they stay listed but may not be called`, async () => {
       const auto = await requestOf(provider, { tools: [weatherTool] });
       assert.match(JSON.stringify(auto.body['tools']), /weather_get/);
@@ -324,7 +318,6 @@ describe('tools in the request', () => {
       assert.match(String(at(none, path)), /^none$/i);
       assert.equal((await requestOf(provider, {})).body['tools'], undefined);
     });
-  }
 
   test('one call per turn is asked for where there is a switch', async () => {
     const one = { tools: [weatherTool], parallelToolCalls: false };
@@ -351,9 +344,7 @@ describe('AGENT-25 provider settings', () => {
     const settings = { seed: 7, user: 'u-1', logit_bias: { '50256': -100 }, x_vendor: { deep: [1, { a: null }] } };
     for (const provider of ['openai', 'openai-responses', 'local', 'anthropic', 'google', 'azure-openai']) {
       const { body } = await requestOf(provider, { settings });
-      for (const [name, value] of Object.entries(settings)) {
-        assert.deepEqual(body[name], value, `${provider} ${name}`);
-      }
+      for (const [name, value] of Object.entries(settings)) assert.deepEqual(body[name], value, `${provider} ${name}`);
     }
   });
 
@@ -372,9 +363,7 @@ describe('AGENT-25 provider settings', () => {
   });
 
   test('what the service owns cannot be set, however it is spelled', async () => {
-    for (const name of ownedSettings) {
-      assert.equal(isOwnedSetting(name), true);
-    }
+    for (const name of ownedSettings) assert.equal(isOwnedSetting(name), true);
     for (const name of [
       'tool_choice',
       'TOOLS',
@@ -384,12 +373,10 @@ describe('AGENT-25 provider settings', () => {
       'base_url',
       'API_KEY',
       'extra_headers',
-    ]) {
+    ])
       assert.equal(isOwnedSetting(name), true, name);
-    }
-    for (const name of ['temperature', 'seed', 'service_tier', 'thinking', 'safetySettings', 'parallel_tool_calls']) {
+    for (const name of ['temperature', 'seed', 'service_tier', 'thinking', 'safetySettings', 'parallel_tool_calls'])
       assert.equal(isOwnedSetting(name), false, name);
-    }
     const settings = Object.fromEntries(ownedSettings.map((name) => [name, 'hijacked']));
     for (const { provider } of surfaceCases) {
       const request = await requestOf(provider, {
@@ -434,7 +421,7 @@ describe('what a turn must send back', () => {
     ['anthropic', 'EqQBCgIYAhIM-signature'],
     ['openai-responses', 'gAAAAABo-encrypted-thoughts'],
     ['google', 'CiQB-thought-signature'],
-  ] as const) {
+  ] as const)
     test(`${provider} gets its signature again`, async () => {
       const surface = surfaceOf(provider);
       await using bench = await openSurface(surface);
@@ -449,13 +436,13 @@ describe('what a turn must send back', () => {
 
       const content: Extract<ModelPrompt[number], { role: 'assistant' }>['content'] = [];
       for (const part of parts) {
-        if (part.type === 'reasoning-end') {
+        if (part.type === 'reasoning-end')
           content.push({
             type: 'reasoning',
             text: 'Hmm.',
             ...(part.providerMetadata && { providerOptions: part.providerMetadata }),
           });
-        } else if (part.type === 'tool-call') {
+        else if (part.type === 'tool-call') {
           const { toolCallId, toolName, input, providerMetadata } = part;
           content.push({
             type: 'tool-call',
@@ -472,5 +459,4 @@ describe('what a turn must send back', () => {
       assert.match(sent, new RegExp(signature));
       assert.match(sent, /sunny/);
     });
-  }
 });

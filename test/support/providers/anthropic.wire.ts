@@ -22,30 +22,25 @@ const errors: Record<VendorFault, { type: string; message: string }> = {
 const stopReasons = { stop: 'end_turn', length: 'max_tokens', filter: 'refusal' } as const;
 
 /** Cached tokens stand beside the input here, not in it. */
-function usageObject(usage: SimulatedUsage) {
-  return {
-    input_tokens: usage.input - (usage.cached ?? 0),
-    cache_creation_input_tokens: 0,
-    ...(usage.cached !== undefined && { cache_read_input_tokens: usage.cached }),
-    output_tokens: usage.output,
-    ...(usage.reasoning !== undefined && { output_tokens_details: { thinking_tokens: usage.reasoning } }),
-    service_tier: 'standard',
-  };
-}
+const usageObject = (usage: SimulatedUsage) => ({
+  input_tokens: usage.input - (usage.cached ?? 0),
+  cache_creation_input_tokens: 0,
+  ...(usage.cached !== undefined && { cache_read_input_tokens: usage.cached }),
+  output_tokens: usage.output,
+  ...(usage.reasoning !== undefined && { output_tokens_details: { thinking_tokens: usage.reasoning } }),
+  service_tier: 'standard',
+});
 
-function stopReason(answer: SimulatedAnswer): string {
-  return answer.toolCalls?.length ? 'tool_use' : stopReasons[answer.finish ?? 'stop'];
-}
+const stopReason = (answer: SimulatedAnswer): string =>
+  answer.toolCalls?.length ? 'tool_use' : stopReasons[answer.finish ?? 'stop'];
 
 interface Block {
   readonly [member: string]: unknown;
   readonly type: string;
 }
 
-function searchBlocks({ search }: SimulatedAnswer): Block[] {
-  if (search === undefined) {
-    return [];
-  }
+const searchBlocks = ({ search }: SimulatedAnswer): Block[] => {
+  if (search === undefined) return [];
   const id = 'srvtoolu_014hJH82Qum7Td6UV8gDXThB';
   const pages = search.pages?.map((page) => ({
     type: 'web_search_result',
@@ -58,25 +53,23 @@ function searchBlocks({ search }: SimulatedAnswer): Block[] {
     { type: 'server_tool_use', id, name: 'web_search', input: { query: search.query } },
     { type: 'web_search_tool_result', tool_use_id: id, content: pages ?? failure },
   ];
-}
+};
 
-function contentBlocks(answer: SimulatedAnswer): object[] {
-  return [
-    ...(answer.reasoning
-      ? [{ type: 'thinking', thinking: answer.reasoning.join(''), signature: 'EqQBCgIYAhIM-signature' }]
-      : []),
-    ...searchBlocks(answer),
-    ...(answer.text ? [{ type: 'text', text: answer.text.join('') }] : []),
-    ...(answer.toolCalls ?? []).map((call) => ({
-      type: 'tool_use',
-      id: call.id,
-      name: call.name,
-      input: JSON.parse(call.arguments),
-    })),
-  ];
-}
+const contentBlocks = (answer: SimulatedAnswer): object[] => [
+  ...(answer.reasoning
+    ? [{ type: 'thinking', thinking: answer.reasoning.join(''), signature: 'EqQBCgIYAhIM-signature' }]
+    : []),
+  ...searchBlocks(answer),
+  ...(answer.text ? [{ type: 'text', text: answer.text.join('') }] : []),
+  ...(answer.toolCalls ?? []).map((call) => ({
+    type: 'tool_use',
+    id: call.id,
+    name: call.name,
+    input: JSON.parse(call.arguments),
+  })),
+];
 
-function message(answer: SimulatedAnswer, request: SimulatedRequest) {
+const message = (answer: SimulatedAnswer, request: SimulatedRequest) => {
   return {
     id: 'msg_01XFDUDYJgAACzvnptvVoYEL',
     type: 'message',
@@ -87,17 +80,15 @@ function message(answer: SimulatedAnswer, request: SimulatedRequest) {
     stop_sequence: null,
     usage: usageObject(answer.usage ?? { input: 0, output: 0 }),
   };
-}
+};
 
-function block(index: number, start: object, deltas: readonly object[]): string[] {
-  return [
-    eventFrame('content_block_start', { index, content_block: start }),
-    ...deltas.map((delta) => eventFrame('content_block_delta', { index, delta })),
-    eventFrame('content_block_stop', { index }),
-  ];
-}
+const block = (index: number, start: object, deltas: readonly object[]): string[] => [
+  eventFrame('content_block_start', { index, content_block: start }),
+  ...deltas.map((delta) => eventFrame('content_block_delta', { index, delta })),
+  eventFrame('content_block_stop', { index }),
+];
 
-function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
+const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] => {
   const usage = usageObject(answer.usage ?? { input: 0, output: 0 });
   const start = {
     ...message(answer, request),
@@ -106,14 +97,13 @@ function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
     usage: { ...usage, output_tokens: 1, output_tokens_details: undefined },
   };
   const blocks: string[][] = [];
-  if (answer.reasoning) {
+  if (answer.reasoning)
     blocks.push(
       block(blocks.length, { type: 'thinking', thinking: '', signature: '' }, [
         ...answer.reasoning.map((thinking) => ({ type: 'thinking_delta', thinking })),
         { type: 'signature_delta', signature: 'EqQBCgIYAhIM-signature' },
       ]),
     );
-  }
   for (const { input, ...start } of searchBlocks(answer)) {
     const deltas = input === undefined ? [] : ['', JSON.stringify(input)];
     blocks.push(
@@ -124,7 +114,7 @@ function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
       ),
     );
   }
-  if (answer.text) {
+  if (answer.text)
     blocks.push(
       block(
         blocks.length,
@@ -132,7 +122,6 @@ function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
         answer.text.map((text) => ({ type: 'text_delta', text })),
       ),
     );
-  }
   for (const call of answer.toolCalls ?? []) {
     const deltas = ['', ...pieces(call.arguments, 4)].map((piece) => ({
       type: 'input_json_delta',
@@ -150,7 +139,7 @@ function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
     }),
     eventFrame('message_stop', {}),
   ];
-}
+};
 
 /** Anthropic messages. */
 export const anthropicWire: Wire = {
@@ -159,12 +148,8 @@ export const anthropicWire: Wire = {
   error: (fault) => ({ type: 'error', error: errors[fault], request_id: 'req_011CSHoEeqs5C35K2UUqR7Fy' }),
   errorFrame: (fault) => eventFrame('error', { error: errors[fault] }),
   objection(request) {
-    if (request.headers['anthropic-version'] === undefined) {
-      return 'anthropic-version: header is required';
-    }
-    if (typeof request.body['max_tokens'] !== 'number') {
-      return 'max_tokens: Field required';
-    }
+    if (request.headers['anthropic-version'] === undefined) return 'anthropic-version: header is required';
+    if (typeof request.body['max_tokens'] !== 'number') return 'max_tokens: Field required';
     const text = JSON.stringify(request.body['messages']);
     const tools = JSON.stringify(request.body['tools'] ?? []);
     return text.includes('"server_tool_use"') && !tools.includes('"web_search_20250305"')

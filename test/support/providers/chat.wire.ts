@@ -35,26 +35,23 @@ const errors: Record<VendorFault, { message: string; type: string; param: string
 
 const finishReasons = { stop: 'stop', length: 'length', filter: 'content_filter' } as const;
 
-function usageObject(usage: SimulatedUsage) {
-  return {
-    prompt_tokens: usage.input,
-    completion_tokens: usage.output,
-    total_tokens: usage.input + usage.output,
-    ...(usage.cached !== undefined && { prompt_tokens_details: { cached_tokens: usage.cached, audio_tokens: 0 } }),
-    ...(usage.reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: usage.reasoning } }),
-  };
-}
+const usageObject = (usage: SimulatedUsage) => ({
+  prompt_tokens: usage.input,
+  completion_tokens: usage.output,
+  total_tokens: usage.input + usage.output,
+  ...(usage.cached !== undefined && { prompt_tokens_details: { cached_tokens: usage.cached, audio_tokens: 0 } }),
+  ...(usage.reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: usage.reasoning } }),
+});
 
-function finishReason(answer: SimulatedAnswer): string {
-  return answer.toolCalls?.length ? 'tool_calls' : finishReasons[answer.finish ?? 'stop'];
-}
+const finishReason = (answer: SimulatedAnswer): string =>
+  answer.toolCalls?.length ? 'tool_calls' : finishReasons[answer.finish ?? 'stop'];
 
-function wantsUsage(request: SimulatedRequest): boolean {
+const wantsUsage = (request: SimulatedRequest): boolean => {
   const options = request.body['stream_options'] as { include_usage?: boolean } | undefined;
   return options?.include_usage === true;
-}
+};
 
-function chunkMaker(model: string) {
+const chunkMaker = (model: string) => {
   const head = {
     id: 'chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG',
     object: 'chat.completion.chunk',
@@ -63,9 +60,9 @@ function chunkMaker(model: string) {
   };
   return (members: object) =>
     dataFrame({ ...head, service_tier: 'default', system_fingerprint: 'fp_fc9f1d7035', ...members });
-}
+};
 
-function toolDeltas(answer: SimulatedAnswer): object[] {
+const toolDeltas = (answer: SimulatedAnswer): object[] => {
   const calls = answer.toolCalls ?? [];
   const starts = calls.map((call, index) => ({
     tool_calls: [{ index, id: call.id, type: 'function', function: { name: call.name, arguments: '' } }],
@@ -80,9 +77,9 @@ function toolDeltas(answer: SimulatedAnswer): object[] {
     }),
   );
   return [...starts, ...rest.flat()];
-}
+};
 
-function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
+const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] => {
   const chunk = chunkMaker(`${request.model}-2025-04-14`);
   const delta = (content: object, finish: string | null = null) =>
     chunk({ choices: [{ index: 0, delta: content, logprobs: null, finish_reason: finish }], usage: null });
@@ -96,9 +93,9 @@ function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
     ...(usage && wantsUsage(request) ? [chunk({ choices: [], usage: usageObject(usage) })] : []),
     'data: [DONE]\n\n',
   ];
-}
+};
 
-function document(answer: SimulatedAnswer, request: SimulatedRequest): unknown {
+const document = (answer: SimulatedAnswer, request: SimulatedRequest): unknown => {
   const text = answer.text?.join('') ?? '';
   return {
     id: 'chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT',
@@ -129,20 +126,18 @@ function document(answer: SimulatedAnswer, request: SimulatedRequest): unknown {
     ...(answer.usage && { usage: usageObject(answer.usage) }),
     service_tier: 'default',
   };
-}
+};
 
-function objection(request: SimulatedRequest): string | null {
-  if (typeof request.body['model'] !== 'string' || request.body['model'] === '') {
+const objection = (request: SimulatedRequest): string | null => {
+  if (typeof request.body['model'] !== 'string' || request.body['model'] === '')
     return 'you must provide a model parameter';
-  }
-  if (!Array.isArray(request.body['messages']) || request.body['messages'].length === 0) {
+  if (!Array.isArray(request.body['messages']) || request.body['messages'].length === 0)
     return 'messages must not be empty';
-  }
   const tools = request.body['tools'];
   return request.body['parallel_tool_calls'] !== undefined && !Array.isArray(tools)
     ? "'parallel_tool_calls' is only allowed when 'tools' are specified"
     : null;
-}
+};
 
 /** OpenAI chat completions and the many servers that speak them. */
 export const chatWire: Wire = {

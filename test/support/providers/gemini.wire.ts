@@ -35,19 +35,17 @@ const errors: Record<VendorFault, { code: number; status: string; message: strin
 const finishReasons = { stop: 'STOP', length: 'MAX_TOKENS', filter: 'SAFETY' } as const;
 
 /** Thoughts stand beside the candidates here, not in them. */
-function usageObject(usage: SimulatedUsage) {
-  return {
-    promptTokenCount: usage.input,
-    candidatesTokenCount: usage.output - (usage.reasoning ?? 0),
-    totalTokenCount: usage.input + usage.output,
-    ...(usage.cached !== undefined && { cachedContentTokenCount: usage.cached }),
-    ...(usage.reasoning !== undefined && { thoughtsTokenCount: usage.reasoning }),
-    promptTokensDetails: [{ modality: 'TEXT', tokenCount: usage.input }],
-  };
-}
+const usageObject = (usage: SimulatedUsage) => ({
+  promptTokenCount: usage.input,
+  candidatesTokenCount: usage.output - (usage.reasoning ?? 0),
+  totalTokenCount: usage.input + usage.output,
+  ...(usage.cached !== undefined && { cachedContentTokenCount: usage.cached }),
+  ...(usage.reasoning !== undefined && { thoughtsTokenCount: usage.reasoning }),
+  promptTokensDetails: [{ modality: 'TEXT', tokenCount: usage.input }],
+});
 
 /** The arguments of a call are never split; several calls come in several chunks. */
-function parts(answer: SimulatedAnswer): object[] {
+const parts = (answer: SimulatedAnswer): object[] => {
   return [
     ...(answer.reasoning ?? []).map((text) => ({ text, thought: true })),
     ...(answer.text ?? []).map((text) => ({ text })),
@@ -57,12 +55,10 @@ function parts(answer: SimulatedAnswer): object[] {
       ...(index === 0 && { thoughtSignature: 'CiQB-thought-signature' }),
     })),
   ];
-}
+};
 
-function grounding({ search }: SimulatedAnswer): object {
-  if (search === undefined) {
-    return {};
-  }
+const grounding = ({ search }: SimulatedAnswer): object => {
+  if (search === undefined) return {};
   return {
     groundingMetadata: {
       webSearchQueries: [search.query],
@@ -71,9 +67,9 @@ function grounding({ search }: SimulatedAnswer): object {
       groundingSupports: [],
     },
   };
-}
+};
 
-function chunk(answer: SimulatedAnswer, request: SimulatedRequest, content: object[], last: boolean) {
+const chunk = (answer: SimulatedAnswer, request: SimulatedRequest, content: object[], last: boolean) => {
   const finish = last ? { finishReason: finishReasons[answer.finish ?? 'stop'] } : {};
   return {
     candidates: [
@@ -83,7 +79,7 @@ function chunk(answer: SimulatedAnswer, request: SimulatedRequest, content: obje
     modelVersion: request.model,
     responseId: 'mAitaLmkHPPlz7IPvtfUqQ4',
   };
-}
+};
 
 /** Gemini's generateContent and streamGenerateContent. */
 export const geminiWire: Wire = {

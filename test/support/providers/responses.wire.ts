@@ -19,15 +19,13 @@ const codes: Record<VendorFault, string> = {
   filter: 'content_filter',
 };
 
-function usageObject(usage: SimulatedUsage) {
-  return {
-    input_tokens: usage.input,
-    ...(usage.cached !== undefined && { input_tokens_details: { cached_tokens: usage.cached } }),
-    output_tokens: usage.output,
-    ...(usage.reasoning !== undefined && { output_tokens_details: { reasoning_tokens: usage.reasoning } }),
-    total_tokens: usage.input + usage.output,
-  };
-}
+const usageObject = (usage: SimulatedUsage) => ({
+  input_tokens: usage.input,
+  ...(usage.cached !== undefined && { input_tokens_details: { cached_tokens: usage.cached } }),
+  output_tokens: usage.output,
+  ...(usage.reasoning !== undefined && { output_tokens_details: { reasoning_tokens: usage.reasoning } }),
+  total_tokens: usage.input + usage.output,
+});
 
 interface Item {
   readonly [member: string]: unknown;
@@ -35,16 +33,15 @@ interface Item {
   readonly type: string;
 }
 
-function outputItems(answer: SimulatedAnswer): Item[] {
+const outputItems = (answer: SimulatedAnswer): Item[] => {
   const items: Item[] = [];
-  if (answer.reasoning) {
+  if (answer.reasoning)
     items.push({
       id: 'rs_68af4030baa48193b0b43b4c2a176a1a',
       type: 'reasoning',
       summary: [{ type: 'summary_text', text: answer.reasoning.join('') }],
       encrypted_content: 'gAAAAABo-encrypted-thoughts',
     });
-  }
   if (answer.search) {
     const { query, pages } = answer.search;
     const sources = (pages ?? []).map(({ url }) => ({ type: 'url', url }));
@@ -55,7 +52,7 @@ function outputItems(answer: SimulatedAnswer): Item[] {
       action: { type: 'search', query, queries: [query], sources },
     });
   }
-  if (answer.text && answer.text.length > 0) {
+  if (answer.text && answer.text.length > 0)
     items.push({
       id: 'msg_68af40337e58819392e935fb404414d0',
       type: 'message',
@@ -63,8 +60,7 @@ function outputItems(answer: SimulatedAnswer): Item[] {
       role: 'assistant',
       content: [{ type: 'output_text', annotations: [], logprobs: [], text: answer.text.join('') }],
     });
-  }
-  for (const [index, call] of (answer.toolCalls ?? []).entries()) {
+  for (const [index, call] of (answer.toolCalls ?? []).entries())
     items.push({
       id: `fc_68af403${index}`,
       type: 'function_call',
@@ -73,11 +69,10 @@ function outputItems(answer: SimulatedAnswer): Item[] {
       name: call.name,
       arguments: call.arguments,
     });
-  }
   return items;
-}
+};
 
-function responseObject(answer: SimulatedAnswer, request: SimulatedRequest, done: boolean) {
+const responseObject = (answer: SimulatedAnswer, request: SimulatedRequest, done: boolean) => {
   const length = answer.finish === 'length' ? { reason: 'max_output_tokens' } : null;
   const incomplete = answer.finish === 'filter' ? { reason: 'content_filter' } : length;
   return {
@@ -100,44 +95,40 @@ function responseObject(answer: SimulatedAnswer, request: SimulatedRequest, done
     user: null,
     metadata: {},
   };
-}
+};
 
-function document(answer: SimulatedAnswer, request: SimulatedRequest): unknown {
+const document = (answer: SimulatedAnswer, request: SimulatedRequest): unknown => {
   const body = responseObject(answer, request, true);
   return body.usage === null ? { ...body, usage: undefined } : body;
-}
+};
 
 type Emit = (type: string, data: object) => void;
 
-function reasoningFrames(emit: Emit, item: Item, index: number, thoughts: readonly string[]): void {
+const reasoningFrames = (emit: Emit, item: Item, index: number, thoughts: readonly string[]): void => {
   const place = { item_id: item.id, output_index: index, summary_index: 0 };
   emit('response.output_item.added', {
     output_index: index,
     item: { ...item, summary: [], encrypted_content: 'gAAAAABo-first' },
   });
   emit('response.reasoning_summary_part.added', { ...place, part: { type: 'summary_text', text: '' } });
-  for (const delta of thoughts) {
-    emit('response.reasoning_summary_text.delta', { ...place, delta });
-  }
+  for (const delta of thoughts) emit('response.reasoning_summary_text.delta', { ...place, delta });
   emit('response.reasoning_summary_text.done', { ...place, text: thoughts.join('') });
   emit('response.reasoning_summary_part.done', { ...place, part: { type: 'summary_text', text: thoughts.join('') } });
   emit('response.output_item.done', { output_index: index, item });
-}
+};
 
-function messageFrames(emit: Emit, item: Item, index: number, text: readonly string[]): void {
+const messageFrames = (emit: Emit, item: Item, index: number, text: readonly string[]): void => {
   const place = { item_id: item.id, output_index: index, content_index: 0 };
   const part = { type: 'output_text', annotations: [], logprobs: [] };
   emit('response.output_item.added', { output_index: index, item: { ...item, status: 'in_progress', content: [] } });
   emit('response.content_part.added', { ...place, part: { ...part, text: '' } });
-  for (const delta of text) {
-    emit('response.output_text.delta', { ...place, delta, logprobs: [] });
-  }
+  for (const delta of text) emit('response.output_text.delta', { ...place, delta, logprobs: [] });
   emit('response.output_text.done', { ...place, text: text.join(''), logprobs: [] });
   emit('response.content_part.done', { ...place, part: { ...part, text: text.join('') } });
   emit('response.output_item.done', { output_index: index, item });
-}
+};
 
-function searchFrames(emit: Emit, item: Item, index: number): void {
+const searchFrames = (emit: Emit, item: Item, index: number): void => {
   const place = { item_id: item.id, output_index: index };
   const { action: _later, ...started } = item;
   emit('response.output_item.added', { output_index: index, item: { ...started, status: 'in_progress' } });
@@ -145,20 +136,18 @@ function searchFrames(emit: Emit, item: Item, index: number): void {
   emit('response.web_search_call.searching', place);
   emit('response.web_search_call.completed', place);
   emit('response.output_item.done', { output_index: index, item });
-}
+};
 
-function callFrames(emit: Emit, item: Item, index: number): void {
+const callFrames = (emit: Emit, item: Item, index: number): void => {
   const place = { item_id: item.id, output_index: index };
   const input = String(item['arguments']);
   emit('response.output_item.added', { output_index: index, item: { ...item, status: 'in_progress', arguments: '' } });
-  for (const delta of pieces(input, 4)) {
-    emit('response.function_call_arguments.delta', { ...place, delta });
-  }
+  for (const delta of pieces(input, 4)) emit('response.function_call_arguments.delta', { ...place, delta });
   emit('response.function_call_arguments.done', { ...place, arguments: input });
   emit('response.output_item.done', { output_index: index, item });
-}
+};
 
-function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
+const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] => {
   const list: string[] = [];
   const emit: Emit = (type, data) => {
     list.push(eventFrame(type, { sequence_number: list.length, ...data }));
@@ -166,20 +155,15 @@ function frames(answer: SimulatedAnswer, request: SimulatedRequest): string[] {
   emit('response.created', { response: responseObject(answer, request, false) });
   emit('response.in_progress', { response: responseObject(answer, request, false) });
   for (const [index, item] of outputItems(answer).entries()) {
-    if (item.type === 'reasoning') {
-      reasoningFrames(emit, item, index, answer.reasoning ?? []);
-    } else if (item.type === 'message') {
-      messageFrames(emit, item, index, answer.text ?? []);
-    } else if (item.type === 'web_search_call') {
-      searchFrames(emit, item, index);
-    } else {
-      callFrames(emit, item, index);
-    }
+    if (item.type === 'reasoning') reasoningFrames(emit, item, index, answer.reasoning ?? []);
+    else if (item.type === 'message') messageFrames(emit, item, index, answer.text ?? []);
+    else if (item.type === 'web_search_call') searchFrames(emit, item, index);
+    else callFrames(emit, item, index);
   }
   const last = responseObject(answer, request, true);
   emit(`response.${last.status}`, { response: last });
   return list;
-}
+};
 
 /** The Responses API. */
 export const responsesWire: Wire = {

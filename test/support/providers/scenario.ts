@@ -88,17 +88,14 @@ export interface Wire {
 }
 
 /** Text cut into `count` pieces of about the same length. */
-export function pieces(text: string, count: number): string[] {
+export const pieces = (text: string, count: number): string[] => {
   const size = Math.max(1, Math.ceil(text.length / count));
   return Array.from({ length: Math.ceil(text.length / size) }, (_, index) =>
     text.slice(index * size, (index + 1) * size),
   );
-}
+};
 
-export function dataFrame(data: unknown): string {
-  return `data: ${JSON.stringify(data)}\n\n`;
-}
+export const dataFrame = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`;
 
-export function eventFrame(event: string, data: object): string {
-  return `event: ${event}\ndata: ${JSON.stringify({ type: event, ...data })}\n\n`;
-}
+export const eventFrame = (event: string, data: object): string =>
+  `event: ${event}\ndata: ${JSON.stringify({ type: event, ...data })}\n\n`;

@@ -38,10 +38,10 @@ const toolRound: Scenario | null =
 // Each API marks a tool's result in its own way; the last message tells whether one is there.
 const toolResult = /"(?:role":"tool"|type":"tool_result"|type":"function_call_output"|functionResponse":)/;
 
-function hasToolResult(request: SimulatedRequest): boolean {
+const hasToolResult = (request: SimulatedRequest): boolean => {
   const messages = (request.body['messages'] ?? request.body['input'] ?? request.body['contents']) as unknown[];
   return toolResult.test(JSON.stringify(messages.at(-1) ?? ''));
-}
+};
 
 const simulator = await startProviderSimulator({
   record: false,
@@ -52,6 +52,4 @@ const simulator = await startProviderSimulator({
 
 console.log(simulator.url);
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => void simulator.close());
-}
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void simulator.close());

@@ -63,31 +63,26 @@ interface Route {
   readonly pathModel: string | undefined;
 }
 
-function route(path: string): Route | null {
+const route = (path: string): Route | null => {
   for (const [pattern, wire] of paths) {
     const match = pattern.exec(path);
-    if (match !== null) {
-      return { wire, pathModel: match[1] };
-    }
+    if (match !== null) return { wire, pathModel: match[1] };
   }
   return null;
-}
+};
 
-function readBody(request: IncomingMessage): Promise<string> {
-  return new Promise((resolve, reject) => {
+const readBody = (request: IncomingMessage): Promise<string> =>
+  new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => resolve(Buffer.concat(chunks).toString()));
     request.on('error', reject);
   });
-}
 
-function describe(incoming: IncomingMessage, text: string, response: ServerResponse): SimulatedRequest | null {
+const describe = (incoming: IncomingMessage, text: string, response: ServerResponse): SimulatedRequest | null => {
   const [path = '', query = ''] = (incoming.url ?? '').split('?');
   const found = route(path);
-  if (found === null) {
-    return null;
-  }
+  if (found === null) return null;
   const body = JSON.parse(text) as Record<string, unknown>;
   const streaming = found.wire === 'gemini' ? path.endsWith(':streamGenerateContent') : body['stream'] === true;
   return {
@@ -103,25 +98,25 @@ function describe(incoming: IncomingMessage, text: string, response: ServerRespo
       response.once('close', () => !response.writableFinished && resolve());
     }),
   };
-}
+};
 
-function sendJson(
+const sendJson = (
   response: ServerResponse,
   status: number,
   body: string,
   headers: Readonly<Record<string, string>> = {},
-): void {
+): void => {
   response.writeHead(status, { 'content-type': 'application/json', 'x-request-id': 'req_simulated', ...headers });
   response.end(body);
-}
+};
 
-function sendStatus(response: ServerResponse, wire: Wire, fault: Extract<SimulatedFault, { kind: 'status' }>): void {
+const sendStatus = (response: ServerResponse, wire: Wire, fault: Extract<SimulatedFault, { kind: 'status' }>): void => {
   const body = fault.body ?? JSON.stringify(wire.error(fault.vendor ?? 'server', fault.status));
   sendJson(response, fault.status, body, fault.headers);
-}
+};
 
 /** What takes the place of the rest of the frames, and how the answer ends. */
-function breakOff(response: ServerResponse, wire: Wire, fault: SimulatedFault): void {
+const breakOff = (response: ServerResponse, wire: Wire, fault: SimulatedFault): void => {
   switch (fault.kind) {
     case 'cut':
       response.socket?.resetAndDestroy();
@@ -139,63 +134,55 @@ function breakOff(response: ServerResponse, wire: Wire, fault: SimulatedFault): 
       // A stall: the connection stays open and nothing comes.
       return;
   }
-}
+};
 
-function stream(
+const stream = (
   response: ServerResponse,
   wire: Wire,
   frames: readonly Buffer[],
   fault: SimulatedFault | null,
   delayMs: number,
-): void {
+): void => {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
   response.flushHeaders();
   const limit = fault !== null && 'after' in fault ? Math.min(fault.after, frames.length) : frames.length;
   let next = 0;
   const step = (): void => {
-    if (response.destroyed) {
-      return;
-    }
+    if (response.destroyed) return;
     if (next < limit) {
       response.write(frames[next]);
       next += 1;
       delayMs > 0 ? setTimeout(step, delayMs) : setImmediate(step);
-    } else if (fault === null) {
-      response.end();
-    } else {
-      breakOff(response, wire, fault);
-    }
+    } else if (fault === null) response.end();
+    else breakOff(response, wire, fault);
   };
   step();
-}
+};
 
-function sendDocument(response: ServerResponse, wire: Wire, scenario: Scenario, request: SimulatedRequest): void {
+const sendDocument = (response: ServerResponse, wire: Wire, scenario: Scenario, request: SimulatedRequest): void => {
   const text = JSON.stringify(wire.document(scenario.answer ?? {}, request));
   const fault = scenario.fault;
-  if (fault === undefined || fault.kind === 'event') {
-    sendJson(response, 200, text);
-  } else if (fault.kind === 'malformed') {
-    sendJson(response, 200, fault.frame ?? text.slice(0, text.length / 2));
-  } else if (fault.kind !== 'stall') {
+  if (fault === undefined || fault.kind === 'event') sendJson(response, 200, text);
+  else if (fault.kind === 'malformed') sendJson(response, 200, fault.frame ?? text.slice(0, text.length / 2));
+  else if (fault.kind !== 'stall') {
     // Half of a body whose length was announced: cut and end are the same here.
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
     response.write(text.slice(0, text.length / 2), () => response.socket?.resetAndDestroy());
   }
-}
+};
 
-function listen(server: Server, port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
+const listen = (server: Server, port: number): Promise<string> =>
+  new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, '127.0.0.1', () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
   });
-}
 
 /**
  * A server on loopback that speaks the wire formats of all providers; the path decides which:
  * `/v1/chat/completions`, `/v1/responses`, `/v1/messages`, `/v1beta/models/{model}:streamGenerateContent`,
  * `/openai/v1/chat/completions` and `/openai/deployments/{name}/chat/completions`.
  */
-export async function startProviderSimulator(options: SimulatorOptions = {}): Promise<ProviderSimulator> {
+export const startProviderSimulator = async (options: SimulatorOptions = {}): Promise<ProviderSimulator> => {
   const requests: SimulatedRequest[] = [];
   const listed: ListRequest[] = [];
   const queue: Scenario[] = [];
@@ -203,7 +190,7 @@ export async function startProviderSimulator(options: SimulatorOptions = {}): Pr
   // Under load the same answer is sent over and over; its frames are made once.
   const encoded = new WeakMap<object, Map<string, Buffer[]>>();
 
-  function framesOf(wire: Wire, scenario: Scenario, request: SimulatedRequest): Buffer[] {
+  const framesOf = (wire: Wire, scenario: Scenario, request: SimulatedRequest): Buffer[] => {
     const answer = scenario.answer ?? {};
     const key = `${request.wire} ${request.model} ${JSON.stringify(request.body['stream_options'] ?? null)}`;
     const cache = encoded.get(answer) ?? new Map<string, Buffer[]>();
@@ -211,16 +198,16 @@ export async function startProviderSimulator(options: SimulatorOptions = {}): Pr
     const frames = cache.get(key) ?? wire.frames(answer, request).map((frame) => Buffer.from(frame));
     cache.set(key, frames);
     return frames;
-  }
+  };
 
-  function handleList(incoming: IncomingMessage, response: ServerResponse): void {
+  const handleList = (incoming: IncomingMessage, response: ServerResponse): void => {
     const [path = ''] = (incoming.url ?? '').split('?');
     listed.push({ path, headers: incoming.headers });
     const answer = options.models?.(path) ?? { status: 404, body: '{}' };
     sendJson(response, answer.status, typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body));
-  }
+  };
 
-  async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (incoming.method === 'GET') {
       handleList(incoming, response);
       return;
@@ -230,9 +217,7 @@ export async function startProviderSimulator(options: SimulatorOptions = {}): Pr
       sendJson(response, 404, '{"error":{"message":"Unknown request URL","type":"invalid_request_error"}}');
       return;
     }
-    if (options.record !== false) {
-      requests.push(request);
-    }
+    if (options.record !== false) requests.push(request);
     const wire = wires[request.wire];
     const objection = wire.objection(request);
     if (objection !== null) {
@@ -240,14 +225,11 @@ export async function startProviderSimulator(options: SimulatorOptions = {}): Pr
       return;
     }
     const scenario = queue.shift() ?? options.respond?.(request) ?? defaultScenario;
-    if (scenario.fault?.kind === 'status') {
-      sendStatus(response, wire, scenario.fault);
-    } else if (request.streaming) {
+    if (scenario.fault?.kind === 'status') sendStatus(response, wire, scenario.fault);
+    else if (request.streaming)
       stream(response, wire, framesOf(wire, scenario, request), scenario.fault ?? null, delayMs);
-    } else {
-      sendDocument(response, wire, scenario, request);
-    }
-  }
+    else sendDocument(response, wire, scenario, request);
+  };
 
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch((error: unknown) => {
@@ -264,9 +246,7 @@ export async function startProviderSimulator(options: SimulatorOptions = {}): Pr
     enqueue: (...scenarios) => void queue.push(...scenarios),
     lastRequest() {
       const last = requests.at(-1);
-      if (last === undefined) {
-        throw new Error('The simulator received no request');
-      }
+      if (last === undefined) throw new Error('The simulator received no request');
       return last;
     },
     connections: () =>
@@ -279,4 +259,4 @@ export async function startProviderSimulator(options: SimulatorOptions = {}): Pr
         server.closeAllConnections();
       }),
   };
-}
+};

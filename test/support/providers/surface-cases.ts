@@ -94,7 +94,7 @@ export interface BenchOptions extends SimulatorOptions {
 }
 
 /** A simulator and the providers that are set up to call it; both are closed at the end of the block. */
-export async function openBench(options: BenchOptions): Promise<Bench> {
+export const openBench = async (options: BenchOptions): Promise<Bench> => {
   const simulator = await startProviderSimulator(options);
   const log: LoggedError[] = [];
   const providers = createModelProviders(options.settings(simulator.url), {
@@ -107,9 +107,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
     log,
     provider(name) {
       const provider = providers.get(name);
-      if (provider === undefined) {
-        throw new Error(`No provider ${name}`);
-      }
+      if (provider === undefined) throw new Error(`No provider ${name}`);
       return provider;
     },
     async [Symbol.asyncDispose]() {
@@ -117,8 +115,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
       await simulator.close();
     },
   };
-}
+};
 
-export function openSurface(surface: SurfaceCase, timeoutMs: number | null = null): Promise<Bench> {
-  return openBench({ settings: (url) => surface.settings(url, timeoutMs) });
-}
+export const openSurface = (surface: SurfaceCase, timeoutMs: number | null = null): Promise<Bench> =>
+  openBench({ settings: (url) => surface.settings(url, timeoutMs) });

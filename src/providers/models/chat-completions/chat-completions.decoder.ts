@@ -40,7 +40,7 @@ export interface DecodedParts {
   closed(): void;
 }
 
-const MAX_ERROR_BYTES = 64 * 1024;
+const maxErrorBytes = 64 * 1024;
 
 /**
  * Reads the streamed answer of chat completions: `data:` events with `chat.completion.chunk` objects, then `[DONE]`.
@@ -76,35 +76,25 @@ export class ChatCompletionsDecoder implements WireSink {
     this.#scope.status = status;
     this.#scope.headers = headers;
     this.#scope.begun();
-    if (status < 200 || status > 299) {
-      this.#errorBody = [];
-    }
+    if (status < 200 || status > 299) this.#errorBody = [];
   }
 
   data(chunk: Buffer): void {
-    if (this.#done) {
-      return;
-    }
+    if (this.#done) return;
     if (this.#errorBody === null) {
-      if (this.#scope.took(chunk.byteLength)) {
-        this.#events.feed(this.#text.write(chunk));
-      } else {
-        this.#tooLarge();
-      }
-    } else if (this.#errorBytes < MAX_ERROR_BYTES) {
+      if (this.#scope.took(chunk.byteLength)) this.#events.feed(this.#text.write(chunk));
+      else this.#tooLarge();
+    } else if (this.#errorBytes < maxErrorBytes) {
       this.#errorBytes += chunk.byteLength;
       this.#errorBody.push(chunk);
-    } else {
-      this.end();
-    }
+    } else this.end();
   }
 
   end(): void {
-    if (this.#done) {
-      this.#out.closed();
-    } else if (this.#errorBody !== null) {
+    if (this.#done) this.#out.closed();
+    else if (this.#errorBody !== null)
       this.#fail(httpFailure(this.#scope, this.#scope.status ?? 500, Buffer.concat(this.#errorBody).toString()));
-    } else {
+    else {
       // Servers that send no `[DONE]` end the body after the last chunk, some without its blank line.
       this.#events.feed('\n\n');
       this.#complete();
@@ -113,13 +103,9 @@ export class ChatCompletionsDecoder implements WireSink {
   }
 
   fail(failure: WireFailure): void {
-    if (this.#done) {
-      this.#out.closed();
-    } else if (this.#errorBody === null) {
-      this.#fail(wireFailure(this.#scope.provider, failure));
-    } else {
-      this.end();
-    }
+    if (this.#done) this.#out.closed();
+    else if (this.#errorBody === null) this.#fail(wireFailure(this.#scope.provider, failure));
+    else this.end();
   }
 
   #fail(error: unknown): void {
@@ -135,20 +121,14 @@ export class ChatCompletionsDecoder implements WireSink {
 
   /** Before anything is kept. False: there is no room for it, and the call has failed. */
   #fits(size: number): boolean {
-    if (this.#done) {
-      return false;
-    }
+    if (this.#done) return false;
     const fits = this.#scope.grew(size);
-    if (!fits) {
-      this.#tooLarge();
-    }
+    if (!fits) this.#tooLarge();
     return fits;
   }
 
   #event(data: string): void {
-    if (this.#done) {
-      return;
-    }
+    if (this.#done) return;
     this.#out.arrived();
     if (data === '[DONE]') {
       this.#complete();
@@ -161,11 +141,8 @@ export class ChatCompletionsDecoder implements WireSink {
       this.#fail(new MalformedAnswerError('An event is not JSON', { cause: error }));
       return;
     }
-    if (typeof chunk === 'object' && chunk !== null) {
-      this.#chunk(chunk);
-    } else {
-      this.#fail(new MalformedAnswerError('An event is not a JSON object'));
-    }
+    if (typeof chunk === 'object' && chunk !== null) this.#chunk(chunk);
+    else this.#fail(new MalformedAnswerError('An event is not a JSON object'));
   }
 
   #chunk(chunk: ChatChunk): void {
@@ -173,36 +150,21 @@ export class ChatCompletionsDecoder implements WireSink {
       this.#fail(eventFailure(this.#scope, chunk));
       return;
     }
-    if (this.#model === null && typeof chunk.model === 'string' && chunk.model !== '') {
-      this.#model = chunk.model;
-    }
-    if (chunk.usage !== undefined && chunk.usage !== null) {
-      this.#usage = chunk.usage;
-    }
+    if (this.#model === null && typeof chunk.model === 'string' && chunk.model !== '') this.#model = chunk.model;
+    if (chunk.usage !== undefined && chunk.usage !== null) this.#usage = chunk.usage;
     // The service asks for one choice; of a server that sends more the first is the answer.
     const choice = Array.isArray(chunk.choices) ? (chunk.choices[0] as ChatChoice | undefined) : undefined;
-    if (choice === undefined || (typeof choice.index === 'number' && choice.index !== 0)) {
-      return;
-    }
-    if (typeof choice.finish_reason === 'string') {
-      this.#finishReason = choice.finish_reason;
-    }
-    if (choice.delta !== undefined && choice.delta !== null) {
-      this.#delta(choice.delta);
-    }
+    if (choice === undefined || (typeof choice.index === 'number' && choice.index !== 0)) return;
+    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
+    if (choice.delta !== undefined && choice.delta !== null) this.#delta(choice.delta);
   }
 
   #delta(delta: ChatDelta): void {
     const content = delta.content;
     const reasoning = delta.reasoning_content ?? delta.reasoning;
-    if (typeof reasoning === 'string') {
-      this.#reason(reasoning);
-    }
-    if (typeof content === 'string') {
-      this.#say(content);
-    } else if (Array.isArray(content)) {
-      this.#contentParts(content);
-    }
+    if (typeof reasoning === 'string') this.#reason(reasoning);
+    if (typeof content === 'string') this.#say(content);
+    else if (Array.isArray(content)) this.#contentParts(content);
     if (typeof delta.refusal === 'string' && delta.refusal !== '') {
       this.#refused = true;
       this.#say(delta.refusal);
@@ -210,9 +172,7 @@ export class ChatCompletionsDecoder implements WireSink {
     if (Array.isArray(delta.tool_calls)) {
       this.#endReasoning();
       for (const call of delta.tool_calls as readonly ToolCallDelta[]) {
-        if (!this.#fits(this.#tools.add(call))) {
-          return;
-        }
+        if (!this.#fits(this.#tools.add(call))) return;
       }
     }
   }
@@ -220,12 +180,9 @@ export class ChatCompletionsDecoder implements WireSink {
   /** Some servers send lists of `text` and `thinking` parts instead of a text. */
   #contentParts(parts: readonly { type?: unknown; text?: unknown; thinking?: unknown }[]): void {
     for (const part of parts) {
-      if (part?.type === 'text' && typeof part.text === 'string') {
-        this.#say(part.text);
-      } else if (part?.type === 'thinking' && Array.isArray(part.thinking)) {
-        for (const thought of part.thinking) {
-          typeof thought?.text === 'string' && this.#reason(thought.text);
-        }
+      if (part?.type === 'text' && typeof part.text === 'string') this.#say(part.text);
+      else if (part?.type === 'thinking' && Array.isArray(part.thinking)) {
+        for (const thought of part.thinking) typeof thought?.text === 'string' && this.#reason(thought.text);
       }
     }
   }
@@ -253,9 +210,7 @@ export class ChatCompletionsDecoder implements WireSink {
   }
 
   #complete(): void {
-    if (this.#done) {
-      return;
-    }
+    if (this.#done) return;
     if (this.#finishReason === null) {
       this.#fail(unfinished(this.#scope.provider));
       return;
@@ -272,9 +227,7 @@ export class ChatCompletionsDecoder implements WireSink {
         hasToolCalls: calls.length > 0,
         hasOutput: this.#hasText || calls.length > 0,
       });
-      for (const call of calls) {
-        this.#out.push(call);
-      }
+      for (const call of calls) this.#out.push(call);
       this.#out.push(last);
     } catch (error) {
       this.#fail(error);

@@ -2,13 +2,13 @@ import { callFailure } from '../call-failure.ts';
 import type { CallScope } from '../call-scope.ts';
 import type { ModelCall, ModelPart } from '../model-provider.ts';
 import type { ProviderCalls } from '../provider-calls.ts';
-import { COMPATIBLE_NAMESPACE } from '../surfaces/openai.surface.ts';
+import { compatibleNamespace } from '../surfaces/openai.surface.ts';
 import { startExchange, type WireExchange } from '../transport/wire-exchange.ts';
 import { ChatCompletionsDecoder, type DecodedParts } from './chat-completions.decoder.ts';
 import { PartStream } from './part-stream.ts';
 
 // What follows the last part is a few bytes of framing; a server that never sends them loses its connection.
-const TRAILER_MS = 1_000;
+const trailerMs = 1_000;
 
 /** One streamed call: the vendor library encodes the request, our decoder reads the answer from the socket. */
 class DirectCall implements DecodedParts {
@@ -47,7 +47,7 @@ class DirectCall implements DecodedParts {
       const request = await this.#calls.encode(this.#call, scope);
       const agent = await this.#calls.pool.agent();
       if (scope.stopped === null) {
-        const namespace = this.#calls.surface.kind === 'compatible' ? COMPATIBLE_NAMESPACE : 'openai';
+        const namespace = this.#calls.surface.kind === 'compatible' ? compatibleNamespace : 'openai';
         const decoder = new ChatCompletionsDecoder(scope, this, namespace);
         scope.sent = true;
         scope.waiting();
@@ -60,11 +60,8 @@ class DirectCall implements DecodedParts {
 
   #stopped(scope: CallScope): void {
     this.#exchange?.abort();
-    if (scope.stopped === 'timeout') {
-      this.parts.failNow(this.#calls.failed(scope, null));
-    } else if (scope.stopped === 'canceled') {
-      this.parts.failNow(callFailure(scope, null));
-    }
+    if (scope.stopped === 'timeout') this.parts.failNow(this.#calls.failed(scope, null));
+    else if (scope.stopped === 'canceled') this.parts.failNow(callFailure(scope, null));
   }
 
   #pause(): void {
@@ -80,9 +77,7 @@ class DirectCall implements DecodedParts {
   }
 
   arrived(): void {
-    if (!this.#paused) {
-      this.#scope?.arrived();
-    }
+    if (!this.#paused) this.#scope?.arrived();
   }
 
   push(part: ModelPart): void {
@@ -92,7 +87,7 @@ class DirectCall implements DecodedParts {
   end(): void {
     this.#scope?.release();
     this.parts.end();
-    this.#trailer = setTimeout(() => this.#exchange?.abort(), TRAILER_MS).unref();
+    this.#trailer = setTimeout(() => this.#exchange?.abort(), trailerMs).unref();
   }
 
   fail(error: unknown): void {
@@ -109,6 +104,5 @@ class DirectCall implements DecodedParts {
   }
 }
 
-export function directStream(calls: ProviderCalls, call: ModelCall): AsyncIterable<ModelPart> {
-  return new DirectCall(calls, call).parts;
-}
+export const directStream = (calls: ProviderCalls, call: ModelCall): AsyncIterable<ModelPart> =>
+  new DirectCall(calls, call).parts;

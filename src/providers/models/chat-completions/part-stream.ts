@@ -10,15 +10,15 @@ export interface PartSource {
   cancel(): void;
 }
 
-const HIGH_WATER = 256;
-const LOW_WATER = 64;
+const highWater = 256;
+const lowWater = 64;
 
 interface Waiter {
   readonly resolve: (result: IteratorResult<ModelPart>) => void;
   readonly reject: (error: unknown) => void;
 }
 
-const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
+const endOfStream: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
 /**
  * A queue of parts that one reader takes from. Parts that are there are handed over without another turn of the
@@ -46,9 +46,7 @@ export class PartStream implements AsyncIterableIterator<ModelPart> {
   }
 
   push(part: ModelPart): void {
-    if (this.#state !== 'open' && this.#state !== 'paused') {
-      return;
-    }
+    if (this.#state !== 'open' && this.#state !== 'paused') return;
     const waiter = this.#waiter;
     if (waiter !== null) {
       this.#waiter = null;
@@ -56,7 +54,7 @@ export class PartStream implements AsyncIterableIterator<ModelPart> {
       return;
     }
     this.#queue.push(part);
-    if (this.#state === 'open' && this.#queue.length - this.#head >= HIGH_WATER) {
+    if (this.#state === 'open' && this.#queue.length - this.#head >= highWater) {
       this.#state = 'paused';
       this.#source.pause();
     }
@@ -78,19 +76,13 @@ export class PartStream implements AsyncIterableIterator<ModelPart> {
   }
 
   #finish(error: unknown): void {
-    if (this.#state === 'ended' || this.#state === 'closed') {
-      return;
-    }
+    if (this.#state === 'ended' || this.#state === 'closed') return;
     this.#state = 'ended';
     const waiter = this.#waiter;
     this.#waiter = null;
-    if (waiter === null) {
-      this.#error = error;
-    } else if (error === null) {
-      waiter.resolve(DONE);
-    } else {
-      waiter.reject(error);
-    }
+    if (waiter === null) this.#error = error;
+    else if (error === null) waiter.resolve(endOfStream);
+    else waiter.reject(error);
   }
 
   next(): Promise<IteratorResult<ModelPart>> {
@@ -106,7 +98,7 @@ export class PartStream implements AsyncIterableIterator<ModelPart> {
     if (this.#state === 'ended' || this.#state === 'closed') {
       const error = this.#error;
       this.#error = null;
-      return error === null ? Promise.resolve(DONE) : Promise.reject(error);
+      return error === null ? Promise.resolve(endOfStream) : Promise.reject(error);
     }
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
@@ -119,7 +111,7 @@ export class PartStream implements AsyncIterableIterator<ModelPart> {
       this.#queue.length = 0;
       this.#head = 0;
     }
-    if (this.#state === 'paused' && this.#queue.length - this.#head <= LOW_WATER) {
+    if (this.#state === 'paused' && this.#queue.length - this.#head <= lowWater) {
       this.#state = 'open';
       this.#source.resume();
     }
@@ -131,9 +123,7 @@ export class PartStream implements AsyncIterableIterator<ModelPart> {
     this.#queue = [];
     this.#head = 0;
     this.#error = null;
-    if (early) {
-      this.#source.cancel();
-    }
-    return Promise.resolve(DONE);
+    if (early) this.#source.cancel();
+    return Promise.resolve(endOfStream);
   }
 }

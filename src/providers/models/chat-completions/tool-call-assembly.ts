@@ -19,12 +19,10 @@ interface OpenCall {
   signature: string | null;
 }
 
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** What a call counts for beside its texts, so that calls without any are bounded as well. */
-const CALL_SIZE = 1_000;
+const callSize = 1_000;
 
 /** Puts tool calls together that arrive in pieces, several at a time. */
 export class ToolCallAssembly {
@@ -53,7 +51,7 @@ export class ToolCallAssembly {
     call.name ||= name;
     call.input += input;
     call.signature ??= text(delta.extra_content?.google?.thought_signature) || null;
-    return found === undefined ? CALL_SIZE + id.length + name.length + input.length : input.length;
+    return found === undefined ? callSize + id.length + name.length + input.length : input.length;
   }
 
   #open(index: number | null): OpenCall {
@@ -65,12 +63,8 @@ export class ToolCallAssembly {
   /** The call that a piece continues. A name together with an id of its own starts a new one even under a used index. */
   #find(index: number | null, id: string, name: string): OpenCall | undefined {
     const startsAnother = (call: OpenCall): boolean => name !== '' && id !== '' && call.id !== '' && call.id !== id;
-    if (index !== null) {
-      return this.#calls.findLast((call) => call.index === index && !startsAnother(call));
-    }
-    if (id !== '') {
-      return this.#calls.findLast((call) => call.id === id);
-    }
+    if (index !== null) return this.#calls.findLast((call) => call.index === index && !startsAnother(call));
+    if (id !== '') return this.#calls.findLast((call) => call.id === id);
     return name === '' ? this.#calls.at(-1) : undefined;
   }
 
@@ -84,9 +78,7 @@ export class ToolCallAssembly {
   }
 
   #part(call: OpenCall, used: Set<string>): ModelToolCall {
-    if (call.name === '') {
-      throw new MalformedAnswerError('A tool call has no name');
-    }
+    if (call.name === '') throw new MalformedAnswerError('A tool call has no name');
     // Results are matched by id, so a missing or repeated one is replaced.
     const toolCallId = call.id === '' || used.has(call.id) ? `call_${randomUUID()}` : call.id;
     used.add(toolCallId);

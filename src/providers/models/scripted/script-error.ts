@@ -7,10 +7,10 @@ export interface ScriptProblem {
   readonly message: string;
 }
 
-function describe(problem: ScriptProblem): string {
+const describe = (problem: ScriptProblem): string => {
   const place = problem.line === null ? problem.file : `${problem.file}:${problem.line}`;
   return `${place}${problem.field === '' ? '' : ` ${problem.field}`}: ${problem.message}`;
-}
+};
 
 /** A script that cannot be used. Holds every problem, in the order of the file. */
 export class ScriptError extends Error {

@@ -7,23 +7,20 @@ export interface ScriptMatch {
   readonly values: TemplateValues;
 }
 
-function lastUserText(prompt: ModelPrompt): string {
+const lastUserText = (prompt: ModelPrompt): string => {
   const message = prompt.findLast((candidate) => candidate.role === 'user');
   const parts = message?.content ?? [];
   return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
-}
+};
 
 type ToolMessage = Extract<ModelPrompt[number], { role: 'tool' }>;
 type ToolResult = Extract<ToolMessage['content'][number], { type: 'tool-result' }>;
 
-function lastResultOf(message: ModelPrompt[number] | undefined): ToolResult | undefined {
-  return message?.role === 'tool' ? message.content.findLast((part) => part.type === 'tool-result') : undefined;
-}
+const lastResultOf = (message: ModelPrompt[number] | undefined): ToolResult | undefined =>
+  message?.role === 'tool' ? message.content.findLast((part) => part.type === 'tool-result') : undefined;
 
-function outputValue(result: ToolResult | undefined): ModelJson | null {
-  if (result === undefined) {
-    return null;
-  }
+const outputValue = (result: ToolResult | undefined): ModelJson | null => {
+  if (result === undefined) return null;
   const { output } = result;
   switch (output.type) {
     case 'execution-denied':
@@ -33,23 +30,24 @@ function outputValue(result: ToolResult | undefined): ModelJson | null {
     default:
       return output.value;
   }
-}
+};
 
-function groupsOf(match: RegExpExecArray): Record<string, string> {
-  return { ...Object.fromEntries([...match.entries()].map(([index, group]) => [index, group ?? ''])), ...match.groups };
-}
+const groupsOf = (match: RegExpExecArray): Record<string, string> => ({
+  ...Object.fromEntries([...match.entries()].map(([index, group]) => [index, group ?? ''])),
+  ...match.groups,
+});
 
 /** The groups when the message matches, else null. */
-function matchMessage(wanted: ScriptCondition['message'], message: string): Record<string, string> | null {
+const matchMessage = (wanted: ScriptCondition['message'], message: string): Record<string, string> | null => {
   if (wanted instanceof RegExp) {
     const match = wanted.exec(message);
     return match === null ? null : groupsOf(match);
   }
   return wanted === null || message.toLowerCase().includes(wanted.toLowerCase()) ? {} : null;
-}
+};
 
 /** The first rule that fits the call. Where tools must not be called, rules that call some do not fit. */
-export function matchRule(script: Script, call: ModelCall): ScriptMatch | null {
+export const matchRule = (script: Script, call: ModelCall): ScriptMatch | null => {
   const message = lastUserText(call.prompt);
   const answered = lastResultOf(call.prompt.at(-1))?.toolName ?? null;
   for (const { when, reply } of script.rules) {
@@ -65,4 +63,4 @@ export function matchRule(script: Script, call: ModelCall): ScriptMatch | null {
     }
   }
   return null;
-}
+};

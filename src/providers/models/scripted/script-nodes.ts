@@ -42,21 +42,16 @@ export class ScriptNodes {
 
   /** The members of a mapping; unknown and repeated ones are reported. */
   fields(node: Node | null, field: string, known: readonly string[]): Fields | null {
-    if (!isMap(node)) {
-      return this.report(node, field, 'must be a mapping');
-    }
+    if (!isMap(node)) return this.report(node, field, 'must be a mapping');
     const members = new Map<string, Node>();
     for (const { key, value } of (node as YAMLMap).items) {
       const name = isScalar(key) ? String(key.value) : '';
       const path = field === '' ? name : `${field}.${name}`;
       const resolved = this.resolve(value);
-      if (!known.includes(name)) {
-        this.report(key as Node, path, `is unknown; known here: ${known.join(', ')}`);
-      } else if (resolved === null || (isScalar(resolved) && resolved.value === null)) {
+      if (!known.includes(name)) this.report(key as Node, path, `is unknown; known here: ${known.join(', ')}`);
+      else if (resolved === null || (isScalar(resolved) && resolved.value === null))
         this.report(key as Node, path, 'has no value');
-      } else {
-        members.set(name, resolved);
-      }
+      else members.set(name, resolved);
     }
     return members;
   }
@@ -70,9 +65,7 @@ export class ScriptNodes {
   }
 
   text(node: Node | undefined, field: string): string | null {
-    if (node === undefined) {
-      return null;
-    }
+    if (node === undefined) return null;
     const value = isScalar(node) ? node.value : undefined;
     return typeof value === 'string' ? value : this.report(node, field, 'must be a text');
   }
@@ -83,9 +76,7 @@ export class ScriptNodes {
   }
 
   integer(node: Node | undefined, field: string, least: number): number | null {
-    if (node === undefined) {
-      return null;
-    }
+    if (node === undefined) return null;
     const value = isScalar(node) ? node.value : undefined;
     return typeof value === 'number' && Number.isSafeInteger(value) && value >= least
       ? value
@@ -93,9 +84,7 @@ export class ScriptNodes {
   }
 
   duration(node: Node | undefined, field: string): number | null {
-    if (node === undefined) {
-      return null;
-    }
+    if (node === undefined) return null;
     const value = isScalar(node) && typeof node.value === 'string' ? parseDuration(node.value) : undefined;
     return value === undefined || value > LONGEST_TIMER_MS
       ? this.report(node, field, 'must be a duration such as 50ms, 2s or 1m')

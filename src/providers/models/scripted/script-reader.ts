@@ -6,9 +6,9 @@ import type { Script, ScriptCondition, ScriptFault, ScriptReply, ScriptRule, Scr
 import type { Fields, ScriptNodes } from './script-nodes.ts';
 import { groupNames, unknownPlaceholders } from './script-template.ts';
 
-const REPLY_FIELDS = ['text', 'chunkSize', 'delay', 'toolCalls', 'usage', 'error', 'stall'] as const;
-const CONDITION_FIELDS = ['message', 'tool', 'call', 'model'] as const;
-const USAGE_FIELDS = Object.keys(unreportedUsage) as readonly (keyof ModelUsage)[];
+const replyFields = ['text', 'chunkSize', 'delay', 'toolCalls', 'usage', 'error', 'stall'] as const;
+const conditionFields = ['message', 'tool', 'call', 'model'] as const;
+const usageFields = Object.keys(unreportedUsage) as readonly (keyof ModelUsage)[];
 
 /** A caller cancels, a provider cannot. */
 const faultTypes: readonly string[] = modelErrorTypes.filter((type) => type !== 'canceled');
@@ -21,31 +21,29 @@ const usualStatus: Partial<Record<ModelErrorType, number>> = {
   content_filtered: 400,
 };
 
-const PATTERN = /^\/(.+)\/([a-z]*)$/s;
+const patternLiteral = /^\/(.+)\/([a-z]*)$/s;
 
-function readMessage(nodes: ScriptNodes, node: Node | undefined, field: string): string | RegExp | null {
+const readMessage = (nodes: ScriptNodes, node: Node | undefined, field: string): string | RegExp | null => {
   const text = nodes.nonEmptyText(node, field);
-  const match = text === null ? null : PATTERN.exec(text);
-  if (match === null) {
-    return text;
-  }
+  const match = text === null ? null : patternLiteral.exec(text);
+  if (match === null) return text;
   try {
     // `g` and `y` make a pattern remember where it stopped, so that the same message would match only every other time.
     return new RegExp(match[1] ?? '', (match[2] ?? '').replaceAll(/[gy]/g, ''));
   } catch (error) {
     return nodes.report(node, field, `is no regular expression (${(error as Error).message})`);
   }
-}
+};
 
-function readCondition(nodes: ScriptNodes, node: Node | undefined, field: string): ScriptCondition {
-  const fields = node === undefined ? undefined : nodes.fields(node, field, CONDITION_FIELDS);
+const readCondition = (nodes: ScriptNodes, node: Node | undefined, field: string): ScriptCondition => {
+  const fields = node === undefined ? undefined : nodes.fields(node, field, conditionFields);
   return {
     message: readMessage(nodes, fields?.get('message'), `${field}.message`),
     tool: nodes.nonEmptyText(fields?.get('tool'), `${field}.tool`),
     call: nodes.integer(fields?.get('call'), `${field}.call`, 1),
     model: nodes.nonEmptyText(fields?.get('model'), `${field}.model`),
   };
-}
+};
 
 class ReplyReader {
   readonly #nodes: ScriptNodes;
@@ -57,16 +55,11 @@ class ReplyReader {
   }
 
   read(node: Node | undefined, field: string): ScriptReply | null {
-    if (node === undefined) {
-      return null;
-    }
-    const fields = this.#nodes.fields(node, field, REPLY_FIELDS);
-    if (fields === null) {
-      return null;
-    }
-    if (!['text', 'toolCalls', 'error', 'stall'].some((name) => fields.has(name))) {
+    if (node === undefined) return null;
+    const fields = this.#nodes.fields(node, field, replyFields);
+    if (fields === null) return null;
+    if (!['text', 'toolCalls', 'error', 'stall'].some((name) => fields.has(name)))
       this.#nodes.report(node, field, 'must have text, toolCalls, error or stall');
-    }
     return {
       text: this.#template(fields.get('text'), `${field}.text`),
       chunkSize: this.#nodes.integer(fields.get('chunkSize'), `${field}.chunkSize`, 1),
@@ -85,9 +78,8 @@ class ReplyReader {
   }
 
   #checkPlaceholders(node: Node | undefined, text: string, field: string): void {
-    for (const name of unknownPlaceholders(text, this.#groups)) {
+    for (const name of unknownPlaceholders(text, this.#groups))
       this.#nodes.report(node, field, `has {{${name}}}, which is neither "last" nor a group of when.message`);
-    }
   }
 
   #toolCalls(node: Node | undefined, field: string): ScriptToolCall[] {
@@ -97,65 +89,46 @@ class ReplyReader {
 
   #toolCall(node: Node | null, field: string): ScriptToolCall | null {
     const fields = this.#nodes.fields(node, field, ['name', 'arguments']);
-    if (fields === null) {
-      return null;
-    }
+    if (fields === null) return null;
     const given = fields.get('arguments');
     const value = given === undefined ? {} : this.#nodes.json(given);
-    if (given !== undefined && !isMap(given) && typeof value !== 'string') {
+    if (given !== undefined && !isMap(given) && typeof value !== 'string')
       this.#nodes.report(given, `${field}.arguments`, 'must be a mapping, or a text to be sent as it is');
-    }
     this.#checkPlaceholders(given, JSON.stringify(value), `${field}.arguments`);
     const name = this.#nodes.nonEmptyText(fields.get('name'), `${field}.name`);
-    if (name === null && !fields.has('name')) {
-      this.#nodes.report(node, `${field}.name`, 'is missing');
-    }
+    if (name === null && !fields.has('name')) this.#nodes.report(node, `${field}.name`, 'is missing');
     return { name: name ?? '', arguments: value as ModelJson };
   }
 
   #usage(node: Node | undefined, field: string): ModelUsage | 'estimated' {
-    if (node === undefined) {
-      return 'estimated';
-    }
+    if (node === undefined) return 'estimated';
     if (isScalar(node)) {
-      if (node.value !== 'none') {
+      if (node.value !== 'none')
         this.#nodes.report(node, field, 'must be a mapping, or "none" for a provider that reports no usage');
-      }
       return unreportedUsage;
     }
-    return this.#counts(this.#nodes.fields(node, field, USAGE_FIELDS), field);
+    return this.#counts(this.#nodes.fields(node, field, usageFields), field);
   }
 
   #counts(fields: Fields | null, field: string): ModelUsage {
     const counts = { ...unreportedUsage } as { -readonly [K in keyof ModelUsage]: ModelUsage[K] };
-    for (const name of USAGE_FIELDS) {
-      counts[name] = this.#nodes.integer(fields?.get(name), `${field}.${name}`, 0);
-    }
-    if (counts.totalTokens === null && counts.inputTokens !== null && counts.outputTokens !== null) {
+    for (const name of usageFields) counts[name] = this.#nodes.integer(fields?.get(name), `${field}.${name}`, 0);
+    if (counts.totalTokens === null && counts.inputTokens !== null && counts.outputTokens !== null)
       counts.totalTokens = counts.inputTokens + counts.outputTokens;
-    }
     return counts;
   }
 
   #stall(node: Node | undefined, field: string): ScriptReply['stall'] {
-    if (isScalar(node) && typeof node.value === 'boolean') {
-      return node.value ? 'until-canceled' : null;
-    }
+    if (isScalar(node) && typeof node.value === 'boolean') return node.value ? 'until-canceled' : null;
     return this.#nodes.duration(node, field);
   }
 
   #fault(node: Node | undefined, field: string): ScriptFault | null {
-    if (node === undefined) {
-      return null;
-    }
-    if (isScalar(node)) {
-      return this.#faultOf(node, field, null, null);
-    }
+    if (node === undefined) return null;
+    if (isScalar(node)) return this.#faultOf(node, field, null, null);
     const fields = this.#nodes.fields(node, field, ['type', 'httpStatus', 'retryAfter']);
     const type = fields?.get('type');
-    if (type === undefined) {
-      return this.#nodes.report(node, `${field}.type`, 'is missing');
-    }
+    if (type === undefined) return this.#nodes.report(node, `${field}.type`, 'is missing');
     const status = this.#nodes.integer(fields?.get('httpStatus'), `${field}.httpStatus`, 400);
     return this.#faultOf(
       type,
@@ -167,45 +140,36 @@ class ReplyReader {
 
   #faultOf(node: Node, field: string, httpStatus: number | null, retryAfterMs: number | null): ScriptFault | null {
     const name = isScalar(node) ? String(node.value) : '';
-    if (!faultTypes.includes(name)) {
-      return this.#nodes.report(node, field, `must be one of ${faultTypes.join(', ')}`);
-    }
+    if (!faultTypes.includes(name)) return this.#nodes.report(node, field, `must be one of ${faultTypes.join(', ')}`);
     const type = name as ModelErrorType;
     return { type, httpStatus: httpStatus ?? usualStatus[type] ?? null, retryAfterMs };
   }
 }
 
-function readRule(nodes: ScriptNodes, node: Node | null, field: string): ScriptRule | null {
+const readRule = (nodes: ScriptNodes, node: Node | null, field: string): ScriptRule | null => {
   const fields = nodes.fields(node, field, ['when', 'reply']);
-  if (fields === null) {
-    return null;
-  }
+  if (fields === null) return null;
   const when = readCondition(nodes, fields.get('when'), `${field}.when`);
   const groups = when.message instanceof RegExp ? groupNames(when.message) : [];
   const reply = new ReplyReader(nodes, groups).read(fields.get('reply'), `${field}.reply`);
-  if (reply === null) {
-    return fields.has('reply') ? null : nodes.report(node, `${field}.reply`, 'is missing');
-  }
+  if (reply === null) return fields.has('reply') ? null : nodes.report(node, `${field}.reply`, 'is missing');
   return { when, reply };
-}
+};
 
 /** The rules of a script, which is a mapping with the member `rules`, or the list of them itself. */
-function ruleNodes(root: Node | null, nodes: ScriptNodes): readonly (Node | null)[] | null {
-  if (isSeq(root)) {
-    return nodes.list(root, '');
-  }
+const ruleNodes = (root: Node | null, nodes: ScriptNodes): readonly (Node | null)[] | null => {
+  if (isSeq(root)) return nodes.list(root, '');
   const fields = nodes.fields(root, '', ['rules']);
   const list = fields?.get('rules');
   return list === undefined ? fields && [] : nodes.list(list, 'rules');
-}
+};
 
 /** The script in the document's root; problems are left in `nodes`. */
-export function readScript(file: string, root: Node | null, nodes: ScriptNodes): Script {
+export const readScript = (file: string, root: Node | null, nodes: ScriptNodes): Script => {
   const items = ruleNodes(root, nodes);
-  if (items?.length === 0 && nodes.problems.length === 0) {
+  if (items?.length === 0 && nodes.problems.length === 0)
     nodes.report(root, isSeq(root) ? '' : 'rules', 'must have at least one rule');
-  }
   const prefix = isSeq(root) ? '' : 'rules';
   const rules = (items ?? []).map((item, index) => readRule(nodes, item, `${prefix}[${index}]`));
   return { file, rules: rules.filter((rule) => rule !== null) };
-}
+};

@@ -1,6 +1,6 @@
 import type { ModelJson } from '../model-provider.ts';
 
-const PLACEHOLDER = /\{\{\s*([^{}]*?)\s*\}\}/g;
+const placeholder = /\{\{\s*([^{}]*?)\s*\}\}/g;
 
 /** What the placeholders of one reply stand for. */
 export interface TemplateValues {
@@ -11,68 +11,54 @@ export interface TemplateValues {
 }
 
 /** Names of the groups that a pattern captures, `0` for the whole match. */
-export function groupNames(pattern: RegExp): string[] {
+export const groupNames = (pattern: RegExp): string[] => {
   // An empty alternative makes any pattern match, so that its groups can be counted.
   const match = new RegExp(`${pattern.source}|`, pattern.flags.replaceAll(/[gy]/g, '')).exec('');
   return [...(match ?? []).keys()].map(String).concat(Object.keys(match?.groups ?? {}));
-}
+};
 
 /** The placeholders of a text that stand for nothing. */
-export function unknownPlaceholders(text: string, groups: readonly string[]): string[] {
-  return [...text.matchAll(PLACEHOLDER)]
+export const unknownPlaceholders = (text: string, groups: readonly string[]): string[] =>
+  [...text.matchAll(placeholder)]
     .map((match) => match[1] ?? '')
     .filter((name) => name !== 'last' && !name.startsWith('last.') && !groups.includes(name));
-}
 
-function asText(value: ModelJson | null | undefined): string {
-  if (value === null || value === undefined) {
-    return '';
-  }
+const asText = (value: ModelJson | null | undefined): string => {
+  if (value === null || value === undefined) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
-}
+};
 
-function parsed(value: ModelJson | null): ModelJson | null {
-  if (typeof value !== 'string') {
-    return value;
-  }
+const parsed = (value: ModelJson | null): ModelJson | null => {
+  if (typeof value !== 'string') return value;
   try {
     return JSON.parse(value) as ModelJson;
   } catch {
     // A tool that answers in prose has no members; `{{last.name}}` is empty then.
     return null;
   }
-}
+};
 
-function member(value: ModelJson | null, path: readonly string[]): ModelJson | null {
+const member = (value: ModelJson | null, path: readonly string[]): ModelJson | null => {
   let current: ModelJson | null | undefined = value;
-  for (const name of path) {
+  for (const name of path)
     current = typeof current === 'object' && current !== null ? (current as Record<string, ModelJson>)[name] : null;
-  }
   return current ?? null;
-}
+};
 
 /** Fills in `{{last}}`, `{{last.member}}`, `{{1}}` and `{{name}}`. */
-export function fillText(text: string, values: TemplateValues): string {
-  return text.replaceAll(PLACEHOLDER, (_, name: string) => {
-    if (name === 'last') {
-      return asText(values.last);
-    }
+export const fillText = (text: string, values: TemplateValues): string =>
+  text.replaceAll(placeholder, (_, name: string) => {
+    if (name === 'last') return asText(values.last);
     return name.startsWith('last.')
       ? asText(member(parsed(values.last), name.split('.').slice(1)))
       : (values.groups[name] ?? '');
   });
-}
 
 /** The same in every text inside a JSON value. */
-export function fillJson(value: ModelJson, values: TemplateValues): ModelJson {
-  if (typeof value === 'string') {
-    return fillText(value, values);
-  }
-  if (Array.isArray(value)) {
-    return value.map((item) => fillJson(item, values));
-  }
-  if (typeof value === 'object' && value !== null) {
+export const fillJson = (value: ModelJson, values: TemplateValues): ModelJson => {
+  if (typeof value === 'string') return fillText(value, values);
+  if (Array.isArray(value)) return value.map((item) => fillJson(item, values));
+  if (typeof value === 'object' && value !== null)
     return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, fillJson(item ?? null, values)]));
-  }
   return value;
-}
+};

@@ -11,9 +11,9 @@ import { matchRule } from './script-match.ts';
 import { fillJson, fillText, type TemplateValues } from './script-template.ts';
 
 /** The usual rule of thumb for English; a real tokenizer would cost more than the answer. */
-const CHARACTERS_PER_TOKEN = 4;
+const charactersPerToken = 4;
 
-function characters(prompt: ModelPrompt): number {
+const characters = (prompt: ModelPrompt): number => {
   let total = 0;
   for (const message of prompt) {
     if (typeof message.content === 'string') {
@@ -21,49 +21,41 @@ function characters(prompt: ModelPrompt): number {
       continue;
     }
     for (const part of message.content) {
-      if (part.type === 'text' || part.type === 'reasoning') {
-        total += part.text.length;
-      } else if (part.type === 'tool-call') {
-        total += JSON.stringify(part.input).length;
-      } else if (part.type === 'tool-result') {
-        total += JSON.stringify(part.output).length;
-      }
+      if (part.type === 'text' || part.type === 'reasoning') total += part.text.length;
+      else if (part.type === 'tool-call') total += JSON.stringify(part.input).length;
+      else if (part.type === 'tool-result') total += JSON.stringify(part.output).length;
     }
   }
   return total;
-}
+};
 
-function estimatedUsage(prompt: ModelPrompt, answered: number): ModelUsage {
-  const inputTokens = Math.ceil(characters(prompt) / CHARACTERS_PER_TOKEN);
-  const outputTokens = Math.ceil(answered / CHARACTERS_PER_TOKEN);
+const estimatedUsage = (prompt: ModelPrompt, answered: number): ModelUsage => {
+  const inputTokens = Math.ceil(characters(prompt) / charactersPerToken);
+  const outputTokens = Math.ceil(answered / charactersPerToken);
   return { ...unreportedUsage, inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
-}
+};
 
 // Cut by code points, so that no chunk ends inside a character.
-function chunksOf(text: string, size: number | null): string[] {
-  if (text === '') {
-    return [];
-  }
-  if (size === null) {
-    return [text];
-  }
+const chunksOf = (text: string, size: number | null): string[] => {
+  if (text === '') return [];
+  if (size === null) return [text];
   const points = Array.from(text);
   return Array.from({ length: Math.ceil(points.length / size) }, (_, index) =>
     points.slice(index * size, (index + 1) * size).join(''),
   );
-}
+};
 
-function failure(provider: string, fault: ScriptFault): ModelCallError {
+const failure = (provider: string, fault: ScriptFault): ModelCallError => {
   const status = fault.httpStatus === null ? '' : ` and HTTP ${fault.httpStatus}`;
   return new ModelCallError(fault.type, `Provider "${provider}" failed as scripted with ${fault.type}${status}.`, {
     provider,
     httpStatus: fault.httpStatus ?? undefined,
     retryAfterMs: fault.retryAfterMs ?? undefined,
   });
-}
+};
 
-function toolCalls(reply: ScriptReply, values: TemplateValues, callNumber: number): ModelToolCall[] {
-  return reply.toolCalls.map((call, index) => {
+const toolCalls = (reply: ScriptReply, values: TemplateValues, callNumber: number): ModelToolCall[] =>
+  reply.toolCalls.map((call, index) => {
     const filled = fillJson(call.arguments, values);
     return {
       type: 'tool-call',
@@ -72,23 +64,16 @@ function toolCalls(reply: ScriptReply, values: TemplateValues, callNumber: numbe
       input: typeof filled === 'string' ? filled : JSON.stringify(filled),
     };
   });
-}
 
-async function wait(ms: number | 'until-canceled', provider: string, { signal, wire }: ModelCall): Promise<void> {
-  if (signal.aborted) {
-    throw canceled(provider);
-  }
+const wait = async (ms: number | 'until-canceled', provider: string, { signal, wire }: ModelCall): Promise<void> => {
+  if (signal.aborted) throw canceled(provider);
   wire?.enter();
-  if (ms === 'until-canceled') {
+  if (ms === 'until-canceled')
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-  } else if (ms > 0) {
-    await sleep(ms, undefined, { signal }).catch(() => undefined);
-  }
+  else if (ms > 0) await sleep(ms, undefined, { signal }).catch(() => undefined);
   wire?.leave();
-  if (signal.aborted) {
-    throw canceled(provider);
-  }
-}
+  if (signal.aborted) throw canceled(provider);
+};
 
 async function* answer(
   provider: string,
@@ -98,26 +83,19 @@ async function* answer(
 ): AsyncGenerator<ModelPart, void, undefined> {
   await wait(0, provider, call);
   const match = matchRule(script, call);
-  if (match === null) {
+  if (match === null)
     throw new ModelCallError('provider_error', `Provider "${provider}" has no rule for this call in its script.`, {
       provider,
     });
-  }
   const { reply, values } = match;
   const text = fillText(reply.text, values);
   const chunks = chunksOf(text, paced ? reply.chunkSize : null);
   for (const [index, chunk] of chunks.entries()) {
-    if (index > 0) {
-      await wait(reply.delayMs, provider, call);
-    }
+    if (index > 0) await wait(reply.delayMs, provider, call);
     yield { type: 'text-delta', text: chunk };
   }
-  if (reply.stall !== null) {
-    await wait(reply.stall, provider, call);
-  }
-  if (reply.error !== null) {
-    throw failure(provider, reply.error);
-  }
+  if (reply.stall !== null) await wait(reply.stall, provider, call);
+  if (reply.error !== null) throw failure(provider, reply.error);
   const calls = toolCalls(reply, values, call.callNumber);
   yield* calls;
   const answered = calls.reduce((sum, part) => sum + part.toolName.length + part.input.length, text.length);
@@ -129,20 +107,17 @@ async function* answer(
   };
 }
 
-async function collect(parts: AsyncIterable<ModelPart>): Promise<ModelPart[]> {
+const collect = async (parts: AsyncIterable<ModelPart>): Promise<ModelPart[]> => {
   const collected: ModelPart[] = [];
-  for await (const part of parts) {
-    collected.push(part);
-  }
+  for await (const part of parts) collected.push(part);
   return collected;
-}
+};
 
 /** A provider that answers from a script and calls nobody: the same input always gives the same output. */
-export function scriptedProvider(name: string, settings: ScriptedSettings): ModelProvider {
+export const scriptedProvider = (name: string, settings: ScriptedSettings): ModelProvider => {
   const { File: file } = settings;
-  if (!file) {
+  if (!file)
     throw new ScriptError([{ file: `Providers:Scripted:${name}:File`, line: null, field: '', message: 'is missing' }]);
-  }
   const script = loadScript(file);
   return {
     name,
@@ -153,4 +128,4 @@ export function scriptedProvider(name: string, settings: ScriptedSettings): Mode
     stream: (call) => answer(name, script, call, true),
     generate: (call) => collect(answer(name, script, call, false)),
   };
-}
+};

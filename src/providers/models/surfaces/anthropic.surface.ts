@@ -3,18 +3,18 @@ import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.
 import type { AnthropicSettings } from '../model-settings.ts';
 import { anthropicUsage, memberOf } from '../model-usage.ts';
 import { splitSettings } from '../owned-settings.ts';
-import { WEB_SEARCH } from '../web-search-parts.ts';
+import { webSearchTool } from '../web-search-parts.ts';
 import { type CallExtras, knownEffort, type Surface, trimmedUrl, type WebSearch } from './surface.ts';
 
-const ENDPOINT = 'https://api.anthropic.com';
-const API_VERSION = 'v1';
+const publicEndpoint = 'https://api.anthropic.com';
+const apiVersion = 'v1';
 /** The version header that the vendor asks of every request. */
-const API_DATE = '2023-06-01';
-const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
+const apiDate = '2023-06-01';
+const standardMaxOutputTokens = 4096;
 /** What the vendor's own client library does when it is not told otherwise. */
-const LIBRARY_RETRIES = 2;
+const libraryRetries = 2;
 
-const LIBRARY_OPTIONS: ReadonlySet<string> = new Set([
+const libraryOptions: ReadonlySet<string> = new Set([
   'cacheControl',
   'contextManagement',
   'disableParallelToolUse',
@@ -26,56 +26,52 @@ const LIBRARY_OPTIONS: ReadonlySet<string> = new Set([
 ]);
 
 // The API has no switch for "some JSON object"; a schema has one, and a plain request for JSON needs words.
-const JSON_INSTRUCTION = 'Answer with one JSON object and nothing else.';
+const jsonInstruction = 'Answer with one JSON object and nothing else.';
 
 /** The path may or may not hold the version: the vendor's own client leaves it out, other libraries do not. */
-export function anthropicBaseUrl(endpoint: string | null | undefined): string {
-  const url = trimmedUrl(endpoint ?? ENDPOINT);
-  return new URL(url).pathname === '/' ? `${url}/${API_VERSION}` : url;
-}
+export const anthropicBaseUrl = (endpoint: string | null | undefined): string => {
+  const url = trimmedUrl(endpoint ?? publicEndpoint);
+  return new URL(url).pathname === '/' ? `${url}/${apiVersion}` : url;
+};
 
-function extras(call: ModelCall, catalog: readonly ModelCatalogEntry[], defaultMaxOutputTokens: number): CallExtras {
-  const { options, patch } = splitSettings(call.settings, LIBRARY_OPTIONS);
+const extras = (call: ModelCall, catalog: readonly ModelCatalogEntry[], defaultMaxOutputTokens: number): CallExtras => {
+  const { options, patch } = splitSettings(call.settings, libraryOptions);
   const effort = takesReasoning(catalog, call.model) === false ? null : call.reasoningEffort;
   const reasoning = effort === null ? null : knownEffort(effort);
-  if (effort !== null && reasoning === null) {
-    patch['output_config'] = { effort } satisfies ModelJson;
-  }
-  if (!call.parallelToolCalls && call.tools.length > 0) {
-    options['disableParallelToolUse'] ??= true;
-  }
+  if (effort !== null && reasoning === null) patch['output_config'] = { effort } satisfies ModelJson;
+  if (!call.parallelToolCalls && call.tools.length > 0) options['disableParallelToolUse'] ??= true;
   const format = call.responseFormat;
   const plainJson = format?.kind === 'Json' || (format?.kind === 'JsonSchema' && format.schema === undefined);
   return {
     ...(Object.keys(options).length > 0 && { providerOptions: { anthropic: options } }),
     ...(Object.keys(patch).length > 0 && { patch }),
     ...(reasoning !== null && { reasoning }),
-    ...(plainJson && { instruction: JSON_INSTRUCTION }),
+    ...(plainJson && { instruction: jsonInstruction }),
     maxOutputTokens: call.maxOutputTokens ?? defaultMaxOutputTokens,
   };
-}
+};
 
 /** Below the ten rounds after which the API interrupts an answer, and a bound on what one answer may cost. */
-const MAX_SEARCHES = 8;
-const NO_SEARCH = /^claude-(?:instant|2|3-(?:opus|sonnet|haiku)-)/;
+const maxSearches = 8;
+const noSearch = /^claude-(?:instant|2|3-(?:opus|sonnet|haiku)-)/;
 
 const webSearch: WebSearch = {
-  has: (model) => !NO_SEARCH.test(model),
+  has: (model) => !noSearch.test(model),
   // The oldest version of the tool, which every model with a search takes.
   tool: () => ({
     type: 'provider',
     id: 'anthropic.web_search_20250305',
-    name: WEB_SEARCH,
-    args: { maxUses: MAX_SEARCHES },
+    name: webSearchTool,
+    args: { maxUses: maxSearches },
   }),
   sentWithoutTool: false,
 };
 
 /** Anthropic messages. */
-export function anthropicSurface(settings: AnthropicSettings): Surface {
+export const anthropicSurface = (settings: AnthropicSettings): Surface => {
   const apiKey = settings.ApiKey || null;
   const catalog = modelCatalog(settings);
-  const maxOutputTokens = settings.DefaultMaxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS;
+  const maxOutputTokens = settings.DefaultMaxOutputTokens ?? standardMaxOutputTokens;
   return {
     name: 'anthropic',
     kind: 'anthropic',
@@ -83,7 +79,7 @@ export function anthropicSurface(settings: AnthropicSettings): Surface {
     defaultModel: settings.DefaultModel ?? null,
     catalog,
     timeoutMs: settings.Timeout ?? null,
-    maxRetries: settings.MaxRetries ?? LIBRARY_RETRIES,
+    maxRetries: settings.MaxRetries ?? libraryRetries,
     apiKey,
     hasCredential: apiKey !== null,
     anonymous: false,
@@ -92,7 +88,7 @@ export function anthropicSurface(settings: AnthropicSettings): Surface {
     modelInPath: false,
     modelList: {
       url: `${anthropicBaseUrl(settings.Endpoint)}/models?limit=1000`,
-      headers: () => ({ 'x-api-key': apiKey ?? '', 'anthropic-version': API_DATE }),
+      headers: () => ({ 'x-api-key': apiKey ?? '', 'anthropic-version': apiDate }),
       list: 'data',
       id: 'id',
       optional: false,
@@ -107,4 +103,4 @@ export function anthropicSurface(settings: AnthropicSettings): Surface {
     usage: anthropicUsage,
     usageOfBody: (body) => memberOf(body, 'usage'),
   };
-}
+};

@@ -18,20 +18,20 @@ interface AzureAddress {
  * `https://name.openai.azure.com` speaks the v1 API at `/openai/v1/chat/completions`. An `api-version` in the
  * endpoint's query asks for the dated API at `/openai/deployments/{deployment}/chat/completions` instead.
  */
-export function azureAddress(endpoint: string): AzureAddress {
+export const azureAddress = (endpoint: string): AzureAddress => {
   const url = new URL(endpoint);
   const apiVersion = url.searchParams.get('api-version');
   const path = trimmedUrl(url.pathname).replace(/\/openai(\/v1)?$/i, '');
   return { baseURL: `${url.origin}${path}/openai${apiVersion === null ? '/v1' : ''}`, apiVersion };
-}
+};
 
-function listUrl(endpoint: string): string {
+const listUrl = (endpoint: string): string => {
   const { baseURL, apiVersion } = azureAddress(endpoint);
   return `${baseURL}/models${apiVersion === null ? '' : `?api-version=${encodeURIComponent(apiVersion)}`}`;
-}
+};
 
 /** Deployments of the vendor's models in a customer's own account; a binding's model is a deployment name. */
-export function azureSurface(settings: AzureOpenAISettings, credential: DeploymentCredential | null): Surface {
+export const azureSurface = (settings: AzureOpenAISettings, credential: DeploymentCredential | null): Surface => {
   const apiKey = credential === null ? settings.ApiKey || null : null;
   const catalog = modelCatalog(settings);
   const dialect: OpenAIDialect = { namespace: 'openai', responses: false, catalog, parallelSwitch: true };
@@ -75,14 +75,14 @@ export function azureSurface(settings: AzureOpenAISettings, credential: Deployme
     usage: chatUsage,
     usageOfBody: (body) => memberOf(body, 'usage'),
   };
-}
+};
 
-function tokenFrom(credential: DeploymentCredential, settings: AzureOpenAISettings): () => Promise<string> {
-  return async () => {
+const tokenFrom =
+  (credential: DeploymentCredential, settings: AzureOpenAISettings): (() => Promise<string>) =>
+  async () => {
     try {
       return await credential(settings.Audience ?? null);
     } catch (error) {
       throw new CredentialError('The credential function failed', { cause: error });
     }
   };
-}

@@ -6,18 +6,18 @@ import { compatibleSurface, openAIChatSurface, responsesSurface } from './openai
 import type { Surface } from './surface.ts';
 
 /** The sections of a map that are there. */
-export function presentSections<T>(
+export const presentSections = <T>(
   section: Readonly<Record<string, T | null | undefined>> | null | undefined,
-): [string, T][] {
+): [string, T][] => {
   const entries = Object.entries(section ?? {});
   return entries.filter((entry): entry is [string, T] => entry[1] !== null && entry[1] !== undefined);
-}
+};
 
 /** The wire APIs of all providers that have a section. */
-export function configuredSurfaces(
+export const configuredSurfaces = (
   settings: ModelProviderSettings,
   credential: DeploymentCredential | null,
-): Surface[] {
+): Surface[] => {
   const found: Surface[] = [];
   if (settings.OpenAI) {
     found.push(openAIChatSurface(settings.OpenAI));
@@ -25,18 +25,11 @@ export function configuredSurfaces(
   }
   for (const [name, section] of presentSections(settings.Compatible)) {
     found.push(compatibleSurface(name, section));
-    if (section.EnableResponsesSurface === true) {
+    if (section.EnableResponsesSurface === true)
       found.push(responsesSurface(`${name}-responses`, section, 'compatible'));
-    }
   }
-  if (settings.Anthropic) {
-    found.push(anthropicSurface(settings.Anthropic));
-  }
-  if (settings.Google) {
-    found.push(googleSurface(settings.Google));
-  }
-  if (settings.AzureOpenAI) {
-    found.push(azureSurface(settings.AzureOpenAI, credential));
-  }
+  if (settings.Anthropic) found.push(anthropicSurface(settings.Anthropic));
+  if (settings.Google) found.push(googleSurface(settings.Google));
+  if (settings.AzureOpenAI) found.push(azureSurface(settings.AzureOpenAI, credential));
   return found;
-}
+};

@@ -3,14 +3,14 @@ import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.
 import type { GoogleSettings } from '../model-settings.ts';
 import { googleUsage, memberOf } from '../model-usage.ts';
 import { splitSettings } from '../owned-settings.ts';
-import { WEB_SEARCH } from '../web-search-parts.ts';
+import { webSearchTool } from '../web-search-parts.ts';
 import { type CallExtras, knownEffort, type Surface, trimmedUrl, type WebSearch } from './surface.ts';
 
-const ENDPOINT = 'https://generativelanguage.googleapis.com';
-const API_VERSION = 'v1beta';
+const publicEndpoint = 'https://generativelanguage.googleapis.com';
+const publicApiVersion = 'v1beta';
 
 // This API's own names are camelCase, so only those that the library moves to another place are left to it.
-const LIBRARY_OPTIONS: ReadonlySet<string> = new Set([
+const libraryOptions: ReadonlySet<string> = new Set([
   'audioTimestamp',
   'imageConfig',
   'mediaResolution',
@@ -20,26 +20,20 @@ const LIBRARY_OPTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /** The version is a path segment; an endpoint that ends in one is taken as it is. */
-export function googleBaseUrl(endpoint: string | null | undefined, apiVersion: string | null | undefined): string {
-  const url = trimmedUrl(endpoint ?? ENDPOINT);
+export const googleBaseUrl = (endpoint: string | null | undefined, apiVersion: string | null | undefined): string => {
+  const url = trimmedUrl(endpoint ?? publicEndpoint);
   const versioned = /\/v\d+[a-z0-9]*$/i.test(url);
-  if (versioned && (apiVersion ?? null) === null) {
-    return url;
-  }
-  return `${versioned ? url.slice(0, url.lastIndexOf('/')) : url}/${apiVersion ?? API_VERSION}`;
-}
+  if (versioned && (apiVersion ?? null) === null) return url;
+  return `${versioned ? url.slice(0, url.lastIndexOf('/')) : url}/${apiVersion ?? publicApiVersion}`;
+};
 
-function extras(call: ModelCall, catalog: readonly ModelCatalogEntry[]): CallExtras {
-  const { options, patch } = splitSettings(call.settings, LIBRARY_OPTIONS);
+const extras = (call: ModelCall, catalog: readonly ModelCatalogEntry[]): CallExtras => {
+  const { options, patch } = splitSettings(call.settings, libraryOptions);
   const effort = takesReasoning(catalog, call.model) === false ? null : call.reasoningEffort;
   const generation: Record<string, ModelJson> = {};
   const reasoning = effort === null ? null : knownEffort(effort);
-  if (effort !== null && reasoning === null) {
-    generation['thinkingConfig'] = { thinkingLevel: effort };
-  }
-  if (call.responseFormat?.kind === 'Text') {
-    generation['responseMimeType'] = 'text/plain';
-  }
+  if (effort !== null && reasoning === null) generation['thinkingConfig'] = { thinkingLevel: effort };
+  if (call.responseFormat?.kind === 'Text') generation['responseMimeType'] = 'text/plain';
   if (Object.keys(generation).length > 0) {
     const given = patch['generationConfig'];
     patch['generationConfig'] = {
@@ -52,23 +46,23 @@ function extras(call: ModelCall, catalog: readonly ModelCatalogEntry[]): CallExt
     ...(Object.keys(patch).length > 0 && { patch }),
     ...(reasoning !== null && { reasoning }),
   };
-}
+};
 
-const BEFORE_GEMINI_2 = /^gemini-(?:1(?:[.-]|$)|pro)/i;
-const BEFORE_GEMINI_3 = /^gemini-2(?:[.-]|$)/i;
+const beforeGemini2 = /^gemini-(?:1(?:[.-]|$)|pro)/i;
+const beforeGemini3 = /^gemini-2(?:[.-]|$)/i;
 
 const webSearch: WebSearch = {
-  has: (model) => /^gemini-/i.test(model) && !BEFORE_GEMINI_2.test(model),
+  has: (model) => /^gemini-/i.test(model) && !beforeGemini2.test(model),
   // Gemini 2 takes either its own tools or ours; an agent that has some was given them to use.
   tool: (call) =>
-    call.tools.length > 0 && BEFORE_GEMINI_3.test(call.model)
+    call.tools.length > 0 && beforeGemini3.test(call.model)
       ? null
-      : { type: 'provider', id: 'google.google_search', name: WEB_SEARCH, args: {} },
+      : { type: 'provider', id: 'google.google_search', name: webSearchTool, args: {} },
   sentWithoutTool: false,
 };
 
 /** Gemini's generateContent. */
-export function googleSurface(settings: GoogleSettings): Surface {
+export const googleSurface = (settings: GoogleSettings): Surface => {
   const apiKey = settings.ApiKey || null;
   const catalog = modelCatalog(settings);
   return {
@@ -106,4 +100,4 @@ export function googleSurface(settings: GoogleSettings): Surface {
     usage: googleUsage,
     usageOfBody: (body) => memberOf(body, 'usageMetadata'),
   };
-}
+};

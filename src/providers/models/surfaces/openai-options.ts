@@ -5,7 +5,7 @@ import { fitsStrictMode } from '../strict-schema.ts';
 import { type CallExtras, knownEffort } from './surface.ts';
 
 /** Names of the vendor library that differ from the API's own (which are snake_case and go into the body). */
-const LIBRARY_OPTIONS: ReadonlySet<string> = new Set([
+const libraryOptions: ReadonlySet<string> = new Set([
   'logitBias',
   'maxCompletionTokens',
   'maxToolCalls',
@@ -32,51 +32,34 @@ export interface OpenAIDialect {
 }
 
 // The o-series answers 400 to this member.
-const NO_PARALLEL_SWITCH = /^o\d/;
+const noParallelSwitch = /^o\d/;
 
-function effortPatch(effort: string, responses: boolean): Record<string, ModelJson> {
-  return responses ? { reasoning: { effort } } : { reasoning_effort: effort };
-}
+const effortPatch = (effort: string, responses: boolean): Record<string, ModelJson> =>
+  responses ? { reasoning: { effort } } : { reasoning_effort: effort };
 
-function textPatch(responses: boolean): Record<string, ModelJson> {
-  return responses ? { text: { format: { type: 'text' } } } : { response_format: { type: 'text' } };
-}
+const textPatch = (responses: boolean): Record<string, ModelJson> =>
+  responses ? { text: { format: { type: 'text' } } } : { response_format: { type: 'text' } };
 
 /** Options that the family of OpenAI APIs shares. */
-export function openAIExtras(call: ModelCall, dialect: OpenAIDialect): CallExtras {
-  const { options, patch } = splitSettings(call.settings, LIBRARY_OPTIONS);
+export const openAIExtras = (call: ModelCall, dialect: OpenAIDialect): CallExtras => {
+  const { options, patch } = splitSettings(call.settings, libraryOptions);
   const reasons = takesReasoning(dialect.catalog, call.model);
   const effort = reasons === false ? null : call.reasoningEffort;
   // Deployments and private models have names that the library does not know as reasoning models.
-  if (dialect.namespace === 'openai' && (reasons === true || effort !== null)) {
-    options['forceReasoning'] ??= true;
-  }
+  if (dialect.namespace === 'openai' && (reasons === true || effort !== null)) options['forceReasoning'] ??= true;
   if (effort !== null) {
-    if (knownEffort(effort) === null) {
-      Object.assign(patch, effortPatch(effort, dialect.responses));
-    } else {
-      options['reasoningEffort'] = effort;
-    }
+    if (knownEffort(effort) === null) Object.assign(patch, effortPatch(effort, dialect.responses));
+    else options['reasoningEffort'] = effort;
   }
-  if (
-    !call.parallelToolCalls &&
-    call.tools.length > 0 &&
-    dialect.parallelSwitch &&
-    !NO_PARALLEL_SWITCH.test(call.model)
-  ) {
+  if (!call.parallelToolCalls && call.tools.length > 0 && dialect.parallelSwitch && !noParallelSwitch.test(call.model))
     options['parallelToolCalls'] ??= false;
-  }
-  if (dialect.responses) {
-    options['store'] = false;
-  }
+  if (dialect.responses) options['store'] = false;
   const format = call.responseFormat;
-  if (format?.kind === 'Text') {
-    Object.assign(patch, textPatch(dialect.responses));
-  } else if (format?.kind === 'JsonSchema' && format.schema !== undefined) {
+  if (format?.kind === 'Text') Object.assign(patch, textPatch(dialect.responses));
+  else if (format?.kind === 'JsonSchema' && format.schema !== undefined)
     options['strictJsonSchema'] ??= fitsStrictMode(format.schema);
-  }
   return {
     ...(Object.keys(options).length > 0 && { providerOptions: { [dialect.namespace]: options } }),
     ...(Object.keys(patch).length > 0 && { patch }),
   };
-}
+};

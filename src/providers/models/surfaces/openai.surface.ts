@@ -2,22 +2,23 @@ import { modelCatalog } from '../model-catalog.ts';
 import type { ModelListRequest } from '../model-list.ts';
 import type { CompatibleSettings, OpenAISettings } from '../model-settings.ts';
 import { chatUsage, memberOf, responsesUsage } from '../model-usage.ts';
-import { WEB_SEARCH } from '../web-search-parts.ts';
+import { webSearchTool } from '../web-search-parts.ts';
 import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
 import { type Surface, trimmedUrl, type WebSearch } from './surface.ts';
 
-const OPENAI_ENDPOINT = 'https://api.openai.com/v1';
+const openaiEndpoint = 'https://api.openai.com/v1';
 
 interface OpenAIConnection {
   readonly baseURL: string;
   readonly organization: string | null;
 }
 
-function connection(settings: OpenAISettings): OpenAIConnection {
-  return { baseURL: trimmedUrl(settings.Endpoint ?? OPENAI_ENDPOINT), organization: settings.Organization ?? null };
-}
+const connection = (settings: OpenAISettings): OpenAIConnection => ({
+  baseURL: trimmedUrl(settings.Endpoint ?? openaiEndpoint),
+  organization: settings.Organization ?? null,
+});
 
-function modelList(settings: OpenAISettings, optional: boolean): ModelListRequest {
+const modelList = (settings: OpenAISettings, optional: boolean): ModelListRequest => {
   const { baseURL, organization } = connection(settings);
   const apiKey = settings.ApiKey || null;
   return {
@@ -31,9 +32,9 @@ function modelList(settings: OpenAISettings, optional: boolean): ModelListReques
     optional,
     namesDefaultModel: true,
   };
-}
+};
 
-function base(name: string, settings: OpenAISettings, optionalList: boolean) {
+const base = (name: string, settings: OpenAISettings, optionalList: boolean) => {
   const apiKey = settings.ApiKey || null;
   return {
     name,
@@ -48,17 +49,17 @@ function base(name: string, settings: OpenAISettings, optionalList: boolean) {
     modelInPath: false,
     modelList: modelList(settings, optionalList),
   };
-}
+};
 
 // Every value is given, because the library would otherwise look for it in the environment of the process.
-async function openLibrary(fetch: typeof globalThis.fetch, settings: OpenAISettings, apiKey: string) {
+const openLibrary = async (fetch: typeof globalThis.fetch, settings: OpenAISettings, apiKey: string) => {
   const { createOpenAI } = await import('@ai-sdk/openai');
   const { baseURL, organization } = connection(settings);
   return createOpenAI({ baseURL, apiKey, fetch, ...(organization !== null && { organization }) });
-}
+};
 
 /** Chat completions of the vendor. */
-export function openAIChatSurface(settings: OpenAISettings): Surface {
+export const openAIChatSurface = (settings: OpenAISettings): Surface => {
   const shared = base('openai', settings, false);
   const dialect: OpenAIDialect = {
     namespace: 'openai',
@@ -78,25 +79,25 @@ export function openAIChatSurface(settings: OpenAISettings): Surface {
     usage: chatUsage,
     usageOfBody: (body) => memberOf(body, 'usage'),
   };
-}
+};
 
-const NO_SEARCH = /^(?:gpt-3|gpt-4(?![.o])|gpt-4\.1-nano|o1|o3-mini)/;
+const noSearch = /^(?:gpt-3|gpt-4(?![.o])|gpt-4\.1-nano|o1|o3-mini)/;
 
 const webSearch: WebSearch = {
-  has: (model) => !NO_SEARCH.test(model),
+  has: (model) => !noSearch.test(model),
   // The API refuses a search by a model that was told not to think.
   tool: ({ reasoningEffort }) =>
-    reasoningEffort === 'minimal' ? null : { type: 'provider', id: 'openai.web_search', name: WEB_SEARCH, args: {} },
+    reasoningEffort === 'minimal' ? null : { type: 'provider', id: 'openai.web_search', name: webSearchTool, args: {} },
   // Reasoning that led to a search is refused when the search is missing.
   sentWithoutTool: true,
 };
 
 /** The Responses API, without the state that it could keep (`store: false`): the whole conversation is sent each time. */
-export function responsesSurface(
+export const responsesSurface = (
   name: string,
   settings: CompatibleSettings,
   kind: 'openai-responses' | 'compatible',
-): Surface {
+): Surface => {
   const shared = base(name, settings, kind === 'compatible');
   const dialect: OpenAIDialect = {
     namespace: 'openai',
@@ -122,10 +123,10 @@ export function responsesSurface(
     usage: responsesUsage,
     usageOfBody: (body) => memberOf(body, 'usage'),
   };
-}
+};
 
 /** Chat completions of any server that speaks them; without a key no Authorization header is sent. */
-export function compatibleSurface(name: string, settings: CompatibleSettings): Surface {
+export const compatibleSurface = (name: string, settings: CompatibleSettings): Surface => {
   const shared = base(name, settings, true);
   const dialect: OpenAIDialect = {
     namespace: 'compatible',
@@ -143,7 +144,7 @@ export function compatibleSurface(name: string, settings: CompatibleSettings): S
       const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
       const { baseURL, organization } = connection(settings);
       const library = createOpenAICompatible({
-        name: COMPATIBLE_NAMESPACE,
+        name: compatibleNamespace,
         baseURL,
         fetch,
         includeUsage: true,
@@ -157,7 +158,7 @@ export function compatibleSurface(name: string, settings: CompatibleSettings): S
     usage: chatUsage,
     usageOfBody: (body) => memberOf(body, 'usage'),
   };
-}
+};
 
 /** One metadata key for all compatible endpoints, so that a part from one can be sent back to another. */
-export const COMPATIBLE_NAMESPACE = 'compatible';
+export const compatibleNamespace = 'compatible';

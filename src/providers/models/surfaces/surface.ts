@@ -61,14 +61,11 @@ export interface Surface {
 }
 
 /** An endpoint without its final slashes. */
-export function trimmedUrl(url: string): string {
-  return url.replace(/\/+$/, '');
-}
+export const trimmedUrl = (url: string): string => url.replace(/\/+$/, '');
 
 /** The binding's efforts that every vendor library knows by name; any other is sent as written. */
-const KNOWN_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
-export type KnownEffort = (typeof KNOWN_EFFORTS)[number];
+const knownEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+export type KnownEffort = (typeof knownEfforts)[number];
 
-export function knownEffort(effort: string): KnownEffort | null {
-  return KNOWN_EFFORTS.find((known) => known === effort) ?? null;
-}
+export const knownEffort = (effort: string): KnownEffort | null =>
+  knownEfforts.find((known) => known === effort) ?? null;

@@ -1,7 +1,7 @@
 import type { Agent } from 'undici';
 
 // Long enough to spare a chat user the TLS handshake between turns; a server's shorter Keep-Alive hint wins.
-const IDLE_CONNECTION_MS = 30_000;
+const idleConnectionMs = 30_000;
 
 export interface ConnectionPool {
   /** At once after the first use. */
@@ -10,16 +10,16 @@ export interface ConnectionPool {
 }
 
 /** Keep-alive connections shared by all providers; undici is loaded on first use. It uses no proxy and follows no redirect. */
-export function createConnectionPool(): ConnectionPool {
+export const createConnectionPool = (): ConnectionPool => {
   let opening: Promise<Agent> | null = null;
   let opened: Agent | null = null;
 
-  async function open(): Promise<Agent> {
+  const open = async (): Promise<Agent> => {
     const { default: UndiciAgent } = await import('undici/lib/dispatcher/agent.js');
     // HTTP/2 multiplexes every stream over one socket, so that one slow reader would stall the others.
-    opened = new UndiciAgent({ allowH2: false, pipelining: 1, keepAliveTimeout: IDLE_CONNECTION_MS });
+    opened = new UndiciAgent({ allowH2: false, pipelining: 1, keepAliveTimeout: idleConnectionMs });
     return opened;
-  }
+  };
 
   return {
     agent() {
@@ -34,4 +34,4 @@ export function createConnectionPool(): ConnectionPool {
       await agent?.destroy();
     },
   };
-}
+};

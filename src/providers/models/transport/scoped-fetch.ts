@@ -8,7 +8,7 @@ import type { WireRequest } from './wire-exchange.ts';
 import { openResponse, WireError, type WireResponse } from './wire-response.ts';
 
 /** Rejection of a captured request: it was encoded, and is sent by the caller instead of the vendor library. */
-const CAPTURED = new Error('The request was captured');
+const capturedRequest = new Error('The request was captured');
 
 export interface ScopedFetchOptions {
   readonly pool: ConnectionPool;
@@ -17,37 +17,31 @@ export interface ScopedFetchOptions {
 }
 
 // The vendor's own client library retries this way: 0.5 s doubled each time up to 8 s, less a quarter at random.
-const FIRST_DELAY_MS = 500;
-const LONGEST_DELAY_MS = 8_000;
+const firstDelayMs = 500;
+const longestDelayMs = 8_000;
 /** A wait longer than this that the provider asks for is not spent inside the call. */
-const LONGEST_ASKED_MS = 60_000;
+const longestAskedMs = 60_000;
 
-function isRetryable(response: WireResponse): boolean {
+const isRetryable = (response: WireResponse): boolean => {
   const wish = response.headers.get('x-should-retry');
-  if (wish === 'true' || wish === 'false') {
-    return wish === 'true';
-  }
+  if (wish === 'true' || wish === 'false') return wish === 'true';
   return response.status === 408 || response.status === 409 || response.status === 429 || response.status >= 500;
-}
+};
 
-function retryDelayMs(response: WireResponse | null, attempt: number): number {
+const retryDelayMs = (response: WireResponse | null, attempt: number): number => {
   const asked = retryAfterMs(response?.headers ?? null, Date.now());
-  if (asked !== null && asked <= LONGEST_ASKED_MS) {
-    return asked;
-  }
-  return Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS) * (1 - Math.random() * 0.25);
-}
+  if (asked !== null && asked <= longestAskedMs) return asked;
+  return Math.min(firstDelayMs * 2 ** attempt, longestDelayMs) * (1 - Math.random() * 0.25);
+};
 
-function changedBody(body: string, patch: CallScope['patch'], cap: number | null): string {
-  if (patch === null && cap === null) {
-    return body;
-  }
+const changedBody = (body: string, patch: CallScope['patch'], cap: number | null): string => {
+  if (patch === null && cap === null) return body;
   const sent = JSON.parse(body) as ModelJson;
   const patched = patch === null ? sent : patchJson(sent, patch);
   return JSON.stringify(cap === null ? patched : cappedJson(patched, cap));
-}
+};
 
-function wireRequest(url: string, init: RequestInit, scope: CallScope, anonymous: boolean): WireRequest {
+const wireRequest = (url: string, init: RequestInit, scope: CallScope, anonymous: boolean): WireRequest => {
   const { patch, cap, traceparent } = scope;
   const headers: Record<string, string> = {
     ...(init.headers as Record<string, string>),
@@ -63,9 +57,9 @@ function wireRequest(url: string, init: RequestInit, scope: CallScope, anonymous
     headers,
     body: changedBody(body, patch, cap),
   };
-}
+};
 
-async function openWithRetries(pool: ConnectionPool, request: WireRequest, scope: CallScope): Promise<WireResponse> {
+const openWithRetries = async (pool: ConnectionPool, request: WireRequest, scope: CallScope): Promise<WireResponse> => {
   const opened = pool.agent();
   const agent = opened instanceof Promise ? await opened : opened;
   for (let attempt = 0; ; attempt += 1) {
@@ -74,14 +68,10 @@ async function openWithRetries(pool: ConnectionPool, request: WireRequest, scope
       response = await openResponse(agent, request, scope);
     } catch (error) {
       const lost = error instanceof WireError && error.failure.kind === 'unreachable';
-      if (!lost || attempt >= scope.maxRetries || scope.stopped !== null) {
-        throw error;
-      }
+      if (!lost || attempt >= scope.maxRetries || scope.stopped !== null) throw error;
     }
     if (response !== null) {
-      if (response.ok || attempt >= scope.maxRetries || !isRetryable(response)) {
-        return response;
-      }
+      if (response.ok || attempt >= scope.maxRetries || !isRetryable(response)) return response;
       await response.body.cancel();
     }
     scope.wire?.enter();
@@ -89,21 +79,21 @@ async function openWithRetries(pool: ConnectionPool, request: WireRequest, scope
       scope.wire?.leave(),
     );
   }
-}
+};
 
 /**
  * The `fetch` given to the vendor libraries. They call it with a string URL, plain headers, a JSON text and
  * our abort signal, and read no more of the answer than `WireResponse` has.
  */
-export function createScopedFetch(options: ScopedFetchOptions): typeof globalThis.fetch {
+export const createScopedFetch = (options: ScopedFetchOptions): typeof globalThis.fetch => {
   const send = async (input: string | URL | Request, init: RequestInit = {}): Promise<WireResponse> => {
     const scope = CallScope.of(init.signal);
     const request = wireRequest(String(input), init, scope, options.anonymous);
     if (scope.capturing) {
       scope.captured = request;
-      throw CAPTURED;
+      throw capturedRequest;
     }
     return await openWithRetries(options.pool, request, scope);
   };
   return send as unknown as typeof globalThis.fetch;
-}
+};

@@ -22,7 +22,7 @@ export interface BodySink {
 }
 
 /** As much as the vendor libraries decode in one turn of the event loop: they read on while there is something to read. */
-const SLICE_BYTES = 16 * 1024;
+const sliceBytes = 16 * 1024;
 
 /** A body of any length, which comes no faster than it is read, and in slices. */
 export class EventBody implements BodySink {
@@ -48,33 +48,27 @@ export class EventBody implements BodySink {
           exchange().abort();
         },
       },
-      { highWaterMark: SLICE_BYTES, size: (chunk) => chunk.byteLength },
+      { highWaterMark: sliceBytes, size: (chunk) => chunk.byteLength },
     );
   }
 
   data(chunk: Uint8Array): void {
     const controller = this.#controller;
-    if (controller === null) {
-      return;
-    }
+    if (controller === null) return;
     if (this.#rest !== null) {
       // The connection is paused; this was on its way before.
       this.#rest = Buffer.concat([this.#rest, chunk]);
-    } else if (chunk.byteLength <= SLICE_BYTES) {
-      controller.enqueue(chunk);
-    } else {
-      this.#rest = chunk.subarray(SLICE_BYTES);
-      controller.enqueue(chunk.subarray(0, SLICE_BYTES));
+    } else if (chunk.byteLength <= sliceBytes) controller.enqueue(chunk);
+    else {
+      this.#rest = chunk.subarray(sliceBytes);
+      controller.enqueue(chunk.subarray(0, sliceBytes));
     }
-    if (this.#rest !== null || (controller.desiredSize ?? 1) <= 0) {
-      this.#exchange().pause();
-    }
+    if (this.#rest !== null || (controller.desiredSize ?? 1) <= 0) this.#exchange().pause();
   }
 
   #next(): void {
-    if (this.#rest === null) {
-      this.#exchange().resume();
-    } else if (!this.#isScheduled) {
+    if (this.#rest === null) this.#exchange().resume();
+    else if (!this.#isScheduled) {
       this.#isScheduled = true;
       setImmediate(() => this.#slice());
     }
@@ -84,19 +78,12 @@ export class EventBody implements BodySink {
     this.#isScheduled = false;
     const rest = this.#rest;
     const controller = this.#controller;
-    if (rest === null || controller === null) {
-      return;
-    }
-    this.#rest = rest.byteLength > SLICE_BYTES ? rest.subarray(SLICE_BYTES) : null;
-    controller.enqueue(rest.subarray(0, SLICE_BYTES));
-    if (this.#rest !== null) {
-      return;
-    }
-    if (this.#isEnded) {
-      this.end();
-    } else if ((controller.desiredSize ?? 1) > 0) {
-      this.#exchange().resume();
-    }
+    if (rest === null || controller === null) return;
+    this.#rest = rest.byteLength > sliceBytes ? rest.subarray(sliceBytes) : null;
+    controller.enqueue(rest.subarray(0, sliceBytes));
+    if (this.#rest !== null) return;
+    if (this.#isEnded) this.end();
+    else if ((controller.desiredSize ?? 1) > 0) this.#exchange().resume();
   }
 
   end(): void {
@@ -115,7 +102,7 @@ export class EventBody implements BodySink {
   }
 }
 
-const LAST: ReadableStreamReadResult<Uint8Array> = { done: true, value: undefined };
+const last: ReadableStreamReadResult<Uint8Array> = { done: true, value: undefined };
 
 /**
  * A body of a bounded length, which is there as fast as it comes. A web stream for each answer would outlive V8's young
@@ -140,16 +127,13 @@ export class WholeBody implements BodySink, WireBody, WireReader {
   }
 
   data(chunk: Uint8Array): void {
-    if (this.#ended) {
-      return;
-    }
+    if (this.#ended) return;
     this.#left -= chunk.byteLength;
     if (this.#left < 0) {
       this.#exchange().abort();
       this.end();
-    } else if (this.#reading === null) {
-      this.#chunks.push(chunk);
-    } else {
+    } else if (this.#reading === null) this.#chunks.push(chunk);
+    else {
       this.#reading.resolve({ done: false, value: chunk });
       this.#reading = null;
     }
@@ -157,14 +141,12 @@ export class WholeBody implements BodySink, WireBody, WireReader {
 
   end(): void {
     this.#ended = true;
-    this.#reading?.resolve(LAST);
+    this.#reading?.resolve(last);
     this.#reading = null;
   }
 
   fail(error: Error): void {
-    if (this.#ended) {
-      return;
-    }
+    if (this.#ended) return;
     this.#ended = true;
     this.#error = error;
     this.#reading?.reject(error);
@@ -177,24 +159,16 @@ export class WholeBody implements BodySink, WireBody, WireReader {
 
   async read(): Promise<ReadableStreamReadResult<Uint8Array>> {
     const value = this.#chunks.shift();
-    if (value !== undefined) {
-      return { done: false, value };
-    }
-    if (this.#error !== null) {
-      throw this.#error;
-    }
-    if (this.#ended) {
-      return LAST;
-    }
+    if (value !== undefined) return { done: false, value };
+    if (this.#error !== null) throw this.#error;
+    if (this.#ended) return last;
     this.#reading = Promise.withResolvers();
     return this.#reading.promise;
   }
 
   async cancel(): Promise<void> {
     this.#chunks.length = 0;
-    if (this.#ended) {
-      return;
-    }
+    if (this.#ended) return;
     this.end();
     this.#exchange().abort();
   }

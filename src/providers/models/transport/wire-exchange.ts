@@ -32,34 +32,28 @@ export interface WireExchange {
   abort(): void;
 }
 
-const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
-const REQUEST_CODES = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED']);
+const timeoutCodes = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
+const requestCodes = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED']);
 
-function failureKind(error: unknown, answered: boolean): WireFailure['kind'] {
+const failureKind = (error: unknown, answered: boolean): WireFailure['kind'] => {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-  if (TIMEOUT_CODES.has(code)) {
-    return 'timeout';
-  }
-  if (REQUEST_CODES.has(code)) {
-    return 'invalid';
-  }
+  if (timeoutCodes.has(code)) return 'timeout';
+  if (requestCodes.has(code)) return 'invalid';
   return answered ? 'cut' : 'unreachable';
-}
+};
 
-function wireHeaders(headers: Record<string, string | string[] | undefined>): WireHeaders {
+const wireHeaders = (headers: Record<string, string | string[] | undefined>): WireHeaders => {
   const map = new Map<string, string>();
   for (const name in headers) {
     const value = headers[name];
     const first = typeof value === 'string' ? value : value?.[0];
-    if (first !== undefined) {
-      map.set(name.toLowerCase(), first);
-    }
+    if (first !== undefined) map.set(name.toLowerCase(), first);
   }
   return map;
-}
+};
 
-const NO_CLIENT_TIMEOUT = { headersTimeout: 0, bodyTimeout: 0 } as const;
-const ABORTED = new Error('The model call was stopped');
+const noClientTimeout = { headersTimeout: 0, bodyTimeout: 0 } as const;
+const aborted = new Error('The model call was stopped');
 
 class Exchange implements WireExchange, Dispatcher.DispatchHandler {
   readonly #sink: WireSink;
@@ -89,16 +83,14 @@ class Exchange implements WireExchange, Dispatcher.DispatchHandler {
   abort(): void {
     if (!this.#closed) {
       this.#closed = true;
-      this.#controller?.abort(ABORTED);
+      this.#controller?.abort(aborted);
     }
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     // An abort while the connection was still being made could not reach the client yet.
-    if (this.#closed) {
-      controller.abort(ABORTED);
-    }
+    if (this.#closed) controller.abort(aborted);
   }
 
   onResponseStart(
@@ -114,9 +106,7 @@ class Exchange implements WireExchange, Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (!this.#closed) {
-      this.#sink.data(chunk);
-    }
+    if (!this.#closed) this.#sink.data(chunk);
   }
 
   onResponseEnd(): void {
@@ -145,28 +135,29 @@ interface Target {
 
 // A service calls a handful of addresses over and over; only where the model is part of one may there be many.
 const knownTargets = new Map<string, Target>();
-const MAX_KNOWN_TARGETS = 500;
+const maxKnownTargets = 500;
 
 /** Throws for what is no URL. */
-function targetOf(address: string): Target {
+const targetOf = (address: string): Target => {
   const known = knownTargets.get(address);
-  if (known !== undefined) {
-    return known;
-  }
+  if (known !== undefined) return known;
   const { origin, pathname, search } = new URL(address);
   const target = { origin, path: pathname + search };
-  if (knownTargets.size >= MAX_KNOWN_TARGETS) {
-    knownTargets.clear();
-  }
+  if (knownTargets.size >= maxKnownTargets) knownTargets.clear();
   knownTargets.set(address, target);
   return target;
-}
+};
 
 /**
  * Sends a request over a pooled connection and hands the answer to the sink as it comes.
  * With `ownTimeout` the client's limits (300 s for the head and between chunks) are off.
  */
-export function startExchange(agent: Agent, request: WireRequest, sink: WireSink, ownTimeout: boolean): WireExchange {
+export const startExchange = (
+  agent: Agent,
+  request: WireRequest,
+  sink: WireSink,
+  ownTimeout: boolean,
+): WireExchange => {
   const exchange = new Exchange(sink);
   try {
     const { origin, path } = targetOf(request.url);
@@ -177,7 +168,7 @@ export function startExchange(agent: Agent, request: WireRequest, sink: WireSink
         method: 'POST',
         headers: request.headers,
         body: request.body,
-        ...(ownTimeout ? NO_CLIENT_TIMEOUT : undefined),
+        ...(ownTimeout ? noClientTimeout : undefined),
       },
       exchange,
     );
@@ -185,4 +176,4 @@ export function startExchange(agent: Agent, request: WireRequest, sink: WireSink
     exchange.failed(error);
   }
   return exchange;
-}
+};

@@ -29,25 +29,23 @@ export class WireError extends Error {
 }
 
 // An error text is for a log line; the rest of it is not read.
-const MAX_ERROR_BYTES = 64 * 1024;
+const maxErrorBytes = 64 * 1024;
 
 /** What was asked for decides how it is read: the type that an answer claims to have is the other side's word. */
-function bodySink(exchange: () => WireExchange, status: number, streams: boolean): BodySink {
-  if (status >= 400) {
-    return new WholeBody(exchange, MAX_ERROR_BYTES);
-  }
+const bodySink = (exchange: () => WireExchange, status: number, streams: boolean): BodySink => {
+  if (status >= 400) return new WholeBody(exchange, maxErrorBytes);
   // The scope counts what comes.
   return streams ? new EventBody(exchange) : new WholeBody(exchange, Number.POSITIVE_INFINITY);
-}
+};
 
-function stoppedError(): Error {
+const stoppedError = (): Error => {
   const error = new Error('The model call was stopped');
   error.name = 'AbortError';
   return error;
-}
+};
 
 /** Sends the request; resolves when the head of the answer is there. Rejects with WireError. */
-export function openResponse(agent: Agent, request: WireRequest, scope: CallScope): Promise<WireResponse> {
+export const openResponse = (agent: Agent, request: WireRequest, scope: CallScope): Promise<WireResponse> => {
   return new Promise((resolve, reject) => {
     let body: BodySink | null = null;
     if (scope.stopped !== null) {
@@ -83,9 +81,8 @@ export function openResponse(agent: Agent, request: WireRequest, scope: CallScop
           resolve({ status, statusText: '', ok: status >= 200 && status < 300, headers, body: sink.body });
         },
         data(chunk) {
-          if (scope.took(chunk.byteLength)) {
-            body?.data(chunk);
-          } else {
+          if (scope.took(chunk.byteLength)) body?.data(chunk);
+          else {
             exchange.abort();
             failed({ kind: 'too-large', cause: undefined });
           }
@@ -107,4 +104,4 @@ export function openResponse(agent: Agent, request: WireRequest, scope: CallScop
     };
     scope.onStop = stop;
   });
-}
+};

@@ -20,7 +20,7 @@ interface Sent {
 }
 
 /** A server that answers every request with these bytes, one write for each chunk. */
-async function serve<T>(sent: Sent, use: (url: string) => Promise<T>): Promise<T> {
+const serve = async <T>(sent: Sent, use: (url: string) => Promise<T>): Promise<T> => {
   const server = createServer((request, response) => {
     request.resume();
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -28,11 +28,8 @@ async function serve<T>(sent: Sent, use: (url: string) => Promise<T>): Promise<T
     const step = (): void => {
       const chunk = sent.chunks[next];
       next += 1;
-      if (chunk === undefined) {
-        response.end();
-      } else {
-        response.write(chunk, () => setImmediate(step));
-      }
+      if (chunk === undefined) response.end();
+      else response.write(chunk, () => setImmediate(step));
     };
     step();
   });
@@ -43,10 +40,10 @@ async function serve<T>(sent: Sent, use: (url: string) => Promise<T>): Promise<T
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   }
-}
+};
 
-async function decoded(sent: Sent): Promise<ModelPart[]> {
-  return serve(sent, async (url) => {
+const decoded = async (sent: Sent): Promise<ModelPart[]> =>
+  serve(sent, async (url) => {
     const providers = createModelProviders({ Compatible: { local: { Endpoint: url } } }, { log: () => undefined });
     try {
       const provider = providers.get('local');
@@ -56,15 +53,12 @@ async function decoded(sent: Sent): Promise<ModelPart[]> {
       await providers.close();
     }
   });
-}
 
-async function failed(sent: Sent): Promise<ModelCallError> {
-  return (await failureOf(decoded(sent))).error;
-}
+const failed = async (sent: Sent): Promise<ModelCallError> => (await failureOf(decoded(sent))).error;
 
 /** The same bytes through the vendor library's own decoder. */
-async function byLibrary(sent: Sent): Promise<ModelPart[]> {
-  return serve(sent, async (url) => {
+const byLibrary = async (sent: Sent): Promise<ModelPart[]> =>
+  serve(sent, async (url) => {
     const model = createOpenAICompatible({ name: 'compatible', baseURL: url, includeUsage: true }).chatModel(
       'test-model',
     );
@@ -77,12 +71,11 @@ async function byLibrary(sent: Sent): Promise<ModelPart[]> {
     }
     return read;
   });
-}
 
-function event(choice: object | null, rest: object = {}): string {
+const event = (choice: object | null, rest: object = {}): string => {
   const choices = choice === null ? [] : [{ index: 0, finish_reason: null, ...choice }];
   return `data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', created: 1, model: 'm-1', choices, ...rest })}\n\n`;
-}
+};
 
 const say = (content: string) => event({ delta: { content } });
 const tool = (...calls: object[]) => event({ delta: { tool_calls: calls } });
@@ -169,25 +162,22 @@ const same: Record<string, readonly string[]> = {
 };
 
 /** Library parts that belong together may be cut differently, so neighbours are joined. */
-function joined(parts: readonly ModelPart[]): ModelPart[] {
+const joined = (parts: readonly ModelPart[]): ModelPart[] => {
   const list: ModelPart[] = [];
   for (const part of parts) {
     const last = list.at(-1);
-    if ((part.type === 'text-delta' || part.type === 'reasoning-delta') && last?.type === part.type) {
+    if ((part.type === 'text-delta' || part.type === 'reasoning-delta') && last?.type === part.type)
       list[list.length - 1] = { ...part, text: last.text + part.text };
-    } else {
-      list.push(part);
-    }
+    else list.push(part);
   }
   return list;
-}
+};
 
 describe('the decoder of chat completions gives what the vendor library gives', () => {
-  for (const [name, chunks] of Object.entries(same)) {
+  for (const [name, chunks] of Object.entries(same))
     test(name, async () => {
       assert.deepEqual(joined(await decoded({ chunks })), joined(await byLibrary({ chunks })));
     });
-  }
 
   test('whatever the bytes are cut into', async () => {
     const whole = Buffer.from([say('Grüße 🌍'), say(' 世界'), stop(), usage, done].join(''));
@@ -268,11 +258,10 @@ describe('the decoder of chat completions', () => {
     ],
     'an error text': [['data: {"error":"boom"}\n\n'], 'provider_error'],
   };
-  for (const [name, [chunks, type]] of Object.entries(broken)) {
+  for (const [name, [chunks, type]] of Object.entries(broken))
     test(`fails on ${name}`, async () => {
       assert.equal((await failed({ chunks })).type, type);
     });
-  }
 
   test('fails on an event that never ends', async () => {
     const chunk = 'x'.repeat(1024 * 1024);

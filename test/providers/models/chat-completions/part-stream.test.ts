@@ -4,7 +4,7 @@ import { PartStream } from '../../../../src/providers/models/chat-completions/pa
 import type { ModelPart } from '../../../../src/providers/models/index.ts';
 import { collect } from '../../../support/providers/model-calls.ts';
 
-function recorded(): { stream: PartStream; events: string[] } {
+const recorded = (): { stream: PartStream; events: string[] } => {
   const events: string[] = [];
   const stream = new PartStream({
     start: () => void events.push('start'),
@@ -13,7 +13,7 @@ function recorded(): { stream: PartStream; events: string[] } {
     cancel: () => void events.push('cancel'),
   });
   return { stream, events };
-}
+};
 
 const word = (index: number): ModelPart => ({ type: 'text-delta', text: String(index) });
 
@@ -44,14 +44,10 @@ describe('the queue between a connection and its reader', () => {
   test('holds the connection back while the reader is slow', async () => {
     const { stream, events } = recorded();
     const first = stream.next();
-    for (let index = 0; index < 1000; index += 1) {
-      stream.push(word(index));
-    }
+    for (let index = 0; index < 1000; index += 1) stream.push(word(index));
     assert.deepEqual(events, ['start', 'pause']);
     await first;
-    for (let index = 1; index < 1000; index += 1) {
-      await stream.next();
-    }
+    for (let index = 1; index < 1000; index += 1) await stream.next();
     assert.deepEqual(events, ['start', 'pause', 'resume']);
   });
 

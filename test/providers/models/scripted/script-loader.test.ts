@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { createModelProviders, loadScript, ScriptError } from '../../../../src/providers/models/index.ts';
 import { parseScript } from '../../../../src/providers/models/scripted/script-loader.ts';
 
-function problemsOf(load: () => unknown): string[] {
+const problemsOf = (load: () => unknown): string[] => {
   try {
     load();
   } catch (error) {
@@ -11,7 +11,7 @@ function problemsOf(load: () => unknown): string[] {
     return error.message.split('\n');
   }
   return assert.fail('the script was accepted');
-}
+};
 
 describe('MODEL-39 a bad script stops the start', () => {
   test('with file, line and field of every problem', () => {

@@ -22,12 +22,10 @@ import {
 const folders: string[] = [];
 
 afterEach(() => {
-  for (const folder of folders.splice(0)) {
-    rmSync(folder, { recursive: true });
-  }
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
 });
 
-function scripted(yaml: string): ModelProvider {
+const scripted = (yaml: string): ModelProvider => {
   const folder = mkdtempSync(join(tmpdir(), 'script-'));
   folders.push(folder);
   const file = join(folder, 'script.yaml');
@@ -35,16 +33,14 @@ function scripted(yaml: string): ModelProvider {
   const provider = createModelProviders({ Scripted: { demo: { File: file } } }, { log: () => undefined }).get('demo');
   assert.ok(provider !== undefined);
   return provider;
-}
+};
 
 const user = (text: string): ModelPrompt[number] => ({ role: 'user', content: [{ type: 'text', text }] });
 
-function toolResult(toolName: string, value: string): ModelPrompt[number] {
-  return {
-    role: 'tool',
-    content: [{ type: 'tool-result', toolCallId: 'call_1_0', toolName, output: { type: 'text', value } }],
-  };
-}
+const toolResult = (toolName: string, value: string): ModelPrompt[number] => ({
+  role: 'tool',
+  content: [{ type: 'tool-result', toolCallId: 'call_1_0', toolName, output: { type: 'text', value } }],
+});
 
 const ask = (text: string, given: Partial<ModelCall> = {}): ModelCall => modelCall({ prompt: [user(text)], ...given });
 
@@ -123,9 +119,7 @@ rules:
 
   test('a global pattern matches every time', async () => {
     const provider = scripted('rules: [{ when: { message: /a/gy }, reply: { text: y } }]');
-    for (let round = 0; round < 3; round += 1) {
-      assert.equal(textOf(await provider.generate(ask('a'))), 'y');
-    }
+    for (let round = 0; round < 3; round += 1) assert.equal(textOf(await provider.generate(ask('a'))), 'y');
   });
 
   test('text is cut into chunks of whole characters', async () => {
@@ -261,8 +255,7 @@ rules:
       'rules: [{ when: { message: /(.*)/s }, reply: { text: "{{1}}", chunkSize: 2, toolCalls: [{ name: a }] } }]',
     );
     const once = await collect(provider.stream(ask('again and again')));
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < 3; round += 1)
       assert.deepEqual(await collect(provider.stream(ask('again and again'))), once);
-    }
   });
 });
