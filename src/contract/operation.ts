@@ -35,9 +35,18 @@ export interface Operation {
   readonly download?: string;
   /** Largest body in bytes; default 1 MiB. */
   readonly maxBodyBytes?: number;
-  /** Name of the audit entry that a successful call writes. */
-  readonly audit?: string;
+  /** The audit entry that a call writes together with its change; left out: it changes nothing that is audited. */
+  readonly audit?: OperationAudit;
   readonly cli?: CliShape;
+}
+
+export interface OperationAudit {
+  /** Such as `agent.update`. */
+  readonly action: string;
+  /** What it is about: the entry's entity is `<entity>:<id>`. */
+  readonly entity: string;
+  /** What becomes of a change whose entry cannot be written: `fail-closed` refuses it, `noted` lets it stand and logs the failure. */
+  readonly mode: 'fail-closed' | 'noted';
 }
 
 export interface RaisedAuthority {

@@ -1,5 +1,11 @@
 import type { ApiKeyScope, Role } from '../contract/authority.ts';
-import type { ApiTable, OperationInput, OperationReply, OperationTable } from '../contract/operation.ts';
+import type {
+  ApiTable,
+  OperationAudit,
+  OperationInput,
+  OperationReply,
+  OperationTable,
+} from '../contract/operation.ts';
 import type { TraceParent } from './telemetry/trace-context.ts';
 
 /** Who calls and with what authority; made in one place, from the credential. */
@@ -34,11 +40,21 @@ export interface CallContext {
   readonly trace?: TraceParent | null;
   /** `performance.now()` when the request had come, the time to receive its body not counted. */
   readonly receivedAt?: number;
+  /** What the operation declares about its audit entry. */
+  readonly audit?: OperationAudit | undefined;
 }
+
+/** Who changes something, and what is declared about the entry that tells of it. */
+export interface AuditedCall extends Pick<CallContext, 'tenantId'> {
+  readonly principal: Pick<Principal, 'actor'>;
+  readonly audit: OperationAudit;
+}
+
+type ContextOf<O> = O extends { readonly audit: OperationAudit } ? CallContext & AuditedCall : CallContext;
 
 /** The handlers of a feature: one method per operation, same names. A missing or wrong one does not compile. */
 export type Handlers<T extends OperationTable> = {
-  readonly [K in keyof T]: (context: CallContext, input: OperationInput<T[K]>) => Promise<OperationReply<T[K]>>;
+  readonly [K in keyof T]: (context: ContextOf<T[K]>, input: OperationInput<T[K]>) => Promise<OperationReply<T[K]>>;
 };
 
 export type ApiHandlers<T extends ApiTable> = { readonly [F in keyof T]: Handlers<T[F]> };

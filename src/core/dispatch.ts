@@ -179,7 +179,8 @@ export const createDispatch = (
       }
       const handler = resolved.get(entry);
       if (handler === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
-      return await handler({ ...context, principal: caller.principal, tenantId: caller.tenantId }, input);
+      const { principal, tenantId } = caller;
+      return await handler({ ...context, principal, tenantId, audit: operation.audit }, input);
     },
   };
 };

@@ -67,7 +67,7 @@ export const migrate = (
     await ensureTable(storage);
     const { pending } = await migrationStatus(storage, migrations);
     for (const migration of migrations.filter(({ name }) => pending.includes(name)))
-      await storage.transaction(async (db) => {
+      await storage.atomic(async (db) => {
         await migration.up({ db, dialect: storage.dialect });
         await db
           .insertInto('schema_migrations')

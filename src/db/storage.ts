@@ -2,29 +2,26 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type CompiledQuery, Kysely, type Transaction } from 'kysely';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import { CommitQueue, type LazyUnit } from './commit-queue.ts';
+import { type StoreHandle, type Stores, storesOn } from './define-store.ts';
 import type { SqlDialect } from './dialect.ts';
-import { createProtectedRows, type ProtectedRows } from './protection/protected-rows.ts';
+import { createProtectedRows } from './protection/protected-rows.ts';
 import type { Statement } from './statement.ts';
 import { translateStoreError } from './store-failure.ts';
 import type { Tables } from './tables.ts';
+import { doWork, type UnitOfWork } from './unit-of-work.ts';
 
-/** The only way to the database. Stores are built on it; nothing else holds a handle. */
-export interface Storage {
-  readonly dialect: SqlDialect;
-  /** Reads and single writes. Throws inside a transaction: use the handle that the transaction gives. */
-  readonly db: Kysely<Tables>;
-  /** What every store passes rows with content through, on their way in and out. */
-  readonly rows: ProtectedRows;
+/** The only way to the database. */
+export interface Storage extends StoreHandle {
   /** True when what is written survives the process. */
   readonly persistent: boolean;
-  /** One all-or-nothing unit, grouped with the others of the same moment; rejects with what failed. */
+  /** Stores on the open database: reads, and writes that are a unit by themselves. They throw inside a transaction. */
+  readonly stores: Stores;
+  /** A unit of work: what the stores of the transaction write is committed together, or nothing of it. A network call in it is a bug. */
+  transaction<T>(work: (stores: UnitOfWork) => Promise<T>): Promise<T>;
+  /** The batched path of the hot log: one all-or-nothing unit, grouped with the others of the same moment. */
   write(statements: readonly Statement[]): Promise<void>;
   /** As `write`, for a unit that is collected at the last moment. */
   enqueue(unit: LazyUnit): void;
-  /** Rows of a query over much of the store; see `SqlDialect.scan`. */
-  scan<T>(query: { compile(): CompiledQuery<T> }): Promise<readonly T[]>;
-  /** An interactive transaction. Only the store inside; a network call in it is a bug. */
-  transaction<T>(work: (transaction: Kysely<Tables>) => Promise<T>): Promise<T>;
   /** A small read; rejects when the store cannot be reached. */
   probe(): Promise<void>;
   close(): Promise<void>;
@@ -44,23 +41,26 @@ export const createStorage = (
 ): Storage => {
   const root = new Kysely<Tables>({ dialect: dialect.kysely, plugins: [...dialect.plugins] });
   const queue = new CommitQueue(dialect);
-  return {
+  const inOne = async <T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> => {
+    refuseInTransaction();
+    try {
+      return await root.transaction().execute((transaction) => inTransaction.run(true, () => work(transaction)));
+    } catch (error) {
+      throw translateStoreError(dialect.classify, error);
+    }
+  };
+  const handle: StoreHandle = {
     dialect,
     get db() {
       refuseInTransaction();
       return root;
     },
     rows: createProtectedRows(cipher),
-    persistent,
     write(statements) {
       refuseInTransaction();
       return queue.write(statements).catch((error: unknown) => {
         throw translateStoreError(dialect.classify, error);
       });
-    },
-    enqueue(unit) {
-      refuseInTransaction();
-      queue.enqueue(unit);
     },
     async scan<T>(query: { compile(): CompiledQuery<T> }) {
       refuseInTransaction();
@@ -70,13 +70,23 @@ export const createStorage = (
         throw translateStoreError(dialect.classify, error);
       }
     },
-    async transaction(work) {
+    atomic: inOne,
+  };
+  return {
+    dialect,
+    get db() {
+      return handle.db;
+    },
+    rows: handle.rows,
+    scan: handle.scan,
+    atomic: inOne,
+    write: handle.write,
+    persistent,
+    stores: storesOn(handle),
+    transaction: (work) => inOne((transaction) => doWork(transaction, handle, work)),
+    enqueue(unit) {
       refuseInTransaction();
-      try {
-        return await root.transaction().execute((trx: Transaction<Tables>) => inTransaction.run(true, () => work(trx)));
-      } catch (error) {
-        throw translateStoreError(dialect.classify, error);
-      }
+      queue.enqueue(unit);
     },
     async probe() {
       await root.selectFrom('schema_migrations').select('name').limit(1).execute();

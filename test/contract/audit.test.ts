@@ -83,7 +83,7 @@ overHttp(
     });
     const audited = new Map(
       operationEntries(operations).flatMap(({ id, operation }) =>
-        operation.audit === undefined ? [] : [[id, operation.audit]],
+        operation.audit === undefined ? [] : [[id, operation.audit.action]],
       ),
     );
     assert.deepEqual(Object.keys(calls).sort(), [...audited.keys()].sort(), 'every audited operation is called here');

@@ -63,7 +63,7 @@ test('SEC-3 every operation has a role and a scope, or neither; only meta is for
 });
 
 test('AUDIT-20 every write that is audited names its action, and names are unique', () => {
-  const actions = entries.flatMap(({ operation }) => operation.audit ?? []);
+  const actions = entries.flatMap(({ operation }) => operation.audit?.action ?? []);
   assert.equal(new Set(actions).size, actions.length);
   for (const { id, operation } of entries)
     if (operation.role === 'Admin' && operation.method !== 'GET')

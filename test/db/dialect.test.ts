@@ -183,10 +183,10 @@ forEachDialect('the root handle inside a transaction is an immediate error', asy
     () => storage.db,
     () => storage.write([statement]),
     () => storage.enqueue(unit),
-    () => storage.transaction(async () => undefined),
+    () => storage.atomic(async () => undefined),
   ];
   for (const misuse of misuses) {
-    const attempt = storage.transaction(async (trx) => {
+    const attempt = storage.atomic(async (trx) => {
       await trx.insertInto('agents').values({ tenant_id: 't', name: 'gone', current_version: 1 }).execute();
       await misuse();
     });
@@ -199,7 +199,7 @@ forEachDialect('a transaction that throws leaves nothing, and others wait for it
   const storage = await openTestStorage(t, dialect);
   const boom = new Error('boom');
   const seen: string[] = [];
-  const failing = storage.transaction(async (trx) => {
+  const failing = storage.atomic(async (trx) => {
     await trx.insertInto('agents').values({ tenant_id: 't', name: 'a', current_version: 1 }).execute();
     seen.push(...(await agentNames(trx)));
     throw boom;

@@ -41,7 +41,7 @@ test('a full disk is told as that, and what was acknowledged is there', async (t
   await assert.rejects(storage.write([insertAgent(storage.db, 'never'), wide(storage, 'big', 2_000_000)]), isFull);
   await storage.write([wide(storage, 'after', 1000)]);
   await assert.rejects(
-    storage.transaction(async (trx) => {
+    storage.atomic(async (trx) => {
       await trx.insertInto('agents').values({ tenant_id: 't', name: 'never', current_version: 1 }).execute();
       await trx
         .insertInto('agent_versions')
@@ -106,7 +106,7 @@ test('a lock of a foreign program is told as that, and passes', async (t) => {
     error instanceof AcpError && error.code === 'store-unavailable' && /locked by another process/.test(error.message);
   await assert.rejects(storage.write([insertAgent(storage.db, 'a')]), isLocked);
   await assert.rejects(
-    storage.transaction(async () => undefined),
+    storage.atomic(async () => undefined),
     isLocked,
   );
   assert.deepEqual(await agentNames(storage.db), []);

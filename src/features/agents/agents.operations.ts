@@ -38,7 +38,7 @@ export const agentOperations = defineOperations({
     body: AgentDefinitionRequest,
     responses: { 201: AgentDefinition },
     errors: ['definition-invalid', 'agent-name-taken'],
-    audit: 'agent.create',
+    audit: { action: 'agent.create', entity: 'agent', mode: 'noted' },
   },
   get: {
     ...read,
@@ -62,7 +62,7 @@ export const agentOperations = defineOperations({
     body: AgentDefinitionRequest,
     responses: { 200: AgentDefinition },
     errors: ['definition-invalid', 'name-mismatch', 'agent-not-found', 'agent-code-defined', 'version-conflict'],
-    audit: 'agent.update',
+    audit: { action: 'agent.update', entity: 'agent', mode: 'noted' },
   },
   remove: {
     ...write,
@@ -74,7 +74,7 @@ export const agentOperations = defineOperations({
     params: AgentName,
     responses: { 204: null },
     errors: ['agent-not-found', 'agent-code-defined'],
-    audit: 'agent.delete',
+    audit: { action: 'agent.delete', entity: 'agent', mode: 'noted' },
     cli: { command: 'agents delete', done: 'Deleted agent {name} with all its versions.' },
   },
   validate: {
@@ -114,7 +114,7 @@ export const agentOperations = defineOperations({
     body: AgentRollbackRequest,
     responses: { 200: AgentDefinition },
     errors: ['agent-not-found', 'version-not-found', 'agent-code-defined', 'version-conflict'],
-    audit: 'agent.rollback',
+    audit: { action: 'agent.rollback', entity: 'agent', mode: 'noted' },
   },
   diff: {
     ...read,

@@ -1,15 +1,15 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import type { AuditTrail } from '../../core/audit.ts';
-import type { CallContext, Handlers } from '../../core/context.ts';
+import type { Handlers } from '../../core/context.ts';
+import type { AuditLog, ChangedEntity } from '../audit/index.ts';
 import { allowedProviderFindings } from './agent-providers.rules.ts';
 import type { AgentCatalog } from './agents.catalog.ts';
 import { agentContent } from './agents.content.ts';
 import { type Finding, fieldErrors, isError } from './agents.findings.ts';
-import { agentOperations } from './agents.operations.ts';
+import type { agentOperations } from './agents.operations.ts';
 import { type AgentReferences, bodyFindings } from './agents.rules.ts';
 import type { AgentDefinitionRequest } from './agents.schema.ts';
-import { type AgentStore, missingVersion, type StoredAgent } from './agents.store.ts';
+import { type AgentStore, agentStore, missingVersion, type StoredAgent } from './agents.store.ts';
 import { toDefinition, toDescriptor } from './agents.view.ts';
 import type { CurrentVersions } from './current-versions.ts';
 import type { EstimateHandler } from './estimate.service.ts';
@@ -20,7 +20,7 @@ export interface AgentServiceDeps {
   readonly versions: CurrentVersions;
   readonly references: AgentReferences;
   readonly estimate: EstimateHandler;
-  readonly audit: Pick<AuditTrail, 'note'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   /** Path in front of every operation, for `Location`. */
   readonly prefix: string;
   readonly now: () => number;
@@ -40,6 +40,16 @@ const found = <T>(value: T | null, otherwise: () => AcpError): T => {
   if (value === null) throw otherwise();
   return value;
 };
+
+const changed = (before: StoredAgent | null, after: StoredAgent | null): ChangedEntity => ({
+  id: (after ?? before)?.name ?? '',
+  before: before === null ? null : toDefinition(before),
+  after: after === null ? null : toDefinition(after),
+});
+
+/** Versions are never changed, so that the one before can be read afterwards. */
+const versionBefore = (agents: AgentStore, agent: StoredAgent): Promise<StoredAgent | null> =>
+  agents.findVersion(agent.tenantId, agent.name, agent.version - 1);
 
 export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOperations> => {
   const { store, catalog, versions, references, estimate, audit, prefix, now } = deps;
@@ -61,25 +71,6 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
     if (version === undefined || version === 0) throw notFound(name);
   };
 
-  const note = (
-    { tenantId, principal }: Pick<CallContext, 'tenantId' | 'principal'>,
-    action: string,
-    before: StoredAgent | null,
-    after: StoredAgent | null,
-  ): Promise<void> =>
-    audit.note({
-      tenantId,
-      actor: principal.actor,
-      action,
-      entity: `agent:${(after ?? before)?.name ?? ''}`,
-      before: before === null ? null : toDefinition(before),
-      after: after === null ? null : toDefinition(after),
-    });
-
-  /** Versions are never changed, so that the one before can be read afterwards. */
-  const versionBefore = (agent: StoredAgent): Promise<StoredAgent | null> =>
-    store.findVersion(agent.tenantId, agent.name, agent.version - 1);
-
   return {
     async list({ tenantId }) {
       return ok((await catalog.list(tenantId)).map(toDescriptor));
@@ -97,9 +88,12 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
         updatedAt: now(),
         updatedBy: principal.actor,
       };
-      const agent = found(await store.create(tenantId, change), taken);
+      const agent = await audit.change(context, async (stores, tell) => {
+        const made = found(await stores(agentStore).create(tenantId, change), taken);
+        tell(changed(null, made));
+        return made;
+      });
       versions.changed(tenantId, name);
-      await note(context, agentOperations.create.audit, null, agent);
       return { status: 201, body: toDefinition(agent), headers: { location: `${prefix}/api/agents/${name}` } };
     },
 
@@ -119,23 +113,36 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
       refuseCode(name);
       await refuseUnstored(tenantId, name);
       refuseErrors(await check(tenantId, body));
-      const agent = await store.append(tenantId, {
+      const change = {
         content: agentContent(body),
         expectedVersion: body.expectedVersion ?? null,
         updatedAt: now(),
         updatedBy: principal.actor,
+      };
+      const agent = await audit.change(context, async (stores, tell) => {
+        const agents = stores(agentStore);
+        const saved = await agents.append(tenantId, change);
+        tell(changed(await versionBefore(agents, saved), saved));
+        return saved;
       });
       versions.changed(tenantId, name);
-      await note(context, agentOperations.save.audit, await versionBefore(agent), agent);
       return ok(toDefinition(agent));
     },
 
     async remove(context, { params }) {
       const { tenantId } = context;
-      refuseCode(params.name);
-      const removed = found(await store.remove(tenantId, params.name), () => notFound(params.name));
-      versions.changed(tenantId, params.name);
-      await note(context, agentOperations.remove.audit, removed, null);
+      const { name } = params;
+      refuseCode(name);
+      await audit.change(context, async (stores, tell) => {
+        const removed = await stores(agentStore).remove(tenantId, name);
+        tell(
+          changed(
+            found(removed, () => notFound(name)),
+            null,
+          ),
+        );
+      });
+      versions.changed(tenantId, name);
       return noContent();
     },
 
@@ -156,13 +163,14 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
       const { tenantId, principal } = context;
       const { name } = params;
       refuseCode(name);
-      const agent = await store.restore(tenantId, name, body.version, {
-        expectedVersion: body.expectedVersion ?? null,
-        updatedAt: now(),
-        updatedBy: principal.actor,
+      const change = { expectedVersion: body.expectedVersion ?? null, updatedAt: now(), updatedBy: principal.actor };
+      const agent = await audit.change(context, async (stores, tell) => {
+        const agents = stores(agentStore);
+        const restored = await agents.restore(tenantId, name, body.version, change);
+        tell(changed(await versionBefore(agents, restored), restored));
+        return restored;
       });
       versions.changed(tenantId, name);
-      await note(context, agentOperations.rollback.audit, await versionBefore(agent), agent);
       return ok(toDefinition(agent));
     },
 

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
 import type { AgentVersionRow, Tables } from '../../db/tables.ts';
 import type { AgentContent } from './agents.content.ts';
 
@@ -129,8 +129,8 @@ const nextVersion = async (
   throw new AcpError('version-conflict', detail);
 };
 
-export const createAgentStore = (storage: Storage): AgentStore => {
-  const store: AgentStore = {
+export const agentStore = defineStore(
+  (storage): AgentStore => ({
     async list(tenantId) {
       return (await currentRows(storage.db, tenantId).orderBy('agent_versions.name').execute()).map(toAgent);
     },
@@ -169,26 +169,25 @@ export const createAgentStore = (storage: Storage): AgentStore => {
       }
       return names.map((name) => known.get(name) ?? 0);
     },
-    async create(tenantId, { content, updatedAt, updatedBy }) {
-      const { name } = content;
-      try {
-        return await storage.transaction(async (db) => {
-          await db.insertInto('agents').values({ tenant_id: tenantId, name, current_version: 1 }).execute();
-          return insertVersion(db, { tenantId, name, version: 1, content, updatedAt, updatedBy, restoredFrom: null });
-        });
-      } catch (error) {
-        if (storage.dialect.classify(error) === 'unique-violation') return null;
-        throw error;
-      }
-    },
+    create: (tenantId, { content, updatedAt, updatedBy }) =>
+      storage.atomic(async (db) => {
+        const { name } = content;
+        const { numInsertedOrUpdatedRows } = await db
+          .insertInto('agents')
+          .values({ tenant_id: tenantId, name, current_version: 1 })
+          .onConflict((conflict) => conflict.columns(['tenant_id', 'name']).doNothing())
+          .executeTakeFirstOrThrow();
+        if (numInsertedOrUpdatedRows === 0n) return null;
+        return insertVersion(db, { tenantId, name, version: 1, content, updatedAt, updatedBy, restoredFrom: null });
+      }),
     append: (tenantId, { content, expectedVersion, updatedAt, updatedBy }) =>
-      storage.transaction(async (db) => {
+      storage.atomic(async (db) => {
         const { name } = content;
         const version = await nextVersion(db, tenantId, name, expectedVersion);
         return insertVersion(db, { tenantId, name, version, content, updatedAt, updatedBy, restoredFrom: null });
       }),
     restore: (tenantId, name, version, { expectedVersion, updatedAt, updatedBy }) =>
-      storage.transaction(async (db) => {
+      storage.atomic(async (db) => {
         const next = await nextVersion(db, tenantId, name, expectedVersion);
         const source = await versionRows(db, tenantId)
           .where('name', '=', name)
@@ -208,7 +207,7 @@ export const createAgentStore = (storage: Storage): AgentStore => {
         });
       }),
     remove: (tenantId, name) =>
-      storage.transaction(async (db) => {
+      storage.atomic(async (db) => {
         const key = { tenant_id: tenantId, name };
         const last = await currentRows(db, tenantId).where('agent_versions.name', '=', name).executeTakeFirst();
         await db
@@ -221,6 +220,5 @@ export const createAgentStore = (storage: Storage): AgentStore => {
           .execute();
         return last === undefined ? null : toAgent(last);
       }),
-  };
-  return store;
-};
+  }),
+);

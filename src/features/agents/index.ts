@@ -1,4 +1,3 @@
-import type { AuditTrail } from '../../core/audit.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
@@ -6,6 +5,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { ToolRegistry } from '../../engine/tools/registry.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
+import type { AuditLog } from '../audit/index.ts';
 import type { AgentSkills } from '../skills/index.ts';
 import { type AgentVariants, createAgentVariants } from './agent-variants.ts';
 import { createAgentCatalog } from './agents.catalog.ts';
@@ -13,7 +13,7 @@ import type { agentOperations } from './agents.operations.ts';
 import type { AgentReferences } from './agents.rules.ts';
 import { agentService } from './agents.service.ts';
 import { createAgentSource } from './agents.source.ts';
-import { createAgentStore } from './agents.store.ts';
+import { agentStore } from './agents.store.ts';
 import type { CodeAgents } from './code-agents.ts';
 import { ownedVersions, sharedVersions } from './current-versions.ts';
 import { type EstimateDeps, estimateService } from './estimate.service.ts';
@@ -71,7 +71,7 @@ export interface AgentsDeps {
   readonly skills: AgentSkills;
   readonly history: EstimateDeps['history'];
   readonly attachments: EstimateDeps['attachments'];
-  readonly audit: Pick<AuditTrail, 'note'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   /** `Preflight:ReserveRatio`. */
   readonly reserveRatio: number;
   readonly prefix: string;
@@ -90,7 +90,7 @@ export interface AgentsFeature {
 
 export const agentsFeature = (deps: AgentsDeps): AgentsFeature => {
   const { references, codeAgents } = deps;
-  const store = createAgentStore(deps.storage);
+  const store = deps.storage.stores(agentStore);
   const catalog = createAgentCatalog(store, codeAgents.contents, deps.skills);
   const versions = deps.ownsStore ? ownedVersions(store) : sharedVersions(store);
   const source = createAgentSource({

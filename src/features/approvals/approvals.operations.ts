@@ -58,7 +58,7 @@ export const approvalOperations = defineOperations({
       'scheduling-disabled',
       'audit-unavailable',
     ],
-    audit: 'approval.decide',
+    audit: { action: 'approval.decide', entity: 'approval', mode: 'fail-closed' },
     cli: { handWritten: true },
   },
 });
@@ -96,7 +96,7 @@ export const approvalRuleOperations = defineOperations({
     body: ToolApprovalRuleRequest,
     responses: { 201: ToolApprovalRule, 200: ToolApprovalRule },
     errors: ['audit-unavailable'],
-    audit: 'approval-rule.create',
+    audit: { action: 'approval-rule.create', entity: 'approval-rule', mode: 'fail-closed' },
     cli: { command: 'approvals rules add' },
   },
   remove: {
@@ -110,7 +110,7 @@ export const approvalRuleOperations = defineOperations({
     params: Type.Object({ ruleId: Uuid }),
     responses: { 204: null },
     errors: ['not-found', 'audit-unavailable'],
-    audit: 'approval-rule.delete',
+    audit: { action: 'approval-rule.delete', entity: 'approval-rule', mode: 'fail-closed' },
     cli: { command: 'approvals rules remove', done: 'Removed standing rule {ruleId}.' },
   },
 });

@@ -1,11 +1,11 @@
-import type { Kysely } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
+import type { AuditedCall } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { Tables } from '../../db/tables.ts';
-import { appendEntries, runWrites } from './audit.store.ts';
+import type { UnitOfWork } from '../../db/unit-of-work.ts';
+import { auditStore } from './audit.store.ts';
 
 export interface AuditTrailDeps {
   readonly storage: Pick<Storage, 'transaction'>;
@@ -15,16 +15,44 @@ export interface AuditTrailDeps {
   readonly newId: () => string;
 }
 
-/** The trail of stores that decide inside a transaction what they change. */
+/** One entity around a change, as its GET answers it; null where there is none. Secrets are masked by the trail. */
+export interface ChangedEntity {
+  /** Without its kind, which the operation declares. */
+  readonly id: string;
+  readonly before: object | null;
+  readonly after: object | null;
+  /** The tenant that the change is about; its trail has the entry, too. Default: that of the call. */
+  readonly aboutTenant?: string;
+}
+
+/** Tells of a changed entity. `by`: whose change it is, where that is not the call itself. */
+export type TellChange = (entity: ChangedEntity, by?: AuditedCall) => void;
+
 export interface AuditLog extends AuditTrail {
-  /** As `record`, inside a transaction of the caller: what throws here must roll it back. */
-  append(db: Kysely<Tables>, entries: readonly AuditEntry[]): Promise<void>;
+  /**
+   * The unit of work of an audited operation: what `work` writes and what it tells are committed together. Throws
+   * `audit-unavailable`, and changes nothing, when a `fail-closed` entry cannot be written. A change of which nothing is
+   * told is a fault of the program, and is not committed.
+   */
+  change<T>(call: AuditedCall, work: (stores: UnitOfWork, tell: TellChange) => Promise<T>): Promise<T>;
+  /** An entry about what is no row here. Fail-closed it stands before the effect; noted, a failure goes to the log. */
+  tell(call: AuditedCall, entity: ChangedEntity): Promise<void>;
 }
 
 // The store is away or full; asking sooner helps nobody.
 const retryAfterMs = 5000;
 
 const actionAttribute = 'acp.audit.action';
+
+const entriesOf = ({ tenantId, principal, audit }: AuditedCall, entity: ChangedEntity): AuditEntry[] =>
+  [...new Set([tenantId, entity.aboutTenant ?? tenantId])].map((chain) => ({
+    tenantId: chain,
+    actor: principal.actor,
+    action: audit.action,
+    entity: `${audit.entity}:${entity.id}`,
+    before: entity.before,
+    after: entity.after,
+  }));
 
 export const createAuditTrail = ({ storage, telemetry, log, now, newId }: AuditTrailDeps): AuditLog => {
   const written = telemetry.metrics.counter('acp.audit.entries', {
@@ -56,40 +84,75 @@ export const createAuditTrail = ({ storage, telemetry, log, now, newId }: AuditT
     const message = 'The audit trail cannot be written, so nothing was changed.';
     return new AcpError('audit-unavailable', message, { cause: error, details: { retryAfterMs } });
   };
+  const swallowed = (entries: readonly AuditEntry[], error: unknown): void =>
+    failed(entries, error, 'swallowed', 'The audit trail could not be written; the change stands');
 
-  const add = async (db: Kysely<Tables>, entries: readonly AuditEntry[]): Promise<void> => {
+  const append = (stores: UnitOfWork, entries: readonly AuditEntry[]): Promise<void> =>
+    stores(auditStore).append(entries, { now, newId });
+
+  /** As the last of the unit: the heads of the chains are locked for as short as can be. */
+  const appendClosed = async (stores: UnitOfWork, entries: readonly AuditEntry[]): Promise<void> => {
+    if (entries.length === 0) return;
     try {
-      await appendEntries(db, entries, { now, newId });
+      await append(stores, entries);
     } catch (error) {
       throw refused(entries, error);
     }
   };
+  const appendNoted = async (stores: UnitOfWork, entries: readonly AuditEntry[]): Promise<readonly AuditEntry[]> => {
+    if (entries.length === 0) return [];
+    try {
+      await stores.part(() => append(stores, entries));
+      return entries;
+    } catch (error) {
+      swallowed(entries, error);
+      return [];
+    }
+  };
 
+  const change: AuditLog['change'] = async (call, work) => {
+    const closed: AuditEntry[] = [];
+    const noted: AuditEntry[] = [];
+    let notedEntries: readonly AuditEntry[] = [];
+    const result = await storage.transaction(async (stores) => {
+      const done = await work(stores, (entity, by = call) =>
+        (by.audit.mode === 'noted' ? noted : closed).push(...entriesOf(by, entity)),
+      );
+      if (closed.length + noted.length === 0 && stores.hasChanged())
+        throw new Error(`A change of ${call.audit.action} has no audit entry.`);
+      await appendClosed(stores, closed);
+      notedEntries = await appendNoted(stores, noted);
+      return done;
+    });
+    count([...closed, ...notedEntries]);
+    return result;
+  };
   return {
-    async append(db, entries) {
-      await add(db, entries);
-      count(entries);
-    },
     async record(entry, writes) {
       const entries = Array.isArray(entry) ? (entry as readonly AuditEntry[]) : [entry as AuditEntry];
-      try {
-        await storage.transaction(async (db) => {
-          await runWrites(db, writes);
-          await add(db, entries);
-        });
-        count(entries);
-      } catch (error) {
-        // Without writes everything that fails is the trail's failure, the transaction itself included.
-        if (writes.length > 0 || (error instanceof AcpError && error.code === 'audit-unavailable')) throw error;
-        throw refused(entries, error);
-      }
+      await storage.transaction(async (stores) => {
+        await stores.write(writes);
+        await appendClosed(stores, entries);
+      });
+      count(entries);
     },
     async note(entry) {
       try {
-        await storage.transaction((db) => appendEntries(db, [entry], { now, newId }));
+        await storage.transaction((stores) => append(stores, [entry]));
         count([entry]);
       } catch (error) {
-        failed([entry], error, 'swallowed', 'The audit trail could not be written; the change stands');
+        swallowed([entry], error);
+      }
+    },
+    change,
+    async tell(call, entity) {
+      const entries = entriesOf(call, entity);
+      try {
+        await storage.transaction((stores) => append(stores, entries));
+        count(entries);
+      } catch (error) {
+        if (call.audit.mode === 'fail-closed') throw refused(entries, error);
+        swallowed(entries, error);
       }
     },
   };

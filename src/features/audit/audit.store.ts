@@ -1,7 +1,7 @@
-import { CompiledQuery, type Kysely } from 'kysely';
-import type { AuditEntry, AuditedWrite } from '../../core/audit.ts';
+import type { Kysely } from 'kysely';
+import type { AuditEntry } from '../../core/audit.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import { ConditionFailedError } from '../../db/statement.ts';
+import { defineStore } from '../../db/define-store.ts';
 import type { AuditHeadRow, Tables } from '../../db/tables.ts';
 import { entryHash, idAfter } from './chain.rules.ts';
 import { maskedJson } from './masking.rules.ts';
@@ -70,21 +70,20 @@ const appendTo = async (
     .execute();
 };
 
-/** The same for entries of several tenants: each has its own chain. */
-export const appendEntries = async (
-  db: Kysely<Tables>,
-  entries: readonly AuditEntry[],
-  clock: AuditClock,
-): Promise<void> => {
-  // Heads are locked in one order everywhere, so that two writers never wait for each other.
-  const byTenant = Map.groupBy(entries, ({ tenantId }) => tenantId);
-  for (const tenantId of [...byTenant.keys()].sort()) await appendTo(db, tenantId, byTenant.get(tenantId) ?? [], clock);
-};
+/** The chains, as they are written. */
+export interface AuditStore {
+  /** Appends each entry to the chain of its tenant. */
+  append(entries: readonly AuditEntry[], clock: AuditClock): Promise<void>;
+}
 
-/** Runs compiled writes inside a transaction; throws ConditionFailedError where one had to change a row and did not. */
-export const runWrites = async (db: Kysely<Tables>, writes: readonly AuditedWrite[]): Promise<void> => {
-  for (const { sql, parameters, mustChange } of writes) {
-    const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(sql, [...parameters]));
-    if (mustChange === true && (numAffectedRows ?? 0n) === 0n) throw new ConditionFailedError();
-  }
-};
+export const auditStore = defineStore(
+  (storage): AuditStore => ({
+    append: (entries, clock) =>
+      storage.atomic(async (db) => {
+        // Heads are locked in one order everywhere, so that two writers never wait for each other.
+        const byTenant = Map.groupBy(entries, ({ tenantId }) => tenantId);
+        for (const tenantId of [...byTenant.keys()].sort())
+          await appendTo(db, tenantId, byTenant.get(tenantId) ?? [], clock);
+      }),
+  }),
+);

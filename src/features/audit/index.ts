@@ -7,7 +7,7 @@ import { createAuditReadingStore } from './audit-reading.store.ts';
 import { loadSigningKey } from './signing-key.ts';
 
 export { reservedActions } from './audit-actions.rules.ts';
-export { type AuditLog, createAuditTrail } from './audit-trail.ts';
+export { type AuditLog, type ChangedEntity, createAuditTrail, type TellChange } from './audit-trail.ts';
 export { rawPublicKey } from './export-format.ts';
 export { type ExportVerification, verifyExport } from './export-reader.ts';
 

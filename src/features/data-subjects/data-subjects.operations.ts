@@ -19,7 +19,7 @@ export const dataSubjectOperations = defineOperations({
     download: 'One JSON document with a list for each kind of data; attachments without their bytes',
     responses: {},
     errors: ['data-subject-resolver-missing', 'data-subject-resolver-failed', 'audit-unavailable'],
-    audit: 'data-subject.export',
+    audit: { action: 'data-subject.export', entity: 'data-subject', mode: 'fail-closed' },
     cli: { handWritten: true },
   },
   erase: {
@@ -40,7 +40,7 @@ export const dataSubjectOperations = defineOperations({
       'data-subject-active',
       'audit-unavailable',
     ],
-    audit: 'data-subject.erase',
+    audit: { action: 'data-subject.erase', entity: 'data-subject', mode: 'fail-closed' },
     cli: { handWritten: true },
   },
 });

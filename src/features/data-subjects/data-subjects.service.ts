@@ -9,9 +9,9 @@ import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { ResolveSubject } from './data-subject-resolver.ts';
-import { dataSubjectOperations } from './data-subjects.operations.ts';
+import type { dataSubjectOperations } from './data-subjects.operations.ts';
 import { writeSubject } from './subject-export.ts';
-import { countSubject, deleteSubject, findSubject, type SubjectScope } from './subject-rows.store.ts';
+import { type SubjectScope, subjectStore } from './subject-rows.store.ts';
 
 /** What takes sessions away with all that other features keep of them. */
 export interface SessionErasure {
@@ -21,8 +21,8 @@ export interface SessionErasure {
 }
 
 export interface DataSubjectDeps {
-  readonly storage: Storage;
-  readonly audit: Pick<AuditLog, 'record' | 'append'>;
+  readonly storage: Pick<Storage, 'stores'>;
+  readonly audit: Pick<AuditLog, 'change' | 'tell'>;
   readonly resolve: ResolveSubject;
   readonly eraseSessions: (rows: readonly SessionRow[]) => Promise<SessionErasure>;
   /** Throws while no bytes can be removed: an erasure is whole or refused. */
@@ -50,7 +50,8 @@ const rowCounts = (rowsByTarget: Readonly<Record<string, number>>) =>
   Object.fromEntries(Object.entries(rowsByTarget).map(([target, rows]) => [`acp.data_subject.rows.${target}`, rows]));
 
 export const dataSubjectService = (deps: DataSubjectDeps): Handlers<typeof dataSubjectOperations> => {
-  const { storage, audit, telemetry, now } = deps;
+  const { audit, telemetry, now } = deps;
+  const store = deps.storage.stores(subjectStore);
 
   /** A span of the work, which says how much there was and never whose. A file goes on to be sent when it ends. */
   const traced = async <T>(
@@ -69,24 +70,18 @@ export const dataSubjectService = (deps: DataSubjectDeps): Handlers<typeof dataS
     }
   };
 
-  const entryOf = ({ tenantId, principal }: CallContext, action: string, id: string, after: object) => ({
-    tenantId,
-    actor: principal.actor,
-    action,
-    entity: `data-subject:${id}`,
-    before: null,
-    after,
-  });
-
   return {
     export: (context, { params: { id } }) =>
       traced(context, 'export', async (span) => {
         const { tenantId } = context;
-        const scope = await findSubject(storage.db, tenantId, await deps.resolve(tenantId, id, context.signal));
-        const rowsByTarget = await countSubject(storage.db, scope);
+        const scope = await store.find(tenantId, await deps.resolve(tenantId, id, context.signal));
+        const rowsByTarget = await store.count(scope);
         span?.set(rowCounts(rowsByTarget));
-        await audit.record(entryOf(context, dataSubjectOperations.export.audit, id, { rowsByTarget }), []);
-        const bytes = writeSubject(deps, scope, { subjectId: id, exportedAt: isoTime(now()) });
+        await audit.tell(context, { id, before: null, after: { rowsByTarget } });
+        const bytes = writeSubject({ store, messagesOf: deps.messagesOf }, scope, {
+          subjectId: id,
+          exportedAt: isoTime(now()),
+        });
         return {
           status: 200,
           file: { sizeBytes: null, bytes, dispose: async () => void (await bytes.return()) },
@@ -102,9 +97,9 @@ export const dataSubjectService = (deps: DataSubjectDeps): Handlers<typeof dataS
       traced(context, 'erase', async (span) => {
         const { tenantId } = context;
         const identity = await deps.resolve(tenantId, id, context.signal);
-        const found = await findSubject(storage.db, tenantId, identity);
+        const found = await store.find(tenantId, identity);
         if (query.dryRun !== false) {
-          const counts = await countSubject(storage.db, found);
+          const counts = await store.count(found);
           span?.set({ ...rowCounts(counts), 'acp.data_subject.dry_run': true });
           return ok({ dryRun: true, rowsByTarget: counts });
         }
@@ -112,17 +107,20 @@ export const dataSubjectService = (deps: DataSubjectDeps): Handlers<typeof dataS
         if (found.attachments.length > 0) deps.assertReleasable();
         const known = new Set(found.sessions.map((session) => session.id));
         const erasure = await deps.eraseSessions(found.sessions);
-        const { rowsByTarget, scope } = await storage
-          .transaction(async (db) => {
+        const { rowsByTarget, scope } = await audit
+          .change(context, async (stores, tell) => {
+            const subject = stores(subjectStore);
             // Again, now that nobody else writes: what came in between goes, too.
-            const scope = await findSubject(db, tenantId, identity);
+            const scope = await subject.find(tenantId, identity);
             requireIdle(scope);
             // A session that came in between is not in the erasure, and would stay without its messages.
             if (!scope.sessions.every((session) => known.has(session.id))) throw new ConditionFailedError();
-            const counts = await countSubject(db, scope);
-            await deleteSubject(db, scope, erasure.statements);
-            await audit.append(db, [entryOf(context, dataSubjectOperations.erase.audit, id, { rowsByTarget: counts })]);
-            return { rowsByTarget: counts, scope };
+            const rowsByTarget = await subject.count(scope);
+            // Fails where a session has got a run meanwhile.
+            await stores.write(erasure.statements);
+            await subject.remove(scope);
+            tell({ id, before: null, after: { rowsByTarget } });
+            return { rowsByTarget, scope };
           })
           .catch((error: unknown) => {
             if (!(error instanceof ConditionFailedError)) throw error;

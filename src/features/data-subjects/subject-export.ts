@@ -1,18 +1,10 @@
-import type { Storage } from '../../db/storage.ts';
 import { decodePack } from '../../engine/record/event-pack.ts';
 import { readableRow } from '../retention/index.ts';
 import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
-import {
-  chunks,
-  filesOf,
-  type HangingTarget,
-  rowsOfRuns,
-  type SubjectScope,
-  subjectTables,
-} from './subject-rows.store.ts';
+import { chunks, type HangingTarget, type SubjectScope, type SubjectStore } from './subject-rows.store.ts';
 
 export interface SubjectExportDeps {
-  readonly storage: Pick<Storage, 'db' | 'rows'>;
+  readonly store: Pick<SubjectStore, 'ofRuns' | 'files' | 'opened'>;
   readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
 }
 
@@ -45,26 +37,24 @@ const unpacked = (target: HangingTarget, row: object): object[] => {
 
 /** The bytes of the document, list by list: nothing of it is held but what is being read. */
 export async function* writeSubject(
-  { storage, messagesOf }: SubjectExportDeps,
+  { store, messagesOf }: SubjectExportDeps,
   scope: SubjectScope,
   head: { readonly subjectId: string; readonly exportedAt: string },
 ): AsyncGenerator<Uint8Array, void> {
   async function* ofRuns(target: HangingTarget): Rows {
     for (const ids of chunks(scope.runs.map(({ id }) => id)))
-      for (const row of await rowsOfRuns(storage.db, target, ids))
-        yield* unpacked(target, storage.rows.openAny(subjectTables[target], scope.tenantId, row));
+      for (const row of await store.ofRuns(scope.tenantId, target, ids)) yield* unpacked(target, row);
   }
   async function* sessions(): Rows {
     for (const row of scope.sessions)
       yield {
-        ...readableRow(storage.rows.open('sessions', scope.tenantId, row)),
+        ...readableRow(store.opened(row)),
         messages: await messagesOf(scope.tenantId, row.id),
       };
   }
   async function* files(): Rows {
     for (const owners of chunks(scope.fileOwners))
-      for (const row of await filesOf(storage.db, scope.tenantId, owners))
-        yield readableRow(storage.rows.openAny('agent_files', scope.tenantId, row));
+      for (const row of await store.files(scope.tenantId, owners)) yield readableRow(row);
   }
   async function* stored(rows: readonly object[]): Rows {
     for (const row of rows) yield readableRow(row);

@@ -1,6 +1,5 @@
-import { CompiledQuery, type Kysely, sql } from 'kysely';
-import type { Statement } from '../../db/statement.ts';
-import { ConditionFailedError } from '../../db/statement.ts';
+import { type Kysely, sql } from 'kysely';
+import { defineStore } from '../../db/define-store.ts';
 import { erasedRunsMark } from '../../db/tables/retention.ts';
 import type { AttachmentRow, RunRow, SessionRow, Tables } from '../../db/tables.ts';
 import type { SubjectIdentity } from './data-subject-resolver.ts';
@@ -48,8 +47,7 @@ const runsBelow = async (db: Db, roots: readonly RunRow[]): Promise<RunRow[]> =>
   return found;
 };
 
-/** What belongs to a person in a tenant, by user, session and owner, with the runs below. */
-export const findSubject = async (db: Db, tenantId: string, identity: SubjectIdentity): Promise<SubjectScope> => {
+const findSubject = async (db: Db, tenantId: string, identity: SubjectIdentity): Promise<SubjectScope> => {
   const of = <T extends 'sessions' | 'runs' | 'attachments'>(table: T, column: string, keys: readonly string[]) =>
     inChunks(
       keys,
@@ -95,7 +93,7 @@ export const findSubject = async (db: Db, tenantId: string, identity: SubjectIde
 
 export type HangingTarget = 'runInputs' | 'runEvents' | 'toolInvocations' | 'spans' | 'runScores' | 'approvals';
 /** Where the rows of a target are. */
-export const subjectTables = {
+const subjectTables = {
   runInputs: 'run_inputs',
   runEvents: 'run_events',
   toolInvocations: 'tool_invocations',
@@ -114,8 +112,7 @@ const weights = {
   approvals: sql<number>`1`,
 } as const;
 
-/** Stored rows of some runs, in no order but that of their key. */
-export const rowsOfRuns = (db: Db, target: HangingTarget, runIds: readonly string[]): Promise<readonly object[]> =>
+const rowsOfRuns = (db: Db, target: HangingTarget, runIds: readonly string[]): Promise<readonly object[]> =>
   db
     .selectFrom(subjectTables[target] as 'run_inputs')
     .selectAll()
@@ -123,13 +120,13 @@ export const rowsOfRuns = (db: Db, target: HangingTarget, runIds: readonly strin
     .$if(target === 'runEvents', (query) => query.orderBy('run_id').orderBy('first_sequence' as 'run_id'))
     .execute();
 
-export const filesOf = (db: Db, tenantId: string, owners: readonly string[]): Promise<readonly object[]> =>
+const filesOf = (db: Db, tenantId: string, owners: readonly string[]): Promise<readonly object[]> =>
   db.selectFrom('agent_files').selectAll().where('tenant_id', '=', tenantId).where('owner', 'in', owners).execute();
 
 const sum = (rows: readonly { readonly total: unknown }[]): number =>
   rows.reduce((total, row) => total + Number(row.total ?? 0), 0);
 
-export const countSubject = async (db: Db, scope: SubjectScope): Promise<Record<SubjectTarget, number>> => {
+const countSubject = async (db: Db, scope: SubjectScope): Promise<Record<SubjectTarget, number>> => {
   const runIds = scope.runs.map(({ id }) => id);
   const ofRuns = async (target: HangingTarget): Promise<number> =>
     sum(
@@ -177,11 +174,6 @@ const hanging = [
   'session_requests',
 ] as const;
 
-const execute = async (db: Db, { sql: text, parameters, mustChange }: Statement): Promise<void> => {
-  const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(text, [...parameters]));
-  if (mustChange === true && (numAffectedRows ?? 0n) === 0n) throw new ConditionFailedError();
-};
-
 /** Messages of a conversation that no other one shares; others stay with the conversation that still needs them. */
 const deleteMessages = async (db: Db, conversationId: string): Promise<void> => {
   const shared = await db
@@ -227,13 +219,8 @@ const markErased = async (db: Db, { tenantId, runs }: SubjectScope): Promise<voi
     .execute();
 };
 
-/**
- * Deletes everything of the scope, inside a transaction of the caller. `sessions` are the writes that take the sessions
- * away; throws ConditionFailedError where one has got a run meanwhile.
- */
-export const deleteSubject = async (db: Db, scope: SubjectScope, sessions: readonly Statement[]): Promise<void> => {
+const deleteSubject = async (db: Db, scope: SubjectScope): Promise<void> => {
   const { tenantId } = scope;
-  for (const statement of sessions) await execute(db, statement);
   await deleteAnswers(db, scope);
   await markErased(db, scope);
   for (const { conversation_id: id } of scope.sessions) await deleteMessages(db, id);
@@ -264,3 +251,33 @@ export const deleteSubject = async (db: Db, scope: SubjectScope, sessions: reado
         .where('owner', 'in', owners)
         .execute();
 };
+
+export interface SubjectStore {
+  /** What belongs to a person in a tenant, by user, session and owner, with the runs below. */
+  find(tenantId: string, identity: SubjectIdentity): Promise<SubjectScope>;
+  count(scope: SubjectScope): Promise<Record<SubjectTarget, number>>;
+  /** Readable rows of some runs, in no order but that of their key. */
+  ofRuns(tenantId: string, target: HangingTarget, runIds: readonly string[]): Promise<readonly object[]>;
+  files(tenantId: string, owners: readonly string[]): Promise<readonly object[]>;
+  /** With its content readable. */
+  opened(session: SessionRow): SessionRow;
+  /** Everything of the scope but its sessions, which their own feature takes away. */
+  remove(scope: SubjectScope): Promise<void>;
+}
+
+export const subjectStore = defineStore(
+  (storage): SubjectStore => ({
+    find: (tenantId, identity) => findSubject(storage.db, tenantId, identity),
+    count: (scope) => countSubject(storage.db, scope),
+    async ofRuns(tenantId, target, runIds) {
+      const rows = await rowsOfRuns(storage.db, target, runIds);
+      return rows.map((row) => storage.rows.openAny(subjectTables[target], tenantId, row));
+    },
+    async files(tenantId, owners) {
+      const rows = await filesOf(storage.db, tenantId, owners);
+      return rows.map((row) => storage.rows.openAny('agent_files', tenantId, row));
+    },
+    opened: (session) => storage.rows.open('sessions', session.tenant_id, session),
+    remove: (scope) => storage.atomic((db) => deleteSubject(db, scope)),
+  }),
+);

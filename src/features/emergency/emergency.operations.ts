@@ -36,7 +36,7 @@ export const emergencyOperations = defineOperations({
     body: EmergencyStopRequest,
     responses: { 200: EmergencyStopResult },
     errors: ['not-found', 'tenant-rejected'],
-    audit: 'emergency.stop',
+    audit: { action: 'emergency.stop', entity: 'emergency', mode: 'fail-closed' },
     cli: { handWritten: true },
   },
   resume: {
@@ -50,7 +50,7 @@ export const emergencyOperations = defineOperations({
     body: EmergencyResumeRequest,
     responses: { 200: EmergencyResumeResult },
     errors: ['not-found', 'tenant-rejected'],
-    audit: 'emergency.resume',
+    audit: { action: 'emergency.resume', entity: 'emergency', mode: 'fail-closed' },
     cli: { handWritten: true },
   },
 });

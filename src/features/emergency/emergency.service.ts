@@ -112,7 +112,9 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
     stops.add(row);
     const after = view(row);
     const states = { before: null, after };
-    const written = audit.record(entries(context, emergencyOperations.stop.audit, row, states), [store.insert(row)]);
+    const written = audit.record(entries(context, emergencyOperations.stop.audit.action, row, states), [
+      store.insert(row),
+    ]);
     writing.set(row.id, written);
     try {
       await written;
@@ -205,7 +207,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
         const after = view({ ...row, resumed_by: principal.actor, resumed_at: at });
         const states = { before: view(row), after };
         await audit
-          .record(entries(context, emergencyOperations.resume.audit, row, states), [
+          .record(entries(context, emergencyOperations.resume.audit.action, row, states), [
             store.resumed(row.id, principal.actor, at),
           ])
           .catch((error: unknown) => {

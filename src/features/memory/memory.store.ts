@@ -92,7 +92,7 @@ export const createMemoryStore = (storage: Storage): MemoryStore => {
     },
     saveFile: (owner, path, content, limit, now) =>
       // Sum and write belong together: parallel calls must not both fit into the same room.
-      storage.transaction(async (transaction) => {
+      storage.atomic(async (transaction) => {
         const { total } = await transaction
           .selectFrom('agent_files')
           .select((eb) => eb.fn.sum<number | null>('size_bytes').as('total'))

@@ -36,7 +36,7 @@ export const providerBindingOperations = defineOperations({
     body: TenantProviderBindingRequest,
     responses: { 200: TenantProviderBindingResponse },
     errors: ['not-found', 'configuration-key-not-allowed', 'provider-not-allowed', 'target-not-allowed'],
-    audit: 'provider-binding.save',
+    audit: { action: 'provider-binding.save', entity: 'provider-binding', mode: 'fail-closed' },
     cli: { command: 'tenants bind-provider', columns },
   },
   remove: {
@@ -48,7 +48,7 @@ export const providerBindingOperations = defineOperations({
     params: TenantProvider,
     responses: { 204: null },
     errors: ['not-found'],
-    audit: 'provider-binding.delete',
+    audit: { action: 'provider-binding.delete', entity: 'provider-binding', mode: 'fail-closed' },
     cli: {
       command: 'tenants unbind-provider',
       done: 'Removed the binding of tenant {tenantId} to provider {provider}.',
@@ -77,7 +77,7 @@ export const egressPolicyOperations = defineOperations({
     body: TenantEgressPolicyRequest,
     responses: { 200: TenantEgressPolicyResponse },
     errors: ['not-found'],
-    audit: 'egress-policy.save',
+    audit: { action: 'egress-policy.save', entity: 'egress-policy', mode: 'fail-closed' },
     cli: { command: 'tenants set-egress' },
   },
   remove: {
@@ -89,7 +89,7 @@ export const egressPolicyOperations = defineOperations({
     params: TenantId,
     responses: { 204: null },
     errors: ['not-found'],
-    audit: 'egress-policy.delete',
+    audit: { action: 'egress-policy.delete', entity: 'egress-policy', mode: 'fail-closed' },
     cli: { command: 'tenants lift-egress', done: 'Lifted the egress policy of tenant {tenantId}.' },
   },
 });

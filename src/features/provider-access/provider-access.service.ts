@@ -95,7 +95,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
         updated_at: deps.now(),
       };
       const entry = {
-        action: providerBindingOperations.save.audit,
+        action: providerBindingOperations.save.audit.action,
         entity: `provider-binding:${tenantId}:${provider}`,
         before: before === undefined ? null : view(before),
         after: view(row),
@@ -111,7 +111,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
       const before = access.binding(tenantId, provider);
       if (before === undefined) throw new AcpError('not-found', missing);
       const entry = {
-        action: providerBindingOperations.remove.audit,
+        action: providerBindingOperations.remove.audit.action,
         entity: `provider-binding:${tenantId}:${provider}`,
         before: view(before),
         after: null,
@@ -156,7 +156,7 @@ export const egressPolicyService = ({
     const row = { tenant_id: tenantId, allowed_providers: JSON.stringify(allowed), updated_at: now() };
     if (before?.allowed_providers === row.allowed_providers) return ok(policyView(tenantId, before));
     const entry = {
-      action: egressPolicyOperations.save.audit,
+      action: egressPolicyOperations.save.audit.action,
       entity: `egress-policy:${tenantId}`,
       before: before === undefined ? null : policyView(tenantId, before),
       after: policyView(tenantId, row),
@@ -172,7 +172,7 @@ export const egressPolicyService = ({
     const before = access.policy(tenantId);
     if (before === undefined) throw new AcpError('not-found', missing);
     const entry = {
-      action: egressPolicyOperations.remove.audit,
+      action: egressPolicyOperations.remove.audit.action,
       entity: `egress-policy:${tenantId}`,
       before: policyView(tenantId, before),
       after: null,

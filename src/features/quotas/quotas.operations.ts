@@ -34,7 +34,7 @@ export const quotaOperations = defineOperations({
     body: QuotaSaveRequest,
     responses: { 200: QuotaDefinition },
     errors: [],
-    audit: 'quota.save',
+    audit: { action: 'quota.save', entity: 'quota', mode: 'fail-closed' },
     cli: { handWritten: true },
   },
   remove: {
@@ -49,7 +49,7 @@ export const quotaOperations = defineOperations({
     params: Type.Object({ id: Uuid }),
     responses: { 204: null },
     errors: ['not-found'],
-    audit: 'quota.delete',
+    audit: { action: 'quota.delete', entity: 'quota', mode: 'fail-closed' },
     cli: { command: 'quotas delete', done: 'Deleted quota {id}.' },
   },
   usage: {

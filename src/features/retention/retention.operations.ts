@@ -58,7 +58,7 @@ export const retentionOperations = defineOperations({
       'scheduling-disabled',
       'draining',
     ],
-    audit: 'retention.run',
+    audit: { action: 'retention.run', entity: 'retention', mode: 'noted' },
   },
   history: {
     ...read,
@@ -91,7 +91,7 @@ export const retentionOperations = defineOperations({
     body: RetentionPolicySaveRequest,
     responses: { 200: RetentionPolicy },
     errors: ['unknown-retention-target'],
-    audit: 'retention.save',
+    audit: { action: 'retention.save', entity: 'retention', mode: 'noted' },
     cli: { command: 'retention policies set' },
   },
   remove: {
@@ -103,7 +103,7 @@ export const retentionOperations = defineOperations({
     params: ofTarget,
     responses: { 204: null },
     errors: ['unknown-retention-target', 'retention-policy-not-found'],
-    audit: 'retention.delete',
+    audit: { action: 'retention.delete', entity: 'retention', mode: 'noted' },
     cli: { command: 'retention policies delete', done: 'Deleted the policy of {target}.' },
   },
 });

@@ -144,7 +144,7 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
         }),
       );
       const states = { before: before === undefined ? null : toPolicy(before), after: saved };
-      await note(context, retentionOperations.save.audit, target, states);
+      await note(context, retentionOperations.save.audit.action, target, states);
       return ok(saved);
     },
 
@@ -152,7 +152,7 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
       const target = requireTarget(params.target);
       const before = await store.policy(context.tenantId, target);
       if (before === undefined || !(await store.remove(context.tenantId, target))) throw noPolicy(target);
-      await note(context, retentionOperations.remove.audit, target, { before: toPolicy(before), after: null });
+      await note(context, retentionOperations.remove.audit.action, target, { before: toPolicy(before), after: null });
       return noContent();
     },
 
@@ -175,7 +175,7 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
       const policy = asked === null ? null : (await policiesOf(context.tenantId)).get(asked);
       if (asked !== null && policy?.source === 'None') throw noPolicy(asked);
       const queued = await deps.queue.manual(context.tenantId, asked ?? '*');
-      await note(context, retentionOperations.run.audit, asked ?? '*', {
+      await note(context, retentionOperations.run.audit.action, asked ?? '*', {
         before: null,
         after: { jobId: queued.jobId },
       });

@@ -48,7 +48,7 @@ export const scoreOperations = defineOperations({
     params: Type.Object({ runId: Uuid, scoreId: Uuid }),
     responses: { 204: null },
     errors: ['run-not-found', 'score-not-found'],
-    audit: 'run-score.delete',
+    audit: { action: 'run-score.delete', entity: 'run-score', mode: 'noted' },
     cli: { command: 'runs unscore', done: 'Deleted score {scoreId} of run {runId}.' },
   },
 });

@@ -84,7 +84,7 @@ export const scoreService = ({
     await audit.note({
       tenantId,
       actor: principal.actor,
-      action: scoreOperations.remove.audit,
+      action: scoreOperations.remove.audit.action,
       entity: `run-score:${scoreId}`,
       before: shown,
       after: null,

@@ -29,7 +29,7 @@ export const keyOperations = defineOperations({
     body: ApiKeyCreateRequest,
     responses: { 200: ApiKeyCreationResult },
     errors: ['authority-not-held'],
-    audit: 'apikey.create',
+    audit: { action: 'apikey.create', entity: 'apikey', mode: 'fail-closed' },
     cli: { handWritten: true },
   },
   remove: {
@@ -44,7 +44,7 @@ export const keyOperations = defineOperations({
     params: Type.Object({ id: Uuid }),
     responses: { 204: null },
     errors: ['not-found'],
-    audit: 'apikey.revoke',
+    audit: { action: 'apikey.revoke', entity: 'apikey', mode: 'fail-closed' },
     cli: { command: 'keys revoke', done: 'Revoked API key {id}.' },
   },
   whoami: {

@@ -106,7 +106,7 @@ export const keyService = ({
       createdAt: at,
     };
     const entity = `apikey:${key.id}`;
-    const action = keyOperations.create.audit;
+    const action = keyOperations.create.audit.action;
     const after = toRecord(key, at);
     await audit.record({ tenantId, actor: principal.actor, action, entity, before: null, after }, [store.insert(key)]);
     return ok({ record: after, plaintextKey }, { 'cache-control': 'no-store' });
@@ -121,7 +121,7 @@ export const keyService = ({
     const before = toRecord(key, at);
     // A revoked key stays readable, so that the entry has both states of it.
     const after = toRecord({ ...key, revokedAt: at }, at);
-    const action = keyOperations.remove.audit;
+    const action = keyOperations.remove.audit.action;
     const entry = { tenantId, actor: principal.actor, action, entity: `apikey:${id}`, before, after };
     try {
       await audit.record(entry, [store.revoke(tenantId, id, at)]);

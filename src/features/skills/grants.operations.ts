@@ -28,7 +28,7 @@ export const grantOperations = defineOperations({
     body: SkillScriptGrantRequest,
     responses: { 201: SkillScriptGrant },
     errors: ['expires-at-not-in-future', 'script-execution-disabled'],
-    audit: 'skill-script-grant.create',
+    audit: { action: 'skill-script-grant.create', entity: 'skill-script-grant', mode: 'fail-closed' },
     cli: { handWritten: true },
   },
   remove: {
@@ -45,7 +45,7 @@ export const grantOperations = defineOperations({
     }),
     responses: { 204: null },
     errors: ['not-found'],
-    audit: 'skill-script-grant.revoke',
+    audit: { action: 'skill-script-grant.revoke', entity: 'skill-script-grant', mode: 'fail-closed' },
     cli: { command: 'grants revoke', done: 'Revoked a grant for skill {skillName}.' },
   },
 });

@@ -1,20 +1,18 @@
-import type { Kysely } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import type { AuditEntry } from '../../core/audit.ts';
-import type { CallContext, Handlers } from '../../core/context.ts';
+import type { AuditedCall, CallContext, Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
-import type { Tables } from '../../db/tables.ts';
-import type { AuditLog } from '../audit/index.ts';
+import type { UnitOfWork } from '../../db/unit-of-work.ts';
+import type { AuditLog, TellChange } from '../audit/index.ts';
 import type { AgentSkills } from './agent-skills.ts';
 import { grantOperations } from './grants.operations.ts';
 import type { SkillScriptGrant, SkillScriptGrantRequest } from './grants.schema.ts';
-import type { GrantStore, StoredGrant } from './grants.store.ts';
+import { type GrantScope, type GrantStore, grantStore, type StoredGrant } from './grants.store.ts';
 
 export interface GrantServiceDeps {
   readonly store: GrantStore;
   readonly skills: Pick<AgentSkills, 'resolve'>;
-  readonly audit: Pick<AuditLog, 'append'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly executionIsOn: boolean;
   readonly now: () => number;
   readonly newId: () => string;
@@ -24,8 +22,8 @@ export interface GrantService {
   readonly handlers: Handlers<typeof grantOperations>;
   /** Throws what is told before a grant is even read (GRANT-1). */
   assertMayGrant(): void;
-  /** Revokes every active grant of a skill that goes, inside the transaction of its removal. */
-  revokeAll(db: Kysely<Tables>, context: CallContext, skillName: string): Promise<void>;
+  /** Revokes every active grant of a skill that goes, as a part of its removal. */
+  revokeAll(stores: UnitOfWork, tell: TellChange, caller: CallContext, skillName: string): Promise<void>;
 }
 
 const toGrant = (grant: StoredGrant): SkillScriptGrant => ({
@@ -51,22 +49,20 @@ const expiryOf = ({ expiresAt }: SkillScriptGrantRequest, now: number): number |
 export const grantService = (deps: GrantServiceDeps): GrantService => {
   const { store, skills, audit, now, newId } = deps;
 
-  const created = ({ principal }: CallContext, grant: StoredGrant): AuditEntry => ({
-    tenantId: grant.tenantId,
-    actor: principal.actor,
-    action: grantOperations.create.audit,
-    entity: `skill-script-grant:${grant.id}`,
-    before: null,
-    after: toGrant(grant),
-  });
-  const revocation = ({ principal }: CallContext, grant: StoredGrant, at: number): AuditEntry => ({
-    tenantId: grant.tenantId,
-    actor: principal.actor,
-    action: grantOperations.remove.audit,
-    entity: `skill-script-grant:${grant.id}`,
-    before: toGrant(grant),
-    after: toGrant({ ...grant, revokedAt: at }),
-  });
+  /** Revokes the active grants of a scope, each with its entry; how many there were. */
+  const revoke = async (
+    stores: UnitOfWork,
+    tell: TellChange,
+    { tenantId, principal }: Omit<AuditedCall, 'audit'>,
+    scope: GrantScope,
+    at: number,
+  ): Promise<number> => {
+    const revoked = await stores(grantStore).revoke(tenantId, scope, at);
+    const by = { tenantId, principal, audit: grantOperations.remove.audit };
+    for (const grant of revoked)
+      tell({ id: grant.id, before: toGrant(grant), after: toGrant({ ...grant, revokedAt: at }) }, by);
+    return revoked.length;
+  };
 
   return {
     handlers: {
@@ -94,21 +90,19 @@ export const grantService = (deps: GrantServiceDeps): GrantService => {
           expiresAt,
           revokedAt: null,
         };
-        await store.insert(grant, (db, revoked) =>
-          audit.append(db, [...revoked.map((earlier) => revocation(context, earlier, at)), created(context, grant)]),
-        );
+        await audit.change(context, async (stores, tell) => {
+          // A grant replaces the active one of the same scope.
+          await revoke(stores, tell, context, { skillName, scriptName }, at);
+          await stores(grantStore).insert(grant);
+          tell({ id: grant.id, before: null, after: toGrant(grant) });
+        });
         return { status: 201, body: toGrant(grant) };
       },
 
       async remove(context, { params, query }) {
         const at = now();
         const scope = { skillName: params.skillName, scriptName: query.scriptName ?? null };
-        const revoked = await store.revoke(context.tenantId, scope, at, (db, grants) =>
-          audit.append(
-            db,
-            grants.map((grant) => revocation(context, grant, at)),
-          ),
-        );
+        const revoked = await audit.change(context, (stores, tell) => revoke(stores, tell, context, scope, at));
         if (revoked === 0) throw new AcpError('not-found', 'There is no active grant with this scope.');
         return noContent();
       },
@@ -119,14 +113,8 @@ export const grantService = (deps: GrantServiceDeps): GrantService => {
         throw new AcpError('script-execution-disabled', 'Skill scripts are switched off on this host.');
     },
 
-    async revokeAll(db, context, skillName) {
-      const at = now();
-      const revoked = await store.revokeIn(db, context.tenantId, { skillName }, at);
-      if (revoked.length === 0) return;
-      await audit.append(
-        db,
-        revoked.map((grant) => revocation(context, grant, at)),
-      );
+    async revokeAll(stores, tell, caller, skillName) {
+      await revoke(stores, tell, caller, { skillName }, now());
     },
   };
 };

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
 import type { SkillScriptGrantRow } from '../../db/tables/skills.ts';
 import type { Tables } from '../../db/tables.ts';
 
@@ -22,20 +22,14 @@ export interface GrantScope {
   readonly scriptName?: string | null;
 }
 
-/** Runs in the transaction of the change, with the grants it revokes; what throws here undoes the change. */
-export type GrantAudit = (db: Kysely<Tables>, revoked: readonly StoredGrant[]) => Promise<void>;
-
 export interface GrantStore {
   /** Newest first, revoked and expired ones too. */
   list(tenantId: string): Promise<readonly StoredGrant[]>;
   /** True when a grant of the skill, or of the script, holds now. */
   isGranted(tenantId: string, skillName: string, scriptName: string, now: number): Promise<boolean>;
-  /** Replaces the active grant of the same scope. */
-  insert(grant: StoredGrant, audit: GrantAudit): Promise<void>;
-  /** How many active grants of the scope were revoked. */
-  revoke(tenantId: string, scope: GrantScope, now: number, audit: GrantAudit): Promise<number>;
-  /** The same inside a transaction of the caller. */
-  revokeIn(db: Kysely<Tables>, tenantId: string, scope: GrantScope, now: number): Promise<readonly StoredGrant[]>;
+  insert(grant: StoredGrant): Promise<void>;
+  /** The active grants of the scope as they were before they were revoked. */
+  revoke(tenantId: string, scope: GrantScope, now: number): Promise<readonly StoredGrant[]>;
 }
 
 const fromRow = (row: SkillScriptGrantRow): StoredGrant => ({
@@ -58,17 +52,8 @@ const activeGrants = (db: Kysely<Tables>, tenantId: string, skillName: string, n
     .where('revoked_at', 'is', null)
     .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]));
 
-export const createGrantStore = (storage: Storage): GrantStore => {
-  const revokeIn: GrantStore['revokeIn'] = async (db, tenantId, { skillName, scriptName }, now) => {
-    const active = (await activeGrants(db, tenantId, skillName, now).execute())
-      .map(fromRow)
-      .filter((grant) => scriptName === undefined || grant.scriptName === scriptName);
-    for (const { id } of active)
-      await db.updateTable('skill_script_grants').set({ revoked_at: now }).where('id', '=', id).execute();
-    return active;
-  };
-  return {
-    revokeIn,
+export const grantStore = defineStore(
+  (storage): GrantStore => ({
     async list(tenantId) {
       const rows = storage.db.selectFrom('skill_script_grants').selectAll().where('tenant_id', '=', tenantId);
       return (await rows.orderBy('id', 'desc').execute()).map(fromRow);
@@ -81,30 +66,29 @@ export const createGrantStore = (storage: Storage): GrantStore => {
         .executeTakeFirst();
       return found !== undefined;
     },
-    insert: (grant, audit) =>
-      storage.transaction(async (db) => {
-        const { tenantId, skillName, scriptName, grantedAt } = grant;
-        const revoked = await revokeIn(db, tenantId, { skillName, scriptName }, grantedAt);
-        await db
-          .insertInto('skill_script_grants')
-          .values({
-            id: grant.id,
-            tenant_id: tenantId,
-            skill_name: skillName,
-            script_name: scriptName,
-            granted_by: grant.grantedBy,
-            granted_at: grantedAt,
-            expires_at: grant.expiresAt,
-            revoked_at: grant.revokedAt,
-          })
-          .execute();
-        await audit(db, revoked);
+    async insert(grant) {
+      await storage.db
+        .insertInto('skill_script_grants')
+        .values({
+          id: grant.id,
+          tenant_id: grant.tenantId,
+          skill_name: grant.skillName,
+          script_name: grant.scriptName,
+          granted_by: grant.grantedBy,
+          granted_at: grant.grantedAt,
+          expires_at: grant.expiresAt,
+          revoked_at: grant.revokedAt,
+        })
+        .execute();
+    },
+    revoke: (tenantId, { skillName, scriptName }, now) =>
+      storage.atomic(async (db) => {
+        const active = (await activeGrants(db, tenantId, skillName, now).execute())
+          .map(fromRow)
+          .filter((grant) => scriptName === undefined || grant.scriptName === scriptName);
+        for (const { id } of active)
+          await db.updateTable('skill_script_grants').set({ revoked_at: now }).where('id', '=', id).execute();
+        return active;
       }),
-    revoke: (tenantId, scope, now, audit) =>
-      storage.transaction(async (db) => {
-        const revoked = await revokeIn(db, tenantId, scope, now);
-        if (revoked.length > 0) await audit(db, revoked);
-        return revoked.length;
-      }),
-  };
-};
+  }),
+);

@@ -10,7 +10,7 @@ import { type AgentSkills, createAgentSkills } from './agent-skills.ts';
 import { ownedSkills, sharedSkills } from './current-skills.ts';
 import type { grantOperations } from './grants.operations.ts';
 import { grantService } from './grants.service.ts';
-import { createGrantStore } from './grants.store.ts';
+import { grantStore } from './grants.store.ts';
 import { type AgentSkill, type HostSkills, loadHostSkills } from './host-skills.ts';
 import { type ModuleSkill, readModuleSkills } from './module-skills.ts';
 import { findIsolation, IsolationMissingError, type ScriptIsolation } from './script-isolation.ts';
@@ -21,7 +21,7 @@ import { skillTools } from './skill-tools.ts';
 import type { skillOperations } from './skills.operations.ts';
 import type { SkillLimits } from './skills.rules.ts';
 import { skillService } from './skills.service.ts';
-import { createSkillStore } from './skills.store.ts';
+import { skillStore } from './skills.store.ts';
 
 export type { AgentSkills } from './agent-skills.ts';
 export type { AgentSkill } from './host-skills.ts';
@@ -92,8 +92,8 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
   const { SkillRoots: roots, SearchDepth: searchDepth } = settings.Scripts;
   const ofModules = readModuleSkills(deps.modules, limits);
   const hostSkills = await loadHostSkills({ roots, searchDepth, ofModules, limits, log });
-  const store = createSkillStore(storage);
-  const grantStore = createGrantStore(storage);
+  const store = storage.stores(skillStore);
+  const grantsStored = storage.stores(grantStore);
   const current = deps.ownsStore ? ownedSkills(store) : sharedSkills(store);
   const agentSkills = createAgentSkills(current, hostSkills, settings.MaxSkillsPerAgent);
   // The runner exists where the host registers it; the settings alone run nothing.
@@ -106,7 +106,7 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
   const scripts = createScripts({
     settings: settings.Scripts,
     environment: scriptEnvironment(settings.Scripts.EnvironmentAllowList, environment(), knownSecrets(config)),
-    grants: grantStore,
+    grants: grantsStored,
     skills: agentSkills,
     audit,
     queue,
@@ -116,7 +116,7 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
     stopping: stopping.signal,
     now,
   });
-  const grants = grantService({ store: grantStore, skills: agentSkills, audit, executionIsOn, now, newId });
+  const grants = grantService({ store: grantsStored, skills: agentSkills, audit, executionIsOn, now, newId });
   return {
     hostSkills,
     grants: grants.handlers,

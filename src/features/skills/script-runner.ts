@@ -1,10 +1,11 @@
 import { access, constants, stat } from 'node:fs/promises';
-import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
+import type { OperationAudit } from '../../contract/operation.ts';
 import type { Config } from '../../core/config/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import type { Logger } from '../../core/logger.ts';
 import { type ArgumentsChecker, argumentsChecker } from '../../engine/tools/arguments.ts';
 import { ToolError, ToolStop } from '../../engine/tools/tool.ts';
+import type { AuditLog } from '../audit/index.ts';
 import type { AgentSkills } from './agent-skills.ts';
 import type { GrantStore } from './grants.store.ts';
 import type { AgentSkill } from './host-skills.ts';
@@ -24,7 +25,7 @@ export interface ScriptRunnerDeps {
   readonly environment: Readonly<Record<string, string>>;
   readonly grants: Pick<GrantStore, 'isGranted'>;
   readonly skills: Pick<AgentSkills, 'resolve'>;
-  readonly audit: Pick<AuditTrail, 'record' | 'note'>;
+  readonly audit: Pick<AuditLog, 'tell'>;
   readonly queue: ScriptQueue;
   readonly watch: ScriptWatch;
   readonly isolation: ScriptIsolation;
@@ -41,6 +42,9 @@ interface Admitted {
   /** One JSON object, canonical. */
   readonly input: string;
 }
+
+const scriptRun: OperationAudit = { action: 'script.run', entity: 'skill-script', mode: 'fail-closed' };
+const scriptDenied: OperationAudit = { action: 'script.denied', entity: 'skill-script', mode: 'noted' };
 
 type Gate = 'switched on' | 'grant' | 'interpreter' | 'arguments' | 'audit';
 
@@ -138,14 +142,19 @@ export const createScripts = (deps: ScriptRunnerDeps): Scripts => {
     return { script, interpreter, input: inputOf(script, call, settings.MaxArgumentBytes) };
   };
 
-  const entry = ({ skill, call }: ScriptCall, script: string, action: string, after: object): AuditEntry => ({
-    tenantId: call.run.tenantId,
-    actor: call.principal.actor,
-    action,
-    entity: `skill-script:${skill.name}:${script}`,
-    before: null,
-    after: { skill: skill.name, script, runId: call.run.runId, ...after },
-  });
+  const tell = (
+    { skill, call }: ScriptCall,
+    script: string,
+    declared: OperationAudit,
+    after: object,
+  ): Promise<void> => {
+    const { tenantId, runId } = call.run;
+    const id = `${skill.name}:${script}`;
+    return audit.tell(
+      { tenantId, principal: call.principal, audit: declared },
+      { id, before: null, after: { skill: skill.name, script, runId, ...after } },
+    );
+  };
 
   const gates = async (call: ScriptCall): Promise<Admitted> => {
     const script = scriptOf(call.skill, call.scriptName);
@@ -153,7 +162,7 @@ export const createScripts = (deps: ScriptRunnerDeps): Scripts => {
       return await passGates(call, script);
     } catch (error) {
       if (!(error instanceof GateClosedError)) throw error;
-      await audit.note(entry(call, script.name, 'script.denied', { gate: error.gate, reason: error.message }));
+      await tell(call, script.name, scriptDenied, { gate: error.gate, reason: error.message });
       throw refusal(error.gate, error.message);
     }
   };
@@ -161,7 +170,7 @@ export const createScripts = (deps: ScriptRunnerDeps): Scripts => {
   const recordRun = async (call: ScriptCall, { script, input }: Admitted): Promise<void> => {
     const hashes = { scriptSha256: sha256(script.content), argumentsSha256: sha256(input) };
     try {
-      await audit.record(entry(call, script.name, 'script.run', hashes), []);
+      await tell(call, script.name, scriptRun, hashes);
     } catch {
       // The trail has logged why; the script must not run without its entry.
       throw refusal('audit', 'the audit trail cannot be written');

@@ -42,7 +42,7 @@ export const skillOperations = defineOperations({
     maxBodyBytes: 16_777_216,
     responses: { 200: AgentSkillDefinition, 201: AgentSkillDefinition },
     errors: ['name-mismatch', 'interpreter-not-registered', 'skill-code-defined'],
-    audit: 'skill.save',
+    audit: { action: 'skill.save', entity: 'skill', mode: 'noted' },
   },
   remove: {
     ...write,
@@ -53,7 +53,7 @@ export const skillOperations = defineOperations({
     params: SkillName,
     responses: { 204: null },
     errors: ['skill-not-found', 'skill-code-defined'],
-    audit: 'skill.delete',
+    audit: { action: 'skill.delete', entity: 'skill', mode: 'noted' },
     cli: { command: 'skills delete', done: 'Removed skill {name}.' },
   },
 });

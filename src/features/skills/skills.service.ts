@@ -1,16 +1,15 @@
-import type { Kysely } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import type { AuditTrail } from '../../core/audit.ts';
-import type { CallContext, Handlers } from '../../core/context.ts';
+import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import type { Tables } from '../../db/tables.ts';
+import type { AuditLog, ChangedEntity } from '../audit/index.ts';
 import type { CurrentSkills } from './current-skills.ts';
+import type { GrantService } from './grants.service.ts';
 import { auditView, skillContent } from './skills.content.ts';
-import { skillOperations } from './skills.operations.ts';
+import type { skillOperations } from './skills.operations.ts';
 import { interpreterFaults, type SkillLimits, skillFaults } from './skills.rules.ts';
 import type { AgentSkillDefinition, AgentSkillRequest } from './skills.schema.ts';
-import type { SkillStore, StoredSkill } from './skills.store.ts';
+import { type SkillStore, type StoredSkill, skillStore } from './skills.store.ts';
 
 export interface SkillServiceDeps {
   readonly store: SkillStore;
@@ -18,9 +17,9 @@ export interface SkillServiceDeps {
   readonly limits: SkillLimits;
   readonly isHostSkill: (name: string) => boolean;
   readonly hasInterpreter: (extension: string) => boolean;
-  /** Revokes what allowed scripts of the skill to run, with an audit entry each, in the transaction of the removal. */
-  readonly revokeGrants: (db: Kysely<Tables>, context: CallContext, skillName: string) => Promise<void>;
-  readonly audit: Pick<AuditTrail, 'note'>;
+  /** Revokes what allowed scripts of the skill to run, with an audit entry each. */
+  readonly revokeGrants: GrantService['revokeAll'];
+  readonly audit: Pick<AuditLog, 'change'>;
   /** Path in front of every operation, for `Location`. */
   readonly prefix: string;
   readonly now: () => number;
@@ -34,6 +33,12 @@ const toDefinition = ({ fingerprint: _fingerprint, ...skill }: StoredSkill): Age
   scripts: [...skill.scripts],
   createdAt: isoTime(skill.createdAt),
   updatedAt: isoTime(skill.updatedAt),
+});
+
+const changed = (before: StoredSkill | null, after: StoredSkill | null): ChangedEntity => ({
+  id: (after ?? before)?.name ?? '',
+  before: before === null ? null : auditView(toDefinition(before)),
+  after: after === null ? null : auditView(toDefinition(after)),
 });
 
 // One text for an unknown skill and one of another tenant.
@@ -55,16 +60,6 @@ export const skillService = (deps: SkillServiceDeps): Handlers<typeof skillOpera
   };
   const codeDefined = (name: string): AcpError =>
     new AcpError('skill-code-defined', `The skill "${name}" is a skill of the host and cannot be changed here.`);
-  const note = (
-    { tenantId, principal }: CallContext,
-    action: string,
-    before: StoredSkill | null,
-    after: StoredSkill | null,
-  ): Promise<void> => {
-    const view = (skill: StoredSkill | null) => (skill === null ? null : auditView(toDefinition(skill)));
-    const entity = `skill:${(after ?? before)?.name ?? ''}`;
-    return audit.note({ tenantId, actor: principal.actor, action, entity, before: view(before), after: view(after) });
-  };
 
   return {
     async list({ tenantId }) {
@@ -87,9 +82,12 @@ export const skillService = (deps: SkillServiceDeps): Handlers<typeof skillOpera
       if (deps.isHostSkill(name)) throw codeDefined(name);
       refuseFaults(body);
       const made = { id: deps.newId(), at: now() };
-      const { before, after } = await store.save(context.tenantId, skillContent(body), made);
+      const { before, after } = await audit.change(context, async (stores, tell) => {
+        const saved = await stores(skillStore).save(context.tenantId, skillContent(body), made);
+        tell(changed(saved.before, saved.after));
+        return saved;
+      });
       current.changed(context.tenantId, name);
-      await note(context, skillOperations.save.audit, before, after);
       const definition = toDefinition(after);
       if (before !== null) return ok(definition);
       return { status: 201, body: definition, headers: { location: `${deps.prefix}/api/skills/${name}` } };
@@ -97,10 +95,13 @@ export const skillService = (deps: SkillServiceDeps): Handlers<typeof skillOpera
 
     async remove(context, { params }) {
       const { name } = params;
-      const removed = await store.remove(context.tenantId, name, (db) => deps.revokeGrants(db, context, name));
-      if (removed === null) throw deps.isHostSkill(name) ? codeDefined(name) : notFound();
+      await audit.change(context, async (stores, tell) => {
+        const removed = await stores(skillStore).remove(context.tenantId, name);
+        if (removed === null) throw deps.isHostSkill(name) ? codeDefined(name) : notFound();
+        await deps.revokeGrants(stores, tell, context, name);
+        tell(changed(removed, null));
+      });
       current.changed(context.tenantId, name);
-      await note(context, skillOperations.remove.audit, removed, null);
       return noContent();
     },
   };

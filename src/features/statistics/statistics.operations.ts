@@ -75,7 +75,7 @@ export const statisticOperations = defineOperations({
       'Prices are those of the configuration as it is now. Nothing is written twice: running it again finds nothing left to do.',
     responses: { 200: RunCostRecalculationResult },
     errors: [],
-    audit: 'run.recalculate-costs',
+    audit: { action: 'run.recalculate-costs', entity: 'tenant', mode: 'noted' },
     cli: { command: 'stats recalculate-costs' },
   },
 });

@@ -182,7 +182,7 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
       await deps.audit.note({
         tenantId,
         actor: principal.actor,
-        action: statisticOperations.recalculateCosts.audit,
+        action: statisticOperations.recalculateCosts.audit.action,
         entity: `tenant:${tenantId}`,
         before: null,
         after: result,

@@ -41,7 +41,7 @@ export const tenantOperations = defineOperations({
     body: TenantRequest,
     responses: { 200: TenantDescriptor },
     errors: ['not-found'],
-    audit: 'tenant.save',
+    audit: { action: 'tenant.save', entity: 'tenant', mode: 'noted' },
     cli: { command: 'tenants set', columns },
   },
   remove: {
@@ -55,7 +55,7 @@ export const tenantOperations = defineOperations({
     params: TenantSlug,
     responses: { 204: null },
     errors: ['not-found'],
-    audit: 'tenant.delete',
+    audit: { action: 'tenant.delete', entity: 'tenant', mode: 'noted' },
     cli: { command: 'tenants delete', done: 'Deleted the record of tenant {slug}.' },
   },
 });

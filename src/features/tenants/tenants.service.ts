@@ -66,7 +66,7 @@ export const tenantService = (deps: TenantServiceDeps): Handlers<typeof tenantOp
       const displayName = given.trim() === '' ? slug : given;
       const { before, after } = await store.save({ id: newId(), slug, displayName, createdAt: now() });
       if (before?.displayName !== after.displayName)
-        await noteOnBoth(context, slug, tenantOperations.save.audit, before, after);
+        await noteOnBoth(context, slug, tenantOperations.save.audit.action, before, after);
       return ok(describe(after));
     },
 
@@ -74,7 +74,7 @@ export const tenantService = (deps: TenantServiceDeps): Handlers<typeof tenantOp
       assertMayAddress(context.tenantId, slug, defaultTenantId);
       const removed = await store.remove(slug);
       if (removed === null) throw notFound();
-      await noteOnBoth(context, slug, tenantOperations.remove.audit, removed, null);
+      await noteOnBoth(context, slug, tenantOperations.remove.audit.action, removed, null);
       return noContent();
     },
   };

@@ -39,7 +39,7 @@ export const createTenantStore = (storage: Storage): TenantStore => ({
   },
   find: (slug) => select(storage.db, slug),
   save: (tenant) =>
-    storage.transaction(async (db) => {
+    storage.atomic(async (db) => {
       const { id, slug, displayName, createdAt } = tenant;
       const before = await select(db, slug);
       if (before === null)
@@ -48,7 +48,7 @@ export const createTenantStore = (storage: Storage): TenantStore => ({
       return { before, after: before === null ? tenant : { ...before, displayName } };
     }),
   remove: (slug) =>
-    storage.transaction(async (db) => {
+    storage.atomic(async (db) => {
       const before = await select(db, slug);
       if (before !== null) await db.deleteFrom('tenants').where('slug', '=', slug).execute();
       return before;

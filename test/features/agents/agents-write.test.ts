@@ -297,9 +297,9 @@ forEachDialect(
 test('AGENT-5 a stored agent behind a code agent is out of reach everywhere', async (context) => {
   const { openTestStorage } = await import('../../support/store.ts');
   const { createAgentCatalog } = await import('../../../src/features/agents/agents.catalog.ts');
-  const { createAgentStore } = await import('../../../src/features/agents/agents.store.ts');
+  const { agentStore } = await import('../../../src/features/agents/agents.store.ts');
   const { agentContent } = await import('../../../src/features/agents/agents.content.ts');
-  const store = createAgentStore(await openTestStorage(context));
+  const store = (await openTestStorage(context)).stores(agentStore);
   const content = agentContent({
     name: 'support',
     model: { provider: 'demo', model: 'demo-1' },

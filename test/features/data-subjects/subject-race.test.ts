@@ -4,6 +4,7 @@ import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { SessionRow } from '../../../src/db/tables.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { dataSubjectOperations } from '../../../src/features/data-subjects/data-subjects.operations.ts';
 import { dataSubjectsFeature } from '../../../src/features/data-subjects/index.ts';
 import { forEachDialect, openTestStorage } from '../../support/store.ts';
 
@@ -56,7 +57,8 @@ forEachDialect(
     });
     await add('first');
     const erase = async () => {
-      const context = { tenantId: 'default', principal: { actor: null }, signal: new AbortController().signal };
+      const { audit } = dataSubjectOperations.erase;
+      const context = { tenantId: 'default', principal: { actor: null }, audit, signal: new AbortController().signal };
       const input = { params: { id: 'ada' }, query: { dryRun: false } };
       const { erase: handler } = handlers;
       return handler(context as Parameters<typeof handler>[0], input as Parameters<typeof handler>[1]);

@@ -7,7 +7,7 @@ import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
-import { createGrantStore } from '../../../src/features/skills/grants.store.ts';
+import { grantStore } from '../../../src/features/skills/grants.store.ts';
 import type { AgentSkill } from '../../../src/features/skills/host-skills.ts';
 import { findIsolation } from '../../../src/features/skills/script-isolation.ts';
 import { createScriptQueue } from '../../../src/features/skills/script-queue.ts';
@@ -36,7 +36,7 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
   const temporary = mkdtempSync(join(tmpdir(), 'acp-scripts-'));
   const environment = { PATH: '/usr/bin:/bin', ...options.environment };
   const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now: Date.now, newId });
-  const grants = createGrantStore(storage);
+  const grants = storage.stores(grantStore);
   const skill: AgentSkill = {
     ...skillContent({
       name: 'pdf',
@@ -90,19 +90,16 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
     rmSync(temporary, { recursive: true, force: true });
   });
   const grant = async (scriptName: string | null = null, expiresAt: number | null = null): Promise<void> =>
-    grants.insert(
-      {
-        id: newId(),
-        tenantId: 'default',
-        skillName: 'pdf',
-        scriptName,
-        grantedBy: null,
-        grantedAt: Date.now(),
-        expiresAt,
-        revokedAt: null,
-      },
-      async () => undefined,
-    );
+    grants.insert({
+      id: newId(),
+      tenantId: 'default',
+      skillName: 'pdf',
+      scriptName,
+      grantedBy: null,
+      grantedAt: Date.now(),
+      expiresAt,
+      revokedAt: null,
+    });
   if (options.granted !== false) await grant();
   const callOf = (args: Json = null, signal = new AbortController().signal) => ({
     skill,

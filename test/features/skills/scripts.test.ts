@@ -169,7 +169,7 @@ test('GRANT-7 a grant revoked while the call waits for its turn authorizes nothi
   await entries(1);
   const secondRefused = refused(world.run());
   await entries(2);
-  await world.grants.revoke('default', { skillName: 'pdf', scriptName: null }, Date.now(), async () => undefined);
+  await world.grants.revoke('default', { skillName: 'pdf', scriptName: null }, Date.now());
   canceled.abort();
   await firstEnds;
   assert.match((await secondRefused).recorded, /grant/);

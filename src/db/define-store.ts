@@ -1,0 +1,48 @@
+import type { CompiledQuery, Kysely } from 'kysely';
+import type { SqlDialect } from './dialect.ts';
+import type { ProtectedRows } from './protection/protected-rows.ts';
+import type { Statement } from './statement.ts';
+import type { Tables } from './tables.ts';
+
+/** What a store is built on: the open database, or one transaction of it. */
+export interface StoreHandle {
+  readonly dialect: SqlDialect;
+  /** That of the open database is for reads and single writes, and throws inside a transaction. */
+  readonly db: Kysely<Tables>;
+  /** What every store passes rows with content through, on their way in and out. */
+  readonly rows: ProtectedRows;
+  /** Rows of a query over much of the database; see `SqlDialect.scan`. */
+  scan<T>(query: { compile(): CompiledQuery<T> }): Promise<readonly T[]>;
+  /** Several steps, all or nothing: in the transaction that the store is a part of, else in one of their own. */
+  atomic<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T>;
+  /** Compiled writes, all or nothing: in that transaction, else grouped with others of the same moment. */
+  write(statements: readonly Statement[]): Promise<void>;
+}
+
+/** Names a store. `stores(definition)` builds it on the database or the transaction that `stores` belongs to. */
+export class StoreDefinition<S> {
+  readonly #build: (handle: StoreHandle) => S;
+
+  constructor(build: (handle: StoreHandle) => S) {
+    this.#build = build;
+  }
+
+  on(handle: StoreHandle): S {
+    return this.#build(handle);
+  }
+}
+
+/** For `*.store.ts` alone: nothing else sees a handle. */
+export const defineStore = <S>(build: (handle: StoreHandle) => S): StoreDefinition<S> => new StoreDefinition(build);
+
+export type Stores = <S>(store: StoreDefinition<S>) => S;
+
+/** Each store once for each handle: some compile their statements when they are built. */
+export const storesOn = (handle: StoreHandle): Stores => {
+  const built = new Map<StoreDefinition<unknown>, unknown>();
+  return <S>(definition: StoreDefinition<S>): S => {
+    const store = built.get(definition) ?? definition.on(handle);
+    built.set(definition, store);
+    return store as S;
+  };
+};
