@@ -66,20 +66,15 @@ export const protectionMetrics = (
   conventional: (provider: string) => string,
 ): ProtectionObserver => {
   const provider = 'gen_ai.provider.name';
-  const transitions = metrics.counter('acp.model.circuit.transitions', {
-    description: 'Changes of circuit breakers.',
-    unit: '{transition}',
-    attributes: [provider, 'acp.circuit.state'],
-  });
-  const waits = metrics.histogram('acp.model.queue.duration', {
-    description: 'Waits for a place among the calls of a provider.',
-    unit: 's',
-    attributes: [provider],
-  });
-  metrics.gauge(
-    'acp.circuit.open',
-    { description: 'Circuit breakers that refuse calls.', unit: '{circuit}', attributes: [provider] },
-    () => [...open()].map(([name, value]) => ({ value, values: [conventional(name)] })),
+  const transitions = metrics.counter('acp.model.circuit.transitions', 'Changes of circuit breakers.', '{transition}', [
+    provider,
+    'acp.circuit.state',
+  ]);
+  const waits = metrics.histogram('acp.model.queue.duration', 'Waits for a place among the calls of a provider.', 's', [
+    provider,
+  ]);
+  metrics.gauge('acp.circuit.open', 'Circuit breakers that refuse calls.', '{circuit}', [provider], () =>
+    [...open()].map(([name, value]) => ({ value, values: [conventional(name)] })),
   );
   return {
     circuitChanged: (name, state) => transitions.add(1, [conventional(name), state]),
@@ -100,10 +95,11 @@ export const watchJobs = (
 
 /** Counts targets that the address rules refuse. */
 export const countEgressRefusals = ({ metrics }: Telemetry) => {
-  const refusals = metrics.counter('acp.egress.refusals', {
-    description: 'Addresses that were refused, when they were saved or when they were called.',
-    unit: '{target}',
-    attributes: ['acp.egress.client', 'acp.egress.phase'],
-  });
+  const refusals = metrics.counter(
+    'acp.egress.refusals',
+    'Addresses that were refused, when they were saved or when they were called.',
+    '{target}',
+    ['acp.egress.client', 'acp.egress.phase'],
+  );
   return (client: 'provider' | 'tool', phase: 'save' | 'connect'): void => refusals.add(1, [client, phase]);
 };

@@ -26,26 +26,22 @@ const authCodes: ReadonlySet<string> = new Set([
 
 /** `partition` is what the rate limit counts by. */
 export const createHttpMetrics = ({ metrics }: Telemetry, partition: string | null): HttpMetrics => {
-  const rejections = metrics.counter('acp.auth.rejections', {
-    description: 'Requests refused for their credential, tenant, role or scope.',
-    unit: '{request}',
-    attributes: ['acp.auth.reason'],
-  });
-  const streams = metrics.upDown('acp.sse.streams', {
-    description: 'Event streams that are open.',
-    unit: '{stream}',
-    attributes: ['acp.sse.kind'],
-  });
-  const limited = metrics.counter('acp.rate_limit.rejections', {
-    description: 'Requests that the rate limit refused.',
-    unit: '{request}',
-    attributes: ['acp.rate_limit.partition'],
-  });
-  const wait = metrics.histogram('acp.rate_limit.wait', {
-    description: 'Time that requests waited for their turn in the rate limit.',
-    unit: 's',
-    attributes: [],
-  });
+  const rejections = metrics.counter(
+    'acp.auth.rejections',
+    'Requests refused for their credential, tenant, role or scope.',
+    '{request}',
+    ['acp.auth.reason'],
+  );
+  const streams = metrics.upDown('acp.sse.streams', 'Event streams that are open.', '{stream}', ['acp.sse.kind']);
+  const limited = metrics.counter('acp.rate_limit.rejections', 'Requests that the rate limit refused.', '{request}', [
+    'acp.rate_limit.partition',
+  ]);
+  const wait = metrics.histogram(
+    'acp.rate_limit.wait',
+    'Time that requests waited for their turn in the rate limit.',
+    's',
+    [],
+  );
   return {
     refused(error) {
       if (error instanceof AcpError && authCodes.has(error.code)) rejections.add(1, [error.code]);

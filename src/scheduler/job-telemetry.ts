@@ -52,21 +52,20 @@ const statusAttribute = 'acp.job.status';
 export const createJobTelemetry = (telemetry: Telemetry, maxLanes: number, now: () => number): JobTelemetry => {
   const { metrics } = telemetry;
   const laneName = createLaneNames(maxLanes);
-  const executions = metrics.counter('acp.job.executions', {
-    description: 'Jobs that ended.',
-    unit: '{job}',
-    attributes: [key, laneAttribute, statusAttribute],
-  });
-  const duration = metrics.histogram('acp.job.duration', {
-    description: 'Time of one attempt at a job.',
-    unit: 's',
-    attributes: [key, laneAttribute, statusAttribute],
-  });
-  const wait = metrics.histogram('acp.job.wait', {
-    description: 'Time from when a job was due until a worker first took it.',
-    unit: 's',
-    attributes: [key, laneAttribute],
-  });
+  const executions = metrics.counter('acp.job.executions', 'Jobs that ended.', '{job}', [
+    key,
+    laneAttribute,
+    statusAttribute,
+  ]);
+  const duration = metrics.histogram('acp.job.duration', 'Time of one attempt at a job.', 's', [
+    key,
+    laneAttribute,
+    statusAttribute,
+  ]);
+  const wait = metrics.histogram('acp.job.wait', 'Time from when a job was due until a worker first took it.', 's', [
+    key,
+    laneAttribute,
+  ]);
 
   return {
     laneName,

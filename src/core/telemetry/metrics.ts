@@ -10,6 +10,8 @@ export interface InstrumentSpec {
   readonly attributes: readonly string[];
 }
 
+type Declared = [name: string, description: string, unit: string, attributes: readonly string[]];
+
 export interface Counter {
   add(value: number, values: MetricValues): void;
 }
@@ -50,12 +52,12 @@ export interface MetricSnapshot {
 export interface MetricRegistry {
   /** False: nothing is counted, so that nothing needs to be looked up or put together for it. */
   readonly counts: boolean;
-  counter(name: string, spec: InstrumentSpec): Counter;
+  counter(...declared: Declared): Counter;
   /** A sum that also falls, such as connections that are open. */
-  upDown(name: string, spec: InstrumentSpec): Counter;
-  histogram(name: string, spec: InstrumentSpec, boundaries?: readonly number[]): Histogram;
+  upDown(...declared: Declared): Counter;
+  histogram(...declared: [...Declared, boundaries?: readonly number[]]): Histogram;
   /** Read when metrics are collected. */
-  gauge(name: string, spec: InstrumentSpec, observe: () => Iterable<Observation>): void;
+  gauge(...declared: [...Declared, observe: () => Iterable<Observation>]): void;
   /** What gauges need of the store, before they are collected; see Readings. */
   beforeCollect(everyMs: number, read: () => Promise<void>): void;
   /** Everything since the start of the process, instruments by name. */
@@ -169,24 +171,24 @@ export const createMetricRegistry = (): MetricRegistry => {
   const collect = (): readonly MetricSnapshot[] =>
     [...instruments.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map((instrument) => instrument.snapshot());
   const register = (
-    name: string,
     kind: MetricKind,
-    spec: InstrumentSpec,
+    [name, description, unit, attributes]: Declared,
     boundaries: readonly number[] = [],
     observe: (() => Iterable<Observation>) | null = null,
   ): Instrument => {
-    const known = instruments.get(name);
-    if (known !== undefined) throw new Error(`Two instruments have the name ${name}.`);
-    const instrument = new Instrument(name, kind, spec, boundaries, observe);
+    if (instruments.has(name)) throw new Error(`Two instruments have the name ${name}.`);
+    const instrument = new Instrument(name, kind, { description, unit, attributes }, boundaries, observe);
     instruments.set(name, instrument);
     return instrument;
   };
   return {
     counts: true,
-    counter: (name, spec) => register(name, 'counter', spec),
-    upDown: (name, spec) => register(name, 'updown', spec),
-    histogram: (name, spec, boundaries = durationBounds) => register(name, 'histogram', spec, boundaries),
-    gauge: (name, spec, observe) => void register(name, 'gauge', spec, [], observe),
+    counter: (...declared) => register('counter', declared),
+    upDown: (...declared) => register('updown', declared),
+    histogram: (name, description, unit, attributes, boundaries = durationBounds) =>
+      register('histogram', [name, description, unit, attributes], boundaries),
+    gauge: (name, description, unit, attributes, observe) =>
+      void register('gauge', [name, description, unit, attributes], [], observe),
     beforeCollect: readings.add,
     collect,
     async gather() {

@@ -58,106 +58,86 @@ const bounded = (text: string): string => (text.length > 128 ? text.slice(0, 128
 /** `active` gives the runs in progress. */
 export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () => Iterable<ActiveRun>): RunMetrics => {
   if (!metrics.counts) return noRunMetrics;
-  const instrument = (description: string, unit: string, attributes: readonly string[]) => ({
-    description,
-    unit,
-    attributes,
-  });
-  const runs = metrics.counter(
-    'acp.runs',
-    instrument('Runs that ended.', '{run}', [
-      ...agentAttributes,
-      'acp.run.status',
-      'acp.run.kind',
-      'acp.run.streaming',
-    ]),
-  );
-  const duration = metrics.histogram(
-    'acp.run.duration',
-    instrument('Time from start to end of a run.', 's', [...agentAttributes, 'acp.run.status', 'acp.run.kind']),
-  );
+  const runs = metrics.counter('acp.runs', 'Runs that ended.', '{run}', [
+    ...agentAttributes,
+    'acp.run.status',
+    'acp.run.kind',
+    'acp.run.streaming',
+  ]);
+  const duration = metrics.histogram('acp.run.duration', 'Time from start to end of a run.', 's', [
+    ...agentAttributes,
+    'acp.run.status',
+    'acp.run.kind',
+  ]);
   const firstDelta = metrics.histogram(
     'acp.run.time_to_first_delta',
-    instrument('Time from the start of a run to its first text.', 's', [...agentAttributes, modelAttribute]),
+    'Time from the start of a run to its first text.',
+    's',
+    [...agentAttributes, modelAttribute],
   );
-  const cost = metrics.counter(
-    'acp.run.cost',
-    instrument('Cost of model calls with a known price.', '{currency}', [
-      ...agentAttributes,
-      modelAttribute,
-      'acp.cost.currency',
-    ]),
-  );
-  const tokens = metrics.counter(
-    'acp.tokens',
-    instrument('Tokens that providers reported.', '{token}', [
-      ...agentAttributes,
-      providerAttribute,
-      modelAttribute,
-      tokenType,
-    ]),
-  );
-  const modelDuration = metrics.histogram(
-    'acp.model.duration',
-    instrument('Time of a model call, waits included.', 's', [providerAttribute, modelAttribute, 'error.type']),
-  );
+  const cost = metrics.counter('acp.run.cost', 'Cost of model calls with a known price.', '{currency}', [
+    ...agentAttributes,
+    modelAttribute,
+    'acp.cost.currency',
+  ]);
+  const tokens = metrics.counter('acp.tokens', 'Tokens that providers reported.', '{token}', [
+    ...agentAttributes,
+    providerAttribute,
+    modelAttribute,
+    tokenType,
+  ]);
+  const modelDuration = metrics.histogram('acp.model.duration', 'Time of a model call, waits included.', 's', [
+    providerAttribute,
+    modelAttribute,
+    'error.type',
+  ]);
   // The model that a provider says has answered is left out: whoever owns the endpoint could make series without end.
   const operationDuration = metrics.histogram(
     'gen_ai.client.operation.duration',
-    instrument('GenAI operation duration.', 's', [operationAttribute, providerAttribute, modelAttribute, 'error.type']),
+    'GenAI operation duration.',
+    's',
+    [operationAttribute, providerAttribute, modelAttribute, 'error.type'],
     operationBounds,
   );
   const tokenUsage = metrics.histogram(
     'gen_ai.client.token.usage',
-    instrument('Number of input and output tokens used.', '{token}', [
-      operationAttribute,
-      providerAttribute,
-      modelAttribute,
-      tokenType,
-    ]),
+    'Number of input and output tokens used.',
+    '{token}',
+    [operationAttribute, providerAttribute, modelAttribute, tokenType],
     tokenBounds,
   );
   const firstPart = metrics.histogram(
     'acp.model.time_to_first_part',
-    instrument('Time from a streamed call to its first part.', 's', [providerAttribute, modelAttribute]),
+    'Time from a streamed call to its first part.',
+    's',
+    [providerAttribute, modelAttribute],
   );
   const fallbacks = metrics.counter(
     'acp.model.fallbacks',
-    instrument('Calls that went on with another model, by the one that failed.', '{call}', [
-      providerAttribute,
-      modelAttribute,
-      'error.type',
-    ]),
+    'Calls that went on with another model, by the one that failed.',
+    '{call}',
+    [providerAttribute, modelAttribute, 'error.type'],
   );
-  const cache = metrics.counter(
-    'acp.model.cache',
-    instrument('Calls that the response cache was asked for.', '{call}', [modelAttribute, 'acp.model.cache.result']),
-  );
-  const tools = metrics.counter(
-    'acp.tool.invocations',
-    instrument('Tool calls that ended.', '{call}', [toolAttribute, 'acp.tool.outcome']),
-  );
-  const toolDuration = metrics.histogram(
-    'acp.tool.duration',
-    instrument('Time of the body of a tool.', 's', [toolAttribute]),
-  );
-  const truncated = metrics.counter(
-    'acp.tool.output_truncated',
-    instrument('Tool results that were cut.', '{call}', [toolAttribute]),
-  );
-  const recording = metrics.counter(
-    'acp.run.recording_failures',
-    instrument('Runs whose recording failed.', '{run}', ['acp.recording.stage']),
-  );
-  const dropped = metrics.counter(
-    'acp.spans.dropped',
-    instrument('Spans of stored traces that were too many.', '{span}', []),
-  );
-  const turns = metrics.counter(
-    'acp.session.turns',
-    instrument('Turns of sessions that ended.', '{turn}', ['acp.session.outcome']),
-  );
-  metrics.gauge('acp.run.active', instrument('Runs in progress.', '{run}', ['acp.run.kind']), () => {
+  const cache = metrics.counter('acp.model.cache', 'Calls that the response cache was asked for.', '{call}', [
+    modelAttribute,
+    'acp.model.cache.result',
+  ]);
+  const tools = metrics.counter('acp.tool.invocations', 'Tool calls that ended.', '{call}', [
+    toolAttribute,
+    'acp.tool.outcome',
+  ]);
+  const toolDuration = metrics.histogram('acp.tool.duration', 'Time of the body of a tool.', 's', [toolAttribute]);
+  const truncated = metrics.counter('acp.tool.output_truncated', 'Tool results that were cut.', '{call}', [
+    toolAttribute,
+  ]);
+  const recording = metrics.counter('acp.run.recording_failures', 'Runs whose recording failed.', '{run}', [
+    'acp.recording.stage',
+  ]);
+  const dropped = metrics.counter('acp.spans.dropped', 'Spans of stored traces that were too many.', '{span}', []);
+  const turns = metrics.counter('acp.session.turns', 'Turns of sessions that ended.', '{turn}', [
+    'acp.session.outcome',
+  ]);
+  metrics.gauge('acp.run.active', 'Runs in progress.', '{run}', ['acp.run.kind'], () => {
     const counts = { Agent: 0, Eval: 0 };
     for (const { plan } of active()) counts[plan.kind] += 1;
     return Object.entries(counts)

@@ -56,11 +56,12 @@ export const createAgentSource = ({
   telemetry,
 }: AgentSourceDeps): AgentSource => {
   const cache = new Map<string, CacheEntry>();
-  const failures = telemetry.metrics.counter('acp.agent_source.failures', {
-    description: 'Times that a source of agents could not be read.',
-    unit: '{failure}',
-    attributes: ['acp.agent_source.name'],
-  });
+  const failures = telemetry.metrics.counter(
+    'acp.agent_source.failures',
+    'Times that a source of agents could not be read.',
+    '{failure}',
+    ['acp.agent_source.name'],
+  );
   /** What the agent itself is to blame for is told as such; anything else is the source's failure. */
   const counted = <T>(work: Promise<T>): Promise<T> => {
     if (!telemetry.metrics.counts) return work;

@@ -32,22 +32,23 @@ export const createApprovalMetrics = ({
   now,
   ...deps
 }: ApprovalMetricsDeps): ApprovalMetrics => {
-  const approvals = metrics.counter('acp.approvals', {
-    description: 'Calls that were decided on, or that nobody decided on in time.',
-    unit: '{call}',
-    attributes: ['acp.approval.status', 'acp.approval.channel', 'gen_ai.tool.name'],
-  });
+  const approvals = metrics.counter(
+    'acp.approvals',
+    'Calls that were decided on, or that nobody decided on in time.',
+    '{call}',
+    ['acp.approval.status', 'acp.approval.channel', 'gen_ai.tool.name'],
+  );
   const wait = metrics.histogram(
     'acp.approval.wait',
-    { description: 'Time from the request of an approval to its decision.', unit: 's', attributes: [] },
+    'Time from the request of an approval to its decision.',
+    's',
+    [],
     // People decide: from a second to a week.
     [1, 5, 15, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600],
   );
   const pending = storeValues(metrics, { ...deps, everyMs }, async () => [await store.pendingCount(now())]);
-  metrics.gauge(
-    'acp.approvals.pending',
-    { description: 'Calls in the mailbox that wait for a decision.', unit: '{call}', attributes: [] },
-    () => pending().map((value) => ({ value, values: [] })),
+  metrics.gauge('acp.approvals.pending', 'Calls in the mailbox that wait for a decision.', '{call}', [], () =>
+    pending().map((value) => ({ value, values: [] })),
   );
   return {
     decided(call, status, channel, at) {

@@ -94,16 +94,12 @@ const reasons: Readonly<Record<string, 'size' | 'type' | 'empty'>> = {
 
 /** What is kept, by its type, and what the rules refuse. */
 const intakeMetrics = ({ metrics }: Pick<Telemetry, 'metrics'>) => {
-  const stored = metrics.counter('acp.attachments.stored', {
-    description: 'Bytes of attachments that were stored.',
-    unit: 'By',
-    attributes: ['acp.attachment.media_type'],
-  });
-  const refused = metrics.counter('acp.attachments.refused', {
-    description: 'Files that were refused.',
-    unit: '{file}',
-    attributes: ['acp.attachment.reason'],
-  });
+  const stored = metrics.counter('acp.attachments.stored', 'Bytes of attachments that were stored.', 'By', [
+    'acp.attachment.media_type',
+  ]);
+  const refused = metrics.counter('acp.attachments.refused', 'Files that were refused.', '{file}', [
+    'acp.attachment.reason',
+  ]);
   return {
     stored: (row: AttachmentRow): void => stored.add(row.byte_size, [row.media_type]),
     failed(error: unknown): void {

@@ -55,16 +55,18 @@ const entriesOf = ({ tenantId, principal, audit }: AuditedCall, entity: ChangedE
   }));
 
 export const createAuditTrail = ({ storage, telemetry, log, now, newId }: AuditTrailDeps): AuditLog => {
-  const written = telemetry.metrics.counter('acp.audit.entries', {
-    description: 'Entries of audit trails that were written.',
-    unit: '{entry}',
-    attributes: [actionAttribute],
-  });
-  const failures = telemetry.metrics.counter('acp.audit.write_failures', {
-    description: 'Entries that could not be written: the change was refused, or stands without its entry.',
-    unit: '{entry}',
-    attributes: [actionAttribute, 'acp.audit.outcome'],
-  });
+  const written = telemetry.metrics.counter(
+    'acp.audit.entries',
+    'Entries of audit trails that were written.',
+    '{entry}',
+    [actionAttribute],
+  );
+  const failures = telemetry.metrics.counter(
+    'acp.audit.write_failures',
+    'Entries that could not be written: the change was refused, or stands without its entry.',
+    '{entry}',
+    [actionAttribute, 'acp.audit.outcome'],
+  );
   const count = (entries: readonly AuditEntry[]): void => {
     for (const { action } of entries) written.add(1, [action]);
   };

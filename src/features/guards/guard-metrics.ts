@@ -11,21 +11,13 @@ export interface GuardMetrics {
 
 export const createGuardMetrics = ({ metrics }: Telemetry): GuardMetrics => {
   if (!metrics.counts) return { decided: () => undefined, failed: () => undefined };
-  const verdicts = metrics.counter('acp.guard.verdicts', {
-    description: 'Verdicts of content guards.',
-    unit: '{verdict}',
-    attributes: [nameAttribute, 'acp.guard.decision', 'acp.guard.source'],
-  });
-  const duration = metrics.histogram('acp.guard.duration', {
-    description: 'Time of a guard for one text.',
-    unit: 's',
-    attributes: [nameAttribute],
-  });
-  const errors = metrics.counter('acp.guard.errors', {
-    description: 'Texts that a guard could not judge.',
-    unit: '{text}',
-    attributes: [nameAttribute],
-  });
+  const verdicts = metrics.counter('acp.guard.verdicts', 'Verdicts of content guards.', '{verdict}', [
+    nameAttribute,
+    'acp.guard.decision',
+    'acp.guard.source',
+  ]);
+  const duration = metrics.histogram('acp.guard.duration', 'Time of a guard for one text.', 's', [nameAttribute]);
+  const errors = metrics.counter('acp.guard.errors', 'Texts that a guard could not judge.', '{text}', [nameAttribute]);
   return {
     decided(name, decision, source, ms) {
       verdicts.add(1, [name, decision, source]);

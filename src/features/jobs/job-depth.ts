@@ -20,11 +20,9 @@ export const observeJobDepth = ({ telemetry, store, laneName, ...deps }: JobDept
   const rows = storeValues(metrics, { ...deps, everyMs }, store.depth);
   metrics.gauge(
     'acp.job.queue.depth',
-    {
-      description: 'Jobs that wait or are at work.',
-      unit: '{job}',
-      attributes: ['acp.job.lane', 'acp.job.status'],
-    },
+    'Jobs that wait or are at work.',
+    '{job}',
+    ['acp.job.lane', 'acp.job.status'],
     () => {
       const sums = new Map<string, { value: number; values: readonly [string, string] }>();
       for (const { lane, status, count } of rows()) {

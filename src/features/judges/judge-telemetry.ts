@@ -34,18 +34,15 @@ export const createJudgeTelemetry = (
 ): JudgeTelemetry => {
   const scores = telemetry.metrics.histogram(
     'acp.judge.score',
-    {
-      description: 'Scores that judges gave, without their metrics.',
-      unit: '1',
-      attributes: ['acp.judge.name', 'gen_ai.agent.name'],
-    },
+    'Scores that judges gave, without their metrics.',
+    '1',
+    ['acp.judge.name', 'gen_ai.agent.name'],
     bounds,
   );
-  const cost = telemetry.metrics.counter('acp.judge.cost', {
-    description: 'Cost of the runs of judges.',
-    unit: '{currency}',
-    attributes: ['acp.judge.name', 'acp.cost.currency'],
-  });
+  const cost = telemetry.metrics.counter('acp.judge.cost', 'Cost of the runs of judges.', '{currency}', [
+    'acp.judge.name',
+    'acp.cost.currency',
+  ]);
   return {
     async placeOf(row, request) {
       const { agent_name: agentName } = row;

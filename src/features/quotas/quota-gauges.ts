@@ -40,15 +40,8 @@ export const observeQuotas = ({ telemetry, store, clock, ...options }: QuotaGaug
         return [{ value: shownAmount(metric, pick(limit, used)), values }];
       }),
     );
-  const spec = (description: string) => ({ description, unit: '1', attributes });
-  metrics.gauge(
-    'acp.quota.usage',
-    spec('What the current period of a quota has counted.'),
-    points((_limit, used) => used),
-  );
-  metrics.gauge(
-    'acp.quota.limit',
-    spec('What a quota allows in its period.'),
-    points((limit) => limit),
-  );
+  const gauge = (name: string, description: string, pick: (limit: number, used: number) => number): void =>
+    metrics.gauge(name, description, '1', attributes, points(pick));
+  gauge('acp.quota.usage', 'What the current period of a quota has counted.', (_limit, used) => used);
+  gauge('acp.quota.limit', 'What a quota allows in its period.', (limit) => limit);
 };

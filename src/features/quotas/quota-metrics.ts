@@ -8,16 +8,17 @@ export interface QuotaMetrics {
 }
 
 export const createQuotaMetrics = ({ metrics }: Telemetry): QuotaMetrics => {
-  const rejections = metrics.counter('acp.quota.rejections', {
-    description: 'Runs that a quota refused.',
-    unit: '{run}',
-    attributes: ['acp.quota.scope', 'acp.quota.period', 'acp.quota.metric'],
-  });
-  const failures = metrics.counter('acp.quota.store_failures', {
-    description: 'Times that the store could not be asked, or told, what runs use.',
-    unit: '{failure}',
-    attributes: [],
-  });
+  const rejections = metrics.counter('acp.quota.rejections', 'Runs that a quota refused.', '{run}', [
+    'acp.quota.scope',
+    'acp.quota.period',
+    'acp.quota.metric',
+  ]);
+  const failures = metrics.counter(
+    'acp.quota.store_failures',
+    'Times that the store could not be asked, or told, what runs use.',
+    '{failure}',
+    [],
+  );
   return {
     rejected: ({ rule, metric }) =>
       rejections.add(1, [rule.agentName === '' ? 'tenant' : 'agent', rule.period, metric]),

@@ -16,20 +16,16 @@ const notFailed = new Set(['canceled', 'interrupted']);
 
 /** What sweeps remove, how long they take, and which fail. */
 export const createSweepMetrics = ({ metrics }: Telemetry) => {
-  const rows = (name: string, description: string) =>
-    metrics.counter(name, { description, unit: '{row}', attributes: [targetAttribute] });
+  const rows = (name: string, description: string) => metrics.counter(name, description, '{row}', [targetAttribute]);
   const deleted = rows('acp.retention.deleted_rows', 'Rows that sweeps deleted.');
   const archived = rows('acp.retention.archived_rows', 'Rows that were archived before they were deleted.');
-  const duration = metrics.histogram('acp.retention.duration', {
-    description: 'Time of the sweep of one target of one tenant.',
-    unit: 's',
-    attributes: [targetAttribute],
-  });
-  const failures = metrics.counter('acp.retention.failures', {
-    description: 'Sweeps that failed.',
-    unit: '{sweep}',
-    attributes: [targetAttribute, 'error.type'],
-  });
+  const duration = metrics.histogram('acp.retention.duration', 'Time of the sweep of one target of one tenant.', 's', [
+    targetAttribute,
+  ]);
+  const failures = metrics.counter('acp.retention.failures', 'Sweeps that failed.', '{sweep}', [
+    targetAttribute,
+    'error.type',
+  ]);
   return {
     ended(target: RetentionTarget, { deletedRows, archivedRows, error, seconds }: SweepEnd): void {
       if (deletedRows > 0) deleted.add(deletedRows, [target]);

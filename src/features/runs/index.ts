@@ -275,11 +275,12 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
         },
       )
     : null;
-  const busySessions = deps.telemetry.metrics.counter('acp.session.busy', {
-    description: 'Runs that met a session which another run held.',
-    unit: '{run}',
-    attributes: ['acp.session.concurrency'],
-  });
+  const busySessions = deps.telemetry.metrics.counter(
+    'acp.session.busy',
+    'Runs that met a session which another run held.',
+    '{run}',
+    ['acp.session.concurrency'],
+  );
   const start = createRunStart({
     authorization: deps.authorization,
     attribution: deps.attribution,

@@ -19,21 +19,13 @@ export interface ScriptWatch {
 
 /** Counts and traces scripts; `waiting` gives how many calls wait for their turn. */
 export const createScriptWatch = ({ metrics }: Telemetry, waiting: () => number): ScriptWatch => {
-  const runs = metrics.counter('acp.skill_script.runs', {
-    description: 'Calls of scripts that ended.',
-    unit: '{run}',
-    attributes: ['acp.script.outcome'],
-  });
-  const duration = metrics.histogram('acp.skill_script.duration', {
-    description: 'Time of the process of a script.',
-    unit: 's',
-    attributes: [],
-  });
-  metrics.gauge(
-    'acp.skill_script.waiting',
-    { description: 'Calls of scripts that wait for their turn.', unit: '{call}', attributes: [] },
-    () => [{ value: waiting(), values: [] }],
-  );
+  const runs = metrics.counter('acp.skill_script.runs', 'Calls of scripts that ended.', '{run}', [
+    'acp.script.outcome',
+  ]);
+  const duration = metrics.histogram('acp.skill_script.duration', 'Time of the process of a script.', 's', []);
+  metrics.gauge('acp.skill_script.waiting', 'Calls of scripts that wait for their turn.', '{call}', [], () => [
+    { value: waiting(), values: [] },
+  ]);
   return {
     denied: () => runs.add(1, ['denied']),
     began({ skill, scriptName, call }) {

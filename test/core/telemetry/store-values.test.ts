@@ -5,8 +5,6 @@ import { storeValues } from '../../../src/core/telemetry/store-values.ts';
 import { createTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { createJobTelemetry } from '../../../src/scheduler/job-telemetry.ts';
 
-const spec = { description: 'A test.', unit: '{thing}', attributes: [] };
-
 /** A gauge over a store that the test can break, and how often it was read. */
 const world = (everyMs: number) => {
   const metrics = createMetricRegistry();
@@ -19,7 +17,7 @@ const world = (everyMs: number) => {
     if (store.fails) throw new Error('The store is away.');
     return [store.reads];
   });
-  metrics.gauge('level', spec, () => values().map((value) => ({ value, values: [] })));
+  metrics.gauge('level', 'A test.', '{thing}', [], () => values().map((value) => ({ value, values: [] })));
   const level = async () => (await metrics.gather())[0]?.points.map(({ value }) => value);
   return { level, store, lifecycle, warnings };
 };
