@@ -1,6 +1,7 @@
-import type { Clock, Timer } from '../../core/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
+import { createWriteRetry } from '../../db/write-retry.ts';
 import type { QuotaUse } from '../../engine/control/run-quotas.ts';
 import { type CountedRoot, monthOf, type OpenRuns } from './counted-roots.ts';
 import { addedUse, noUse } from './quota-use.ts';
@@ -45,9 +46,6 @@ export interface BacklogDeps {
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
 }
 
-// As often as the ends of runs are tried.
-const retryMs = 1000;
-
 const scopesOf = ({ agentName, day }: CountedRoot) =>
   [
     ['', 'Daily', day],
@@ -58,9 +56,6 @@ const scopesOf = ({ agentName, day }: CountedRoot) =>
 
 export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps): QuotaBacklog => {
   const unwritten = new Map<string, Unwritten>();
-  let timer: Timer | null = null;
-  let closed = false;
-
   /** Runs that have ended and whose counters nobody else writes. */
   const due = () => [...unwritten].filter(([, { isAlone, isOpen }]) => isAlone && !isOpen);
 
@@ -70,20 +65,7 @@ export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps):
       unwritten.delete(runId);
     }
   };
-  const schedule = (): void => {
-    if (closed || timer !== null || due().length === 0) return;
-    timer = clock
-      .after(retryMs, () =>
-        book()
-          // The store is as it was, which is logged where it is found out.
-          .catch(() => undefined)
-          .finally(() => {
-            timer = null;
-            schedule();
-          }),
-      )
-      .unref();
-  };
+  const retry = createWriteRetry(clock, () => due().length > 0, book);
 
   return {
     add(runId, root, runs, isAlone) {
@@ -95,14 +77,14 @@ export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps):
       if (run === undefined) return;
       run.use = addedUse(run.use, use);
       run.isOpen = false;
-      schedule();
+      retry.schedule();
     },
     written: (runId) => void unwritten.delete(runId),
     alone(runId) {
       const run = unwritten.get(runId);
       if (run === undefined) return;
       run.isAlone = true;
-      schedule();
+      retry.schedule();
     },
     added(rows, tenantId, starts, agentNames) {
       if (unwritten.size === 0) return rows;
@@ -136,8 +118,7 @@ export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps):
       return [...rows, ...open.map(({ root }) => ({ agentName: root.agentName, count: 1 }))];
     },
     async close() {
-      closed = true;
-      timer?.stop();
+      retry.stop();
       for (const run of unwritten.values()) {
         run.isOpen = false;
         run.isAlone = true;

@@ -1,7 +1,8 @@
 import { AcpError } from '../../contract/errors.ts';
-import type { Clock, Timer } from '../../core/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import { createWriteRetry } from '../../db/write-retry.ts';
 
 /** Ends of runs that the store did not take when they happened. */
 export interface LateClosings {
@@ -20,8 +21,6 @@ export interface LateClosingsDeps {
   dropped(runId: string): void;
 }
 
-// Often enough that a reader of such a run is not kept for long, seldom enough to be nothing to a store in trouble.
-const retryMs = 1000;
 // Of runs that were answered while nothing could be stored. A process that serves on must not fill its memory with them.
 const mostBytes = 33_554_432;
 
@@ -35,8 +34,6 @@ const bytesOf = (statements: readonly Statement[]): number =>
 export const createLateClosings = ({ storage, clock, log, written, dropped }: LateClosingsDeps): LateClosings => {
   const waiting = new Map<string, { readonly statements: readonly Statement[]; readonly bytes: number }>();
   let held = 0;
-  let timer: Timer | null = null;
-  let closed = false;
 
   const forget = (runId: string): void => {
     held -= waiting.get(runId)?.bytes ?? 0;
@@ -47,7 +44,7 @@ export const createLateClosings = ({ storage, clock, log, written, dropped }: La
     log.error({ runId, error }, 'The end of a run could not be stored and is lost');
     dropped(runId);
   };
-  const retry = async (): Promise<void> => {
+  const write = async (): Promise<void> => {
     for (const [runId, { statements }] of waiting) {
       try {
         await storage.write(statements);
@@ -61,20 +58,7 @@ export const createLateClosings = ({ storage, clock, log, written, dropped }: La
       written(runId);
     }
   };
-  const schedule = (): void => {
-    if (closed || timer !== null || waiting.size === 0) return;
-    timer = clock
-      .after(retryMs, () =>
-        retry()
-          // Still no better: the failure itself was logged when the recording ended.
-          .catch(() => undefined)
-          .finally(() => {
-            timer = null;
-            schedule();
-          }),
-      )
-      .unref();
-  };
+  const retry = createWriteRetry(clock, () => waiting.size > 0, write);
 
   return {
     add(runId, statements) {
@@ -82,13 +66,12 @@ export const createLateClosings = ({ storage, clock, log, written, dropped }: La
       waiting.set(runId, { statements, bytes });
       held += bytes;
       if (held > mostBytes) drop(runId, null);
-      schedule();
+      retry.schedule();
     },
     async close() {
-      closed = true;
-      timer?.stop();
+      retry.stop();
       // In vain where the store is as it was; what that means was logged for each run.
-      await retry().catch(() => undefined);
+      await write().catch(() => undefined);
       for (const runId of waiting.keys()) drop(runId, null);
     },
   };
