@@ -1,4 +1,4 @@
-import type { SqlDialect } from './dialect.ts';
+import type { Condense, SqlDialect } from './dialect.ts';
 import type { Statement } from './statement.ts';
 
 /** Collects its writes only when the group is about to be committed, so that a burst becomes one unit. */
@@ -24,9 +24,15 @@ export class CommitQueue {
   #running: Promise<void> | null = null;
   #scheduled = false;
   #closed = false;
+  #condense: Condense = (statements) => statements;
 
   constructor(dialect: SqlDialect) {
     this.#dialect = dialect;
+  }
+
+  /** What a transaction of many units writes goes through it first. */
+  condenseBy(condense: Condense): void {
+    this.#condense = condense;
   }
 
   enqueue(unit: LazyUnit): void {
@@ -89,7 +95,12 @@ export class CommitQueue {
     const writing = collected.filter((entry) => entry.statements.length > 0);
     try {
       const results =
-        writing.length === 0 ? [] : await this.#dialect.commitUnits(writing.map((entry) => entry.statements));
+        writing.length === 0
+          ? []
+          : await this.#dialect.commitUnits(
+              writing.map((entry) => entry.statements),
+              this.#condense,
+            );
       let index = 0;
       for (const { unit, statements } of collected) {
         const result = statements.length === 0 ? undefined : results[index++];

@@ -4,6 +4,9 @@ import type { Tables } from './tables.ts';
 
 export type UnitResult = { readonly ok: true } | { readonly ok: false; readonly error: unknown };
 
+/** The statements of one transaction as fewer that write the same. */
+export type Condense = (statements: readonly Statement[]) => readonly Statement[];
+
 export type StoreFailure = 'unique-violation' | 'full' | 'read-only' | 'busy' | 'corrupt' | 'unavailable' | null;
 
 export interface StoreSize {
@@ -31,9 +34,10 @@ export interface SqlDialect {
   readonly clusteredTableSuffix: string;
   /**
    * Runs the units in one transaction, each all or nothing: a failed unit leaves no trace and does not stop the others.
-   * Rejects only when the transaction itself fails; then no unit was written.
+   * Rejects only when the transaction itself fails; then no unit was written. Units that are written without telling them
+   * apart are condensed.
    */
-  commitUnits(units: readonly (readonly Statement[])[]): Promise<readonly UnitResult[]>;
+  commitUnits(units: readonly (readonly Statement[])[], condense?: Condense): Promise<readonly UnitResult[]>;
   /**
    * Rows of a read over much of the store, without stopping the event loop where the database is a file. It sees what
    * is committed, and holds no snapshot longer than the one query.

@@ -6,33 +6,7 @@ export interface Statement {
   readonly sql: string;
   readonly parameters: readonly unknown[];
   readonly mustChange?: boolean;
-  readonly merge?: Merge;
 }
-
-/** A write whose place among the others of its transaction does not matter, such as one that adds to a counter. */
-export interface Merge {
-  /** Writes with the same object as their key can become one. */
-  readonly key: object;
-  /** One statement that does what this one and an earlier one of the same key do. */
-  with(earlier: Statement): Statement;
-}
-
-/** The statements of units that are written together: those that can become one do, and come last. */
-export const mergedStatements = (units: readonly (readonly Statement[])[]): readonly Statement[] => {
-  const statements: Statement[] = [];
-  const merged = new Map<object, Statement>();
-  for (const unit of units)
-    for (const statement of unit) {
-      const { merge } = statement;
-      if (merge === undefined) statements.push(statement);
-      else {
-        const earlier = merged.get(merge.key);
-        merged.set(merge.key, earlier === undefined ? statement : merge.with(earlier));
-      }
-    }
-  statements.push(...merged.values());
-  return statements;
-};
 
 /**
  * A text that is bound later, for statements with a join that are executed often. SQLite (built with STAT4) prepares such

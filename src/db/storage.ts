@@ -3,7 +3,7 @@ import { type CompiledQuery, Kysely, type Transaction } from 'kysely';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import { CommitQueue, type LazyUnit } from './commit-queue.ts';
 import { type StoreHandle, type Stores, storesOn } from './define-store.ts';
-import type { SqlDialect } from './dialect.ts';
+import type { Condense, SqlDialect } from './dialect.ts';
 import { createProtectedRows } from './protection/protected-rows.ts';
 import type { Statement } from './statement.ts';
 import { translateStoreError } from './store-failure.ts';
@@ -22,6 +22,8 @@ export interface Storage extends StoreHandle {
   write(statements: readonly Statement[]): Promise<void>;
   /** As `write`, for a unit that is collected at the last moment. */
   enqueue(unit: LazyUnit): void;
+  /** For a store whose statements of many units can be fewer: given those of one transaction, it says what is written. */
+  condenseBy(condense: Condense): void;
   /** A small read; rejects when the store cannot be reached. */
   probe(): Promise<void>;
   close(): Promise<void>;
@@ -62,6 +64,7 @@ export const createStorage = (
         throw translateStoreError(dialect.classify, error);
       });
     },
+    condenseBy: (condense) => queue.condenseBy(condense),
     async scan<T>(query: { compile(): CompiledQuery<T> }) {
       refuseInTransaction();
       try {

@@ -2,8 +2,8 @@ import { statSync } from 'node:fs';
 import type BetterSqlite3 from 'better-sqlite3';
 import { sql } from 'kysely';
 import { assetPath } from '../../core/files/assets.ts';
-import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
-import { ConditionFailedError, mergedStatements, type Statement } from '../statement.ts';
+import type { Condense, SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
+import { ConditionFailedError, type Statement } from '../statement.ts';
 import type { StoreCondition } from '../store-condition.ts';
 import { translateStoreError } from '../store-failure.ts';
 import { tableNames } from '../tables.ts';
@@ -95,11 +95,11 @@ export const createSqliteDialect = (
   };
 
   /** All units without savepoints; null: one of them failed, and nothing of any is written. */
-  const commitTogether = (units: readonly (readonly Statement[])[]): UnitResult[] | null => {
+  const commitTogether = (units: readonly (readonly Statement[])[], condense: Condense): UnitResult[] | null => {
     // Outside the try: whoever waited for another process's lock in vain does not wait a second time.
     cache.get('begin immediate').run();
     try {
-      runUnit(mergedStatements(units));
+      runUnit(condense(units.flat()));
       cache.get('commit').run();
       return units.map(() => ({ ok: true }));
     } catch {
@@ -122,11 +122,11 @@ export const createSqliteDialect = (
     }
   };
 
-  const commitNow = (units: readonly (readonly Statement[])[]): UnitResult[] => {
+  const commitNow = (units: readonly (readonly Statement[])[], condense: Condense): UnitResult[] => {
     if (condition.refusal !== null) throw condition.refusal;
     const [first] = units;
     if (first !== undefined && units.length === 1) return [commitAlone(first)];
-    return commitTogether(units) ?? commitGuarded(units);
+    return commitTogether(units, condense) ?? commitGuarded(units);
   };
 
   /** Never waits for a reader: what one still needs is left for the next time. */
@@ -165,11 +165,11 @@ export const createSqliteDialect = (
     plugins: [tablePrefixPlugin(prefix, tableNames)],
     qualifiedName: (name) => prefix + name,
     clusteredTableSuffix: 'without rowid',
-    async commitUnits(units) {
-      if (mutex.free) return commitNow(units);
+    async commitUnits(units, condense = (statements) => statements) {
+      if (mutex.free) return commitNow(units, condense);
       const release = await mutex.acquire();
       try {
-        return commitNow(units);
+        return commitNow(units, condense);
       } finally {
         release();
       }

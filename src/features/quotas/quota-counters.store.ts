@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import { boundText, type Merge, type Statement } from '../../db/statement.ts';
+import { boundText, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import { type BookedRoot, type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
+import { type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
 
@@ -49,24 +49,19 @@ interface Amounts extends RunUse {
 }
 
 /** One statement for the four counters of runs: tenant and agent, day and month. */
-class Booking implements Statement, Merge {
+class Booking implements Statement {
   readonly sql: string;
-  /** Where it counts. */
-  readonly key: BookedRoot;
+  readonly root: CountedRoot;
   readonly #amounts: Amounts;
 
-  constructor(text: string, root: BookedRoot, amounts: Amounts) {
+  constructor(text: string, root: CountedRoot, amounts: Amounts) {
     this.sql = text;
-    this.key = root;
+    this.root = root;
     this.#amounts = amounts;
   }
 
-  get merge(): Merge {
-    return this;
-  }
-
   get parameters(): readonly unknown[] {
-    const { tenantId, agentName, day } = this.key;
+    const { tenantId, agentName, day } = this.root;
     const month = monthOf(day);
     const { runs, tokens, costMicros, mostTokens, mostCostMicros, at } = this.#amounts;
     const amounts = [runs, tokens, costMicros, mostTokens, mostCostMicros, at];
@@ -78,10 +73,9 @@ class Booking implements Statement, Merge {
     ];
   }
 
-  with(earlier: Statement): Booking {
-    if (!(earlier instanceof Booking)) throw new TypeError('Only a booking has the key of one.');
-    const [a, b] = [earlier.#amounts, this.#amounts];
-    return new Booking(this.sql, this.key, {
+  plus(other: Booking): Booking {
+    const [a, b] = [this.#amounts, other.#amounts];
+    return new Booking(this.sql, this.root, {
       runs: a.runs + b.runs,
       tokens: a.tokens + b.tokens,
       costMicros: a.costMicros + b.costMicros,
@@ -92,33 +86,39 @@ class Booking implements Statement, Merge {
   }
 }
 
-/**
- * Asks once for all bookings of a transaction on the same counters what they have crossed, after the last of them: together
- * they cross it, and the run that is named is one of theirs.
- */
-class Question implements Statement, Merge {
+/** What a booking has crossed; to be asked after it. */
+class Question implements Statement {
   readonly sql: string;
   readonly parameters: readonly unknown[];
-  readonly key: object;
+  readonly root: CountedRoot;
 
-  constructor({ sql: text, parameters }: Statement, key: object) {
+  constructor({ sql: text, parameters }: Statement, root: CountedRoot) {
     this.sql = text;
     this.parameters = parameters;
-    this.key = key;
-  }
-
-  get merge(): Merge {
-    return this;
-  }
-
-  with(): Question {
-    return this;
+    this.root = root;
   }
 }
 
+/**
+ * One booking for all of a transaction that count in the same place, and one question about it: together they cross a
+ * threshold, and the run that is named is one of theirs. Both come last, since their place among the others does not matter.
+ */
+const condensed = (statements: readonly Statement[]): readonly Statement[] => {
+  const bookings = new Map<CountedRoot, Booking>();
+  const questions = new Map<CountedRoot, Question>();
+  const others = statements.filter((statement) => {
+    if (statement instanceof Booking)
+      bookings.set(statement.root, bookings.get(statement.root)?.plus(statement) ?? statement);
+    else if (statement instanceof Question) questions.set(statement.root, statement);
+    else return true;
+    return false;
+  });
+  return [...others, ...bookings.values(), ...questions.values()];
+};
+
 const withNotices = (booking: Statement, notices: readonly Statement[]): readonly Statement[] =>
   booking instanceof Booking
-    ? [booking, ...notices.map((notice) => new Question(notice, booking.key.questions))]
+    ? [booking, ...notices.map((notice) => new Question(notice, booking.root))]
     : [booking, ...notices];
 
 const isUsed = (use: RunUse | null): boolean => use !== null && (use.tokens !== 0 || use.costMicros !== 0);
@@ -147,9 +147,10 @@ export const createRunCounters = (
     values ${row}, ${row}, ${row}, ${row}
     ${conflict} runs = ${plus('runs')}, ${rise}`.compile(storage.db);
 
+  storage.condenseBy(condensed);
   const roots = new CountedRoots();
 
-  const add = (root: BookedRoot, runs: number, use: RunUse, most: RunUse): Booking =>
+  const add = (root: CountedRoot, runs: number, use: RunUse, most: RunUse): Booking =>
     new Booking(addSql, root, {
       runs,
       tokens: use.tokens,
@@ -174,7 +175,7 @@ export const createRunCounters = (
     where root.tenant_id = ${boundText} and root.id = ${boundText} and root.quota_day is not null
     ${conflict} ${rise}`.compile(storage.db);
 
-  const openRoots = new Map<string, BookedRoot>();
+  const openRoots = new Map<string, CountedRoot>();
 
   const opened = (root: OpenedRootRun): Statement => {
     if (openRoots.size >= maxOpenRoots) openRoots.delete(openRoots.keys().next().value ?? '');
