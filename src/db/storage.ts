@@ -64,7 +64,6 @@ export const createStorage = (
         throw translateStoreError(dialect.classify, error);
       });
     },
-    condenseBy: (condense) => queue.condenseBy(condense),
     async scan<T>(query: { compile(): CompiledQuery<T> }) {
       refuseInTransaction();
       try {
@@ -91,6 +90,7 @@ export const createStorage = (
       refuseInTransaction();
       queue.enqueue(unit);
     },
+    condenseBy: (condense) => queue.condenseBy(condense),
     async probe() {
       await root.selectFrom('schema_migrations').select('name').limit(1).execute();
     },

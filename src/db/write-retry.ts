@@ -11,7 +11,11 @@ export interface WriteRetry {
 // Often enough that a reader of such rows is not kept for long, seldom enough to be nothing to a store in trouble.
 const retryMs = 1000;
 
-export const createWriteRetry = (clock: Pick<Clock, 'after'>, isDue: () => boolean, write: () => Promise<void>): WriteRetry => {
+export const createWriteRetry = (
+  clock: Pick<Clock, 'after'>,
+  isDue: () => boolean,
+  write: () => Promise<void>,
+): WriteRetry => {
   let timer: Timer | null = null;
   let stopped = false;
   const schedule = (): void => {
