@@ -46,7 +46,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const { Service, Host } = config.values;
   const foundation = await layFoundation({ config, mode, ...options });
   const { base, opened, providers, modules, hostTools, reporting } = foundation;
-  const { storage, lifecycle, log, clock, now } = base;
+  const { storage, log, clock, now } = base;
   try {
     const content = guardsFeature({ ...base, guards: modules.guards, usesPattern: modules.usesPatternGuard });
     const memory = memoryFeature({ storage, now });
@@ -80,7 +80,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       openRequests: [approvals.pauses.open],
       recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
     });
-    const skills = await skillsFeature({ ...base, ownsStore: true, modules: modules.skills });
+    const skills = await skillsFeature({ ...base, modules: modules.skills });
     const providerAccess = providerAccessFeature({ ...base, providers });
     const references = agentReferences(providers, hostTools.registry, Service, {
       hostSkills: skills.hostSkills,
@@ -98,7 +98,6 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const quotas = quotasFeature({ ...base, turns: createTurnStore(storage) });
     const agents = agentsFeature({
       ...base,
-      ownsStore: true,
       references,
       codeAgents,
       history: ({ tenantId, principal }, sessionId) => sessions.historyFor(tenantId, sessionId, principal),
@@ -177,15 +176,12 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const leased = serviceLeases(base);
     const life = createLifecycle({
       ...base,
-      state: lifecycle,
       engine: runs.engine,
       worker,
       works,
       runs,
       parts: [
         leased.part,
-        emergency,
-        providerAccess,
         { recover: attachments.recover, started: attachments.startSweep, close: attachments.close },
         leased.guarded('approval-expiration', approvals.expiration),
         approvals,
@@ -280,6 +276,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
 
     if (ready) {
       if (mode === 'serve') await assertMayListen(config, security, modules);
+      await base.state.load();
       await life.recover(mode === 'preview').catch((error: unknown) => {
         if (opened.trouble() === null) throw error;
         log.error(

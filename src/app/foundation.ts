@@ -1,6 +1,7 @@
 import { systemClock } from '../core/clock.ts';
 import { loadModule } from '../core/files/load-module.ts';
 import { newId as newIdAt } from '../core/ids.ts';
+import { createInstanceState } from '../core/instance-state.ts';
 import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
@@ -61,6 +62,7 @@ export const layFoundation = async ({ config, mode, clock = systemClock, ...opti
   const { storage } = opened;
   const audit = createAuditTrail({ storage, telemetry, log, now, newId });
   modulesAudit.trail = audit;
+  const state = createInstanceState({ ownsStore: true, now });
   // What nearly every feature needs; each takes what its own dependencies name.
   const base = {
     config: config.values,
@@ -76,7 +78,8 @@ export const layFoundation = async ({ config, mode, clock = systemClock, ...opti
     roles,
     prefix: Host.Prefix,
     lifecycle: { draining: false },
-    stops: createStopsInForce(),
+    state,
+    stops: createStopsInForce(state, storage),
     telemetry,
     egressRefused,
     log,

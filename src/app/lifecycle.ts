@@ -6,8 +6,6 @@ import type { RecoveryReport } from '../features/runs/index.ts';
 import type { JobWorker } from '../scheduler/job-worker.ts';
 
 interface Part {
-  /** Reads what has to be known before the first request. */
-  load?(): Promise<unknown>;
   recover?(): Promise<unknown>;
   /** Called once the service listens. */
   started?(): void;
@@ -19,23 +17,23 @@ interface Part {
 export interface LifecycleDeps {
   readonly config: Config;
   /** Seen by every feature that starts runs. */
-  readonly state: { draining: boolean };
+  readonly lifecycle: { draining: boolean };
   readonly engine: Pick<RunEngine, 'idle' | 'list' | 'shutdown'>;
   readonly worker: Pick<JobWorker, 'start' | 'stop' | 'idle'>;
   /** False: this process takes no jobs. */
   readonly works: boolean;
   readonly runs: { recover(): Promise<RecoveryReport> };
-  /** In the order in which they load, recover, start and close. */
+  /** In the order in which they recover, start and close. */
   readonly parts: readonly Part[];
   readonly log: Pick<Logger, 'warn'>;
 }
 
 /** Start and end of a service, in order over its parts. */
-export const createLifecycle = ({ config, state, engine, worker, works, runs, parts, log }: LifecycleDeps) => {
+export const createLifecycle = ({ config, lifecycle, engine, worker, works, runs, parts, log }: LifecycleDeps) => {
   const { Drain } = config.Service;
 
   const drain = async (): Promise<void> => {
-    state.draining = true;
+    lifecycle.draining = true;
     worker.stop();
     const leaving = Promise.all(parts.map((part) => part.draining?.()));
     if (Drain.Enabled) await endsWithin(Drain.Timeout, engine.idle());
@@ -47,7 +45,6 @@ export const createLifecycle = ({ config, state, engine, worker, works, runs, pa
   return {
     /** Before the first request: nothing executes yet, so what is open belongs to a process that is gone. */
     async recover(readsOnly: boolean): Promise<void> {
-      for (const part of parts) await part.load?.();
       if (readsOnly) return;
       const report = await runs.recover();
       for (const part of parts) await part.recover?.();

@@ -14,8 +14,8 @@ export type KnownAgent =
 /** What definitions reach, with the names that were looked up in the store on the way. */
 export interface Reached {
   readonly agents: ReachableAgents;
-  /** Version of each stored agent that was looked up, 0 where there was none. */
-  readonly versions: ReadonlyMap<string, number>;
+  /** Version of each stored agent that was looked up, null where there was none. */
+  readonly versions: ReadonlyMap<string, number | null>;
   readonly skills: ReachableSkills;
 }
 
@@ -82,7 +82,7 @@ export const createAgentCatalog = (
     return agents.sort((a, b) => (a.content.name < b.content.name ? -1 : 1));
   },
   async reach(tenantId, content) {
-    const versions = new Map<string, number>();
+    const versions = new Map<string, number | null>();
     const agents = await reachAgents(content, async (names) => {
       const found = new Map<string, AgentContent>();
       const inStore: string[] = [];
@@ -91,7 +91,7 @@ export const createAgentCatalog = (
         if (agent === undefined) inStore.push(name);
         else found.set(name, agent);
       }
-      for (const name of inStore) versions.set(name, 0);
+      for (const name of inStore) versions.set(name, null);
       for (const agent of await store.findMany(tenantId, inStore)) {
         versions.set(agent.name, agent.version);
         found.set(agent.name, agent.content);

@@ -1,6 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
+import { type StoreEntries, tenantKey } from '../../core/instance-state.ts';
 import type { AuditLog, ChangedEntity } from '../audit/index.ts';
 import { allowedProviderFindings } from './agent-providers.rules.ts';
 import type { AgentCatalog } from './agents.catalog.ts';
@@ -11,13 +12,12 @@ import { type AgentReferences, bodyFindings } from './agents.rules.ts';
 import type { AgentDefinitionRequest } from './agents.schema.ts';
 import { type AgentStore, agentStore, missingVersion, type StoredAgent } from './agents.store.ts';
 import { toDefinition, toDescriptor } from './agents.view.ts';
-import type { CurrentVersions } from './current-versions.ts';
 import type { EstimateHandler } from './estimate.service.ts';
 
 export interface AgentServiceDeps {
   readonly store: AgentStore;
   readonly catalog: AgentCatalog;
-  readonly versions: CurrentVersions;
+  readonly versions: Pick<StoreEntries<number>, 'changed'>;
   readonly references: AgentReferences;
   readonly estimate: EstimateHandler;
   readonly audit: Pick<AuditLog, 'change'>;
@@ -67,8 +67,8 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
   };
   /** Versions of a stored agent that no code agent hides; 404 otherwise. */
   const refuseUnstored = async (tenantId: string, name: string): Promise<void> => {
-    const [version] = catalog.isCode(name) ? [0] : await store.currentVersions(tenantId, [name]);
-    if (version === undefined || version === 0) throw notFound(name);
+    const [version = null] = catalog.isCode(name) ? [] : await store.currentVersions(tenantId, [name]);
+    if (version === null) throw notFound(name);
   };
 
   return {
@@ -93,7 +93,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
         tell(changed(null, made));
         return made;
       });
-      versions.changed(tenantId, name);
+      versions.changed(tenantKey(tenantId, name));
       return { status: 201, body: toDefinition(agent), headers: { location: `${prefix}/api/agents/${name}` } };
     },
 
@@ -125,7 +125,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
         tell(changed(await versionBefore(agents, saved), saved));
         return saved;
       });
-      versions.changed(tenantId, name);
+      versions.changed(tenantKey(tenantId, name));
       return ok(toDefinition(agent));
     },
 
@@ -142,7 +142,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
           ),
         );
       });
-      versions.changed(tenantId, name);
+      versions.changed(tenantKey(tenantId, name));
       return noContent();
     },
 
@@ -170,7 +170,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
         tell(changed(await versionBefore(agents, restored), restored));
         return restored;
       });
-      versions.changed(tenantId, name);
+      versions.changed(tenantKey(tenantId, name));
       return ok(toDefinition(agent));
     },
 

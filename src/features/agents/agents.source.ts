@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import { type StoreEntries, tenantKey } from '../../core/instance-state.ts';
 import { errorTypeOf, type Span } from '../../core/telemetry/span.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
@@ -9,14 +10,14 @@ import type { AgentCatalog } from './agents.catalog.ts';
 import { type Compilation, compileAgent } from './agents.compile.ts';
 import { fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
-import type { CurrentVersions } from './current-versions.ts';
 
 /** A compilation and the versions that it was made of; it holds while they are current. */
 interface CacheEntry {
   readonly compilation: Compilation;
-  /** The agent itself first, then every stored name that it reaches. */
-  readonly names: readonly string[];
-  readonly versions: readonly number[];
+  /** Of the agent itself first, then of every stored name that it reaches. */
+  readonly keys: readonly string[];
+  /** Null for a name without an agent. */
+  readonly versions: readonly (number | null)[];
   /** Skills that it names, with what they were; empty for one that was not there. */
   readonly skillNames: readonly string[];
   readonly fingerprints: readonly string[];
@@ -35,7 +36,7 @@ const compiled = (name: string, { compilation, versions }: CacheEntry): Compiled
 
 export interface AgentSourceDeps {
   readonly catalog: AgentCatalog;
-  readonly versions: CurrentVersions;
+  readonly versions: StoreEntries<number>;
   readonly skills: AgentSkills;
   readonly references: AgentReferences;
   /** Compiled at start; they never change. */
@@ -79,7 +80,7 @@ export const createAgentSource = ({
     const reached = await catalog.reach(tenantId, known.content);
     return {
       compilation: compileAgent(known, reached, references),
-      names: [name, ...reached.versions.keys()],
+      keys: [name, ...reached.versions.keys()].map((reachedName) => tenantKey(tenantId, reachedName)),
       versions: [known.version, ...reached.versions.values()],
       skillNames: known.content.skillNames,
       fingerprints: known.content.skillNames.map((skill) => reached.skills.get(skill)?.fingerprint ?? ''),
@@ -88,12 +89,10 @@ export const createAgentSource = ({
   const compileNow = (...which: Parameters<typeof readAgent>): Promise<CacheEntry | null> =>
     counted(readAgent(...which));
   /** The same without a wait, for nearly every run. */
-  const isKnownCurrent = (tenantId: string, entry: CacheEntry): boolean => {
-    const now = entry.skillNames.length === 0 ? versions.known(tenantId, entry.names) : null;
-    return now !== null && isSame(now, entry.versions);
-  };
+  const isKnownCurrent = ({ skillNames, keys, versions: compiledOf }: CacheEntry): boolean =>
+    skillNames.length === 0 && keys.every((key, index) => versions.known(key) === compiledOf[index]);
   const isCurrent = async (tenantId: string, entry: CacheEntry): Promise<boolean> =>
-    isSame(await versions.current(tenantId, entry.names), entry.versions) &&
+    isSame(await versions.readAll(entry.keys), entry.versions) &&
     (entry.skillNames.length === 0 ||
       isSame(await skills.fingerprints(tenantId, entry.skillNames), entry.fingerprints));
   // Not a part of what is cached: a policy may change at any time.
@@ -104,11 +103,9 @@ export const createAgentSource = ({
   };
   const current = async (tenantId: string, name: string, span: Span | null): Promise<CompiledAgent> => {
     const code = codeAgents.get(name);
-    // No tenant slug has a slash.
-    const key = `${tenantId}/${name}`;
+    const key = tenantKey(tenantId, name);
     const cached = code === undefined ? cache.get(key) : undefined;
-    const isCached =
-      cached !== undefined && (isKnownCurrent(tenantId, cached) || (await counted(isCurrent(tenantId, cached))));
+    const isCached = cached !== undefined && (isKnownCurrent(cached) || (await counted(isCurrent(tenantId, cached))));
     span?.set({ 'acp.cache.hit': code !== undefined || isCached });
     if (code !== undefined) return allowed(tenantId, code);
     if (isCached) return allowed(tenantId, compiled(name, cached));
@@ -123,8 +120,7 @@ export const createAgentSource = ({
   const source: AgentSource = {
     async compileVersion(tenantId, name, version) {
       if (codeAgents.has(name)) return source.compile(tenantId, name);
-      const [current] = await versions.current(tenantId, [name]);
-      if (current === version) return source.compile(tenantId, name);
+      if ((await versions.read(tenantKey(tenantId, name))) === version) return source.compile(tenantId, name);
       const entry = await compileNow(tenantId, name, version);
       if (entry === null) throw new AcpError('agent-not-found', `There is no version ${version} of agent "${name}".`);
       return allowed(tenantId, compiled(name, entry));

@@ -33,8 +33,8 @@ export interface AgentStore {
   findVersion(tenantId: string, name: string, version: number): Promise<StoredAgent | null>;
   /** Newest first; empty when there is no such agent. */
   versions(tenantId: string, name: string): Promise<readonly StoredAgent[]>;
-  /** Number of the current version for each name, 0 where there is none. */
-  currentVersions(tenantId: string, names: readonly string[]): Promise<readonly number[]>;
+  /** Number of the current version for each name, null where there is none. */
+  currentVersions(tenantId: string, names: readonly string[]): Promise<readonly (number | null)[]>;
   /** Version 1; null when the name is in use. */
   create(tenantId: string, change: AgentChange): Promise<StoredAgent | null>;
   /** Throws `agent-not-found` or `version-conflict`; concurrent writers get consecutive versions. */
@@ -167,7 +167,7 @@ export const agentStore = defineStore(
         for (const row of await heads.where('tenant_id', '=', tenantId).where('name', 'in', chunk).execute())
           known.set(row.name, row.current_version);
       }
-      return names.map((name) => known.get(name) ?? 0);
+      return names.map((name) => known.get(name) ?? null);
     },
     create: (tenantId, { content, updatedAt, updatedBy }) =>
       storage.atomic(async (db) => {

@@ -1,5 +1,6 @@
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
+import { byTenant, type InstanceState } from '../../core/instance-state.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
@@ -15,7 +16,6 @@ import { agentService } from './agents.service.ts';
 import { createAgentSource } from './agents.source.ts';
 import { agentStore } from './agents.store.ts';
 import type { CodeAgents } from './code-agents.ts';
-import { ownedVersions, sharedVersions } from './current-versions.ts';
 import { type EstimateDeps, estimateService } from './estimate.service.ts';
 
 export type { AgentVariant, AgentVariants } from './agent-variants.ts';
@@ -64,8 +64,7 @@ export const agentReferences = (
 
 export interface AgentsDeps {
   readonly storage: Storage;
-  /** True when no other process writes the store while this one runs. */
-  readonly ownsStore: boolean;
+  readonly state: Pick<InstanceState, 'entries'>;
   readonly references: AgentReferences;
   readonly codeAgents: CodeAgents;
   readonly skills: AgentSkills;
@@ -92,7 +91,7 @@ export const agentsFeature = (deps: AgentsDeps): AgentsFeature => {
   const { references, codeAgents } = deps;
   const store = deps.storage.stores(agentStore);
   const catalog = createAgentCatalog(store, codeAgents.contents, deps.skills);
-  const versions = deps.ownsStore ? ownedVersions(store) : sharedVersions(store);
+  const versions = deps.state.entries('agentVersions', { load: byTenant(store.currentVersions) });
   const source = createAgentSource({
     catalog,
     versions,

@@ -3,6 +3,7 @@ import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
+import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Statement } from '../../db/statement.ts';
@@ -32,6 +33,7 @@ import { createStandingRules } from './standing-rules.service.ts';
 export interface ApprovalsDeps {
   readonly config: Config;
   readonly storage: Storage;
+  readonly state: Pick<InstanceState, 'entries'>;
   readonly audit: AuditTrail;
   readonly authorization: RunAuthorization;
   readonly owners: SessionAccess;
@@ -72,7 +74,14 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
   const metrics = createApprovalMetrics({ ...deps, now, store });
   const requests = createSessionRequestStore(storage);
   const ruleStore = createApprovalRuleStore(storage);
-  const rules = createStandingRules({ store: ruleStore, storage, audit, now, newId });
+  const rules = createStandingRules({
+    store: ruleStore,
+    rules: deps.state.entries('approvalRules', { load: byKey(ruleStore.list) }),
+    storage,
+    audit,
+    now,
+    newId,
+  });
   const inBand = createInBandAnswers({ storage, requests, rules, ruleStore, audit, metrics, now, newId });
   const decisions = createApprovalDecisions({
     store,

@@ -3,6 +3,7 @@ import { noContent, ok } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
 import type { Handlers } from '../../core/context.ts';
+import type { StoreEntries } from '../../core/instance-state.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -11,12 +12,9 @@ import type { approvalRuleOperations } from './approvals.operations.ts';
 import type { ToolApprovalRule } from './approvals.schema.ts';
 import { argumentsHash, conditionProblems, ruleMatches } from './argument-conditions.rules.ts';
 
-// A change on another instance counts within five seconds.
-const keptForMs = 4000;
-
 export interface StandingRules {
   readonly handlers: Handlers<typeof approvalRuleOperations>;
-  /** The rule that approves the call, if any. Rules are read again when what is known is old. */
+  /** The rule that approves the call, if any. */
   matching(tenantId: string, agentName: string, toolName: string, args: Json): Promise<StandingRule | null>;
   /** A rule that `remember` asks for, with its entry; null when an equal one is stored. */
   toRemember(
@@ -28,6 +26,8 @@ export interface StandingRules {
 
 export interface StandingRuleDeps {
   readonly store: ApprovalRuleStore;
+  /** Of each tenant: every marked call asks for them. */
+  readonly rules: StoreEntries<readonly StandingRule[]>;
   readonly storage: Storage;
   readonly audit: AuditTrail;
   readonly now: () => number;
@@ -50,25 +50,12 @@ const entryOf = (action: 'create' | 'delete', rule: StandingRule, actor: string 
 });
 
 /** Rules that approve calls in advance: their operations, and the question that every marked call asks. */
-export const createStandingRules = ({ store, storage, audit, now, newId }: StandingRuleDeps): StandingRules => {
-  const known = new Map<string, { readonly readAt: number; readonly rules: Promise<readonly StandingRule[]> }>();
-
-  const rulesOf = (tenantId: string): Promise<readonly StandingRule[]> => {
-    const kept = known.get(tenantId);
-    const at = now();
-    if (kept !== undefined && at >= kept.readAt && at - kept.readAt < keptForMs) return kept.rules;
-    const rules = store.list(tenantId);
-    // A failed read is not kept: the next call asks the store again.
-    rules.catch(() => known.delete(tenantId));
-    known.set(tenantId, { readAt: at, rules });
-    return rules;
-  };
-
+export const createStandingRules = ({ store, rules, storage, audit, now, newId }: StandingRuleDeps): StandingRules => {
   const isTaken = (error: unknown): boolean => storage.dialect.classify(error) === 'unique-violation';
 
   return {
     async matching(tenantId, agentName, toolName, args) {
-      const rules = await rulesOf(tenantId);
+      const own = (await rules.read(tenantId)) ?? [];
       let hash: string | null = null;
       const hashOnce = (): string => {
         hash ??= argumentsHash(args);
@@ -78,7 +65,7 @@ export const createStandingRules = ({ store, storage, audit, now, newId }: Stand
         rule.toolName === toolName &&
         (rule.agentName === null || rule.agentName === agentName) &&
         ruleMatches(rule, args, hashOnce);
-      return rules.find(matches) ?? null;
+      return own.find(matches) ?? null;
     },
 
     async toRemember(fields) {
@@ -87,17 +74,17 @@ export const createStandingRules = ({ store, storage, audit, now, newId }: Stand
       return { rule, entry: entryOf('create', rule, rule.createdBy) };
     },
 
-    changed: (tenantId) => known.delete(tenantId),
+    changed: rules.changed,
 
     handlers: {
       async list({ tenantId }, { query }) {
         const { agentName, toolName } = query;
-        const rules = (await store.list(tenantId)).filter(
+        const stored = (await store.list(tenantId)).filter(
           (rule) =>
             (agentName === undefined || rule.agentName === (agentName === '' ? null : agentName)) &&
             (toolName === undefined || rule.toolName === toolName),
         );
-        return ok(rules.map(toPublic));
+        return ok(stored.map(toPublic));
       },
 
       async create({ tenantId, principal }, { body }) {
@@ -125,7 +112,7 @@ export const createStandingRules = ({ store, storage, audit, now, newId }: Stand
           if (other === null) throw error;
           return ok(toPublic(other));
         }
-        known.delete(tenantId);
+        rules.changed(tenantId);
         return { status: 201, body: toPublic(rule) };
       },
 
@@ -140,7 +127,7 @@ export const createStandingRules = ({ store, storage, audit, now, newId }: Stand
             if (error instanceof ConditionFailedError) throw unknown();
             throw error;
           });
-        known.delete(tenantId);
+        rules.changed(tenantId);
         return noContent();
       },
     },

@@ -20,7 +20,6 @@ export interface HeldRuns {
 }
 
 export interface EmergencyStore {
-  inForce(): Promise<readonly EmergencyStopRow[]>;
   insert(row: EmergencyStopRow): AuditedWrite;
   /** Fails its transaction when somebody else has resumed meanwhile. */
   resumed(id: string, by: string | null, at: number): AuditedWrite;
@@ -38,16 +37,18 @@ const queued = (db: Kysely<Tables>, { tenantId, agentName }: StopTarget) => {
   return query;
 };
 
+/** Stops that nobody has ended, oldest first. */
+export const stopsInForce = ({ db }: Storage): Promise<readonly EmergencyStopRow[]> =>
+  db
+    .selectFrom('emergency_stops')
+    .selectAll()
+    .where('resumed_at', 'is', null)
+    .orderBy('stopped_at')
+    .orderBy('id')
+    .execute();
+
 /** `runHandlerKeys`: of the jobs that run agents. */
 export const createEmergencyStore = (storage: Storage, runHandlerKeys: readonly string[]): EmergencyStore => ({
-  inForce: () =>
-    storage.db
-      .selectFrom('emergency_stops')
-      .selectAll()
-      .where('resumed_at', 'is', null)
-      .orderBy('stopped_at')
-      .orderBy('id')
-      .execute(),
   insert: (row) => storage.db.insertInto('emergency_stops').values(row).compile(),
   resumed: (id, by, at) => ({
     ...storage.db

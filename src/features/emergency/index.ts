@@ -19,9 +19,5 @@ export const emergencyFeature = ({
   const store = createEmergencyStore(storage, runHandlerKeys);
   return {
     handlers: emergencyService({ ...deps, store, defaultTenantId: config.Service.DefaultTenantId }),
-    /** Before anything starts: what was stopped when the last process ended stays stopped. */
-    async load(): Promise<void> {
-      deps.stops.replace(await store.inForce());
-    },
   };
 };

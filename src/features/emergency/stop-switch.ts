@@ -1,11 +1,13 @@
 import type { StopSwitch } from '../../core/emergency.ts';
+import type { InstanceState } from '../../core/instance-state.ts';
+import type { Storage } from '../../db/storage.ts';
 import type { EmergencyStopRow } from '../../db/tables.ts';
+import { stopsInForce } from './emergency.store.ts';
 
 /** The stops in force, in memory. Empty tenant: every tenant; empty agent: every agent of the tenant. */
 export interface StopsInForce extends StopSwitch {
   add(row: EmergencyStopRow): void;
   remove(id: string): void;
-  replace(rows: readonly EmergencyStopRow[]): void;
   list(): readonly EmergencyStopRow[];
 }
 
@@ -21,23 +23,18 @@ const wordsOf = ({ scope, tenant_id, agent_name }: EmergencyStopRow): string => 
   return scope === 'Tenant' ? `The agents of tenant "${tenant_id}" are stopped` : `Agent "${agent_name}" is stopped`;
 };
 
-export const createStopsInForce = (): StopsInForce => {
-  let stops: readonly EmergencyStopRow[] = [];
+/** What was stopped when the last process ended stays stopped. */
+export const createStopsInForce = (state: Pick<InstanceState, 'table'>, storage: Storage): StopsInForce => {
+  const stops = state.table('emergencyStops', { read: () => stopsInForce(storage), keyOf: ({ id }) => id });
   return {
     reason(tenantId, agentName) {
-      if (stops.length === 0) return null;
-      const stop = stops.find((row) => covers(row, tenantId, agentName));
+      const { rows } = stops;
+      if (rows.size === 0) return null;
+      const stop = rows.values().find((row) => covers(row, tenantId, agentName));
       return stop === undefined ? null : `${wordsOf(stop)} by an operator until they resume.`;
     },
-    add: (row) => {
-      stops = [...stops, row];
-    },
-    remove: (id) => {
-      stops = stops.filter((row) => row.id !== id);
-    },
-    replace: (rows) => {
-      stops = rows;
-    },
-    list: () => stops,
+    add: stops.put,
+    remove: stops.drop,
+    list: () => [...stops.rows.values()],
   };
 };

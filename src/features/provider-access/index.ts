@@ -1,5 +1,6 @@
 import type { AuditTrail } from '../../core/audit.ts';
 import { type Config, resolveSecret } from '../../core/config/index.ts';
+import type { InstanceState } from '../../core/instance-state.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import { egressPolicyService, providerBindingService } from './provider-access.service.ts';
@@ -8,6 +9,7 @@ import { createTenantAccess } from './provider-access.ts';
 
 export interface ProviderAccessFeatureDeps {
   readonly storage: Storage;
+  readonly state: Pick<InstanceState, 'table'>;
   readonly config: Config;
   readonly providers: ModelProviders;
   readonly audit: Pick<AuditTrail, 'record'>;
@@ -19,6 +21,7 @@ export interface ProviderAccessFeatureDeps {
 /** Which providers tenants may call, and with whose credential. */
 export const providerAccessFeature = ({
   storage,
+  state,
   config,
   providers,
   audit,
@@ -32,7 +35,7 @@ export const providerAccessFeature = ({
   };
   const secret = (key: string): string | null => resolveSecret(config, key);
   const store = createProviderAccessStore(storage);
-  const access = createTenantAccess({ providers, secret, names });
+  const access = createTenantAccess({ state, store, providers, secret, names });
   const deps = {
     store,
     access,
@@ -48,8 +51,5 @@ export const providerAccessFeature = ({
     bindings: providerBindingService(deps),
     policies: egressPolicyService(deps),
     access,
-    async load(): Promise<void> {
-      access.replace(await store.bindings(), await store.policies());
-    },
   };
 };

@@ -1,9 +1,13 @@
+import { type InstanceState, tenantKey } from '../../core/instance-state.ts';
 import type { EgressPolicyRow, ProviderBindingRow } from '../../db/tables/access.ts';
 import { ModelCallError, type ModelProviders } from '../../providers/models/index.ts';
 import type { OpenedProvider, ProviderAccess } from '../../providers/models/provider-access.ts';
+import type { ProviderAccessStore } from './provider-access.store.ts';
 import { mayNameSecret, type SecretNameRule } from './secret-names.rules.ts';
 
 export interface ProviderAccessDeps {
+  readonly state: Pick<InstanceState, 'table'>;
+  readonly store: Pick<ProviderAccessStore, 'bindings' | 'policies'>;
   readonly providers: Pick<ModelProviders, 'withCredential'>;
   /** The value of a configuration key now; null: it has none. */
   readonly secret: (key: string) => string | null;
@@ -12,7 +16,6 @@ export interface ProviderAccessDeps {
 
 /** Bindings and policies of all tenants in memory, since every model call asks. */
 export interface TenantAccess extends ProviderAccess {
-  replace(bindings: readonly ProviderBindingRow[], policies: readonly EgressPolicyRow[]): void;
   binding(tenantId: string, provider: string): ProviderBindingRow | undefined;
   bindingsOf(tenantId: string): readonly ProviderBindingRow[];
   bind(row: ProviderBindingRow): void;
@@ -22,18 +25,30 @@ export interface TenantAccess extends ProviderAccess {
   lift(tenantId: string): void;
 }
 
-// No tenant slug has a slash.
-const keyOf = (tenantId: string, provider: string): string => `${tenantId}/${provider}`;
-
 export const allowedNames = ({ allowed_providers }: EgressPolicyRow): string[] =>
   JSON.parse(allowed_providers) as string[];
 
-export const createTenantAccess = ({ providers, secret, names }: ProviderAccessDeps): TenantAccess => {
-  const bindings = new Map<string, ProviderBindingRow>();
-  const policies = new Map<string, { readonly row: EgressPolicyRow; readonly allowed: ReadonlySet<string> }>();
+/** A policy, with its names ready to be looked up. */
+interface Policy {
+  readonly row: EgressPolicyRow;
+  readonly allowed: ReadonlySet<string>;
+}
+
+const policyOf = (row: EgressPolicyRow): Policy => ({ row, allowed: new Set(allowedNames(row)) });
+
+export const createTenantAccess = (deps: ProviderAccessDeps): TenantAccess => {
+  const { state, store, providers, secret, names } = deps;
+  const bindings = state.table<ProviderBindingRow>('providerBindings', {
+    read: store.bindings,
+    keyOf: (row) => tenantKey(row.tenant_id, row.provider_name),
+  });
+  const policies = state.table<Policy>('egressPolicies', {
+    read: async () => (await store.policies()).map(policyOf),
+    keyOf: ({ row }) => row.tenant_id,
+  });
 
   const allows = (tenantId: string, providerName: string): boolean =>
-    policies.size === 0 || policies.get(tenantId)?.allowed.has(providerName) !== false;
+    policies.rows.get(tenantId)?.allowed.has(providerName) !== false;
 
   const bound = (tenantId: string, row: ProviderBindingRow): OpenedProvider => {
     const { provider_name: name, api_key_configuration_name: key } = row;
@@ -54,32 +69,19 @@ export const createTenantAccess = ({ providers, secret, names }: ProviderAccessD
         throw new ModelCallError('provider_not_allowed', `The tenant may not call the provider "${provider.name}".`, {
           provider: provider.name,
         });
-      const row = bindings.size === 0 ? undefined : bindings.get(keyOf(tenantId, provider.name));
+      const { rows } = bindings;
+      const row = rows.size === 0 ? undefined : rows.get(tenantKey(tenantId, provider.name));
       return row === undefined ? { provider, owner: null } : bound(tenantId, row);
     },
-    replace(bindingRows, policyRows) {
-      bindings.clear();
-      policies.clear();
-      for (const row of bindingRows) this.bind(row);
-      for (const row of policyRows) this.limit(row);
-    },
-    binding: (tenantId, provider) => bindings.get(keyOf(tenantId, provider)),
+    binding: (tenantId, provider) => bindings.rows.get(tenantKey(tenantId, provider)),
     bindingsOf: (tenantId) =>
-      [...bindings.values()]
+      [...bindings.rows.values()]
         .filter((row) => row.tenant_id === tenantId)
         .toSorted((a, b) => (a.provider_name < b.provider_name ? -1 : 1)),
-    bind: (row) => {
-      bindings.set(keyOf(row.tenant_id, row.provider_name), row);
-    },
-    unbind: (tenantId, provider) => {
-      bindings.delete(keyOf(tenantId, provider));
-    },
-    policy: (tenantId) => policies.get(tenantId)?.row,
-    limit: (row) => {
-      policies.set(row.tenant_id, { row, allowed: new Set(allowedNames(row)) });
-    },
-    lift: (tenantId) => {
-      policies.delete(tenantId);
-    },
+    bind: bindings.put,
+    unbind: (tenantId, provider) => bindings.drop(tenantKey(tenantId, provider)),
+    policy: (tenantId) => policies.rows.get(tenantId)?.row,
+    limit: (row) => policies.put(policyOf(row)),
+    lift: policies.drop,
   };
 };

@@ -2,6 +2,7 @@ import type { AuditTrail } from '../../core/audit.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
+import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -16,7 +17,6 @@ import { createRunCounters, type RunCounters } from './quota-counters.store.ts';
 import { observeQuotas } from './quota-gauges.ts';
 import { createQuotaMetrics } from './quota-metrics.ts';
 import { createQuotaNotices } from './quota-notices.store.ts';
-import { createQuotaRules } from './quota-rules.ts';
 import { noUse } from './quota-use.ts';
 import { createQuotaVerifier } from './quota-verification.store.ts';
 import type { quotaOperations } from './quotas.operations.ts';
@@ -28,6 +28,7 @@ import { createUnfinishedUse, type StoredTurns } from './unfinished-use.store.ts
 export interface QuotasDeps {
   readonly config: Config;
   readonly storage: Storage;
+  readonly state: Pick<InstanceState, 'entries'>;
   readonly turns: StoredTurns;
   readonly audit: Pick<AuditTrail, 'record'>;
   readonly lifecycle: { readonly draining: boolean };
@@ -63,7 +64,7 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     added: (...asked) => backlog.added(...asked),
     openAdded: (...asked) => backlog.openAdded(...asked),
   });
-  const rules = createQuotaRules(store);
+  const rules = deps.state.entries('quotaRules', { load: byKey(store.list) });
   const notices = createQuotaNotices(storage, rules, clock, settings.ThresholdPercents, now);
   const counters = createRunCounters(storage, clock, notices, now);
   const backlog = createQuotaBacklog({

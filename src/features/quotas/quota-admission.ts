@@ -7,7 +7,6 @@ import type { OpenRuns } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import { createPricedAgents } from './priced-agents.ts';
 import type { QuotaMetrics } from './quota-metrics.ts';
-import type { QuotaRules } from './quota-rules.ts';
 import {
   appliesTo,
   type InProgress,
@@ -18,7 +17,7 @@ import {
   takenByOthers,
   usedUp,
 } from './quotas.rules.ts';
-import type { QuotaRule, QuotaStore } from './quotas.store.ts';
+import type { QuotaRule, QuotaRules, QuotaStore } from './quotas.store.ts';
 
 export interface AdmissionRequest {
   readonly tenantId: string;
@@ -177,7 +176,7 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
   /** One look at the store serves everybody who waits. */
   const round = async (tenantId: string, gate: TenantGate): Promise<void> => {
     const before = [...gate.starting];
-    const found = await rules.of(tenantId);
+    const found = (await rules.read(tenantId)) ?? [];
     const waiting = [...gate.waiters.values()];
     const names = ['', ...new Set(waiting.map((waiter) => waiter.agentName))];
     const limitsUse = found.some((rule) => rule.maxTokens !== null || rule.maxCostMicros !== null);

@@ -4,10 +4,9 @@ import { type CountedRoot, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import { longestWaitMs, retryAfterMs } from './quota-admission.ts';
 import { anyUse, type Hold, limitingUse, mostCost, roomFor } from './quota-room.rules.ts';
-import type { QuotaRules } from './quota-rules.ts';
 import { addedUse, noUse } from './quota-use.ts';
 import { ownerOf } from './quotas.rules.ts';
-import type { QuotaRule, QuotaStore } from './quotas.store.ts';
+import type { QuotaRule, QuotaRules, QuotaStore } from './quotas.store.ts';
 import type { UnfinishedUse } from './unfinished-use.store.ts';
 
 export interface AllowancesDeps {
@@ -161,7 +160,7 @@ export const createQuotaAllowances = ({
 
   /** What is asked of the store; `booked`: what it was before the counters were read. */
   const look = async (holds: TenantHolds, { tenantId }: BoundedCall, root: CountedRoot) => {
-    const own = limitingUse(await rules.of(tenantId), root.agentName);
+    const own = limitingUse((await rules.read(tenantId)) ?? [], root.agentName);
     if (own.length === 0) return { own, booked: holds.booked, rows: [] };
     await restore();
     await dropClosed(tenantId, holds);

@@ -3,7 +3,7 @@ import { boundText, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { QuotaNoticeRow } from '../../db/tables/quotas.ts';
 import type { PeriodClock } from './period-clock.ts';
-import type { QuotaRules } from './quota-rules.ts';
+import type { QuotaRules } from './quotas.store.ts';
 
 /** A root run as it is first stored. */
 export interface OpenedRootRun {

@@ -8,12 +8,11 @@ import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
 import type { PeriodClock } from './period-clock.ts';
-import type { QuotaRules } from './quota-rules.ts';
 import type { QuotaVerifier } from './quota-verification.store.ts';
 import type { quotaOperations } from './quotas.operations.ts';
 import { shownAmount } from './quotas.rules.ts';
 import type { QuotaDefinition, QuotaPeriod, QuotaSaveRequest, QuotaUsageRecord } from './quotas.schema.ts';
-import type { QuotaRule, QuotaStore } from './quotas.store.ts';
+import type { QuotaRule, QuotaRules, QuotaStore } from './quotas.store.ts';
 
 export interface QuotaServiceDeps {
   readonly store: QuotaStore;

@@ -1,4 +1,5 @@
 import { CompiledQuery, sql } from 'kysely';
+import type { StoreEntries } from '../../core/instance-state.ts';
 import { boundText, insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { QuotaRow, QuotaUsageRow } from '../../db/tables/quotas.ts';
@@ -25,6 +26,9 @@ export interface LimitedUse {
   readonly rule: QuotaRule;
   readonly used: { readonly runs: number; readonly tokens: number; readonly costMicros: number };
 }
+
+/** The rules of each tenant: a run asks no store whether it is limited. */
+export type QuotaRules = StoreEntries<readonly QuotaRule[]>;
 
 export interface QuotaStore {
   /** By agent, the tenant's own first, then by period. */

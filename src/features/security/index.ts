@@ -1,5 +1,6 @@
 import type { AuditTrail } from '../../core/audit.ts';
 import type { RoleDecision } from '../../core/caller/role-decision.ts';
+import type { InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
 import { createIdentity, type IdentityOptions } from './identity.service.ts';
@@ -13,6 +14,7 @@ import { refusalLog } from './token-refusals.ts';
 
 export interface SecurityDeps {
   readonly storage: Storage;
+  readonly state: Pick<InstanceState, 'entries'>;
   readonly options: IdentityOptions;
   /** Null: the role claim of a token decides. */
   readonly roles: RoleDecision | null;
@@ -38,7 +40,7 @@ const issuerTokens = (deps: SecurityDeps): { tokens: TokenLookup | null; close()
 export const securityFeature = (deps: SecurityDeps) => {
   const { storage, options, audit, log, now, newId } = deps;
   const store = keyStore(storage);
-  const lookup = keyLookup({ store, now, log });
+  const lookup = keyLookup({ store, state: deps.state, now, log });
   const { tokens, close } = issuerTokens(deps);
   return {
     identity: createIdentity({ options, keys: lookup, tokens }),

@@ -14,7 +14,7 @@ import { reasonsOf, type WhoamiRules } from './whoami.rules.ts';
 
 export interface KeyServiceDeps {
   readonly store: KeyStore;
-  readonly lookup: Pick<KeyLookup, 'forget'>;
+  readonly lookup: Pick<KeyLookup, 'changed'>;
   readonly audit: Pick<AuditTrail, 'record'>;
   readonly now: () => number;
   readonly newId: () => string;
@@ -129,7 +129,7 @@ export const keyService = ({
       if (error instanceof ConditionFailedError) throw none();
       throw error;
     }
-    lookup.forget();
+    lookup.changed(key.keyHash);
     return noContent();
   },
 

@@ -1,5 +1,6 @@
-import type { CurrentSkills } from './current-skills.ts';
+import { type StoreEntries, tenantKey } from '../../core/instance-state.ts';
 import type { AgentSkill, HostSkills } from './host-skills.ts';
+import type { SkillStore } from './skills.store.ts';
 
 /** Where agents get their skills from. */
 export interface AgentSkills {
@@ -13,7 +14,12 @@ export interface AgentSkills {
 const maxShared = 1000;
 
 /** `most` is how many skills an agent may name; what stands behind them has its own finding and is not looked up. */
-export const createAgentSkills = (current: CurrentSkills, host: HostSkills, most: number): AgentSkills => {
+export const createAgentSkills = (
+  store: Pick<SkillStore, 'findMany'>,
+  fingerprints: StoreEntries<string>,
+  host: HostSkills,
+  most: number,
+): AgentSkills => {
   // Agents that name the same skill hold one copy of its texts, which may have megabytes.
   const shared = new Map<string, WeakRef<AgentSkill>>();
   const share = (tenantId: string, skill: AgentSkill): AgentSkill => {
@@ -35,14 +41,14 @@ export const createAgentSkills = (current: CurrentSkills, host: HostSkills, most
         if (skill === undefined) inStore.push(name);
         else found.set(name, skill);
       }
-      for (const skill of await current.findMany(tenantId, inStore))
+      for (const skill of await store.findMany(tenantId, inStore))
         found.set(skill.name, share(tenantId, { ...skill, origin: 'stored' }));
       return found;
     },
     async fingerprints(tenantId, names) {
       const looked = names.slice(0, most);
       const inStore = looked.filter((name) => !host.has(name));
-      const stored = await current.fingerprints(tenantId, inStore);
+      const stored = await fingerprints.readAll(inStore.map((name) => tenantKey(tenantId, name)));
       const known = new Map(inStore.map((name, index) => [name, stored[index] ?? '']));
       return looked.map((name) => host.get(name)?.fingerprint ?? known.get(name) ?? '');
     },

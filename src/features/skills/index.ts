@@ -1,13 +1,13 @@
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import { environment } from '../../core/environment.ts';
+import { byTenant, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RegisteredTool } from '../../engine/tools/registry.ts';
 import type { AuditLog } from '../audit/index.ts';
 import { type AgentSkills, createAgentSkills } from './agent-skills.ts';
-import { ownedSkills, sharedSkills } from './current-skills.ts';
 import type { grantOperations } from './grants.operations.ts';
 import { grantService } from './grants.service.ts';
 import { grantStore } from './grants.store.ts';
@@ -50,8 +50,7 @@ const knownSecrets = ({ Service, Host }: Config): ReadonlySet<string> => {
 
 export interface SkillsDeps {
   readonly storage: Storage;
-  /** True when no other process writes the store while this one runs. */
-  readonly ownsStore: boolean;
+  readonly state: Pick<InstanceState, 'entries'>;
   readonly config: Config;
   /** Skills of the host's modules. */
   readonly modules: readonly ModuleSkill[];
@@ -94,8 +93,8 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
   const hostSkills = await loadHostSkills({ roots, searchDepth, ofModules, limits, log });
   const store = storage.stores(skillStore);
   const grantsStored = storage.stores(grantStore);
-  const current = deps.ownsStore ? ownedSkills(store) : sharedSkills(store);
-  const agentSkills = createAgentSkills(current, hostSkills, settings.MaxSkillsPerAgent);
+  const fingerprints = deps.state.entries('skillFingerprints', { load: byTenant(store.fingerprints) });
+  const agentSkills = createAgentSkills(store, fingerprints, hostSkills, settings.MaxSkillsPerAgent);
   // The runner exists where the host registers it; the settings alone run nothing.
   const executionIsOn = config.Host.SkillScripts.Register;
   const stopping = new AbortController();
@@ -123,7 +122,7 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
     preconditions: { 'grants.create': grants.assertMayGrant },
     skills: skillService({
       store,
-      current,
+      fingerprints,
       limits,
       isHostSkill: (name) => hostSkills.has(name),
       hasInterpreter: (extension) => Object.hasOwn(settings.Scripts.Interpreters, extension),

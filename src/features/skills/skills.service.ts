@@ -1,9 +1,9 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
+import { type StoreEntries, tenantKey } from '../../core/instance-state.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { AuditLog, ChangedEntity } from '../audit/index.ts';
-import type { CurrentSkills } from './current-skills.ts';
 import type { GrantService } from './grants.service.ts';
 import { auditView, skillContent } from './skills.content.ts';
 import type { skillOperations } from './skills.operations.ts';
@@ -13,7 +13,7 @@ import { type SkillStore, type StoredSkill, skillStore } from './skills.store.ts
 
 export interface SkillServiceDeps {
   readonly store: SkillStore;
-  readonly current: Pick<CurrentSkills, 'changed'>;
+  readonly fingerprints: Pick<StoreEntries<string>, 'changed'>;
   readonly limits: SkillLimits;
   readonly isHostSkill: (name: string) => boolean;
   readonly hasInterpreter: (extension: string) => boolean;
@@ -45,7 +45,7 @@ const changed = (before: StoredSkill | null, after: StoredSkill | null): Changed
 const notFound = (): AcpError => new AcpError('skill-not-found', 'There is no stored skill of this name.');
 
 export const skillService = (deps: SkillServiceDeps): Handlers<typeof skillOperations> => {
-  const { store, current, limits, audit, now } = deps;
+  const { store, fingerprints, limits, audit, now } = deps;
 
   const refuseFaults = (body: AgentSkillRequest): void => {
     const skill = skillContent(body);
@@ -87,7 +87,7 @@ export const skillService = (deps: SkillServiceDeps): Handlers<typeof skillOpera
         tell(changed(saved.before, saved.after));
         return saved;
       });
-      current.changed(context.tenantId, name);
+      fingerprints.changed(tenantKey(context.tenantId, name));
       const definition = toDefinition(after);
       if (before !== null) return ok(definition);
       return { status: 201, body: definition, headers: { location: `${deps.prefix}/api/skills/${name}` } };
@@ -101,7 +101,7 @@ export const skillService = (deps: SkillServiceDeps): Handlers<typeof skillOpera
         await deps.revokeGrants(stores, tell, context, name);
         tell(changed(removed, null));
       });
-      current.changed(context.tenantId, name);
+      fingerprints.changed(tenantKey(context.tenantId, name));
       return noContent();
     },
   };

@@ -24,8 +24,8 @@ export interface SkillStore {
   list(tenantId: string): Promise<readonly StoredSkill[]>;
   find(tenantId: string, name: string): Promise<StoredSkill | null>;
   findMany(tenantId: string, names: readonly string[]): Promise<readonly StoredSkill[]>;
-  /** Fingerprint of each name, empty where there is no such skill. */
-  fingerprints(tenantId: string, names: readonly string[]): Promise<readonly string[]>;
+  /** Fingerprint of each name, null where there is no such skill. */
+  fingerprints(tenantId: string, names: readonly string[]): Promise<readonly (string | null)[]>;
   /** Replaces the whole skill; `id` is that of a new one. The last of concurrent writers wins, none shares a version. */
   save(
     tenantId: string,
@@ -75,7 +75,7 @@ export const skillStore = defineStore(
         .where('name', 'in', [...names])
         .execute();
       const known = new Map(rows.map(({ name, fingerprint }) => [name, fingerprint]));
-      return names.map((name) => known.get(name) ?? '');
+      return names.map((name) => known.get(name) ?? null);
     },
     save: (tenantId, content, made) =>
       storage.atomic(async (db) => {

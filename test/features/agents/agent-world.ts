@@ -3,6 +3,7 @@ import { AcpError } from '../../../src/contract/errors.ts';
 import type { Principal } from '../../../src/core/context.ts';
 import { createDispatch } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
+import { createInstanceState } from '../../../src/core/instance-state.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { CompiledAgent } from '../../../src/engine/compiled-agent.ts';
@@ -151,7 +152,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
   const feature = agentsFeature({
     telemetry: noTelemetry(),
     storage,
-    ownsStore: options.ownsStore ?? true,
+    state: createInstanceState({ ownsStore: options.ownsStore ?? true, now }),
     references,
     codeAgents: options.codeAgents ?? noCodeAgents,
     skills: noSkills,

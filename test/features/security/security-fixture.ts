@@ -4,6 +4,7 @@ import type { CallerRequest } from '../../../src/core/caller/caller-request.ts';
 import type { RoleDecision } from '../../../src/core/caller/role-decision.ts';
 import { type Caller, createDispatch, type Reply } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
+import { createInstanceState } from '../../../src/core/instance-state.ts';
 import { type Logger, silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { Storage } from '../../../src/db/storage.ts';
@@ -64,7 +65,8 @@ export const createHouse = async (
   const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now, newId });
   const warnings: { readonly fields: Record<string, unknown>; readonly message: string }[] = [];
   const log: Pick<Logger, 'warn'> = { warn: (fields, message) => void warnings.push({ fields, message }) };
-  const security = securityFeature({ storage, options: all, roles, audit, log, now, newId });
+  const state = createInstanceState({ ownsStore: shared === null, now });
+  const security = securityFeature({ storage, state, options: all, roles, audit, log, now, newId });
   t.after(() => security.close());
   const platform = platformFeature({
     prefix: '',
