@@ -41,6 +41,29 @@ const layerRules = layers.map(({ name, above }) => ({
   to: { path: layer(...above) },
 }));
 
+/** The rooms of the engine, from the lowest up: each knows those before it, and none of those after it. */
+const rooms = [
+  ['tools', '^src/engine/tools/'],
+  ['nouns', '^src/engine/(?!active-run)[^/]+\\.ts$'],
+  ['context', '^src/engine/context/'],
+  ['record', '^src/engine/record/'],
+  ['control', '^src/engine/control/'],
+  ['run', '^src/engine/active-run\\.ts$'],
+  ['turn', '^src/engine/turn/'],
+  ['lifecycle', '^src/engine/lifecycle/'],
+];
+
+const roomRules = rooms.slice(0, -1).map(([name, path], index) => {
+  const above = rooms.slice(index + 1);
+  return {
+    name: `room-${name}`,
+    comment: `In the engine ${name} is below ${above.map(([room]) => room).join(', ')}.`,
+    severity: 'error',
+    from: { path },
+    to: { path: above.map(([, room]) => room) },
+  };
+});
+
 export default {
   forbidden: [
     {
@@ -161,6 +184,7 @@ export default {
       to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown', 'unknown', 'undetermined'] },
     },
     ...layerRules,
+    ...roomRules,
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -1,8 +1,7 @@
 import type { Principal } from '../core/context.ts';
 import type { Statement } from '../db/statement.ts';
 import type { ModelUsage } from '../providers/models/model-provider.ts';
-import type { CompiledAgent } from './compiled-agent.ts';
-import type { CompiledTarget } from './compiled-binding.ts';
+import type { CompiledAgent, CompiledTarget } from './compiled-agent.ts';
 import type { ChatMessage } from './context/chat-message.ts';
 import type { KeptSummary } from './context/compaction/kept-summary.ts';
 import { type AttachmentReference, type LoadedAttachments, noAttachments } from './context/run-attachments.ts';

@@ -1,9 +1,79 @@
 import type { TraceParent } from '../core/telemetry/trace-context.ts';
-import type { ModelTool } from '../providers/models/model-provider.ts';
-import type { CompiledBinding } from './compiled-binding.ts';
-import type { CompactionPlan } from './context/compaction/compaction-plan.ts';
+import type {
+  ModelCatalogEntry,
+  ModelJson,
+  ModelProvider,
+  ModelResponseFormat,
+  ModelTool,
+} from '../providers/models/model-provider.ts';
+import { RunFailure } from './run-failure.ts';
 import type { RegisteredTool } from './tools/registry.ts';
-import type { LoopPlan } from './turn/loop/loop-plan.ts';
+
+/** One provider and model, ready to be called. */
+export interface CompiledTarget {
+  readonly provider: ModelProvider;
+  readonly model: string;
+  /** The model's catalog entry, null when it is not listed. */
+  readonly catalog: ModelCatalogEntry | null;
+  /** The binding's provider settings for this provider, prefix removed. */
+  readonly settings: Readonly<Record<string, ModelJson>>;
+}
+
+export interface CompiledBinding extends CompiledTarget {
+  readonly fallbacks: readonly CompiledTarget[];
+  readonly temperature: number | null;
+  readonly topP: number | null;
+  readonly maxOutputTokens: number | null;
+  readonly reasoningEffort: string | null;
+  readonly responseFormat: ModelResponseFormat | null;
+  readonly allowConcurrentToolCalls: boolean;
+  /** How old the answer to an equal call may be; null: every call reaches the model. */
+  readonly responseCacheMs: number | null;
+}
+
+export type CompactionStrategy =
+  | 'SlidingWindow'
+  | 'Truncation'
+  | 'ToolResult'
+  | 'Summarization'
+  | 'ContextWindow'
+  | 'Pipeline';
+
+/** How a history is shortened before it is sent; defaults applied. A trigger that is null never fires. */
+export interface CompactionPlan {
+  readonly strategy: CompactionStrategy;
+  readonly triggerTokens: number | null;
+  readonly triggerMessages: number | null;
+  readonly triggerTurns: number | null;
+  readonly minimumPreservedTurns: number;
+  readonly minimumPreservedGroups: number;
+  /** Largest prompt of ContextWindow: the window less what is left to the answer. Null for the other strategies. */
+  readonly maxPromptTokens: number | null;
+  /** Null: the built-in one. */
+  readonly summarizationPrompt: string | null;
+  readonly summaryModel: CompiledBinding;
+}
+
+export const builtInCriteria = ['completionMarker', 'todoCompletion', 'aiJudge', 'backgroundTaskCompletion'] as const;
+
+/** One condition under which a loop ends; which members count depends on the kind. */
+export interface LoopCriterion {
+  /** A built-in kind, or one that a module registered. */
+  readonly kind: string;
+  readonly marker: string | null;
+  readonly judgeCriteria: readonly string[];
+  readonly judgeInstructions: string | null;
+  /** Modes in which open todo entries count; empty: in all. */
+  readonly modes: readonly string[];
+}
+
+export interface LoopPlan {
+  readonly criteria: readonly LoopCriterion[];
+  readonly maxIterations: number;
+  readonly freshContextPerIteration: boolean;
+  /** Model of aiJudge. */
+  readonly judgeModel: CompiledBinding;
+}
 
 /** What the engine needs of an agent: references resolved, defaults applied, nothing left to look up. Immutable and cached. */
 export interface CompiledAgent {
@@ -81,3 +151,7 @@ export class CompileError extends Error {
     this.type = type;
   }
 }
+
+/** Why a run could not begin. */
+export const compileFailure = (error: CompileError): RunFailure =>
+  new RunFailure('CompilationFailed', error.type, error.message, { findings: error.findings });

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { AcpError, type ErrorCode } from '../contract/errors.ts';
 import { codesByErrorClass, type RunErrorClass } from '../contract/run-outcome.ts';
 import { ModelCallError, type ProviderReason } from '../providers/models/model-error.ts';
-import type { CompileError } from './compiled-agent.ts';
 
 /** Why a run did not complete, in the service's own words. The cause goes to the log only. */
 export class RunFailure extends Error {
@@ -38,9 +37,9 @@ export class RunFailure extends Error {
   }
 }
 
-/** Why a run could not begin. */
-export const compileFailure = (error: CompileError): RunFailure =>
-  new RunFailure('CompilationFailed', error.type, error.message, { findings: error.findings });
+/** Whether a guard ended the run. */
+export const isBlocked = (error: unknown): boolean =>
+  error instanceof RunFailure && error.errorClass === 'ContentBlocked';
 
 export interface StoredRunError {
   readonly type: string;

@@ -1,3 +1,10 @@
+export type {
+  ApprovalCall,
+  ApprovalPolicy,
+  ApprovalPolicyAnswer,
+  ApprovalPresenter,
+  ToolApprovalPresentation,
+} from '../engine/control/approval-gate.ts';
 export type { HeardEvent, ListenedRun, RunEventListener } from '../engine/record/run-listeners.ts';
 export type {
   ToolAuthorizer,
@@ -10,15 +17,10 @@ export type {
 export { ToolError } from '../engine/tools/tool.ts';
 export type {
   AnswerContext,
-  ApprovalCall,
-  ApprovalPolicy,
-  ApprovalPolicyAnswer,
-  ApprovalPresenter,
   LoopCriterionEvaluator,
   LoopTurn,
   StructuredResponseValidator,
-  ToolApprovalPresentation,
-} from '../engine/turn/host-extensions.ts';
+} from '../engine/turn/answer-checks.ts';
 export type { DataSubjectResolver, SubjectIdentity } from '../features/data-subjects/index.ts';
 export type { AskAgent, Judge, JudgedRun, JudgeVerdict } from '../features/judges/index.ts';
 export type {

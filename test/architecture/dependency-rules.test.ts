@@ -73,6 +73,13 @@ const violations: Readonly<Record<string, readonly [file: string, statement: str
   'layer-client': ['src/client/upward.ts', "import '../cli/program.ts';"],
   'layer-cli': ['src/cli/upward.ts', "import '../main.ts';"],
   'layer-tui': ['src/tui/upward.ts', "import '../cli/program.ts';"],
+  'room-tools': ['src/engine/tools/upward.ts', "import '../usage.ts';"],
+  'room-nouns': ['src/engine/run-failure.ts', "import './context/history.ts';"],
+  'room-context': ['src/engine/context/upward.ts', "import '../record/journal.ts';"],
+  'room-record': ['src/engine/record/upward.ts', "import '../control/guard.ts';"],
+  'room-control': ['src/engine/control/upward.ts', "import type { Run } from '../active-run.ts'; export type R = Run;"],
+  'room-run': ['src/engine/active-run.ts', "import './turn/loop.ts'; export interface Run { id: string }"],
+  'room-turn': ['src/engine/turn/upward.ts', "import '../lifecycle/engine.ts';"],
 };
 
 /** What the violating files point at. */
@@ -82,6 +89,12 @@ const surroundings: Readonly<Record<string, string>> = {
   'src/core/clock.ts': '',
   'src/db/storage.ts': '',
   'src/engine/turn.ts': '',
+  'src/engine/usage.ts': '',
+  'src/engine/context/history.ts': '',
+  'src/engine/record/journal.ts': '',
+  'src/engine/control/guard.ts': '',
+  'src/engine/turn/loop.ts': '',
+  'src/engine/lifecycle/engine.ts': '',
   'src/providers/model.ts': '',
   'src/http/server.ts': '',
   'src/cli/program.ts': '',

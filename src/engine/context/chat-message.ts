@@ -248,3 +248,16 @@ export const toPrompt = (
   const rest = answerOpenCalls(messages).flatMap((message) => toPromptMessage(message, attachments) ?? []);
   return [...system, ...rest];
 };
+
+interface TaskSource {
+  readonly messages: readonly ChatMessage[];
+  readonly session: { readonly history: readonly ChatMessage[] } | null;
+}
+
+/** What the user asked for: the run's first input, or the session's last one where the run goes on from another. */
+export const taskMessage = ({ messages, session }: TaskSource): ChatMessage | null =>
+  messages.find(({ role }) => role === 'User') ?? session?.history.findLast(({ role }) => role === 'User') ?? null;
+
+/** The same as text. */
+export const taskText = (run: TaskSource): string =>
+  (taskMessage(run)?.contents ?? []).map((part) => (part.type === 'Text' ? part.text : '')).join('');

@@ -1,10 +1,9 @@
 import type { ModelCall, ModelFinish } from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import type { CompiledTarget } from '../compiled-binding.ts';
-import type { EnginePorts } from '../engine-ports.ts';
-import { costOf } from '../pricing.ts';
+import type { CompiledTarget } from '../compiled-agent.ts';
+import { costOf, type PriceList } from '../pricing.ts';
 import { RunFailure } from '../run-failure.ts';
-import { type CallAllowances, quotaUse } from './run-quotas.ts';
+import { type CallAllowances, quotaUse, type RunQuotas, type UnrecordedCount } from './run-quotas.ts';
+import type { WaitClock } from './wait-clock.ts';
 
 // No tokenizer makes more tokens of a text than it has bytes; this is for what providers add around it, such as the
 // instructions that go with tools.
@@ -60,18 +59,39 @@ const refuseWidening = ({ settings }: ModelCall): void => {
     );
 };
 
+/** A run whose model calls count against quotas, under the agent of its root. */
+interface QuotaRun {
+  readonly id: string;
+  readonly root: {
+    readonly id: string;
+    readonly plan: {
+      readonly tenantId: string;
+      readonly agent: { readonly name: string };
+      readonly unrecordedCount: UnrecordedCount | null;
+    };
+  };
+  readonly waits: WaitClock;
+  readonly signal: AbortSignal;
+}
+
+export interface QuotaPorts {
+  /** Null: runs are not counted. */
+  readonly quotas: RunQuotas | null;
+  readonly prices: PriceList;
+}
+
 type CallWork = (sent: ModelCall, isCut: boolean) => Promise<ModelFinish | null>;
 
 const callWithin = async (
   allowances: CallAllowances,
-  run: ActiveRun,
-  ports: Pick<EnginePorts, 'prices'>,
+  run: QuotaRun,
+  ports: QuotaPorts,
   target: CompiledTarget,
   call: ModelCall,
   work: CallWork,
 ): Promise<void> => {
   const { tenantId, agent, unrecordedCount } = run.root.plan;
-  const root = { id: run.rootId, agentName: agent.name, day: unrecordedCount?.day ?? null };
+  const root = { id: run.root.id, agentName: agent.name, day: unrecordedCount?.day ?? null };
   // What a provider finds on the web is input that nobody can foretell.
   const { webSearch, ...rest } = call;
   const asked: ModelCall = webSearch === undefined ? call : { ...rest, webSearch: 'withheld' };
@@ -107,8 +127,8 @@ const callWithin = async (
  * the provider is called.
  */
 export const allowedCall = (
-  run: ActiveRun,
-  ports: Pick<EnginePorts, 'quotas' | 'prices'>,
+  run: QuotaRun,
+  ports: QuotaPorts,
   target: CompiledTarget,
   call: ModelCall,
   work: CallWork,

@@ -1,12 +1,42 @@
 import type { Json } from '../../contract/schema.ts';
 import { withDeadline } from '../tools/deadline.ts';
 import { cutText } from '../tools/tool.ts';
-import type {
-  ApprovalCall,
-  ApprovalPolicy,
-  ApprovalPresenter,
-  ToolApprovalPresentation,
-} from '../turn/host-extensions.ts';
+
+/** A tool call that somebody has to decide about. */
+export interface ApprovalCall {
+  readonly tenantId: string;
+  readonly agentName: string;
+  readonly runId: string;
+  readonly sessionId: string | null;
+  readonly userId: string | null;
+  readonly toolName: string;
+  readonly arguments: Readonly<Record<string, Json>>;
+}
+
+export type ApprovalPolicyAnswer = 'Required' | 'NotRequired' | 'Undecided';
+
+/** Asked for every call, before any rule. Throwing, or taking more than 5 s, counts as `Required`. */
+export interface ApprovalPolicy {
+  decide(call: ApprovalCall): Promise<ApprovalPolicyAnswer>;
+}
+
+/** What a person reads who decides about a call. */
+export interface ToolApprovalPresentation {
+  /** At most 128 characters. */
+  readonly entityType: string | null;
+  /** At most 256 characters, from the arguments. */
+  readonly entityId: string | null;
+  /** At most 256 characters, looked up by the presenter. */
+  readonly entityName: string | null;
+  /** One sentence, at most 1000 characters. */
+  readonly message: string | null;
+}
+
+/** Makes the presentation of one tool's calls. When it throws or takes more than 2 s, there is none. */
+export interface ApprovalPresenter {
+  readonly toolName: string;
+  present(call: ApprovalCall, signal: AbortSignal): Promise<ToolApprovalPresentation | null>;
+}
 
 /** Why a call runs unasked, or that a person is asked. */
 export type GateAnswer =

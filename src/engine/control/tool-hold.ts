@@ -1,23 +1,44 @@
 import type { Json } from '../../contract/schema.ts';
-import type { ActiveRun } from '../active-run.ts';
+import type { CompiledAgent } from '../compiled-agent.ts';
 import type { OpenCall } from '../context/turn-resume.ts';
-import type { EnginePorts } from '../engine-ports.ts';
+import type { RunTrace } from '../record/run-trace.ts';
 import type { RegisteredTool } from '../tools/registry.ts';
-import type { ApprovalCall } from '../turn/host-extensions.ts';
+import type { ApprovalCall, ApprovalGate } from './approval-gate.ts';
 import type { WaitingCall } from './pause.ts';
+
+/** What stands behind a call: who started its run, and whether anybody can be asked. */
+interface HeldRun {
+  readonly id: string;
+  readonly plan: {
+    readonly tenantId: string;
+    readonly agent: Pick<CompiledAgent, 'name' | 'asksForEveryTool'>;
+    /** Null: no other agent has called this one. */
+    readonly parent: object | null;
+    readonly job: object | null;
+    readonly sessionId: string | null;
+    readonly userId: string | null;
+  };
+  readonly trace: Pick<RunTrace, 'ofCall'> | null;
+  readonly signal: AbortSignal;
+}
+
+export interface ApprovalPorts {
+  readonly approvals: ApprovalGate;
+  newId(): string;
+}
 
 /** A call that may go on, also one that a standing rule lets go on, one that waits, or one that fails because nobody can be asked. */
 type Held = WaitingCall | { readonly refused: string } | 'preApproved' | null;
 
 /** A queued run has no client, and a called agent has its caller's model for one. */
-const clientRefusal = ({ plan }: ActiveRun): string | null => {
+const clientRefusal = ({ plan }: HeldRun): string | null => {
   if (plan.parent !== null) return 'client-tool-not-available: an agent that another agent called has no client.';
   if (plan.job !== null) return 'client-tool-not-available: a queued run has no client.';
   if (plan.sessionId === null) return 'client-tool-needs-session: a run without a session cannot wait for its client.';
   return null;
 };
 
-const approvalRefusal = ({ plan }: ActiveRun): string | null => {
+const approvalRefusal = ({ plan }: HeldRun): string | null => {
   if (plan.parent !== null)
     return 'approval-not-available: the call needs an approval, and an agent that another agent called cannot ask for one.';
   if (plan.sessionId === null)
@@ -27,8 +48,8 @@ const approvalRefusal = ({ plan }: ActiveRun): string | null => {
 
 /** What stands between the checked arguments of a call and its body: the client that executes it, or an approval. */
 export const holdCall = async (
-  run: ActiveRun,
-  ports: EnginePorts,
+  run: HeldRun,
+  ports: ApprovalPorts,
   { call, idempotencyKey, answer, keptInput }: OpenCall,
   tool: RegisteredTool,
   args: Json,

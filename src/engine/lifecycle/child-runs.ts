@@ -1,10 +1,10 @@
 import type { Timer } from '../../core/clock.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
 import { ToolError } from '../tools/tool.ts';
 import type { ChildCaller } from '../turn/agent-tool.ts';
 import { reportedUsage } from '../usage.ts';
+import type { ChildPorts } from './engine-ports.ts';
 
 const answerOf = (agentName: string, outcome: RunOutcome): string => {
   if (outcome.status === 'Completed') return outcome.output ?? '';
@@ -15,7 +15,7 @@ const answerOf = (agentName: string, outcome: RunOutcome): string => {
 
 /** Waits for the child within the caller's two limits: when it is asked to stop, and when the caller goes on without it. */
 const waitFor = async (
-  ports: EnginePorts,
+  ports: ChildPorts,
   parent: ActiveRun,
   child: ActiveRun,
   agentName: string,
@@ -55,7 +55,7 @@ const waitFor = async (
 };
 
 /** Callable agents: every call is a run of its own, in the caller's tree and budget. */
-export const createChildCaller = (ports: EnginePorts, start: (plan: RunPlan) => ActiveRun): ChildCaller => ({
+export const createChildCaller = (ports: ChildPorts, start: (plan: RunPlan) => ActiveRun): ChildCaller => ({
   async call(parent, agentName, message, toolCallId) {
     const child = start(await ports.children.plan(parent, agentName, message, toolCallId));
     parent.children.add(child);

@@ -1,10 +1,10 @@
 import { isoTime } from '../../core/iso-time.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { ChatMessage } from '../context/chat-message.ts';
-import type { EnginePorts } from '../engine-ports.ts';
+import type { RecordPorts } from '../record/record-ports.ts';
 
 /** What the session keeps of a canceled turn: the partial answer, marked. */
-export const interruptedMessages = (run: ActiveRun, ports: Pick<EnginePorts, 'now' | 'newId'>): ChatMessage[] => {
+export const interruptedMessages = (run: ActiveRun, ports: Pick<RecordPorts, 'now' | 'newId'>): ChatMessage[] => {
   const messages = [...run.messages];
   if (run.partialText !== '')
     messages.push({

@@ -1,6 +1,6 @@
 import type { ActiveRun } from '../active-run.ts';
 import type { ContentPart } from '../context/chat-message.ts';
-import type { EnginePorts } from '../engine-ports.ts';
+import type { RecordPorts } from '../record/record-ports.ts';
 
 /**
  * Results of the calls that another run had left open, for the record of a run whose session does not keep them:
@@ -8,7 +8,7 @@ import type { EnginePorts } from '../engine-ports.ts';
  */
 export const openResultsToKeep = (
   run: Pick<ActiveRun, 'plan' | 'messages'>,
-  { settings }: Pick<EnginePorts, 'settings'>,
+  { settings }: Pick<RecordPorts, 'settings'>,
   sessionKeepsTurn: boolean,
 ): readonly ContentPart[] | null | undefined => {
   const { resume } = run.plan;

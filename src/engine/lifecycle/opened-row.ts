@@ -1,12 +1,12 @@
 import type { ActiveRun } from '../active-run.ts';
 import type { ChatMessage } from '../context/chat-message.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import type { OpenedRun } from '../record/run-journal.ts';
+import type { OpeningPorts } from './engine-ports.ts';
 
 /** The row of a run as it is first stored, or as it starts. */
 export const openedRow = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: OpeningPorts,
   status: OpenedRun['status'],
   input: readonly ChatMessage[] | null,
 ): OpenedRun => {

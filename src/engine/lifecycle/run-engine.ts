@@ -7,7 +7,6 @@ import type { ChatMessage } from '../context/chat-message.ts';
 import { guardedStart, refuseBlocked, tellStart } from '../control/guards/guarded-start.ts';
 import { type Pause, waitingApprovals, waitingClientCalls } from '../control/pause.ts';
 import { TreeBudget } from '../control/tree-budget.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { publicCost } from '../pricing.ts';
 import { ModelCallRecord } from '../record/model-call-record.ts';
 import { RunLog } from '../record/run-log.ts';
@@ -19,6 +18,7 @@ import type { ChildCaller } from '../turn/agent-tool.ts';
 import { structuredOutput } from '../turn/structured-response.ts';
 import { reportedUsage } from '../usage.ts';
 import { createChildCaller } from './child-runs.ts';
+import type { ClosingPorts, EnginePorts, OpeningPorts } from './engine-ports.ts';
 import { interruptedMessages } from './interrupted-turn.ts';
 import { loadAttachments } from './load-attachments.ts';
 import { openResultsToKeep } from './open-results.ts';
@@ -88,7 +88,7 @@ const endingOf = (run: ActiveRun, error: unknown): Ending => {
 };
 
 /** One event for each call that waits. */
-const announceWaiting = (run: ActiveRun, ports: EnginePorts, pause: Pause): void => {
+const announceWaiting = (run: ActiveRun, ports: ClosingPorts, pause: Pause): void => {
   for (const call of waitingApprovals(pause, ports.settings.recording, true))
     run.log.append('approval.requested', call);
   for (const call of waitingClientCalls(pause)) run.log.append('client-tool.requested', call);
@@ -100,7 +100,7 @@ const sessionKeepsTurn = (run: ActiveRun, ending: Ending): boolean =>
   ending.status !== 'Failed' &&
   !(ending.status === 'Canceled' && ending.cause === 'RolledBack');
 
-const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending) => {
+const sessionStatements = (run: ActiveRun, ports: ClosingPorts, ending: Ending) => {
   const { session } = run;
   if (session === null) return [];
   if (!sessionKeepsTurn(run, ending)) return session.release();
@@ -110,12 +110,12 @@ const sessionStatements = (run: ActiveRun, ports: EnginePorts, ending: Ending) =
 };
 
 /** What belonged to a run without a session goes with it. */
-const memoryStatements = ({ plan }: ActiveRun, ports: EnginePorts) =>
+const memoryStatements = ({ plan }: ActiveRun, ports: ClosingPorts) =>
   plan.agent.hasMemory && plan.sessionId === null ? ports.memory.runClosed(plan.tenantId, plan.id) : [];
 
 const terminalEvent = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ClosingPorts,
   ending: Ending,
   durationMs: number,
 ): [string, Record<string, unknown>] => {
@@ -153,7 +153,7 @@ const errorFrame = ({ errorClass, type, message }: RunFailure): Frame => ({
   data: JSON.stringify({ code: problemCode(errorClass, type), errorType: type, message }),
 });
 
-const countEnd = (run: ActiveRun, ports: EnginePorts, ending: Ending, durationMs: number): void => {
+const countEnd = (run: ActiveRun, ports: ClosingPorts, ending: Ending, durationMs: number): void => {
   ports.metrics.ended(run, ending.status, durationMs);
   countDropped(run, ports, ending.status);
   // A lost race was counted when it was met.
@@ -162,7 +162,7 @@ const countEnd = (run: ActiveRun, ports: EnginePorts, ending: Ending, durationMs
 };
 
 /** Writes the end of a run: session, row and terminal event in one unit. */
-const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Promise<RunOutcome> => {
+const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Ending): Promise<RunOutcome> => {
   const announced = announceThresholds(run, ports);
   if (announced !== null) await announced;
   const now = ports.now();
@@ -234,7 +234,7 @@ const closeRun = async (run: ActiveRun, ports: EnginePorts, ending: Ending): Pro
 };
 
 /** The user's message; null when a turn goes on without one. */
-const messageOf = (run: ActiveRun, ports: EnginePorts): ChatMessage | null => {
+const messageOf = (run: ActiveRun, ports: Pick<OpeningPorts, 'newId'>): ChatMessage | null => {
   const { plan } = run;
   if (plan.resume?.next !== undefined) return plan.resume.next;
   const isEmpty = (plan.message ?? '') === '' && plan.documents.length === 0 && plan.attachments.length === 0;
@@ -263,7 +263,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       run.begin(await run.plan.waiting.turn(run.signal), ports.now());
     }
     timer = watchClock(run, ports);
-    const guarded = ports.guards === null ? null : await guardedStart(run, ports);
+    const guarded = ports.guards === null ? null : await guardedStart(run, ports.guards);
     const { resume } = run.plan;
     const message = messageOf(run, ports);
     const input = [...(resume?.messages ?? []), ...(message === null ? [] : [message])];
@@ -280,7 +280,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
         // The queued row was closed by a cancel in the moment before.
         if (error instanceof ConditionFailedError) run.stop({ kind: 'cancel', cause: 'Requested', by: null });
       });
-    if (guarded !== null) await refuseBlocked(run, ports, guarded);
+    if (ports.guards !== null && guarded !== null) await refuseBlocked(run, ports.guards, guarded);
     run.signal.throwIfAborted();
     await loadAttachments(run, ports);
     const result = await agentLoop(run, ports, children, resume === null ? null : message);

@@ -1,17 +1,17 @@
 import type { ActiveRun, RunOutcome } from '../active-run.ts';
+import type { QuotaPorts } from '../control/allowed-call.ts';
 import { quotaUse } from '../control/run-quotas.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
 
 /** What a run that is not recorded has used. */
-export const unrecordedUse = (run: ActiveRun, ports: EnginePorts) => {
+export const unrecordedUse = (run: ActiveRun, ports: QuotaPorts) => {
   const { tenantId, unrecordedCount } = run.plan;
   if (ports.quotas === null || unrecordedCount === null) return [];
   return ports.quotas.unrecorded(tenantId, unrecordedCount, quotaUse(run.usage.totalTokens, run.cost));
 };
 
 /** Tells the reader of a root run which quota thresholds it crosses; null: there is nothing to wait for. */
-export const announceThresholds = (run: ActiveRun, ports: EnginePorts): Promise<void> | null => {
+export const announceThresholds = (run: ActiveRun, ports: QuotaPorts): Promise<void> | null => {
   const { tenantId, userId, parent } = run.plan;
   if (ports.quotas === null || parent !== null) return null;
   const use = quotaUse(run.usage.totalTokens, run.cost);
@@ -29,7 +29,7 @@ export const notAdmitted = 'not_admitted';
 const retryAfterMs = 5000;
 
 /** The store did not take the row of a run: it goes on, counted in memory, or ends before its first model call. */
-export const rowRefused = (run: ActiveRun, ports: EnginePorts, error: unknown): void => {
+export const rowRefused = (run: ActiveRun, ports: QuotaPorts, error: unknown): void => {
   const { plan, rootId } = run;
   if (ports.quotas === null) return;
   const unwritten = {
@@ -53,7 +53,7 @@ export const rowRefused = (run: ActiveRun, ports: EnginePorts, error: unknown): 
 };
 
 /** Tells the quotas of the end of a run, and whether the store knows of it. */
-export const tellEnd = (run: ActiveRun, ports: EnginePorts, { status }: RunOutcome): void => {
+export const tellEnd = (run: ActiveRun, ports: QuotaPorts, { status }: RunOutcome): void => {
   const { tenantId, unrecordedCount } = run.plan;
   ports.quotas?.ended({
     tenantId,

@@ -2,7 +2,7 @@ import type { AttributeValue } from '../../core/telemetry/span.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { EnginePorts } from '../engine-ports.ts';
+import type { RecordPorts } from '../record/record-ports.ts';
 import type { StoredSpan } from '../record/run-journal.ts';
 
 /** What the end of a run says on its span. Said again when the end has to be written in another way. */
@@ -25,12 +25,12 @@ const textOf = (value: AttributeValue): string => (Array.isArray(value) ? value.
 const hasFailed = (status: string): boolean => status === 'Failed' || status === 'Canceled';
 
 /** What of the trace of a tree was too much to keep; said once, when its end is stored. */
-export const countDropped = (run: ActiveRun, ports: EnginePorts, status: string): void => {
+export const countDropped = (run: ActiveRun, ports: RecordPorts, status: string): void => {
   if (run.plan.parent === null) ports.metrics.spansDropped(run.trace?.stored(hasFailed(status))?.dropped ?? 0);
 };
 
 /** The writes that keep the trace of a tree, with the end of its root; none for a child or a tree that is not sampled. */
-export const traceStatements = (run: ActiveRun, ports: EnginePorts, status: string): readonly Statement[] => {
+export const traceStatements = (run: ActiveRun, ports: RecordPorts, status: string): readonly Statement[] => {
   if (run.trace === null || run.plan.parent !== null) return [];
   const failed = hasFailed(status);
   const stored = run.trace.stored(failed);

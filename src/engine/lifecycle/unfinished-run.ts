@@ -2,13 +2,13 @@ import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
 import type { ChatMessage } from '../context/chat-message.ts';
 import type { TurnResume } from '../context/turn-resume.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { createTurnSteps, type TurnSteps } from '../record/turn-steps.ts';
 import { RunFailure, storedError } from '../run-failure.ts';
 import { reportedUsage } from '../usage.ts';
+import type { ClosingPorts, OpeningPorts } from './engine-ports.ts';
 
 /** Where a run stores its turn step by step; null when nobody would go on with it. */
-export const stepsFor = (plan: RunPlan, ports: EnginePorts): TurnSteps | null => {
+export const stepsFor = (plan: RunPlan, ports: OpeningPorts): TurnSteps | null => {
   const { continuation, retries } = ports.settings.steps;
   const continues = continuation && plan.sessionId !== null;
   const retried = plan.job !== null && (retries || plan.job.attempt > 1);
@@ -20,7 +20,7 @@ export const stepsFor = (plan: RunPlan, ports: EnginePorts): TurnSteps | null =>
 /** The first steps of a turn that is stored; a further attempt finds its own there. */
 export const startSteps = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: OpeningPorts,
   resume: TurnResume | null,
   input: readonly ChatMessage[],
 ): readonly Statement[] => {
@@ -39,7 +39,7 @@ export const startSteps = (
   return [...dropped, ...start, ...first];
 };
 
-export const logFailure = (run: ActiveRun, ports: EnginePorts, failure: RunFailure): void => {
+export const logFailure = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, failure: RunFailure): void => {
   const fields = {
     runId: run.id,
     requestId: run.plan.requestId,
@@ -74,7 +74,7 @@ const unfinishedOutcome = (
 /** Puts the run back in line; null when this was its last attempt, or the store does not take it. */
 export const requeueRun = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ClosingPorts,
   failure: RunFailure,
 ): Promise<RunOutcome | null> => {
   // What was blocked once is blocked again, and of its text nothing is left to try again with.
@@ -90,7 +90,7 @@ export const requeueRun = async (
 };
 
 /** Leaves the run to the worker that has its job now. */
-export const abandonRun = (run: ActiveRun, ports: EnginePorts): RunOutcome => {
+export const abandonRun = (run: ActiveRun, ports: ClosingPorts): RunOutcome => {
   run.log.abandon();
   const failure = new RunFailure('Infrastructure', 'orphaned', 'Another worker has taken the run over.');
   return unfinishedOutcome(run, 'Failed', failure, ports.now());

@@ -3,7 +3,6 @@ import type { Statement } from '../../db/statement.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
 import type { ChatMessage } from '../context/chat-message.ts';
 import type { KeptSummary } from '../context/compaction/kept-summary.ts';
-import type { QuotaUse } from '../control/run-quotas.ts';
 import type { CostMicros } from '../pricing.ts';
 import type { StoredRunError } from '../run-failure.ts';
 
@@ -66,7 +65,7 @@ export interface ClosedRun {
   readonly eventCount: number;
   readonly rootRunId: string | null;
   /** What the whole tree has used, when this is its root. */
-  readonly tree: QuotaUse | null;
+  readonly tree: { readonly tokens: number; readonly costMicros: number } | null;
 }
 
 export interface ToolCallEntry {

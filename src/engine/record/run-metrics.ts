@@ -1,17 +1,28 @@
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import type { CompiledTarget } from '../compiled-binding.ts';
+import type { CompiledTarget } from '../compiled-agent.ts';
 import type { CostMicros } from '../pricing.ts';
 import type { ToolOutcome } from '../tools/tool-call.ts';
 import { conventionalProvider } from './genai-convention.ts';
+import type { ExecutedKind } from './run-journal.ts';
 import { versionText } from './run-trace.ts';
+
+/** What metrics tell runs apart by. */
+interface CountedRun {
+  readonly plan: {
+    readonly tenantId: string;
+    readonly kind: ExecutedKind;
+    readonly agent: { readonly name: string; readonly version: number };
+    readonly isStreaming: boolean;
+  };
+  readonly target: CompiledTarget;
+}
 
 /** What the engine counts. Times are given in milliseconds and reported in seconds. */
 export interface RunMetrics {
-  ended(run: ActiveRun, status: string, durationMs: number): void;
-  firstDelta(run: ActiveRun, ms: number): void;
-  used(run: ActiveRun, target: CompiledTarget, usage: ModelUsage, cost: CostMicros, currency: string | null): void;
+  ended(run: CountedRun, status: string, durationMs: number): void;
+  firstDelta(run: CountedRun, ms: number): void;
+  used(run: CountedRun, target: CompiledTarget, usage: ModelUsage, cost: CostMicros, currency: string | null): void;
   modelCalled(target: CompiledTarget, errorType: string | null, ms: number): void;
   firstPart(target: CompiledTarget, ms: number): void;
   fellBack(target: CompiledTarget, errorType: string): void;
@@ -56,7 +67,7 @@ const tokenBounds = Array.from({ length: 14 }, (_, power) => 4 ** power);
 const bounded = (text: string): string => (text.length > 128 ? text.slice(0, 128) : text);
 
 /** `active` gives the runs in progress. */
-export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () => Iterable<ActiveRun>): RunMetrics => {
+export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () => Iterable<CountedRun>): RunMetrics => {
   if (!metrics.counts) return noRunMetrics;
   const runs = metrics.counter('acp.runs', 'Runs that ended.', '{run}', [
     ...agentAttributes,
@@ -145,7 +156,7 @@ export const createRunMetrics = ({ metrics, settings }: Telemetry, active: () =>
       .map(([kind, value]) => ({ value, values: [kind] }));
   });
 
-  const agent = ({ plan }: ActiveRun) =>
+  const agent = ({ plan }: CountedRun) =>
     [plan.agent.name, settings.includeAgentVersion ? versionText(plan.agent.version) : null, plan.tenantId] as const;
   const model = ({ provider, model: name }: CompiledTarget) => [conventionalProvider(provider), bounded(name)] as const;
 

@@ -1,7 +1,7 @@
 import { type AttributeInput, Span, type SpanKind } from '../../core/telemetry/span.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { formatTraceparent, newTraceId, type TraceParent } from '../../core/telemetry/trace-context.ts';
-import type { CompiledTarget } from '../compiled-binding.ts';
+import type { CompiledTarget } from '../compiled-agent.ts';
 import { conventionalProvider } from './genai-convention.ts';
 import type { ExecutedKind } from './run-journal.ts';
 

@@ -1,6 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
-import type { GuardSource } from '../control/guards/content-guard.ts';
 import { type ArgumentsChecker, argumentsChecker } from './arguments.ts';
 import { definitionProblems } from './definition.ts';
 import type { OpensSpan } from './open-span.ts';
@@ -35,7 +34,7 @@ export interface RegisteredTool {
   /** A body of the service itself, which may know the whole call; null: the definition's. */
   readonly body: BuiltInBody | null;
   /** What guards take its results for. */
-  readonly resultSource: GuardSource;
+  readonly resultSource: 'ToolResult' | 'SkillResource';
   /** True: what it is given stays in the store, so it gets no more than records do where guards mask. */
   readonly storesArguments: boolean;
 }

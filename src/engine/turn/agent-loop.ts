@@ -5,13 +5,14 @@ import { type Conversation, openConversation } from '../context/compaction/conve
 import { type OpenCall, openCalls, storedCall } from '../context/turn-resume.ts';
 import { guardedText } from '../control/guards/run-guard.ts';
 import { type Pause, pauseOf, type WaitingCall } from '../control/pause.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
 import type { ChildCaller } from './agent-tool.ts';
 import { createLoopControl } from './loop/loop-control.ts';
 import { type ModelTurn, modelTurn } from './model-turn.ts';
 import { acceptedAnswer, asksForFormat } from './structured-response.ts';
 import { type ErrorStreak, toolTurn } from './tool-turn.ts';
+import type { TurnPorts } from './turn-ports.ts';
+import { utilityCall } from './utility-call.ts';
 
 export interface LoopResult {
   readonly output: string;
@@ -64,7 +65,7 @@ const requestPart = ({ requestId, call, arguments: args }: WaitingCall): Content
 
 const madeMessage = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: TurnPorts,
   role: 'Tool' | 'Assistant',
   contents: readonly ContentPart[],
 ): ChatMessage => ({
@@ -77,9 +78,9 @@ const madeMessage = (
 });
 
 /** What the model is told next in place of the user: why the run goes on. */
-const inputMessage = async (run: ActiveRun, ports: EnginePorts, given: string): Promise<ChatMessage> => {
+const inputMessage = async (run: ActiveRun, ports: TurnPorts, given: string): Promise<ChatMessage> => {
   // From a criterion or a validator of a module, or from entries of the agent's memory.
-  const text = ports.guards === null ? given : await guardedText(run, ports, given, { source: 'Unknown' });
+  const text = ports.guards === null ? given : await guardedText(run, ports.guards, given, { source: 'Unknown' });
   run.callRecord?.told(text);
   return {
     messageId: ports.newId(),
@@ -106,12 +107,12 @@ interface ModelTurns {
   call(withTools: boolean, isRepair?: boolean): Promise<ModelTurn>;
 }
 
-const openTurns = async (run: ActiveRun, ports: EnginePorts): Promise<ModelTurns> => {
+const openTurns = async (run: ActiveRun, ports: TurnPorts): Promise<ModelTurns> => {
   const { tenantId, sessionId, id: runId, agent, culture, parameters } = run.plan;
   // Read once: a change in the run is in the result of its tool call.
   const mode = agent.hasModes ? await ports.memory.mode({ tenantId, sessionId, runId }) : null;
   const instructions = agent.instructions(culture, parameters, mode);
-  const conversation = openConversation(run, ports, instructions);
+  const conversation = openConversation(run, ports, (model, ask) => utilityCall(run, ports, model, ask), instructions);
   return {
     conversation,
     async call(withTools, isRepair = false) {
@@ -129,7 +130,7 @@ const openTurns = async (run: ActiveRun, ports: EnginePorts): Promise<ModelTurns
 /** The answer in the format that the agent asks for; a rejected one is asked for again where that is allowed. */
 const finalAnswer = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: TurnPorts,
   turns: ModelTurns,
   answer: LoopResult,
 ): Promise<LoopResult> | LoopResult => {
@@ -145,7 +146,7 @@ const finalAnswer = (
 /** Answers the calls of a model turn; what has to wait is the run's pause. */
 const answerCalls = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: TurnPorts,
   children: ChildCaller,
   streak: ErrorStreak,
   calls: readonly OpenCall[],
@@ -182,7 +183,7 @@ const openTurn = async (
  */
 export const agentLoop = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: TurnPorts,
   children: ChildCaller,
   next: ChatMessage | null,
 ): Promise<LoopResult | Pause> => {

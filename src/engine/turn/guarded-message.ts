@@ -4,10 +4,10 @@ import type { ContentPart } from '../context/chat-message.ts';
 import type { ContentGuards } from '../control/guards/guard-port.ts';
 import { guardedAnswer } from '../control/guards/guarded-answer.ts';
 import { blockedText, blockRun, tellMasks } from '../control/guards/run-guard.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { hostedCallPart, hostedResultPart } from './hosted-call.ts';
 import { replayedParts } from './response-cache.ts';
 import { announceUsage } from './settle-call.ts';
+import type { ModelPorts } from './turn-ports.ts';
 
 /** A part of a message in its place; what a provider did meanwhile is told once guards have seen it. */
 export type HeldPart = ContentPart | ModelHostedCall | ModelHostedResult;
@@ -56,7 +56,7 @@ const sendDeltas = (run: ActiveRun, messageId: string, reasoning: string, text: 
  */
 export const guardedMessage = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ModelPorts,
   guards: ContentGuards,
   message: WrittenMessage,
 ): Promise<KeptMessage> => {

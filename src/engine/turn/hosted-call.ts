@@ -3,8 +3,8 @@ import { readableResult } from '../../providers/models/hosted-parts.ts';
 import type { ModelHostedCall, ModelHostedResult, ModelJson } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { ContentPart, ProviderMetadata } from '../context/chat-message.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { eventPayload, recordedPayload } from '../record/payload.ts';
+import type { RecordPorts } from '../record/record-ports.ts';
 
 const metadataOf = ({ providerMetadata }: ModelHostedCall | ModelHostedResult) =>
   providerMetadata === undefined ? {} : { providerMetadata: providerMetadata as ProviderMetadata };
@@ -25,7 +25,7 @@ const parsed = (text: string): ModelJson => {
  */
 export const hostedCallPart = (
   run: ActiveRun,
-  { settings }: EnginePorts,
+  { settings }: Pick<RecordPorts, 'settings'>,
   part: ModelHostedCall,
   provider: string,
 ): ContentPart => {
@@ -42,7 +42,11 @@ export const hostedCallPart = (
   return { type: 'HostedCall', toolCallId, toolName, arguments: args, ...metadataOf(part) };
 };
 
-export const hostedResultPart = (run: ActiveRun, { settings }: EnginePorts, part: ModelHostedResult): ContentPart => {
+export const hostedResultPart = (
+  run: ActiveRun,
+  { settings }: Pick<RecordPorts, 'settings'>,
+  part: ModelHostedResult,
+): ContentPart => {
   const { toolCallId, toolName, result, isError } = part;
   const text = JSON.stringify(readableResult(result));
   if (isError)

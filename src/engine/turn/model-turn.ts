@@ -8,15 +8,15 @@ import type {
   ModelToolCall,
 } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { CompiledTarget } from '../compiled-binding.ts';
+import type { CompiledTarget } from '../compiled-agent.ts';
 import type { ContentPart, ProviderMetadata } from '../context/chat-message.ts';
 import { allowedCall } from '../control/allowed-call.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { guardedMessage, type HeldPart } from './guarded-message.ts';
 import { completeHostedCalls, hostedCallPart, hostedResultPart } from './hosted-call.ts';
 import { observedCall } from './observed-call.ts';
 import { cacheableCall, replayedParts } from './response-cache.ts';
 import { announceUsage, settleCall } from './settle-call.ts';
+import type { ModelPorts } from './turn-ports.ts';
 
 /** What the model answered in one turn. */
 export interface ModelTurn {
@@ -49,11 +49,11 @@ interface Collected {
  * A search of the provider is over before anybody could be asked about it: it is offered where nobody has to be. A
  * replay that is not live repeats no search.
  */
-const webSearchOf = ({ plan }: ActiveRun, ports: EnginePorts): ModelCall['webSearch'] & string =>
+const webSearchOf = ({ plan }: ActiveRun, ports: ModelPorts): ModelCall['webSearch'] & string =>
   ports.tools.authorizer === null && (plan.replay === null || plan.replay.isLive) ? 'offered' : 'withheld';
 
 /** The call of the binding's own model. */
-const callFor = (run: ActiveRun, ports: EnginePorts, prompt: ModelPrompt, withTools: boolean): ModelCall => {
+const callFor = (run: ActiveRun, ports: ModelPorts, prompt: ModelPrompt, withTools: boolean): ModelCall => {
   const binding = run.plan.agent.model;
   return {
     model: binding.model,
@@ -88,7 +88,7 @@ const parseArguments = (text: string) => {
 /** Applies one part; the text so far also stays on the run, for the case that it is cut off. */
 const take = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ModelPorts,
   target: CompiledTarget,
   messageId: string,
   part: ModelPart,
@@ -148,7 +148,7 @@ const takeStream = async (
 
 const callTarget = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ModelPorts,
   target: CompiledTarget,
   call: ModelCall,
   messageId: string,
@@ -206,7 +206,7 @@ const allFailed = (errors: readonly ModelCallError[]): ModelCallError => {
 /** Calls the binding's model, then its fallbacks while nothing has reached the client. */
 const callWithFallbacks = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ModelPorts,
   first: ModelCall,
   messageId: string,
 ): Promise<{ target: CompiledTarget; collected: Collected }> => {
@@ -280,7 +280,7 @@ const contentsOf = ({
  */
 export const modelTurn = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ModelPorts,
   prompt: ModelPrompt,
   withTools: boolean,
   isRepair = false,

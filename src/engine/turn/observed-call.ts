@@ -4,10 +4,10 @@ import { ModelCallError } from '../../providers/models/model-error.ts';
 import type { ModelCall, ModelFinish } from '../../providers/models/model-provider.ts';
 import type { OpenedProvider } from '../../providers/models/provider-access.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { CompiledTarget } from '../compiled-binding.ts';
-import type { EnginePorts } from '../engine-ports.ts';
+import type { CompiledTarget } from '../compiled-agent.ts';
 import { conventionalFinish, conventionalProvider, failedFinish } from '../record/genai-convention.ts';
 import { sensitiveText } from '../record/sensitive-text.ts';
+import type { ModelPorts } from './turn-ports.ts';
 
 /** Does the call. `firstPart` is called when a streamed answer begins. */
 export type CallWork = (call: ModelCall, firstPart: () => void) => Promise<ModelFinish | null>;
@@ -54,7 +54,7 @@ const finished = ({ finishReason, usage, responseModel }: ModelFinish) => ({
  */
 export const observedCall = async (
   run: ActiveRun,
-  ports: Pick<EnginePorts, 'protection' | 'metrics' | 'telemetry' | 'settings'>,
+  ports: Pick<ModelPorts, 'protection' | 'metrics' | 'telemetry' | 'settings'>,
   target: CompiledTarget,
   { owner }: OpenedProvider,
   call: ModelCall,

@@ -3,7 +3,7 @@ import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import type { ModelCall, ModelPart, ModelPrompt } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { CompiledTarget } from '../compiled-binding.ts';
+import type { CompiledTarget } from '../compiled-agent.ts';
 import { cutText } from '../tools/tool.ts';
 import { noUsage } from '../usage.ts';
 

@@ -1,14 +1,14 @@
 import type { ModelFinish } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { CompiledTarget } from '../compiled-binding.ts';
-import type { EnginePorts } from '../engine-ports.ts';
+import type { CompiledTarget } from '../compiled-agent.ts';
 import { costOf, publicCost } from '../pricing.ts';
 import { reportedUsage } from '../usage.ts';
+import type { ModelPorts } from './turn-ports.ts';
 
 /** What a model call used, at its price, added to the run and its tree. */
 export const settleCall = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: Pick<ModelPorts, 'prices' | 'metrics' | 'log'>,
   target: CompiledTarget,
   { usage, impossibleCounts }: ModelFinish,
 ): void => {
@@ -25,7 +25,7 @@ export const settleCall = (
 };
 
 /** Writes the sums so far; after every model call. */
-export const announceUsage = (run: ActiveRun, ports: EnginePorts): void => {
+export const announceUsage = (run: ActiveRun, ports: Pick<ModelPorts, 'prices'>): void => {
   run.log.append('usage.updated', {
     usage: reportedUsage(run.usage),
     cost: run.cost === null ? null : publicCost(run.cost, ports.prices.currency),

@@ -4,11 +4,11 @@ import { withTimeLimit } from '../../core/time-limit.ts';
 import type { ModelResponseFormat } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { AnswerRejection } from '../context/tool-replay.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
 import { argumentsChecker } from '../tools/arguments.ts';
 import { cutText, maxToolErrorLength } from '../tools/tool.ts';
-import type { StructuredResponseValidator } from './host-extensions.ts';
+import type { StructuredResponseValidator } from './answer-checks.ts';
+import type { AnswerPorts } from './turn-ports.ts';
 
 type RejectionReason = 'NotJson' | 'SchemaMismatch' | 'ValidatorRejected';
 
@@ -63,7 +63,7 @@ const ask = async (
   validate: StructuredResponseValidator,
   answer: Json,
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: AnswerPorts,
 ): Promise<AnswerRejection | null> => {
   const { tenantId, agent, sessionId, requestId } = run.plan;
   const context = { tenantId, agentName: agent.name, runId: run.id, sessionId, signal: run.signal };
@@ -78,7 +78,7 @@ const ask = async (
 };
 
 /** Null: the answer is accepted, or nothing is asked of it. */
-const rejectionOf = async (run: ActiveRun, ports: EnginePorts, output: string): Promise<AnswerRejection | null> => {
+const rejectionOf = async (run: ActiveRun, ports: AnswerPorts, output: string): Promise<AnswerRejection | null> => {
   const recorded = run.plan.replay?.decisions?.rejection ?? null;
   if (recorded !== null) return recorded();
   const format = jsonFormat(run);
@@ -104,7 +104,7 @@ const suppressedBy = (run: ActiveRun): 'Streaming' | 'Session' | null => {
  */
 export const acceptedAnswer = async <A extends { readonly output: string }>(
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: AnswerPorts,
   first: A,
   repair: (input: string) => Promise<A>,
 ): Promise<A> => {

@@ -6,7 +6,6 @@ import { type CallGuard, guardCall } from '../control/guards/guarded-call.ts';
 import { blockRun } from '../control/guards/run-guard.ts';
 import type { WaitingCall } from '../control/pause.ts';
 import { holdCall } from '../control/tool-hold.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import type { ToolCallEntry } from '../record/run-journal.ts';
 import { traceparentOf } from '../record/run-trace.ts';
 import { prepareCall } from '../tools/execute.ts';
@@ -17,6 +16,7 @@ import { agentTool, type ChildCaller } from './agent-tool.ts';
 import type { CallLine } from './side-by-side.ts';
 import { announceCustom, announceInvoking, recordPending, recordSettled } from './tool-ledger.ts';
 import { endToolSpan, openToolSpan, spansBelow } from './tool-span.ts';
+import type { ToolPorts } from './turn-ports.ts';
 
 /** How a call ended, or what it waits for; nothing of a waiting call has happened. */
 export interface CallEnd {
@@ -94,7 +94,7 @@ const unrecorded = ({ call }: OpenCall, durationMs: number): ToolOutcome => ({
 /** The checks, whoever has to be asked, the ledger entry, the body: each only where the one before lets the call go on. */
 const attemptCall = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ToolPorts,
   open: OpenCall,
   request: ToolCallRequest,
   guard: CallGuard | null,
@@ -141,7 +141,7 @@ const guardedOutcome = async (
 /** One call with its ledger entry before it and its record after it. */
 export const runCall = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ToolPorts,
   open: OpenCall,
   children: ChildCaller,
   line: CallLine | null,
@@ -154,7 +154,7 @@ export const runCall = async (
   if (replay !== null && tool !== undefined && replay.status !== 'denied')
     announceInvoking(run, ports, call, tool, replay.arguments);
   const span = openToolSpan(run, call, tool);
-  const guard = ports.guards === null ? null : guardCall(run, ports, call, tool, span);
+  const guard = ports.guards === null ? null : guardCall(run, ports.guards, call, tool, span);
   const { waiting, entry, ...attempt } =
     replay === null
       ? await attemptCall(run, ports, open, requestOf(run, open, tool, span), guard, line)
@@ -174,7 +174,7 @@ export const runCall = async (
 /** What the caller's own program answered: cut and recorded like the result of a body, without a duration. */
 export const clientCall = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ToolPorts,
   open: OpenCall,
   { result, errorMessage }: ClientResult,
 ): CallEnd => {

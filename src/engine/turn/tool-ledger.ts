@@ -1,12 +1,12 @@
 import type { ModelToolCall } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { OpenCall, ToolResultPart } from '../context/turn-resume.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { eventPayload, recordedPayload } from '../record/payload.ts';
 import type { ToolCallEntry, ToolCallSettlement } from '../record/run-journal.ts';
 import { parseArguments } from '../tools/arguments.ts';
 import type { RegisteredTool } from '../tools/registry.ts';
 import type { ToolOutcome } from '../tools/tool-call.ts';
+import type { ToolPorts } from './turn-ports.ts';
 
 /** A tool of many sources tells by the arguments which one a call is for. */
 const sourceOf = (tool: RegisteredTool | undefined, argumentsText: string): string | null => {
@@ -29,7 +29,7 @@ export const resultPart = ({ toolCallId, toolName }: ModelToolCall, outcome: Too
 
 const entryOf = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ToolPorts,
   { call, idempotencyKey }: OpenCall,
   tool: RegisteredTool | undefined,
   argumentsText: string,
@@ -50,7 +50,7 @@ const entryOf = (
   };
 };
 
-const settlementOf = (run: ActiveRun, ports: EnginePorts, outcome: ToolOutcome): ToolCallSettlement => {
+const settlementOf = (run: ActiveRun, ports: ToolPorts, outcome: ToolOutcome): ToolCallSettlement => {
   const succeeded = outcome.status === 'succeeded';
   const result = succeeded ? recordedPayload(outcome.text, ports.settings.recording) : { text: null, truncated: false };
   const order = run.settledTools;
@@ -69,13 +69,13 @@ const settlementOf = (run: ActiveRun, ports: EnginePorts, outcome: ToolOutcome):
   };
 };
 
-const writeFailed = (run: ActiveRun, ports: EnginePorts, error: unknown): void =>
+const writeFailed = (run: ActiveRun, ports: ToolPorts, error: unknown): void =>
   ports.log.error({ runId: run.id, requestId: run.plan.requestId, error }, 'A tool call could not be recorded');
 
 /** Tells the readers of the log that a call is made. */
 export const announceInvoking = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ToolPorts,
   { toolCallId, toolName }: ModelToolCall,
   tool: RegisteredTool,
   argumentsText: string,
@@ -92,7 +92,7 @@ export const announceInvoking = (
 
 const announceSettled = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ToolPorts,
   { toolCallId, toolName }: ModelToolCall,
   outcome: ToolOutcome,
 ): void => {
@@ -127,7 +127,7 @@ const announceSettled = (
 };
 
 /** A custom event of a tool. */
-export const announceCustom = (run: ActiveRun, ports: EnginePorts, customType: string, value: unknown): void => {
+export const announceCustom = (run: ActiveRun, ports: ToolPorts, customType: string, value: unknown): void => {
   const settings = { ...ports.settings.recording, recordToolPayloads: true };
   const payload = recordedPayload(JSON.stringify(value), settings);
   run.log.append('custom', {
@@ -149,7 +149,7 @@ export interface PendingCall {
  */
 export const recordPending = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ToolPorts,
   open: OpenCall,
   tool: RegisteredTool,
   argumentsText: string,
@@ -171,7 +171,7 @@ export const recordPending = async (
  */
 export const recordSettled = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ToolPorts,
   open: OpenCall,
   tool: RegisteredTool | undefined,
   outcome: ToolOutcome,

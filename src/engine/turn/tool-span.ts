@@ -1,7 +1,7 @@
 import type { Span } from '../../core/telemetry/span.ts';
 import type { ModelToolCall } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { EnginePorts } from '../engine-ports.ts';
+import type { RecordPorts } from '../record/record-ports.ts';
 import { sensitiveText } from '../record/sensitive-text.ts';
 import type { OpensSpan } from '../tools/open-span.ts';
 import type { RegisteredTool } from '../tools/registry.ts';
@@ -43,7 +43,7 @@ export const spansBelow = ({ trace }: ActiveRun, parent: Span | null): { openSpa
 /** Counts the call and ends its span. `isKnown` is false for a name that the model has made up. */
 export const endToolSpan = (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: RecordPorts,
   { toolName }: ModelToolCall,
   isKnown: boolean,
   span: Span | null,

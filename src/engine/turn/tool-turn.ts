@@ -3,20 +3,20 @@ import type { ActiveRun } from '../active-run.ts';
 import type { ContentPart } from '../context/chat-message.ts';
 import type { OpenCall } from '../context/turn-resume.ts';
 import type { WaitingCall } from '../control/pause.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
 import { isToolFailure, type ToolOutcome } from '../tools/tool-call.ts';
 import type { ChildCaller } from './agent-tool.ts';
 import { type CallLine, sideBySide } from './side-by-side.ts';
 import { clientCall, runCall } from './tool-invocation.ts';
 import { resultPart } from './tool-ledger.ts';
+import type { ToolPorts } from './turn-ports.ts';
 
 /** Failed calls in a row; kept over the turns of a run. */
 export interface ErrorStreak {
   count: number;
 }
 
-const countStreak = (streak: ErrorStreak, outcome: ToolOutcome, call: ModelToolCall, ports: EnginePorts): void => {
+const countStreak = (streak: ErrorStreak, outcome: ToolOutcome, call: ModelToolCall, ports: ToolPorts): void => {
   if (outcome.status === 'succeeded') streak.count = 0;
   if (!isToolFailure(outcome.status)) return;
   streak.count += 1;
@@ -46,7 +46,7 @@ export interface ToolTurn {
  */
 export const toolTurn = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ToolPorts,
   calls: readonly OpenCall[],
   children: ChildCaller,
   streak: ErrorStreak,

@@ -1,12 +1,12 @@
 import type { ModelCall, ModelFinish, ModelPart, ModelPrompt } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { CompiledBinding } from '../compiled-binding.ts';
+import type { CompiledBinding } from '../compiled-agent.ts';
 import { allowedCall } from '../control/allowed-call.ts';
 import { guardedText } from '../control/guards/run-guard.ts';
-import type { EnginePorts } from '../engine-ports.ts';
 import { RunFailure } from '../run-failure.ts';
 import { observedCall } from './observed-call.ts';
 import { announceUsage, settleCall } from './settle-call.ts';
+import type { ModelPorts } from './turn-ports.ts';
 
 /** No turn of the run: rules of a scripted model that ask for a call's number do not mean it. */
 const callNumber = 0;
@@ -17,7 +17,7 @@ const callNumber = 0;
  */
 export const utilityCall = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ModelPorts,
   model: CompiledBinding,
   ask: { readonly instructions: string; readonly text: string },
 ): Promise<string> => {
@@ -67,5 +67,5 @@ export const utilityCall = async (
     }
   }
   if (ports.guards === null) return text;
-  return guardedText(run, ports, text, { source: 'ModelOutput', span: run.trace?.modelCall ?? null });
+  return guardedText(run, ports.guards, text, { source: 'ModelOutput', span: run.trace?.modelCall ?? null });
 };

@@ -1,4 +1,4 @@
-import type { CompiledBinding, CompiledTarget } from '../../engine/compiled-binding.ts';
+import type { CompiledBinding, CompiledTarget } from '../../engine/compiled-agent.ts';
 import type { ModelJson, ModelProviders, ModelResponseFormat } from '../../providers/models/model-provider.ts';
 import type { BindingContent, ModelReferenceContent, ResponseFormatContent } from './agent-model.content.ts';
 import { splitSettingKey } from './agent-model.rules.ts';

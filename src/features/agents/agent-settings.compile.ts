@@ -1,7 +1,4 @@
-import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import type { CompiledBinding } from '../../engine/compiled-binding.ts';
-import type { CompactionPlan } from '../../engine/context/compaction/compaction-plan.ts';
-import type { LoopPlan } from '../../engine/turn/loop/loop-plan.ts';
+import type { CompactionPlan, CompiledAgent, CompiledBinding, LoopPlan } from '../../engine/compiled-agent.ts';
 import { compileBinding, plainBinding } from './agent-binding.compile.ts';
 import { defaultOutputTokens } from './agent-settings.rules.ts';
 import { offersWebSearch } from './agent-web-search.rules.ts';

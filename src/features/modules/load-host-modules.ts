@@ -1,15 +1,11 @@
 import { basename, extname } from 'node:path';
+import type { ApprovalPolicy, ApprovalPresenter } from '../../engine/control/approval-gate.ts';
 import type { ContentGuard } from '../../engine/control/guards/content-guard.ts';
 import type { RunEventListener } from '../../engine/record/run-listeners.ts';
 import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
 import type { ToolProblem } from '../../engine/tools/tool-problem.ts';
-import type {
-  ApprovalPolicy,
-  ApprovalPresenter,
-  LoopCriterionEvaluator,
-  StructuredResponseValidator,
-} from '../../engine/turn/host-extensions.ts';
+import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/answer-checks.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';

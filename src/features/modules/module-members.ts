@@ -1,16 +1,12 @@
 import { roles } from '../../contract/authority.ts';
+import { builtInCriteria } from '../../engine/compiled-agent.ts';
+import type { ApprovalPolicy, ApprovalPresenter } from '../../engine/control/approval-gate.ts';
 import type { ContentGuard } from '../../engine/control/guards/content-guard.ts';
 import type { RunEventListener } from '../../engine/record/run-listeners.ts';
 import type { ToolRegistration } from '../../engine/tools/registry.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../engine/tools/tool.ts';
 import type { FieldPath } from '../../engine/tools/tool-problem.ts';
-import type {
-  ApprovalPolicy,
-  ApprovalPresenter,
-  LoopCriterionEvaluator,
-  StructuredResponseValidator,
-} from '../../engine/turn/host-extensions.ts';
-import { builtInCriteria } from '../../engine/turn/loop/loop-plan.ts';
+import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/answer-checks.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';

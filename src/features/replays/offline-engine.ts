@@ -4,10 +4,11 @@ import { noTelemetry } from '../../core/telemetry/telemetry.ts';
 import type { ChatMessage } from '../../engine/context/chat-message.ts';
 import type { KeptSummary } from '../../engine/context/compaction/kept-summary.ts';
 import type { AttachmentContent, LoadedAttachments } from '../../engine/context/run-attachments.ts';
-import type { EngineLog, EnginePorts } from '../../engine/engine-ports.ts';
+import type { EngineSettings } from '../../engine/lifecycle/engine-ports.ts';
 import { createRunEngine, type RunEngine } from '../../engine/lifecycle/run-engine.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import { redactionMark } from '../../engine/record/prompt-hashes.ts';
+import type { EngineLog } from '../../engine/record/record-ports.ts';
 import type { RunJournal, SessionTurn } from '../../engine/record/run-journal.ts';
 import { ToolError } from '../../engine/tools/tool.ts';
 import { noProtection } from '../../providers/models/protection/call-protection.ts';
@@ -52,7 +53,7 @@ export const offlineSession = (
 const typeOf = (event: BundledRun['events'][number]): string => String(event['type']);
 
 /** Limits of the recording's service, as far as the recording shows them. */
-const settingsOf = ({ steps, tools, record, events }: BundledRun): EnginePorts['settings'] => {
+const settingsOf = ({ steps, tools, record, events }: BundledRun): EngineSettings => {
   const lastRound = steps.find(({ answer }) => answer?.finishReason === 'Iterations');
   const failedInARow = tools.length - 1 - tools.findLastIndex(({ succeeded }) => succeeded);
   const gaveUp = record.error?.type === 'tool_error' || record.error?.type === 'tool_timeout';

@@ -5,12 +5,12 @@ import { type Attribution, credentialAttribution } from '../../core/caller/attri
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
-import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
+import { type AgentSource, type CompiledAgent, CompileError, compileFailure } from '../../engine/compiled-agent.ts';
 import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
 import { notAdmitted } from '../../engine/lifecycle/run-quota-use.ts';
 import type { PriceList } from '../../engine/pricing.ts';
 import type { PayloadSettings } from '../../engine/record/payload.ts';
-import { compileFailure, problemCode, type RunFailure } from '../../engine/run-failure.ts';
+import { problemCode, type RunFailure } from '../../engine/run-failure.ts';
 import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { ActiveQuotas, Admission } from '../quotas/index.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { ApprovalCall, ApprovalPolicyAnswer } from '../../../src/engine/control/approval-gate.ts';
 import { createApprovalGate, type GateAnswer } from '../../../src/engine/control/approval-gate.ts';
-import type { ApprovalCall, ApprovalPolicyAnswer } from '../../../src/engine/turn/host-extensions.ts';
 
 const call: ApprovalCall = {
   tenantId: 't',

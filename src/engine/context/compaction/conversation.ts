@@ -1,14 +1,10 @@
-import { errorTypeOf } from '../../../core/telemetry/span.ts';
-import type { ActiveRun } from '../../active-run.ts';
-import type { CompiledAgent } from '../../compiled-agent.ts';
-import type { EnginePorts } from '../../engine-ports.ts';
-import type { ChatMessage } from '../chat-message.ts';
-import { taskMessage } from '../run-task.ts';
-import type { CompactionPlan } from './compaction-plan.ts';
+import { type AttributeInput, errorTypeOf, type Span, type SpanKind } from '../../../core/telemetry/span.ts';
+import type { CompactionPlan, CompiledAgent } from '../../compiled-agent.ts';
+import { type ChatMessage, taskMessage } from '../chat-message.ts';
 import { type Group, groupMessages, sizeOf } from './groups.ts';
-import { keptSummary, summarizedHistory } from './kept-summary.ts';
+import { type KeptSummary, keptSummary, summarizedHistory } from './kept-summary.ts';
 import { compactGroups, isSmallEnough } from './strategies.ts';
-import { summarizeFor, summaryMessage } from './summary.ts';
+import { type AskModel, type SummarizedRun, type SummaryPorts, summarizeFor, summaryMessage } from './summary.ts';
 import { textTokens } from './token-estimate.ts';
 
 /** What a run sends of its session's history and of its own messages. What is stored never changes. */
@@ -17,6 +13,22 @@ export interface Conversation {
   toSend(): Promise<readonly ChatMessage[]> | readonly ChatMessage[];
   /** From now on only the first input and those from this index on are sent. */
   startFresh(from: number): void;
+}
+
+/** What a conversation is made of, and what it tells of its compactions. */
+interface ConversationRun extends SummarizedRun {
+  readonly plan: SummarizedRun['plan'] & {
+    readonly tenantId: string;
+    readonly agent: Pick<CompiledAgent, 'compaction' | 'modelTools'>;
+  };
+  readonly session: { readonly history: readonly ChatMessage[]; readonly summary: KeptSummary | null } | null;
+  readonly messages: readonly ChatMessage[];
+  summary: KeptSummary | null;
+  readonly log: { append(type: string, members: Readonly<Record<string, unknown>>): void };
+  readonly trace: {
+    open(name: string, kind: SpanKind, attributes: AttributeInput): Span;
+    close(span: Span, errorType?: string | null): void;
+  } | null;
 }
 
 const toolTokens = new WeakMap<CompiledAgent['modelTools'], number>();
@@ -35,8 +47,9 @@ const fixedTokens = (agent: Pick<CompiledAgent, 'modelTools'>, instructions: str
 
 /** Null: the messages are sent as they are. `shortened`: the same with a summary of an earlier run in them. */
 const compact = async (
-  run: ActiveRun,
-  ports: EnginePorts,
+  run: ConversationRun,
+  ports: SummaryPorts,
+  askModel: AskModel,
   plan: CompactionPlan,
   messages: readonly ChatMessage[],
   shortened: readonly ChatMessage[] | null,
@@ -52,12 +65,14 @@ const compact = async (
     'acp.compaction.strategy': plan.strategy,
     'acp.compaction.input_tokens': before.tokens + fixed,
   });
-  const kept = await compactGroups(plan, { groups, fixedTokens: fixed }, summarizeFor(run, ports, plan)).catch(
-    (error: unknown) => {
-      if (span !== undefined) trace?.close(span, errorTypeOf(error));
-      throw error;
-    },
-  );
+  const kept = await compactGroups(
+    plan,
+    { groups, fixedTokens: fixed },
+    summarizeFor(run, ports, plan, askModel),
+  ).catch((error: unknown) => {
+    if (span !== undefined) trace?.close(span, errorTypeOf(error));
+    throw error;
+  });
   const after = sizeOf(kept);
   span?.set({ 'acp.compaction.output_tokens': after.tokens + fixed });
   if (span !== undefined) trace?.close(span);
@@ -92,7 +107,12 @@ export const previewCompaction = async (
 };
 
 /** A history that was compacted once stays so for the rest of the run; what comes after it is added. */
-export const openConversation = (run: ActiveRun, ports: EnginePorts, instructions: string | null): Conversation => {
+export const openConversation = (
+  run: ConversationRun,
+  ports: SummaryPorts,
+  askModel: AskModel,
+  instructions: string | null,
+): Conversation => {
   const { agent } = run.plan;
   const { compaction } = agent;
   const history = run.session?.history ?? [];
@@ -109,7 +129,7 @@ export const openConversation = (run: ActiveRun, ports: EnginePorts, instruction
     const messages = [...base, ...own];
     fixed ??= fixedTokens(agent, instructions);
     const shortened = earlier === null ? null : [...earlier, ...own];
-    const kept = await compact(run, ports, by, messages, shortened, fixed);
+    const kept = await compact(run, ports, askModel, by, messages, shortened, fixed);
     if (kept === null) return messages;
     if (isWhole) run.summary = keptSummary(by, [...history, ...run.messages], kept) ?? run.summary;
     earlier = null;

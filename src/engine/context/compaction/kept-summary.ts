@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
+import type { CompactionPlan } from '../../compiled-agent.ts';
 import type { ChatMessage } from '../chat-message.ts';
-import type { CompactionPlan } from './compaction-plan.ts';
 import { type Group, markSummary } from './groups.ts';
 
 /** A summary that later runs of a session begin with, in place of the messages that it stands for. */

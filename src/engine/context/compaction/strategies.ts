@@ -1,5 +1,5 @@
+import type { CompactionPlan, CompactionStrategy } from '../../compiled-agent.ts';
 import type { ChatMessage, ContentPart } from '../chat-message.ts';
-import type { CompactionPlan, CompactionStrategy } from './compaction-plan.ts';
 import { type Group, groupOf, removable, type Size, sizeOf } from './groups.ts';
 
 /** Makes one message of many; null when it could not be made, and the history stays as it is. */

@@ -1,12 +1,11 @@
+import type { Clock } from '../../../core/clock.ts';
 import { isoTime } from '../../../core/iso-time.ts';
 import { readableResult } from '../../../providers/models/hosted-parts.ts';
-import type { ActiveRun } from '../../active-run.ts';
-import { isBlocked } from '../../control/guards/run-guard.ts';
-import type { EnginePorts } from '../../engine-ports.ts';
+import type { CompactionPlan, CompiledBinding } from '../../compiled-agent.ts';
+import { isBlocked } from '../../run-failure.ts';
 import { cutText } from '../../tools/tool.ts';
-import { utilityCall } from '../../turn/utility-call.ts';
 import type { ChatMessage, ContentPart } from '../chat-message.ts';
-import type { CompactionPlan } from './compaction-plan.ts';
+import type { RunReplay } from '../tool-replay.ts';
 import { markSummary } from './groups.ts';
 
 const instructions = [
@@ -60,9 +59,29 @@ const summaryText = (text: string): string => `Summary of the conversation so fa
 export const summaryMessage = (text: string, runId: string, messageId: string, now: number): ChatMessage =>
   messageOf(summaryText(text), runId, messageId, now);
 
+/** A model call for the run that no reader sees; gives the answer's text. */
+export type AskModel = (
+  model: CompiledBinding,
+  ask: { readonly instructions: string; readonly text: string },
+) => Promise<string>;
+
+/** A run whose history is summed up. */
+export interface SummarizedRun {
+  readonly id: string;
+  readonly plan: { readonly requestId: string; readonly replay: RunReplay | null };
+  readonly callRecord: { summarized(text: string | null): void } | null;
+  readonly signal: AbortSignal;
+}
+
+export interface SummaryPorts {
+  readonly log: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly now: Clock['now'];
+  newId(): string;
+}
+
 /** Asks the summary model; null when it fails or says nothing, which is logged. */
 export const summarizeFor =
-  (run: ActiveRun, ports: EnginePorts, plan: CompactionPlan) =>
+  (run: SummarizedRun, ports: SummaryPorts, plan: CompactionPlan, askModel: AskModel) =>
   async (messages: readonly ChatMessage[]): Promise<ChatMessage | null> => {
     const { decisions } = run.plan.replay ?? {};
     if (decisions !== undefined) {
@@ -79,7 +98,7 @@ export const summarizeFor =
     };
     try {
       const ask = { instructions: plan.summarizationPrompt ?? instructions, text: transcript(messages) };
-      const text = (await utilityCall(run, ports, plan.summaryModel, ask)).trim();
+      const text = (await askModel(plan.summaryModel, ask)).trim();
       if (text === '') return failed('The model answered with an empty text.');
       run.callRecord?.summarized(summaryText(text));
       return summaryMessage(text, run.id, ports.newId(), ports.now());

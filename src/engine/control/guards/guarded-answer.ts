@@ -7,10 +7,9 @@ import type {
   ModelJson,
   ModelToolCall,
 } from '../../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../../active-run.ts';
 import type { ContentGuards, GuardFinding } from './guard-port.ts';
 import { checkedJson, type TextCheck } from './json-texts.ts';
-import { type Block, inspectText, type TextPlace } from './run-guard.ts';
+import { type Block, type GuardedRun, inspectText, type TextPlace } from './run-guard.ts';
 
 /** What a model has written in one message, and what its provider did meanwhile. */
 export interface WholeAnswer {
@@ -51,7 +50,7 @@ export const namesIn = (schema: object): ReadonlySet<string> => {
   return names;
 };
 
-const namesOf = (run: ActiveRun, toolName: string): ReadonlySet<string> => {
+const namesOf = (run: GuardedRun, toolName: string): ReadonlySet<string> => {
   const compiled = run.plan.agent.tools.get(toolName);
   if (compiled === undefined) return noNames;
   if (compiled.kind === 'agent') return agentArguments;
@@ -89,7 +88,7 @@ const rewritten = (input: string): string => {
 };
 
 /** A structured answer says more than its text shows: escapes are decoded by whoever reads it. */
-const decodedAnswer = async (run: ActiveRun, text: string, check: TextCheck): Promise<string> => {
+const decodedAnswer = async (run: GuardedRun, text: string, check: TextCheck): Promise<string> => {
   const kind = run.plan.agent.model.responseFormat?.kind;
   const value = (kind === 'Json' || kind === 'JsonSchema') && text.includes('\\') ? parsed(text) : undefined;
   const checked = value === undefined ? null : await checkedJson(value, noNames, check);
@@ -112,7 +111,7 @@ const guardedHosted = async (
 
 /** Inspects a message as a whole. The first block ends it, and nothing of the result may be used then. */
 export const guardedAnswer = async (
-  run: ActiveRun,
+  run: GuardedRun,
   guards: ContentGuards,
   { text, reasoning, toolCalls, hosted }: WholeAnswer,
 ): Promise<GuardedAnswer> => {

@@ -1,10 +1,17 @@
 import type { Span } from '../../../core/telemetry/span.ts';
 import type { ModelToolCall } from '../../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../../active-run.ts';
-import type { EnginePorts } from '../../engine-ports.ts';
 import type { RegisteredTool } from '../../tools/registry.ts';
 import type { ToolOutcome } from '../../tools/tool-call.ts';
-import { type Block, blockedText, guardsOf, inspectText, type TextPlace, tellMasks } from './run-guard.ts';
+import type { ContentGuards } from './guard-port.ts';
+import {
+  type Block,
+  blockedText,
+  type GuardedRun,
+  guardsOf,
+  inspectText,
+  type TextPlace,
+  tellMasks,
+} from './run-guard.ts';
 
 /** The guards around one tool call. */
 export interface CallGuard {
@@ -18,14 +25,14 @@ export interface CallGuard {
 
 /** Null: what tools answer is not inspected. */
 export const guardCall = (
-  run: ActiveRun,
-  ports: EnginePorts,
+  run: GuardedRun,
+  allGuards: ContentGuards,
   { toolName }: ModelToolCall,
   tool: RegisteredTool | undefined,
   span: Span | null,
 ): CallGuard | null => {
   const source = tool?.resultSource ?? 'ToolResult';
-  const guards = guardsOf(ports, source);
+  const guards = guardsOf(allGuards, source);
   if (guards === null) return null;
   const place: TextPlace = { source, toolName, span };
   let block: Block | null = null;

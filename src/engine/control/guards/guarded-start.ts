@@ -1,14 +1,14 @@
-import type { ActiveRun, RunPlan } from '../../active-run.ts';
+import type { CompiledAgent } from '../../compiled-agent.ts';
 import type { ChatMessage, ContentPart } from '../../context/chat-message.ts';
 import type { AttachmentContent, AttachmentReference, LoadedAttachments } from '../../context/run-attachments.ts';
 import type { OpenCall, TurnResume } from '../../context/turn-resume.ts';
-import type { EnginePorts } from '../../engine-ports.ts';
 import type { GuardSource } from './content-guard.ts';
-import type { GuardFinding } from './guard-port.ts';
+import type { ContentGuards, GuardFinding } from './guard-port.ts';
 import {
   type Block,
   blockedText,
   blockRun,
+  type GuardedRun,
   guardedText,
   guardsOf,
   inspectText,
@@ -16,10 +16,23 @@ import {
   tellMasks,
 } from './run-guard.ts';
 
-/** What a run starts with once the guards have seen it. */
+/** What a run starts with. */
+type StartPlan = GuardedRun['plan'] & {
+  readonly agent: Pick<CompiledAgent, 'resolveParameters'>;
+  readonly message: string | null;
+  readonly documents: readonly { readonly name: string; readonly content: string }[];
+  readonly attachments: readonly AttachmentReference[];
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly resume: TurnResume | null;
+};
+
+/** A run whose plan can still be replaced by what the guards leave of it. */
+interface StartingRun<P extends StartPlan> extends GuardedRun {
+  plan: P;
+}
+
+/** What the guards say of what a run starts with. */
 export interface GuardedStart {
-  /** With masked texts; after a block without any text. */
-  readonly plan: RunPlan;
   readonly masks: readonly { readonly source: GuardSource; readonly findings: readonly GuardFinding[] }[];
   readonly block: Block | null;
 }
@@ -92,7 +105,7 @@ const guardedResume = async (resume: TurnResume, pass: Pass): Promise<TurnResume
 };
 
 /** What the definition itself gives is not the caller's; null: the agent needs values from its caller. */
-const defaultsOf = ({ agent }: RunPlan): Readonly<Record<string, string>> => {
+const defaultsOf = ({ agent }: StartPlan): Readonly<Record<string, string>> => {
   try {
     return agent.resolveParameters(null);
   } catch {
@@ -101,7 +114,7 @@ const defaultsOf = ({ agent }: RunPlan): Readonly<Record<string, string>> => {
   }
 };
 
-const guardedParameters = async (plan: RunPlan, pass: Pass): Promise<RunPlan['parameters']> => {
+const guardedParameters = async (plan: StartPlan, pass: Pass): Promise<StartPlan['parameters']> => {
   const given = Object.entries(plan.parameters);
   if (given.length === 0) return plan.parameters;
   const defaults = defaultsOf(plan);
@@ -110,9 +123,9 @@ const guardedParameters = async (plan: RunPlan, pass: Pass): Promise<RunPlan['pa
   return Object.fromEntries(kept);
 };
 
-const guardedPlan = async (plan: RunPlan, pass: Pass): Promise<RunPlan> => {
+const guardedPlan = async <P extends StartPlan>(plan: P, pass: Pass): Promise<P> => {
   const message = plan.message === null ? null : await pass(plan.message, user);
-  const documents: RunPlan['documents'][number][] = [];
+  const documents: StartPlan['documents'][number][] = [];
   for (const { name, content } of plan.documents)
     documents.push({ name: await pass(name, document), content: await pass(content, document) });
   const attachments: AttachmentReference[] = [];
@@ -129,8 +142,15 @@ const guardedPlan = async (plan: RunPlan, pass: Pass): Promise<RunPlan> => {
   };
 };
 
-const inspectedStart = async (run: ActiveRun, ports: EnginePorts): Promise<GuardedStart | null> => {
-  const guards = guardsOf(ports, 'UserMessage');
+/**
+ * Inspects everything that a run starts with, and gives it the plan that is left: with masked texts, and after a block
+ * without any. Not ended by a cancel: what is recorded of the run must have been inspected. Null: nothing is inspected.
+ */
+export const guardedStart = async <P extends StartPlan>(
+  run: StartingRun<P>,
+  allGuards: ContentGuards,
+): Promise<GuardedStart | null> => {
+  const guards = guardsOf(allGuards, 'UserMessage');
   if (guards === null) return null;
   const masks: { source: GuardSource; findings: readonly GuardFinding[] }[] = [];
   let block = null as Block | null;
@@ -141,44 +161,34 @@ const inspectedStart = async (run: ActiveRun, ports: EnginePorts): Promise<Guard
     if (inspected.block !== null) block = { source: place.source, finding: inspected.block };
     return inspected.text;
   });
-  if (block === null) return { plan, masks, block };
-  // What follows the blocked text was not inspected, and what was stands beside it: none of it is kept.
+  // What follows a blocked text was not inspected, and what was stands beside it: none of it is kept.
   const empty: Pass = async (text) => (text === '' ? text : blockedText);
-  return { plan: await guardedPlan(run.plan, empty), masks, block };
+  run.plan = block === null ? plan : await guardedPlan(run.plan, empty);
+  return { masks, block };
 };
 
-/**
- * Inspects everything that a run starts with, and gives it the plan that is left. Not ended by a cancel: what is recorded
- * of the run must have been inspected. Null: nothing is inspected.
- */
-export const guardedStart = async (run: ActiveRun, ports: EnginePorts): Promise<GuardedStart | null> => {
-  const start = await inspectedStart(run, ports);
-  if (start !== null) run.plan = start.plan;
-  return start;
-};
-
-export const tellStart = (run: ActiveRun, start: GuardedStart | null): void => {
+export const tellStart = (run: GuardedRun, start: GuardedStart | null): void => {
   for (const { source, findings } of start?.masks ?? []) tellMasks(run, source, findings);
 };
 
 /** Once the row stands, so that a blocked run is one that can be found. Throws RunFailure of class ContentBlocked. */
-export const refuseBlocked = async (run: ActiveRun, ports: EnginePorts, { block }: GuardedStart): Promise<void> => {
-  if (block !== null && ports.guards !== null) throw await blockRun(run, ports.guards, block);
+export const refuseBlocked = async (run: GuardedRun, guards: ContentGuards, { block }: GuardedStart): Promise<void> => {
+  if (block !== null) throw await blockRun(run, guards, block);
 };
 
 /** The texts among the attachments of a run, earlier turns' too: only references stand in a history. */
 export const guardedAttachments = async (
-  run: ActiveRun,
-  ports: EnginePorts,
+  run: GuardedRun,
+  guards: ContentGuards,
   loaded: LoadedAttachments,
   references: readonly AttachmentReference[],
 ): Promise<LoadedAttachments> => {
-  if (guardsOf(ports, 'Document') === null) return loaded;
+  if (guardsOf(guards, 'Document') === null) return loaded;
   const changed = new Map<string, AttachmentContent>();
   for (const { attachmentId, mediaType } of references) {
     const content = loaded.get(attachmentId);
     if (content?.kind !== 'text' || changed.has(attachmentId)) continue;
-    const text = await guardedText(run, ports, content.text, { source: 'Document', mediaType });
+    const text = await guardedText(run, guards, content.text, { source: 'Document', mediaType });
     changed.set(attachmentId, { kind: 'text', text });
   }
   if (changed.size === 0) return loaded;

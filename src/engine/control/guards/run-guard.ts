@@ -1,9 +1,28 @@
+import type { Principal } from '../../../core/context.ts';
 import type { Span } from '../../../core/telemetry/span.ts';
-import type { ActiveRun } from '../../active-run.ts';
-import type { EnginePorts } from '../../engine-ports.ts';
+import type { CompiledAgent } from '../../compiled-agent.ts';
+import type { RunLog } from '../../record/run-log.ts';
+import type { RunTrace } from '../../record/run-trace.ts';
 import { RunFailure } from '../../run-failure.ts';
 import type { GuardSource } from './content-guard.ts';
 import type { ContentGuards, GuardFinding, GuardWatch, Inspected } from './guard-port.ts';
+
+/** What guards know of a run, and what they leave on it. */
+export interface GuardedRun {
+  readonly id: string;
+  readonly plan: {
+    readonly tenantId: string;
+    readonly agent: Pick<CompiledAgent, 'name' | 'model' | 'tools'>;
+    readonly sessionId: string | null;
+    readonly userId: string | null;
+    readonly principal: Pick<Principal, 'actor'>;
+  };
+  readonly log: Pick<RunLog, 'append'>;
+  readonly trace: Pick<RunTrace, 'span' | 'tenantId' | 'modelCall' | 'open' | 'close'> | null;
+  readonly signal: AbortSignal;
+  /** Why a guard ended the run. */
+  blocked: RunFailure | null;
+}
 
 /** What records have where a blocked text would be. */
 export const blockedText = '[content_blocked]';
@@ -23,14 +42,13 @@ export interface Block {
 }
 
 /** The guards where a text of this source is inspected; null: it passes as it is. */
-export const guardsOf = (ports: EnginePorts, source: GuardSource): ContentGuards | null => {
-  const { guards } = ports;
+export const guardsOf = (guards: ContentGuards | null, source: GuardSource): ContentGuards | null => {
   if (guards === null) return null;
   return (source === 'ModelOutput' ? guards.output : guards.input) ? guards : null;
 };
 
 /** A span for each decision; it never has the text. */
-const watchOf = ({ trace }: ActiveRun, { source, span: above }: TextPlace): GuardWatch | null =>
+const watchOf = ({ trace }: GuardedRun, { source, span: above }: TextPlace): GuardWatch | null =>
   trace === null
     ? null
     : (guardName) => {
@@ -47,7 +65,7 @@ const watchOf = ({ trace }: ActiveRun, { source, span: above }: TextPlace): Guar
       };
 
 export const inspectText = (
-  run: ActiveRun,
+  run: GuardedRun,
   guards: ContentGuards,
   text: string,
   place: TextPlace,
@@ -69,13 +87,13 @@ export const inspectText = (
 };
 
 /** One event for each guard and rule. */
-export const tellMasks = (run: ActiveRun, source: GuardSource, masks: readonly GuardFinding[]): void => {
+export const tellMasks = (run: GuardedRun, source: GuardSource, masks: readonly GuardFinding[]): void => {
   for (const { guardName, ruleName } of masks) run.log.append('content.masked', { source, guardName, ruleName });
 };
 
 /** Writes the block to log and audit trail, once in a run, and gives the failure with which the run ends. */
 export const blockRun = async (
-  run: ActiveRun,
+  run: GuardedRun,
   guards: ContentGuards,
   { source, finding }: Block,
 ): Promise<RunFailure> => {
@@ -93,18 +111,15 @@ export const blockRun = async (
 
 /** The text as the guards leave it, told to the log. Throws RunFailure of class ContentBlocked. */
 export const guardedText = async (
-  run: ActiveRun,
-  ports: EnginePorts,
+  run: GuardedRun,
+  guards: ContentGuards | null,
   text: string,
   place: TextPlace,
 ): Promise<string> => {
-  const guards = guardsOf(ports, place.source);
-  if (guards === null || text === '') return text;
-  const inspected = await inspectText(run, guards, text, place);
+  const active = guardsOf(guards, place.source);
+  if (active === null || text === '') return text;
+  const inspected = await inspectText(run, active, text, place);
   tellMasks(run, place.source, inspected.masks);
-  if (inspected.block !== null) throw await blockRun(run, guards, { source: place.source, finding: inspected.block });
+  if (inspected.block !== null) throw await blockRun(run, active, { source: place.source, finding: inspected.block });
   return inspected.text;
 };
-
-export const isBlocked = (error: unknown): boolean =>
-  error instanceof RunFailure && error.errorClass === 'ContentBlocked';

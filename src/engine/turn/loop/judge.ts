@@ -1,9 +1,14 @@
 import type { ActiveRun } from '../../active-run.ts';
-import type { CompiledBinding } from '../../compiled-binding.ts';
+import type { CompiledBinding } from '../../compiled-agent.ts';
 import { documentText } from '../../context/chat-message.ts';
-import type { EnginePorts } from '../../engine-ports.ts';
+import type { ModelPorts } from '../turn-ports.ts';
 import { utilityCall } from '../utility-call.ts';
-import type { LoopVerdict } from './loop-plan.ts';
+
+/** `feedback` is the model's next input when the criterion is not met. */
+export interface LoopVerdict {
+  readonly met: boolean;
+  readonly feedback?: string | null;
+}
 
 export interface JudgeQuestion {
   readonly criteria: readonly string[];
@@ -31,7 +36,7 @@ const verdictOf = (text: string): LoopVerdict => {
 /** Asks a model. Throws when it cannot be asked, or its answer cannot be read. */
 export const judge = async (
   run: ActiveRun,
-  ports: EnginePorts,
+  ports: ModelPorts,
   model: CompiledBinding,
   question: JudgeQuestion,
 ): Promise<LoopVerdict> => {

@@ -1,8 +1,8 @@
 import type { ActiveRun } from '../../active-run.ts';
-import { isBlocked } from '../../control/guards/run-guard.ts';
-import type { EnginePorts } from '../../engine-ports.ts';
+import type { LoopPlan } from '../../compiled-agent.ts';
+import { isBlocked } from '../../run-failure.ts';
+import type { LoopPorts } from '../turn-ports.ts';
 import { evaluateCriterion } from './loop-criteria.ts';
-import type { LoopPlan } from './loop-plan.ts';
 
 /** Decides after each answer whether the run goes on. */
 export interface LoopControl {
@@ -13,7 +13,7 @@ export interface LoopControl {
 const defaultFeedback = 'The task is not done yet. Go on.';
 
 /** Criteria in their order; the first that is not met continues the run. */
-export const createLoopControl = (run: ActiveRun, ports: EnginePorts, plan: LoopPlan): LoopControl => {
+export const createLoopControl = (run: ActiveRun, ports: LoopPorts, plan: LoopPlan): LoopControl => {
   // A resumed turn has the answers of earlier iterations, each followed by an input of the loop.
   let iteration = Math.max(0, run.messages.filter(({ role }) => role === 'User').length - 1);
 

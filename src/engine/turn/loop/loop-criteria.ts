@@ -1,13 +1,13 @@
 import { withTimeLimit } from '../../../core/time-limit.ts';
 import type { ActiveRun } from '../../active-run.ts';
-import { taskText } from '../../context/run-task.ts';
-import type { EnginePorts } from '../../engine-ports.ts';
-import { judge } from './judge.ts';
-import type { builtInCriteria, LoopCriterion, LoopPlan, LoopVerdict } from './loop-plan.ts';
+import type { builtInCriteria, LoopCriterion, LoopPlan } from '../../compiled-agent.ts';
+import { taskText } from '../../context/chat-message.ts';
+import type { LoopPorts } from '../turn-ports.ts';
+import { judge, type LoopVerdict } from './judge.ts';
 
 export interface Evaluation {
   readonly run: ActiveRun;
-  readonly ports: EnginePorts;
+  readonly ports: LoopPorts;
   readonly plan: LoopPlan;
   readonly criterion: LoopCriterion;
   readonly iteration: number;

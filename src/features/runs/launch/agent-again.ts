@@ -2,9 +2,9 @@ import { AcpError } from '../../../contract/errors.ts';
 import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import type { TraceParent } from '../../../core/telemetry/trace-context.ts';
 import type { RunPlan } from '../../../engine/active-run.ts';
-import { type AgentSource, type CompiledAgent, CompileError } from '../../../engine/compiled-agent.ts';
+import { type AgentSource, type CompiledAgent, CompileError, compileFailure } from '../../../engine/compiled-agent.ts';
 import type { AttachmentReference } from '../../../engine/context/run-attachments.ts';
-import { compileFailure, RunFailure } from '../../../engine/run-failure.ts';
+import { RunFailure } from '../../../engine/run-failure.ts';
 import type { Preflight } from './preflight.ts';
 
 /**

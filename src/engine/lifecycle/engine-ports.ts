@@ -1,0 +1,70 @@
+import type { Clock } from '../../core/clock.ts';
+import type { StopSwitch } from '../../core/emergency.ts';
+import type { LazyUnit } from '../../db/commit-queue.ts';
+import type { Statement } from '../../db/statement.ts';
+import type { ActiveRun, ChildPlans, RunPlan } from '../active-run.ts';
+import type { AgentMemory } from '../context/agent-memory.ts';
+import type { RunAttachments } from '../context/run-attachments.ts';
+import type { QuotaPorts } from '../control/allowed-call.ts';
+import type { ContentGuards } from '../control/guards/guard-port.ts';
+import type { Pause } from '../control/pause.ts';
+import type { TreeLimits } from '../control/tree-budget.ts';
+import type { RecordPorts } from '../record/record-ports.ts';
+import type { RunListeners } from '../record/run-listeners.ts';
+import type { RunFailure } from '../run-failure.ts';
+import type { TurnPorts } from '../turn/turn-ports.ts';
+
+/** What becomes of a run that its process cannot finish. */
+export interface UnfinishedRuns {
+  /** Writes that put the run back in line for another attempt; null when this was its last. */
+  requeue(plan: RunPlan, failure: RunFailure): readonly Statement[] | null;
+  /** Writes that have the turn of a closed run continued by another run; none when it is not. */
+  continuation(plan: RunPlan, failure: RunFailure): readonly Statement[];
+  /** The principal as it is stored with a turn. */
+  packPrincipal(plan: RunPlan): unknown;
+}
+
+/** What is kept of a pause beside the session: written in the unit that closes the run. */
+export interface PauseJournal {
+  opened(run: ActiveRun, pause: Pause, now: number): readonly Statement[];
+}
+
+/** What the first writes of a run need. */
+export interface OpeningPorts extends RecordPorts {
+  readonly unfinished: UnfinishedRuns;
+  readonly attachments: RunAttachments;
+  /** Null: no guard is registered, so nothing is inspected or held back. */
+  readonly guards: ContentGuards | null;
+  readonly settings: RecordPorts['settings'] & {
+    /** Which runs store their turn step by step: those that may be continued, those that may be retried. */
+    readonly steps: { readonly continuation: boolean; readonly retries: boolean };
+  };
+}
+
+/** What the last writes of a run need. */
+export interface ClosingPorts extends RecordPorts, QuotaPorts {
+  readonly unfinished: UnfinishedRuns;
+  readonly pauses: PauseJournal;
+  readonly memory: AgentMemory;
+}
+
+/** What calls of other agents need. */
+export interface ChildPorts extends Pick<Clock, 'now' | 'after'> {
+  readonly children: ChildPlans;
+  readonly settings: { readonly childDeadlineMs: number | null; readonly waitTimeoutMs: number | null };
+}
+
+/** Everything the engine needs of the outside, and what it counts with. */
+export interface EnginePorts extends TurnPorts, OpeningPorts, ClosingPorts, ChildPorts {
+  readonly settings: EngineSettings;
+  readonly stops: StopSwitch;
+  /** Null: no module listens to events. */
+  readonly listeners: RunListeners | null;
+  enqueue(unit: LazyUnit): void;
+  /** Writes one unit once the store takes it again. */
+  closeLater(runId: string, statements: readonly Statement[]): void;
+}
+
+export type EngineSettings = TurnPorts['settings'] &
+  OpeningPorts['settings'] &
+  ChildPorts['settings'] & { readonly tree: TreeLimits };

@@ -1,0 +1,62 @@
+import type { CallProtection } from '../../providers/models/protection/call-protection.ts';
+import type { ProviderAccess } from '../../providers/models/provider-access.ts';
+import type { AgentMemory } from '../context/agent-memory.ts';
+import type { QuotaPorts } from '../control/allowed-call.ts';
+import type { ContentGuards } from '../control/guards/guard-port.ts';
+import type { ApprovalPorts } from '../control/tool-hold.ts';
+import type { RecordingSettings, RecordPorts } from '../record/record-ports.ts';
+import type { ToolCallDeps } from '../tools/tool-call.ts';
+import type { LoopCriterionEvaluator, StructuredResponseValidator } from './answer-checks.ts';
+import type { ResponseCache } from './response-cache.ts';
+
+/** What a model call needs of the outside. */
+export interface ModelPorts extends Omit<RecordPorts, 'journal'>, QuotaPorts {
+  readonly responses: ResponseCache;
+  /** What a tenant may call, and with whose credential. */
+  readonly access: Pick<ProviderAccess, 'open'>;
+  /** What every model call passes first. */
+  readonly protection: Pick<CallProtection, 'admit'>;
+  /** Null: no guard is registered, so nothing is inspected or held back. */
+  readonly guards: ContentGuards | null;
+  readonly tools: Pick<ToolCallDeps, 'authorizer'>;
+}
+
+/** What a tool call needs of the outside. */
+export interface ToolPorts extends RecordPorts, ApprovalPorts {
+  readonly tools: ToolCallDeps;
+  readonly guards: ContentGuards | null;
+  readonly settings: {
+    readonly recording: RecordingSettings;
+    /** Tool errors in a row that are tolerated. */
+    readonly maxConsecutiveToolErrors: number;
+  };
+}
+
+/** What decides after an answer whether the turn goes on. */
+export interface LoopPorts extends ModelPorts {
+  readonly memory: AgentMemory;
+  /** Of modules, by kind. */
+  readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
+}
+
+/** What decides whether an answer has the format that is asked for. */
+export interface AnswerPorts extends Pick<RecordPorts, 'log'> {
+  /** Of modules, by agent name. */
+  readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
+  readonly settings: {
+    readonly structuredResponse: {
+      readonly enabled: boolean;
+      /** Further model calls that one run may spend on a rejected answer. */
+      readonly maxRepairAttempts: number;
+    };
+  };
+}
+
+export interface TurnPorts extends LoopPorts, ToolPorts, AnswerPorts {
+  readonly tools: ToolCallDeps;
+  readonly settings: ToolPorts['settings'] &
+    AnswerPorts['settings'] & {
+      /** Rounds of model and tools before the model is asked once more without tools. */
+      readonly maxIterations: number;
+    };
+}
