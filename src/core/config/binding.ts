@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { KeyLookup } from './key-lookup.ts';
 import type { ConfigProblem, ConfigProblemCode } from './problem.ts';
-import { type ConfigSource, DEFAULT_SOURCE, type RawMap, type RawScalar, type RawValue } from './raw-value.ts';
+import { type ConfigSource, defaultSource, type RawMap, type RawScalar, type RawValue } from './raw-value.ts';
 import type { ConfigNode, Group, ListOfGroups, MapOf, Setting } from './schema-nodes.ts';
 import { SecretTable } from './secret-table.ts';
 import { readSecret } from './secrets.ts';
@@ -41,10 +41,8 @@ export class Binder {
       case 'group':
         return this.#group(node, raw, path, scope);
       case 'section':
-        this.sources.set(path.join(':'), raw?.source ?? DEFAULT_SOURCE);
-        if (raw?.kind !== 'map') {
-          return null;
-        }
+        this.sources.set(path.join(':'), raw?.source ?? defaultSource);
+        if (raw?.kind !== 'map') return null;
         this.#refuseReserved(scope.feature, path, raw.source, 'leave the section out');
         return this.#group(node.group, raw, path, scope);
       case 'map':
@@ -69,17 +67,14 @@ export class Binder {
 
   #setting(node: Setting<unknown>, raw: RawValue | undefined, path: Path, scope: Scope): unknown {
     const key = path.join(':');
-    this.sources.set(key, raw?.source ?? DEFAULT_SOURCE);
+    this.sources.set(key, raw?.source ?? defaultSource);
     if (raw === undefined) {
-      if (node.fallback === undefined && this.#isComplete) {
+      if (node.fallback === undefined && this.#isComplete)
         this.#report('missing-value', path, scope.source, `this key is required: expected ${node.kind.expected}`);
-      }
       return node.fallback;
     }
     const expanded = this.#expanded(raw, path);
-    if (expanded === undefined) {
-      return node.fallback;
-    }
+    if (expanded === undefined) return node.fallback;
     const value = node.kind.parse(expanded, {
       folder: this.#lookup.folderOf(raw),
       reject: (part, expected, suffix = '') => {
@@ -89,9 +84,7 @@ export class Binder {
         return undefined;
       },
     });
-    if (value === undefined) {
-      return node.fallback;
-    }
+    if (value === undefined) return node.fallback;
     this.#checkAvailable(node, value, path, raw.source, scope.feature);
     return value;
   }
@@ -103,9 +96,8 @@ export class Binder {
     source: ConfigSource,
     feature: string | null,
   ): void {
-    if (node.fallback === undefined) {
-      this.#refuseReserved(feature, path, source, 'leave this key out');
-    } else if (!isDeepStrictEqual(value, node.fallback)) {
+    if (node.fallback === undefined) this.#refuseReserved(feature, path, source, 'leave this key out');
+    else if (!isDeepStrictEqual(value, node.fallback)) {
       const remedy = `leave this key at its default (${JSON.stringify(node.kind.show(node.fallback))})`;
       this.#refuseReserved(feature ?? node.reserved[String(value)] ?? null, path, source, remedy);
     }
@@ -117,22 +109,14 @@ export class Binder {
       const items = raw.items.map((item, index) => this.#expanded(item, [...path, String(index)]));
       return items.includes(undefined) ? undefined : { ...raw, items: items.filter((item) => item !== undefined) };
     }
-    if (
-      raw.kind === 'map' ||
-      typeof raw.value !== 'string' ||
-      raw.source.kind !== 'file' ||
-      !raw.value.includes('${')
-    ) {
+    if (raw.kind === 'map' || typeof raw.value !== 'string' || raw.source.kind !== 'file' || !raw.value.includes('${'))
       return raw;
-    }
     const expansion = this.#lookup.expand(raw);
     if (!expansion.ok) {
       this.#report('unresolved-reference', path, raw.source, expansion.reason);
       return undefined;
     }
-    if (expansion.isSecret) {
-      this.tainted.add(path.join(':'));
-    }
+    if (expansion.isSecret) this.tainted.add(path.join(':'));
     return {
       kind: 'scalar',
       value: expansion.text,
@@ -145,13 +129,11 @@ export class Binder {
   #group(node: Group, raw: RawValue | undefined, path: Path, scope: Scope): unknown {
     const given = childrenOf(raw);
     const values: [string, unknown][] = [];
-    for (const [name, member] of Object.entries(node.members)) {
+    for (const [name, member] of Object.entries(node.members))
       values.push([name, this.bind(member, given.get(name), [...path, name], scope)]);
-    }
     // The open part has no name of its own in keys.
-    for (const [name, rest] of Object.entries(node.rest)) {
+    for (const [name, rest] of Object.entries(node.rest))
       values.push([name, this.bind(rest, given.get(name), path, scope)]);
-    }
     return Object.freeze(Object.fromEntries(values));
   }
 
@@ -169,11 +151,9 @@ export class Binder {
   }
 
   #list(node: ListOfGroups, raw: RawValue | undefined, path: Path, scope: Scope): unknown {
-    this.sources.set(path.join(':'), raw?.source ?? DEFAULT_SOURCE);
+    this.sources.set(path.join(':'), raw?.source ?? defaultSource);
     const items = raw?.kind === 'list' ? raw.items : [];
-    if (items.length > 0) {
-      this.#refuseReserved(scope.feature, path, scope.source, 'leave this list out');
-    }
+    if (items.length > 0) this.#refuseReserved(scope.feature, path, scope.source, 'leave this list out');
     return Object.freeze(items.map((item, index) => this.bind(node.item, item, [...path, String(index)], scope)));
   }
 
@@ -198,15 +178,13 @@ export class Binder {
   }
 }
 
-function childrenOf(raw: RawValue | undefined): ReadonlyMap<string, RawValue> {
+const childrenOf = (raw: RawValue | undefined): ReadonlyMap<string, RawValue> => {
   const map: RawMap | undefined = raw?.kind === 'map' ? raw : undefined;
   return new Map(map?.entries.map((entry) => [entry.name, entry.value]));
-}
+};
 
 /** A literal value as it was given; text from a reference is never repeated. */
-function quoted(raw: RawValue): string {
-  if (raw.kind !== 'scalar') {
-    return raw.kind === 'list' ? '; found a list' : '; found a mapping';
-  }
+const quoted = (raw: RawValue): string => {
+  if (raw.kind !== 'scalar') return raw.kind === 'list' ? '; found a list' : '; found a mapping';
   return raw.hidden ? '' : `; found ${JSON.stringify(raw.value).slice(0, 80)}`;
-}
+};

@@ -13,7 +13,7 @@ import type { ConfigNode, Group, ListOfGroups, MapOf, SecretSection } from './sc
 import { secretId } from './secret-name.ts';
 
 /** Where presence means something, nothing at all is more likely a mistake than a wish for defaults. */
-const SECTION = 'a section; {} for one with defaults only';
+const wantedSection = 'a section; {} for one with defaults only';
 
 /** Position in the tree while it is walked. */
 type Path = readonly string[];
@@ -34,7 +34,7 @@ export class Canonicalizer {
         return this.#group(node, raw, path);
       case 'section':
         // Empty text from a higher source takes a section away; an empty one in the file is more likely a mistake.
-        return isEmptyText(raw) ? raw : this.#group(node.group, raw, path, SECTION);
+        return isEmptyText(raw) ? raw : this.#group(node.group, raw, path, wantedSection);
       case 'map':
         return this.#map(node, raw, path);
       case 'list':
@@ -52,9 +52,7 @@ export class Canonicalizer {
   #group(group: Group, given: RawValue, path: Path, expected?: string): RawMap | undefined {
     const json = this.#json(given, '{', path);
     const raw = json === undefined ? undefined : withShorthand(group, json);
-    if (raw === undefined) {
-      return undefined;
-    }
+    if (raw === undefined) return undefined;
     if (raw.kind !== 'map') {
       const isEmpty = raw.kind === 'scalar' && raw.value === null && expected === undefined;
       const wanted = expected ?? 'a section with keys of its own';
@@ -95,22 +93,17 @@ export class Canonicalizer {
     if (rest !== undefined && first !== undefined) {
       const [name, node] = rest;
       const value = this.read(node, { kind: 'map', entries: others, source: first.source }, path);
-      if (value !== undefined) {
-        members.set(name, { name, value, source: first.source });
-      }
+      if (value !== undefined) members.set(name, { name, value, source: first.source });
     }
   }
 
   #map(node: MapOf, given: RawValue, path: Path): RawMap | undefined {
     const raw = this.#json(given, '{', path);
-    if (raw === undefined) {
-      return undefined;
-    }
-    if (raw.kind !== 'map') {
+    if (raw === undefined) return undefined;
+    if (raw.kind !== 'map')
       return raw.kind === 'scalar' && raw.value === null && raw.typed
         ? { kind: 'map', entries: [], source: raw.source }
         : this.#report('invalid-value', path, raw.source, `expected a mapping of ${node.placeholder} to values`);
-    }
     const entries: RawEntry[] = [];
     for (const entry of raw.entries) {
       const key = [...path, entry.name];
@@ -120,23 +113,17 @@ export class Canonicalizer {
       }
       const value =
         node.entry.node === 'group'
-          ? this.#group(node.entry, entry.value, key, SECTION)
+          ? this.#group(node.entry, entry.value, key, wantedSection)
           : this.read(node.entry, entry.value, key);
-      if (value !== undefined) {
-        entries.push({ ...entry, value });
-      }
+      if (value !== undefined) entries.push({ ...entry, value });
     }
     return { kind: 'map', entries, source: raw.source };
   }
 
   #list(node: ListOfGroups, given: RawValue, path: Path): RawList | undefined {
     const raw = this.#withList(given, path);
-    if (raw === undefined) {
-      return undefined;
-    }
-    if (raw.kind !== 'list') {
-      return this.#report('invalid-value', path, raw.source, 'expected a list of mappings');
-    }
+    if (raw === undefined) return undefined;
+    if (raw.kind !== 'list') return this.#report('invalid-value', path, raw.source, 'expected a list of mappings');
     const items = raw.items.map((item, index) => this.#group(node.item, item, [...path, String(index)], 'a mapping'));
     return { ...raw, items: items.filter((item) => item !== undefined) };
   }
@@ -144,9 +131,7 @@ export class Canonicalizer {
   /** Secrets by their full name below the section, `{name}` or `{tenant}:{name}`, however they were nested. */
   #secrets(node: SecretSection, given: RawValue, path: Path): RawMap | undefined {
     const raw = this.#json(given, '{', path);
-    if (raw === undefined) {
-      return undefined;
-    }
+    if (raw === undefined) return undefined;
     if (raw.kind !== 'map') {
       const isEmpty = raw.kind === 'scalar' && raw.value === null && raw.typed;
       return isEmpty
@@ -157,21 +142,17 @@ export class Canonicalizer {
     const add = (name: string, value: RawValue, source: ConfigSource, depth: number): void => {
       const whole = node.most > 1 ? this.#withList(value, [...path, name]) : value;
       if (whole?.kind === 'map' && depth < 2) {
-        for (const inner of whole.entries) {
-          add(`${name}:${inner.name}`, inner.value, inner.source, depth + 1);
-        }
-      } else if (whole !== undefined && entries.has(secretId(name))) {
+        for (const inner of whole.entries) add(`${name}:${inner.name}`, inner.value, inner.source, depth + 1);
+      } else if (whole !== undefined && entries.has(secretId(name)))
         this.#report('conflict', [...path, name], source, 'expected one secret of this name; it is given twice');
-      } else if (whole !== undefined && this.#isSecret(node, whole)) {
+      else if (whole !== undefined && this.#isSecret(node, whole))
         entries.set(secretId(name), { name, value: whole, source });
-      } else if (whole !== undefined) {
+      else if (whole !== undefined) {
         const wanted = node.most === 1 ? 'text' : `text, or a list of 1 to ${node.most} texts`;
         this.#report('invalid-value', [...path, name], source, `expected ${wanted} (quote numbers)`);
       }
     };
-    for (const entry of raw.entries) {
-      add(entry.name, entry.value, entry.source, 1);
-    }
+    for (const entry of raw.entries) add(entry.name, entry.value, entry.source, 1);
     return { kind: 'map', entries: [...entries.values()], idOf: secretId, source: raw.source };
   }
 
@@ -186,22 +167,16 @@ export class Canonicalizer {
   /** Values by index and JSON text become a list; anything else stays as it is. */
   #withList(raw: RawValue, path: Path): RawValue | undefined {
     const isByIndex = raw.kind === 'map' && raw.source.kind !== 'file' && raw.entries.length > 0;
-    if (!isByIndex || !raw.entries.every((entry) => /^\d{1,4}$/.test(entry.name))) {
-      return this.#json(raw, '[', path);
-    }
+    if (!isByIndex || !raw.entries.every((entry) => /^\d{1,4}$/.test(entry.name))) return this.#json(raw, '[', path);
     const items = [...raw.entries].sort((a, b) => Number(a.name) - Number(b.name));
     const gap = items.findIndex((entry, index) => Number(entry.name) !== index);
-    if (gap !== -1) {
-      return this.#report('invalid-value', path, raw.source, `expected an entry with the index ${gap}`);
-    }
+    if (gap !== -1) return this.#report('invalid-value', path, raw.source, `expected an entry with the index ${gap}`);
     return { kind: 'list', items: items.map((entry) => entry.value), source: raw.source };
   }
 
   /** Text that opens like JSON is read as JSON. */
   #json(raw: RawValue, opening: '{' | '[', path: Path): RawValue | undefined {
-    if (raw.kind !== 'scalar' || raw.typed || !String(raw.value).trimStart().startsWith(opening)) {
-      return raw;
-    }
+    if (raw.kind !== 'scalar' || raw.typed || !String(raw.value).trimStart().startsWith(opening)) return raw;
     try {
       return rawFromJson(JSON.parse(String(raw.value)), raw.source);
     } catch {
@@ -211,19 +186,15 @@ export class Canonicalizer {
   }
 }
 
-function isEmptyText(raw: RawValue): boolean {
-  return raw.kind === 'scalar' && raw.value === '' && !raw.typed;
-}
+const isEmptyText = (raw: RawValue): boolean => raw.kind === 'scalar' && raw.value === '' && !raw.typed;
 
-function withShorthand(group: Group, raw: RawValue): RawValue {
-  if (group.shorthand === null || raw.kind !== 'scalar' || raw.value === null) {
-    return raw;
-  }
+const withShorthand = (group: Group, raw: RawValue): RawValue => {
+  if (group.shorthand === null || raw.kind !== 'scalar' || raw.value === null) return raw;
   return { kind: 'map', entries: [{ name: group.shorthand, value: raw, source: raw.source }], source: raw.source };
-}
+};
 
 /** A path with the names of the schema in the schema's spelling; names that are free to choose stay as written. */
-export function spelled(path: readonly string[]): readonly string[] {
+export const spelled = (path: readonly string[]): readonly string[] => {
   let node: ConfigNode | undefined = configSchema;
   return path.map((written) => {
     const group: ConfigNode | undefined = node?.node === 'section' ? node.group : node;
@@ -236,16 +207,16 @@ export function spelled(path: readonly string[]): readonly string[] {
     node = group?.node === 'map' ? group.entry : group?.node === 'list' ? group.item : undefined;
     return written;
   });
-}
+};
 
 const memberNames = new WeakMap<Group, ReadonlyMap<string, string>>();
 
 /** The schema's spelling of a name that was written in any case. */
-export function memberName(group: Group, written: string): string | undefined {
+export const memberName = (group: Group, written: string): string | undefined => {
   let names = memberNames.get(group);
   if (names === undefined) {
     names = new Map(Object.keys(group.members).map((name) => [name.toLowerCase(), name]));
     memberNames.set(group, names);
   }
   return names.get(written.toLowerCase());
-}
+};

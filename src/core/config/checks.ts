@@ -22,7 +22,7 @@ const nothingVisible = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 const when = (isWrong: boolean, key: string, message: string, code?: ConfigProblemCode): readonly Finding[] =>
   isWrong ? [{ key, message, ...(code === undefined ? {} : { code }) }] : none;
 
-export const CHECKS: readonly Check[] = [
+export const generalChecks: readonly Check[] = [
   {
     keys: ['Host:Oidc:Issuer', 'Host:Oidc:Audience'],
     severity: 'error',

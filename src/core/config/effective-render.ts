@@ -1,11 +1,11 @@
 import type { LoadedConfig } from './load.ts';
-import { type ConfigSource, DEFAULT_SOURCE, describeSource } from './raw-value.ts';
+import { type ConfigSource, defaultSource, describeSource } from './raw-value.ts';
 import { configSchema } from './schema.ts';
 import type { ConfigNode } from './schema-nodes.ts';
 import { type SecretEntry, SecretTable } from './secret-table.ts';
 import type { Shown } from './value-kind.ts';
 
-const MASK = '***';
+const mask = '***';
 
 /** One key of the effective tree; the value of a secret is masked, null when it has none. */
 interface EffectiveSetting {
@@ -16,31 +16,27 @@ interface EffectiveSetting {
 }
 
 /** The effective tree for `acp config`: every key, its value and where that comes from; never a secret. */
-export function renderEffective(loaded: LoadedConfig, options: { readonly json: boolean }): string {
+export const renderEffective = (loaded: LoadedConfig, options: { readonly json: boolean }): string => {
   const settings = effectiveSettings(loaded);
-  if (options.json) {
-    return `${JSON.stringify({ file: loaded.file, settings, warnings: loaded.warnings }, null, 2)}\n`;
-  }
+  if (options.json) return `${JSON.stringify({ file: loaded.file, settings, warnings: loaded.warnings }, null, 2)}\n`;
   const width = Math.max(...settings.map(({ key }) => key.length));
   const lines = settings.map(({ key, value, source }) => {
     return `${key.padEnd(width)}  ${JSON.stringify(value)}  (${describeSource(source)})`;
   });
   return `${lines.join('\n')}\n`;
-}
+};
 
-function effectiveSettings(loaded: LoadedConfig): readonly EffectiveSetting[] {
-  return [...below(configSchema, loaded.values, [])].map(({ key, value, secret }) => {
+const effectiveSettings = (loaded: LoadedConfig): readonly EffectiveSetting[] =>
+  [...below(configSchema, loaded.values, [])].map(({ key, value, secret }) => {
     const isSecret = secret || loaded.tainted.has(key);
-    const shown = isSecret && value !== null ? MASK : value;
-    return { key, value: shown, secret: isSecret, source: loaded.sources.get(key) ?? DEFAULT_SOURCE };
+    const shown = isSecret && value !== null ? mask : value;
+    return { key, value: shown, secret: isSecret, source: loaded.sources.get(key) ?? defaultSource };
   });
-}
 
 type Row = Omit<EffectiveSetting, 'source'>;
 
-function member(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined;
-}
+const member = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined;
 
 function* below(node: ConfigNode, value: unknown, path: readonly string[]): Generator<Row> {
   switch (node.node) {
@@ -48,49 +44,35 @@ function* below(node: ConfigNode, value: unknown, path: readonly string[]): Gene
       yield { key: path.join(':'), value: node.kind.show(value), secret: node.secret };
       return;
     case 'group':
-      for (const [name, child] of Object.entries(node.members)) {
+      for (const [name, child] of Object.entries(node.members))
         yield* below(child, member(value, name), [...path, name]);
-      }
-      for (const [name, child] of Object.entries(node.rest)) {
-        yield* below(child, member(value, name), path);
-      }
+      for (const [name, child] of Object.entries(node.rest)) yield* below(child, member(value, name), path);
       return;
     case 'section':
-      if (value === null) {
-        yield { key: path.join(':'), value: null, secret: false };
-      } else {
-        yield* below(node.group, value, path);
-      }
+      if (value === null) yield { key: path.join(':'), value: null, secret: false };
+      else yield* below(node.group, value, path);
       return;
     case 'map':
-      for (const [name, entry] of Object.entries(value ?? {})) {
-        yield* below(node.entry, entry, [...path, name]);
-      }
+      for (const [name, entry] of Object.entries(value ?? {})) yield* below(node.entry, entry, [...path, name]);
       return;
     case 'list':
       yield* listRows(node.item, value, path);
       return;
     case 'secrets':
-      for (const entry of value instanceof SecretTable ? value.entries() : []) {
-        yield { key: [...path, entry.name].join(':'), value: hasValue(entry) ? MASK : null, secret: true };
-      }
+      for (const entry of value instanceof SecretTable ? value.entries() : [])
+        yield { key: [...path, entry.name].join(':'), value: hasValue(entry) ? mask : null, secret: true };
       return;
   }
 }
 
 function* listRows(item: ConfigNode, value: unknown, path: readonly string[]): Generator<Row> {
   const items = Array.isArray(value) ? value : [];
-  if (items.length === 0) {
-    yield { key: path.join(':'), value: [], secret: false };
-  }
-  for (const [index, entry] of items.entries()) {
-    yield* below(item, entry, [...path, String(index)]);
-  }
+  if (items.length === 0) yield { key: path.join(':'), value: [], secret: false };
+  for (const [index, entry] of items.entries()) yield* below(item, entry, [...path, String(index)]);
 }
 
-function hasValue(entry: SecretEntry): boolean {
-  return entry.values.some(
+const hasValue = (entry: SecretEntry): boolean =>
+  entry.values.some(
     (parts) =>
       !parts.some((part) => part.kind === 'missing') && parts.some((part) => part.kind !== 'text' || part.text !== ''),
   );
-}

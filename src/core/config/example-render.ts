@@ -3,7 +3,7 @@ import { configSchema } from './schema.ts';
 import { availabilityNote, type ConfigNode, type Group, type Setting } from './schema-nodes.ts';
 import type { Shown } from './value-kind.ts';
 
-const HEADER = `# Settings of the agent control plane, every one with its default.
+const header = `# Settings of the agent control plane, every one with its default.
 #
 # Copy this file to service.yaml, keep what you change and delete the rest. It is read from the working directory, or
 # from where --config or the variable ACP_CONFIG says. Variables and flags come before it:
@@ -17,17 +17,15 @@ const HEADER = `# Settings of the agent control plane, every one with its defaul
 `;
 
 /** `service.example.yaml`: loading it as it stands gives the defaults. */
-export function renderExampleYaml(): string {
-  return `${HEADER}\n${groupLines(configSchema).join('\n')}\n`;
-}
+export const renderExampleYaml = (): string => `${header}\n${groupLines(configSchema).join('\n')}\n`;
 
-const SECRET_LINES = ['{name}: ${file:/run/secrets/name}', '{tenant}:', '  {name}: ${env:NAME}'];
+const secretLines = ['{name}: ${file:/run/secrets/name}', '{tenant}:', '  {name}: ${env:NAME}'];
 
 const indented = (lines: readonly string[]): string[] => lines.map((line) => (line === '' ? '' : `  ${line}`));
 const commented = (lines: readonly string[]): string[] =>
   lines.filter((line) => line !== '').map((line) => `# ${line}`);
 
-function groupLines(group: Group): string[] {
+const groupLines = (group: Group): string[] => {
   const lines: string[] = [];
   let isAfterBlock = false;
   for (const [name, node] of Object.entries(group.members)) {
@@ -40,12 +38,10 @@ function groupLines(group: Group): string[] {
     ...lines,
     ...Object.values(group.rest).flatMap((node) => ['', `# ${node.doc}`, ...commented(bodyLines(node))]),
   ];
-}
+};
 
-function memberLines(name: string, node: ConfigNode): string[] {
-  if (node.node === 'setting') {
-    return settingLines(name, node);
-  }
+const memberLines = (name: string, node: ConfigNode): string[] => {
+  if (node.node === 'setting') return settingLines(name, node);
   const doc = `# ${node.doc}${featureNote(node)}`;
   switch (node.node) {
     case 'group':
@@ -57,10 +53,10 @@ function memberLines(name: string, node: ConfigNode): string[] {
     case 'secrets':
       return [doc, `${name}:`, ...indented(commented(bodyLines(node)))];
   }
-}
+};
 
 /** What stands below the name of a node. */
-function bodyLines(node: ConfigNode): string[] {
+const bodyLines = (node: ConfigNode): string[] => {
   switch (node.node) {
     case 'setting':
       return [];
@@ -75,28 +71,28 @@ function bodyLines(node: ConfigNode): string[] {
     case 'list':
       return ['-', ...indented(groupLines(node.item))];
     case 'secrets':
-      return SECRET_LINES;
+      return secretLines;
   }
-}
+};
 
 const featureNote = (node: ConfigNode): string => {
   const note = availabilityNote(node);
   return note === '' ? '' : ` ${note}`;
 };
 
-function settingLines(name: string, node: Setting<unknown>): string[] {
+const settingLines = (name: string, node: Setting<unknown>): string[] => {
   const kind = node.kind.label + (node.secret ? ', secret' : '');
   const value = node.fallback === undefined ? '# required' : yamlValue(node.kind.show(node.fallback));
   return [`# ${node.doc} (${kind})${featureNote(node)}`, `${name}: ${value}`];
-}
+};
 
 /** Words and numbers that YAML would not read as text. */
-const NOT_TEXT = /^(true|false|null|~|[-+.\d][\d_.e+-]*)$/i;
+const notText = /^(true|false|null|~|[-+.\d][\d_.e+-]*)$/i;
 
-function yamlValue(value: Shown): string {
+const yamlValue = (value: Shown): string => {
   if (typeof value === 'string') {
-    const isPlain = /^[A-Za-z0-9./][A-Za-z0-9_./:@*+-]*$/.test(value) && !value.endsWith(':') && !NOT_TEXT.test(value);
+    const isPlain = /^[A-Za-z0-9./][A-Za-z0-9_./:@*+-]*$/.test(value) && !value.endsWith(':') && !notText.test(value);
     return isPlain ? value : JSON.stringify(value);
   }
   return Array.isArray(value) ? `[${value.map(yamlValue).join(', ')}]` : String(value);
-}
+};

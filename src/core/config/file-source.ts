@@ -6,7 +6,7 @@ import type { ConfigSource, RawMap } from './raw-value.ts';
 import { parseYaml } from './yaml-source.ts';
 
 /** Ten times the example file; what is larger is not a configuration. */
-const MAX_FILE_BYTES = 524_288;
+const maxFileBytes = 524_288;
 
 export interface ConfigFile {
   /** Absolute path, null when there is no file. */
@@ -22,7 +22,7 @@ export interface FileChoice {
   readonly cwd: string;
 }
 
-const REASONS: Readonly<Record<string, string>> = {
+const reasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   EACCES: 'access is denied',
   EPERM: 'access is denied',
@@ -32,13 +32,13 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Why a file could not be read, without its content and without a driver's text. */
-export function fileErrorReason(error: unknown): string {
+export const fileErrorReason = (error: unknown): string => {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return REASONS[code] ?? `reading it failed (${code === '' ? 'unknown error' : code})`;
-}
+  return reasons[code] ?? `reading it failed (${code === '' ? 'unknown error' : code})`;
+};
 
 /** Reads the file that was named, else `service.yaml` in the working directory when there is one. */
-export function readConfigFile(choice: FileChoice): ConfigFile {
+export const readConfigFile = (choice: FileChoice): ConfigFile => {
   const variable = choice.env['ACP_CONFIG'];
   const fromVariable = choice.configPath === null && variable !== undefined && variable !== '';
   const named = choice.configPath ?? (fromVariable ? variable : null);
@@ -48,9 +48,7 @@ export function readConfigFile(choice: FileChoice): ConfigFile {
     content = readFileSync(path);
   } catch (error) {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    if (named === null && isMissing) {
-      return { path: null, values: null, problems: [] };
-    }
+    if (named === null && isMissing) return { path: null, values: null, problems: [] };
     const source: ConfigSource = fromVariable
       ? { kind: 'variable', name: 'ACP_CONFIG' }
       : { kind: 'flag', name: named === null ? shownPath(path, choice.cwd) : '--config' };
@@ -59,31 +57,25 @@ export function readConfigFile(choice: FileChoice): ConfigFile {
   }
   const shown = shownPath(path, choice.cwd);
   const problem = unusable(content, shown);
-  if (problem !== null) {
-    return { path, values: null, problems: [problem] };
-  }
+  if (problem !== null) return { path, values: null, problems: [problem] };
   return { path, ...parseYaml(new TextDecoder('utf-8').decode(content), shown) };
-}
+};
 
 /** As short as it can be without being wrong for the reader: relative below the working directory. */
-function shownPath(path: string, cwd: string): string {
+const shownPath = (path: string, cwd: string): string => {
   const short = relative(cwd, path);
   return short === '' || short.startsWith('..') || isAbsolute(short) ? path : short;
-}
+};
 
-function unusable(content: Buffer, file: string): ConfigProblem | null {
+const unusable = (content: Buffer, file: string): ConfigProblem | null => {
   const problem = (line: number, message: string): ConfigProblem => ({
     key: null,
     source: { kind: 'file', file, line },
     code: 'syntax',
     message,
   });
-  if (content.length > MAX_FILE_BYTES) {
-    return problem(1, `the file is larger than ${MAX_FILE_BYTES} bytes`);
-  }
-  if (isUtf8(content)) {
-    return null;
-  }
+  if (content.length > maxFileBytes) return problem(1, `the file is larger than ${maxFileBytes} bytes`);
+  if (isUtf8(content)) return null;
   // A line end is never part of a longer character, so the lines can be tested one by one.
   let line = 1;
   let start = 0;
@@ -96,4 +88,4 @@ function unusable(content: Buffer, file: string): ConfigProblem | null {
     line += 1;
   }
   return problem(line, 'expected UTF-8 text; this line has bytes that are not');
-}
+};

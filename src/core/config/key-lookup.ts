@@ -11,7 +11,7 @@ export interface Surroundings {
   readonly file: string | null;
 }
 
-const RAW_TREE: Tree<RawValue> = {
+const rawTree: Tree<RawValue> = {
   names: (raw) => (raw.kind === 'map' ? raw.entries.map((entry) => entry.name) : []),
   child: (raw, name) => (raw.kind === 'map' ? raw.entries.find((entry) => entry.name === name)?.value : undefined),
 };
@@ -38,9 +38,8 @@ export class KeyLookup {
 
   /** References exist in the file only; text from elsewhere stays as it is. */
   expand(raw: RawScalar): Expansion {
-    if (typeof raw.value !== 'string' || raw.source.kind !== 'file') {
+    if (typeof raw.value !== 'string' || raw.source.kind !== 'file')
       return { ok: true, text: String(raw.value), isSecret: false };
-    }
     const { env } = this.#surroundings;
     return expandReferences(raw.value, { env, folder: this.folderOf(raw), key: (name) => this.text(name) });
   }
@@ -52,9 +51,7 @@ export class KeyLookup {
   /** The text of a key, its own references replaced. */
   text(name: string): Expansion {
     const id = name.toLowerCase();
-    if (this.#open.has(id)) {
-      return failed(`the reference to ${name} leads in a circle`);
-    }
+    if (this.#open.has(id)) return failed(`the reference to ${name} leads in a circle`);
     this.#open.add(id);
     try {
       return this.#text(name);
@@ -64,29 +61,21 @@ export class KeyLookup {
   }
 
   #text(name: string): Expansion {
-    const found = /^service:/i.test(name) ? findKey(RAW_TREE, this.#root, name) : undefined;
-    if (found === undefined) {
-      return failed(`${name} is not a key below Service`);
-    }
+    const found = /^service:/i.test(name) ? findKey(rawTree, this.#root, name) : undefined;
+    if (found === undefined) return failed(`${name} is not a key below Service`);
     const { node, value: raw } = found;
-    if (node.node !== 'setting' && node.node !== 'secrets') {
-      return failed(`${name} is a section, not a value`);
-    }
-    if (raw === undefined) {
-      return node.node === 'setting' ? defaultText(node, name) : failed(`${name} has no value`);
-    }
+    if (node.node !== 'setting' && node.node !== 'secrets') return failed(`${name} is a section, not a value`);
+    if (raw === undefined) return node.node === 'setting' ? defaultText(node, name) : failed(`${name} has no value`);
     const scalar = raw.kind === 'list' && node.node === 'secrets' ? raw.items[0] : raw;
-    if (scalar?.kind !== 'scalar') {
-      return failed(`${name} is not a single value`);
-    }
+    if (scalar?.kind !== 'scalar') return failed(`${name} is not a single value`);
     const text = scalar.value === null ? failed(`${name} has no value`) : this.expand(scalar);
     return text.ok ? { ...text, isSecret: text.isSecret || node.node === 'secrets' || node.secret } : text;
   }
 }
 
-function defaultText(node: Setting<unknown>, name: string): Expansion {
+const defaultText = (node: Setting<unknown>, name: string): Expansion => {
   const shown = node.fallback === undefined ? null : node.kind.show(node.fallback);
   return shown === null || typeof shown === 'object'
     ? failed(`${name} has no value`)
     : { ok: true, text: String(shown), isSecret: node.secret };
-}
+};

@@ -16,25 +16,16 @@ interface Found<V> {
 }
 
 /** The schema's node for a key such as `Service:Pricing:openai:m:Input`, with its value. Undefined: no such key. */
-export function findKey<V>(tree: Tree<V>, root: V, key: string): Found<V> | undefined {
-  return find(tree, { node: configSchema, value: root }, key);
-}
+export const findKey = <V>(tree: Tree<V>, root: V, key: string): Found<V> | undefined =>
+  find(tree, { node: configSchema, value: root }, key);
 
 /** Names in maps may hold colons, so the longest one that fits is taken. */
-function find<V>(tree: Tree<V>, from: Found<V>, rest: string): Found<V> | undefined {
+const find = <V>(tree: Tree<V>, from: Found<V>, rest: string): Found<V> | undefined => {
   const { node, value } = from;
-  if (node.node === 'section') {
-    return find(tree, { node: node.group, value }, rest);
-  }
-  if (rest === '') {
-    return from;
-  }
-  if (node.node === 'group') {
-    return findMember(tree, node, value, rest);
-  }
-  if (node.node !== 'map' && node.node !== 'secrets') {
-    return undefined;
-  }
+  if (node.node === 'section') return find(tree, { node: node.group, value }, rest);
+  if (rest === '') return from;
+  if (node.node === 'group') return findMember(tree, node, value, rest);
+  if (node.node !== 'map' && node.node !== 'secrets') return undefined;
   const names = value === undefined ? [] : tree.names(value);
   if (node.node === 'secrets') {
     const secret = names.find((name) => secretId(name) === secretId(rest));
@@ -45,19 +36,17 @@ function find<V>(tree: Tree<V>, from: Found<V>, rest: string): Found<V> | undefi
   return name === undefined
     ? undefined
     : find(tree, { node: node.entry, value: childOf(tree, value, name) }, rest.slice(name.length + 1));
-}
+};
 
-function findMember<V>(tree: Tree<V>, group: Group, value: V | undefined, rest: string): Found<V> | undefined {
+const findMember = <V>(tree: Tree<V>, group: Group, value: V | undefined, rest: string): Found<V> | undefined => {
   const [first = '', ...others] = rest.split(':');
   const name = memberName(group, first);
   const member = name === undefined ? undefined : group.members[name];
-  if (name !== undefined && member !== undefined) {
+  if (name !== undefined && member !== undefined)
     return find(tree, { node: member, value: childOf(tree, value, name) }, others.join(':'));
-  }
   const [open] = Object.entries(group.rest);
   return open && find(tree, { node: open[1], value: childOf(tree, value, open[0]) }, rest);
-}
+};
 
-function childOf<V>(tree: Tree<V>, value: V | undefined, name: string): V | undefined {
-  return value === undefined ? undefined : tree.child(value, name);
-}
+const childOf = <V>(tree: Tree<V>, value: V | undefined, name: string): V | undefined =>
+  value === undefined ? undefined : tree.child(value, name);

@@ -4,17 +4,11 @@ import type { ConfigNode, Group } from './schema-nodes.ts';
 
 /** Every key of a subtree, sections included, with `{name}` where the operator chooses. */
 function* keysBelow(node: ConfigNode, path: readonly string[]): Generator<readonly string[]> {
-  if (path.length > 0) {
-    yield path;
-  }
+  if (path.length > 0) yield path;
   switch (node.node) {
     case 'group':
-      for (const [name, member] of Object.entries(node.members)) {
-        yield* keysBelow(member, [...path, name]);
-      }
-      for (const rest of Object.values(node.rest)) {
-        yield* keysBelow(rest, path);
-      }
+      for (const [name, member] of Object.entries(node.members)) yield* keysBelow(member, [...path, name]);
+      for (const rest of Object.values(node.rest)) yield* keysBelow(rest, path);
       return;
     case 'section':
       yield* keysBelow(node.group, path);
@@ -34,26 +28,25 @@ function* keysBelow(node: ConfigNode, path: readonly string[]): Generator<readon
 }
 
 /** A misspelled name is at most this share of its letters away from the right one. */
-const TYPO_SHARE = 0.4;
+const typoShare = 0.4;
 
 /**
  * The known key that an unknown one most likely means: a similar name in the same section, else the same name in
  * another section, else the key that looks most alike as a whole.
  */
-export function nearestKey(parent: Group, path: readonly string[], name: string): string {
+export const nearestKey = (parent: Group, path: readonly string[], name: string): string => {
   const wanted = name.toLowerCase();
   const siblings = Object.keys(parent.members);
   const sibling = siblings.length === 0 ? undefined : nearest(wanted, siblings);
-  if (sibling !== undefined && distance(wanted, sibling.toLowerCase()) <= Math.max(1, wanted.length * TYPO_SHARE)) {
+  if (sibling !== undefined && distance(wanted, sibling.toLowerCase()) <= Math.max(1, wanted.length * typoShare))
     return [...path, sibling].join(':');
-  }
   const keys = [...keysBelow(configSchema, [])].map((key) => key.join(':'));
   const sameName = keys.filter((key) => key.toLowerCase().endsWith(`:${wanted}`));
   return nearest([...path, name].join(':').toLowerCase(), sameName.length > 0 ? sameName : keys);
-}
+};
 
-function nearest(wanted: string, names: readonly string[]): string {
+const nearest = (wanted: string, names: readonly string[]): string => {
   const byLowerCase = new Map(names.map((name) => [name.toLowerCase(), name]));
   const found = closest(wanted, [...byLowerCase.keys()]);
   return byLowerCase.get(found) ?? found;
-}
+};

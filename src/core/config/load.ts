@@ -1,11 +1,11 @@
 import { Binder } from './binding.ts';
 import { Canonicalizer } from './canonical.ts';
-import { CHECKS, type Check } from './checks.ts';
+import { type Check, generalChecks } from './checks.ts';
 import { readConfigFile } from './file-source.ts';
 import { KeyLookup } from './key-lookup.ts';
 import { ConfigError, type ConfigProblem } from './problem.ts';
-import { PROVIDER_CHECKS } from './provider-checks.ts';
-import { type ConfigSource, DEFAULT_SOURCE, mergeRaw, type RawValue } from './raw-value.ts';
+import { providerChecks } from './provider-checks.ts';
+import { type ConfigSource, defaultSource, mergeRaw, type RawValue } from './raw-value.ts';
 import { type Config, configSchema } from './schema.ts';
 import { readFlags, readVariables } from './text-source.ts';
 
@@ -32,13 +32,13 @@ export interface LoadedConfig {
   readonly file: string | null;
 }
 
-const EMPTY: RawValue = { kind: 'map', entries: [], source: DEFAULT_SOURCE };
+const empty: RawValue = { kind: 'map', entries: [], source: defaultSource };
 
 /**
  * Reads defaults, file, variables and flags, in this order. Nothing else is opened.
  * Throws ConfigError with every problem: first values of a wrong type, then what this version lacks, then conflicts.
  */
-export function loadConfig(input: ConfigInput): LoadedConfig {
+export const loadConfig = (input: ConfigInput): LoadedConfig => {
   const { args = [], configPath = null, url = null, prefix = null, env, cwd } = input;
   const file = readConfigFile({ configPath, env, cwd });
   const variables = readVariables(env);
@@ -48,11 +48,11 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
   const given = [file.values, variables.values, flags.values].filter((values) => values !== null);
   const merged = given
     .map((values) => canonicalizer.read(configSchema, values, []))
-    .reduce<RawValue>((lower, higher) => (higher === undefined ? lower : mergeRaw(lower, higher)), EMPTY);
+    .reduce<RawValue>((lower, higher) => (higher === undefined ? lower : mergeRaw(lower, higher)), empty);
 
   const binder = new Binder(new KeyLookup(merged, { env, cwd, file: file.path }), file.problems.length === 0);
   // The binder makes exactly the shape that the schema's type describes.
-  const values = binder.bind(configSchema, merged, [], { feature: null, source: DEFAULT_SOURCE }) as Config;
+  const values = binder.bind(configSchema, merged, [], { feature: null, source: defaultSource }) as Config;
   const invalid = [
     ...file.problems,
     ...variables.problems,
@@ -63,54 +63,46 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
   const problems = [...invalid, ...binder.reserved];
   const warnings = [...binder.warnings, ...exposedSecrets(binder.sources, merged)];
   if (file.problems.length === 0) {
-    const found = runChecks([...CHECKS, ...PROVIDER_CHECKS], values, invalid, binder.sources);
+    const found = runChecks([...generalChecks, ...providerChecks], values, invalid, binder.sources);
     problems.push(...found.errors);
     warnings.push(...found.warnings);
   }
-  if (problems.length > 0) {
-    throw new ConfigError(problems, warnings);
-  }
+  if (problems.length > 0) throw new ConfigError(problems, warnings);
   return { values, sources: binder.sources, tainted: binder.tainted, warnings, file: file.path };
-}
+};
 
-function runChecks(
+const runChecks = (
   checks: readonly Check[],
   values: Config,
   invalid: readonly ConfigProblem[],
   sources: ReadonlyMap<string, ConfigSource>,
-): { errors: readonly ConfigProblem[]; warnings: readonly ConfigProblem[] } {
+): { errors: readonly ConfigProblem[]; warnings: readonly ConfigProblem[] } => {
   const touches = (problem: ConfigProblem, key: string): boolean =>
     problem.key !== null && (`${problem.key}:`.startsWith(`${key}:`) || `${key}:`.startsWith(`${problem.key}:`));
   const errors: ConfigProblem[] = [];
   const warnings: ConfigProblem[] = [];
   for (const check of checks) {
-    if (check.keys.some((key) => invalid.some((problem) => touches(problem, key)))) {
-      continue;
-    }
+    if (check.keys.some((key) => invalid.some((problem) => touches(problem, key)))) continue;
     for (const { key, message, code } of check.run(values)) {
       const problem = { key, source: sourceOf(key, sources), code: code ?? 'conflict', message };
       (check.severity === 'error' ? errors : warnings).push(problem);
     }
   }
   return { errors, warnings };
-}
+};
 
 /** Source of a key, or of the first key of a section that was given. */
-function sourceOf(key: string, sources: ReadonlyMap<string, ConfigSource>): ConfigSource {
+const sourceOf = (key: string, sources: ReadonlyMap<string, ConfigSource>): ConfigSource => {
   const own = sources.get(key);
-  if (own !== undefined && own.kind !== 'default') {
-    return own;
-  }
+  if (own !== undefined && own.kind !== 'default') return own;
   for (const [name, source] of sources) {
-    if (name.startsWith(`${key}:`) && source.kind !== 'default') {
-      return source;
-    }
+    if (name.startsWith(`${key}:`) && source.kind !== 'default') return source;
   }
-  return own ?? DEFAULT_SOURCE;
-}
+  return own ?? defaultSource;
+};
 
 /** Secrets in places where others may see them. */
-function exposedSecrets(sources: ReadonlyMap<string, ConfigSource>, merged: RawValue): readonly ConfigProblem[] {
+const exposedSecrets = (sources: ReadonlyMap<string, ConfigSource>, merged: RawValue): readonly ConfigProblem[] => {
   const key = 'Host:AuthToken';
   const source = sources.get(key);
   const raw = childOf(childOf(merged, 'Host'), 'AuthToken');
@@ -124,11 +116,10 @@ function exposedSecrets(sources: ReadonlyMap<string, ConfigSource>, merged: RawV
     return [{ key, source, code: 'insecure', message }];
   }
   return [];
-}
+};
 
-function childOf(raw: RawValue | undefined, name: string): RawValue | undefined {
-  return raw?.kind === 'map' ? raw.entries.find((entry) => entry.name === name)?.value : undefined;
-}
+const childOf = (raw: RawValue | undefined, name: string): RawValue | undefined =>
+  raw?.kind === 'map' ? raw.entries.find((entry) => entry.name === name)?.value : undefined;
 
 /** What the composition root knows once the store is open and the modules are loaded. */
 export interface AccessFacts {
@@ -137,15 +128,13 @@ export interface AccessFacts {
 }
 
 /** Remote access needs something that tells callers apart. Null: all is well. */
-export function remoteAccessProblem(loaded: LoadedConfig, facts: AccessFacts): ConfigProblem | null {
+export const remoteAccessProblem = (loaded: LoadedConfig, facts: AccessFacts): ConfigProblem | null => {
   const { AllowRemoteAccess, AuthToken, Oidc } = loaded.values.Host;
   const isGuarded =
     AuthToken !== null || Oidc.Issuer !== null || facts.hasActiveApiKey || facts.hasAuthorizationHandler;
-  if (!AllowRemoteAccess || isGuarded) {
-    return null;
-  }
+  if (!AllowRemoteAccess || isGuarded) return null;
   const key = 'Host:AllowRemoteAccess';
   const message =
     'remote access needs Host:AuthToken, an active API key, Host:Oidc or a module with an authorization handler';
   return { key, source: sourceOf(key, loaded.sources), code: 'insecure', message };
-}
+};

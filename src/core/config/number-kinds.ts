@@ -1,4 +1,4 @@
-import { formatDuration, LONGEST_TIMER_MS, parseDuration } from './duration.ts';
+import { formatDuration, longestTimerMs, parseDuration } from './duration.ts';
 import { scalarKind, type ValueKind } from './value-kind.ts';
 
 interface Range {
@@ -8,43 +8,36 @@ interface Range {
 
 const within = (value: number, { min = -Infinity, max = Infinity }: Range): boolean => value >= min && value <= max;
 
-function rangeLabel({ min, max }: Range): string {
-  if (min !== undefined && max !== undefined) {
-    return ` ${min}..${max}`;
-  }
+const rangeLabel = ({ min, max }: Range): string => {
+  if (min !== undefined && max !== undefined) return ` ${min}..${max}`;
   return min === undefined ? (max === undefined ? '' : ` ≤ ${max}`) : ` ≥ ${min}`;
-}
+};
 
-function rangeText({ min, max }: Range): string {
-  if (min !== undefined && max !== undefined) {
-    return ` from ${min} to ${max}`;
-  }
+const rangeText = ({ min, max }: Range): string => {
+  if (min !== undefined && max !== undefined) return ` from ${min} to ${max}`;
   return min === undefined ? (max === undefined ? '' : ` of at most ${max}`) : ` of at least ${min}`;
-}
+};
 
-function toNumber(value: string | number | boolean, typed: boolean, pattern: RegExp): number | undefined {
-  if (typed) {
-    return typeof value === 'number' ? value : undefined;
-  }
+const toNumber = (value: string | number | boolean, typed: boolean, pattern: RegExp): number | undefined => {
+  if (typed) return typeof value === 'number' ? value : undefined;
   return typeof value === 'string' && pattern.test(value.trim()) ? Number(value) : undefined;
-}
+};
 
-const INTEGER = /^[+-]?\d+$/;
-const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const integer = /^[+-]?\d+$/;
+const decimalForm = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
-export function int(range: Range = {}): ValueKind<number> {
-  return scalarKind({
+export const int = (range: Range = {}): ValueKind<number> =>
+  scalarKind({
     label: `int${rangeLabel(range)}`,
     expected: `a whole number${rangeText(range)}`,
     read(value, typed) {
-      const number = toNumber(value, typed, INTEGER);
+      const number = toNumber(value, typed, integer);
       return number !== undefined && Number.isSafeInteger(number) && within(number, range) ? number : undefined;
     },
   });
-}
 
 /** Whole bytes, without a unit. */
-export function bytes(range: Range = { min: 0 }): ValueKind<number> {
+export const bytes = (range: Range = { min: 0 }): ValueKind<number> => {
   const whole = int(range);
   return {
     ...whole,
@@ -56,45 +49,41 @@ export function bytes(range: Range = { min: 0 }): ValueKind<number> {
         reject: (part, expected, suffix) => scope.reject(part, `${expected} (bytes, no unit)`, suffix),
       }),
   };
-}
+};
 
-export function decimal(range: Range = {}): ValueKind<number> {
-  return scalarKind({
+export const decimal = (range: Range = {}): ValueKind<number> =>
+  scalarKind({
     label: `decimal${rangeLabel(range)}`,
     expected: `a number${rangeText(range)}`,
     read(value, typed) {
-      const number = toNumber(value, typed, DECIMAL);
+      const number = toNumber(value, typed, decimalForm);
       return number !== undefined && Number.isFinite(number) && within(number, range) ? number : undefined;
     },
   });
-}
 
 /** A share from 0 to 1. */
-export function ratio(options: { readonly belowOne?: boolean } = {}): ValueKind<number> {
+export const ratio = (options: { readonly belowOne?: boolean } = {}): ValueKind<number> => {
   const open = options.belowOne === true;
   return scalarKind({
     label: open ? 'ratio below 1' : 'ratio',
     expected: open ? 'a number from 0 to below 1' : 'a number from 0 to 1',
     read(value, typed) {
-      const number = toNumber(value, typed, DECIMAL);
+      const number = toNumber(value, typed, decimalForm);
       return number !== undefined && within(number, { min: 0, max: 1 }) && !(open && number === 1) ? number : undefined;
     },
   });
-}
+};
 
-export function bool(): ValueKind<boolean> {
-  return scalarKind({
+export const bool = (): ValueKind<boolean> =>
+  scalarKind({
     label: 'bool',
     expected: 'true or false',
     read(value) {
-      if (typeof value === 'boolean') {
-        return value;
-      }
+      if (typeof value === 'boolean') return value;
       const text = typeof value === 'string' ? value.trim().toLowerCase() : '';
       return text === 'true' ? true : text === 'false' ? false : undefined;
     },
   });
-}
 
 interface DurationLimits {
   /** Shortest value in milliseconds; without it any positive one. */
@@ -103,7 +92,7 @@ interface DurationLimits {
   readonly max?: number;
 }
 
-function durationKind(limits: DurationLimits): ValueKind<number> {
+const durationKind = (limits: DurationLimits): ValueKind<number> => {
   const lowest = limits.min ?? (limits.zero === true ? 0 : 1);
   const floor = limits.min === undefined ? '' : ` of at least ${formatDuration(limits.min)}`;
   const ceiling = limits.max === undefined ? '' : ', at most 24 days';
@@ -117,14 +106,11 @@ function durationKind(limits: DurationLimits): ValueKind<number> {
     },
     show: formatDuration,
   });
-}
+};
 
 /** Milliseconds that a timer waits. */
-export function duration(limits: Omit<DurationLimits, 'max'> = {}): ValueKind<number> {
-  return durationKind({ ...limits, max: LONGEST_TIMER_MS });
-}
+export const duration = (limits: Omit<DurationLimits, 'max'> = {}): ValueKind<number> =>
+  durationKind({ ...limits, max: longestTimerMs });
 
 /** Milliseconds that are compared with stored times and never waited for, so weeks and months are fine. */
-export function age(): ValueKind<number> {
-  return durationKind({});
-}
+export const age = (): ValueKind<number> => durationKind({});

@@ -21,20 +21,17 @@ export interface ConfigProblem {
 }
 
 /** Names come from outside and end up in a terminal. */
-function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
-}
+const printable = (text: string): string =>
+  text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
-function paragraph(problem: ConfigProblem): string {
+const paragraph = (problem: ConfigProblem): string => {
   const place = describeSource(problem.source);
   const head = problem.key === null ? place : `${problem.key} (${place})`;
   return `  ${printable(head)}\n    ${printable(problem.message)}`;
-}
+};
 
 /** One paragraph for each problem: key, source, what was expected. */
-export function describeProblems(problems: readonly ConfigProblem[]): string {
-  return problems.map(paragraph).join('\n');
-}
+export const describeProblems = (problems: readonly ConfigProblem[]): string => problems.map(paragraph).join('\n');
 
 /** Thrown before anything is opened; holds every problem that was found. */
 export class ConfigError extends Error {
@@ -51,9 +48,7 @@ export class ConfigError extends Error {
   /** The text for a person, several lines without a final line end. */
   report(): string {
     const parts = [`${this.message}:`, describeProblems(this.problems)];
-    if (this.warnings.length > 0) {
-      parts.push('Warnings:', describeProblems(this.warnings));
-    }
+    if (this.warnings.length > 0) parts.push('Warnings:', describeProblems(this.warnings));
     return parts.join('\n');
   }
 }

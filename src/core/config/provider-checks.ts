@@ -22,15 +22,13 @@ const mustExist = (key: string, pick: (config: Config) => string | null): Check 
   run(config) {
     const wanted = pick(config);
     const names = providerNames(config).map(({ name }) => name);
-    if (wanted === null || names.includes(wanted)) {
-      return [];
-    }
+    if (wanted === null || names.includes(wanted)) return [];
     const known = names.length === 0 ? 'there are none in Service:Providers' : `one of ${names.join(', ')}`;
     return [{ key, message: `expected the name of a configured provider: ${known}` }];
   },
 });
 
-export const PROVIDER_CHECKS: readonly Check[] = [
+export const providerChecks: readonly Check[] = [
   {
     keys: ['Service:Providers'],
     severity: 'error',

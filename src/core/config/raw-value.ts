@@ -5,7 +5,7 @@ export type ConfigSource =
   | { readonly kind: 'variable'; readonly name: string }
   | { readonly kind: 'flag'; readonly name: string };
 
-export const DEFAULT_SOURCE: ConfigSource = { kind: 'default' };
+export const defaultSource: ConfigSource = { kind: 'default' };
 
 /** A given value before its key's type is applied, with its place. */
 export type RawValue = RawScalar | RawList | RawMap;
@@ -42,28 +42,28 @@ export interface RawEntry {
 }
 
 /** Text of a variable or a flag. */
-export function rawText(value: string, source: ConfigSource): RawScalar {
-  return { kind: 'scalar', value, typed: false, hidden: false, source };
-}
+export const rawText = (value: string, source: ConfigSource): RawScalar => ({
+  kind: 'scalar',
+  value,
+  typed: false,
+  hidden: false,
+  source,
+});
 
 /** A parsed JSON value; every part has the source of the whole. */
-export function rawFromJson(value: unknown, source: ConfigSource): RawValue {
-  if (Array.isArray(value)) {
-    return { kind: 'list', items: value.map((item) => rawFromJson(item, source)), source };
-  }
+export const rawFromJson = (value: unknown, source: ConfigSource): RawValue => {
+  if (Array.isArray(value)) return { kind: 'list', items: value.map((item) => rawFromJson(item, source)), source };
   if (typeof value === 'object' && value !== null) {
     const entries = Object.entries(value).map(([name, item]) => ({ name, value: rawFromJson(item, source), source }));
     return { kind: 'map', entries, source };
   }
   const scalar = typeof value === 'number' || typeof value === 'boolean' || value === null ? value : String(value);
   return { kind: 'scalar', value: scalar, typed: true, hidden: false, source };
-}
+};
 
 /** The higher source wins; maps are joined by name, lists and single values are replaced whole. */
-export function mergeRaw(lower: RawValue, higher: RawValue): RawValue {
-  if (lower.kind !== 'map' || higher.kind !== 'map') {
-    return higher;
-  }
+export const mergeRaw = (lower: RawValue, higher: RawValue): RawValue => {
+  if (lower.kind !== 'map' || higher.kind !== 'map') return higher;
   const idOf = ({ name }: RawEntry): string => higher.idOf?.(name) ?? name;
   const merged = new Map(lower.entries.map((entry) => [idOf(entry), entry]));
   for (const entry of higher.entries) {
@@ -71,10 +71,10 @@ export function mergeRaw(lower: RawValue, higher: RawValue): RawValue {
     merged.set(idOf(entry), below === undefined ? entry : { ...entry, value: mergeRaw(below.value, entry.value) });
   }
   return { ...higher, entries: [...merged.values()] };
-}
+};
 
 /** How a source is named in reports: `service.yaml:12`, `variable Service__X`, `--set Service:X`. */
-export function describeSource(source: ConfigSource): string {
+export const describeSource = (source: ConfigSource): string => {
   switch (source.kind) {
     case 'default':
       return 'default';
@@ -85,4 +85,4 @@ export function describeSource(source: ConfigSource): string {
     case 'flag':
       return source.name;
   }
-}
+};

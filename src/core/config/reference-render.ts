@@ -1,7 +1,7 @@
 import { configSchema } from './schema.ts';
 import { availabilityNote, type ConfigNode, type Group, type Setting } from './schema-nodes.ts';
 
-const HEADER = `# Configuration
+const header = `# Configuration
 
 Every setting, its type, its default and what it does. This page is generated from the schema that checks the settings; [\`service.example.yaml\`](../../service.example.yaml) shows the same as a file.
 
@@ -35,12 +35,12 @@ interface Row {
 }
 
 /** `docs/reference/configuration.md`. */
-export function renderConfigurationReference(): string {
+export const renderConfigurationReference = (): string => {
   const chapters = Object.entries(configSchema.members).flatMap(([name, root]) => chapter(name, root));
-  return `${HEADER}\n${chapters.join('\n\n')}\n`;
-}
+  return `${header}\n${chapters.join('\n\n')}\n`;
+};
 
-function chapter(name: string, root: Group): string[] {
+const chapter = (name: string, root: Group): string[] => {
   const members = Object.entries(root.members);
   const own = members.filter(([, node]) => node.node === 'setting').flatMap(([key, node]) => [...rows(node, [key])]);
   const sections = members
@@ -50,12 +50,12 @@ function chapter(name: string, root: Group): string[] {
         `### ${name}:${key}\n\n${node.doc}${note(node)}\n\n${table([...rows({ ...node, feature: null }, [])])}`,
     );
   return [`## ${name}\n\n${root.doc}\n\n${table(own)}`, ...sections];
-}
+};
 
-function table(lines: readonly Row[]): string {
+const table = (lines: readonly Row[]): string => {
   const body = lines.map(({ key, type, fallback, effect }) => `| ${key} | ${type} | ${fallback} | ${effect} |`);
   return ['| Key | Type | Default | Effect |', '|---|---|---|---|', ...body].join('\n');
-}
+};
 
 function* rows(node: ConfigNode, path: readonly string[]): Generator<Row> {
   switch (node.node) {
@@ -72,9 +72,7 @@ function* rows(node: ConfigNode, path: readonly string[]): Generator<Row> {
     case 'map': {
       const entry = { ...node.entry, feature: node.feature ?? node.entry.feature };
       const key = [...path, node.placeholder];
-      if (entry.node === 'group') {
-        yield blockRow(entry, key, 'section', 'absent');
-      }
+      if (entry.node === 'group') yield blockRow(entry, key, 'section', 'absent');
       yield* rows(entry, key);
       return;
     }
@@ -92,23 +90,22 @@ function* rows(node: ConfigNode, path: readonly string[]): Generator<Row> {
 }
 
 function* groupRows(group: Group, path: readonly string[]): Generator<Row> {
-  for (const [name, node] of Object.entries(group.members)) {
-    yield* rows(node, [...path, name]);
-  }
-  for (const node of Object.values(group.rest)) {
-    yield* rows(node, path);
-  }
+  for (const [name, node] of Object.entries(group.members)) yield* rows(node, [...path, name]);
+  for (const node of Object.values(group.rest)) yield* rows(node, path);
 }
 
-function blockRow(node: ConfigNode, path: readonly string[], type: string, fallback: string): Row {
-  return { key: path.length === 0 ? '–' : code(path.join(':')), type, fallback, effect: cell(node.doc + note(node)) };
-}
+const blockRow = (node: ConfigNode, path: readonly string[], type: string, fallback: string): Row => ({
+  key: path.length === 0 ? '–' : code(path.join(':')),
+  type,
+  fallback,
+  effect: cell(node.doc + note(node)),
+});
 
-function settingRow(node: Setting<unknown>, path: readonly string[]): Row {
+const settingRow = (node: Setting<unknown>, path: readonly string[]): Row => {
   const fallback = node.fallback === undefined ? 'required' : code(JSON.stringify(node.kind.show(node.fallback)));
   const type = cell(node.kind.label) + (node.secret ? ', secret' : '');
   return { key: code(path.join(':')), type, fallback, effect: cell(node.doc + note(node)) };
-}
+};
 
 const note = (node: ConfigNode): string => {
   const text = availabilityNote(node);

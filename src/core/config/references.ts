@@ -22,17 +22,15 @@ export interface ReferenceSources {
 }
 
 /** Certificates and tokens are far smaller; a device or a log file must not fill the memory. */
-const MAX_SECRET_FILE_BYTES = 1_048_576;
+const maxSecretFileBytes = 1_048_576;
 
-const MALFORMED = 'expected ${env:NAME}, ${file:path} or ${key:Service:…}; $${ stands for a literal ${';
+const malformed = 'expected ${env:NAME}, ${file:path} or ${key:Service:…}; $${ stands for a literal ${';
 
 const failed = (reason: string): Expansion => ({ ok: false, reason });
 
 /** Splits a text into literals and references. `$${` is a literal `${`. Undefined: it has no references at all. */
-export function parseTemplate(text: string): readonly TemplatePart[] | { readonly reason: string } | undefined {
-  if (!text.includes('${')) {
-    return undefined;
-  }
+export const parseTemplate = (text: string): readonly TemplatePart[] | { readonly reason: string } | undefined => {
+  if (!text.includes('${')) return undefined;
   const parts: TemplatePart[] = [];
   let rest = text;
   for (let at = rest.indexOf('${'); at !== -1; at = rest.indexOf('${')) {
@@ -42,9 +40,7 @@ export function parseTemplate(text: string): readonly TemplatePart[] | { readonl
       continue;
     }
     const reference = /^\$\{(env|file|key):([^}]+)\}/.exec(rest.slice(at));
-    if (reference === null) {
-      return { reason: MALFORMED };
-    }
+    if (reference === null) return { reason: malformed };
     const [whole, kind, argument = ''] = reference;
     parts.push({ kind: 'text', text: rest.slice(0, at) });
     parts.push({ kind: kind === 'env' ? 'env' : kind === 'file' ? 'file' : 'key', argument: argument.trim() });
@@ -52,31 +48,25 @@ export function parseTemplate(text: string): readonly TemplatePart[] | { readonl
   }
   parts.push({ kind: 'text', text: rest });
   return parts.filter((part) => part.kind !== 'text' || part.text !== '');
-}
+};
 
 /** The text with every reference replaced. */
-export function expandReferences(text: string, sources: ReferenceSources): Expansion {
+export const expandReferences = (text: string, sources: ReferenceSources): Expansion => {
   const parts = parseTemplate(text);
-  if (parts === undefined) {
-    return { ok: true, text, isSecret: false };
-  }
-  if ('reason' in parts) {
-    return failed(parts.reason);
-  }
+  if (parts === undefined) return { ok: true, text, isSecret: false };
+  if ('reason' in parts) return failed(parts.reason);
   let result = '';
   let isSecret = false;
   for (const part of parts) {
     const value = expandPart(part, sources);
-    if (!value.ok) {
-      return value;
-    }
+    if (!value.ok) return value;
     result += value.text;
     isSecret ||= value.isSecret;
   }
   return { ok: true, text: result, isSecret };
-}
+};
 
-function expandPart(part: TemplatePart, sources: ReferenceSources): Expansion {
+const expandPart = (part: TemplatePart, sources: ReferenceSources): Expansion => {
   switch (part.kind) {
     case 'text':
       return { ok: true, text: part.text, isSecret: false };
@@ -87,27 +77,24 @@ function expandPart(part: TemplatePart, sources: ReferenceSources): Expansion {
     case 'key':
       return sources.key(part.argument);
   }
-}
+};
 
-export function expandVariable(name: string, env: ReferenceSources['env']): Expansion {
+export const expandVariable = (name: string, env: ReferenceSources['env']): Expansion => {
   const value = env[name];
   return value === undefined ? failed(`the variable ${name} is not set`) : { ok: true, text: value, isSecret: false };
-}
+};
 
 /** Content of a file without its final line end. */
-export function readTextFile(path: string): Expansion {
+export const readTextFile = (path: string): Expansion => {
   try {
     const stat = statSync(path);
-    if (!stat.isFile()) {
-      return failed(`cannot read ${path}: it is not a file`);
-    }
-    if (stat.size > MAX_SECRET_FILE_BYTES) {
-      return failed(`cannot read ${path}: it is larger than ${MAX_SECRET_FILE_BYTES} bytes`);
-    }
+    if (!stat.isFile()) return failed(`cannot read ${path}: it is not a file`);
+    if (stat.size > maxSecretFileBytes)
+      return failed(`cannot read ${path}: it is larger than ${maxSecretFileBytes} bytes`);
     const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
     return { ok: true, text: text.replace(/\r?\n$/, ''), isSecret: false };
   } catch (error) {
     const reason = error instanceof TypeError ? 'it is not UTF-8 text' : fileErrorReason(error);
     return failed(`cannot read ${path}: ${reason}`);
   }
-}
+};

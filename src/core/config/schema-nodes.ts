@@ -84,70 +84,108 @@ export type ValueOf<N> =
               ? SecretTable
               : never;
 
-const ANY_NAME: NameRule = { pattern: /^[^\0]+$/, expected: 'a name' };
+const anyName: NameRule = { pattern: /^[^\0]+$/, expected: 'a name' };
 
-export function setting<T>(kind: ValueKind<T>, fallback: NoInfer<T>, doc: string): Setting<T> {
-  return { node: 'setting', kind, fallback, doc, secret: false, feature: null, reserved: {} };
-}
+export const setting = <T>(kind: ValueKind<T>, fallback: NoInfer<T>, doc: string): Setting<T> => ({
+  node: 'setting',
+  kind,
+  fallback,
+  doc,
+  secret: false,
+  feature: null,
+  reserved: {},
+});
 
-export function required<T>(kind: ValueKind<T>, doc: string): Setting<T> {
-  return { node: 'setting', kind, fallback: undefined, doc, secret: false, feature: null, reserved: {} };
-}
+export const required = <T>(kind: ValueKind<T>, doc: string): Setting<T> => ({
+  node: 'setting',
+  kind,
+  fallback: undefined,
+  doc,
+  secret: false,
+  feature: null,
+  reserved: {},
+});
 
 /** A key whose value is never logged, shown or put into an error. */
-export function secret<T>(kind: ValueKind<T>, fallback: NoInfer<T>, doc: string): Setting<T> {
-  return { ...setting(kind, fallback, doc), secret: true };
-}
+export const secret = <T>(kind: ValueKind<T>, fallback: NoInfer<T>, doc: string): Setting<T> => ({
+  ...setting(kind, fallback, doc),
+  secret: true,
+});
 
 /** A secret without a default, for the entries of a map. */
-export function requiredSecret<T>(kind: ValueKind<T>, doc: string): Setting<T> {
-  return { ...required(kind, doc), secret: true };
-}
+export const requiredSecret = <T>(kind: ValueKind<T>, doc: string): Setting<T> => ({
+  ...required(kind, doc),
+  secret: true,
+});
 
 type NoMembers = Record<never, never>;
 
-export function group<M extends Members>(doc: string, members: M): Group<M, NoMembers> {
-  return { node: 'group', doc, members, rest: {}, shorthand: null, feature: null };
-}
+export const group = <M extends Members>(doc: string, members: M): Group<M, NoMembers> => ({
+  node: 'group',
+  doc,
+  members,
+  rest: {},
+  shorthand: null,
+  feature: null,
+});
 
 /** A group that also takes any other name; `rest` holds the one map that those names go to. */
-export function openGroup<M extends Members, R extends Members>(doc: string, members: M, rest: R): Group<M, R> {
-  return { node: 'group', doc, members, rest, shorthand: null, feature: null };
-}
+export const openGroup = <M extends Members, R extends Members>(doc: string, members: M, rest: R): Group<M, R> => ({
+  node: 'group',
+  doc,
+  members,
+  rest,
+  shorthand: null,
+  feature: null,
+});
 
-export function shorthand<G extends Group>(member: keyof G['members'] & string, full: G): G {
-  return { ...full, shorthand: member };
-}
+export const shorthand = <G extends Group>(member: keyof G['members'] & string, full: G): G => ({
+  ...full,
+  shorthand: member,
+});
 
-export function section<G extends Group>(full: G): OptionalSection<G> {
-  return { node: 'section', group: full, doc: full.doc, feature: null };
-}
+export const section = <G extends Group>(full: G): OptionalSection<G> => ({
+  node: 'section',
+  group: full,
+  doc: full.doc,
+  feature: null,
+});
 
-export function mapOf<E extends ConfigNode>(placeholder: string, entry: E, doc: string, names = ANY_NAME): MapOf<E> {
-  return { node: 'map', placeholder, entry, doc, names, feature: null };
-}
+export const mapOf = <E extends ConfigNode>(placeholder: string, entry: E, doc: string, names = anyName): MapOf<E> => ({
+  node: 'map',
+  placeholder,
+  entry,
+  doc,
+  names,
+  feature: null,
+});
 
-export function groupList<G extends Group>(item: G, doc: string): ListOfGroups<G> {
-  return { node: 'list', item, doc, feature: null };
-}
+export const groupList = <G extends Group>(item: G, doc: string): ListOfGroups<G> => ({
+  node: 'list',
+  item,
+  doc,
+  feature: null,
+});
 
-export function secretSection(most: 1 | 3, doc: string): SecretSection {
-  return { node: 'secrets', most, doc, feature: null };
-}
+export const secretSection = (most: 1 | 3, doc: string): SecretSection => ({
+  node: 'secrets',
+  most,
+  doc,
+  feature: null,
+});
 
 /** Marks what a later version brings: until the mark goes, only the default is accepted. */
-export function planned<N extends ConfigNode>(feature: string, node: N): N {
-  return { ...node, feature };
-}
+export const planned = <N extends ConfigNode>(feature: string, node: N): N => ({ ...node, feature });
 
 /** The same for single values of a key that is there: value → feature. */
-export function reserving<T>(values: Readonly<Record<string, string>>, node: Setting<T>): Setting<T> {
-  return { ...node, reserved: values };
-}
+export const reserving = <T>(values: Readonly<Record<string, string>>, node: Setting<T>): Setting<T> => ({
+  ...node,
+  reserved: values,
+});
 
 /** What a reader must know about availability; empty when all of the node is there. */
-export function availabilityNote(node: ConfigNode): string {
+export const availabilityNote = (node: ConfigNode): string => {
   const values = node.node === 'setting' ? Object.keys(node.reserved) : [];
   const missing = node.feature === null ? values : [node.feature];
   return missing.length === 0 ? '' : `Not in this version: ${missing.join(', ')}.`;
-}
+};

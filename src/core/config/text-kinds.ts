@@ -12,20 +12,18 @@ interface TextRules {
 }
 
 /** Text, not empty unless said so. Typed values must be text: a bare `1.10` would lose its last digit. */
-export function text(rules: TextRules = {}): ValueKind<string> {
+export const text = (rules: TextRules = {}): ValueKind<string> => {
   const limit = rules.max === undefined ? '' : ` of at most ${rules.max} characters`;
   return scalarKind({
     label: rules.label ?? 'text',
     expected: rules.expected ?? `text${limit}${rules.empty === true ? '' : ' that is not empty'} (quote numbers)`,
     read(value) {
-      if (typeof value !== 'string' || (value === '' && rules.empty !== true)) {
-        return undefined;
-      }
+      if (typeof value !== 'string' || (value === '' && rules.empty !== true)) return undefined;
       const fits = (rules.max === undefined || value.length <= rules.max) && !value.includes('\0');
       return fits && (rules.pattern === undefined || rules.pattern.test(value)) ? value : undefined;
     },
   });
-}
+};
 
 /** Text that can stand in a header: visible ASCII characters without spaces. */
 export const credential = (): ValueKind<string> =>
@@ -95,9 +93,9 @@ export const encryptionKey = (): ValueKind<string> =>
     },
   });
 
-function parseUrl(value: unknown): URL | undefined {
+const parseUrl = (value: unknown): URL | undefined => {
   return typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value) ? new URL(value) : undefined;
-}
+};
 
 /** An absolute http(s) URL without user information: this page shows it, and credentials have keys of their own. */
 export const url = (): ValueKind<string> =>
@@ -164,9 +162,7 @@ export const timeZone = (): ValueKind<string> =>
     expected: 'an IANA time zone such as Europe/Berlin',
     read(value) {
       // Offsets such as +02:00 are refused: they know no daylight saving.
-      if (typeof value !== 'string' || !/^[A-Za-z]/.test(value)) {
-        return undefined;
-      }
+      if (typeof value !== 'string' || !/^[A-Za-z]/.test(value)) return undefined;
       try {
         return new Intl.DateTimeFormat('en', { timeZone: value }).resolvedOptions().timeZone && value;
       } catch {
@@ -182,9 +178,7 @@ export const path = (options: { readonly absolute?: boolean; readonly label?: st
     label: options.label ?? (options.absolute === true ? 'absolute path' : 'path'),
     expected: options.absolute === true ? 'an absolute path' : 'a path',
     read(value, _typed, folder) {
-      if (typeof value !== 'string' || value === '' || value.includes('\0')) {
-        return undefined;
-      }
+      if (typeof value !== 'string' || value === '' || value.includes('\0')) return undefined;
       return options.absolute === true ? (isAbsolute(value) ? value : undefined) : resolve(folder, value);
     },
   });
@@ -195,22 +189,15 @@ export const sqliteLocation = (): ValueKind<string> =>
     label: 'path or URI',
     expected: 'the path of a database file or a file: URI',
     read(value, _typed, folder) {
-      if (typeof value !== 'string' || value.trim() === '' || value.includes('\0')) {
-        return undefined;
-      }
-      if (isInMemory(value)) {
-        return value;
-      }
+      if (typeof value !== 'string' || value.trim() === '' || value.includes('\0')) return undefined;
+      if (isInMemory(value)) return value;
       const uri = /^file:([^?#]*)(.*)$/i.exec(value);
-      if (uri === null) {
-        return resolve(folder, value);
-      }
+      if (uri === null) return resolve(folder, value);
       const [, file = '', query = ''] = uri;
       return file.startsWith('/') ? value : `file:${resolve(folder, file)}${query}`;
     },
   });
 
 /** True for SQLite's in-memory notations, shared or not. */
-export function isInMemory(location: string): boolean {
-  return /^:memory:$|^file::memory:|[?&]mode=memory\b/i.test(location.trim());
-}
+export const isInMemory = (location: string): boolean =>
+  /^:memory:$|^file::memory:|[?&]mode=memory\b/i.test(location.trim());

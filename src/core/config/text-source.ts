@@ -55,17 +55,15 @@ class TextTree {
 }
 
 /** Variables `Service__A__B` and `Host__A__B`; all others are none of ours. */
-export function readVariables(env: Readonly<Record<string, string | undefined>>): TextSource {
+export const readVariables = (env: Readonly<Record<string, string | undefined>>): TextSource => {
   const tree = new TextTree();
   const names = Object.keys(env).filter((name) => /^(service|host)__/i.test(name));
   for (const name of names.sort()) {
     const value = env[name];
-    if (value !== undefined) {
-      tree.set(name.split('__'), value, { kind: 'variable', name });
-    }
+    if (value !== undefined) tree.set(name.split('__'), value, { kind: 'variable', name });
   }
   return { values: tree.values(), problems: tree.problems };
-}
+};
 
 export interface Flags {
   /** Texts of `--set`, each `Service:A:B=value`. */
@@ -75,7 +73,7 @@ export interface Flags {
 }
 
 /** Flags of the command line. Of a repeated one the last counts. */
-export function readFlags(flags: Flags): TextSource {
+export const readFlags = (flags: Flags): TextSource => {
   const tree = new TextTree();
   for (const arg of flags.args) {
     const equals = arg.indexOf('=');
@@ -86,15 +84,9 @@ export function readFlags(flags: Flags): TextSource {
       // The text may be a secret that lost its key, so it is not repeated.
       const message = 'expected --set Service:A:B=value or --set Host:A:B=value';
       tree.problems.push({ key: null, source: { kind: 'flag', name: '--set' }, code: 'syntax', message });
-    } else {
-      tree.set(path, arg.slice(equals + 1), source);
-    }
+    } else tree.set(path, arg.slice(equals + 1), source);
   }
-  if (flags.url !== null) {
-    tree.set(['Host', 'Url'], flags.url, { kind: 'flag', name: '--url' });
-  }
-  if (flags.prefix !== null) {
-    tree.set(['Host', 'Prefix'], flags.prefix, { kind: 'flag', name: '--prefix' });
-  }
+  if (flags.url !== null) tree.set(['Host', 'Url'], flags.url, { kind: 'flag', name: '--url' });
+  if (flags.prefix !== null) tree.set(['Host', 'Prefix'], flags.prefix, { kind: 'flag', name: '--prefix' });
   return { values: tree.values(), problems: tree.problems };
-}
+};

@@ -34,35 +34,29 @@ interface ScalarKind<T> {
 }
 
 /** A kind whose values are single scalars. */
-export function scalarKind<T>(kind: ScalarKind<T>): ValueKind<T> {
-  return {
-    label: kind.label,
-    expected: kind.expected,
-    takesList: false,
-    parse(raw, scope) {
-      const value =
-        raw.kind === 'scalar' && raw.value !== null ? kind.read(raw.value, raw.typed, scope.folder) : undefined;
-      return value === undefined ? scope.reject(raw, kind.expected) : value;
-    },
-    show: kind.show ?? ((value) => (typeof value === 'object' ? JSON.stringify(value) : (value as Shown))),
-  };
-}
+export const scalarKind = <T>(kind: ScalarKind<T>): ValueKind<T> => ({
+  label: kind.label,
+  expected: kind.expected,
+  takesList: false,
+  parse(raw, scope) {
+    const value =
+      raw.kind === 'scalar' && raw.value !== null ? kind.read(raw.value, raw.typed, scope.folder) : undefined;
+    return value === undefined ? scope.reject(raw, kind.expected) : value;
+  },
+  show: kind.show ?? ((value) => (typeof value === 'object' ? JSON.stringify(value) : (value as Shown))),
+});
 
 /** Null, or empty text from a variable, a flag or a reference, stands for no value. */
-export function nullable<T>(inner: ValueKind<T>): ValueKind<T | null> {
-  return {
-    label: `${inner.label} or null`,
-    expected: `${inner.expected}, or null`,
-    takesList: inner.takesList,
-    parse(raw, scope) {
-      if (raw.kind === 'scalar' && (raw.value === null || (raw.value === '' && !raw.typed))) {
-        return null;
-      }
-      return inner.parse(raw, scope);
-    },
-    show: (value) => (value === null ? null : inner.show(value)),
-  };
-}
+export const nullable = <T>(inner: ValueKind<T>): ValueKind<T | null> => ({
+  label: `${inner.label} or null`,
+  expected: `${inner.expected}, or null`,
+  takesList: inner.takesList,
+  parse(raw, scope) {
+    if (raw.kind === 'scalar' && (raw.value === null || (raw.value === '' && !raw.typed))) return null;
+    return inner.parse(raw, scope);
+  },
+  show: (value) => (value === null ? null : inner.show(value)),
+});
 
 interface ListLimits {
   readonly max?: number;
@@ -70,7 +64,7 @@ interface ListLimits {
   readonly unique?: boolean;
 }
 
-export function listOf<T>(item: ValueKind<T>, limits: ListLimits = {}): ValueKind<readonly T[]> {
+export const listOf = <T>(item: ValueKind<T>, limits: ListLimits = {}): ValueKind<readonly T[]> => {
   const most = limits.max === undefined ? '' : ` of at most ${limits.max}`;
   const expected = `a list${most}, each entry ${item.expected}`;
   return {
@@ -78,9 +72,8 @@ export function listOf<T>(item: ValueKind<T>, limits: ListLimits = {}): ValueKin
     expected,
     takesList: true,
     parse(raw, scope) {
-      if (raw.kind !== 'list' || (limits.max !== undefined && raw.items.length > limits.max)) {
+      if (raw.kind !== 'list' || (limits.max !== undefined && raw.items.length > limits.max))
         return scope.reject(raw, expected);
-      }
       const values: T[] = [];
       let failed = false;
       for (const [index, entry] of raw.items.entries()) {
@@ -89,33 +82,30 @@ export function listOf<T>(item: ValueKind<T>, limits: ListLimits = {}): ValueKin
           folder: scope.folder,
           reject: (part, wanted, deeper = '') => scope.reject(part, wanted, suffix + deeper),
         });
-        if (value === undefined) {
-          failed = true;
-        } else if (limits.unique === true && values.includes(value)) {
+        if (value === undefined) failed = true;
+        else if (limits.unique === true && values.includes(value)) {
           failed = true;
           scope.reject(entry, `${item.expected} that is not in the list yet`, suffix);
-        } else {
-          values.push(value);
-        }
+        } else values.push(value);
       }
       return failed ? undefined : values;
     },
     show: (values) => values.map((value) => item.show(value)),
   };
-}
+};
 
 /** One of a fixed set, written in any case. */
-export function oneOf<const T extends string>(options: readonly T[]): ValueKind<T> {
+export const oneOf = <const T extends string>(options: readonly T[]): ValueKind<T> => {
   const byName = new Map(options.map((option) => [option.toLowerCase(), option]));
   return scalarKind({
     label: options.join(', '),
     expected: `one of ${options.join(', ')}`,
     read: (value) => (typeof value === 'string' ? byName.get(value.trim().toLowerCase()) : undefined),
   });
-}
+};
 
 /** Several of a fixed set, as a list or separated by commas. `None` is the empty set, `All` every option. */
-export function someOf<const T extends string>(options: readonly T[]): ValueKind<readonly T[]> {
+export const someOf = <const T extends string>(options: readonly T[]): ValueKind<readonly T[]> => {
   const expected = `None, All, or some of ${options.join(', ')}`;
   const byName = new Map<string, readonly T[]>([
     ['none', []],
@@ -132,18 +122,16 @@ export function someOf<const T extends string>(options: readonly T[]): ValueKind
         part.kind === 'scalar' && typeof part.value === 'string' ? part.value.split(',') : [''],
       );
       const found = names.map((name) => byName.get(name.trim().toLowerCase()));
-      if (raw.kind === 'map' || found.includes(undefined)) {
-        return scope.reject(raw, expected);
-      }
+      if (raw.kind === 'map' || found.includes(undefined)) return scope.reject(raw, expected);
       const chosen = new Set(found.flatMap((group) => group ?? []));
       return options.filter((option) => chosen.has(option));
     },
     show: (values) => (values.length === 0 ? 'None' : values.length === options.length ? 'All' : [...values]),
   };
-}
+};
 
 /** A key that exists only in a program that mounts the service; no text can stand for its value. */
-export function codeOnly(): ValueKind<null> {
+export const codeOnly = (): ValueKind<null> => {
   const expected = 'no value: only a program that mounts the service can set it';
   return {
     label: '–',
@@ -152,4 +140,4 @@ export function codeOnly(): ValueKind<null> {
     parse: (raw, scope) => (raw.kind === 'scalar' && raw.value === null ? null : scope.reject(raw, expected)),
     show: () => null,
   };
-}
+};

@@ -4,7 +4,7 @@ import { type Expansion, expandReferences } from './references.ts';
 import { SecretTable } from './secret-table.ts';
 import { resolveSecret } from './secrets.ts';
 
-const VALUE_TREE: Tree<unknown> = {
+const valueTree: Tree<unknown> = {
   names: (value) => (typeof value === 'object' && value !== null ? Object.keys(value) : []),
   child: (value, name) =>
     typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined,
@@ -20,27 +20,21 @@ export interface ReferencePlace {
  * Replaces `${env:NAME}`, `${file:path}` and `${key:Service:…}` in a text of another file, such as a declared tool.
  * Secrets are read now, so a caller that resolves at each use sees rotated ones.
  */
-export function resolveReferences(loaded: LoadedConfig, text: string, place: ReferencePlace): Expansion {
-  return expandReferences(text, { ...place, key: (name) => keyText(loaded, name) });
-}
+export const resolveReferences = (loaded: LoadedConfig, text: string, place: ReferencePlace): Expansion =>
+  expandReferences(text, { ...place, key: (name) => keyText(loaded, name) });
 
-function keyText(loaded: LoadedConfig, key: string): Expansion {
+const keyText = (loaded: LoadedConfig, key: string): Expansion => {
   const secret = resolveSecret(loaded.values, key);
-  if (secret !== null) {
-    return { ok: true, text: secret, isSecret: true };
-  }
-  const found = /^service:/i.test(key) ? findKey(VALUE_TREE, loaded.values, key) : undefined;
+  if (secret !== null) return { ok: true, text: secret, isSecret: true };
+  const found = /^service:/i.test(key) ? findKey(valueTree, loaded.values, key) : undefined;
   if (found?.node.node !== 'setting') {
     const isSecretSection = found?.value instanceof SecretTable || found?.node.node === 'secrets';
     return { ok: false, reason: `${key} ${isSecretSection ? 'has no value' : 'is not a key below Service'}` };
   }
   const shown = found.value === undefined ? null : found.node.kind.show(found.value);
-  if (shown === null || typeof shown === 'object') {
-    return { ok: false, reason: `${key} has no single value` };
-  }
+  if (shown === null || typeof shown === 'object') return { ok: false, reason: `${key} has no single value` };
   return { ok: true, text: String(shown), isSecret: found.node.secret || isTainted(loaded, key) };
-}
+};
 
-function isTainted(loaded: LoadedConfig, key: string): boolean {
-  return [...loaded.tainted].some((name) => name.toLowerCase() === key.toLowerCase());
-}
+const isTainted = (loaded: LoadedConfig, key: string): boolean =>
+  [...loaded.tainted].some((name) => name.toLowerCase() === key.toLowerCase());

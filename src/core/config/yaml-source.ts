@@ -14,13 +14,13 @@ import type { ConfigProblem, ConfigProblemCode } from './problem.ts';
 import type { ConfigSource, RawEntry, RawMap, RawScalar, RawValue } from './raw-value.ts';
 
 /** Aliases multiply what a small file says; no configuration has this many values. */
-const MAX_VALUES = 20_000;
-const MAX_DEPTH = 32;
+const maxValues = 20_000;
+const maxDepth = 32;
 /** After this many mistakes the rest are most likely their consequences. */
-const MAX_SYNTAX_PROBLEMS = 20;
+const maxSyntaxProblems = 20;
 
 /** The parser's own messages may quote the file, and with it a secret; these never do. */
-const SYNTAX_MESSAGES: Readonly<Record<string, string>> = {
+const syntaxMessages: Readonly<Record<string, string>> = {
   ALIAS_PROPS: 'an alias cannot have an anchor or a tag',
   BAD_ALIAS: 'this anchor or alias is not valid',
   BAD_COLLECTION_TYPE: 'this tag does not fit the value',
@@ -53,7 +53,10 @@ class WalkLimit extends Error {
 }
 
 /** The values of a YAML 1.2 document with their lines, or every mistake in its notation. */
-export function parseYaml(text: string, file: string): { values: RawMap | null; problems: readonly ConfigProblem[] } {
+export const parseYaml = (
+  text: string,
+  file: string,
+): { values: RawMap | null; problems: readonly ConfigProblem[] } => {
   const problems: ConfigProblem[] = [];
   const report = (line: number, message: string, code: ConfigProblemCode = 'syntax'): void => {
     problems.push({ key: null, source: { kind: 'file', file, line }, code, message });
@@ -64,46 +67,36 @@ export function parseYaml(text: string, file: string): { values: RawMap | null; 
     report(1, 'the values are nested too deeply');
     return { values: null, problems };
   }
-  for (const error of [...document.errors, ...document.warnings].slice(0, MAX_SYNTAX_PROBLEMS)) {
-    report(Math.max(1, lines.linePos(error.pos[0]).line), SYNTAX_MESSAGES[error.code] ?? 'this is not valid YAML');
-  }
-  if (document.directives?.yaml.explicit === true && document.directives.yaml.version !== '1.2') {
+  for (const error of [...document.errors, ...document.warnings].slice(0, maxSyntaxProblems))
+    report(Math.max(1, lines.linePos(error.pos[0]).line), syntaxMessages[error.code] ?? 'this is not valid YAML');
+  if (document.directives?.yaml.explicit === true && document.directives.yaml.version !== '1.2')
     report(1, 'expected YAML 1.2; remove the %YAML directive');
-  }
-  if (problems.length > 0 || document.contents === null) {
-    return { values: null, problems };
-  }
+  if (problems.length > 0 || document.contents === null) return { values: null, problems };
   try {
     const root = new YamlWalk(lines, file, report).read(document.contents as Node, 0);
-    if (root.kind === 'map') {
-      return { values: root, problems };
-    }
+    if (root.kind === 'map') return { values: root, problems };
     if (root.kind !== 'scalar' || root.value !== null) {
       const line = root.source.kind === 'file' ? root.source.line : 1;
       report(line, 'expected a mapping with Service and Host at the top of the file');
     }
   } catch (error) {
-    if (!(error instanceof WalkLimit)) {
-      throw error;
-    }
+    if (!(error instanceof WalkLimit)) throw error;
     report(error.line, error.message);
   }
   return { values: null, problems };
-}
+};
 
-function parse(text: string, lineCounter: LineCounter): Document | null {
+const parse = (text: string, lineCounter: LineCounter): Document | null => {
   try {
     // Repeated keys are found in the walk: the parser compares each key with all others, which is quadratic.
     const options = { version: '1.2', schema: 'core', prettyErrors: false, uniqueKeys: false, lineCounter } as const;
     return parseDocument(text, { ...options, logLevel: 'error' });
   } catch (error) {
     // The parser recurses; thousands of nested brackets exhaust its stack.
-    if (error instanceof RangeError) {
-      return null;
-    }
+    if (error instanceof RangeError) return null;
     throw error;
   }
-}
+};
 
 class YamlWalk {
   readonly #lines: LineCounter;
@@ -121,25 +114,19 @@ class YamlWalk {
   read(node: Node, depth: number): RawValue {
     const source = this.#place(node);
     this.#count += 1;
-    if (this.#count > MAX_VALUES || depth > MAX_DEPTH) {
-      const what = depth > MAX_DEPTH ? `${MAX_DEPTH} levels` : `${MAX_VALUES} values`;
+    if (this.#count > maxValues || depth > maxDepth) {
+      const what = depth > maxDepth ? `${maxDepth} levels` : `${maxValues} values`;
       throw new WalkLimit(source.line, `the file has more than ${what}; do aliases repeat or contain themselves?`);
     }
     if (isAlias(node)) {
       const target = this.#anchors.get(node.source);
-      if (target !== undefined) {
-        return this.read(target, depth + 1);
-      }
+      if (target !== undefined) return this.read(target, depth + 1);
       this.#report(source.line, 'this alias has no anchor before it');
       return nothing(source);
     }
     const anchor = 'anchor' in node ? node.anchor : undefined;
-    if (anchor !== undefined) {
-      this.#anchors.set(anchor, node);
-    }
-    if (isMap<Node, Node | null>(node)) {
-      return { kind: 'map', entries: this.#entries(node, depth), source };
-    }
+    if (anchor !== undefined) this.#anchors.set(anchor, node);
+    if (isMap<Node, Node | null>(node)) return { kind: 'map', entries: this.#entries(node, depth), source };
     if (isSeq<Node | null>(node)) {
       const items = node.items.map((item) => (item === null ? nothing(source) : this.read(item, depth + 1)));
       return { kind: 'list', items, source };
@@ -174,12 +161,16 @@ class YamlWalk {
   }
 }
 
-function nothing(source: ConfigSource): RawScalar {
-  return { kind: 'scalar', value: null, typed: true, hidden: false, source };
-}
+const nothing = (source: ConfigSource): RawScalar => ({
+  kind: 'scalar',
+  value: null,
+  typed: true,
+  hidden: false,
+  source,
+});
 
-function scalar(node: Scalar, source: ConfigSource): RawScalar {
+const scalar = (node: Scalar, source: ConfigSource): RawScalar => {
   const { value } = node;
   const plain = typeof value === 'number' || typeof value === 'boolean' || value === null ? value : String(value);
   return { kind: 'scalar', value: plain, typed: true, hidden: false, source };
-}
+};

@@ -1,4 +1,4 @@
-import { SECOND } from '../duration.ts';
+import { secondMs } from '../duration.ts';
 import { age, bool, decimal, duration, int } from '../number-kinds.ts';
 import { group, mapOf, planned, requiredSecret, setting } from '../schema-nodes.ts';
 import { encryptionKey, tenantSlug, text } from '../text-kinds.ts';
@@ -10,7 +10,7 @@ export const coreSettings = {
   Validation: group('Checks of agent definitions.', {
     McpTimeout: planned(
       'mcp',
-      setting(duration(), 5 * SECOND, 'How long the validation of an agent waits for one MCP server.'),
+      setting(duration(), 5 * secondMs, 'How long the validation of an agent waits for one MCP server.'),
     ),
   }),
   UtilityModel: group(
@@ -49,7 +49,7 @@ export const coreSettings = {
     MaxParameterValueLength: setting(int({ min: 1 }), 4096, 'Largest value of one agent parameter, in bytes.'),
   }),
   Tools: group('Tool calls of agents.', {
-    DefaultTimeout: setting(duration(), 30 * SECOND, 'Time one call may take when the tool sets none.'),
+    DefaultTimeout: setting(duration(), 30 * secondMs, 'Time one call may take when the tool sets none.'),
     DefaultMaxOutputBytes: setting(
       nullable(int({ min: 57 })),
       null,
@@ -93,9 +93,9 @@ export const coreSettings = {
     ),
   }),
   Approvals: group('Decisions of people about tool calls.', {
-    DefaultExpiration: setting(age(), 24 * 3600 * SECOND, 'Age at which an open request lapses.'),
+    DefaultExpiration: setting(age(), 24 * 3600 * secondMs, 'Age at which an open request lapses.'),
     ExpirationEnabled: setting(bool(), true, 'Whether open requests lapse at all.'),
-    ScanInterval: setting(duration(), 60 * SECOND, 'Pause between two searches for lapsed requests.'),
+    ScanInterval: setting(duration(), 60 * secondMs, 'Pause between two searches for lapsed requests.'),
     MaxPerScan: setting(int({ min: 1 }), 100, 'Requests one search handles.'),
   }),
 };

@@ -1,4 +1,4 @@
-import { HOUR, MINUTE, SECOND } from '../duration.ts';
+import { hourMs, minuteMs, secondMs } from '../duration.ts';
 import { age, bool, duration, int, ratio } from '../number-kinds.ts';
 import { type ConfigNode, group, planned, setting } from '../schema-nodes.ts';
 import { text } from '../text-kinds.ts';
@@ -14,14 +14,14 @@ export const evaluationSettings = {
     AgentNames: online(setting(listOf(text(), { unique: true }), [], 'Agents whose runs are judged. Empty: all.')),
     LowScoreThreshold: online(setting(int({ min: 0, max: 100 }), 60, 'An average below this raises the alarm.')),
     MinSampleSize: online(setting(int({ min: 1 }), 20, 'Scores an average needs before it can.')),
-    EvaluationWindow: online(setting(age(), HOUR, 'Time the average looks back.')),
-    JudgeTimeout: setting(duration(), 60 * SECOND, 'Time one judge may take for one run.'),
+    EvaluationWindow: online(setting(age(), hourMs, 'Time the average looks back.')),
+    JudgeTimeout: setting(duration(), 60 * secondMs, 'Time one judge may take for one run.'),
   }),
   Canary: planned(
     'canaries',
     group('Trial versions of agents.', {
       AutoRollbackEnabled: setting(bool(), false, 'A trial that goes badly is ended without a person.'),
-      ScanInterval: setting(duration(), 5 * MINUTE, 'Pause between looks at running trials.'),
+      ScanInterval: setting(duration(), 5 * minuteMs, 'Pause between looks at running trials.'),
     }),
   ),
 };

@@ -1,4 +1,4 @@
-import { MINUTE, SECOND } from '../duration.ts';
+import { minuteMs, secondMs } from '../duration.ts';
 import { bool, bytes, duration, int } from '../number-kinds.ts';
 import { group, planned, secret, secretSection, setting } from '../schema-nodes.ts';
 import { credential, imageSize, keyPrefix, mediaType, text, url } from '../text-kinds.ts';
@@ -8,9 +8,9 @@ const optionalText = (doc: string) => setting(nullable(text()), null, doc);
 
 const conversation = group('Spoken conversations over a WebSocket.', {
   MaxConcurrentConnectionsPerTenant: setting(int({ min: 1 }), 5, 'Connections of a tenant in this process.'),
-  MaxConnectionDuration: setting(duration(), 30 * MINUTE, 'Longest connection.'),
-  IdleTimeout: setting(duration(), 2 * MINUTE, 'Silence that ends a connection.'),
-  MaxUtteranceDuration: setting(duration(), 60 * SECOND, 'Longest stretch of speech.'),
+  MaxConnectionDuration: setting(duration(), 30 * minuteMs, 'Longest connection.'),
+  IdleTimeout: setting(duration(), 2 * minuteMs, 'Silence that ends a connection.'),
+  MaxUtteranceDuration: setting(duration(), 60 * secondMs, 'Longest stretch of speech.'),
   MaxUtteranceBytes: setting(bytes(), 8_388_608, 'Size of a stretch of speech.'),
   PersistAudio: setting(bool(), false, 'What was spoken is kept as attachments.'),
   VoiceId: optionalText('Voice of conversations. Null: the default voice.'),
@@ -27,9 +27,9 @@ const live = group('Live sessions with a model that listens and speaks.', {
   MaxConcurrentSessionsPerTenant: setting(int({ min: 1 }), 3, 'Live sessions of a tenant.'),
   MaxConcurrentDelegations: setting(int({ min: 1 }), 2, 'Agents a live session has at work side by side.'),
   MaxProgressMessages: setting(int({ min: 1 }), 12, 'Progress reports of one such agent.'),
-  MaxDuration: setting(duration(), 30 * MINUTE, 'Longest live session.'),
-  PendingTimeout: setting(duration(), 2 * MINUTE, 'Time until a session that was asked for must begin.'),
-  DelegationTimeout: setting(duration(), 2 * MINUTE, 'Time such an agent may take.'),
+  MaxDuration: setting(duration(), 30 * minuteMs, 'Longest live session.'),
+  PendingTimeout: setting(duration(), 2 * minuteMs, 'Time until a session that was asked for must begin.'),
+  DelegationTimeout: setting(duration(), 2 * minuteMs, 'Time such an agent may take.'),
   TranscriptMaxCharacters: setting(int({ min: 0 }), 20_000, 'Characters of the transcript that such an agent gets.'),
   TranscriptMaxEntries: setting(int({ min: 0 }), 40, 'Entries of the transcript that such an agent gets.'),
   PersistTranscript: setting(bool(), true, 'Spoken turns become part of the session.'),
@@ -41,8 +41,8 @@ export const extensionSettings = {
     'mcp',
     group('MCP servers whose tools agents use.', {
       Enabled: setting(bool(), true, 'Servers are connected to.'),
-      RefreshInterval: setting(duration(), 5 * MINUTE, 'Pause between looks for changed tools.'),
-      ConnectionTimeout: setting(duration(), 30 * SECOND, 'Time for connecting and listing.'),
+      RefreshInterval: setting(duration(), 5 * minuteMs, 'Pause between looks for changed tools.'),
+      ConnectionTimeout: setting(duration(), 30 * secondMs, 'Time for connecting and listing.'),
       MaxToolsPerServer: setting(int({ min: 1 }), 100, 'Tools taken from one server.'),
       MaxResourceBytesPerResource: setting(bytes(), 65_536, 'Text of one resource in a run.'),
       MaxResourceBytesTotal: setting(bytes(), 262_144, 'Text of all resources in a run.'),
@@ -61,7 +61,7 @@ export const extensionSettings = {
       Enabled: setting(bool(), true, 'Workflows can run. Off: 501.'),
       EnableCheckpointing: setting(bool(), true, 'Progress is saved, as resuming and asking people need it.'),
       MaxConcurrentRuns: setting(int({ min: 1 }), 4, 'Workflow runs side by side in this process.'),
-      RunTimeout: setting(duration(), 10 * MINUTE, 'Time one execution may take.'),
+      RunTimeout: setting(duration(), 10 * minuteMs, 'Time one execution may take.'),
       MaxSuperSteps: setting(int({ min: 1 }), 100, 'Steps of one execution.'),
       KeepCheckpointsAfterCompletion: setting(bool(), true, 'Saved progress stays until retention removes it.'),
     }),
@@ -93,7 +93,7 @@ export const extensionSettings = {
       MaxCount: setting(int({ min: 1, max: 10 }), 4, 'Images of one call.'),
       MaxPromptLength: setting(int({ min: 1 }), 4000, 'Characters of a prompt.'),
       MaxConcurrentRequests: setting(int({ min: 1 }), 2, 'Provider calls side by side.'),
-      Timeout: setting(duration(), 2 * MINUTE, 'Time one provider call may take.'),
+      Timeout: setting(duration(), 2 * minuteMs, 'Time one provider call may take.'),
       RequireApproval: setting(bool(), false, 'A person decides about each call of the image tool.'),
     }),
   ),

@@ -1,4 +1,4 @@
-import { HOUR, MINUTE, SECOND } from '../duration.ts';
+import { hourMs, minuteMs, secondMs } from '../duration.ts';
 import { age, bool, bytes, duration, int } from '../number-kinds.ts';
 import { group, planned, required, secret, section, setting } from '../schema-nodes.ts';
 import {
@@ -47,11 +47,11 @@ const exposure = {
         Enabled: setting(bool(), true, 'Callers may use tasks.'),
         InlineWait: setting(
           duration({ zero: true }),
-          5 * SECOND,
+          5 * secondMs,
           'Time after which a call becomes a task. 0s: at once.',
         ),
-        TimeToLive: setting(age(), 24 * HOUR, 'How long a task is known.'),
-        PollInterval: setting(duration(), 2 * SECOND, 'Pause that callers are asked to make.'),
+        TimeToLive: setting(age(), 24 * hourMs, 'How long a task is known.'),
+        PollInterval: setting(duration(), 2 * secondMs, 'Pause that callers are asked to make.'),
       }),
     }),
   ),
@@ -69,7 +69,7 @@ const exposure = {
           Url: required(url(), 'Its address.'),
         }),
       ),
-      MaxWait: setting(duration(), 5 * MINUTE, 'Longest wait of a call that blocks.'),
+      MaxWait: setting(duration(), 5 * minuteMs, 'Longest wait of a call that blocks.'),
       MaxRequestBytes: setting(bytes(), 10_485_760, 'Size of a call.'),
       Budget: exposedBudget,
     }),

@@ -1,4 +1,4 @@
-import { MINUTE, SECOND } from '../duration.ts';
+import { minuteMs, secondMs } from '../duration.ts';
 import { bool, duration, int } from '../number-kinds.ts';
 import { group, planned, section, setting } from '../schema-nodes.ts';
 import { text, timeZone } from '../text-kinds.ts';
@@ -41,7 +41,7 @@ export const limitSettings = {
   RateLimit: group('Requests in a stretch of time, counted by this process.', {
     Enabled: setting(bool(), false, 'Requests are limited.'),
     PermitLimit: setting(int({ min: 1 }), 60, 'Requests in one window.'),
-    Window: setting(duration(), MINUTE, 'Length of a window.'),
+    Window: setting(duration(), minuteMs, 'Length of a window.'),
     QueueLimit: setting(int({ min: 0 }), 0, 'Requests that may wait for the next window.'),
     Partition: setting(oneOf(['Tenant', 'ApiKey', 'RemoteAddress']), 'Tenant', 'What has a count of its own.'),
   }),
@@ -57,7 +57,7 @@ export const limitSettings = {
     InspectInput: setting(bool(), true, 'Input is inspected when a guard is registered.'),
     InspectOutput: setting(bool(), true, 'Output is inspected when a guard is registered.'),
     BufferStreamingOutput: setting(bool(), true, 'Streamed text is held back until it has been inspected.'),
-    GuardTimeout: setting(duration(), 5 * SECOND, 'Time one guard may take for one text.'),
+    GuardTimeout: setting(duration(), 5 * secondMs, 'Time one guard may take for one text.'),
     Pattern: patternGuard,
   }),
   Knowledge: planned(

@@ -1,4 +1,4 @@
-import { MINUTE, SECOND } from '../duration.ts';
+import { minuteMs, secondMs } from '../duration.ts';
 import { bool, bytes, decimal, duration, int, ratio } from '../number-kinds.ts';
 import { group, mapOf, openGroup, planned, secretSection, setting } from '../schema-nodes.ts';
 import { keyPrefix, text } from '../text-kinds.ts';
@@ -26,12 +26,12 @@ export const modelSettings = {
   CircuitBreaker: group('Calls to a provider that keeps failing are refused at once.', {
     Enabled: setting(bool(), true, 'Whether calls are ever refused.'),
     FailureThreshold: setting(int({ min: 1 }), 5, 'Failures in a row from which on calls are refused.'),
-    BreakDuration: setting(duration(), 30 * SECOND, 'Time after which one call may try again.'),
+    BreakDuration: setting(duration(), 30 * secondMs, 'Time after which one call may try again.'),
   }),
   Health: group('Health of model providers.', {
-    CacheTtl: setting(duration(), 60 * SECOND, 'Age up to which a result is used again.'),
+    CacheTtl: setting(duration(), 60 * secondMs, 'Age up to which a result is used again.'),
     BackgroundInterval: setting(
-      nullable(duration({ min: 5 * SECOND })),
+      nullable(duration({ min: 5 * secondMs })),
       null,
       'Pause between checks that nobody asked for. Null: none.',
     ),
@@ -59,8 +59,8 @@ export const modelSettings = {
       'Size of a streamed answer as it is sent, with the framing of its events.',
     ),
     StallTimeout: setting(
-      duration({ min: SECOND }),
-      10 * MINUTE,
+      duration({ min: secondMs }),
+      10 * minuteMs,
       "Time in which a streamed answer must add something. A whole answer must be there by then, unless its provider's Timeout says otherwise.",
     ),
   }),

@@ -1,4 +1,4 @@
-import { HOUR, MINUTE, SECOND } from '../duration.ts';
+import { hourMs, minuteMs, secondMs } from '../duration.ts';
 import { age, bool, bytes, duration, int } from '../number-kinds.ts';
 import { group, planned, secretSection, setting } from '../schema-nodes.ts';
 import { keyPrefix } from '../text-kinds.ts';
@@ -21,7 +21,7 @@ export const networkSettings = {
         'Where the key that a subscription names must lie.',
       ),
       MaxExtraHeaders: setting(int({ min: 0 }), 20, 'Headers that a subscription may add.'),
-      Timeout: setting(duration(), 10 * SECOND, 'Time one attempt may take.'),
+      Timeout: setting(duration(), 10 * secondMs, 'Time one attempt may take.'),
       MaxResponseBytes: setting(bytes(), 8192, 'How much of an answer is read.'),
       DisableAfterConsecutiveFailures: setting(
         int({ min: 1 }),
@@ -30,10 +30,10 @@ export const networkSettings = {
       ),
       RetryDelays: setting(
         listOf(age()),
-        [MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 6 * HOUR],
+        [minuteMs, 5 * minuteMs, 30 * minuteMs, 2 * hourMs, 6 * hourMs],
         'Pauses before each further attempt. Empty: one attempt.',
       ),
-      SignatureTolerance: setting(age(), 5 * MINUTE, 'How far the time of a signature may be off; for triggers too.'),
+      SignatureTolerance: setting(age(), 5 * minuteMs, 'How far the time of a signature may be off; for triggers too.'),
     }),
   ),
   WebhookSecrets: secretSection(3, 'Secrets that sign webhooks.'),
@@ -47,7 +47,7 @@ export const networkSettings = {
       ),
       MaxBodyBytes: setting(bytes(), 262_144, 'Size of a call.'),
       PermitLimit: setting(int({ min: 1 }), 60, 'Calls of one trigger in a window, in this process.'),
-      Window: setting(duration(), MINUTE, 'Length of that window.'),
+      Window: setting(duration(), minuteMs, 'Length of that window.'),
     }),
   ),
   TriggerSecrets: secretSection(3, 'Secrets that sign calls of triggers.'),

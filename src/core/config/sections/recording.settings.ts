@@ -1,4 +1,4 @@
-import { SECOND } from '../duration.ts';
+import { secondMs } from '../duration.ts';
 import { bool, duration, int, ratio } from '../number-kinds.ts';
 import { group, setting } from '../schema-nodes.ts';
 
@@ -12,7 +12,7 @@ export const recordingSettings = {
     RecordSensitiveData: setting(bool(), false, 'Messages and tool data appear in spans.'),
     IncludeAgentVersionTag: setting(bool(), true, 'Spans and metrics name the version of the agent.'),
     EnableQuotaUsageGauge: setting(bool(), false, 'Metrics tell how far quotas are used.'),
-    QuotaUsageRefreshInterval: setting(duration(), 30 * SECOND, 'How often those metrics are read from the store.'),
+    QuotaUsageRefreshInterval: setting(duration(), 30 * secondMs, 'How often those metrics are read from the store.'),
     EnableJobQueueDepthGauge: setting(bool(), false, 'Metrics tell how many jobs wait and are at work.'),
     MaxJobLaneCardinality: setting(int({ min: 1 }), 64, 'Lanes that metrics tell apart; further ones are "other".'),
   }),

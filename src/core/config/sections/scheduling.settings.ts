@@ -1,4 +1,4 @@
-import { MINUTE, SECOND } from '../duration.ts';
+import { minuteMs, secondMs } from '../duration.ts';
 import { age, bool, duration, int } from '../number-kinds.ts';
 import { group, mapOf, planned, required, setting } from '../schema-nodes.ts';
 import { lane, text } from '../text-kinds.ts';
@@ -12,10 +12,10 @@ export const schedulingSettings = {
     Enabled: setting(bool(), true, 'Jobs can be queued and planned.'),
     RunWorker: setting(bool(), true, 'This process works on jobs. Without it, it only queues them.'),
     MaxConcurrentJobs: setting(int({ min: 1 }), 2, 'Jobs this process works on side by side.'),
-    PollInterval: setting(duration(), 10 * SECOND, 'Pause between looks for work that another process queued.'),
+    PollInterval: setting(duration(), 10 * secondMs, 'Pause between looks for work that another process queued.'),
     LeaseDuration: setting(
-      duration({ min: 10 * SECOND }),
-      5 * MINUTE,
+      duration({ min: 10 * secondMs }),
+      5 * minuteMs,
       'Time a job stays reserved without a sign of life; renewed at half of it.',
     ),
     MaxAttempts: setting(int({ min: 1 }), 3, 'Attempts before a job counts as failed.'),
@@ -51,8 +51,8 @@ export const schedulingSettings = {
   SingletonExecution: group('Background work that only one of several processes does.', {
     Enabled: setting(bool(), false, 'Processes agree on who does it.'),
     LeaseDuration: setting(
-      duration({ min: 3 * SECOND }),
-      60 * SECOND,
+      duration({ min: 3 * secondMs }),
+      60 * secondMs,
       'Time until another process may take over; renewed at a third of it.',
     ),
     OwnerId: setting(
@@ -63,13 +63,13 @@ export const schedulingSettings = {
   }),
   RunReconciliation: group('Runs whose process died, where several processes share a store.', {
     Enabled: setting(bool(), false, 'Such runs are found and closed.'),
-    HeartbeatInterval: setting(duration(), 30 * SECOND, 'How often a running run gives a sign of life.'),
+    HeartbeatInterval: setting(duration(), 30 * secondMs, 'How often a running run gives a sign of life.'),
     OrphanThreshold: setting(
       age(),
-      5 * MINUTE,
+      5 * minuteMs,
       'Silence after which a run counts as lost. Must be more than two heartbeats.',
     ),
-    ScanInterval: setting(duration(), MINUTE, 'Pause between searches.'),
+    ScanInterval: setting(duration(), minuteMs, 'Pause between searches.'),
     MaxRunsPerScan: setting(int({ min: 1 }), 100, 'Runs one search closes.'),
   }),
   RunContinuation: group('Going on with runs that were lost.', {
@@ -78,6 +78,6 @@ export const schedulingSettings = {
   }),
   Drain: group('The orderly stop.', {
     Enabled: setting(bool(), true, 'Work in progress may finish before the process ends.'),
-    Timeout: setting(duration({ zero: true }), 30 * SECOND, 'How long it may take to.'),
+    Timeout: setting(duration({ zero: true }), 30 * secondMs, 'How long it may take to.'),
   }),
 };

@@ -1,4 +1,4 @@
-import { SECOND } from '../duration.ts';
+import { secondMs } from '../duration.ts';
 import { bool, bytes, duration, int } from '../number-kinds.ts';
 import { group, mapOf, required, setting, shorthand } from '../schema-nodes.ts';
 import { mediaType, path, text } from '../text-kinds.ts';
@@ -33,7 +33,7 @@ const scripts = group(
       expected: 'a file extension without the dot: 1 to 16 of a-z 0-9',
     }),
     EnvironmentAllowList: setting(listOf(text()), ['PATH', 'HOME'], 'Variables of the service that a script gets.'),
-    Timeout: setting(duration(), 30 * SECOND, 'Time one script may take.'),
+    Timeout: setting(duration(), 30 * secondMs, 'Time one script may take.'),
     MaxOutputBytes: setting(bytes(), 262_144, 'Output that is kept, both streams together.'),
     MaxArgumentBytes: setting(bytes(), 16_384, 'Arguments of a call as JSON text.'),
     MaxScriptContentLength: setting(bytes(), 65_536, 'Size of a stored script.'),

@@ -9,7 +9,7 @@ import {
   type Node,
   type YAMLMap,
 } from 'yaml';
-import { LONGEST_TIMER_MS, parseDuration } from '../../../core/config/duration.ts';
+import { longestTimerMs, parseDuration } from '../../../core/config/duration.ts';
 import type { ModelJson } from '../model-provider.ts';
 import type { ScriptProblem } from './script-error.ts';
 
@@ -86,7 +86,7 @@ export class ScriptNodes {
   duration(node: Node | undefined, field: string): number | null {
     if (node === undefined) return null;
     const value = isScalar(node) && typeof node.value === 'string' ? parseDuration(node.value) : undefined;
-    return value === undefined || value > LONGEST_TIMER_MS
+    return value === undefined || value > longestTimerMs
       ? this.report(node, field, 'must be a duration such as 50ms, 2s or 1m')
       : value;
   }
