@@ -1,17 +1,20 @@
 /**
  * `npm test`: installs and builds what the tests need, then runs them on the pinned Node with its own test runner.
- * `npm test -- test/core` or a file or a glob picks tests; options such as `--test-name-pattern=CONF-14` are passed on.
+ * `npm test -- test/core` or a file or a glob picks tests; options such as `--test-name-pattern=CONF-14` are passed on,
+ * and a test's name begins with its file's path where files share a process (`groups.mjs`).
  */
 import { spawn } from 'node:child_process';
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { accessSync, chmodSync, constants, mkdtempSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative, resolve } from 'node:path';
 import process from 'node:process';
 import { ensureExecutable, ensureInstalled, pinnedNode, root } from '../bin/setup.mjs';
+import { groupFiles, testFilesBelow, writeEntries } from './groups.mjs';
 
 const options = [
   '--test',
   '--test-reporter=spec',
-  // Each file is a process of its own; two keep a small machine responsive, and more are not faster there.
+  // Two keep a small machine responsive, and more are not faster there.
   '--test-concurrency=2',
   '--test-timeout=120000',
 ];
@@ -20,14 +23,35 @@ const given = process.argv.slice(2);
 const flags = given.filter((argument) => argument.startsWith('-'));
 const chosen = given.filter((argument) => !argument.startsWith('-'));
 const isFolder = (path) => statSync(join(root, path), { throwIfNoEntry: false })?.isDirectory() === true;
-const patterns = (chosen.length === 0 ? ['test'] : chosen).map((path) =>
-  isFolder(path) ? `${path.replace(/\/+$/, '')}/**/*.test.{ts,tsx}` : path,
-);
+const folders = (chosen.length === 0 ? ['test'] : chosen).filter(isFolder);
+const patterns = chosen.filter((path) => !isFolder(path));
 const needsExecutable = chosen.length === 0 || chosen.some((path) => path === 'test' || /\be2e\b|\*\*/.test(path));
 
-const run = () =>
+/** Memory with room for all that tests write, from which programs may be started; else the usual folder. */
+const temporaryFolder = () => {
+  const memory = '/dev/shm';
+  if (process.env.TMPDIR !== undefined) return tmpdir();
+  try {
+    accessSync(memory, constants.W_OK);
+    const { bavail, bsize } = statfsSync(memory);
+    const mount = readFileSync('/proc/mounts', 'utf8')
+      .split('\n')
+      .find((line) => line.split(' ')[1] === memory);
+    const mayExecute = mount?.split(' ')[3]?.split(',').includes('noexec') === false;
+    return mayExecute && bavail * bsize > 4e9 ? memory : tmpdir();
+  } catch {
+    // No Linux, or one without shared memory.
+    return tmpdir();
+  }
+};
+
+const run = (entries, scratch) =>
   new Promise((resolve, reject) => {
-    const child = spawn(pinnedNode(), [...options, ...flags, ...patterns], { cwd: root, stdio: 'inherit' });
+    const child = spawn(pinnedNode(), [...options, ...flags, ...entries], {
+      cwd: root,
+      stdio: 'inherit',
+      env: { ...process.env, TMPDIR: scratch, NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'acp-tests') },
+    });
     // The terminal signals the whole group; the runner ends its own tests and then reports.
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
     child.once('error', reject);
@@ -37,7 +61,16 @@ const run = () =>
 try {
   await ensureInstalled();
   if (needsExecutable) await ensureExecutable();
-  process.exitCode = await run();
+  const scratch = mkdtempSync(join(temporaryFolder(), 'acp-tests-'));
+  try {
+    // As any folder for temporary files: some tests start programs as another user.
+    chmodSync(scratch, 0o1777);
+    const files = new Set(folders.flatMap((folder) => testFilesBelow(root, relative(root, resolve(root, folder)))));
+    const entries = writeEntries(root, join(scratch, 'entries'), groupFiles(root, files));
+    process.exitCode = await run([...entries, ...patterns], scratch);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
 } catch (error) {
   process.stderr.write(`acp: ${error.message}\n`);
   process.exitCode = 1;

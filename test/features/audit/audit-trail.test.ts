@@ -1,3 +1,4 @@
+// A process of its own: it moves the clock ahead, and the ids of a process never go back.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AuditEntry } from '../../../src/core/audit.ts';

@@ -1,3 +1,4 @@
+// A process of its own: it moves the clock ahead, and the ids of a process never go back.
 import assert from 'node:assert/strict';
 import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
 import { refusal, start } from '../runs/run-calls.ts';

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import process from 'node:process';
+import { type TestContext, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+
+interface Groups {
+  testFilesBelow(root: string, folder: string): string[];
+  groupFiles(root: string, files: Iterable<string>): string[][];
+  writeEntries(root: string, folder: string, groups: readonly (readonly string[])[]): string[];
+}
+
+const { testFilesBelow, groupFiles, writeEntries } = (await import(
+  pathToFileURL(resolve(import.meta.dirname, '../groups.mjs')).href
+)) as Groups;
+
+const openRoot = (t: TestContext, files: Readonly<Record<string, string>>): string => {
+  const root = mkdtempSync(join(tmpdir(), 'acp-groups-'));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  for (const [file, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, file)), { recursive: true });
+    writeFileSync(join(root, file), text);
+  }
+  return root;
+};
+
+const runEntries = (root: string): string => {
+  const entries = writeEntries(root, join(root, 'entries'), groupFiles(root, testFilesBelow(root, 'test')));
+  // Without the variable that tells a process that it is one file of a test run.
+  const { NODE_TEST_CONTEXT: _context, ...env } = process.env;
+  const args = ['--test', '--test-reporter=spec', ...entries];
+  return spawnSync(process.execPath, args, { cwd: root, env, encoding: 'utf8' }).stdout;
+};
+
+test('each test file is in one group, and one that asks for a process of its own is alone there', (t) => {
+  const root = openRoot(t, {
+    'test/a/one.test.ts': '',
+    'test/a/support.ts': '',
+    'test/a/two.test.ts': '// A process of its own: it says why.\n',
+    'test/b/three.test.ts': '// A process of its own:\n',
+    'test/e2e/four.test.ts': '',
+    'test/five.test.ts': 'x'.repeat(200_000),
+  });
+  const files = testFilesBelow(root, 'test');
+  assert.deepEqual(groupFiles(root, files), [
+    ['test/e2e/four.test.ts'],
+    ['test/a/one.test.ts', 'test/b/three.test.ts'],
+    ['test/a/two.test.ts'],
+    ['test/five.test.ts'],
+  ]);
+});
+
+test('files that share a process are suites by their path, hooks and failures included', (t) => {
+  const imports = "import { after, before, test } from 'node:test';\n";
+  const root = openRoot(t, {
+    'test/broken.test.ts': "throw new Error('It cannot be loaded.');\n",
+    'test/first.test.ts': `${imports}
+      before(() => { globalThis.open = true; });
+      after(() => { globalThis.open = false; });
+      test('is open', () => { if (!globalThis.open) throw new Error('It is closed.'); });`,
+    'test/second.test.ts': `${imports}
+      test('is closed', () => { if (globalThis.open) throw new Error('It is open.'); });
+      test('fails', () => { throw new Error('It fails.'); });`,
+  });
+  const told = runEntries(root).replaceAll(/ \(\d.*ms\)/g, '');
+  assert.match(told, /^✖ test\/broken\.test\.ts\n/m);
+  assert.match(told, /It cannot be loaded\./);
+  assert.match(told, /^▶ test\/first\.test\.ts\n {2}✔ is open\n✔ test\/first\.test\.ts\n/m);
+  assert.match(told, /^▶ test\/second\.test\.ts\n {2}✔ is closed\n {2}✖ fails\n✖ test\/second\.test\.ts\n/m);
+  assert.match(told, /^ℹ tests 3\nℹ suites 3\nℹ pass 2\nℹ fail 1\n/m);
+});
