@@ -7,6 +7,8 @@ const layer = (...names) => names.map((name) => `^src/${name}(/|\\.ts$)`);
 
 const transports = ['http', 'client', 'cli', 'tui', 'module'];
 const feature = '^src/features/';
+const room = '^src/engine/[^/]+/';
+const roomFace = '^src/engine/[^/]+/index\\.ts$';
 const declarations = '\\.(schema|operations)\\.ts$';
 const typeOnly = ['type-only', 'type-import'];
 
@@ -94,6 +96,20 @@ export default {
       severity: 'error',
       from: { path: '^src/', pathNot: feature },
       to: { path: feature, pathNot: ['^src/features/[^/]+/index\\.ts$', declarations] },
+    },
+    {
+      name: 'no-room-internals',
+      comment: 'A room of the engine is used through its index.ts.',
+      severity: 'error',
+      from: { path: '^src/engine/([^/]+)/' },
+      to: { path: room, pathNot: ['^src/engine/$1/', roomFace] },
+    },
+    {
+      name: 'no-room-internals-from-outside',
+      comment: 'Features and what lies beside the rooms take their index.ts.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: room },
+      to: { path: room, pathNot: roomFace },
     },
     {
       name: 'contract-is-a-leaf',

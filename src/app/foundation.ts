@@ -5,8 +5,7 @@ import { createInstanceState } from '../core/instance-state.ts';
 import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
-import { conventionalProvider } from '../engine/record/genai-convention.ts';
-import { createRunListeners } from '../engine/record/run-listeners.ts';
+import { conventionalProvider, createRunListeners } from '../engine/record/index.ts';
 import { createAuditTrail } from '../features/audit/index.ts';
 import { createStopsInForce } from '../features/emergency/index.ts';
 import {

@@ -1,7 +1,7 @@
 import type { Config } from '../core/config/schema.ts';
 import type { Logger } from '../core/logger.ts';
 import { endsWithin } from '../core/time-limit.ts';
-import type { RunEngine } from '../engine/lifecycle/run-engine.ts';
+import type { RunEngine } from '../engine/lifecycle/index.ts';
 import type { RecoveryReport } from '../features/runs/index.ts';
 import type { JobWorker } from '../scheduler/job-worker.ts';
 

@@ -2,21 +2,27 @@ import type { Principal } from '../core/context.ts';
 import type { Statement } from '../db/statement.ts';
 import type { ModelUsage } from '../providers/models/model-provider.ts';
 import type { CompiledAgent, CompiledTarget } from './compiled-agent.ts';
-import type { ChatMessage } from './context/chat-message.ts';
-import type { KeptSummary } from './context/compaction/kept-summary.ts';
-import { type AttachmentReference, type LoadedAttachments, noAttachments } from './context/run-attachments.ts';
-import type { RunReplay } from './context/tool-replay.ts';
-import { earlierModelCalls, type TurnResume } from './context/turn-resume.ts';
-import type { Pause } from './control/pause.ts';
-import type { UnrecordedCount } from './control/run-quotas.ts';
-import type { TreeBudget } from './control/tree-budget.ts';
-import { WaitClock } from './control/wait-clock.ts';
+import {
+  type AttachmentReference,
+  type ChatMessage,
+  earlierModelCalls,
+  type KeptSummary,
+  type LoadedAttachments,
+  noAttachments,
+  type RunReplay,
+  type TurnResume,
+} from './context/index.ts';
+import { type Pause, type TreeBudget, type UnrecordedCount, WaitClock } from './control/index.ts';
 import { addCosts, type CostMicros } from './pricing.ts';
-import type { ModelCallRecord } from './record/model-call-record.ts';
-import type { ExecutedKind, SessionTurn } from './record/run-journal.ts';
-import type { RunLog } from './record/run-log.ts';
-import type { RunTrace, TraceOrigin } from './record/run-trace.ts';
-import type { TurnSteps } from './record/turn-steps.ts';
+import type {
+  ExecutedKind,
+  ModelCallRecord,
+  RunLog,
+  RunTrace,
+  SessionTurn,
+  TraceOrigin,
+  TurnSteps,
+} from './record/index.ts';
 import type { RunFailure, StoredRunError } from './run-failure.ts';
 import { addUsage, noUsage } from './usage.ts';
 

@@ -7,7 +7,7 @@ import type {
   ModelTool,
 } from '../providers/models/model-provider.ts';
 import { RunFailure } from './run-failure.ts';
-import type { RegisteredTool } from './tools/registry.ts';
+import type { RegisteredTool } from './tools/index.ts';
 
 /** One provider and model, ready to be called. */
 export interface CompiledTarget {

@@ -4,23 +4,23 @@ export type {
   ApprovalPolicyAnswer,
   ApprovalPresenter,
   ToolApprovalPresentation,
-} from '../engine/control/approval-gate.ts';
-export type { HeardEvent, ListenedRun, RunEventListener } from '../engine/record/run-listeners.ts';
-export type {
-  ToolAuthorizer,
-  ToolCallUsage,
-  ToolContext,
-  ToolDefinition,
-  ToolDescriptor,
-  ToolEffect,
-} from '../engine/tools/tool.ts';
-export { ToolError } from '../engine/tools/tool.ts';
+} from '../engine/control/index.ts';
+export type { HeardEvent, ListenedRun, RunEventListener } from '../engine/record/index.ts';
+export {
+  type ToolAuthorizer,
+  type ToolCallUsage,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolDescriptor,
+  type ToolEffect,
+  ToolError,
+} from '../engine/tools/index.ts';
 export type {
   AnswerContext,
   LoopCriterionEvaluator,
   LoopTurn,
   StructuredResponseValidator,
-} from '../engine/turn/answer-checks.ts';
+} from '../engine/turn/index.ts';
 export type { DataSubjectResolver, SubjectIdentity } from '../features/data-subjects/index.ts';
 export type { AskAgent, Judge, JudgedRun, JudgeVerdict } from '../features/judges/index.ts';
 export type {

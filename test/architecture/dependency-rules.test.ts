@@ -47,6 +47,8 @@ const violations: Readonly<Record<string, readonly [file: string, statement: str
   'no-feature-folder-cycles': ['src/features/left/a.rules.ts', "import '../right/index.ts';"],
   'no-feature-internals': ['src/features/outer/a.rules.ts', "import '../inner/inner.store.ts';"],
   'no-feature-internals-from-outside': ['src/module/mount.ts', "import '../features/inner/inner.store.ts';"],
+  'no-room-internals': ['src/engine/lifecycle/inward.ts', "import '../turn/loop.ts';"],
+  'no-room-internals-from-outside': ['src/features/inner/inward.rules.ts', "import '../../engine/turn/loop.ts';"],
   'contract-is-a-leaf': ['src/contract/leaf.ts', "import 'node:fs';"],
   'operations-table-is-data': ['src/operations.ts', "import './features/inner/index.ts';"],
   'features-know-no-transport': [

@@ -1,5 +1,5 @@
 import { RunFailure } from '../run-failure.ts';
-import type { ToolOutcome } from '../tools/tool-call.ts';
+import type { ToolOutcome } from '../tools/index.ts';
 import { normalizedArguments } from './turn-resume.ts';
 
 /** A run that repeats another one. */

@@ -1,6 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { withDeadline } from '../tools/deadline.ts';
-import { cutText } from '../tools/tool.ts';
+import { cutText, withDeadline } from '../tools/index.ts';
 
 /** A tool call that somebody has to decide about. */
 export interface ApprovalCall {

@@ -2,7 +2,7 @@ import type { Json } from '../../contract/schema.ts';
 import type { ClientToolCall, PendingToolApproval, ToolApprovalPresentation } from '../../contract/tool-approval.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import type { ModelToolCall } from '../../providers/models/model-provider.ts';
-import { eventPayload, type PayloadSettings, recordedPayload } from '../record/payload.ts';
+import { eventPayload, type PayloadSettings, recordedPayload } from '../record/index.ts';
 
 /** A call that nothing has been done about: a person decides it, or the caller's own program executes it. */
 export interface WaitingCall {

@@ -1,8 +1,8 @@
 import type { Json } from '../../contract/schema.ts';
 import type { CompiledAgent } from '../compiled-agent.ts';
-import type { OpenCall } from '../context/turn-resume.ts';
-import type { RunTrace } from '../record/run-trace.ts';
-import type { RegisteredTool } from '../tools/registry.ts';
+import type { OpenCall } from '../context/index.ts';
+import type { RunTrace } from '../record/index.ts';
+import type { RegisteredTool } from '../tools/index.ts';
 import type { ApprovalCall, ApprovalGate } from './approval-gate.ts';
 import type { WaitingCall } from './pause.ts';
 

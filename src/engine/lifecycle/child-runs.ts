@@ -1,8 +1,8 @@
 import type { Timer } from '../../core/clock.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
 import { RunFailure } from '../run-failure.ts';
-import { ToolError } from '../tools/tool.ts';
-import type { ChildCaller } from '../turn/agent-tool.ts';
+import { ToolError } from '../tools/index.ts';
+import type { ChildCaller } from '../turn/index.ts';
 import { reportedUsage } from '../usage.ts';
 import type { ChildPorts } from './engine-ports.ts';
 

@@ -3,16 +3,11 @@ import type { StopSwitch } from '../../core/emergency.ts';
 import type { LazyUnit } from '../../db/commit-queue.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, ChildPlans, RunPlan } from '../active-run.ts';
-import type { AgentMemory } from '../context/agent-memory.ts';
-import type { RunAttachments } from '../context/run-attachments.ts';
-import type { QuotaPorts } from '../control/allowed-call.ts';
-import type { ContentGuards } from '../control/guards/guard-port.ts';
-import type { Pause } from '../control/pause.ts';
-import type { TreeLimits } from '../control/tree-budget.ts';
-import type { RecordPorts } from '../record/record-ports.ts';
-import type { RunListeners } from '../record/run-listeners.ts';
+import type { AgentMemory, RunAttachments } from '../context/index.ts';
+import type { ContentGuards, Pause, QuotaPorts, TreeLimits } from '../control/index.ts';
+import type { RecordPorts, RunListeners } from '../record/index.ts';
 import type { RunFailure } from '../run-failure.ts';
-import type { TurnPorts } from '../turn/turn-ports.ts';
+import type { TurnPorts } from '../turn/index.ts';
 
 /** What becomes of a run that its process cannot finish. */
 export interface UnfinishedRuns {

@@ -1,7 +1,7 @@
 import { isoTime } from '../../core/iso-time.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { ChatMessage } from '../context/chat-message.ts';
-import type { RecordPorts } from '../record/record-ports.ts';
+import type { ChatMessage } from '../context/index.ts';
+import type { RecordPorts } from '../record/index.ts';
 
 /** What the session keeps of a canceled turn: the partial answer, marked. */
 export const interruptedMessages = (run: ActiveRun, ports: Pick<RecordPorts, 'now' | 'newId'>): ChatMessage[] => {

@@ -1,7 +1,6 @@
 import type { ActiveRun } from '../active-run.ts';
-import { attachmentsIn } from '../context/chat-message.ts';
-import type { AttachmentReference } from '../context/run-attachments.ts';
-import { guardedAttachments } from '../control/guards/guarded-start.ts';
+import { type AttachmentReference, attachmentsIn } from '../context/index.ts';
+import { guardedAttachments } from '../control/index.ts';
 import type { OpeningPorts } from './engine-ports.ts';
 
 const readAttachments = async (

@@ -1,6 +1,6 @@
 import type { ActiveRun } from '../active-run.ts';
-import type { ContentPart } from '../context/chat-message.ts';
-import type { RecordPorts } from '../record/record-ports.ts';
+import type { ContentPart } from '../context/index.ts';
+import type { RecordPorts } from '../record/index.ts';
 
 /**
  * Results of the calls that another run had left open, for the record of a run whose session does not keep them:

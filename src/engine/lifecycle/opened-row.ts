@@ -1,6 +1,6 @@
 import type { ActiveRun } from '../active-run.ts';
-import type { ChatMessage } from '../context/chat-message.ts';
-import type { OpenedRun } from '../record/run-journal.ts';
+import type { ChatMessage } from '../context/index.ts';
+import type { OpenedRun } from '../record/index.ts';
 import type { OpeningPorts } from './engine-ports.ts';
 
 /** The row of a run as it is first stored, or as it starts. */

@@ -3,19 +3,20 @@ import { ChurningMap } from '../../core/churning-map.ts';
 import type { Timer } from '../../core/clock.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan, type StopReason } from '../active-run.ts';
-import type { ChatMessage } from '../context/chat-message.ts';
-import { guardedStart, refuseBlocked, tellStart } from '../control/guards/guarded-start.ts';
-import { type Pause, waitingApprovals, waitingClientCalls } from '../control/pause.ts';
-import { TreeBudget } from '../control/tree-budget.ts';
+import type { ChatMessage } from '../context/index.ts';
+import {
+  guardedStart,
+  type Pause,
+  refuseBlocked,
+  TreeBudget,
+  tellStart,
+  waitingApprovals,
+  waitingClientCalls,
+} from '../control/index.ts';
 import { publicCost } from '../pricing.ts';
-import { ModelCallRecord } from '../record/model-call-record.ts';
-import { RunLog } from '../record/run-log.ts';
-import { createRunMetrics } from '../record/run-metrics.ts';
-import { RunTrace } from '../record/run-trace.ts';
+import { createRunMetrics, ModelCallRecord, RunLog, RunTrace } from '../record/index.ts';
 import { problemCode, RunFailure, storedError, toRunFailure } from '../run-failure.ts';
-import { agentLoop, type LoopResult, userMessage } from '../turn/agent-loop.ts';
-import type { ChildCaller } from '../turn/agent-tool.ts';
-import { structuredOutput } from '../turn/structured-response.ts';
+import { agentLoop, type ChildCaller, type LoopResult, structuredOutput, userMessage } from '../turn/index.ts';
 import { reportedUsage } from '../usage.ts';
 import { createChildCaller } from './child-runs.ts';
 import type { ClosingPorts, EnginePorts, OpeningPorts } from './engine-ports.ts';

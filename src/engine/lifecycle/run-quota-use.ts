@@ -1,6 +1,5 @@
 import type { ActiveRun, RunOutcome } from '../active-run.ts';
-import type { QuotaPorts } from '../control/allowed-call.ts';
-import { quotaUse } from '../control/run-quotas.ts';
+import { type QuotaPorts, quotaUse } from '../control/index.ts';
 import { RunFailure } from '../run-failure.ts';
 
 /** What a run that is not recorded has used. */

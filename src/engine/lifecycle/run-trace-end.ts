@@ -2,8 +2,7 @@ import type { AttributeValue } from '../../core/telemetry/span.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { RecordPorts } from '../record/record-ports.ts';
-import type { StoredSpan } from '../record/run-journal.ts';
+import type { RecordPorts, StoredSpan } from '../record/index.ts';
 
 /** What the end of a run says on its span. Said again when the end has to be written in another way. */
 export const describeEnd = (

@@ -1,8 +1,7 @@
 import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
-import type { ChatMessage } from '../context/chat-message.ts';
-import type { TurnResume } from '../context/turn-resume.ts';
-import { createTurnSteps, type TurnSteps } from '../record/turn-steps.ts';
+import type { ChatMessage, TurnResume } from '../context/index.ts';
+import { createTurnSteps, type TurnSteps } from '../record/index.ts';
 import { RunFailure, storedError } from '../run-failure.ts';
 import { reportedUsage } from '../usage.ts';
 import type { ClosingPorts, OpeningPorts } from './engine-ports.ts';

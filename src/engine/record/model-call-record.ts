@@ -1,5 +1,4 @@
-import { type ContentPart, documentText } from '../context/chat-message.ts';
-import type { AttachmentReference, LoadedAttachments } from '../context/run-attachments.ts';
+import { type AttachmentReference, type ContentPart, documentText, type LoadedAttachments } from '../context/index.ts';
 import { type HashedCall, type PromptHashes, promptHasher } from './prompt-hashes.ts';
 
 /** One call as it is stored: number, then indexes of its hashes, then the tool calls of its answer in their order. */

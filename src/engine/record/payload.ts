@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { cutText } from '../tools/tool.ts';
+import { cutText } from '../tools/index.ts';
 
 export interface PayloadSettings {
   readonly recordToolPayloads: boolean;

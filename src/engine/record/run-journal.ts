@@ -1,8 +1,7 @@
 import type { SpanKind, SpanStatus } from '../../core/telemetry/span.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
-import type { ChatMessage } from '../context/chat-message.ts';
-import type { KeptSummary } from '../context/compaction/kept-summary.ts';
+import type { ChatMessage, KeptSummary } from '../context/index.ts';
 import type { CostMicros } from '../pricing.ts';
 import type { StoredRunError } from '../run-failure.ts';
 

@@ -2,7 +2,7 @@ import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
 import type { CompiledTarget } from '../compiled-agent.ts';
 import type { CostMicros } from '../pricing.ts';
-import type { ToolOutcome } from '../tools/tool-call.ts';
+import type { ToolOutcome } from '../tools/index.ts';
 import { conventionalProvider } from './genai-convention.ts';
 import type { ExecutedKind } from './run-journal.ts';
 import { versionText } from './run-trace.ts';

@@ -1,7 +1,6 @@
 import type { Statement } from '../../db/statement.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
-import type { ChatMessage, ContentPart } from '../context/chat-message.ts';
-import type { OpenCall, ToolResultPart, TurnResume } from '../context/turn-resume.ts';
+import type { ChatMessage, ContentPart, OpenCall, ToolResultPart, TurnResume } from '../context/index.ts';
 import type { CostMicros } from '../pricing.ts';
 
 /** One stored step of a turn that may have to go on in another attempt or run. */

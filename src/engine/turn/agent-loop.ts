@@ -1,10 +1,16 @@
 import { isoTime } from '../../core/iso-time.ts';
 import type { ActiveRun, FinishReason } from '../active-run.ts';
-import { type ChatMessage, type ContentPart, toPrompt } from '../context/chat-message.ts';
-import { type Conversation, openConversation } from '../context/compaction/conversation.ts';
-import { type OpenCall, openCalls, storedCall } from '../context/turn-resume.ts';
-import { guardedText } from '../control/guards/run-guard.ts';
-import { type Pause, pauseOf, type WaitingCall } from '../control/pause.ts';
+import {
+  type ChatMessage,
+  type ContentPart,
+  type Conversation,
+  type OpenCall,
+  openCalls,
+  openConversation,
+  storedCall,
+  toPrompt,
+} from '../context/index.ts';
+import { guardedText, type Pause, pauseOf, type WaitingCall } from '../control/index.ts';
 import { RunFailure } from '../run-failure.ts';
 import type { ChildCaller } from './agent-tool.ts';
 import { createLoopControl } from './loop/loop-control.ts';

@@ -1,9 +1,7 @@
 import type { ModelHostedCall, ModelHostedResult, ModelToolCall } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { ContentPart } from '../context/chat-message.ts';
-import type { ContentGuards } from '../control/guards/guard-port.ts';
-import { guardedAnswer } from '../control/guards/guarded-answer.ts';
-import { blockedText, blockRun, tellMasks } from '../control/guards/run-guard.ts';
+import type { ContentPart } from '../context/index.ts';
+import { blockedText, blockRun, type ContentGuards, guardedAnswer, tellMasks } from '../control/index.ts';
 import { hostedCallPart, hostedResultPart } from './hosted-call.ts';
 import { replayedParts } from './response-cache.ts';
 import { announceUsage } from './settle-call.ts';

@@ -9,8 +9,8 @@ import type {
 } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { CompiledTarget } from '../compiled-agent.ts';
-import type { ContentPart, ProviderMetadata } from '../context/chat-message.ts';
-import { allowedCall } from '../control/allowed-call.ts';
+import type { ContentPart, ProviderMetadata } from '../context/index.ts';
+import { allowedCall } from '../control/index.ts';
 import { guardedMessage, type HeldPart } from './guarded-message.ts';
 import { completeHostedCalls, hostedCallPart, hostedResultPart } from './hosted-call.ts';
 import { observedCall } from './observed-call.ts';

@@ -5,8 +5,7 @@ import type { ModelCall, ModelFinish } from '../../providers/models/model-provid
 import type { OpenedProvider } from '../../providers/models/provider-access.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { CompiledTarget } from '../compiled-agent.ts';
-import { conventionalFinish, conventionalProvider, failedFinish } from '../record/genai-convention.ts';
-import { sensitiveText } from '../record/sensitive-text.ts';
+import { conventionalFinish, conventionalProvider, failedFinish, sensitiveText } from '../record/index.ts';
 import type { ModelPorts } from './turn-ports.ts';
 
 /** Does the call. `firstPart` is called when a streamed answer begins. */

@@ -3,10 +3,9 @@ import { nestsTooDeep } from '../../core/documents/json-depth.ts';
 import { withTimeLimit } from '../../core/time-limit.ts';
 import type { ModelResponseFormat } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { AnswerRejection } from '../context/tool-replay.ts';
+import type { AnswerRejection } from '../context/index.ts';
 import { RunFailure } from '../run-failure.ts';
-import { argumentsChecker } from '../tools/arguments.ts';
-import { cutText, maxToolErrorLength } from '../tools/tool.ts';
+import { argumentsChecker, cutText, maxToolErrorLength } from '../tools/index.ts';
 import type { StructuredResponseValidator } from './answer-checks.ts';
 import type { AnswerPorts } from './turn-ports.ts';
 

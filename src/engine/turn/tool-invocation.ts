@@ -1,17 +1,18 @@
 import type { Span } from '../../core/telemetry/span.ts';
 import type { ModelToolCall } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import { type ClientResult, normalizedArguments, type OpenCall } from '../context/turn-resume.ts';
-import { type CallGuard, guardCall } from '../control/guards/guarded-call.ts';
-import { blockRun } from '../control/guards/run-guard.ts';
-import type { WaitingCall } from '../control/pause.ts';
-import { holdCall } from '../control/tool-hold.ts';
-import type { ToolCallEntry } from '../record/run-journal.ts';
-import { traceparentOf } from '../record/run-trace.ts';
-import { prepareCall } from '../tools/execute.ts';
-import type { RegisteredTool } from '../tools/registry.ts';
-import type { ToolCallRequest, ToolOutcome } from '../tools/tool-call.ts';
-import { canonicalText, outputLimit, truncateOutput } from '../tools/tool-output.ts';
+import { type ClientResult, normalizedArguments, type OpenCall } from '../context/index.ts';
+import { blockRun, type CallGuard, guardCall, holdCall, type WaitingCall } from '../control/index.ts';
+import { type ToolCallEntry, traceparentOf } from '../record/index.ts';
+import {
+  canonicalText,
+  outputLimit,
+  prepareCall,
+  type RegisteredTool,
+  type ToolCallRequest,
+  type ToolOutcome,
+  truncateOutput,
+} from '../tools/index.ts';
 import { agentTool, type ChildCaller } from './agent-tool.ts';
 import type { CallLine } from './side-by-side.ts';
 import { announceCustom, announceInvoking, recordPending, recordSettled } from './tool-ledger.ts';

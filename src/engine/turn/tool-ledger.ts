@@ -1,11 +1,8 @@
 import type { ModelToolCall } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { OpenCall, ToolResultPart } from '../context/turn-resume.ts';
-import { eventPayload, recordedPayload } from '../record/payload.ts';
-import type { ToolCallEntry, ToolCallSettlement } from '../record/run-journal.ts';
-import { parseArguments } from '../tools/arguments.ts';
-import type { RegisteredTool } from '../tools/registry.ts';
-import type { ToolOutcome } from '../tools/tool-call.ts';
+import type { OpenCall, ToolResultPart } from '../context/index.ts';
+import { eventPayload, recordedPayload, type ToolCallEntry, type ToolCallSettlement } from '../record/index.ts';
+import { parseArguments, type RegisteredTool, type ToolOutcome } from '../tools/index.ts';
 import type { ToolPorts } from './turn-ports.ts';
 
 /** A tool of many sources tells by the arguments which one a call is for. */

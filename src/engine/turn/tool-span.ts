@@ -1,11 +1,8 @@
 import type { Span } from '../../core/telemetry/span.ts';
 import type { ModelToolCall } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { RecordPorts } from '../record/record-ports.ts';
-import { sensitiveText } from '../record/sensitive-text.ts';
-import type { OpensSpan } from '../tools/open-span.ts';
-import type { RegisteredTool } from '../tools/registry.ts';
-import type { ToolOutcome } from '../tools/tool-call.ts';
+import { type RecordPorts, sensitiveText } from '../record/index.ts';
+import type { OpensSpan, RegisteredTool, ToolOutcome } from '../tools/index.ts';
 
 /** The span of a call; a child run that the call starts belongs below it. */
 export const openToolSpan = (

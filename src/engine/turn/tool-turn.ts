@@ -1,10 +1,9 @@
 import type { ModelToolCall } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { ContentPart } from '../context/chat-message.ts';
-import type { OpenCall } from '../context/turn-resume.ts';
-import type { WaitingCall } from '../control/pause.ts';
+import type { ContentPart, OpenCall } from '../context/index.ts';
+import type { WaitingCall } from '../control/index.ts';
 import { RunFailure } from '../run-failure.ts';
-import { isToolFailure, type ToolOutcome } from '../tools/tool-call.ts';
+import { isToolFailure, type ToolOutcome } from '../tools/index.ts';
 import type { ChildCaller } from './agent-tool.ts';
 import { type CallLine, sideBySide } from './side-by-side.ts';
 import { clientCall, runCall } from './tool-invocation.ts';

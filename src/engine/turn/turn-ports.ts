@@ -1,11 +1,9 @@
 import type { CallProtection } from '../../providers/models/protection/call-protection.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
-import type { AgentMemory } from '../context/agent-memory.ts';
-import type { QuotaPorts } from '../control/allowed-call.ts';
-import type { ContentGuards } from '../control/guards/guard-port.ts';
-import type { ApprovalPorts } from '../control/tool-hold.ts';
-import type { RecordingSettings, RecordPorts } from '../record/record-ports.ts';
-import type { ToolCallDeps } from '../tools/tool-call.ts';
+import type { AgentMemory } from '../context/index.ts';
+import type { ApprovalPorts, ContentGuards, QuotaPorts } from '../control/index.ts';
+import type { RecordingSettings, RecordPorts } from '../record/index.ts';
+import type { ToolCallDeps } from '../tools/index.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from './answer-checks.ts';
 import type { ResponseCache } from './response-cache.ts';
 

@@ -1,8 +1,7 @@
 import type { ModelCall, ModelFinish, ModelPart, ModelPrompt } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { CompiledBinding } from '../compiled-agent.ts';
-import { allowedCall } from '../control/allowed-call.ts';
-import { guardedText } from '../control/guards/run-guard.ts';
+import { allowedCall, guardedText } from '../control/index.ts';
 import { RunFailure } from '../run-failure.ts';
 import { observedCall } from './observed-call.ts';
 import { announceUsage, settleCall } from './settle-call.ts';

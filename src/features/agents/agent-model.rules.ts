@@ -1,6 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { inputSchemaProblems } from '../../engine/tools/input-schema.ts';
-import { formatPath } from '../../engine/tools/tool-problem.ts';
+import { formatPath, inputSchemaProblems } from '../../engine/tools/index.ts';
 import type { ModelCatalogEntry, ModelProviders } from '../../providers/models/model-provider.ts';
 import { isOwnedSetting } from '../../providers/models/owned-settings.ts';
 import { countLimit, maxListed, nestingFindings, rangeLimit, textLimit } from './agent-limits.rules.ts';

@@ -1,4 +1,4 @@
-import type { ToolRegistry } from '../../engine/tools/registry.ts';
+import type { ToolRegistry } from '../../engine/tools/index.ts';
 import { instructionTexts } from './agent-instructions.ts';
 import { maxListed } from './agent-limits.rules.ts';
 import type { AgentContent } from './agents.content.ts';

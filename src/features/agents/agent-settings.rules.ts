@@ -1,5 +1,5 @@
 import { builtInCriteria } from '../../engine/compiled-agent.ts';
-import { agentModes } from '../../engine/context/agent-memory.ts';
+import { agentModes } from '../../engine/context/index.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
 import { byteLimit, countLimit, rangeLimit, textLimit } from './agent-limits.rules.ts';
 import { modelFindings } from './agent-model.rules.ts';

@@ -1,6 +1,6 @@
 import type { CompiledAgent, CompiledTool } from '../../engine/compiled-agent.ts';
-import type { RegisteredTool } from '../../engine/tools/registry.ts';
-import { agentToolSchema } from '../../engine/turn/agent-tool.ts';
+import type { RegisteredTool } from '../../engine/tools/index.ts';
+import { agentToolSchema } from '../../engine/turn/index.ts';
 import type { ModelTool } from '../../providers/models/model-provider.ts';
 import { compileBinding } from './agent-binding.compile.ts';
 import { fillPlaceholders, instructionChooser, joinInstructions } from './agent-instructions.ts';

@@ -1,4 +1,4 @@
-import type { RegisteredTool, ToolRegistry } from '../../engine/tools/registry.ts';
+import type { RegisteredTool, ToolRegistry } from '../../engine/tools/index.ts';
 import type { AgentSkill } from '../skills/index.ts';
 import { limitFindings, type WaitDefaults } from './agent-limits.rules.ts';
 import type { ModelReferenceContent } from './agent-model.content.ts';

@@ -3,7 +3,7 @@ import { type StoreEntries, tenantKey } from '../../core/instance-state.ts';
 import { errorTypeOf, type Span } from '../../core/telemetry/span.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
-import { versionText } from '../../engine/record/run-trace.ts';
+import { versionText } from '../../engine/record/index.ts';
 import type { AgentSkills } from '../skills/index.ts';
 import { boundProviderFindings } from './agent-providers.rules.ts';
 import type { AgentCatalog } from './agents.catalog.ts';

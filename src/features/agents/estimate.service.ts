@@ -3,7 +3,7 @@ import { ok } from '../../contract/operation.ts';
 import { checkRunBody } from '../../contract/run-body.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';
-import { attachmentsIn, type ChatMessage } from '../../engine/context/chat-message.ts';
+import { attachmentsIn, type ChatMessage } from '../../engine/context/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { agentOperations } from './agents.operations.ts';
 import { estimatePrompt } from './prompt-estimate.ts';

@@ -4,7 +4,7 @@ import { byTenant, type InstanceState } from '../../core/instance-state.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
-import type { ToolRegistry } from '../../engine/tools/registry.ts';
+import type { ToolRegistry } from '../../engine/tools/index.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { AgentSkills } from '../skills/index.ts';

@@ -1,7 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import { compileChecker } from '../../core/validate.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
-import { registeredTool } from '../../engine/tools/registry.ts';
+import { registeredTool } from '../../engine/tools/index.ts';
 import type { ModelProvider, ModelTool } from '../../providers/models/model-provider.ts';
 import { reachAgents } from './agents.catalog.ts';
 import { compileAgent } from './agents.compile.ts';

@@ -1,7 +1,6 @@
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import { type ChatMessage, messageTexts } from '../../engine/context/chat-message.ts';
-import { previewCompaction } from '../../engine/context/compaction/conversation.ts';
-import { userMessage } from '../../engine/turn/agent-loop.ts';
+import { type ChatMessage, messageTexts, previewCompaction } from '../../engine/context/index.ts';
+import { userMessage } from '../../engine/turn/index.ts';
 import type { ContextWindowEstimate } from './agents.schema.ts';
 import { estimateTokens } from './token-count.ts';
 

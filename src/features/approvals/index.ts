@@ -9,9 +9,13 @@ import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
-import type { ApprovalPolicy, ApprovalPresenter } from '../../engine/control/approval-gate.ts';
-import { type ApprovalGate, createApprovalGate } from '../../engine/control/approval-gate.ts';
-import type { PauseJournal } from '../../engine/lifecycle/engine-ports.ts';
+import {
+  type ApprovalGate,
+  type ApprovalPolicy,
+  type ApprovalPresenter,
+  createApprovalGate,
+} from '../../engine/control/index.ts';
+import type { PauseJournal } from '../../engine/lifecycle/index.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { GuardsFeature } from '../guards/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';

@@ -2,7 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import type { CallContext } from '../../core/context.ts';
 import { type ContentPlace, type ContentStore, contentPlace } from '../../db/content/store.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
-import type { AttachmentContent, AttachmentReference, RunAttachments } from '../../engine/context/run-attachments.ts';
+import type { AttachmentContent, AttachmentReference, RunAttachments } from '../../engine/context/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { AttachmentAccess } from './attachment-access.ts';
 import type { AttachmentStore } from './attachments.store.ts';

@@ -1,6 +1,6 @@
 import { AcpError, type ErrorCode } from '../../contract/errors.ts';
 import type { Principal } from '../../core/context.ts';
-import { type AttachmentDescriptor, ToolError, type ToolRun } from '../../engine/tools/tool.ts';
+import { type AttachmentDescriptor, ToolError, type ToolRun } from '../../engine/tools/index.ts';
 import type { AttachmentIntake } from './attachment-intake.ts';
 import { toDescriptor } from './attachments.service.ts';
 

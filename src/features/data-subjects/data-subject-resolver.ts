@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { Logger } from '../../core/logger.ts';
-import { withDeadline } from '../../engine/tools/deadline.ts';
+import { withDeadline } from '../../engine/tools/index.ts';
 
 /** How the store knows a person; ids of the calling tenant. */
 export interface SubjectIdentity {

@@ -1,4 +1,4 @@
-import { decodePack } from '../../engine/record/event-pack.ts';
+import { decodePack } from '../../engine/record/index.ts';
 import { readableRow } from '../retention/index.ts';
 import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
 import { chunks, type HangingTarget, type SubjectScope, type SubjectStore } from './subject-rows.store.ts';

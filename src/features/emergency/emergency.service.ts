@@ -7,7 +7,7 @@ import { endsWithin } from '../../core/time-limit.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { EmergencyStopRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
-import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
+import type { RunEngine } from '../../engine/lifecycle/index.ts';
 import { emergencyOperations } from './emergency.operations.ts';
 import type { EmergencyEffect, EmergencyResumeRequest, EmergencyStop, StoppedRun } from './emergency.schema.ts';
 import type { EmergencyStore, StopTarget } from './emergency.store.ts';

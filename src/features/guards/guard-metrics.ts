@@ -1,5 +1,5 @@
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import type { GuardSource, GuardVerdict } from '../../engine/control/guards/content-guard.ts';
+import type { GuardSource, GuardVerdict } from '../../engine/control/index.ts';
 
 const nameAttribute = 'acp.guard.name';
 

@@ -1,8 +1,13 @@
 import type { Logger } from '../../core/logger.ts';
-import type { ContentGuard, GuardInput, GuardVerdict } from '../../engine/control/guards/content-guard.ts';
-import type { GuardFinding, GuardWatch, Inspected } from '../../engine/control/guards/guard-port.ts';
-import { withDeadline } from '../../engine/tools/deadline.ts';
-import { errorClassOf } from '../../engine/tools/error-class.ts';
+import type {
+  ContentGuard,
+  GuardFinding,
+  GuardInput,
+  GuardVerdict,
+  GuardWatch,
+  Inspected,
+} from '../../engine/control/index.ts';
+import { errorClassOf, withDeadline } from '../../engine/tools/index.ts';
 import type { GuardMetrics } from './guard-metrics.ts';
 
 /** The rule of a guard that gave no verdict: what cannot be inspected does not pass. */

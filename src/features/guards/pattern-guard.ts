@@ -1,4 +1,4 @@
-import type { ContentGuard, GuardVerdict } from '../../engine/control/guards/content-guard.ts';
+import type { ContentGuard, GuardVerdict } from '../../engine/control/index.ts';
 import { findEmails, findIpAddresses, findPhones } from './address-and-phone.ts';
 import { findCards, findIbans } from './card-and-account.ts';
 import { comparable } from './comparable-text.ts';

@@ -5,7 +5,7 @@ import type { CallContext } from '../../core/context.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';
-import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
+import type { RunEngine } from '../../engine/lifecycle/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import { assertMayStart, failureError, type MayStartDeps, runPlan } from '../runs/index.ts';
 import type { SessionTurns } from '../sessions/index.ts';

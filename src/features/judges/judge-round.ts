@@ -1,8 +1,7 @@
 import type { CallContext } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
-import { withDeadline } from '../../engine/tools/deadline.ts';
-import { errorClassOf } from '../../engine/tools/error-class.ts';
+import { errorClassOf, withDeadline } from '../../engine/tools/index.ts';
 import type { JudgedScore } from '../scores/index.ts';
 import type { AskAgent, Judge, JudgedRun } from './judge.ts';
 import { type AskingJudge, JudgeCallError } from './judge-calls.ts';

@@ -1,4 +1,4 @@
-import { cutText } from '../../engine/tools/tool.ts';
+import { cutText } from '../../engine/tools/index.ts';
 
 /** What is stored of a verdict: the judge's own score first, then its metrics. */
 export interface JudgeScore {

@@ -2,7 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { RunRow } from '../../db/tables.ts';
-import type { ChatMessage } from '../../engine/context/chat-message.ts';
+import type { ChatMessage } from '../../engine/context/index.ts';
 import { assertMayStart, type MayStartDeps, type RunAccess, type RunRecords } from '../runs/index.ts';
 import type { JudgedScore, JudgeOfRun, RunScore } from '../scores/index.ts';
 import type { Judge, JudgedRun } from './judge.ts';

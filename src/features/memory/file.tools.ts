@@ -1,6 +1,11 @@
 import type { Json } from '../../contract/schema.ts';
-import { type RegisteredTool, registeredTool } from '../../engine/tools/registry.ts';
-import { cutText, type ToolDefinition, ToolError } from '../../engine/tools/tool.ts';
+import {
+  cutText,
+  type RegisteredTool,
+  registeredTool,
+  type ToolDefinition,
+  ToolError,
+} from '../../engine/tools/index.ts';
 import type { MemoryDeps } from './memory.deps.ts';
 import { filePathMistake, maxFileBytes, maxTotalBytes } from './memory.rules.ts';
 

@@ -1,7 +1,7 @@
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import { type AgentMemory, agentModes, firstMode } from '../../engine/context/agent-memory.ts';
-import type { RegisteredTool } from '../../engine/tools/registry.ts';
+import { type AgentMemory, agentModes, firstMode } from '../../engine/context/index.ts';
+import type { RegisteredTool } from '../../engine/tools/index.ts';
 import { fileTools, searchTools } from './file.tools.ts';
 import { createMemoryStore } from './memory.store.ts';
 import { modeTools } from './mode.tools.ts';

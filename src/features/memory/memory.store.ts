@@ -1,6 +1,6 @@
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { MemoryOwner } from '../../engine/context/agent-memory.ts';
+import type { MemoryOwner } from '../../engine/context/index.ts';
 
 export const todoStatuses = ['pending', 'in_progress', 'completed'] as const;
 export interface TodoEntry {

@@ -1,5 +1,5 @@
-import { agentModes } from '../../engine/context/agent-memory.ts';
-import { type RegisteredTool, registeredTool } from '../../engine/tools/registry.ts';
+import { agentModes } from '../../engine/context/index.ts';
+import { type RegisteredTool, registeredTool } from '../../engine/tools/index.ts';
 import type { MemoryDeps } from './memory.deps.ts';
 
 const schema = {

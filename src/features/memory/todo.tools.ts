@@ -1,4 +1,4 @@
-import { type RegisteredTool, registeredTool } from '../../engine/tools/registry.ts';
+import { type RegisteredTool, registeredTool } from '../../engine/tools/index.ts';
 import type { MemoryDeps } from './memory.deps.ts';
 import { type TodoEntry, todoStatuses } from './memory.store.ts';
 

@@ -10,7 +10,7 @@ import {
 } from '../../core/caller/attribution.ts';
 import { principalJson } from '../../core/caller/principal-json.ts';
 import type { Logger } from '../../core/logger.ts';
-import { withDeadline } from '../../engine/tools/deadline.ts';
+import { withDeadline } from '../../engine/tools/index.ts';
 
 /** The start of a run, and what its credential says of who it is for. */
 export interface AttributionRequest {

@@ -1,9 +1,8 @@
 import type { Role } from '../../contract/authority.ts';
-import type { ApprovalPolicy, ApprovalPresenter } from '../../engine/control/approval-gate.ts';
-import type { ContentGuard } from '../../engine/control/guards/content-guard.ts';
-import type { RunEventListener } from '../../engine/record/run-listeners.ts';
-import { type ToolAuthorizer, type ToolDefinition, ToolError } from '../../engine/tools/tool.ts';
-import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/answer-checks.ts';
+import type { ApprovalPolicy, ApprovalPresenter, ContentGuard } from '../../engine/control/index.ts';
+import type { RunEventListener } from '../../engine/record/index.ts';
+import { type ToolAuthorizer, type ToolDefinition, ToolError } from '../../engine/tools/index.ts';
+import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/index.ts';
 import type { AgentDefinitionRequest } from '../agents/index.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { Judge } from '../judges/index.ts';

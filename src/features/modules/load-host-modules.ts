@@ -1,11 +1,8 @@
 import { basename, extname } from 'node:path';
-import type { ApprovalPolicy, ApprovalPresenter } from '../../engine/control/approval-gate.ts';
-import type { ContentGuard } from '../../engine/control/guards/content-guard.ts';
-import type { RunEventListener } from '../../engine/record/run-listeners.ts';
-import type { ToolRegistration } from '../../engine/tools/registry.ts';
-import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
-import type { ToolProblem } from '../../engine/tools/tool-problem.ts';
-import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/answer-checks.ts';
+import type { ApprovalPolicy, ApprovalPresenter, ContentGuard } from '../../engine/control/index.ts';
+import type { RunEventListener } from '../../engine/record/index.ts';
+import type { ToolAuthorizer, ToolProblem, ToolRegistration } from '../../engine/tools/index.ts';
+import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/index.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';

@@ -1,12 +1,9 @@
 import { roles } from '../../contract/authority.ts';
 import { builtInCriteria } from '../../engine/compiled-agent.ts';
-import type { ApprovalPolicy, ApprovalPresenter } from '../../engine/control/approval-gate.ts';
-import type { ContentGuard } from '../../engine/control/guards/content-guard.ts';
-import type { RunEventListener } from '../../engine/record/run-listeners.ts';
-import type { ToolRegistration } from '../../engine/tools/registry.ts';
-import type { ToolAuthorizer, ToolDefinition } from '../../engine/tools/tool.ts';
-import type { FieldPath } from '../../engine/tools/tool-problem.ts';
-import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/answer-checks.ts';
+import type { ApprovalPolicy, ApprovalPresenter, ContentGuard } from '../../engine/control/index.ts';
+import type { RunEventListener } from '../../engine/record/index.ts';
+import type { FieldPath, ToolAuthorizer, ToolDefinition, ToolRegistration } from '../../engine/tools/index.ts';
+import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/index.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';

@@ -2,7 +2,7 @@ import { type Role, roles } from '../../contract/authority.ts';
 import { AcpError } from '../../contract/errors.ts';
 import type { RoleDecision } from '../../core/caller/role-decision.ts';
 import type { Logger } from '../../core/logger.ts';
-import { withDeadline } from '../../engine/tools/deadline.ts';
+import { withDeadline } from '../../engine/tools/index.ts';
 
 /** Whom a role policy is asked about. */
 export interface RolePolicyRequest {

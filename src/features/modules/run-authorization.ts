@@ -8,7 +8,7 @@ import {
   runAuthorizationOf,
 } from '../../core/caller/run-authorization.ts';
 import type { Logger } from '../../core/logger.ts';
-import { withDeadline } from '../../engine/tools/deadline.ts';
+import { withDeadline } from '../../engine/tools/index.ts';
 
 /** What a handler is asked: one action of one caller. What does not apply is null. */
 export interface RunAuthorizationRequest {

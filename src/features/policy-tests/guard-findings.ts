@@ -1,9 +1,7 @@
 import type { Json } from '../../contract/schema.ts';
 import type { RunRow } from '../../db/tables.ts';
-import type { ContentGuard, GuardVerdict } from '../../engine/control/guards/content-guard.ts';
-import { namesIn } from '../../engine/control/guards/guarded-answer.ts';
-import { checkedJson } from '../../engine/control/guards/json-texts.ts';
-import type { ToolRegistry } from '../../engine/tools/registry.ts';
+import { type ContentGuard, checkedJson, type GuardVerdict, namesIn } from '../../engine/control/index.ts';
+import type { ToolRegistry } from '../../engine/tools/index.ts';
 import { patternGuard } from '../guards/index.ts';
 import { cappedList, groups } from './capped-list.ts';
 import type { Gaps } from './gaps.ts';

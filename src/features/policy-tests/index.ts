@@ -2,7 +2,7 @@ import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { ToolRegistry } from '../../engine/tools/registry.ts';
+import type { ToolRegistry } from '../../engine/tools/index.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import { createApprovalRuleStore } from '../approvals/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';

@@ -1,7 +1,7 @@
 import type { Json } from '../../contract/schema.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
-import type { ChatMessage, ContentPart } from '../../engine/context/chat-message.ts';
-import type { GuardSource } from '../../engine/control/guards/content-guard.ts';
+import type { ChatMessage, ContentPart } from '../../engine/context/index.ts';
+import type { GuardSource } from '../../engine/control/index.ts';
 import type { Gaps } from './gaps.ts';
 import type { EventPack, StoredInput } from './history.store.ts';
 

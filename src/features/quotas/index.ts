@@ -6,7 +6,7 @@ import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { RunQuotas, UnrecordedCount } from '../../engine/control/run-quotas.ts';
+import type { RunQuotas, UnrecordedCount } from '../../engine/control/index.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import { createPeriodClock } from './period-clock.ts';
 import { createQuotaAdmission, type QuotaAdmission } from './quota-admission.ts';

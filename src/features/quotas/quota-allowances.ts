@@ -1,4 +1,4 @@
-import type { BoundedCall, CallAllowance, CallAllowances, QuotaUse } from '../../engine/control/run-quotas.ts';
+import type { BoundedCall, CallAllowance, CallAllowances, QuotaUse } from '../../engine/control/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { type CountedRoot, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';

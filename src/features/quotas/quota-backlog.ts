@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
 import { createWriteRetry } from '../../db/write-retry.ts';
-import type { QuotaUse } from '../../engine/control/run-quotas.ts';
+import type { QuotaUse } from '../../engine/control/index.ts';
 import { type CountedRoot, monthOf, type OpenRuns } from './counted-roots.ts';
 import { addedUse, noUse } from './quota-use.ts';
 

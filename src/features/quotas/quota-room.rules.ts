@@ -1,5 +1,5 @@
 import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
-import type { BoundedCall, QuotaUse } from '../../engine/control/run-quotas.ts';
+import type { BoundedCall, QuotaUse } from '../../engine/control/index.ts';
 import { type CountedRoot, monthOf } from './counted-roots.ts';
 import { addedUse, noUse } from './quota-use.ts';
 import { appliesTo, isInScope } from './quotas.rules.ts';

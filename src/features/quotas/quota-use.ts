@@ -1,4 +1,4 @@
-import type { QuotaUse } from '../../engine/control/run-quotas.ts';
+import type { QuotaUse } from '../../engine/control/index.ts';
 
 export const noUse: QuotaUse = { tokens: 0, costMicros: 0 };
 

@@ -1,7 +1,7 @@
 import { isDecryptionFailure } from '../../core/content-cipher.ts';
 import type { Storage } from '../../db/storage.ts';
-import { type QuotaUse, quotaUse } from '../../engine/control/run-quotas.ts';
-import type { StoredTurn } from '../../engine/record/turn-steps.ts';
+import { type QuotaUse, quotaUse } from '../../engine/control/index.ts';
+import type { StoredTurn } from '../../engine/record/index.ts';
 import type { CountedRoot } from './counted-roots.ts';
 
 /** Turns that have not finished, as far as they are stored. */

@@ -1,8 +1,7 @@
 import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
-import { type ChatMessage, type ContentPart, documentText } from '../../engine/context/chat-message.ts';
-import type { KeptSummary } from '../../engine/context/compaction/kept-summary.ts';
-import { redacted } from '../../engine/record/prompt-hashes.ts';
+import { type ChatMessage, type ContentPart, documentText, type KeptSummary } from '../../engine/context/index.ts';
+import { redacted } from '../../engine/record/index.ts';
 import type { BundledRun, BundleStart, BundleStep, BundleTool } from './bundle.format.ts';
 
 const hide = <T extends string | null>(text: T): T => (text === null || text === '' ? text : (redacted(text) as T));

@@ -4,10 +4,15 @@ import { isoTime } from '../../core/iso-time.ts';
 import { version as productVersion } from '../../core/version.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
-import type { ChatMessage, ContentPart } from '../../engine/context/chat-message.ts';
-import { decodePack } from '../../engine/record/event-pack.ts';
-import { readModelCalls, type StoredModelCalls } from '../../engine/record/model-call-record.ts';
-import { noToolsHash, type PromptHashes, textHash } from '../../engine/record/prompt-hashes.ts';
+import type { ChatMessage, ContentPart } from '../../engine/context/index.ts';
+import {
+  decodePack,
+  noToolsHash,
+  type PromptHashes,
+  readModelCalls,
+  type StoredModelCalls,
+  textHash,
+} from '../../engine/record/index.ts';
 import type { AgentVariant, AgentVariants } from '../agents/index.ts';
 import { type RunRecords, type TreeMember, toRunRecord } from '../runs/index.ts';
 import type { SessionStore } from '../sessions/index.ts';

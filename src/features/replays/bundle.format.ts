@@ -1,11 +1,8 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { Json } from '../../contract/schema.ts';
 import type { FinishReason } from '../../engine/active-run.ts';
-import type { ChatMessage, ContentPart } from '../../engine/context/chat-message.ts';
-import type { KeptSummary } from '../../engine/context/compaction/kept-summary.ts';
-import type { RecordedCall } from '../../engine/context/tool-replay.ts';
-import type { AttachmentPrint } from '../../engine/record/model-call-record.ts';
-import type { PromptHashes } from '../../engine/record/prompt-hashes.ts';
+import type { ChatMessage, ContentPart, KeptSummary, RecordedCall } from '../../engine/context/index.ts';
+import type { AttachmentPrint, PromptHashes } from '../../engine/record/index.ts';
 import type { ModelTool, ModelUsage } from '../../providers/models/model-provider.ts';
 import type { AgentContent } from '../agents/index.ts';
 import type { toRunRecord } from '../runs/index.ts';

@@ -1,10 +1,8 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import { attachmentsIn } from '../../engine/context/chat-message.ts';
-import { type RecordedDecisions, recordedTools } from '../../engine/context/tool-replay.ts';
-import type { TurnResume } from '../../engine/context/turn-resume.ts';
-import { textHash } from '../../engine/record/prompt-hashes.ts';
+import { attachmentsIn, type RecordedDecisions, recordedTools, type TurnResume } from '../../engine/context/index.ts';
+import { textHash } from '../../engine/record/index.ts';
 import type { ModelTool } from '../../providers/models/model-provider.ts';
 import { type AgentContent, compileOffline, type OfflineWorld } from '../agents/index.ts';
 import { runPlan } from '../runs/index.ts';

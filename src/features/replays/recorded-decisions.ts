@@ -1,5 +1,5 @@
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import type { AnswerRejection, RecordedDecisions } from '../../engine/context/tool-replay.ts';
+import type { AnswerRejection, RecordedDecisions } from '../../engine/context/index.ts';
 import type { RunFailure } from '../../engine/run-failure.ts';
 import type { BundledRun } from './bundle.format.ts';
 

@@ -1,7 +1,7 @@
 import type { RunErrorClass } from '../../contract/run-outcome.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import { attachmentsIn } from '../../engine/context/chat-message.ts';
-import { promptHasher, promptParts } from '../../engine/record/prompt-hashes.ts';
+import { attachmentsIn } from '../../engine/context/index.ts';
+import { promptHasher, promptParts } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { noUsage } from '../../engine/usage.ts';
 import { ModelCallError } from '../../providers/models/model-error.ts';

@@ -2,8 +2,8 @@ import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import type { ToolInvocationRow } from '../../db/tables.ts';
 import type { FinishReason } from '../../engine/active-run.ts';
-import type { ChatMessage, ContentPart } from '../../engine/context/chat-message.ts';
-import type { RecordedModelCall } from '../../engine/record/model-call-record.ts';
+import type { ChatMessage, ContentPart } from '../../engine/context/index.ts';
+import type { RecordedModelCall } from '../../engine/record/index.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
 import type { BundleStep, BundleTool, BundleToolCall } from './bundle.format.ts';
 

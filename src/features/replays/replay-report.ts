@@ -1,4 +1,4 @@
-import type { promptParts } from '../../engine/record/prompt-hashes.ts';
+import type { promptParts } from '../../engine/record/index.ts';
 
 export const replayResults = ['identical', 'drifted', 'missing'] as const;
 export type ReplayResult = (typeof replayResults)[number];

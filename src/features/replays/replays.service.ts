@@ -7,10 +7,8 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
 import { type CompiledAgent, CompileError, compileFailure } from '../../engine/compiled-agent.ts';
-import type { ChatMessage } from '../../engine/context/chat-message.ts';
-import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/context/tool-replay.ts';
-import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
-import { warningsOf } from '../../engine/lifecycle/run-warnings.ts';
+import { type ChatMessage, type RecordedCall, type RunReplay, recordedTools } from '../../engine/context/index.ts';
+import { type RunEngine, warningsOf } from '../../engine/lifecycle/index.ts';
 import type { AgentVariants } from '../agents/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import {

@@ -1,6 +1,6 @@
 import type { Storage } from '../../db/storage.ts';
 import type { AttachmentRow, Tables } from '../../db/tables.ts';
-import { decodePack } from '../../engine/record/event-pack.ts';
+import { decodePack } from '../../engine/record/index.ts';
 import { readableRow } from './readable-row.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 import type { SweepUnit } from './sweep-units.store.ts';

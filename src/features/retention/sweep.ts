@@ -5,7 +5,7 @@ import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RetentionRunRow } from '../../db/tables/retention.ts';
-import { withDeadline } from '../../engine/tools/deadline.ts';
+import { withDeadline } from '../../engine/tools/index.ts';
 import type { ArchiveSink } from './archive.ts';
 import { cutoffOf, type EffectivePolicy } from './effective-policy.rules.ts';
 import type { RetentionTarget } from './retention.schema.ts';

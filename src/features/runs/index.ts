@@ -7,17 +7,18 @@ import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
-import type { AgentMemory } from '../../engine/context/agent-memory.ts';
-import type { ApprovalGate } from '../../engine/control/approval-gate.ts';
-import type { ContentGuards } from '../../engine/control/guards/guard-port.ts';
-import type { EngineSettings, PauseJournal } from '../../engine/lifecycle/engine-ports.ts';
-import { createRunEngine, type RunEngine } from '../../engine/lifecycle/run-engine.ts';
+import type { AgentMemory } from '../../engine/context/index.ts';
+import type { ApprovalGate, ContentGuards } from '../../engine/control/index.ts';
+import {
+  createRunEngine,
+  type EngineSettings,
+  type PauseJournal,
+  type RunEngine,
+} from '../../engine/lifecycle/index.ts';
 import { createPriceList } from '../../engine/pricing.ts';
-import type { SessionTurn } from '../../engine/record/run-journal.ts';
-import type { RunListeners } from '../../engine/record/run-listeners.ts';
-import type { ToolAuthorizer } from '../../engine/tools/tool.ts';
-import type { ToolCallDeps } from '../../engine/tools/tool-call.ts';
-import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/answer-checks.ts';
+import type { RunListeners, SessionTurn } from '../../engine/record/index.ts';
+import type { ToolAuthorizer, ToolCallDeps } from '../../engine/tools/index.ts';
+import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/index.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { ResponseCache } from '../../engine/turn/response-cache.ts';
+import type { ResponseCache } from '../../engine/turn/index.ts';
 import type { ModelPart } from '../../providers/models/model-provider.ts';
 
 export interface StoredResponses extends ResponseCache {

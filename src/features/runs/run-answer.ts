@@ -1,9 +1,9 @@
 import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
-import { waitingApprovals, waitingClientCalls } from '../../engine/control/pause.ts';
-import { warningsOf } from '../../engine/lifecycle/run-warnings.ts';
+import { waitingApprovals, waitingClientCalls } from '../../engine/control/index.ts';
+import { warningsOf } from '../../engine/lifecycle/index.ts';
 import { type PriceList, publicCost } from '../../engine/pricing.ts';
-import type { PayloadSettings } from '../../engine/record/payload.ts';
-import { structuredOutput } from '../../engine/turn/structured-response.ts';
+import type { PayloadSettings } from '../../engine/record/index.ts';
+import { structuredOutput } from '../../engine/turn/index.ts';
 import type { AgentRunResponse } from './runs.schema.ts';
 
 interface AnswerDeps {

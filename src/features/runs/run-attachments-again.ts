@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
-import type { AttachmentReference } from '../../engine/context/run-attachments.ts';
+import type { AttachmentReference } from '../../engine/context/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 

@@ -1,9 +1,15 @@
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
-import { encodePack, type LoggedEvent, toFrame } from '../../engine/record/event-pack.ts';
-import type { OpenedRun, RunJournal } from '../../engine/record/run-journal.ts';
-import type { ListenedRun, RunListeners } from '../../engine/record/run-listeners.ts';
+import {
+  encodePack,
+  type ListenedRun,
+  type LoggedEvent,
+  type OpenedRun,
+  type RunJournal,
+  type RunListeners,
+  toFrame,
+} from '../../engine/record/index.ts';
 import { type RunFailure, storedError } from '../../engine/run-failure.ts';
 import type { RunStore } from './runs.store.ts';
 

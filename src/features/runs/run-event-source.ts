@@ -1,9 +1,8 @@
 import type { Frame, FrameSource } from '../../contract/operation.ts';
 import { terminalEvents } from '../../contract/run-outcome.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
-import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
-import { decodePack } from '../../engine/record/event-pack.ts';
-import type { RunLog } from '../../engine/record/run-log.ts';
+import type { RunEngine } from '../../engine/lifecycle/index.ts';
+import { decodePack, type RunLog } from '../../engine/record/index.ts';
 import type { RunStore } from './runs.store.ts';
 
 interface EventSourceDeps {

@@ -2,7 +2,7 @@ import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { RunRow } from '../../db/tables.ts';
-import type { RunJournal } from '../../engine/record/run-journal.ts';
+import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { JobStore, JobWork } from '../jobs/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';

@@ -1,7 +1,7 @@
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import { quotaUse } from '../../engine/control/run-quotas.ts';
-import type { OpenedRun, RunJournal, ToolCallEntry, ToolCallSettlement } from '../../engine/record/run-journal.ts';
+import { quotaUse } from '../../engine/control/index.ts';
+import type { OpenedRun, RunJournal, ToolCallEntry, ToolCallSettlement } from '../../engine/record/index.ts';
 import type { RunCounters } from '../quotas/index.ts';
 import { encodeCost } from './stored-cost.ts';
 

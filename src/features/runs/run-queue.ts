@@ -7,8 +7,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { ApprovalHandoverRow } from '../../db/tables/approvals.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../../engine/active-run.ts';
-import type { RunJournal } from '../../engine/record/run-journal.ts';
-import type { RunListeners } from '../../engine/record/run-listeners.ts';
+import type { RunJournal, RunListeners } from '../../engine/record/index.ts';
 import { RunFailure, toRunFailure } from '../../engine/run-failure.ts';
 import {
   JobCanceledError,

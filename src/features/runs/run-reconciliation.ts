@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../core/clock.ts';
 import { updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
-import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
+import type { RunEngine } from '../../engine/lifecycle/index.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { LostRuns } from './run-lost.ts';

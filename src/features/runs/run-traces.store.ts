@@ -1,6 +1,6 @@
 import { isoTime } from '../../core/iso-time.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { StoredSpan } from '../../engine/record/run-journal.ts';
+import type { StoredSpan } from '../../engine/record/index.ts';
 import type { RunTrace } from './runs.schema.ts';
 
 export interface RunTraceStore {

@@ -1,8 +1,8 @@
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import type { OpenCall, TurnResume } from '../../engine/context/turn-resume.ts';
-import { type StoredTurn, storedTurn, type TurnOrigin, type TurnStep } from '../../engine/record/turn-steps.ts';
+import type { OpenCall, TurnResume } from '../../engine/context/index.ts';
+import { type StoredTurn, storedTurn, type TurnOrigin, type TurnStep } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { noUsage } from '../../engine/usage.ts';
 

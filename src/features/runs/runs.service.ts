@@ -6,7 +6,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
-import type { RunEngine } from '../../engine/lifecycle/run-engine.ts';
+import type { RunEngine } from '../../engine/lifecycle/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { RunAccess } from './run-access.ts';
 import { runEventSource } from './run-event-source.ts';

@@ -1,9 +1,8 @@
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
-import type { ChatMessage } from '../../engine/context/chat-message.ts';
-import type { StoredModelCalls } from '../../engine/record/model-call-record.ts';
-import type { RunInputContext } from '../../engine/record/run-journal.ts';
+import type { ChatMessage } from '../../engine/context/index.ts';
+import type { RunInputContext, StoredModelCalls } from '../../engine/record/index.ts';
 import { listRuns, type RunFilter } from './run-list.store.ts';
 
 /** One run of a tree, as far as a walk over all of it needs to know. */

@@ -2,8 +2,7 @@ import type { ChatMessage as PublicMessage } from '../../contract/chat-message.t
 import type { Handlers, Principal } from '../../core/context.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { SessionRow } from '../../db/tables.ts';
-import type { ChatMessage } from '../../engine/context/chat-message.ts';
-import { publicMessage } from '../../engine/context/public-message.ts';
+import { type ChatMessage, publicMessage } from '../../engine/context/index.ts';
 import type { SessionAccess } from './session-access.ts';
 import { createSessionBranchStore } from './session-branches.store.ts';
 import { sessionHistory } from './session-history.ts';

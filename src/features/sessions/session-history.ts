@@ -1,4 +1,4 @@
-import type { ChatMessage } from '../../engine/context/chat-message.ts';
+import type { ChatMessage } from '../../engine/context/index.ts';
 import type { SessionStore } from './sessions.store.ts';
 
 /** The history that a run would go on from; empty for a session that does not exist, or may not be seen. */

@@ -4,7 +4,7 @@ import type { Principal } from '../../core/context.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
-import type { SessionTurn } from '../../engine/record/run-journal.ts';
+import type { SessionTurn } from '../../engine/record/index.ts';
 import type { SessionAccess } from './session-access.ts';
 import type { SessionStore } from './sessions.store.ts';
 

@@ -7,7 +7,7 @@ import { isoTime } from '../../core/iso-time.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
-import { publicMessage } from '../../engine/context/public-message.ts';
+import { publicMessage } from '../../engine/context/index.ts';
 import type { SessionAccess } from './session-access.ts';
 import type { SessionBranchStore } from './session-branches.store.ts';
 import type { SessionRemoval } from './session-removal.ts';

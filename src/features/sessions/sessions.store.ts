@@ -1,8 +1,7 @@
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionMessageRow, SessionRow } from '../../db/tables.ts';
-import type { ChatMessage } from '../../engine/context/chat-message.ts';
-import type { KeptSummary } from '../../engine/context/compaction/kept-summary.ts';
+import type { ChatMessage, KeptSummary } from '../../engine/context/index.ts';
 
 export interface SessionFilter {
   readonly agentName?: string | undefined;

@@ -5,7 +5,7 @@ import { byTenant, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { RegisteredTool } from '../../engine/tools/registry.ts';
+import type { RegisteredTool } from '../../engine/tools/index.ts';
 import type { AuditLog } from '../audit/index.ts';
 import { type AgentSkills, createAgentSkills } from './agent-skills.ts';
 import type { grantOperations } from './grants.operations.ts';

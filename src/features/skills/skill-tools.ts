@@ -1,6 +1,11 @@
 import type { Json } from '../../contract/schema.ts';
-import { type BuiltInCall, type RegisteredTool, registeredTool } from '../../engine/tools/registry.ts';
-import { type ToolContext, ToolError } from '../../engine/tools/tool.ts';
+import {
+  type BuiltInCall,
+  type RegisteredTool,
+  registeredTool,
+  type ToolContext,
+  ToolError,
+} from '../../engine/tools/index.ts';
 import type { AgentSkill } from './host-skills.ts';
 
 /** One call of `run_skill_script`, the skill already found. */

@@ -1,7 +1,6 @@
 import type { FieldError } from '../../contract/errors.ts';
 import { fileBytes, scriptFilePath } from '../../core/skill-folder/skill-folder.ts';
-import { inputSchemaProblems } from '../../engine/tools/input-schema.ts';
-import { type FieldProblem, formatPath } from '../../engine/tools/tool-problem.ts';
+import { type FieldProblem, formatPath, inputSchemaProblems } from '../../engine/tools/index.ts';
 import type { SkillContent } from './skills.content.ts';
 
 /** Sizes are UTF-8 bytes. */

@@ -1,7 +1,12 @@
 import { parseDuration } from '../../core/config/duration.ts';
-import { maxToolTimeoutMs } from '../../engine/tools/definition.ts';
-import { type ToolDefinition, type ToolEffect, toolEffects } from '../../engine/tools/tool.ts';
-import type { FieldPath, FieldProblem } from '../../engine/tools/tool-problem.ts';
+import {
+  type FieldPath,
+  type FieldProblem,
+  maxToolTimeoutMs,
+  type ToolDefinition,
+  type ToolEffect,
+  toolEffects,
+} from '../../engine/tools/index.ts';
 import { isMembers, type Members, type Report, reportUnknown } from './declared-tool.fields.ts';
 import { type PlanScope, readPlan } from './declared-tool.plan.ts';
 import { callDeclaredTool, type RequestDeps } from './declared-tool.request.ts';

@@ -1,5 +1,5 @@
 import { distance } from 'fastest-levenshtein';
-import type { FieldPath } from '../../engine/tools/tool-problem.ts';
+import type { FieldPath } from '../../engine/tools/index.ts';
 
 export type Members = Readonly<Record<string, unknown>>;
 export type Report = (path: FieldPath, message: string) => void;

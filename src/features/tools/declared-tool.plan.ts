@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import type { FieldPath } from '../../engine/tools/tool-problem.ts';
+import type { FieldPath } from '../../engine/tools/index.ts';
 import { declaresArgument, isMembers, type Members, type Report, reportUnknown } from './declared-tool.fields.ts';
 import type { RequestPlan } from './declared-tool.request.ts';
 import {

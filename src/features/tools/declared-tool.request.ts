@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { type ToolContext, ToolError } from '../../engine/tools/tool.ts';
+import { type ToolContext, ToolError } from '../../engine/tools/index.ts';
 import type { OutboundHttp, OutboundRequest, OutboundResponse } from '../../providers/http/outbound.ts';
 import { OutboundError } from '../../providers/http/outbound-error.ts';
 import {

@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { ToolError } from '../../engine/tools/tool.ts';
+import { ToolError } from '../../engine/tools/index.ts';
 
 export const referenceKinds = ['env', 'file', 'key'] as const;
 export type ReferenceKind = (typeof referenceKinds)[number];

@@ -1,4 +1,4 @@
-import { ToolError } from '../../engine/tools/tool.ts';
+import { ToolError } from '../../engine/tools/index.ts';
 import { checkUrlTarget } from '../../providers/http/egress.ts';
 import {
   type ReferenceKind,

@@ -2,8 +2,13 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, extname, isAbsolute, join, resolve } from 'node:path';
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml';
 import { yamlFault } from '../../core/documents/yaml-fault.ts';
-import type { ToolRegistration } from '../../engine/tools/registry.ts';
-import { type FieldPath, formatPath, type ToolPlace, type ToolProblem } from '../../engine/tools/tool-problem.ts';
+import {
+  type FieldPath,
+  formatPath,
+  type ToolPlace,
+  type ToolProblem,
+  type ToolRegistration,
+} from '../../engine/tools/index.ts';
 import type { OutboundHttp } from '../../providers/http/outbound.ts';
 import { readDeclaredTool } from './declared-tool.document.ts';
 import { isMembers } from './declared-tool.fields.ts';

@@ -1,6 +1,6 @@
 import { type LoadedConfig, resolveReferences } from '../../core/config/index.ts';
 import { environment } from '../../core/environment.ts';
-import { createToolRegistry, type ToolRegistry } from '../../engine/tools/registry.ts';
+import { createToolRegistry, type ToolRegistry } from '../../engine/tools/index.ts';
 import { createOutboundHttp } from '../../providers/http/outbound.ts';
 import type { LoadedModules } from '../modules/index.ts';
 import { loadDeclaredTools } from './declared-tools.ts';

@@ -2,7 +2,7 @@ import { ok } from '../../contract/operation.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import type { RegisteredTool, ToolRegistry } from '../../engine/tools/registry.ts';
+import type { RegisteredTool, ToolRegistry } from '../../engine/tools/index.ts';
 import type { ToolUsageStore } from './tool-usage.store.ts';
 import type { toolOperations } from './tools.operations.ts';
 import type { ToolDescriptor } from './tools.schema.ts';

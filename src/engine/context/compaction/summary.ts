@@ -3,7 +3,7 @@ import { isoTime } from '../../../core/iso-time.ts';
 import { readableResult } from '../../../providers/models/hosted-parts.ts';
 import type { CompactionPlan, CompiledBinding } from '../../compiled-agent.ts';
 import { isBlocked } from '../../run-failure.ts';
-import { cutText } from '../../tools/tool.ts';
+import { cutText } from '../../tools/index.ts';
 import type { ChatMessage, ContentPart } from '../chat-message.ts';
 import type { RunReplay } from '../tool-replay.ts';
 import { markSummary } from './groups.ts';

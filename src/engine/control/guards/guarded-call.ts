@@ -1,7 +1,6 @@
 import type { Span } from '../../../core/telemetry/span.ts';
 import type { ModelToolCall } from '../../../providers/models/model-provider.ts';
-import type { RegisteredTool } from '../../tools/registry.ts';
-import type { ToolOutcome } from '../../tools/tool-call.ts';
+import type { RegisteredTool, ToolOutcome } from '../../tools/index.ts';
 import type { ContentGuards } from './guard-port.ts';
 import {
   type Block,

@@ -1,7 +1,13 @@
 import type { CompiledAgent } from '../../compiled-agent.ts';
-import type { ChatMessage, ContentPart } from '../../context/chat-message.ts';
-import type { AttachmentContent, AttachmentReference, LoadedAttachments } from '../../context/run-attachments.ts';
-import type { OpenCall, TurnResume } from '../../context/turn-resume.ts';
+import type {
+  AttachmentContent,
+  AttachmentReference,
+  ChatMessage,
+  ContentPart,
+  LoadedAttachments,
+  OpenCall,
+  TurnResume,
+} from '../../context/index.ts';
 import type { GuardSource } from './content-guard.ts';
 import type { ContentGuards, GuardFinding } from './guard-port.ts';
 import {

@@ -1,8 +1,7 @@
 import type { Principal } from '../../../core/context.ts';
 import type { Span } from '../../../core/telemetry/span.ts';
 import type { CompiledAgent } from '../../compiled-agent.ts';
-import type { RunLog } from '../../record/run-log.ts';
-import type { RunTrace } from '../../record/run-trace.ts';
+import type { RunLog, RunTrace } from '../../record/index.ts';
 import { RunFailure } from '../../run-failure.ts';
 import type { GuardSource } from './content-guard.ts';
 import type { ContentGuards, GuardFinding, GuardWatch, Inspected } from './guard-port.ts';

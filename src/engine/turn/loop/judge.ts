@@ -1,6 +1,6 @@
 import type { ActiveRun } from '../../active-run.ts';
 import type { CompiledBinding } from '../../compiled-agent.ts';
-import { documentText } from '../../context/chat-message.ts';
+import { documentText } from '../../context/index.ts';
 import type { ModelPorts } from '../turn-ports.ts';
 import { utilityCall } from '../utility-call.ts';
 

@@ -1,7 +1,7 @@
 import { withTimeLimit } from '../../../core/time-limit.ts';
 import type { ActiveRun } from '../../active-run.ts';
 import type { builtInCriteria, LoopCriterion, LoopPlan } from '../../compiled-agent.ts';
-import { taskText } from '../../context/chat-message.ts';
+import { taskText } from '../../context/index.ts';
 import type { LoopPorts } from '../turn-ports.ts';
 import { judge, type LoopVerdict } from './judge.ts';
 

@@ -3,7 +3,7 @@ import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import type { TraceParent } from '../../../core/telemetry/trace-context.ts';
 import type { RunPlan } from '../../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError, compileFailure } from '../../../engine/compiled-agent.ts';
-import type { AttachmentReference } from '../../../engine/context/run-attachments.ts';
+import type { AttachmentReference } from '../../../engine/context/index.ts';
 import { RunFailure } from '../../../engine/run-failure.ts';
 import type { Preflight } from './preflight.ts';
 

@@ -1,7 +1,7 @@
 import { AcpError } from '../../../contract/errors.ts';
 import type { ActiveRun, ChildPlans } from '../../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../../engine/compiled-agent.ts';
-import { ToolError } from '../../../engine/tools/tool.ts';
+import { ToolError } from '../../../engine/tools/index.ts';
 import { runPlan } from './run-plan.ts';
 
 export interface ChildPlanDeps {

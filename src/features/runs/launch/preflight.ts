@@ -1,8 +1,7 @@
 import { AcpError } from '../../../contract/errors.ts';
 import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
-import { attachmentsIn } from '../../../engine/context/chat-message.ts';
-import type { AttachmentReference } from '../../../engine/context/run-attachments.ts';
+import { type AttachmentReference, attachmentsIn } from '../../../engine/context/index.ts';
 import { estimatePrompt, type PromptHistory } from '../../agents/index.ts';
 import type { RunAttachmentPort } from '../../attachments/index.ts';
 

@@ -3,9 +3,13 @@ import { credentialAttribution, type RunAttribution } from '../../../core/caller
 import type { Statement } from '../../../db/statement.ts';
 import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
 import type { RunOutcome, RunPlan } from '../../../engine/active-run.ts';
-import { encodePack, type LoggedEvent, toFrame } from '../../../engine/record/event-pack.ts';
-import type { RunJournal } from '../../../engine/record/run-journal.ts';
-import type { RunListeners } from '../../../engine/record/run-listeners.ts';
+import {
+  encodePack,
+  type LoggedEvent,
+  type RunJournal,
+  type RunListeners,
+  toFrame,
+} from '../../../engine/record/index.ts';
 import { type RunFailure, toRunFailure } from '../../../engine/run-failure.ts';
 import type { JobResult } from '../../../scheduler/job-queue.ts';
 import type { JobStore } from '../../jobs/index.ts';

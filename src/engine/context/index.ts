@@ -1,0 +1,39 @@
+/** What a run knows: messages, attachments, memory, what an earlier run has left, and what of it the model is sent. */
+export { type AgentMemory, agentModes, firstMode, type MemoryOwner } from './agent-memory.ts';
+export {
+  attachmentsIn,
+  type ChatMessage,
+  type ContentPart,
+  documentText,
+  messageTexts,
+  type ProviderMetadata,
+  taskText,
+  toPrompt,
+} from './chat-message.ts';
+export { type Conversation, openConversation, previewCompaction } from './compaction/conversation.ts';
+export type { KeptSummary } from './compaction/kept-summary.ts';
+export { publicMessage } from './public-message.ts';
+export {
+  type AttachmentContent,
+  type AttachmentReference,
+  type LoadedAttachments,
+  noAttachments,
+  type RunAttachments,
+} from './run-attachments.ts';
+export {
+  type AnswerRejection,
+  type RecordedCall,
+  type RecordedDecisions,
+  type RunReplay,
+  recordedTools,
+} from './tool-replay.ts';
+export {
+  type ClientResult,
+  earlierModelCalls,
+  normalizedArguments,
+  type OpenCall,
+  openCalls,
+  storedCall,
+  type ToolResultPart,
+  type TurnResume,
+} from './turn-resume.ts';

@@ -1,0 +1,31 @@
+/** What holds a run back: guards, quotas, the budget of its tree, approvals and pauses. */
+export { allowedCall, type QuotaPorts } from './allowed-call.ts';
+export {
+  type ApprovalCall,
+  type ApprovalGate,
+  type ApprovalPolicy,
+  type ApprovalPolicyAnswer,
+  type ApprovalPresenter,
+  createApprovalGate,
+  type ToolApprovalPresentation,
+} from './approval-gate.ts';
+export type { ContentGuard, GuardInput, GuardSource, GuardVerdict } from './guards/content-guard.ts';
+export type { BlockNote, ContentGuards, GuardFinding, GuardWatch, Inspected } from './guards/guard-port.ts';
+export { guardedAnswer, namesIn } from './guards/guarded-answer.ts';
+export { type CallGuard, guardCall } from './guards/guarded-call.ts';
+export { guardedAttachments, guardedStart, refuseBlocked, tellStart } from './guards/guarded-start.ts';
+export { checkedJson } from './guards/json-texts.ts';
+export { blockedText, blockRun, guardedText, tellMasks } from './guards/run-guard.ts';
+export { type Pause, pauseOf, type WaitingCall, waitingApprovals, waitingClientCalls } from './pause.ts';
+export {
+  type BoundedCall,
+  type CallAllowance,
+  type CallAllowances,
+  type QuotaUse,
+  quotaUse,
+  type RunQuotas,
+  type UnrecordedCount,
+} from './run-quotas.ts';
+export { type ApprovalPorts, holdCall } from './tool-hold.ts';
+export { TreeBudget, type TreeLimits } from './tree-budget.ts';
+export { WaitClock } from './wait-clock.ts';

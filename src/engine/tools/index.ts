@@ -1,0 +1,34 @@
+/** What a tool is: its definition, the checks of its calls, and its body. */
+export { type ArgumentsChecker, argumentsChecker, parseArguments } from './arguments.ts';
+export { withDeadline } from './deadline.ts';
+export { maxToolTimeoutMs } from './definition.ts';
+export { errorClassOf } from './error-class.ts';
+export { prepareCall } from './execute.ts';
+export { inputSchemaProblems } from './input-schema.ts';
+export type { OpensSpan } from './open-span.ts';
+export {
+  type BuiltInCall,
+  createToolRegistry,
+  type RegisteredTool,
+  registeredTool,
+  type ToolRegistration,
+  type ToolRegistry,
+} from './registry.ts';
+export {
+  type AttachmentDescriptor,
+  cutText,
+  maxToolErrorLength,
+  type ToolAuthorizer,
+  type ToolCallUsage,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolDescriptor,
+  type ToolEffect,
+  ToolError,
+  type ToolRun,
+  ToolStop,
+  toolEffects,
+} from './tool.ts';
+export { isToolFailure, type ToolCallDeps, type ToolCallRequest, type ToolOutcome } from './tool-call.ts';
+export { canonicalText, outputLimit, truncateOutput } from './tool-output.ts';
+export { type FieldPath, type FieldProblem, formatPath, type ToolPlace, type ToolProblem } from './tool-problem.ts';
