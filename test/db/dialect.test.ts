@@ -6,11 +6,11 @@ import { migrate } from '../../src/db/migrate.ts';
 import { ConditionFailedError, type Statement, updateStatement } from '../../src/db/statement.ts';
 import { createStorage, type Storage } from '../../src/db/storage.ts';
 import { temporaryFolder } from '../support/opened-store.ts';
-import { forEachDialect, openTestStorage } from '../support/store.ts';
+import { durableStores, forEachStore, openTestStorage } from '../support/store.ts';
 import { agentNames, insertAgent } from './rows.ts';
 
-forEachDialect('a failed unit leaves no trace and the others go through', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('a failed unit leaves no trace and the others go through', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const insert = (name: string) => insertAgent(storage.db, name);
   const results = await storage.dialect.commitUnits([
     [insert('a')],
@@ -28,8 +28,8 @@ forEachDialect('a failed unit leaves no trace and the others go through', async 
   assert.deepEqual(await agentNames(storage.db), ['a', 'd', 'e']);
 });
 
-forEachDialect('a conditional write that finds no row fails its unit and nothing else', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('a conditional write that finds no row fails its unit and nothing else', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const setVersion = updateStatement(storage.db, 'agents', ['current_version'], ['name', 'current_version'], {
     mustChange: true,
   });
@@ -52,8 +52,8 @@ forEachDialect('a conditional write that finds no row fails its unit and nothing
   assert.equal(row.current_version, 2);
 });
 
-forEachDialect('an unknown table is an error of its unit only, and of no known kind', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('an unknown table is an error of its unit only, and of no known kind', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const nonsense: Statement = { sql: 'insert into nothing_here values (1)', parameters: [] };
   const [bad, good] = await storage.dialect.commitUnits([[nonsense], [insertAgent(storage.db, 'a')]]);
   assert.ok(bad !== undefined && !bad.ok);
@@ -77,8 +77,8 @@ const counted = (dialect: SqlDialect): { storage: Storage; commits: number[] } =
   return { storage, commits };
 };
 
-forEachDialect('what is enqueued in one turn is one commit, in order of enqueueing', async (t, dialect) => {
-  const { storage, commits } = counted((await openTestStorage(t, dialect)).dialect);
+forEachStore('what is enqueued in one turn is one commit, in order of enqueueing', async (t, store) => {
+  const { storage, commits } = counted((await openTestStorage(t, store)).dialect);
   const order: string[] = [];
   const settled: Promise<void>[] = [];
   const put = (name: string, statements: () => readonly Statement[]) =>
@@ -119,8 +119,8 @@ forEachDialect('what is enqueued in one turn is one commit, in order of enqueuei
   assert.ok(order.includes('broken failed'));
 });
 
-forEachDialect('units that arrive during a commit are the next one', async (t, dialect) => {
-  const { storage, commits } = counted((await openTestStorage(t, dialect)).dialect);
+forEachStore('units that arrive during a commit are the next one', async (t, store) => {
+  const { storage, commits } = counted((await openTestStorage(t, store)).dialect);
   const later: Promise<void>[] = [];
   const first = new Promise<void>((resolve, reject) => {
     storage.enqueue({
@@ -137,8 +137,8 @@ forEachDialect('units that arrive during a commit are the next one', async (t, d
   assert.deepEqual(commits, [1, 2]);
 });
 
-forEachDialect('a group that still grows waits for it, for a few turns; a unit alone does not', async (t, dialect) => {
-  const { storage, commits } = counted((await openTestStorage(t, dialect)).dialect);
+forEachStore('a group that still grows waits for it, for a few turns; a unit alone does not', async (t, store) => {
+  const { storage, commits } = counted((await openTestStorage(t, store)).dialect);
   const write = (name: string) => storage.write([insertAgent(storage.db, name)]);
   await write('alone');
   assert.deepEqual(commits, [1]);
@@ -161,22 +161,26 @@ forEachDialect('a group that still grows waits for it, for a few turns; a unit a
   await Promise.all(endless);
 });
 
-forEachDialect('closing writes what is pending and refuses what comes after', async (t, dialect) => {
-  const folder = temporaryFolder(t);
-  const first = createStorage(dialect.open(folder), true);
-  await migrate(first, migrations, () => 0);
-  const [early, late] = [insertAgent(first.db, 'early'), insertAgent(first.db, 'late')];
-  const pending = first.write([early]);
-  const closing = first.close();
-  await assert.rejects(first.write([late]), /closed/);
-  await Promise.all([pending, closing]);
-  const second = createStorage(dialect.open(folder), true);
-  t.after(() => second.close());
-  assert.deepEqual(await agentNames(second.db), ['early']);
-});
+forEachStore(
+  'closing writes what is pending and refuses what comes after',
+  async (t, store) => {
+    const folder = temporaryFolder(t);
+    const first = createStorage(store.open(folder), true);
+    await migrate(first, migrations, () => 0);
+    const [early, late] = [insertAgent(first.db, 'early'), insertAgent(first.db, 'late')];
+    const pending = first.write([early]);
+    const closing = first.close();
+    await assert.rejects(first.write([late]), /closed/);
+    await Promise.all([pending, closing]);
+    const second = createStorage(store.open(folder), true);
+    t.after(() => second.close());
+    assert.deepEqual(await agentNames(second.db), ['early']);
+  },
+  durableStores,
+);
 
-forEachDialect('the root handle inside a transaction is an immediate error', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('the root handle inside a transaction is an immediate error', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const statement = insertAgent(storage.db, 'x');
   const unit = { collect: () => [statement], committed: () => undefined, failed: () => undefined };
   const misuses: (() => unknown)[] = [
@@ -195,8 +199,8 @@ forEachDialect('the root handle inside a transaction is an immediate error', asy
   assert.deepEqual(await agentNames(storage.db), []);
 });
 
-forEachDialect('a transaction that throws leaves nothing, and others wait for its end', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('a transaction that throws leaves nothing, and others wait for its end', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const boom = new Error('boom');
   const seen: string[] = [];
   const failing = storage.atomic(async (trx) => {
@@ -211,8 +215,8 @@ forEachDialect('a transaction that throws leaves nothing, and others wait for it
   assert.deepEqual(await agentNames(storage.db), ['b']);
 });
 
-forEachDialect('times and amounts beyond 32 bits, and any text, come back as they were', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('times and amounts beyond 32 bits, and any text, come back as they were', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const texts = ['', 'ü€😀', "o'hara; drop table agents;--", 'line\nbreak\ttab', '\u0001', 'x'.repeat(100_000)];
   for (const [index, content] of texts.entries())
     await storage.db
@@ -234,8 +238,8 @@ forEachDialect('times and amounts beyond 32 bits, and any text, come back as the
   );
 });
 
-forEachDialect('rows are deleted in chunks, the oldest first', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('rows are deleted in chunks, the oldest first', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const names = Array.from({ length: 25 }, (_, index) => `job-${String(index).padStart(2, '0')}`);
   await storage.write(
     names.map((id, index) => ({

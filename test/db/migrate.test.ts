@@ -11,15 +11,15 @@ import { openStorage } from '../../src/db/open-storage.ts';
 import { createStorage } from '../../src/db/storage.ts';
 import { tableNames } from '../../src/db/tables.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
-import { forEachDialect, openTestStorage } from '../support/store.ts';
+import { forEachStore, openTestStorage } from '../support/store.ts';
 import { halfway, later } from './migration-steps.ts';
 import { agentNames } from './rows.ts';
 
 const isRefused = (error: unknown): boolean => error instanceof AcpError && error.code === 'store-unavailable';
 
-forEachDialect('the schema is the one that was reviewed (ACP_UPDATE_GOLDEN=1 writes it)', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
-  const golden = join(import.meta.dirname, '..', 'golden', `schema-${dialect.name}.sql`);
+forEachStore('the schema is the one that was reviewed (ACP_UPDATE_GOLDEN=1 writes it)', async (t, store) => {
+  const storage = await openTestStorage(t, store);
+  const golden = join(import.meta.dirname, '..', 'golden', `schema-${store.sql}.sql`);
   const schema = await storage.dialect.describeSchema(storage.db);
   if (process.env['ACP_UPDATE_GOLDEN'] === '1') {
     mkdirSync(dirname(golden), { recursive: true });
@@ -28,8 +28,8 @@ forEachDialect('the schema is the one that was reviewed (ACP_UPDATE_GOLDEN=1 wri
   assert.equal(schema, readFileSync(golden, 'utf8'));
 });
 
-forEachDialect('every table has the prefix and is in the list of tables', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('every table has the prefix and is in the list of tables', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const tables = await storage.db.introspection.getTables();
   assert.deepEqual(
     tables.map((table) => table.name).sort(),
@@ -37,8 +37,8 @@ forEachDialect('every table has the prefix and is in the list of tables', async 
   );
 });
 
-forEachDialect('migrating twice changes nothing', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('migrating twice changes nothing', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const before = await storage.db.selectFrom('schema_migrations').selectAll().execute();
   assert.deepEqual(await migrate(storage, migrations, () => 99), []);
   assert.deepEqual(await storage.db.selectFrom('schema_migrations').selectAll().execute(), before);
@@ -48,8 +48,8 @@ forEachDialect('migrating twice changes nothing', async (t, dialect) => {
   });
 });
 
-forEachDialect('a step that fails leaves what was before, and the next start completes', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('a step that fails leaves what was before, and the next start completes', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const failing: Migration = {
     name: '9000-failing',
     checksum: 'test',
@@ -68,8 +68,8 @@ forEachDialect('a step that fails leaves what was before, and the next start com
   assert.deepEqual(await agentNames(storage.db), ['later']);
 });
 
-forEachDialect('a store of a newer version is refused and not touched', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('a store of a newer version is refused and not touched', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   await migrate(storage, [...migrations, later], () => 1);
   await assert.rejects(
     migrate(storage, migrations, () => 2),
@@ -82,8 +82,8 @@ forEachDialect('a store of a newer version is refused and not touched', async (t
   assert.deepEqual(await agentNames(storage.db), ['later']);
 });
 
-forEachDialect('a released migration that was changed or put elsewhere is refused', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('a released migration that was changed or put elsewhere is refused', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const [first] = migrations;
   assert.ok(first !== undefined);
   await assert.rejects(
@@ -96,8 +96,8 @@ forEachDialect('a released migration that was changed or put elsewhere is refuse
   );
 });
 
-forEachDialect('an empty store has everything pending, and looking does not change it', async (t, dialect) => {
-  const storage = createStorage(dialect.open(temporaryFolder(t)), true);
+forEachStore('an empty store has everything pending, and looking does not change it', async (t, store) => {
+  const storage = createStorage(store.open(temporaryFolder(t)), true);
   t.after(() => storage.close());
   const { applied, pending } = await migrationStatus(storage, migrations);
   assert.deepEqual([applied, pending], [[], migrations.map((migration) => migration.name)]);
@@ -128,8 +128,8 @@ test('two processes that start on one new file: one migrates, the other is told 
   for (const store of opened) await store.close();
 });
 
-forEachDialect('a migration that was changed after its release is refused', async (context, dialect) => {
-  const storage = await openTestStorage(context, dialect);
+forEachStore('a migration that was changed after its release is refused', async (context, store) => {
+  const storage = await openTestStorage(context, store);
   const changed = migrations.map((migration) => ({ ...migration, checksum: 'changed' }));
   await assert.rejects(migrationStatus(storage, changed), { code: 'store-unavailable', message: /changed migrations/ });
 });

@@ -17,6 +17,7 @@ import type { HostModule } from '../../src/features/modules/index.ts';
 import { createService } from '../../src/http/service.ts';
 import { type TestClock, testClock } from './clock.ts';
 import { type ProviderSimulator, type SimulatorOptions, startProviderSimulator } from './providers/simulator.ts';
+import { defaultStore, durableStores, type TestStore, testStores } from './store.ts';
 
 export type TransportName = 'in process' | 'http';
 
@@ -117,7 +118,12 @@ const simulatedProviders = (url: string): Settings => ({
   AzureOpenAI: { ApiKey: 'sk-test-0123456789', Endpoint: url },
 });
 
-const writeConfig = (folder: string, setup: AppSetup, simulator: ProviderSimulator | null): string => {
+const writeConfig = (
+  folder: string,
+  setup: AppSetup,
+  { settings }: TestStore,
+  simulator: ProviderSimulator | null,
+): string => {
   const providers = simulator === null ? {} : simulatedProviders(simulator.url);
   writeFileSync(join(folder, 'script.yaml'), stringify({ rules: setup.script ?? [{ reply: { text: 'Hello.' } }] }));
   const Service = merge(
@@ -128,7 +134,7 @@ const writeConfig = (folder: string, setup: AppSetup, simulator: ProviderSimulat
       // Tests fail on purpose, many in a row.
       CircuitBreaker: { FailureThreshold: 1000 },
     },
-    setup.service ?? {},
+    merge(settings, setup.service ?? {}),
   );
   const Host = merge({ Url: 'http://127.0.0.1:0', Modules: writeModule(folder, setup) }, setup.host ?? {});
   const file = join(folder, 'service.yaml');
@@ -188,8 +194,14 @@ const startOver: Record<TransportName, (options: Parameters<typeof createService
   },
 };
 
+/** What a scenario runs on: a caller's way to the service, and the service's store. */
+interface Ground {
+  readonly transport: TransportName;
+  readonly store: TestStore;
+}
+
 /** Opens the service as `acp serve` does, in a folder of its own; everything is closed when the test ends. */
-export const openApp = async (t: TestContext, name: TransportName, setup: AppSetup = {}): Promise<TestApp> => {
+const openOn = async (t: TestContext, { transport: name, store }: Ground, setup: AppSetup = {}): Promise<TestApp> => {
   const folder = setup.folder ?? mkdtempSync(join(tmpdir(), 'acp-test-'));
   mkdirSync(join(folder, 'data'), { recursive: true });
   // What is open is known from here on, so that a start that throws leaves nothing behind either.
@@ -209,7 +221,7 @@ export const openApp = async (t: TestContext, name: TransportName, setup: AppSet
   const simulator = setup.simulator === undefined ? null : await startProviderSimulator(setup.simulator);
   if (simulator !== null) opened.push(() => simulator.close());
   const clock = setup.clock ?? testClock();
-  const configPath = writeConfig(folder, setup, simulator);
+  const configPath = writeConfig(folder, setup, store, simulator);
   const log: LogLine[] = [];
   const config = loadConfig({ configPath, env: {}, cwd: folder });
   const running = await startOver[name]({ config, log: recordingLog(log), cwd: folder, clock });
@@ -254,14 +266,37 @@ export const openApp = async (t: TestContext, name: TransportName, setup: AppSet
   };
 };
 
-/** One test body for a caller in process and one over HTTP: both get the same answers. */
-export const forEachTransport = (
-  name: string,
-  body: (open: OpenApp, t: TestContext, transport: TransportName) => Promise<void>,
-): void => {
-  for (const transport of ['in process', 'http'] as const)
-    test(`${name} [${transport}]`, (t) => body((setup) => openApp(t, transport, setup), t, transport));
+/** A service outside of a scenario, on the store that a service has by default. */
+export const openApp = (t: TestContext, transport: TransportName, setup?: AppSetup): Promise<TestApp> =>
+  openOn(t, { transport, store: defaultStore }, setup);
+
+/** Every transport and every store is in one ground at least, and a scenario runs no oftener than that takes. */
+const grounds = (transports: readonly TransportName[], stores: readonly TestStore[]): Ground[] => {
+  const turn = <T>(list: readonly T[], index: number): T => list[index % list.length] as T;
+  const size = Math.max(transports.length, stores.length);
+  return Array.from({ length: size }, (_, index) => ({
+    transport: turn(transports, index),
+    store: turn(stores, index),
+  }));
 };
+
+const transports: readonly TransportName[] = ['http', 'in process'];
+
+type Scenario = (open: OpenApp, t: TestContext, transport: TransportName) => Promise<void>;
+
+const scenario =
+  (on: readonly Ground[]) =>
+  (name: string, body: Scenario): void => {
+    for (const ground of on)
+      test(`${name} [${ground.transport}, ${ground.store.name}]`, (t) =>
+        body((setup) => openOn(t, ground, setup), t, ground.transport));
+  };
+
+/** One scenario for callers in process and over HTTP and for every store: all get the same answers. */
+export const forEachService = scenario(grounds(transports, testStores));
+
+/** The same for what a service leaves to the next one, on the stores that keep it. */
+export const forEachDurableService = scenario(grounds(transports, durableStores));
 
 /** The same over HTTP only, for what only a wire shows: headers, connections, bytes. */
 export const overHttp = (name: string, body: (open: OpenApp, t: TestContext) => Promise<void>): void => {

@@ -8,33 +8,46 @@ import { migrate } from '../../src/db/migrate.ts';
 import { createSqliteDialect } from '../../src/db/sqlite/dialect.ts';
 import { createStorage, type Storage } from '../../src/db/storage.ts';
 
-/** A database that tests run on: `open` makes an empty one in a folder of its own. */
-export interface TestDialect {
-  readonly name: SqlDialect['name'];
+/** A kind of store that tests run on. */
+export interface TestStore {
+  readonly name: string;
+  readonly sql: SqlDialect['name'];
+  /** What one service leaves is there for the next one. */
+  readonly durable: boolean;
+  /** What tells a service to use it, below `Service:`. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** An empty database; its files are in the folder. */
   open(folder: string): SqlDialect;
 }
 
-/** Every database that the build supports; a new dialect is one entry more. */
-const testDialects: readonly TestDialect[] = [
+const sqlite = (path: string | null): SqlDialect =>
+  createSqliteDialect({ path, tablePrefix: 'service_', synchronous: 'Normal', busyTimeoutMs: 1000 });
+
+/** What a service has that names no store. */
+export const defaultStore: TestStore = {
+  name: 'SQLite',
+  sql: 'sqlite',
+  durable: true,
+  settings: {},
+  open: (folder) => sqlite(join(folder, 'acp.db')),
+};
+
+/** Every store that the build supports; a new one is one entry more. */
+export const testStores: readonly TestStore[] = [
+  defaultStore,
   {
-    name: 'sqlite',
-    open: (folder) =>
-      createSqliteDialect({
-        path: join(folder, 'acp.db'),
-        tablePrefix: 'service_',
-        synchronous: 'Normal',
-        busyTimeoutMs: 1000,
-      }),
+    name: 'memory',
+    sql: 'sqlite',
+    durable: false,
+    settings: { Persistence: { Provider: 'Memory' } },
+    open: () => sqlite(null),
   },
 ];
 
-const defaultDialect = testDialects[0];
-
 /** A migrated store in a temporary folder; both are gone when the test ends. */
-export const openTestStorage = async (context: TestContext, dialect = defaultDialect): Promise<Storage> => {
-  if (dialect === undefined) throw new Error('There is no database to test on.');
+export const openTestStorage = async (context: TestContext, store = defaultStore): Promise<Storage> => {
   const folder = await mkdtemp(join(tmpdir(), 'acp-test-'));
-  const storage = createStorage(dialect.open(folder), true);
+  const storage = createStorage(store.open(folder), store.durable);
   context.after(async () => {
     await storage.close();
     await rm(folder, { recursive: true, force: true });
@@ -43,10 +56,14 @@ export const openTestStorage = async (context: TestContext, dialect = defaultDia
   return storage;
 };
 
-/** One test body for every database. */
-export const forEachDialect = (
+/** What one service leaves in them is there for the next one. */
+export const durableStores = testStores.filter(({ durable }) => durable);
+
+/** One test body for every store, or for those that it is about. */
+export const forEachStore = (
   name: string,
-  body: (context: TestContext, dialect: TestDialect) => Promise<void>,
+  body: (context: TestContext, store: TestStore) => Promise<void>,
+  stores = testStores,
 ): void => {
-  for (const dialect of testDialects) test(`${name} [${dialect.name}]`, (context) => body(context, dialect));
+  for (const store of stores) test(`${name} [${store.name}]`, (context) => body(context, store));
 };

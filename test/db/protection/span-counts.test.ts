@@ -5,7 +5,7 @@ import { migrate } from '../../../src/db/migrate.ts';
 import { createProtectedRows } from '../../../src/db/protection/protected-rows.ts';
 import { createStorage } from '../../../src/db/storage.ts';
 import { temporaryFolder } from '../../support/opened-store.ts';
-import { forEachDialect } from '../../support/store.ts';
+import { forEachStore } from '../../support/store.ts';
 
 const rows = createProtectedRows(createContentCipher('a', { a: Buffer.alloc(32, 1).toString('base64') }));
 const list = (length: number): string =>
@@ -18,8 +18,8 @@ const sealedList = (runId: string, spans: string, length: number): string =>
     ...Array.from({ length: length - 1 }, () => 0),
   ]);
 
-forEachDialect('SEC-51 spans are counted in an older store, plain and sealed ones, and stay', async (t, dialect) => {
-  const storage = createStorage(dialect.open(temporaryFolder(t)), true);
+forEachStore('SEC-51 spans are counted in an older store, plain and sealed ones, and stay', async (t, store) => {
+  const storage = createStorage(store.open(temporaryFolder(t)), true);
   t.after(() => storage.close());
   const before = migrations.findIndex(({ name }) => name === '0027-span-counts');
   await migrate(storage, migrations.slice(0, before), () => 0);

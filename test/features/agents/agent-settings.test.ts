@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { isSameDefinition } from '../../../src/client/definition-content.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 
 const model = { provider: 'demo', model: 'demo-1' };
 const marker = { kind: 'completionMarker', marker: 'DONE' };
@@ -49,7 +49,7 @@ const cases: readonly (readonly [Record<string, unknown>, ...(readonly [string, 
   ],
 ];
 
-forEachTransport('AGENT-20 AGENT-38 AGENT-42 findings of compaction, memory, harness and loop', async (open) => {
+forEachService('AGENT-20 AGENT-38 AGENT-42 findings of compaction, memory, harness and loop', async (open) => {
   const app = await open();
   for (const [settings, ...expected] of cases) {
     const { body } = await app.client.agents.validate({ body: { name: 'a', model, ...settings } });
@@ -61,7 +61,7 @@ forEachTransport('AGENT-20 AGENT-38 AGENT-42 findings of compaction, memory, har
   }
 });
 
-forEachTransport('AGENT-9 a stored definition with every setting says what its document says', async (open) => {
+forEachService('AGENT-9 a stored definition with every setting says what its document says', async (open) => {
   const app = await open();
   const documents: readonly Record<string, unknown>[] = [
     { compaction: { strategy: 'pipeline', triggerTurns: 3, summarizationModel: { ...model, temperature: 0.1 } } },

@@ -22,7 +22,7 @@ import {
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import type { AgentSkills } from '../../../src/features/skills/index.ts';
 import type { ModelCatalogEntry, ModelProvider } from '../../../src/providers/models/model-provider.ts';
-import { openTestStorage, type TestDialect } from '../../support/store.ts';
+import { openTestStorage, type TestStore } from '../../support/store.ts';
 
 const entry = (name: string, more: Partial<ModelCatalogEntry> = {}): ModelCatalogEntry => ({
   name,
@@ -141,12 +141,12 @@ export interface WorldOptions {
   /** Texts of a session. */
   readonly history?: readonly string[];
   readonly ownsStore?: boolean;
-  readonly dialect?: TestDialect;
+  readonly store?: TestStore;
 }
 
 /** The agents feature on a store of its own, called through the dispatch as an administrator. */
 export const openWorld = async (context: TestContext, options: WorldOptions = {}): Promise<AgentWorld> => {
-  const storage = await openTestStorage(context, options.dialect);
+  const storage = await openTestStorage(context, options.store);
   let clock = Date.UTC(2030, 0, 1);
   const now = () => clock++;
   const feature = agentsFeature({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CompileError } from '../../../src/engine/compiled-agent.ts';
-import { forEachDialect } from '../../support/store.ts';
+import { forEachStore } from '../../support/store.ts';
 import { create, definition, errorPaths, openWorld, refusal, save, withModel } from './agent-world.ts';
 import { codeAgentsOf } from './code-agent-files.ts';
 
@@ -16,10 +16,10 @@ const compileError = async (compiling: Promise<unknown>): Promise<CompileError> 
 };
 
 for (const ownsStore of [true, false])
-  forEachDialect(
+  forEachStore(
     `AGENT-7 a compile takes the current version (${ownsStore ? 'owned' : 'shared'} store)`,
-    async (context, dialect) => {
-      const world = await openWorld(context, { dialect, ownsStore });
+    async (context, store) => {
+      const world = await openWorld(context, { store, ownsStore });
       assert.equal((await refusal(world.compile('support'))).code, 'agent-not-found');
       await create(world, definition('support', { instructions: 'one' }));
       const first = await world.compile('support');

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import { refusal } from '../runs/run-calls.ts';
 
-forEachTransport('AGENT-3 SKILL-2 SESS-1 a name that none can have is unknown, like any other', async (open) => {
+forEachService('AGENT-3 SKILL-2 SESS-1 a name that none can have is unknown, like any other', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   for (const name of ['no agent', '-x', 'ä', 'x'.repeat(300), 'a/b', '%']) {
     const params = { name };

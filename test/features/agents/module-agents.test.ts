@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseDefinitionDocuments } from '../../../src/core/documents/definition-documents.ts';
 import { CodeAgentsError, loadCodeAgents } from '../../../src/features/agents/index.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 import { references } from './agent-world.ts';
 import { folderOf } from './code-agent-files.ts';
@@ -17,7 +17,7 @@ const tool = {
   execute: async () => 'sunny',
 };
 
-forEachTransport('AGENT-1 agents of modules are code agents beside those of the store', async (open) => {
+forEachService('AGENT-1 agents of modules are code agents beside those of the store', async (open) => {
   const { client } = await open({
     tools: [tool],
     script: [
@@ -44,7 +44,7 @@ forEachTransport('AGENT-1 agents of modules are code agents beside those of the 
   assert.equal((await runJson(client, 'forecaster', 'weather')).output, 'It is sunny.');
 });
 
-forEachTransport('AGENT-4 AGENT-5 an agent of a module cannot be read as a version or changed', async (open) => {
+forEachService('AGENT-4 AGENT-5 an agent of a module cannot be read as a version or changed', async (open) => {
   const { client } = await open({ module: { agents: [{ name: 'fixed', model }] } });
   const params = { name: 'fixed' };
   const { body } = await client.agents.get({ params });

@@ -6,7 +6,7 @@ import { calls, decide, messagesOf, openApprovals, pendingOf, queueWaiting, tool
 
 const sessionId = 's-1';
 
-forEachTransport(
+forEachDurableService(
   'APPR-3 APPR-4 the policy of the host decides before rules and marks, for every call',
   async (open) => {
     let answer: () => Promise<ApprovalPolicyAnswer> = async () => 'Undecided';
@@ -45,7 +45,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('APPR-13 a presenter that throws, is late or answers nonsense presents nothing', async (open) => {
+forEachDurableService('APPR-13 a presenter that throws, is late or answers nonsense presents nothing', async (open) => {
   let stopped = false;
   const present = async (call: ApprovalCall, signal: AbortSignal) => {
     if (call.arguments['amount'] === 1) throw new Error('No presentation.');
@@ -74,7 +74,7 @@ forEachTransport('APPR-13 a presenter that throws, is late or answers nonsense p
   assert.ok(stopped);
 });
 
-forEachTransport('APPR-34 a run that was queued behind one that pauses waits its turn', async (open) => {
+forEachDurableService('APPR-34 a run that was queued behind one that pauses waits its turn', async (open) => {
   const held = Promise.withResolvers<void>();
   const hold = tool('hold', async () => {
     await held.promise;
@@ -95,7 +95,7 @@ forEachTransport('APPR-34 a run that was queued behind one that pauses waits its
   assert.ok(toolTexts(app.simulator.lastRequest()).length === 0, 'the message came after the continuation');
 });
 
-forEachTransport(
+forEachDurableService(
   'APPR-16 after a continuation that failed the model is told what is known of the calls',
   async (open) => {
     let failing = false;
@@ -138,7 +138,7 @@ const clientTool = {
   runsOnClient: true as const,
 };
 
-forEachTransport('TOOL-33 TOOL-34 RUN-32 a client-side call is answered by the next run, once', async (open) => {
+forEachDurableService('TOOL-33 TOOL-34 RUN-32 a client-side call is answered by the next run, once', async (open) => {
   const app = await openApprovals(open, { more: [clientTool as never] });
   const first = await runJson(app.client, 'helper', { message: calls(['locate'], ['look']), sessionId });
   assert.equal(first.status, 'AwaitingInput');
@@ -152,7 +152,7 @@ forEachTransport('TOOL-33 TOOL-34 RUN-32 a client-side call is answered by the n
   assert.equal((await listRuns(app.client)).length, 2);
 });
 
-forEachTransport('RUN-39 the host is asked about an answer with the run that it goes on from', async (open) => {
+forEachDurableService('RUN-39 the host is asked about an answer with the run that it goes on from', async (open) => {
   const asked: (string | null)[] = [];
   const app = await openApprovals(open, {
     module: {
@@ -170,7 +170,7 @@ forEachTransport('RUN-39 the host is asked about an answer with the run that it 
   assert.deepEqual(asked, [null, first.runId]);
 });
 
-forEachTransport('APPR-38 the scan completes what settled while the queue was off', async (open) => {
+forEachDurableService('APPR-38 the scan completes what settled while the queue was off', async (open) => {
   const app = await openApprovals(open, { service: { Approvals: { ScanInterval: '50ms' } } });
   const { rows } = await queueWaiting(app, sessionId, ['pay', { amount: 5 }], ['wipe']);
   // As a scan leaves it that runs without the queue: one call decided before, the other stored as expired.
@@ -190,7 +190,7 @@ forEachTransport('APPR-38 the scan completes what settled while the queue was of
   );
 });
 
-forEachTransport('APPR-40 deleting the session expires its rows, and nothing goes on', async (open) => {
+forEachDurableService('APPR-40 deleting the session expires its rows, and nothing goes on', async (open) => {
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, sessionId, ['pay'], ['wipe']);
   await decide(app.client, rows[0]?.id ?? '', true);

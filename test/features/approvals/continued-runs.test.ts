@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import { followToEnd, getRun, runJson } from '../runs/run-calls.ts';
 import { calls, decide, openApprovals, queueWaiting } from './approval-world.ts';
 
@@ -9,7 +9,7 @@ const ids = async (
   query: NonNullable<NonNullable<Parameters<Client['runs']['list']>[0]>['query']>,
 ): Promise<string[]> => (await client.runs.list({ query })).body.map(({ id }) => id);
 
-forEachTransport(
+forEachService(
   'APPR-9 a run whose calls were answered keeps its status and names the run that went on',
   async (open) => {
     const app = await openApprovals(open);
@@ -44,17 +44,20 @@ forEachTransport(
   },
 );
 
-forEachTransport('APPR-31 a run that waits in the mailbox is continued once every call is decided', async (open) => {
-  const app = await openApprovals(open);
-  const { runId, rows } = await queueWaiting(app, 's-1', ['pay'], ['wipe']);
-  await decide(app.client, rows[0]?.id ?? '', true);
-  assert.equal((await getRun(app.client, runId)).continuedBy, null, 'the other call still waits');
-  const { continuationRunId } = await decide(app.client, rows[1]?.id ?? '', false);
-  assert.equal((await getRun(app.client, runId)).continuedBy, continuationRunId);
-  await followToEnd(app.client, continuationRunId ?? '');
-});
+forEachService(
+  'APPR-31 a run that waits in the mailbox is continued once every call is decided',
+  async (open) => {
+    const app = await openApprovals(open);
+    const { runId, rows } = await queueWaiting(app, 's-1', ['pay'], ['wipe']);
+    await decide(app.client, rows[0]?.id ?? '', true);
+    assert.equal((await getRun(app.client, runId)).continuedBy, null, 'the other call still waits');
+    const { continuationRunId } = await decide(app.client, rows[1]?.id ?? '', false);
+    assert.equal((await getRun(app.client, runId)).continuedBy, continuationRunId);
+    await followToEnd(app.client, continuationRunId ?? '');
+  },
+);
 
-forEachTransport('APPR-16 a run that a plain message has overtaken was not continued by it', async (open) => {
+forEachService('APPR-16 a run that a plain message has overtaken was not continued by it', async (open) => {
   const { client } = await openApprovals(open);
   const asked = await runJson(client, 'helper', { message: calls(['pay']), sessionId: 's-1' });
   await runJson(client, 'helper', { message: 'Hi', sessionId: 's-1' });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RunAuthorization } from '../../../src/core/caller/run-authorization.ts';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { enqueue, followToEnd, Gate, getRun, listRuns, post, refusal, runJson } from '../runs/run-calls.ts';
 import { auditOf, calls, decide, openApprovals, pendingOf, queueWaiting, toolTexts } from './approval-world.ts';
 
@@ -18,7 +18,7 @@ const holdingDecisions = (gate: Gate) => ({
   },
 });
 
-forEachTransport('APPR-27 an approval that expires while it is decided is not decided', async (open) => {
+forEachDurableService('APPR-27 an approval that expires while it is decided is not decided', async (open) => {
   const gate = new Gate();
   const app = await openApprovals(open, { module: holdingDecisions(gate) as never });
   const { runId, rows } = await queueWaiting(app, sessionId, ['pay']);
@@ -41,7 +41,7 @@ forEachTransport('APPR-27 an approval that expires while it is decided is not de
   assert.deepEqual(app.done, []);
 });
 
-forEachTransport('APPR-27 APPR-38 the scan and a decision at the same moment agree', async (open) => {
+forEachDurableService('APPR-27 APPR-38 the scan and a decision at the same moment agree', async (open) => {
   const gate = new Gate();
   const app = await openApprovals(open, {
     module: holdingDecisions(gate) as never,
@@ -62,7 +62,7 @@ forEachTransport('APPR-27 APPR-38 the scan and a decision at the same moment agr
   );
 });
 
-forEachTransport(
+forEachDurableService(
   'APPR-31 a call that expires after another was decided queues the continuation, and no turn comes between',
   async (open) => {
     const app = await openApprovals(open, { service: { Approvals: { ScanInterval: '1h' } } });
@@ -114,7 +114,7 @@ overHttp('APPR-15 two clients bring the same decision at the same moment: one ru
   assert.equal(auditOf(app, 'approval.decide').length, 5);
 });
 
-forEachTransport('APPR-36 AGENT-7 an agent that was edited goes on in the version that paused', async (open) => {
+forEachDurableService('APPR-36 AGENT-7 an agent that was edited goes on in the version that paused', async (open) => {
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, sessionId, ['pay', { amount: 5 }]);
   const model = { provider: 'local', model: 'other' };
@@ -131,7 +131,7 @@ forEachTransport('APPR-36 AGENT-7 an agent that was edited goes on in the versio
   assert.deepEqual([next.agentVersion, next.modelId], [2, 'other']);
 });
 
-forEachTransport('APPR-36 a tool that is gone fails the run that goes on, not the decision', async (open) => {
+forEachDurableService('APPR-36 a tool that is gone fails the run that goes on, not the decision', async (open) => {
   const before = await openApprovals(open);
   const { rows } = await queueWaiting(before, sessionId, ['pay']);
   const id = rows[0]?.id ?? '';
@@ -148,7 +148,7 @@ forEachTransport('APPR-36 a tool that is gone fails the run that goes on, not th
   assert.deepEqual(await pendingOf(app.client), []);
 });
 
-forEachTransport('APPR-28 what fails in the middle of a decision decides nothing', async (open) => {
+forEachDurableService('APPR-28 what fails in the middle of a decision decides nothing', async (open) => {
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, sessionId, ['pay']);
   const id = rows[0]?.id ?? '';
@@ -175,36 +175,39 @@ forEachTransport('APPR-28 what fails in the middle of a decision decides nothing
   assert.equal(app.done.length, 1);
 });
 
-forEachTransport('RULE-12 a standing rule and its audit entry are written together or not at all', async (open) => {
-  const app = await openApprovals(open);
-  const list = async () => (await app.client.approvalRules.list({ query: {} })).body;
-  const create = () => app.client.approvalRules.create({ body: { toolName: 'pay' } });
-  const broken = async (table: string, action: 'insert' | 'delete', change: () => Promise<unknown>) => {
-    const before = [await list(), auditOf(app, 'approval-rule.')];
-    app.change(`create trigger broken before ${action} on ${table} begin select raise(abort, 'out of order'); end`);
-    const problem = await refusal(change());
-    app.change('drop trigger broken');
-    assert.deepEqual([await list(), auditOf(app, 'approval-rule.')], before, `${action} ${table}`);
-    return problem;
-  };
-  const entry = await broken('service_audit_entries', 'insert', create);
-  assert.deepEqual([entry.status, entry.code], [503, 'audit-unavailable']);
-  await broken('service_approval_rules', 'insert', create);
-  const rule = (await create()).body;
-  const remove = () => app.client.approvalRules.remove({ params: { ruleId: rule.id } });
-  assert.equal((await broken('service_audit_entries', 'insert', remove)).code, 'audit-unavailable');
-  await broken('service_approval_rules', 'delete', remove);
-  await remove();
-  assert.deepEqual(
-    auditOf(app, 'approval-rule.').map(({ action, entity }) => [action, entity]),
-    [
-      ['approval-rule.create', `approval-rule:${rule.id}`],
-      ['approval-rule.delete', `approval-rule:${rule.id}`],
-    ],
-  );
-});
+forEachDurableService(
+  'RULE-12 a standing rule and its audit entry are written together or not at all',
+  async (open) => {
+    const app = await openApprovals(open);
+    const list = async () => (await app.client.approvalRules.list({ query: {} })).body;
+    const create = () => app.client.approvalRules.create({ body: { toolName: 'pay' } });
+    const broken = async (table: string, action: 'insert' | 'delete', change: () => Promise<unknown>) => {
+      const before = [await list(), auditOf(app, 'approval-rule.')];
+      app.change(`create trigger broken before ${action} on ${table} begin select raise(abort, 'out of order'); end`);
+      const problem = await refusal(change());
+      app.change('drop trigger broken');
+      assert.deepEqual([await list(), auditOf(app, 'approval-rule.')], before, `${action} ${table}`);
+      return problem;
+    };
+    const entry = await broken('service_audit_entries', 'insert', create);
+    assert.deepEqual([entry.status, entry.code], [503, 'audit-unavailable']);
+    await broken('service_approval_rules', 'insert', create);
+    const rule = (await create()).body;
+    const remove = () => app.client.approvalRules.remove({ params: { ruleId: rule.id } });
+    assert.equal((await broken('service_audit_entries', 'insert', remove)).code, 'audit-unavailable');
+    await broken('service_approval_rules', 'delete', remove);
+    await remove();
+    assert.deepEqual(
+      auditOf(app, 'approval-rule.').map(({ action, entity }) => [action, entity]),
+      [
+        ['approval-rule.create', `approval-rule:${rule.id}`],
+        ['approval-rule.delete', `approval-rule:${rule.id}`],
+      ],
+    );
+  },
+);
 
-forEachTransport('RULE-12 APPR-18 what is remembered is stored with the decision or not at all', async (open) => {
+forEachDurableService('RULE-12 APPR-18 what is remembered is stored with the decision or not at all', async (open) => {
   const app = await openApprovals(open);
   const { approvals } = await runJson(app.client, 'helper', { message: calls(['pay']), sessionId });
   const requestId = approvals[0]?.requestId ?? '';
@@ -223,7 +226,7 @@ forEachTransport('RULE-12 APPR-18 what is remembered is stored with the decision
   assert.equal(app.done.length, 1);
 });
 
-forEachTransport('RULE-8 RULE-11 a rule made while a run waits in line counts for its calls', async (open) => {
+forEachDurableService('RULE-8 RULE-11 a rule made while a run waits in line counts for its calls', async (open) => {
   const app = await openApprovals(open);
   const first = await queueWaiting(app, sessionId, ['pay']);
   await app.client.approvalRules.create({ body: { toolName: 'pay', agentName: 'helper' } });

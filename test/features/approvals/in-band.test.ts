@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { followToEnd, getRun, listRuns, refusal, runJson, runStream, start, tool, typesOf } from '../runs/run-calls.ts';
 import {
   auditOf,
@@ -23,51 +23,54 @@ const paused = (app: TestApp, ...wanted: Wanted[]) =>
 const answer = (app: TestApp, approvals: NonNullable<AgentRunRequest['approvals']>, message?: string) =>
   runJson(app.client, 'helper', { sessionId, approvals, ...(message === undefined ? {} : { message }) });
 
-forEachTransport('APPR-8 TOOL-29 the other calls of the turn run first, then the run closes and asks', async (open) => {
-  const app = await openApprovals(open);
-  const reply = await paused(app, ['pay', { amount: 5 }], ['look'], ['wipe']);
-  assert.equal(reply.status, 'AwaitingApproval');
-  assert.equal(reply.output, null);
-  assert.deepEqual(
-    app.done.map(({ name }) => name),
-    ['look'],
-  );
-  assert.deepEqual(
-    reply.approvals.map(({ toolName, arguments: args, presentation }) => [toolName, args, presentation]),
-    [
-      ['pay', { amount: 5 }, null],
-      ['wipe', {}, null],
-    ],
-  );
-  const events = await followToEnd(app.client, reply.runId);
-  assert.deepEqual(typesOf(events).slice(-6), [
-    'usage.updated',
-    'tool.invoking',
-    'tool.invoked',
-    'approval.requested',
-    'approval.requested',
-    'run.awaiting-approval',
-  ]);
-  const asked = events.filter(({ type }) => type === 'approval.requested');
-  assert.deepEqual(
-    asked.map(({ requestId, toolCallId }) => [requestId, toolCallId]),
-    reply.approvals.map(({ requestId, toolCallId }) => [requestId, toolCallId]),
-  );
-  const end = events.at(-1);
-  assert.deepEqual(
-    end?.['approvals'].map(({ requestId }: { requestId: string }) => requestId),
-    reply.approvals.map(({ requestId }) => requestId),
-  );
-  assert.equal(end?.['sessionId'], sessionId);
-  const record = await getRun(app.client, reply.runId);
-  assert.equal(record.status, 'AwaitingApproval');
-  assert.equal(record.error, null);
-  assert.equal(record.eventCount, events.length);
-  assert.deepEqual(await listRuns(app.client, { status: 'AwaitingApproval' }), [record]);
-  assert.deepEqual(await pendingOf(app.client), [], 'APPR-10 no mailbox row');
-});
+forEachDurableService(
+  'APPR-8 TOOL-29 the other calls of the turn run first, then the run closes and asks',
+  async (open) => {
+    const app = await openApprovals(open);
+    const reply = await paused(app, ['pay', { amount: 5 }], ['look'], ['wipe']);
+    assert.equal(reply.status, 'AwaitingApproval');
+    assert.equal(reply.output, null);
+    assert.deepEqual(
+      app.done.map(({ name }) => name),
+      ['look'],
+    );
+    assert.deepEqual(
+      reply.approvals.map(({ toolName, arguments: args, presentation }) => [toolName, args, presentation]),
+      [
+        ['pay', { amount: 5 }, null],
+        ['wipe', {}, null],
+      ],
+    );
+    const events = await followToEnd(app.client, reply.runId);
+    assert.deepEqual(typesOf(events).slice(-6), [
+      'usage.updated',
+      'tool.invoking',
+      'tool.invoked',
+      'approval.requested',
+      'approval.requested',
+      'run.awaiting-approval',
+    ]);
+    const asked = events.filter(({ type }) => type === 'approval.requested');
+    assert.deepEqual(
+      asked.map(({ requestId, toolCallId }) => [requestId, toolCallId]),
+      reply.approvals.map(({ requestId, toolCallId }) => [requestId, toolCallId]),
+    );
+    const end = events.at(-1);
+    assert.deepEqual(
+      end?.['approvals'].map(({ requestId }: { requestId: string }) => requestId),
+      reply.approvals.map(({ requestId }) => requestId),
+    );
+    assert.equal(end?.['sessionId'], sessionId);
+    const record = await getRun(app.client, reply.runId);
+    assert.equal(record.status, 'AwaitingApproval');
+    assert.equal(record.error, null);
+    assert.equal(record.eventCount, events.length);
+    assert.deepEqual(await listRuns(app.client, { status: 'AwaitingApproval' }), [record]);
+    assert.deepEqual(await pendingOf(app.client), [], 'APPR-10 no mailbox row');
+  },
+);
 
-forEachTransport('APPR-14 TOOL-30 approved calls run first in the run that brings the decision', async (open) => {
+forEachDurableService('APPR-14 TOOL-30 approved calls run first in the run that brings the decision', async (open) => {
   const app = await openApprovals(open);
   const first = await paused(app, ['pay', { amount: 5 }], ['look'], ['wipe']);
   const [pay, wipe] = first.approvals;
@@ -102,7 +105,7 @@ forEachTransport('APPR-14 TOOL-30 approved calls run first in the run that bring
   assert.equal(app.done[1]?.idempotencyKey, source[0]?.idempotency_key, 'TOOL-27');
 });
 
-forEachTransport(
+forEachDurableService(
   'TOOL-30 an approved call needs the permission of the caller that brings the decision',
   async (open) => {
     const token = 'a-shared-token-of-the-host';
@@ -132,65 +135,68 @@ forEachTransport(
   },
 );
 
-forEachTransport('TOOL-30 TOOL-11 an approved call is authorized and validated again, queued or not', async (open) => {
-  const verdict = { allowed: true, fits: true };
-  const asked: unknown[] = [];
-  const done: unknown[] = [];
-  const pay = tool('pay', async (args) => String(done.push(args)), {
-    requiresApproval: true,
-    inputSchema: { type: 'object', properties: { amount: { type: 'number' } } },
-    validate: () => (verdict.fits ? [] : ['amount is above what is left today']),
-  });
-  const app = await openApprovals(open, {
-    tools: [pay],
-    authorizer: {
-      authorize: async (request) => {
-        asked.push(request.arguments);
-        return { allowed: verdict.allowed, reason: 'The till is closed.' };
+forEachDurableService(
+  'TOOL-30 TOOL-11 an approved call is authorized and validated again, queued or not',
+  async (open) => {
+    const verdict = { allowed: true, fits: true };
+    const asked: unknown[] = [];
+    const done: unknown[] = [];
+    const pay = tool('pay', async (args) => String(done.push(args)), {
+      requiresApproval: true,
+      inputSchema: { type: 'object', properties: { amount: { type: 'number' } } },
+      validate: () => (verdict.fits ? [] : ['amount is above what is left today']),
+    });
+    const app = await openApprovals(open, {
+      tools: [pay],
+      authorizer: {
+        authorize: async (request) => {
+          asked.push(request.arguments);
+          return { allowed: verdict.allowed, reason: 'The till is closed.' };
+        },
       },
-    },
-  });
-  const args = { amount: 5 };
-  const goesOn = {
-    'in band': async (): Promise<string> => {
-      const first = await paused(app, ['pay', args]);
-      return (
-        await answerLater(() => answer(app, [{ requestId: first.approvals[0]?.requestId ?? '', approved: true }]))
-      ).runId;
-    },
-    queued: async (): Promise<string> => {
-      const { rows } = await queueWaiting(app, sessionId, ['pay', args]);
-      const decided = await answerLater(() => decide(app.client, rows[0]?.id ?? '', true));
-      await followToEnd(app.client, decided.continuationRunId ?? '');
-      return decided.continuationRunId ?? '';
-    },
-  };
-  let changed: Partial<typeof verdict> = {};
-  /** What the host allows changes while the call waits. */
-  const answerLater = async <T>(decision: () => Promise<T>): Promise<T> => {
-    Object.assign(verdict, changed);
-    return decision();
-  };
-  for (const [how, goOn] of Object.entries(goesOn)) {
-    const end = async (change: Partial<typeof verdict>) => {
-      Object.assign(verdict, { allowed: true, fits: true });
-      changed = change;
-      const runId = await goOn();
-      assert.deepEqual(asked.splice(0), [args, args], `${how}: asked at the call and at the approved call`);
-      const [record] = (await app.client.runs.tools({ params: { runId } })).body;
-      assert.equal((await getRun(app.client, runId)).status, 'Completed');
-      return [record?.succeeded, record?.authorizationDenied, ...toolTexts(app.simulator.lastRequest())];
+    });
+    const args = { amount: 5 };
+    const goesOn = {
+      'in band': async (): Promise<string> => {
+        const first = await paused(app, ['pay', args]);
+        return (
+          await answerLater(() => answer(app, [{ requestId: first.approvals[0]?.requestId ?? '', approved: true }]))
+        ).runId;
+      },
+      queued: async (): Promise<string> => {
+        const { rows } = await queueWaiting(app, sessionId, ['pay', args]);
+        const decided = await answerLater(() => decide(app.client, rows[0]?.id ?? '', true));
+        await followToEnd(app.client, decided.continuationRunId ?? '');
+        return decided.continuationRunId ?? '';
+      },
     };
-    assert.deepEqual(await end({ allowed: false }), [false, true, 'The till is closed.'], how);
-    const invalid = 'The arguments do not fit: amount is above what is left today.';
-    assert.deepEqual(await end({ fits: false }), [false, false, invalid], how);
-    assert.deepEqual(done, [], how);
-    assert.deepEqual((await end({}))[0], true, how);
-    assert.deepEqual(done.splice(0), [args], how);
-  }
-});
+    let changed: Partial<typeof verdict> = {};
+    /** What the host allows changes while the call waits. */
+    const answerLater = async <T>(decision: () => Promise<T>): Promise<T> => {
+      Object.assign(verdict, changed);
+      return decision();
+    };
+    for (const [how, goOn] of Object.entries(goesOn)) {
+      const end = async (change: Partial<typeof verdict>) => {
+        Object.assign(verdict, { allowed: true, fits: true });
+        changed = change;
+        const runId = await goOn();
+        assert.deepEqual(asked.splice(0), [args, args], `${how}: asked at the call and at the approved call`);
+        const [record] = (await app.client.runs.tools({ params: { runId } })).body;
+        assert.equal((await getRun(app.client, runId)).status, 'Completed');
+        return [record?.succeeded, record?.authorizationDenied, ...toolTexts(app.simulator.lastRequest())];
+      };
+      assert.deepEqual(await end({ allowed: false }), [false, true, 'The till is closed.'], how);
+      const invalid = 'The arguments do not fit: amount is above what is left today.';
+      assert.deepEqual(await end({ fits: false }), [false, false, invalid], how);
+      assert.deepEqual(done, [], how);
+      assert.deepEqual((await end({}))[0], true, how);
+      assert.deepEqual(done.splice(0), [args], how);
+    }
+  },
+);
 
-forEachTransport('APPR-17 without a reason the model is told that the user declined', async (open) => {
+forEachDurableService('APPR-17 without a reason the model is told that the user declined', async (open) => {
   const app = await openApprovals(open);
   const { approvals } = await paused(app, ['wipe']);
   await answer(app, [{ requestId: approvals[0]?.requestId ?? '', approved: false }]);
@@ -198,7 +204,7 @@ forEachTransport('APPR-17 without a reason the model is told that the user decli
   assert.deepEqual(app.done, []);
 });
 
-forEachTransport('RUN-5 RUN-30 a message beside the decisions follows them', async (open) => {
+forEachDurableService('RUN-5 RUN-30 a message beside the decisions follows them', async (open) => {
   const app = await openApprovals(open);
   const { approvals } = await paused(app, ['wipe']);
   const reply = await answer(app, [{ requestId: approvals[0]?.requestId ?? '', approved: true }], 'And thanks');
@@ -207,7 +213,7 @@ forEachTransport('RUN-5 RUN-30 a message beside the decisions follows them', asy
   assert.deepEqual(roles, ['user', 'assistant', 'tool', 'user']);
 });
 
-forEachTransport('APPR-14 APPR-15 RUN-31 decisions that fit nothing are refused before any row', async (open) => {
+forEachDurableService('APPR-14 APPR-15 RUN-31 decisions that fit nothing are refused before any row', async (open) => {
   const app = await openApprovals(open);
   const { approvals } = await paused(app, ['pay'], ['wipe']);
   const [pay, wipe] = approvals.map(({ requestId }) => requestId) as [string, string];
@@ -249,7 +255,7 @@ forEachTransport('APPR-14 APPR-15 RUN-31 decisions that fit nothing are refused 
   assert.equal(app.done.length, 2, 'nothing ran twice');
 });
 
-forEachTransport('APPR-16 RUN-33 a plain message voids what waits', async (open) => {
+forEachDurableService('APPR-16 RUN-33 a plain message voids what waits', async (open) => {
   const app = await openApprovals(open);
   const { approvals } = await paused(app, ['pay', { amount: 1 }], ['look']);
   const reply = await runJson(app.client, 'helper', { message: 'Never mind', sessionId });
@@ -271,7 +277,7 @@ forEachTransport('APPR-16 RUN-33 a plain message voids what waits', async (open)
   );
 });
 
-forEachTransport('APPR-12 RUN-7 a run without a session fails the call and goes on', async (open) => {
+forEachDurableService('APPR-12 RUN-7 a run without a session fails the call and goes on', async (open) => {
   const app = await openApprovals(open);
   const reply = await runJson(app.client, 'helper', { message: calls(['pay'], ['look']) });
   assert.equal(reply.status, 'Completed');
@@ -282,7 +288,7 @@ forEachTransport('APPR-12 RUN-7 a run without a session fails the call and goes 
   );
 });
 
-forEachTransport('APPR-5 TOOL-31 a called agent cannot ask', async (open) => {
+forEachDurableService('APPR-5 TOOL-31 a called agent cannot ask', async (open) => {
   const local = { provider: 'local', model: 'any' };
   const app = await openApprovals(open, {
     agents: [{ name: 'boss', model: local, callableAgentNames: ['helper'] }],
@@ -296,7 +302,7 @@ forEachTransport('APPR-5 TOOL-31 a called agent cannot ask', async (open) => {
   assert.deepEqual(app.rows('select * from service_session_requests'), []);
 });
 
-forEachTransport(
+forEachDurableService(
   'APPR-2 authorization and validation come before approval, and again before the body',
   async (open) => {
     let allowed = false;
@@ -315,7 +321,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('APPR-19 decisions are audited before the tool runs', async (open) => {
+forEachDurableService('APPR-19 decisions are audited before the tool runs', async (open) => {
   let entries = -1;
   let app: TestApp | null = null;
   const pay = {
@@ -337,7 +343,7 @@ forEachTransport('APPR-19 decisions are audited before the tool runs', async (op
   assert.match(String(after['argumentsHash']), /^[0-9a-f]{64}$/);
 });
 
-forEachTransport('APPR-19 without the audit trail nothing is decided', async (open) => {
+forEachDurableService('APPR-19 without the audit trail nothing is decided', async (open) => {
   const app = await openApprovals(open);
   const { approvals } = await paused(app, ['pay']);
   const before = await listRuns(app.client);
@@ -351,17 +357,20 @@ forEachTransport('APPR-19 without the audit trail nothing is decided', async (op
   assert.equal((await answer(app, approval)).status, 'Completed');
 });
 
-forEachTransport('APPR-9 RUN-42 a paused run is closed: it cannot be cancelled, and its log ends', async (open) => {
-  const app = await openApprovals(open);
-  const { runId } = await paused(app, ['pay']);
-  const problem = await refusal(app.client.runs.cancel({ params: { runId } }));
-  assert.deepEqual([problem.status, problem.code], [409, 'run-finished']);
-  const before = await getRun(app.client, runId);
-  await runJson(app.client, 'helper', { message: 'Go on', sessionId });
-  assert.deepEqual(await getRun(app.client, runId), before);
-});
+forEachDurableService(
+  'APPR-9 RUN-42 a paused run is closed: it cannot be cancelled, and its log ends',
+  async (open) => {
+    const app = await openApprovals(open);
+    const { runId } = await paused(app, ['pay']);
+    const problem = await refusal(app.client.runs.cancel({ params: { runId } }));
+    assert.deepEqual([problem.status, problem.code], [409, 'run-finished']);
+    const before = await getRun(app.client, runId);
+    await runJson(app.client, 'helper', { message: 'Go on', sessionId });
+    assert.deepEqual(await getRun(app.client, runId), before);
+  },
+);
 
-forEachTransport('RUN-18 RUN-20 the answer of a paused run is replayed by its idempotency key', async (open) => {
+forEachDurableService('RUN-18 RUN-20 the answer of a paused run is replayed by its idempotency key', async (open) => {
   const app = await openApprovals(open);
   const body = { message: calls(['pay', { amount: 2 }]), sessionId };
   const headers = { 'idempotency-key': 'k-1' };
@@ -374,7 +383,7 @@ forEachTransport('RUN-18 RUN-20 the answer of a paused run is replayed by its id
   assert.equal((await listRuns(app.client)).length, 1);
 });
 
-forEachTransport('APPR-22 TOOL-25 arguments are hidden where payloads are not recorded', async (open) => {
+forEachDurableService('APPR-22 TOOL-25 arguments are hidden where payloads are not recorded', async (open) => {
   const app = await openApprovals(open, { service: { RunRecording: { RecordToolPayloads: false } } });
   const reply = await paused(app, ['pay', { amount: 7654321.5 }]);
   assert.equal(reply.approvals[0]?.arguments, null);
@@ -384,7 +393,7 @@ forEachTransport('APPR-22 TOOL-25 arguments are hidden where payloads are not re
   assert.deepEqual(app.done[0]?.arguments, { amount: 7654321.5 });
 });
 
-forEachTransport('RUN-27 RUN-32 long arguments are cut in events, whole in the answer', async (open) => {
+forEachDurableService('RUN-27 RUN-32 long arguments are cut in events, whole in the answer', async (open) => {
   const app = await openApprovals(open, { service: { RunRecording: { MaxPayloadLength: 20 } } });
   const note = 'x'.repeat(200);
   const reply = await paused(app, ['wipe', { note }]);
@@ -394,7 +403,7 @@ forEachTransport('RUN-27 RUN-32 long arguments are cut in events, whole in the a
   assert.equal(asked?.['arguments'].length, 20);
 });
 
-forEachTransport('TOOL-21 calls side by side are asked for in the model order', async (open) => {
+forEachDurableService('TOOL-21 calls side by side are asked for in the model order', async (open) => {
   const app = await openApprovals(open, {
     agent: { model: { provider: 'local', model: 'any', allowConcurrentToolCalls: true } },
   });

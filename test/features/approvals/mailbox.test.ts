@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import {
   enqueue,
   followToEnd,
@@ -25,31 +25,34 @@ import {
 
 const sessionId = 's-1';
 
-forEachTransport('APPR-11 APPR-21 a queued run asks in the mailbox, one row for each waiting call', async (open) => {
-  const app = await openApprovals(open);
-  const { runId, events, rows } = await queueWaiting(app, sessionId, ['pay', { amount: 5 }], ['look'], ['wipe']);
-  assert.deepEqual(
-    rows.map(({ toolName, status, arguments: args }) => [toolName, status, args]),
-    [
-      ['pay', 'Pending', { amount: 5 }],
-      ['wipe', 'Pending', {}],
-    ],
-  );
-  const asked = events.filter(({ type }) => type === 'approval.requested');
-  for (const [index, row] of rows.entries()) {
+forEachDurableService(
+  'APPR-11 APPR-21 a queued run asks in the mailbox, one row for each waiting call',
+  async (open) => {
+    const app = await openApprovals(open);
+    const { runId, events, rows } = await queueWaiting(app, sessionId, ['pay', { amount: 5 }], ['look'], ['wipe']);
     assert.deepEqual(
-      [row.requestId, row.toolCallId, row.runId, row.sessionId, row.agentName],
-      [asked[index]?.['requestId'], asked[index]?.['toolCallId'], runId, sessionId, 'helper'],
+      rows.map(({ toolName, status, arguments: args }) => [toolName, status, args]),
+      [
+        ['pay', 'Pending', { amount: 5 }],
+        ['wipe', 'Pending', {}],
+      ],
     );
-    assert.deepEqual([row.decidedBy, row.decidedAt, row.reason, row.continuationRunId], [null, null, null, null]);
-    assert.equal(Date.parse(row.expiresAt ?? '') - Date.parse(row.createdAt), 24 * 3600 * 1000);
-    assert.deepEqual((await app.client.approvals.get({ params: { id: row.id } })).body, row);
-  }
-  assert.deepEqual(await pendingOf(app.client), [...rows].reverse(), 'APPR-20 newest first');
-  assert.equal((await getRun(app.client, runId)).status, 'AwaitingApproval');
-});
+    const asked = events.filter(({ type }) => type === 'approval.requested');
+    for (const [index, row] of rows.entries()) {
+      assert.deepEqual(
+        [row.requestId, row.toolCallId, row.runId, row.sessionId, row.agentName],
+        [asked[index]?.['requestId'], asked[index]?.['toolCallId'], runId, sessionId, 'helper'],
+      );
+      assert.deepEqual([row.decidedBy, row.decidedAt, row.reason, row.continuationRunId], [null, null, null, null]);
+      assert.equal(Date.parse(row.expiresAt ?? '') - Date.parse(row.createdAt), 24 * 3600 * 1000);
+      assert.deepEqual((await app.client.approvals.get({ params: { id: row.id } })).body, row);
+    }
+    assert.deepEqual(await pendingOf(app.client), [...rows].reverse(), 'APPR-20 newest first');
+    assert.equal((await getRun(app.client, runId)).status, 'AwaitingApproval');
+  },
+);
 
-forEachTransport('APPR-31 APPR-32 APPR-33 the last decision queues the run that goes on', async (open) => {
+forEachDurableService('APPR-31 APPR-32 APPR-33 the last decision queues the run that goes on', async (open) => {
   const app = await openApprovals(open);
   const { runId, rows } = await queueWaiting(app, sessionId, ['pay', { amount: 5 }], ['wipe']);
   const [pay, wipe] = rows;
@@ -81,7 +84,7 @@ forEachTransport('APPR-31 APPR-32 APPR-33 the last decision queues the run that 
   assert.equal((await runJson(app.client, 'helper', { message: 'Hi', sessionId })).status, 'Completed');
 });
 
-forEachTransport('APPR-25 APPR-28 a decision stands beside its audit entry', async (open) => {
+forEachDurableService('APPR-25 APPR-28 a decision stands beside its audit entry', async (open) => {
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, sessionId, ['pay', { amount: 5 }]);
   const id = rows[0]?.id ?? '';
@@ -96,7 +99,7 @@ forEachTransport('APPR-25 APPR-28 a decision stands beside its audit entry', asy
   assert.deepEqual([after['decision'], after['toolName']], ['Approved', 'pay']);
 });
 
-forEachTransport(
+forEachDurableService(
   'APPR-28 when the continuation cannot be stored nothing is decided, and the answer is 503',
   async (open) => {
     const app = await openApprovals(open);
@@ -114,7 +117,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('APPR-28 when the audit trail cannot be written nothing is decided', async (open) => {
+forEachDurableService('APPR-28 when the audit trail cannot be written nothing is decided', async (open) => {
   const app = await openApprovals(open);
   const { runId, rows } = await queueWaiting(app, sessionId, ['pay']);
   const id = rows[0]?.id ?? '';
@@ -128,42 +131,48 @@ forEachTransport('APPR-28 when the audit trail cannot be written nothing is deci
   assert.equal((await getRun(app.client, next)).continuedFromRunId, runId);
 });
 
-forEachTransport('APPR-26 the same decision again is answered with the first, the opposite refused', async (open) => {
-  const app = await openApprovals(open);
-  const { rows } = await queueWaiting(app, sessionId, ['pay']);
-  const id = rows[0]?.id ?? '';
-  const first = await decide(app.client, id, true, 'Fine.');
-  const again = await decide(app.client, id, true, 'Another reason.');
-  assert.deepEqual(again, first);
-  const problem = await refusal(app.client.approvals.decide({ params: { id }, body: { approved: false } }));
-  assert.deepEqual([problem.status, problem.code], [409, 'approval-already-decided']);
-  assert.equal(auditOf(app, 'approval.decide').length, 1);
-  await followToEnd(app.client, first.continuationRunId ?? '');
-  assert.equal(app.done.length, 1);
-});
+forEachDurableService(
+  'APPR-26 the same decision again is answered with the first, the opposite refused',
+  async (open) => {
+    const app = await openApprovals(open);
+    const { rows } = await queueWaiting(app, sessionId, ['pay']);
+    const id = rows[0]?.id ?? '';
+    const first = await decide(app.client, id, true, 'Fine.');
+    const again = await decide(app.client, id, true, 'Another reason.');
+    assert.deepEqual(again, first);
+    const problem = await refusal(app.client.approvals.decide({ params: { id }, body: { approved: false } }));
+    assert.deepEqual([problem.status, problem.code], [409, 'approval-already-decided']);
+    assert.equal(auditOf(app, 'approval.decide').length, 1);
+    await followToEnd(app.client, first.continuationRunId ?? '');
+    assert.equal(app.done.length, 1);
+  },
+);
 
-forEachTransport('APPR-30 RUN-30 while rows are pending every new turn of the session is refused', async (open) => {
-  const app = await openApprovals(open);
-  const { events, rows } = await queueWaiting(app, sessionId, ['pay']);
-  const requestId = String(events.find(({ type }) => type === 'approval.requested')?.['requestId']);
-  const turns = [
-    start(app.client, 'helper', { message: 'Hi', sessionId }),
-    start(app.client, 'helper', { message: 'Hi', sessionId, stream: false }),
-    start(app.client, 'helper', { message: 'Hi', sessionId, concurrency: 'Enqueue' }),
-    start(app.client, 'helper', { sessionId, approvals: [{ requestId, approved: true }] }),
-    start(app.client, 'helper', { message: 'Hi', sessionId }, { headers: { prefer: 'respond-async' } }),
-  ];
-  for (const turn of turns) {
-    const problem = await refusal(turn);
-    assert.deepEqual([problem.status, problem.code], [409, 'approval-pending']);
-  }
-  assert.equal((await listRuns(app.client)).length, 1);
-  const { continuationRunId } = await decide(app.client, rows[0]?.id ?? '', true);
-  await followToEnd(app.client, continuationRunId ?? '');
-  assert.equal(app.done.length, 1);
-});
+forEachDurableService(
+  'APPR-30 RUN-30 while rows are pending every new turn of the session is refused',
+  async (open) => {
+    const app = await openApprovals(open);
+    const { events, rows } = await queueWaiting(app, sessionId, ['pay']);
+    const requestId = String(events.find(({ type }) => type === 'approval.requested')?.['requestId']);
+    const turns = [
+      start(app.client, 'helper', { message: 'Hi', sessionId }),
+      start(app.client, 'helper', { message: 'Hi', sessionId, stream: false }),
+      start(app.client, 'helper', { message: 'Hi', sessionId, concurrency: 'Enqueue' }),
+      start(app.client, 'helper', { sessionId, approvals: [{ requestId, approved: true }] }),
+      start(app.client, 'helper', { message: 'Hi', sessionId }, { headers: { prefer: 'respond-async' } }),
+    ];
+    for (const turn of turns) {
+      const problem = await refusal(turn);
+      assert.deepEqual([problem.status, problem.code], [409, 'approval-pending']);
+    }
+    assert.equal((await listRuns(app.client)).length, 1);
+    const { continuationRunId } = await decide(app.client, rows[0]?.id ?? '', true);
+    await followToEnd(app.client, continuationRunId ?? '');
+    assert.equal(app.done.length, 1);
+  },
+);
 
-forEachTransport('APPR-35 a continuation may ask again, with new rows', async (open) => {
+forEachDurableService('APPR-35 a continuation may ask again, with new rows', async (open) => {
   const app = await openApprovals(open, {
     simulator: {
       respond: (request) => {
@@ -199,7 +208,7 @@ forEachTransport('APPR-35 a continuation may ask again, with new rows', async (o
   );
 });
 
-forEachTransport('APPR-20 paging and the agent name narrow the list; wild values are clamped', async (open) => {
+forEachDurableService('APPR-20 paging and the agent name narrow the list; wild values are clamped', async (open) => {
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, sessionId, ['pay'], ['wipe']);
   const list = async (query: Record<string, unknown>) =>
@@ -212,7 +221,7 @@ forEachTransport('APPR-20 paging and the agent name narrow the list; wild values
   assert.deepEqual(await list({ agentName: 'other' }), []);
 });
 
-forEachTransport('APPR-20 an unknown approval is 404, a malformed id 400', async (open) => {
+forEachDurableService('APPR-20 an unknown approval is 404, a malformed id 400', async (open) => {
   const app = await openApprovals(open);
   const id = '0190b6a2-0000-7000-8000-000000000000';
   assert.equal((await refusal(app.client.approvals.get({ params: { id } }))).status, 404);
@@ -221,7 +230,7 @@ forEachTransport('APPR-20 an unknown approval is 404, a malformed id 400', async
   assert.equal((await refusal(app.client.approvals.get({ params: { id: 'x' } }))).status, 400);
 });
 
-forEachTransport('APPR-23 a host that refuses hides the list as 403 and one approval as 404', async (open) => {
+forEachDurableService('APPR-23 a host that refuses hides the list as 403 and one approval as 404', async (open) => {
   let allowed = true;
   const app = await openApprovals(open, {
     module: {
@@ -293,7 +302,7 @@ overHttp(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'APPR-28 while the queue is off nothing is decided, and once it is on again it can be',
   async (open) => {
     const first = await openApprovals(open);
@@ -320,7 +329,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('APPR-10 a run that streams makes no mailbox row', async (open) => {
+forEachDurableService('APPR-10 a run that streams makes no mailbox row', async (open) => {
   const app = await openApprovals(open);
   const { events } = await runStream(app.client, 'helper', { message: calls(['pay']), sessionId });
   assert.equal(events.at(-1)?.type, 'run.awaiting-approval');
@@ -329,7 +338,7 @@ forEachTransport('APPR-10 a run that streams makes no mailbox row', async (open)
   assert.equal(app.rows('select * from service_approvals').length, 0);
 });
 
-forEachTransport('APPR-34 the continuation waits while its session is busy', async (open) => {
+forEachDurableService('APPR-34 the continuation waits while its session is busy', async (open) => {
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, sessionId, ['pay']);
   const { continuationRunId } = await decide(app.client, rows[0]?.id ?? '', true);

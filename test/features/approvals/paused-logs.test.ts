@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import {
   assertWholeLog,
   collect,
@@ -17,7 +17,7 @@ import { calls, decide, openApprovals, queueWaiting } from './approval-world.ts'
 
 const sessionId = 's-1';
 
-forEachTransport(
+forEachService(
   'RUN-24 APPR-9 the log of a paused run is resumed from every place, and ends with the pause',
   async (open) => {
     const app = await openApprovals(open);
@@ -42,7 +42,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachService(
   'RUN-24 a reader that was cut off before the pause has the rest of the log, then the end',
   async (open) => {
     const gate = new Gate();
@@ -63,7 +63,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachService(
   'RUN-24 APPR-32 the continuation of the mailbox has a log that can be followed from its decision on',
   async (open) => {
     const app = await openApprovals(open);
@@ -82,7 +82,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachService(
   'RUN-24 RUN-32 the log of a run that waits for the caller’s own program ends the same way',
   async (open) => {
     const locate = {

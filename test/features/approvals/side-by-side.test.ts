@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
-import { type AppSetup, forEachTransport, type OpenApp } from '../../support/app.ts';
+import { type AppSetup, forEachService, type OpenApp } from '../../support/app.ts';
 import { followToEnd, listRuns, refusal, runJson, tool } from '../runs/run-calls.ts';
 import { calls, decide, messagesOf, openApprovals, queueWaiting, toolTexts } from './approval-world.ts';
 
@@ -36,7 +36,7 @@ const openSideBySide = async (open: OpenApp, setup: AppSetup = {}) => {
 
 const whole = (...names: string[]): string[] => names.flatMap((name) => [`${name} begins`, `${name} ends`]);
 
-forEachTransport(
+forEachService(
   'AGENT-27 approved calls run one after another, also where calls may run in parallel',
   async (open) => {
     const app = await openSideBySide(open);
@@ -49,7 +49,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('AGENT-27 what the mailbox has approved runs one after another', async (open) => {
+forEachService('AGENT-27 what the mailbox has approved runs one after another', async (open) => {
   const app = await openSideBySide(open);
   const { rows } = await queueWaiting(app, sessionId, ['wipe'], ['pay']);
   const [, last] = [
@@ -61,7 +61,7 @@ forEachTransport('AGENT-27 what the mailbox has approved runs one after another'
   assert.deepEqual(app.told, whole('wipe', 'pay'));
 });
 
-forEachTransport(
+forEachService(
   'AGENT-27 what a standing rule approves runs by itself, after the calls that need no approval have run in parallel',
   async (open) => {
     const app = await openSideBySide(open);
@@ -81,7 +81,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('AGENT-27 a call that waits for its decision keeps no other from running', async (open) => {
+forEachService('AGENT-27 a call that waits for its decision keeps no other from running', async (open) => {
   const app = await openSideBySide(open);
   await app.client.approvalRules.create({ body: { toolName: 'pay' } });
   const message = calls(['wipe'], ['pay'], ['meet-1'], ['meet-2']);
@@ -93,7 +93,7 @@ forEachTransport('AGENT-27 a call that waits for its decision keeps no other fro
   assert.deepEqual(app.told.slice(4), whole('pay'));
 });
 
-forEachTransport(
+forEachService(
   'AGENT-27 a call that the policy of the host lets go needs no approval and runs in parallel',
   async (open) => {
     const answers = { decide: async () => 'NotRequired' as const };
@@ -119,7 +119,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachService(
   'AGENT-27 TOOL-16 when the turn has failed meanwhile, what had to wait is not called',
   async (open) => {
     const app = await openApprovals(open, {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 import { auditOf, calls, openApprovals } from './approval-world.ts';
 
@@ -10,7 +10,7 @@ type Condition = NonNullable<RuleBody['argumentConditions']>[number];
 const listed = async (client: Client, query: { agentName?: string; toolName?: string } = {}) =>
   (await client.approvalRules.list({ query })).body;
 
-forEachTransport('RULE-5 RULE-7 a condition of another shape is 400 and names it', async (open) => {
+forEachService('RULE-5 RULE-7 a condition of another shape is 400 and names it', async (open) => {
   const app = await openApprovals(open);
   const wrong: readonly (readonly [Condition['operator'], unknown])[] = [
     ['Equals', null],
@@ -53,7 +53,7 @@ forEachTransport('RULE-5 RULE-7 a condition of another shape is 400 and names it
   assert.equal(status, 201);
 });
 
-forEachTransport('RULE-1 RULE-2 RULE-10 a rule that matches the same is not stored twice', async (open) => {
+forEachService('RULE-1 RULE-2 RULE-10 a rule that matches the same is not stored twice', async (open) => {
   const app = await openApprovals(open);
   const create = (body: RuleBody) => app.client.approvalRules.create({ body });
   const one: Condition = { path: 'amount', operator: 'LessThan', value: 5 };
@@ -91,7 +91,7 @@ forEachTransport('RULE-1 RULE-2 RULE-10 a rule that matches the same is not stor
   assert.equal(auditOf(app, 'approval-rule.create').length, ids.length, 'what was there already is no change');
 });
 
-forEachTransport('RULE-3 RULE-8 RULE-9 one match is enough, and without the rule is asked again', async (open) => {
+forEachService('RULE-3 RULE-8 RULE-9 one match is enough, and without the rule is asked again', async (open) => {
   const app = await openApprovals(open);
   let turn = 0;
   const pay = async (amount: number) => {

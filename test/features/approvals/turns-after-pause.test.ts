@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Frame } from '../../../src/contract/operation.ts';
-import { forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
 import {
   assertWholeLog,
   collect,
@@ -61,7 +61,7 @@ const givenBack = async (app: TestApp, id: string): Promise<void> => {
 
 const endOf = async (frames: AsyncIterable<Frame>) => assertWholeLog(await collect(frames)).at(-1);
 
-forEachTransport('APPR-34 RUN-17 a queued run starts as soon as the session has gone on', async (open) => {
+forEachDurableService('APPR-34 RUN-17 a queued run starts as soon as the session has gone on', async (open) => {
   const held = await openHeld(open);
   const { app } = held;
   const later: string[] = [];
@@ -76,7 +76,7 @@ forEachTransport('APPR-34 RUN-17 a queued run starts as soon as the session has 
   assert.equal(app.done.length, 1);
 });
 
-forEachTransport('APPR-31 RUN-17 a rejection, too, lets the queued run start', async (open) => {
+forEachDurableService('APPR-31 RUN-17 a rejection, too, lets the queued run start', async (open) => {
   const held = await openHeld(open);
   const later = await enqueue(held.app.client, 'helper', { message: 'Later', sessionId, concurrency: 'Enqueue' });
   const id = await pause(held);
@@ -86,7 +86,7 @@ forEachTransport('APPR-31 RUN-17 a rejection, too, lets the queued run start', a
   assert.deepEqual(held.app.done, []);
 });
 
-forEachTransport('APPR-38 APPR-39 a queued run starts when the time for the decision is over', async (open) => {
+forEachDurableService('APPR-38 APPR-39 a queued run starts when the time for the decision is over', async (open) => {
   const held = await openHeld(open, { ...patient, Approvals: { DefaultExpiration: '1s', ScanInterval: '1h' } });
   const { app, first } = held;
   const later = await enqueue(app.client, 'helper', { message: 'Later', sessionId, concurrency: 'Enqueue' });
@@ -98,7 +98,7 @@ forEachTransport('APPR-38 APPR-39 a queued run starts when the time for the deci
   assert.deepEqual(app.done, []);
 });
 
-forEachTransport('RUN-8 APPR-30 a run with a reader waits behind one that waits for a decision', async (open) => {
+forEachDurableService('RUN-8 APPR-30 a run with a reader waits behind one that waits for a decision', async (open) => {
   const held = await openHeld(open);
   const { app } = held;
   const bodies = ['one', 'two'].map((message) => ({ message, sessionId, concurrency: 'Enqueue' as const }));
@@ -123,37 +123,40 @@ forEachTransport('RUN-8 APPR-30 a run with a reader waits behind one that waits 
   assert.equal(app.done.length, 1);
 });
 
-forEachTransport('RUN-8 who comes while the decided run goes on lines up behind those that waited', async (open) => {
-  const second = new Gate();
-  const gate = new Gate();
-  const slow = tool(
-    'slow',
-    async (_args, { signal }) => {
-      await second.pass(signal);
-      return 'slow';
-    },
-    { requiresApproval: true },
-  );
-  const hold = tool('hold', async (_args, { signal }) => {
-    await gate.pass(signal);
-    return 'held';
-  });
-  const app = await openApprovals(open, { more: [hold, slow], service: patient });
-  const first = await enqueue(app.client, 'helper', { message: calls(['hold'], ['slow']), sessionId });
-  await gate.reached;
-  const one = await stream(app.client, 'helper', { message: 'one', sessionId, concurrency: 'Enqueue' });
-  const ends = [endOf(one.frames)];
-  const id = await pause({ app, first, gate });
-  await decide(app.client, id, true);
-  await second.reached;
-  const two = await stream(app.client, 'helper', { message: 'two', sessionId, concurrency: 'Enqueue' });
-  ends.push(endOf(two.frames));
-  second.open();
-  for (const end of await Promise.all(ends)) assert.equal(end?.type, 'run.completed');
-  assert.deepEqual(userTexts(app).slice(-2), ['one', 'two']);
-});
+forEachDurableService(
+  'RUN-8 who comes while the decided run goes on lines up behind those that waited',
+  async (open) => {
+    const second = new Gate();
+    const gate = new Gate();
+    const slow = tool(
+      'slow',
+      async (_args, { signal }) => {
+        await second.pass(signal);
+        return 'slow';
+      },
+      { requiresApproval: true },
+    );
+    const hold = tool('hold', async (_args, { signal }) => {
+      await gate.pass(signal);
+      return 'held';
+    });
+    const app = await openApprovals(open, { more: [hold, slow], service: patient });
+    const first = await enqueue(app.client, 'helper', { message: calls(['hold'], ['slow']), sessionId });
+    await gate.reached;
+    const one = await stream(app.client, 'helper', { message: 'one', sessionId, concurrency: 'Enqueue' });
+    const ends = [endOf(one.frames)];
+    const id = await pause({ app, first, gate });
+    await decide(app.client, id, true);
+    await second.reached;
+    const two = await stream(app.client, 'helper', { message: 'two', sessionId, concurrency: 'Enqueue' });
+    ends.push(endOf(two.frames));
+    second.open();
+    for (const end of await Promise.all(ends)) assert.equal(end?.type, 'run.completed');
+    assert.deepEqual(userTexts(app).slice(-2), ['one', 'two']);
+  },
+);
 
-forEachTransport(
+forEachDurableService(
   'RUN-41 RUN-79 a run that waits behind a pause can be cancelled, and ends with the service',
   async (open) => {
     const held = await openHeld(open);
@@ -170,34 +173,40 @@ forEachTransport(
   },
 );
 
-forEachTransport('APPR-36 a continuation without its agent fails, and the next run is not held up', async (open) => {
-  const held = await openHeld(open);
-  const { app } = held;
-  const later = await stream(app.client, 'helper', { message: 'Later', sessionId, concurrency: 'Enqueue' });
-  const id = await pause(held);
-  await app.client.agents.remove({ params: { name: 'helper' } });
-  const decided = await decide(app.client, id, true);
-  assert.equal(decided.status, 'Approved');
-  const events = await followToEnd(app.client, decided.continuationRunId ?? '');
-  assert.deepEqual([events.at(-1)?.type, events.at(-1)?.['error'].type], ['run.failed', 'agent_not_found']);
-  assert.equal((await endOf(later.frames))?.['error'].type, 'agent_not_found');
-  assert.deepEqual(app.done, []);
-});
+forEachDurableService(
+  'APPR-36 a continuation without its agent fails, and the next run is not held up',
+  async (open) => {
+    const held = await openHeld(open);
+    const { app } = held;
+    const later = await stream(app.client, 'helper', { message: 'Later', sessionId, concurrency: 'Enqueue' });
+    const id = await pause(held);
+    await app.client.agents.remove({ params: { name: 'helper' } });
+    const decided = await decide(app.client, id, true);
+    assert.equal(decided.status, 'Approved');
+    const events = await followToEnd(app.client, decided.continuationRunId ?? '');
+    assert.deepEqual([events.at(-1)?.type, events.at(-1)?.['error'].type], ['run.failed', 'agent_not_found']);
+    assert.equal((await endOf(later.frames))?.['error'].type, 'agent_not_found');
+    assert.deepEqual(app.done, []);
+  },
+);
 
-forEachTransport('RUN-41 APPR-16 a continuation that is cancelled in line lets the next run start', async (open) => {
-  const held = await openHeld(open, { Scheduling: { PollInterval: '1h', MaxConcurrentJobs: 1 } });
-  const { app } = held;
-  const later = await stream(app.client, 'helper', { message: 'Later', sessionId, concurrency: 'Enqueue' });
-  const id = await pause(held);
-  // The only place of the worker is taken by a run that waits, so that the continuation stays in line.
-  const other = await stream(app.client, 'helper', { message: calls(['stay']), sessionId: 'other' });
-  await readUntil(other.frames[Symbol.asyncIterator](), 'tool.invoking');
-  await enqueue(app.client, 'helper', { message: 'Behind', sessionId: 'other', concurrency: 'Enqueue' });
-  while (app.rows("select id from service_jobs where status = 'Running'").length === 0)
-    await new Promise((resolve) => setImmediate(resolve));
-  const { continuationRunId } = await decide(app.client, id, true);
-  await app.client.runs.cancel({ params: { runId: continuationRunId ?? '' } });
-  assert.equal((await endOf(later.frames))?.type, 'run.completed');
-  assert.deepEqual(toolTexts(app.simulator.lastRequest()), ['held', 'The call was not approved.']);
-  assert.deepEqual(app.done, []);
-});
+forEachDurableService(
+  'RUN-41 APPR-16 a continuation that is cancelled in line lets the next run start',
+  async (open) => {
+    const held = await openHeld(open, { Scheduling: { PollInterval: '1h', MaxConcurrentJobs: 1 } });
+    const { app } = held;
+    const later = await stream(app.client, 'helper', { message: 'Later', sessionId, concurrency: 'Enqueue' });
+    const id = await pause(held);
+    // The only place of the worker is taken by a run that waits, so that the continuation stays in line.
+    const other = await stream(app.client, 'helper', { message: calls(['stay']), sessionId: 'other' });
+    await readUntil(other.frames[Symbol.asyncIterator](), 'tool.invoking');
+    await enqueue(app.client, 'helper', { message: 'Behind', sessionId: 'other', concurrency: 'Enqueue' });
+    while (app.rows("select id from service_jobs where status = 'Running'").length === 0)
+      await new Promise((resolve) => setImmediate(resolve));
+    const { continuationRunId } = await decide(app.client, id, true);
+    await app.client.runs.cancel({ params: { runId: continuationRunId ?? '' } });
+    assert.equal((await endOf(later.frames))?.type, 'run.completed');
+    assert.deepEqual(toolTexts(app.simulator.lastRequest()), ['held', 'The call was not approved.']);
+    assert.deepEqual(app.done, []);
+  },
+);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { AcpError } from '../../../src/contract/errors.ts';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { enqueue, followToEnd, getRun } from '../runs/run-calls.ts';
 import { fileOf, mp3, pdf, png, readAll, wav } from './files.ts';
 
@@ -84,30 +84,33 @@ const surfaces: readonly Surface[] = [
 ];
 
 for (const { provider, model, wire } of surfaces)
-  forEachTransport(`ATT-10 ${provider} gets files in its own form, or the run fails as its error`, async (open) => {
-    const app = await open({ simulator: {}, agents: [{ name: 'eye', model: { provider, model } }] });
-    const files = { image: [png, 'f.png'], pdf: [pdf, 'f.pdf'], wav: [wav, 'f.wav'], mp3: [mp3, 'f.mp3'] } as const;
-    for (const [kind, [content, name]] of Object.entries(files)) {
-      const expected = wire[kind as keyof typeof files];
-      const attachmentIds = [await upload(app, content, name)];
-      for (const stream of [false, true]) {
-        if (expected === null) {
-          if (!stream) assert.equal(await refusal(run(app, 'eye', { attachmentIds })), '502 provider-error', kind);
-          continue;
+  forEachDurableService(
+    `ATT-10 ${provider} gets files in its own form, or the run fails as its error`,
+    async (open) => {
+      const app = await open({ simulator: {}, agents: [{ name: 'eye', model: { provider, model } }] });
+      const files = { image: [png, 'f.png'], pdf: [pdf, 'f.pdf'], wav: [wav, 'f.wav'], mp3: [mp3, 'f.mp3'] } as const;
+      for (const [kind, [content, name]] of Object.entries(files)) {
+        const expected = wire[kind as keyof typeof files];
+        const attachmentIds = [await upload(app, content, name)];
+        for (const stream of [false, true]) {
+          if (expected === null) {
+            if (!stream) assert.equal(await refusal(run(app, 'eye', { attachmentIds })), '502 provider-error', kind);
+            continue;
+          }
+          const reply = await run(app, 'eye', { attachmentIds, stream });
+          if (reply.frames !== undefined)
+            for await (const frame of reply.frames) assert.notEqual(frame.event, 'run.failed');
+          assert.ok(lastMessage(app).includes(expected), `${kind}: ${lastMessage(app)}`);
         }
-        const reply = await run(app, 'eye', { attachmentIds, stream });
-        if (reply.frames !== undefined)
-          for await (const frame of reply.frames) assert.notEqual(frame.event, 'run.failed');
-        assert.ok(lastMessage(app).includes(expected), `${kind}: ${lastMessage(app)}`);
       }
-    }
-    const text = await upload(app, 'Grüß Gott', 'hello.txt');
-    await run(app, 'eye', { attachmentIds: [text] });
-    assert.match(lastMessage(app), /<document name=\\\\?\\?"hello\.txt\\\\?\\?" id=/);
-    assert.match(lastMessage(app), /Grüß Gott/);
-  });
+      const text = await upload(app, 'Grüß Gott', 'hello.txt');
+      await run(app, 'eye', { attachmentIds: [text] });
+      assert.match(lastMessage(app), /<document name=\\\\?\\?"hello\.txt\\\\?\\?" id=/);
+      assert.match(lastMessage(app), /Grüß Gott/);
+    },
+  );
 
-forEachTransport('RUN-12 what a run may not name is refused before any row', async (open) => {
+forEachDurableService('RUN-12 what a run may not name is refused before any row', async (open) => {
   const app = await open({ agents: [{ name: 'eye' }] });
   const other = await upload(app, 'text', 'a.txt', 'other');
   const unknown = '0190b6a2-0000-7000-8000-000000000000';
@@ -134,7 +137,7 @@ forEachTransport('RUN-12 what a run may not name is refused before any row', asy
   assert.equal((await run(app, 'eye', { attachmentIds: [other], sessionId: 'other' })).status, 200);
 });
 
-forEachTransport('ATT-11 a run with a session keeps what it names; one without does not', async (open) => {
+forEachDurableService('ATT-11 a run with a session keeps what it names; one without does not', async (open) => {
   const app = await open({ agents: [{ name: 'eye' }] });
   const id = await upload(app, png, 'a.png');
   const sessionOf = async () => (await app.client.attachments.list()).body.find((entry) => entry.id === id)?.sessionId;
@@ -145,7 +148,7 @@ forEachTransport('ATT-11 a run with a session keeps what it names; one without d
   assert.equal(await refusal(run(app, 'eye', { attachmentIds: [id], sessionId: 's-2' })), '400 attachment-not-found');
 });
 
-forEachTransport(
+forEachDurableService(
   'ATT-10 ATT-16 a session keeps a reference, shows it to later turns, and survives its end',
   async (open) => {
     const app = await open({
@@ -165,7 +168,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('ATT-10 a delete after the start does not disturb a run', async (open) => {
+forEachDurableService('ATT-10 a delete after the start does not disturb a run', async (open) => {
   const app = await open({
     simulator: {
       respond: () => {
@@ -194,7 +197,7 @@ forEachTransport('ATT-10 a delete after the start does not disturb a run', async
   assert.ok(lastMessage(app).includes(base64(png)));
 });
 
-forEachTransport('ATT-10 a queued run whose attachment is gone fails before it starts', async (open) => {
+forEachDurableService('ATT-10 a queued run whose attachment is gone fails before it starts', async (open) => {
   const idle = await open({ agents: [{ name: 'eye' }], service: { Scheduling: { RunWorker: false } } });
   const [gone, kept] = [await upload(idle, 'text', 'a.txt'), await upload(idle, 'text', 'b.txt')];
   const body = { message: 'Look.', attachmentIds: [gone, kept] };
@@ -217,7 +220,7 @@ forEachTransport('ATT-10 a queued run whose attachment is gone fails before it s
   assert.equal((await getRun(app.client, whole)).status, 'Completed');
 });
 
-forEachTransport('AGENT-51 text counts as it is, every other attachment 1024 tokens', async (open) => {
+forEachDurableService('AGENT-51 text counts as it is, every other attachment 1024 tokens', async (open) => {
   const app = await open({ agents: [{ name: 'eye' }] });
   const tokens = async (attachmentIds: readonly string[], sessionId?: string): Promise<number> =>
     (
@@ -251,36 +254,39 @@ const saving = (content: Uint8Array, name: string): ToolDefinition => ({
   },
 });
 
-forEachTransport('ATT-9 TOOL-20 a tool saves files for the run and its session, under the same rules', async (open) => {
-  const script = [
-    { when: { tool: 'draw' }, reply: { text: '{{last}}' } },
-    { reply: { toolCalls: [{ name: 'draw', arguments: {} }] } },
-  ];
-  const good = await open({
-    script,
-    tools: [saving(png, 'x/drawing.png')],
-    agents: [{ name: 'eye', toolNames: ['draw'] }],
-  });
-  const reply = await run(good, 'eye', { sessionId: 's' });
-  const [saved] = (await good.client.attachments.list({ query: { sessionId: 's' } })).body;
-  assert.ok(saved !== undefined && reply.status === 200 && reply.body !== undefined);
-  assert.equal(saved.fileName, 'drawing.png');
-  assert.equal(saved.runId, reply.headers['x-run-id']);
-  assert.ok(String((reply.body as { output: string }).output).includes(saved.id));
-  const bytes = await readAll((await good.client.attachments.download({ params: { id: saved.id } })).bytes);
-  assert.deepEqual(bytes, png);
+forEachDurableService(
+  'ATT-9 TOOL-20 a tool saves files for the run and its session, under the same rules',
+  async (open) => {
+    const script = [
+      { when: { tool: 'draw' }, reply: { text: '{{last}}' } },
+      { reply: { toolCalls: [{ name: 'draw', arguments: {} }] } },
+    ];
+    const good = await open({
+      script,
+      tools: [saving(png, 'x/drawing.png')],
+      agents: [{ name: 'eye', toolNames: ['draw'] }],
+    });
+    const reply = await run(good, 'eye', { sessionId: 's' });
+    const [saved] = (await good.client.attachments.list({ query: { sessionId: 's' } })).body;
+    assert.ok(saved !== undefined && reply.status === 200 && reply.body !== undefined);
+    assert.equal(saved.fileName, 'drawing.png');
+    assert.equal(saved.runId, reply.headers['x-run-id']);
+    assert.ok(String((reply.body as { output: string }).output).includes(saved.id));
+    const bytes = await readAll((await good.client.attachments.download({ params: { id: saved.id } })).bytes);
+    assert.deepEqual(bytes, png);
 
-  const bad = await open({
-    script,
-    tools: [saving(Buffer.from('MZ\0\0'), 'a.exe')],
-    agents: [{ name: 'eye', toolNames: ['draw'] }],
-  });
-  const refused = await run(bad, 'eye', {});
-  assert.match(JSON.stringify(refused.body), /not allowed here/);
-  assert.deepEqual((await bad.client.attachments.list()).body, []);
-});
+    const bad = await open({
+      script,
+      tools: [saving(Buffer.from('MZ\0\0'), 'a.exe')],
+      agents: [{ name: 'eye', toolNames: ['draw'] }],
+    });
+    const refused = await run(bad, 'eye', {});
+    assert.match(JSON.stringify(refused.body), /not allowed here/);
+    assert.deepEqual((await bad.client.attachments.list()).body, []);
+  },
+);
 
-forEachTransport('ATT-17 SESS-11 a session takes its attachments with it, rows and bytes', async (open) => {
+forEachDurableService('ATT-17 SESS-11 a session takes its attachments with it, rows and bytes', async (open) => {
   const app = await open({ agents: [{ name: 'eye' }] });
   const linked = await upload(app, 'one', 'a.txt');
   const kept = await upload(app, 'one', 'a.txt');

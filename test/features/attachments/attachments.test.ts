@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { AcpError } from '../../../src/contract/errors.ts';
-import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
 import { fileOf, pdf, png, readAll, recognized } from './files.ts';
 
 const sha256 = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex');
@@ -34,7 +34,7 @@ const refusal = async (work: Promise<unknown>): Promise<string> => {
   return assert.fail('nothing was refused');
 };
 
-forEachTransport('ATT-1 ATT-5 an upload is answered with its descriptor', async (open) => {
+forEachDurableService('ATT-1 ATT-5 an upload is answered with its descriptor', async (open) => {
   const app = await open();
   const { status, body, headers } = await app.client.attachments.upload({
     query: { sessionId: 's-1' },
@@ -57,18 +57,21 @@ forEachTransport('ATT-1 ATT-5 an upload is answered with its descriptor', async 
   });
 });
 
-forEachTransport('ATT-5 a name keeps its last segment, loses control characters and ends after 255', async (open) => {
-  const app = await open();
-  const named = async (name: string | null, content: string | Uint8Array = 'text') =>
-    (await upload(app, content, name)).fileName;
-  assert.equal(await named('../../etc/passwd'), 'passwd');
-  assert.equal(await named('a\u0001b\u007f.txt'), 'ab.txt');
-  assert.equal(await named(null), 'file.txt');
-  assert.equal(await named('folder/', png), 'file.png');
-  assert.equal((await named(`${'x'.repeat(254)}😀.txt`)).length, 254);
-});
+forEachDurableService(
+  'ATT-5 a name keeps its last segment, loses control characters and ends after 255',
+  async (open) => {
+    const app = await open();
+    const named = async (name: string | null, content: string | Uint8Array = 'text') =>
+      (await upload(app, content, name)).fileName;
+    assert.equal(await named('../../etc/passwd'), 'passwd');
+    assert.equal(await named('a\u0001b\u007f.txt'), 'ab.txt');
+    assert.equal(await named(null), 'file.txt');
+    assert.equal(await named('folder/', png), 'file.png');
+    assert.equal((await named(`${'x'.repeat(254)}😀.txt`)).length, 254);
+  },
+);
 
-forEachTransport('ATT-2 the limit is accepted, one byte more is not, and nothing of it is kept', async (open) => {
+forEachDurableService('ATT-2 the limit is accepted, one byte more is not, and nothing of it is kept', async (open) => {
   const app = await open({ service: { Attachments: { MaxBytes: 100_000 } } });
   const text = 'x'.repeat(100_000);
   assert.equal((await upload(app, text)).byteSize, 100_000);
@@ -79,26 +82,29 @@ forEachTransport('ATT-2 the limit is accepted, one byte more is not, and nothing
   assert.equal((await app.client.attachments.list()).body.length, 1);
 });
 
-forEachTransport('ATT-1 an empty file is refused', async (open) => {
+forEachDurableService('ATT-1 an empty file is refused', async (open) => {
   const app = await open();
   assert.equal(await refusal(upload(app, '')), '400 file-empty');
   assert.deepEqual(filesOf(app), []);
 });
 
-forEachTransport('ATT-3 ATT-7 every kind of file is kept as what its bytes say, or refused by name', async (open) => {
-  const app = await open();
-  for (const [name, type, content] of recognized) {
-    const sent = upload(app, content, 'lies.png');
-    if (type === null) assert.equal(await refusal(sent), '415 media-type-not-allowed', name);
-    else assert.equal((await sent).mediaType, type, name);
-  }
-  const zip = recognized.find(([name]) => name === 'a ZIP')?.[2] ?? new Uint8Array();
-  await assert.rejects(upload(app, zip), /application\/zip/);
-  await assert.rejects(upload(app, 'nul \0'), /application\/octet-stream/);
-  assert.equal(filesOf(app).filter((file) => file.startsWith(join(folderOf(app), 'tmp'))).length, 0);
-});
+forEachDurableService(
+  'ATT-3 ATT-7 every kind of file is kept as what its bytes say, or refused by name',
+  async (open) => {
+    const app = await open();
+    for (const [name, type, content] of recognized) {
+      const sent = upload(app, content, 'lies.png');
+      if (type === null) assert.equal(await refusal(sent), '415 media-type-not-allowed', name);
+      else assert.equal((await sent).mediaType, type, name);
+    }
+    const zip = recognized.find(([name]) => name === 'a ZIP')?.[2] ?? new Uint8Array();
+    await assert.rejects(upload(app, zip), /application\/zip/);
+    await assert.rejects(upload(app, 'nul \0'), /application\/octet-stream/);
+    assert.equal(filesOf(app).filter((file) => file.startsWith(join(folderOf(app), 'tmp'))).length, 0);
+  },
+);
 
-forEachTransport('ATT-3 ATT-8 what is recognized and not allowed is refused', async (open) => {
+forEachDurableService('ATT-3 ATT-8 what is recognized and not allowed is refused', async (open) => {
   const app = await open({ service: { Attachments: { AllowedMediaTypes: ['IMAGE/PNG', 'audio/*'] } } });
   assert.equal((await upload(app, png)).mediaType, 'image/png');
   assert.equal((await upload(app, Buffer.from('OggS and so on'))).mediaType, 'audio/ogg');
@@ -106,12 +112,12 @@ forEachTransport('ATT-3 ATT-8 what is recognized and not allowed is refused', as
   assert.equal(await refusal(upload(app, 'text')), '415 media-type-not-allowed');
 });
 
-forEachTransport('ATT-4 a session id has its form', async (open) => {
+forEachDurableService('ATT-4 a session id has its form', async (open) => {
   const app = await open();
   assert.equal(await refusal(upload(app, 'a', 'a', 'no spaces')), '400 validation-failed');
 });
 
-forEachTransport('ATT-6 equal bytes are two attachments; deleting one leaves the other', async (open) => {
+forEachDurableService('ATT-6 equal bytes are two attachments; deleting one leaves the other', async (open) => {
   const app = await open();
   const [first, second] = [await upload(app, 'same'), await upload(app, 'same')];
   assert.notEqual(first.id, second.id);
@@ -124,7 +130,7 @@ forEachTransport('ATT-6 equal bytes are two attachments; deleting one leaves the
   assert.deepEqual(filesOf(app), []);
 });
 
-forEachTransport('ATT-6 equal bytes that come and go at once are there for whoever has a row', async (open) => {
+forEachDurableService('ATT-6 equal bytes that come and go at once are there for whoever has a row', async (open) => {
   const app = await open();
   const ids = new Set<string>();
   await Promise.all(
@@ -143,7 +149,7 @@ forEachTransport('ATT-6 equal bytes that come and go at once are there for whoev
   assert.deepEqual(filesOf(app), []);
 });
 
-forEachTransport(
+forEachDurableService(
   'ATT-12 the list is newest first, by session where asked, and paged within its bounds',
   async (open) => {
     const app = await open();
@@ -164,7 +170,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('ATT-13 a download has its headers, and is not sent again to whoever has it', async (open) => {
+forEachDurableService('ATT-13 a download has its headers, and is not sent again to whoever has it', async (open) => {
   const app = await open();
   const { id } = await upload(app, png, 'Wien, (Größe) 50%.png');
   const { status, headers, bytes } = await app.client.attachments.download({ params: { id } });
@@ -189,7 +195,7 @@ forEachTransport('ATT-13 a download has its headers, and is not sent again to wh
   assert.equal((await readAll(changed.bytes)).length, png.length);
 });
 
-forEachTransport('ATT-15 ATT-16 what is gone, and what never was, is one 404', async (open) => {
+forEachDurableService('ATT-15 ATT-16 what is gone, and what never was, is one 404', async (open) => {
   const app = await open();
   const { id } = await upload(app, 'text');
   assert.equal((await app.client.attachments.remove({ params: { id: id.toUpperCase() } })).status, 204);
@@ -225,7 +231,7 @@ overHttp('ATT-15 another tenant neither sees nor deletes it, and equal bytes are
   assert.equal(filesOf(app).length, 1);
 });
 
-forEachTransport('an attachment lies outside the database, for the account of the service alone', async (open) => {
+forEachDurableService('an attachment lies outside the database, for the account of the service alone', async (open) => {
   const app = await open();
   await upload(app, Buffer.alloc(5_000_000, 'x'));
   const [file] = filesOf(app);
@@ -236,7 +242,7 @@ forEachTransport('an attachment lies outside the database, for the account of th
   assert.ok(statSync(join(app.folder, 'data', 'acp.db')).size < 1_000_000);
 });
 
-forEachTransport('a memory store keeps attachments in memory', async (open) => {
+forEachDurableService('a memory store keeps attachments in memory', async (open) => {
   const app = await open({ service: { Persistence: { Provider: 'Memory' } } });
   const { id } = await upload(app, png);
   assert.deepEqual(await readAll((await app.client.attachments.download({ params: { id } })).bytes), png);
@@ -266,7 +272,7 @@ overHttp('ATT-6 bytes without a row, and what was being received, go with the ne
   );
 });
 
-forEachTransport('ATT-19 neither an upload nor a delete leaves an audit entry', async (open) => {
+forEachDurableService('ATT-19 neither an upload nor a delete leaves an audit entry', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const entries = () => app.rows<{ action: string }>('select action from service_audit_entries');
   const before = entries();

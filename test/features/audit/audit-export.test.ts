@@ -8,7 +8,7 @@ import {
   type ExportVerification,
   verifyExport,
 } from '../../../src/features/audit/export-reader.ts';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { refusal } from '../runs/run-calls.ts';
 
 const model = { provider: 'demo', model: 'demo-1' };
@@ -33,7 +33,7 @@ const change = async (app: TestApp, ...names: string[]): Promise<void> => {
   for (const name of names) await app.client.agents.create({ body: { name, model } });
 };
 
-forEachTransport('an export is checked without the service, and every change of it shows', async (open) => {
+forEachDurableService('an export is checked without the service, and every change of it shows', async (open) => {
   const app = await open({});
   await change(app, 'one', 'two', 'three');
   const text = await exported(app);
@@ -96,26 +96,29 @@ forEachTransport('an export is checked without the service, and every change of 
   assert.equal((await verified(forged)).status, 'Altered');
 });
 
-forEachTransport('an export of a trail that was tampered with is genuine, and says what is wrong', async (open) => {
-  const app = await open({});
-  await change(app, 'one', 'two');
-  const earlier = await verified(await exported(app));
-  await change(app, 'three');
-  const later = await exported(app);
-  assert.equal((await verified(later, { continues: earlier.last })).status, 'Valid');
-  const other = { id: earlier.last?.id ?? '', hash: '0'.repeat(64) };
-  assert.equal((await verified(later, { continues: other })).status, 'Rewritten');
-  const rows = app.rows<{ id: string }>('select id from service_audit_entries order by id');
-  app.change('delete from service_audit_entries where id = ?', rows[1]?.id);
-  const gap = await verified(await exported(app));
-  assert.deepEqual([gap.status, gap.firstFailingEntryId], ['Gap', rows[2]?.id]);
-  app.change(`update service_audit_entries set actor = 'x' where id = ?`, rows[0]?.id);
-  assert.equal((await verified(await exported(app))).status, 'Broken');
-  app.change('delete from service_audit_entries');
-  assert.equal((await verified(await exported(app))).status, 'Gap');
-});
+forEachDurableService(
+  'an export of a trail that was tampered with is genuine, and says what is wrong',
+  async (open) => {
+    const app = await open({});
+    await change(app, 'one', 'two');
+    const earlier = await verified(await exported(app));
+    await change(app, 'three');
+    const later = await exported(app);
+    assert.equal((await verified(later, { continues: earlier.last })).status, 'Valid');
+    const other = { id: earlier.last?.id ?? '', hash: '0'.repeat(64) };
+    assert.equal((await verified(later, { continues: other })).status, 'Rewritten');
+    const rows = app.rows<{ id: string }>('select id from service_audit_entries order by id');
+    app.change('delete from service_audit_entries where id = ?', rows[1]?.id);
+    const gap = await verified(await exported(app));
+    assert.deepEqual([gap.status, gap.firstFailingEntryId], ['Gap', rows[2]?.id]);
+    app.change(`update service_audit_entries set actor = 'x' where id = ?`, rows[0]?.id);
+    assert.equal((await verified(await exported(app))).status, 'Broken');
+    app.change('delete from service_audit_entries');
+    assert.equal((await verified(await exported(app))).status, 'Gap');
+  },
+);
 
-forEachTransport('a part of the trail is exported with its bounds', async (open) => {
+forEachDurableService('a part of the trail is exported with its bounds', async (open) => {
   const app = await open({});
   await change(app, 'one', 'two');
   const [last] = (await app.client.audit.list({ query: { limit: 1 } })).body;
@@ -126,7 +129,7 @@ forEachTransport('a part of the trail is exported with its bounds', async (open)
   assert.deepEqual([none.status, none.entriesChecked], ['Valid', 0]);
 });
 
-forEachTransport('a store in memory has no key to sign with', async (open) => {
+forEachDurableService('a store in memory has no key to sign with', async (open) => {
   const app = await open({ service: { Persistence: { Provider: 'Memory' } } });
   assert.equal((await refusal(app.client.audit.export({ query: {} }))).code, 'persistent-store-required');
 });

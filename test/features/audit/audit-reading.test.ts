@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { TestApp } from '../../support/app.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { refusal } from '../runs/run-calls.ts';
 
 const model = { provider: 'demo', model: 'demo-1' };
@@ -13,7 +13,7 @@ const write = async ({ client }: TestApp): Promise<void> => {
   await client.agents.remove({ params: { name: 'two' } });
 };
 
-forEachTransport(
+forEachDurableService(
   'AUDIT-2 AUDIT-3 AUDIT-4 AUDIT-5 AUDIT-6 entries are filtered, limited and continued',
   async (open) => {
     const app = await open({});
@@ -87,7 +87,7 @@ const tampering: Readonly<
   'nothing left': { sql: ['delete from service_audit_entries'], at: null, status: 'Gap', checked: 0 },
 };
 
-forEachTransport(
+forEachDurableService(
   'AUDIT-25 AUDIT-26 AUDIT-27 AUDIT-29 every kind of tampering shows where it was done',
   async (open, t) => {
     for (const [what, { sql, at, status, checked }] of Object.entries(tampering))
@@ -111,7 +111,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('AUDIT-28 a range is judged by itself', async (open) => {
+forEachDurableService('AUDIT-28 a range is judged by itself', async (open) => {
   const app = await open({});
   assert.deepEqual((await app.client.audit.verify({ query: {} })).body, {
     status: 'Valid',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ProblemError } from '../../../src/client/problem.ts';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { calls, decide, openApprovals, pendingOf, queueWaiting } from '../approvals/approval-world.ts';
 import { enqueue, followToEnd, runJson } from '../runs/run-calls.ts';
@@ -130,7 +130,7 @@ const subjects: Readonly<Record<string, Subject>> = {
   },
 };
 
-forEachTransport('AUDIT-12 an entry has the state before and after as it is read, with masks', async (open) => {
+forEachDurableService('AUDIT-12 an entry has the state before and after as it is read, with masks', async (open) => {
   const app = await open({
     service: { Providers: { OpenAI: { ApiKey: 'sk-test' } }, ProviderKeys: { own: 'a', two: 'b' } },
   });
@@ -152,7 +152,7 @@ forEachTransport('AUDIT-12 an entry has the state before and after as it is read
   }
 });
 
-forEachTransport('AUDIT-12 of a decision, a score and a run no text of people is copied', async (open) => {
+forEachDurableService('AUDIT-12 of a decision, a score and a run no text of people is copied', async (open) => {
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, 's-1', ['pay', { amount: 5, note: 'What only the call knows' }]);
   const id = rows[0]?.id ?? '';
@@ -172,7 +172,7 @@ forEachTransport('AUDIT-12 of a decision, a score and a run no text of people is
   assert.doesNotMatch(JSON.stringify(app.rows('select * from service_audit_entries')), /What only/);
 });
 
-forEachTransport('AUDIT-11 what a job does for a caller has that caller as actor', async (open) => {
+forEachDurableService('AUDIT-11 what a job does for a caller has that caller as actor', async (open) => {
   const app = await openApprovals(open, {
     module: {
       guards: [

@@ -6,7 +6,7 @@ import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 import { refusal } from '../runs/run-calls.ts';
@@ -15,7 +15,7 @@ const model = { provider: 'demo', model: 'demo-1' };
 const breakTrail = (app: TestApp): void => app.change('alter table service_audit_entries rename to gone');
 const mendTrail = (app: TestApp): void => app.change('alter table gone rename to service_audit_entries');
 
-forEachTransport('AUDIT-7 AGENT-13 each change of an agent leaves one entry with both states', async (open) => {
+forEachDurableService('AUDIT-7 AGENT-13 each change of an agent leaves one entry with both states', async (open) => {
   const app = await open({});
   const body = { name: 'helper', model: { ...model, providerSettings: { 'demo.accessToken': 'hush' } } };
   const params = { name: 'helper' };
@@ -39,29 +39,32 @@ forEachTransport('AUDIT-7 AGENT-13 each change of an agent leaves one entry with
   assert.deepEqual(entries[0]?.after.model.providerSettings, { 'demo.accessToken': '***' });
 });
 
-forEachTransport('AUDIT-10 AUDIT-20 making and revoking a key is audited, with the key that did it', async (open) => {
-  const app = await open({});
-  const made = await app.client.keys.create({ body: { name: 'ci', scopes: ['SecurityAdmin'], role: 'Admin' } });
-  const { record, plaintextKey } = made.body;
-  const other = await app.clientFor(plaintextKey);
-  const second = await other.keys.create({ body: { name: 'two', scopes: ['SecurityAdmin'], role: 'Admin' } });
-  await other.keys.remove({ params: { id: second.body.record.id } });
-  await refusal(other.keys.remove({ params: { id: second.body.record.id } }));
-  const entries = trail(app);
-  assert.deepEqual(
-    entries.map(({ actor, action, entity }) => [actor, action, entity]),
-    [
-      [null, 'apikey.create', `apikey:${record.id}`],
-      [`apikey:${record.id}`, 'apikey.create', `apikey:${second.body.record.id}`],
-      [`apikey:${record.id}`, 'apikey.revoke', `apikey:${second.body.record.id}`],
-    ],
-  );
-  assert.equal(entries[2]?.before.isActive, true);
-  assert.equal(entries[2]?.after.isActive, false);
-  assert.ok(!JSON.stringify(entries).includes(plaintextKey), 'the key itself is nowhere in the trail');
-});
+forEachDurableService(
+  'AUDIT-10 AUDIT-20 making and revoking a key is audited, with the key that did it',
+  async (open) => {
+    const app = await open({});
+    const made = await app.client.keys.create({ body: { name: 'ci', scopes: ['SecurityAdmin'], role: 'Admin' } });
+    const { record, plaintextKey } = made.body;
+    const other = await app.clientFor(plaintextKey);
+    const second = await other.keys.create({ body: { name: 'two', scopes: ['SecurityAdmin'], role: 'Admin' } });
+    await other.keys.remove({ params: { id: second.body.record.id } });
+    await refusal(other.keys.remove({ params: { id: second.body.record.id } }));
+    const entries = trail(app);
+    assert.deepEqual(
+      entries.map(({ actor, action, entity }) => [actor, action, entity]),
+      [
+        [null, 'apikey.create', `apikey:${record.id}`],
+        [`apikey:${record.id}`, 'apikey.create', `apikey:${second.body.record.id}`],
+        [`apikey:${record.id}`, 'apikey.revoke', `apikey:${second.body.record.id}`],
+      ],
+    );
+    assert.equal(entries[2]?.before.isActive, true);
+    assert.equal(entries[2]?.after.isActive, false);
+    assert.ok(!JSON.stringify(entries).includes(plaintextKey), 'the key itself is nowhere in the trail');
+  },
+);
 
-forEachTransport(
+forEachDurableService(
   'AUDIT-18 without its entry a key is neither made nor revoked: 503 audit-unavailable',
   async (open) => {
     const app = await open({});
@@ -83,7 +86,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('AUDIT-19 a definition is saved without its entry, and the log says so', async (open) => {
+forEachDurableService('AUDIT-19 a definition is saved without its entry, and the log says so', async (open) => {
   const app = await open({});
   breakTrail(app);
   await app.client.agents.create({ body: { name: 'helper', model } });
@@ -108,7 +111,7 @@ const entryOf = (tenantId: string, more: Partial<AuditEntry> = {}): AuditEntry =
   ...more,
 });
 
-forEachTransport('AUDIT-13 a clock that was set back repeats the time of the entry before', async (open) => {
+forEachDurableService('AUDIT-13 a clock that was set back repeats the time of the entry before', async (open) => {
   const app = await open({});
   const save = (description: string) =>
     app.client.agents.save({ params: { name: 'helper' }, body: { name: 'helper', model, description } });
@@ -155,52 +158,55 @@ test('AUDIT-18 a change whose condition fails writes no entry and reports its ow
   assert.deepEqual(await storage.db.selectFrom('audit_entries').selectAll().execute(), []);
 });
 
-forEachTransport('AUDIT-8 a save that changes nothing leaves the stored state and the trail alone', async (open) => {
-  const app = await open({ simulator: {}, service: { ProviderKeys: { openai: 'sk-test-0123456789' } } });
-  const { client } = app;
-  const tenant = { tenantId: 'default' };
-  const binding = { apiKeyConfigurationName: 'Service:ProviderKeys:openai' };
-  const saves: [() => Promise<{ body: object }>, () => Promise<unknown>][] = [
-    [
-      () => client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 3 } }),
-      () => client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 4 } }),
-    ],
-    [
-      () => client.quotas.save({ body: { period: 'Daily', maxRuns: 3 } }),
-      () => client.quotas.save({ body: { period: 'Daily', maxRuns: 3, enabled: false } }),
-    ],
-    [
-      () => client.tenants.save({ params: { slug: 'default' }, body: { displayName: 'Home' } }),
-      () => client.tenants.save({ params: { slug: 'default' }, body: { displayName: 'Work' } }),
-    ],
-    [
-      () => client.egressPolicies.save({ params: tenant, body: { allowedProviders: ['demo', 'openai'] } }),
-      () => client.egressPolicies.save({ params: tenant, body: { allowedProviders: ['demo', 'openai', 'local'] } }),
-    ],
-    [
-      () => client.providerBindings.save({ params: { ...tenant, provider: 'openai' }, body: binding }),
-      () =>
-        client.providerBindings.save({
-          params: { ...tenant, provider: 'openai' },
-          body: { ...binding, endpoint: 'https://models.example' },
-        }),
-    ],
-  ];
-  for (const [same, other] of saves) {
-    const before = trail(app).length;
-    const first = await same();
-    const action = trail(app).at(-1)?.action ?? '';
-    assert.equal(trail(app).length, before + 1, action);
-    assert.deepEqual((await same()).body, first.body, action);
-    assert.equal(trail(app).length, before + 1, action);
-    await other();
-    assert.equal(trail(app).length, before + 2, action);
-    await same();
-    assert.equal(trail(app).length, before + 3, action);
-  }
-  // What makes a version is an entry, also where its content is the same.
-  await client.agents.create({ body: { name: 'helper', model } });
-  const entries = trail(app).length;
-  await client.agents.save({ params: { name: 'helper' }, body: { name: 'helper', model } });
-  assert.equal(trail(app).length, entries + 1);
-});
+forEachDurableService(
+  'AUDIT-8 a save that changes nothing leaves the stored state and the trail alone',
+  async (open) => {
+    const app = await open({ simulator: {}, service: { ProviderKeys: { openai: 'sk-test-0123456789' } } });
+    const { client } = app;
+    const tenant = { tenantId: 'default' };
+    const binding = { apiKeyConfigurationName: 'Service:ProviderKeys:openai' };
+    const saves: [() => Promise<{ body: object }>, () => Promise<unknown>][] = [
+      [
+        () => client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 3 } }),
+        () => client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 4 } }),
+      ],
+      [
+        () => client.quotas.save({ body: { period: 'Daily', maxRuns: 3 } }),
+        () => client.quotas.save({ body: { period: 'Daily', maxRuns: 3, enabled: false } }),
+      ],
+      [
+        () => client.tenants.save({ params: { slug: 'default' }, body: { displayName: 'Home' } }),
+        () => client.tenants.save({ params: { slug: 'default' }, body: { displayName: 'Work' } }),
+      ],
+      [
+        () => client.egressPolicies.save({ params: tenant, body: { allowedProviders: ['demo', 'openai'] } }),
+        () => client.egressPolicies.save({ params: tenant, body: { allowedProviders: ['demo', 'openai', 'local'] } }),
+      ],
+      [
+        () => client.providerBindings.save({ params: { ...tenant, provider: 'openai' }, body: binding }),
+        () =>
+          client.providerBindings.save({
+            params: { ...tenant, provider: 'openai' },
+            body: { ...binding, endpoint: 'https://models.example' },
+          }),
+      ],
+    ];
+    for (const [same, other] of saves) {
+      const before = trail(app).length;
+      const first = await same();
+      const action = trail(app).at(-1)?.action ?? '';
+      assert.equal(trail(app).length, before + 1, action);
+      assert.deepEqual((await same()).body, first.body, action);
+      assert.equal(trail(app).length, before + 1, action);
+      await other();
+      assert.equal(trail(app).length, before + 2, action);
+      await same();
+      assert.equal(trail(app).length, before + 3, action);
+    }
+    // What makes a version is an entry, also where its content is the same.
+    await client.agents.create({ body: { name: 'helper', model } });
+    const entries = trail(app).length;
+    await client.agents.save({ params: { name: 'helper' }, body: { name: 'helper', model } });
+    assert.equal(trail(app).length, entries + 1);
+  },
+);

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { subjectTargets } from '../../../src/features/data-subjects/data-subjects.schema.ts';
 import type { DataSubjectResolver } from '../../../src/features/data-subjects/index.ts';
-import { type AppSetup, forEachTransport, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
+import { type AppSetup, forEachDurableService, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 
@@ -53,7 +53,7 @@ const contents = (app: TestApp): number => {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => /[0-9a-f]{64}$/.test(path)).length;
 };
 
-forEachTransport('SUBJ-3 SUBJ-6 SUBJ-7 SUBJ-10 SUBJ-11 a person is exported, erased, and gone', async (open) => {
+forEachDurableService('SUBJ-3 SUBJ-6 SUBJ-7 SUBJ-10 SUBJ-11 a person is exported, erased, and gone', async (open) => {
   const app = await openWorld(open);
   const document = await exported(app, 'zoraida');
   assert.deepEqual(Object.keys(document), ['subjectId', 'exportedAt', ...subjectTargets]);
@@ -94,7 +94,7 @@ forEachTransport('SUBJ-3 SUBJ-6 SUBJ-7 SUBJ-10 SUBJ-11 a person is exported, era
   );
 });
 
-forEachTransport('SUBJ-7 the runs below those of a person go with them, however deep', async (open) => {
+forEachDurableService('SUBJ-7 the runs below those of a person go with them, however deep', async (open) => {
   const calling = (name: string) => ({
     toolCalls: [{ name: `call_${name}`, arguments: { message: 'Secret of zoraida' } }],
   });
@@ -136,31 +136,34 @@ forEachTransport('SUBJ-7 the runs below those of a person go with them, however 
     );
 });
 
-forEachTransport('SUBJ-6 SUBJ-7 SUBJ-10 answers that are kept to be given again go with their runs', async (open) => {
-  const app = await open({
-    simulator: {},
-    agents: [{ name: 'helper', model: { provider: 'local', model: 'any', responseCache: { enabled: true } } }],
-    module: { dataSubjectResolver: byName },
-  });
-  for (const person of ['zoraida', 'bob']) {
-    app.simulator.enqueue({ answer: { text: [`Dear ${person}.`], usage: { input: 3, output: 2 } } });
-    await app.client.runs.start({
-      params: { name: 'helper' },
-      body: { message: `I am ${person}`, sessionId: `of-${person}` },
-      query: {},
-      headers: { 'idempotency-key': `key-${person.length}` },
+forEachDurableService(
+  'SUBJ-6 SUBJ-7 SUBJ-10 answers that are kept to be given again go with their runs',
+  async (open) => {
+    const app = await open({
+      simulator: {},
+      agents: [{ name: 'helper', model: { provider: 'local', model: 'any', responseCache: { enabled: true } } }],
+      module: { dataSubjectResolver: byName },
     });
-  }
-  app.change(`insert into service_response_cache select 'other', 'other', answer, created_at, expires_at
+    for (const person of ['zoraida', 'bob']) {
+      app.simulator.enqueue({ answer: { text: [`Dear ${person}.`], usage: { input: 3, output: 2 } } });
+      await app.client.runs.start({
+        params: { name: 'helper' },
+        body: { message: `I am ${person}`, sessionId: `of-${person}` },
+        query: {},
+        headers: { 'idempotency-key': `key-${person.length}` },
+      });
+    }
+    app.change(`insert into service_response_cache select 'other', 'other', answer, created_at, expires_at
     from service_response_cache limit 1`);
-  await erase(app, 'zoraida');
-  assert.equal(app.rows('select id from service_response_cache').length, 3, 'a preview deletes nothing');
-  await erase(app, 'zoraida', false);
-  assert.deepEqual(app.rows('select key from service_idempotency_keys'), [{ key: 'key-3' }]);
-  assert.deepEqual(app.rows('select tenant_id from service_response_cache'), [{ tenant_id: 'other' }]);
-});
+    await erase(app, 'zoraida');
+    assert.equal(app.rows('select id from service_response_cache').length, 3, 'a preview deletes nothing');
+    await erase(app, 'zoraida', false);
+    assert.deepEqual(app.rows('select key from service_idempotency_keys'), [{ key: 'key-3' }]);
+    assert.deepEqual(app.rows('select tenant_id from service_response_cache'), [{ tenant_id: 'other' }]);
+  },
+);
 
-forEachTransport('SUBJ-6 AUDIT-18 without its audit entry nothing is erased or exported', async (open) => {
+forEachDurableService('SUBJ-6 AUDIT-18 without its audit entry nothing is erased or exported', async (open) => {
   const app = await openWorld(open);
   app.change('alter table service_audit_entries rename to gone');
   const before = await erase(app, 'bob');
@@ -173,7 +176,7 @@ forEachTransport('SUBJ-6 AUDIT-18 without its audit entry nothing is erased or e
   assert.equal(contents(app), 2);
 });
 
-forEachTransport('SUBJ-1 SUBJ-2 SUBJ-8 who cannot be told, or is busy, is left alone', async (open) => {
+forEachDurableService('SUBJ-1 SUBJ-2 SUBJ-8 who cannot be told, or is busy, is left alone', async (open) => {
   const app = await openWorld(open);
   assert.equal((await refusal(erase(app, 'broken'))).code, 'data-subject-resolver-failed');
   const nobody = await erase(app, 'nobody', false);

@@ -6,7 +6,7 @@ import type { SessionRow } from '../../../src/db/tables.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
 import { dataSubjectOperations } from '../../../src/features/data-subjects/data-subjects.operations.ts';
 import { dataSubjectsFeature } from '../../../src/features/data-subjects/index.ts';
-import { forEachDialect, openTestStorage } from '../../support/store.ts';
+import { forEachStore, openTestStorage } from '../../support/store.ts';
 
 const session = (id: string): SessionRow => ({
   tenant_id: 'default',
@@ -27,47 +27,44 @@ const session = (id: string): SessionRow => ({
   summary: null,
 });
 
-forEachDialect(
-  'SUBJ-6 SUBJ-8 a session that comes while its person is erased keeps all of them',
-  async (t, dialect) => {
-    const storage = await openTestStorage(t, dialect);
-    const add = (id: string) => storage.db.insertInto('sessions').values(session(id)).execute();
-    const log = silentLogger;
-    let comes: string | null = 'second';
-    const { handlers } = dataSubjectsFeature({
-      storage,
-      telemetry: noTelemetry(),
-      log,
-      audit: createAuditTrail({ storage, telemetry: noTelemetry(), log, now: Date.now, newId }),
-      resolver: { resolve: async () => ({ userIds: [], sessionIds: [], ownerIds: ['user:ada'] }) },
-      async eraseSessions(rows) {
-        if (comes !== null) await add(comes);
-        comes = null;
-        const statements = rows.map(({ id }) => ({
-          sql: 'delete from service_sessions where id = ?',
-          parameters: [id],
-          mustChange: true,
-        }));
-        return { statements, done: async () => undefined };
-      },
-      assertReleasable: () => undefined,
-      releaseBytes: async () => undefined,
-      messagesOf: async () => [],
-      now: Date.now,
-    });
-    await add('first');
-    const erase = async () => {
-      const { audit } = dataSubjectOperations.erase;
-      const context = { tenantId: 'default', principal: { actor: null }, audit, signal: new AbortController().signal };
-      const input = { params: { id: 'ada' }, query: { dryRun: false } };
-      const { erase: handler } = handlers;
-      return handler(context as Parameters<typeof handler>[0], input as Parameters<typeof handler>[1]);
-    };
-    const left = async () => (await storage.db.selectFrom('sessions').select('id').orderBy('id').execute()).length;
-    await assert.rejects(erase(), { code: 'data-subject-active' });
-    assert.equal(await left(), 2);
-    assert.deepEqual(await storage.db.selectFrom('audit_entries').select('id').execute(), []);
-    await erase();
-    assert.equal(await left(), 0);
-  },
-);
+forEachStore('SUBJ-6 SUBJ-8 a session that comes while its person is erased keeps all of them', async (t, store) => {
+  const storage = await openTestStorage(t, store);
+  const add = (id: string) => storage.db.insertInto('sessions').values(session(id)).execute();
+  const log = silentLogger;
+  let comes: string | null = 'second';
+  const { handlers } = dataSubjectsFeature({
+    storage,
+    telemetry: noTelemetry(),
+    log,
+    audit: createAuditTrail({ storage, telemetry: noTelemetry(), log, now: Date.now, newId }),
+    resolver: { resolve: async () => ({ userIds: [], sessionIds: [], ownerIds: ['user:ada'] }) },
+    async eraseSessions(rows) {
+      if (comes !== null) await add(comes);
+      comes = null;
+      const statements = rows.map(({ id }) => ({
+        sql: 'delete from service_sessions where id = ?',
+        parameters: [id],
+        mustChange: true,
+      }));
+      return { statements, done: async () => undefined };
+    },
+    assertReleasable: () => undefined,
+    releaseBytes: async () => undefined,
+    messagesOf: async () => [],
+    now: Date.now,
+  });
+  await add('first');
+  const erase = async () => {
+    const { audit } = dataSubjectOperations.erase;
+    const context = { tenantId: 'default', principal: { actor: null }, audit, signal: new AbortController().signal };
+    const input = { params: { id: 'ada' }, query: { dryRun: false } };
+    const { erase: handler } = handlers;
+    return handler(context as Parameters<typeof handler>[0], input as Parameters<typeof handler>[1]);
+  };
+  const left = async () => (await storage.db.selectFrom('sessions').select('id').orderBy('id').execute()).length;
+  await assert.rejects(erase(), { code: 'data-subject-active' });
+  assert.equal(await left(), 2);
+  assert.deepEqual(await storage.db.selectFrom('audit_entries').select('id').execute(), []);
+  await erase();
+  assert.equal(await left(), 0);
+});

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { enqueue, followToEnd, Gate, getRun, listRuns, refusal, runJson, start, tool } from '../runs/run-calls.ts';
 
@@ -35,7 +35,7 @@ const stop = (app: Pick<TestApp, 'client'>, body: Parameters<TestApp['client']['
 const resume = (app: Pick<TestApp, 'client'>, body: Parameters<TestApp['client']['emergency']['resume']>[0]['body']) =>
   app.client.emergency.resume({ body }).then((reply) => reply.body);
 
-forEachTransport(
+forEachDurableService(
   'a stop cancels what runs, says what had landed, holds the queue and refuses the rest',
   async (open) => {
     const gate = new Gate();
@@ -94,44 +94,47 @@ forEachTransport(
   },
 );
 
-forEachTransport('effects are those of calls that were made; one that was too late may still land', async (open) => {
-  const gate = new Gate();
-  const app = await open({
-    tools: [
-      tool(
-        'pay',
-        async (_args, { signal }) => {
-          await gate.pass(signal);
-          return 'paid';
+forEachDurableService(
+  'effects are those of calls that were made; one that was too late may still land',
+  async (open) => {
+    const gate = new Gate();
+    const app = await open({
+      tools: [
+        tool(
+          'pay',
+          async (_args, { signal }) => {
+            await gate.pass(signal);
+            return 'paid';
+          },
+          { effect: 'External' },
+        ),
+        tool('ship', async () => 'sent', { effect: 'Write', inputSchema: { type: 'object', required: ['to'] } }),
+        tool('book', () => new Promise(() => undefined), { effect: 'Destructive', timeoutMs: 20 }),
+      ],
+      script: [
+        {
+          when: { message: 'busy', call: 1 },
+          reply: { toolCalls: ['ship', 'book'].map((name) => ({ name, arguments: {} })) },
         },
-        { effect: 'External' },
-      ),
-      tool('ship', async () => 'sent', { effect: 'Write', inputSchema: { type: 'object', required: ['to'] } }),
-      tool('book', () => new Promise(() => undefined), { effect: 'Destructive', timeoutMs: 20 }),
-    ],
-    script: [
-      {
-        when: { message: 'busy', call: 1 },
-        reply: { toolCalls: ['ship', 'book'].map((name) => ({ name, arguments: {} })) },
-      },
-      { when: { message: 'busy', call: 2 }, reply: { toolCalls: [{ name: 'pay', arguments: {} }] } },
-    ],
-    agents: [{ name: 'clerk', toolNames: ['pay', 'ship', 'book'] }],
-  });
-  const inFlight = refusal(start(app.client, 'clerk', { message: 'busy', stream: false }));
-  await gate.reached;
-  const { runs } = await stop(app, { scope: 'Agent', agentName: 'clerk' });
-  assert.deepEqual(
-    runs[0]?.effects.map(({ toolName, state }) => [toolName, state]),
-    [
-      ['book', 'Unknown'],
-      ['pay', 'Unknown'],
-    ],
-  );
-  await inFlight;
-});
+        { when: { message: 'busy', call: 2 }, reply: { toolCalls: [{ name: 'pay', arguments: {} }] } },
+      ],
+      agents: [{ name: 'clerk', toolNames: ['pay', 'ship', 'book'] }],
+    });
+    const inFlight = refusal(start(app.client, 'clerk', { message: 'busy', stream: false }));
+    await gate.reached;
+    const { runs } = await stop(app, { scope: 'Agent', agentName: 'clerk' });
+    assert.deepEqual(
+      runs[0]?.effects.map(({ toolName, state }) => [toolName, state]),
+      [
+        ['book', 'Unknown'],
+        ['pay', 'Unknown'],
+      ],
+    );
+    await inFlight;
+  },
+);
 
-forEachTransport('a resume makes the runs of its agents due, and no other job', async (open) => {
+forEachDurableService('a resume makes the runs of its agents due, and no other job', async (open) => {
   const app = await open({
     agents: [{ name: 'clerk' }, { name: 'other' }],
     service: { Scheduling: { RunWorker: false } },
@@ -152,7 +155,7 @@ forEachTransport('a resume makes the runs of its agents due, and no other job', 
   assert.ok((due?.scheduled_for ?? later) < later);
 });
 
-forEachTransport('queued runs are held, over a restart too, and run once the stop is over', async (open) => {
+forEachDurableService('queued runs are held, over a restart too, and run once the stop is over', async (open) => {
   const setup = { agents: [{ name: 'clerk' }, { name: 'caller', callableAgentNames: ['clerk'] }] };
   const idle = { ...setup, service: { Scheduling: { RunWorker: false } } };
   const app = await open(idle);
@@ -171,7 +174,7 @@ forEachTransport('queued runs are held, over a restart too, and run once the sto
   assert.equal((await getRun(next.client, queued)).error, null);
 });
 
-forEachTransport('a stopped agent is an error for the agent that calls it', async (open) => {
+forEachDurableService('a stopped agent is an error for the agent that calls it', async (open) => {
   const app = await open({
     agents: [{ name: 'clerk' }, { name: 'caller', callableAgentNames: ['clerk'] }],
     script: [
@@ -189,7 +192,7 @@ forEachTransport('a stopped agent is an error for the agent that calls it', asyn
   assert.deepEqual([child?.status, child?.error?.type], ['Failed', 'emergency_stop']);
 });
 
-forEachTransport('a tenant stops its own agents, and cannot lift what the host has stopped', async (open) => {
+forEachDurableService('a tenant stops its own agents, and cannot lift what the host has stopped', async (open) => {
   const app = await open({
     host: { AuthToken: tokenOf, Tenancy: { Enabled: true, AllowHeaderResolution: true } },
     token: tokenOf,
@@ -215,7 +218,7 @@ forEachTransport('a tenant stops its own agents, and cannot lift what the host h
   );
 });
 
-forEachTransport('a stop that cannot be audited is refused and stops nothing', async (open) => {
+forEachDurableService('a stop that cannot be audited is refused and stops nothing', async (open) => {
   const app = await open({ agents: [{ name: 'clerk' }] });
   app.change("create trigger no_audit before insert on service_audit_entries begin select raise(abort, 'full'); end");
   // Two at once: the second one must not be told that the first is in force.
@@ -225,7 +228,7 @@ forEachTransport('a stop that cannot be audited is refused and stops nothing', a
   assert.deepEqual((await app.client.emergency.status({})).body, []);
 });
 
-forEachTransport('what is stopped is named without doubt', async (open) => {
+forEachDurableService('what is stopped is named without doubt', async (open) => {
   const app = await open();
   const pathOf = async (body: Parameters<typeof stop>[1]) =>
     (await refusal(stop(app, body))).errors?.map(({ path }) => path);

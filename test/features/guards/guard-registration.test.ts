@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { loadModule } from '../../../src/core/files/load-module.ts';
 import { storedCall } from '../../../src/engine/context/turn-resume.ts';
 import { hostLibrary, loadHostModules } from '../../../src/features/modules/index.ts';
-import { forEachTransport, openApp } from '../../support/app.ts';
+import { forEachDurableService, openApp } from '../../support/app.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 import { local, says, secret } from './guard-world.ts';
 
@@ -28,7 +28,7 @@ test('GUARD-2 names are unique in any case, and pattern is the built-in guard', 
   await startWith(t, { name: 'A-1_b.c', ...allow }, hostLibrary.patternGuard());
 });
 
-forEachTransport(
+forEachDurableService(
   'GUARD-1 GUARD-4 the pattern guard comes with its section, also an empty one, and is the last',
   async (open) => {
     const seen: string[] = [];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ToolError } from '../../../src/engine/tools/tool.ts';
-import { type AppSetup, forEachTransport, type OpenApp } from '../../support/app.ts';
+import { type AppSetup, forEachDurableService, type OpenApp } from '../../support/app.ts';
 import { fileOf } from '../attachments/files.ts';
 import { followToEnd, getRun, listRuns, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
 import { save, skill } from '../skills/skill-bodies.ts';
@@ -42,7 +42,7 @@ const openWith = (
   });
 };
 
-forEachTransport('TOOL-11 GUARD-10 a tool result is inspected as a whole, before it is cut', async (open) => {
+forEachDurableService('TOOL-11 GUARD-10 a tool result is inspected as a whole, before it is cut', async (open) => {
   const app = await openWith(open, 'look', async () => ({ text: `${'x'.repeat(500)} ${mail}`, more: [mail] }), {
     tool: { maxOutputBytes: 100 },
   });
@@ -56,36 +56,39 @@ forEachTransport('TOOL-11 GUARD-10 a tool result is inspected as a whole, before
   assertNowhere(app, mail);
 });
 
-forEachTransport('GUARD-17 GUARD-18 a blocked tool result ends the run once its call is recorded', async (open) => {
-  let calls = 0;
-  const app = await openWith(open, 'look', async () => `${'x'.repeat(++calls)} ${secret}`, {
-    agents: [
-      { name: 'helper', model: { ...local, allowConcurrentToolCalls: true }, toolNames: ['look'] },
-      { name: 'quiet', model: local, toolNames: ['look'] },
-    ],
-  });
-  app.simulator.enqueue(asksFor(call('look', {}, 'c1'), call('look', { n: 1 }, 'c2')));
-  const { runId, events } = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
-  assert.deepEqual(findings(events), [['content.blocked', 'ToolResult', 'pattern', 'denied-term:0']], 'one of two');
-  assert.deepEqual(
-    ofType(events, 'tool.invoked').map((event) => event['result']),
-    [placeholder, placeholder],
-  );
-  const { body } = await app.client.runs.tools({ params: { runId } });
-  assert.deepEqual(
-    body.map(({ result, succeeded }) => [result, succeeded]),
-    [
-      [placeholder, true],
-      [placeholder, true],
-    ],
-  );
-  assert.equal((await getRun(app.client, runId)).error?.class, 'ContentBlocked');
-  assert.equal(app.simulator.requests.length, 1, 'the model is not called again');
-  assert.equal(audited(app).length, 1);
-  assertNowhere(app, secret);
-});
+forEachDurableService(
+  'GUARD-17 GUARD-18 a blocked tool result ends the run once its call is recorded',
+  async (open) => {
+    let calls = 0;
+    const app = await openWith(open, 'look', async () => `${'x'.repeat(++calls)} ${secret}`, {
+      agents: [
+        { name: 'helper', model: { ...local, allowConcurrentToolCalls: true }, toolNames: ['look'] },
+        { name: 'quiet', model: local, toolNames: ['look'] },
+      ],
+    });
+    app.simulator.enqueue(asksFor(call('look', {}, 'c1'), call('look', { n: 1 }, 'c2')));
+    const { runId, events } = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
+    assert.deepEqual(findings(events), [['content.blocked', 'ToolResult', 'pattern', 'denied-term:0']], 'one of two');
+    assert.deepEqual(
+      ofType(events, 'tool.invoked').map((event) => event['result']),
+      [placeholder, placeholder],
+    );
+    const { body } = await app.client.runs.tools({ params: { runId } });
+    assert.deepEqual(
+      body.map(({ result, succeeded }) => [result, succeeded]),
+      [
+        [placeholder, true],
+        [placeholder, true],
+      ],
+    );
+    assert.equal((await getRun(app.client, runId)).error?.class, 'ContentBlocked');
+    assert.equal(app.simulator.requests.length, 1, 'the model is not called again');
+    assert.equal(audited(app).length, 1);
+    assertNowhere(app, secret);
+  },
+);
 
-forEachTransport(
+forEachDurableService(
   'GUARD-5 what a failing tool says is inspected as well, and what it threw is not logged',
   async (open) => {
     const app = await openWith(open, 'look', async () => {
@@ -99,7 +102,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'GUARD-9 a mask of arguments changes what is recorded and streamed; the tool gets them',
   async (open) => {
     const got: unknown[] = [];
@@ -128,7 +131,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'GUARD-9 every string of the arguments, and every name that the tool does not declare, is inspected as the model’s, with the tool’s name',
   async (open) => {
     const recorder = recordingGuard();
@@ -158,7 +161,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('GUARD-11 a blocked child fails, and its caller reads a tool error and goes on', async (open) => {
+forEachDurableService('GUARD-11 a blocked child fails, and its caller reads a tool error and goes on', async (open) => {
   const script = [
     { when: { model: 'boss', tool: 'call_child' }, reply: { text: 'It said: {{last}}' } },
     { when: { model: 'boss' }, reply: { toolCalls: [{ name: 'call_child', arguments: { message: 'Go' } }] } },
@@ -184,7 +187,7 @@ forEachTransport('GUARD-11 a blocked child fails, and its caller reads a tool er
   assertNowhere(app, secret);
 });
 
-forEachTransport('RUN-32 GUARD-5 results of the client’s program are inspected', async (open) => {
+forEachDurableService('RUN-32 GUARD-5 results of the client’s program are inspected', async (open) => {
   const recorder = recordingGuard();
   const app = await openWith(open, 'ask', async () => '', {
     module: {
@@ -213,7 +216,7 @@ forEachTransport('RUN-32 GUARD-5 results of the client’s program are inspected
   assertNowhere(app, mail);
 });
 
-forEachTransport(
+forEachDurableService(
   'APPR-17 GUARD-5 reasons are inspected, and a waiting call is shown and made as it is kept',
   async (open) => {
     const got: unknown[] = [];
@@ -264,38 +267,41 @@ forEachTransport(
   },
 );
 
-forEachTransport('GUARD-23 a reason in the mailbox is inspected with its decision, outside of a run', async (open) => {
-  const app = await openWith(open, 'send', async () => 'sent', { tool: { requiresApproval: true } });
-  app.simulator.enqueue(asksFor(call('send')), says('A pity.'));
-  const reply = await start(
-    app.client,
-    'helper',
-    { message: 'Hi', sessionId: 's' },
-    { headers: { prefer: 'respond-async' } },
-  );
-  assert.equal(reply.status, 202);
-  await followToEnd(app.client, reply.body.runId);
-  const [row] = (await app.client.approvals.list({ query: {} })).body;
-  const decide = (reason: string) =>
-    app.client.approvals.decide({ params: { id: row?.id ?? '' }, body: { approved: false, reason } });
-  const problem = await refusal(decide(secret));
-  assert.deepEqual(
-    [problem.status, problem.code, problem.errorType, problem.guardName, problem.ruleName],
-    [422, 'content-blocked', 'content_blocked', 'pattern', 'denied-term:0'],
-  );
-  assert.deepEqual(audited(app), [
-    [`request:${problem.requestId}`, { source: 'UserMessage', guardName: 'pattern', ruleName: 'denied-term:0' }],
-  ]);
-  const { body: decided } = await decide(`Ask ${mail}`);
-  assert.deepEqual([decided.status, decided.reason], ['Rejected', 'Ask [redacted]']);
-  await followToEnd(app.client, decided.continuationRunId ?? '');
-  assert.match(sent(app), /Not approved: Ask \[redacted\]/);
-  await app.close();
-  assertNowhere(app, secret);
-  assertNowhere(app, mail);
-});
+forEachDurableService(
+  'GUARD-23 a reason in the mailbox is inspected with its decision, outside of a run',
+  async (open) => {
+    const app = await openWith(open, 'send', async () => 'sent', { tool: { requiresApproval: true } });
+    app.simulator.enqueue(asksFor(call('send')), says('A pity.'));
+    const reply = await start(
+      app.client,
+      'helper',
+      { message: 'Hi', sessionId: 's' },
+      { headers: { prefer: 'respond-async' } },
+    );
+    assert.equal(reply.status, 202);
+    await followToEnd(app.client, reply.body.runId);
+    const [row] = (await app.client.approvals.list({ query: {} })).body;
+    const decide = (reason: string) =>
+      app.client.approvals.decide({ params: { id: row?.id ?? '' }, body: { approved: false, reason } });
+    const problem = await refusal(decide(secret));
+    assert.deepEqual(
+      [problem.status, problem.code, problem.errorType, problem.guardName, problem.ruleName],
+      [422, 'content-blocked', 'content_blocked', 'pattern', 'denied-term:0'],
+    );
+    assert.deepEqual(audited(app), [
+      [`request:${problem.requestId}`, { source: 'UserMessage', guardName: 'pattern', ruleName: 'denied-term:0' }],
+    ]);
+    const { body: decided } = await decide(`Ask ${mail}`);
+    assert.deepEqual([decided.status, decided.reason], ['Rejected', 'Ask [redacted]']);
+    await followToEnd(app.client, decided.continuationRunId ?? '');
+    assert.match(sent(app), /Not approved: Ask \[redacted\]/);
+    await app.close();
+    assertNowhere(app, secret);
+    assertNowhere(app, mail);
+  },
+);
 
-forEachTransport('SKILL-26 instructions and resources of skills are inspected as such', async (open) => {
+forEachDurableService('SKILL-26 instructions and resources of skills are inspected as such', async (open) => {
   const recorder = recordingGuard();
   const app = await open({ simulator: {}, service: guarded, module: { guards: [recorder.guard] } });
   await save(
@@ -315,7 +321,7 @@ forEachTransport('SKILL-26 instructions and resources of skills are inspected as
   );
 });
 
-forEachTransport(
+forEachDurableService(
   'GUARD-5 GUARD-7 texts that are attached are inspected in every turn that sends them',
   async (open) => {
     const app = await open({ simulator: {}, service: guarded, agents: [{ name: 'helper', model: local }] });
@@ -342,7 +348,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'GUARD-6 a summary and a judge’s feedback are what a model writes, and are inspected',
   async (open) => {
     const app = await open({
@@ -375,7 +381,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('GUARD-5 what a module’s criterion tells the model is inspected as Unknown', async (open) => {
+forEachDurableService('GUARD-5 what a module’s criterion tells the model is inspected as Unknown', async (open) => {
   const recorder = recordingGuard(({ text }) =>
     text.includes('Zeus') ? { decision: 'Mask', text: 'again', rules: ['r'] } : { decision: 'Allow' },
   );
@@ -395,7 +401,7 @@ forEachTransport('GUARD-5 what a module’s criterion tells the model is inspect
   assertNowhere(app, secret);
 });
 
-forEachTransport('GUARD-5 what the agent remembers is inspected when it comes back', async (open) => {
+forEachDurableService('GUARD-5 what the agent remembers is inspected when it comes back', async (open) => {
   const app = await open({
     simulator: {},
     service: guarded,
@@ -411,7 +417,7 @@ forEachTransport('GUARD-5 what the agent remembers is inspected when it comes ba
   assert.ok(!sent(app).includes(mail));
 });
 
-forEachTransport('GUARD-14 what the agent writes into its memory is kept masked', async (open) => {
+forEachDurableService('GUARD-14 what the agent writes into its memory is kept masked', async (open) => {
   const app = await open({
     simulator: {},
     service: guarded,
@@ -427,7 +433,7 @@ forEachTransport('GUARD-14 what the agent writes into its memory is kept masked'
   assertNowhere(app, mail);
 });
 
-forEachTransport('GUARD-5 GUARD-9 searches of the provider are told once they were inspected', async (open) => {
+forEachDurableService('GUARD-5 GUARD-9 searches of the provider are told once they were inspected', async (open) => {
   const model = { provider: 'anthropic', model: 'claude-sonnet-4-5' };
   const app = await open({ simulator: {}, service: guarded, agents: [{ name: 'fan', model, harness: {} }] });
   const search = (query: string, title: string) => ({

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import {
   enqueue,
   eventsOf,
@@ -36,7 +36,7 @@ const helper = { name: 'helper', model: local };
 const guarded = { ContentGuard: { Pattern: pattern } };
 const placeholder = '[content_blocked]';
 
-forEachTransport(
+forEachDurableService(
   'GUARD-17 GUARD-18 GUARD-20 RUN-70 a blocked message is 422, a failed run without tokens, and nowhere',
   async (open) => {
     const app = await open({ simulator: {}, service: guarded, agents: [helper] });
@@ -105,40 +105,43 @@ overHttp('GUARD-18 the answer to a blocked run names it', async (open) => {
   });
 });
 
-forEachTransport('GUARD-14 SESS-9 a mask is all that model, history, input, events and answer have', async (open) => {
-  const app = await open({ simulator: {}, service: guarded, agents: [helper] });
-  app.simulator.enqueue(says('I wrote to ', 'jo@exam', 'ple.com.'));
-  const { runId, events } = await runStream(app.client, 'helper', {
-    message: `Write to ${mail}!`,
-    documents: [{ name: 'list of jo@example.com', content: `${mail} and 192.0.2.7` }],
-    sessionId: 's',
-  });
-  assert.deepEqual(findings(events), [
-    ['content.masked', 'UserMessage', 'pattern', 'pii:Email'],
-    ['content.masked', 'Document', 'pattern', 'pii:Email'],
-    ['content.masked', 'Document', 'pattern', 'pii:IpAddress'],
-    ['content.masked', 'Document', 'pattern', 'pii:Email'],
-    ['content.masked', 'ModelOutput', 'pattern', 'pii:Email'],
-  ]);
-  assert.equal(events.at(-1)?.['output'], 'I wrote to [redacted].');
-  assert.equal(
-    ofType(events, 'message.delta')
-      .map((event) => event['text'])
-      .join(''),
-    'I wrote to [redacted].',
-    'GUARD-25',
-  );
-  assert.equal(ofType(events, 'message.completed')[0]?.['text'], 'I wrote to [redacted].');
-  assert.match(sent(app), /Write to \[redacted\]!/);
-  assert.ok(!sent(app).includes(mail));
-  const { body: history } = await app.client.sessions.get({ params: { sessionId: 's' } });
-  assert.match(JSON.stringify(history), /Write to \[redacted\]!.*I wrote to \[redacted\]\./s, 'SESS-9');
-  assert.deepEqual(eventsOf(await readEvents(app.client, runId)), events);
-  assert.deepEqual(audited(app), [], 'GUARD-23 masks are not audited');
-  assertNowhere(app, mail);
-});
+forEachDurableService(
+  'GUARD-14 SESS-9 a mask is all that model, history, input, events and answer have',
+  async (open) => {
+    const app = await open({ simulator: {}, service: guarded, agents: [helper] });
+    app.simulator.enqueue(says('I wrote to ', 'jo@exam', 'ple.com.'));
+    const { runId, events } = await runStream(app.client, 'helper', {
+      message: `Write to ${mail}!`,
+      documents: [{ name: 'list of jo@example.com', content: `${mail} and 192.0.2.7` }],
+      sessionId: 's',
+    });
+    assert.deepEqual(findings(events), [
+      ['content.masked', 'UserMessage', 'pattern', 'pii:Email'],
+      ['content.masked', 'Document', 'pattern', 'pii:Email'],
+      ['content.masked', 'Document', 'pattern', 'pii:IpAddress'],
+      ['content.masked', 'Document', 'pattern', 'pii:Email'],
+      ['content.masked', 'ModelOutput', 'pattern', 'pii:Email'],
+    ]);
+    assert.equal(events.at(-1)?.['output'], 'I wrote to [redacted].');
+    assert.equal(
+      ofType(events, 'message.delta')
+        .map((event) => event['text'])
+        .join(''),
+      'I wrote to [redacted].',
+      'GUARD-25',
+    );
+    assert.equal(ofType(events, 'message.completed')[0]?.['text'], 'I wrote to [redacted].');
+    assert.match(sent(app), /Write to \[redacted\]!/);
+    assert.ok(!sent(app).includes(mail));
+    const { body: history } = await app.client.sessions.get({ params: { sessionId: 's' } });
+    assert.match(JSON.stringify(history), /Write to \[redacted\]!.*I wrote to \[redacted\]\./s, 'SESS-9');
+    assert.deepEqual(eventsOf(await readEvents(app.client, runId)), events);
+    assert.deepEqual(audited(app), [], 'GUARD-23 masks are not audited');
+    assertNowhere(app, mail);
+  },
+);
 
-forEachTransport('GUARD-25 GUARD-19 a blocked answer that was held back reached nobody', async (open) => {
+forEachDurableService('GUARD-25 GUARD-19 a blocked answer that was held back reached nobody', async (open) => {
   const app = await open({ simulator: {}, service: guarded, agents: [helper] });
   app.simulator.enqueue({
     answer: { reasoning: ['Hm.'], text: ['It is about Pro', 'ject Ze', 'us.'], usage: { input: 3, output: 2 } },
@@ -165,34 +168,37 @@ forEachTransport('GUARD-25 GUARD-19 a blocked answer that was held back reached 
   assert.equal(JSON.stringify(frames).toLowerCase().includes('zeus'), false);
 });
 
-forEachTransport('GUARD-26 without buffering deltas go out at once and are recorded without text', async (open) => {
-  const app = await open({
-    simulator: {},
-    service: {
-      ContentGuard: { BufferStreamingOutput: false, Pattern: pattern },
-      RunRecording: { RecordMessageDeltas: true },
-    },
-    agents: [helper],
-  });
-  const deltasOf = (events: Parameters<typeof ofType>[0]) =>
-    ofType(events, 'message.delta').map((event) => event['text'] as string | null);
-  app.simulator.enqueue(says('Mail jo@exam', 'ple.com'), says(`About ${secret}`));
-  const masked = await runStream(app.client, 'helper', 'Hi');
-  assert.equal(deltasOf(masked.events).join(''), `Mail ${mail}`, 'what was sent cannot be taken back');
-  assert.equal(ofType(masked.events, 'message.completed')[0]?.['text'], 'Mail [redacted]');
-  assert.equal(masked.events.at(-1)?.['output'], 'Mail [redacted]');
-  assert.deepEqual(findings(masked.events), [['content.masked', 'ModelOutput', 'pattern', 'pii:Email']]);
-  const blocked = await runStream(app.client, 'helper', 'Hi');
-  assert.equal(deltasOf(blocked.events).join(''), `About ${secret}`);
-  assert.equal(ofType(blocked.events, 'message.completed')[0]?.['text'], placeholder);
-  assert.equal(blocked.frames.at(-2)?.event, 'error');
-  for (const { runId } of [masked, blocked])
-    assert.deepEqual(new Set(deltasOf(eventsOf(await readEvents(app.client, runId)))), new Set([null]));
-  assertNowhere(app, secret);
-  assertNowhere(app, mail);
-});
+forEachDurableService(
+  'GUARD-26 without buffering deltas go out at once and are recorded without text',
+  async (open) => {
+    const app = await open({
+      simulator: {},
+      service: {
+        ContentGuard: { BufferStreamingOutput: false, Pattern: pattern },
+        RunRecording: { RecordMessageDeltas: true },
+      },
+      agents: [helper],
+    });
+    const deltasOf = (events: Parameters<typeof ofType>[0]) =>
+      ofType(events, 'message.delta').map((event) => event['text'] as string | null);
+    app.simulator.enqueue(says('Mail jo@exam', 'ple.com'), says(`About ${secret}`));
+    const masked = await runStream(app.client, 'helper', 'Hi');
+    assert.equal(deltasOf(masked.events).join(''), `Mail ${mail}`, 'what was sent cannot be taken back');
+    assert.equal(ofType(masked.events, 'message.completed')[0]?.['text'], 'Mail [redacted]');
+    assert.equal(masked.events.at(-1)?.['output'], 'Mail [redacted]');
+    assert.deepEqual(findings(masked.events), [['content.masked', 'ModelOutput', 'pattern', 'pii:Email']]);
+    const blocked = await runStream(app.client, 'helper', 'Hi');
+    assert.equal(deltasOf(blocked.events).join(''), `About ${secret}`);
+    assert.equal(ofType(blocked.events, 'message.completed')[0]?.['text'], placeholder);
+    assert.equal(blocked.frames.at(-2)?.event, 'error');
+    for (const { runId } of [masked, blocked])
+      assert.deepEqual(new Set(deltasOf(eventsOf(await readEvents(app.client, runId)))), new Set([null]));
+    assertNowhere(app, secret);
+    assertNowhere(app, mail);
+  },
+);
 
-forEachTransport('GUARD-28 reasoning is inspected and held back as the text is', async (open) => {
+forEachDurableService('GUARD-28 reasoning is inspected and held back as the text is', async (open) => {
   const app = await open({
     simulator: {},
     service: { ...guarded, RunRecording: { RecordReasoningDeltas: true } },
@@ -216,7 +222,7 @@ forEachTransport('GUARD-28 reasoning is inspected and held back as the text is',
   assertNowhere(app, secret);
 });
 
-forEachTransport(
+forEachDurableService(
   'GUARD-21 GUARD-7 a blocked turn leaves the history as it was; earlier turns are not inspected again',
   async (open) => {
     const recorder = recordingGuard();
@@ -247,7 +253,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('GUARD-22 a 422 frees the idempotency key', async (open) => {
+forEachDurableService('GUARD-22 a 422 frees the idempotency key', async (open) => {
   const app = await open({ simulator: {}, service: guarded, agents: [helper] });
   app.simulator.enqueue(says(secret), says('Hello.'));
   const headers = { 'idempotency-key': 'k-1' };
@@ -258,7 +264,7 @@ forEachTransport('GUARD-22 a 422 frees the idempotency key', async (open) => {
   assert.equal((await runJson(app.client, 'helper', 'Hi', { headers })).headers['idempotency-replayed'], 'true');
 });
 
-forEachTransport('GUARD-17 a block asks no fallback and does not retry a queued run', async (open) => {
+forEachDurableService('GUARD-17 a block asks no fallback and does not retry a queued run', async (open) => {
   const app = await open({
     simulator: {},
     service: { ...guarded, AsyncRun: { MaxAttempts: 3 } },
@@ -275,7 +281,7 @@ forEachTransport('GUARD-17 a block asks no fallback and does not retry a queued 
   assertNowhere(app, secret);
 });
 
-forEachTransport('GUARD-5 GUARD-6 a direction that is off passes as it is', async (open) => {
+forEachDurableService('GUARD-5 GUARD-6 a direction that is off passes as it is', async (open) => {
   const recorder = recordingGuard();
   const app = await open({
     simulator: {},
@@ -288,7 +294,7 @@ forEachTransport('GUARD-5 GUARD-6 a direction that is off passes as it is', asyn
   assert.deepEqual(texts(recorder.seen), [['ModelOutput', 'Hello.']]);
 });
 
-forEachTransport(
+forEachDurableService(
   'GUARD-5 GUARD-8 values for placeholders are the caller’s text, the definition’s are not',
   async (open) => {
     const recorder = recordingGuard(({ text }) =>
@@ -320,7 +326,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('GUARD-29 RUN-68 a structured answer is judged as the client gets it', async (open) => {
+forEachDurableService('GUARD-29 RUN-68 a structured answer is judged as the client gets it', async (open) => {
   const schema = { type: 'object', properties: { to: { type: 'string', maxLength: 12 } } };
   const app = await open({
     simulator: {},
@@ -337,7 +343,7 @@ forEachTransport('GUARD-29 RUN-68 a structured answer is judged as the client ge
   assertNowhere(app, mail);
 });
 
-forEachTransport(
+forEachDurableService(
   'AGENT-26 the response cache has no answer that a guard has changed, and a hit is inspected',
   async (open) => {
     const cached = { ...local, responseCache: { enabled: true } };
@@ -361,7 +367,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-54 a replay is inspected by the guards of today', async (open) => {
+forEachDurableService('RUN-54 a replay is inspected by the guards of today', async (open) => {
   const app = await open({ simulator: {}, agents: [helper] });
   app.simulator.enqueue(says('Hello.'));
   const { runId } = await runJson(app.client, 'helper', `Write to ${mail}`);
@@ -373,7 +379,7 @@ forEachTransport('RUN-54 a replay is inspected by the guards of today', async (o
   assert.match(sent(guardedApp), /Write to \[redacted\]/);
 });
 
-forEachTransport(
+forEachDurableService(
   'GUARD-15 a guard that throws, answers nonsense or comes late blocks, and its text is not logged',
   async (open) => {
     const answers: Record<string, () => unknown> = {
@@ -413,7 +419,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'GUARD-12 GUARD-13 guards are asked in their order, each with the text as the former left it',
   async (open) => {
     const first = recordingGuard(() => ({ decision: 'Mask', text: `mail ${mail}`, rules: ['a', 'b', 'a'] }), 'first');
@@ -452,7 +458,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'GUARD-3 without a guard nothing is inspected or held back, whatever the other keys say',
   async (open) => {
     const app = await open({
@@ -467,7 +473,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('GUARD-27 no tool runs on behalf of a blocked message', async (open) => {
+forEachDurableService('GUARD-27 no tool runs on behalf of a blocked message', async (open) => {
   let calls = 0;
   const app = await open({
     simulator: {},
@@ -504,7 +510,7 @@ forEachTransport('GUARD-27 no tool runs on behalf of a blocked message', async (
   assert.equal(started.status, 200);
 });
 
-forEachTransport('GUARD-14 the trace of a run has a span for each decision, without the text', async (open) => {
+forEachDurableService('GUARD-14 the trace of a run has a span for each decision, without the text', async (open) => {
   const app = await open({
     simulator: {},
     service: { ...guarded, Observability: { SuccessSampleRatio: 1, RecordSensitiveData: true } },

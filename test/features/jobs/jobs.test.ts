@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ProblemError } from '../../../src/client/problem.ts';
 import { LeaseLostError } from '../../../src/scheduler/job-queue.ts';
-import { forEachTransport, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { enqueue, followToEnd, Gate, getRun, refusal, stream, tool, waitingSetup } from '../runs/run-calls.ts';
 
@@ -23,7 +23,7 @@ const openFull = async (open: OpenApp) => {
   return { app, gate, executing };
 };
 
-forEachTransport(
+forEachDurableService(
   'JOB-20 JOB-21 JOB-22 jobs of queued runs are listed and shown, without what they carry',
   async (open) => {
     const { app, gate, executing } = await openFull(open);
@@ -57,7 +57,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('JOB-23 JOB-26 a job that waits is cancelled at once, and its run with it', async (open) => {
+forEachDurableService('JOB-23 JOB-26 a job that waits is cancelled at once, and its run with it', async (open) => {
   const { app, gate } = await openFull(open);
   const waiting = await enqueue(app.client, 'helper', 'Hi');
   assert.equal(await cancel(app, waiting), 204);
@@ -69,7 +69,7 @@ forEachTransport('JOB-23 JOB-26 a job that waits is cancelled at once, and its r
   gate.open();
 });
 
-forEachTransport('JOB-23 JOB-24 a job in progress is asked to stop, as often as somebody asks', async (open) => {
+forEachDurableService('JOB-23 JOB-24 a job in progress is asked to stop, as often as somebody asks', async (open) => {
   const { app, executing } = await openFull(open);
   const orStopped = (error: unknown): string => {
     if (error instanceof ProblemError) return error.code;
@@ -86,7 +86,7 @@ forEachTransport('JOB-23 JOB-24 a job in progress is asked to stop, as often as 
   assert.equal((await refusal(cancel(app, executing))).code, 'job-not-cancelable');
 });
 
-forEachTransport('JOB-23 a job that waits for its session at the worker stops waiting', async (open) => {
+forEachDurableService('JOB-23 a job that waits for its session at the worker stops waiting', async (open) => {
   const gate = new Gate();
   const app = await open(waitingSetup(gate));
   const holding = await stream(app.client, 'helper', { message: 'wait', sessionId: 's-1' });
@@ -101,7 +101,7 @@ forEachTransport('JOB-23 a job that waits for its session at the worker stops wa
   assert.equal((await jobOf(app, waiting)).status, 'Canceled');
 });
 
-forEachTransport('JOB-23 a request that a worker of before did not heed is heeded by the next', async (open) => {
+forEachDurableService('JOB-23 a request that a worker of before did not heed is heeded by the next', async (open) => {
   const { app, executing } = await openFull(open);
   const waiting = await enqueue(app.client, 'helper', 'Hi');
   await app.close();
@@ -112,25 +112,28 @@ forEachTransport('JOB-23 a request that a worker of before did not heed is heede
   assert.equal((await jobOf(next, executing)).errorCode, 'shutdown', 'JOB-38 and what became of the other is told');
 });
 
-forEachTransport('JOB-26 APPR-16 a cancelled continuation leaves the session to the next message', async (open) => {
-  const gate = new Gate();
-  const hold = tool('hold', (_args, { signal }) => gate.pass(signal).then(() => 'held'));
-  const service = { Scheduling: { MaxConcurrentJobs: 1, PollInterval: '1h' } };
-  const app = await openApprovals(open, { more: [hold], service });
-  const { rows } = await queueWaiting(app, 's-1', ['pay']);
-  await enqueue(app.client, 'helper', { message: calls(['hold']), sessionId: 'other' });
-  await gate.reached;
-  const id = (await decide(app.client, rows[0]?.id ?? '', true)).continuationRunId ?? '';
-  assert.equal((await jobOf(app, id)).handlerKey, 'acp.approval-resume');
-  assert.equal(await cancel(app, id), 204);
-  assert.equal((await getRun(app.client, id)).status, 'Canceled');
-  gate.open();
-  const next = await enqueue(app.client, 'helper', { message: 'And now?', sessionId: 's-1' });
-  assert.equal((await followToEnd(app.client, next)).at(-1)?.type, 'run.completed');
-  assert.deepEqual(app.done, []);
-});
+forEachDurableService(
+  'JOB-26 APPR-16 a cancelled continuation leaves the session to the next message',
+  async (open) => {
+    const gate = new Gate();
+    const hold = tool('hold', (_args, { signal }) => gate.pass(signal).then(() => 'held'));
+    const service = { Scheduling: { MaxConcurrentJobs: 1, PollInterval: '1h' } };
+    const app = await openApprovals(open, { more: [hold], service });
+    const { rows } = await queueWaiting(app, 's-1', ['pay']);
+    await enqueue(app.client, 'helper', { message: calls(['hold']), sessionId: 'other' });
+    await gate.reached;
+    const id = (await decide(app.client, rows[0]?.id ?? '', true)).continuationRunId ?? '';
+    assert.equal((await jobOf(app, id)).handlerKey, 'acp.approval-resume');
+    assert.equal(await cancel(app, id), 204);
+    assert.equal((await getRun(app.client, id)).status, 'Canceled');
+    gate.open();
+    const next = await enqueue(app.client, 'helper', { message: 'And now?', sessionId: 's-1' });
+    assert.equal((await followToEnd(app.client, next)).at(-1)?.type, 'run.completed');
+    assert.deepEqual(app.done, []);
+  },
+);
 
-forEachTransport('JOB-23 RUN-39 who may not cancel the run does not find its job', async (open) => {
+forEachDurableService('JOB-23 RUN-39 who may not cancel the run does not find its job', async (open) => {
   let allowed = true;
   const gate = new Gate();
   const app = await open({
@@ -149,7 +152,7 @@ forEachTransport('JOB-23 RUN-39 who may not cancel the run does not find its job
   gate.open();
 });
 
-forEachTransport('JOB-36 JOB-38 a job that fails says why, in words of the service', async (open) => {
+forEachDurableService('JOB-36 JOB-38 a job that fails says why, in words of the service', async (open) => {
   const { app, gate } = await openFull(open);
   const id = await enqueue(app.client, 'helper', 'Hi');
   await app.client.agents.remove({ params: { name: 'helper' } });

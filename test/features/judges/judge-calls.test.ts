@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
 import type { AskAgent, Judge } from '../../../src/features/judges/index.ts';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
-import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachService, overHttp, type TestApp } from '../../support/app.ts';
 import { saveQuota } from '../quotas/quota-calls.ts';
 import { followToEnd, getRun, listRuns, runJson } from '../runs/run-calls.ts';
 
@@ -58,7 +58,7 @@ overHttp('EVAL-37 a model call of a judge is a run of kind Eval, with its own co
   assert.match(metrics, /^acp_runs_total\{.*gen_ai_agent_name="grader".*acp_run_kind="Eval".*\} 1$/m);
 });
 
-forEachTransport('EVAL-37 what a judged agent calls is of kind Eval as well', async (open) => {
+forEachService('EVAL-37 what a judged agent calls is of kind Eval as well', async (open) => {
   const app = await open({ ...setup, module: { judges: [grading()] } });
   const { runId } = await runJson(app.client, 'helper', 'say twice');
   assert.equal((await judged(app.client, runId)).scores[0]?.value, 64);
@@ -66,7 +66,7 @@ forEachTransport('EVAL-37 what a judged agent calls is of kind Eval as well', as
   assert.deepEqual(runs.map(({ agentName }) => agentName).sort(), ['grader', 'helper']);
 });
 
-forEachTransport('EVAL-35 EVAL-37 a call that fails is the judge’s failure, by its code', async (open) => {
+forEachService('EVAL-35 EVAL-37 a call that fails is the judge’s failure, by its code', async (open) => {
   const app = await open({
     ...setup,
     service: { ...setup.service, OnlineEvaluation: { JudgeTimeout: '300ms' } },
@@ -81,7 +81,7 @@ forEachTransport('EVAL-35 EVAL-37 a call that fails is the judge’s failure, by
   assert.deepEqual(await failureOf(lost, 'Hi'), [['agent-not-found', false]]);
 });
 
-forEachTransport('QUOTA-16 RUN-39 a run of a judge is admitted like any other', async (open) => {
+forEachService('QUOTA-16 RUN-39 a run of a judge is admitted like any other', async (open) => {
   let allowed = true;
   const runAuthorization = {
     authorize: async ({ action, agentName }: RunAuthorizationRequest) => ({
@@ -99,7 +99,7 @@ forEachTransport('QUOTA-16 RUN-39 a run of a judge is admitted like any other', 
   assert.deepEqual(await failureOf(app, 'Hi'), [['run-not-allowed', false]]);
 });
 
-forEachTransport('EVAL-37 a judge whose time is over runs nothing more', async (open) => {
+forEachService('EVAL-37 a judge whose time is over runs nothing more', async (open) => {
   let late: Promise<unknown> = Promise.resolve();
   const asked = (ask: AskAgent): Promise<unknown> => ask('grader', 'Grade: Hello').catch((error: Error) => error.name);
   const judge: Judge = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
 import type { Judge, JudgedRun } from '../../../src/features/judges/index.ts';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { callsTools, enqueue, followToEnd, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
 
 const unknownId = '0190b6a2-0000-7000-8000-000000000000';
@@ -15,7 +15,7 @@ const judged = async (client: Client, runId: string) => (await client.judges.sco
 
 const scoresOf = async (app: TestApp, runId: string) => (await app.client.scores.list({ params: { runId } })).body;
 
-forEachTransport('EVAL-33 a judge gets input, output, tool names and tenant, and nothing else', async (open) => {
+forEachDurableService('EVAL-33 a judge gets input, output, tool names and tenant, and nothing else', async (open) => {
   const seen: JudgedRun[] = [];
   const tone: Judge = {
     name: 'tone',
@@ -41,7 +41,7 @@ forEachTransport('EVAL-33 a judge gets input, output, tool names and tenant, and
   assert.deepEqual(seen, [expected, expected]);
 });
 
-forEachTransport('EVAL-36 RUN-47 scores are rows of the judge, and scoring again updates them', async (open) => {
+forEachDurableService('EVAL-36 RUN-47 scores are rows of the judge, and scoring again updates them', async (open) => {
   let score = 71.5;
   const tone: Judge = {
     name: 'Tone',
@@ -79,7 +79,7 @@ forEachTransport('EVAL-36 RUN-47 scores are rows of the judge, and scoring again
   assert.deepEqual(stored.map(({ value }) => value).sort(), [0, 12, 3, 90], 'a person’s score of the same name stays');
 });
 
-forEachTransport('EVAL-34 EVAL-35 one judge’s failure stops no other, and stores nothing', async (open) => {
+forEachDurableService('EVAL-34 EVAL-35 one judge’s failure stops no other, and stores nothing', async (open) => {
   class QuotaGone extends Error {}
   const signals: AbortSignal[] = [];
   const app = await open({
@@ -145,7 +145,7 @@ forEachTransport('EVAL-34 EVAL-35 one judge’s failure stops no other, and stor
   assert.doesNotMatch(JSON.stringify(app.log), /sk-123/);
 });
 
-forEachTransport('EVAL-43 what cannot be judged is 200 with empty lists', async (open) => {
+forEachDurableService('EVAL-43 what cannot be judged is 200 with empty lists', async (open) => {
   let asked = 0;
   const judges: Judge[] = [
     {
@@ -191,7 +191,7 @@ forEachTransport('EVAL-43 what cannot be judged is 200 with empty lists', async 
   assert.equal((await refusal(judged(without.client, unknownId))).code, 'run-not-found');
 });
 
-forEachTransport('EVAL-43 RUN-39 a run that the caller may not judge or read is an unknown one', async (open) => {
+forEachDurableService('EVAL-43 RUN-39 a run that the caller may not judge or read is an unknown one', async (open) => {
   const refused = new Set<string>();
   const asked: string[] = [];
   const runAuthorization = {
@@ -217,7 +217,7 @@ forEachTransport('EVAL-43 RUN-39 a run that the caller may not judge or read is 
   assert.deepEqual(asked, ['Judge', 'Read']);
 });
 
-forEachTransport('JOB-43 no run is judged while its agent is stopped or the service drains', async (open) => {
+forEachDurableService('JOB-43 no run is judged while its agent is stopped or the service drains', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }], module: { judges: [says('tone', { score: 1 })] } });
   const { runId } = await runStream(app.client, 'helper', 'Hi');
   await app.client.emergency.stop({ body: { scope: 'Agent', agentName: 'helper' } });
@@ -231,7 +231,7 @@ forEachTransport('JOB-43 no run is judged while its agent is stopped or the serv
   assert.equal((await refusal(judged(app.client, unknownId))).code, 'run-not-found');
 });
 
-forEachTransport('EVAL-36 what was erased while a judge thought is not written about', async (open) => {
+forEachDurableService('EVAL-36 what was erased while a judge thought is not written about', async (open) => {
   let erase = (): void => undefined;
   const judge: Judge = {
     name: 'tone',

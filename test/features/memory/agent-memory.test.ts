@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type AgentSetup, forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
+import { type AgentSetup, forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
 import { calls, conversation, lastOf, offeredTools, says } from '../runs/chat-requests.ts';
 import { runJson } from '../runs/run-calls.ts';
@@ -35,7 +35,7 @@ const use = async (app: TestApp, sessionId: string | null, ...wanted: [string, u
   }
 };
 
-forEachTransport(
+forEachDurableService(
   'TOOL-9 memory flags and the harness add their tools, each disable flag removes some',
   async (open) => {
     const todo = ['todo_list', 'todo_write'];
@@ -59,7 +59,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('AGENT-40 TOOL-9 the todo list belongs to the session and lasts over its runs', async (open) => {
+forEachDurableService('AGENT-40 TOOL-9 the todo list belongs to the session and lasts over its runs', async (open) => {
   const app = await openWith(open, allMemory);
   const todos = [
     { text: 'Buy paint', status: 'completed' },
@@ -73,7 +73,7 @@ forEachTransport('AGENT-40 TOOL-9 the todo list belongs to the session and lasts
   assert.deepEqual(await use(app, 's1', ['todo_write', { todos: [] }], ['todo_list', {}]), { todos: [] });
 });
 
-forEachTransport('AGENT-40 TOOL-9 files of a session: write, list, read, search, delete', async (open) => {
+forEachDurableService('AGENT-40 TOOL-9 files of a session: write, list, read, search, delete', async (open) => {
   const app = await openWith(open, allMemory);
   const content = 'Line one\nline TWO\nline three';
   assert.deepEqual(await use(app, 's', ['file_write', { path: 'notes/a.md', content }]), {
@@ -101,7 +101,7 @@ forEachTransport('AGENT-40 TOOL-9 files of a session: write, list, read, search,
   assert.equal(await use(app, 's', ['file_delete', { path: 'notes/a.md' }]), 'There is no file "notes/a.md".');
 });
 
-forEachTransport('TOOL-10 a path is no way out, and no way to write what cannot be listed', async (open) => {
+forEachDurableService('TOOL-10 a path is no way out, and no way to write what cannot be listed', async (open) => {
   const app = await openWith(open, allMemory);
   for (const path of [
     '',
@@ -123,7 +123,7 @@ forEachTransport('TOOL-10 a path is no way out, and no way to write what cannot 
     assert.deepEqual(await use(app, 's', ['file_write', { path, content: 'x' }]), { path, sizeBytes: 1 });
 });
 
-forEachTransport('TOOL-10 1 MiB a file, 10 MiB a session: beyond is a tool error', async (open) => {
+forEachDurableService('TOOL-10 1 MiB a file, 10 MiB a session: beyond is a tool error', async (open) => {
   const app = await openWith(open, allMemory);
   const mebibyte = 'x'.repeat(1_048_576);
   assert.match(String(await use(app, 's', ['file_write', { path: 'a', content: `${mebibyte}x` }])), /1048577 bytes/);
@@ -137,7 +137,7 @@ forEachTransport('TOOL-10 1 MiB a file, 10 MiB a session: beyond is a tool error
   assert.deepEqual(await write('f9', 'x'.repeat(1_048_570)), { path: 'f9', sizeBytes: 1_048_570 });
 });
 
-forEachTransport('AGENT-40 without a session everything belongs to the run and goes with it', async (open) => {
+forEachDurableService('AGENT-40 without a session everything belongs to the run and goes with it', async (open) => {
   const app = await openWith(open, allMemory);
   const todos = [{ text: 'Paint', status: 'pending' }];
   const files = [{ path: 'a', sizeBytes: 1 }];
@@ -150,7 +150,7 @@ forEachTransport('AGENT-40 without a session everything belongs to the run and g
   assert.deepEqual(app.rows('select * from service_agent_states'), []);
 });
 
-forEachTransport('AGENT-40 SESS-11 files, todo entries and mode go with the session', async (open) => {
+forEachDurableService('AGENT-40 SESS-11 files, todo entries and mode go with the session', async (open) => {
   const app = await openWith(open, { harness: {} });
   const todos = [{ text: 'Paint', status: 'pending' }];
   for (const session of ['s', 't'])
@@ -167,41 +167,47 @@ forEachTransport('AGENT-40 SESS-11 files, todo entries and mode go with the sess
   assert.deepEqual(await use(app, 's', ['todo_list', {}]), { todos: [] });
 });
 
-forEachTransport('AGENT-31 AGENT-41 the harness tells of what it gives, after the own instructions', async (open) => {
-  const app = await open({ simulator: { respond } });
-  const text = async (name: string, more: Record<string, unknown>, sessionId: string | null = null) => {
-    const model = { provider: 'local', model: 'any' };
-    await app.createAgent({ name, model, instructions: 'Own.', ...more });
-    await runJson(app.client, name, { message: 'Hi', sessionId });
-    return conversation(app.simulator.lastRequest())[0] ?? '';
-  };
-  await app.createAgent({ name: 'base', model: { provider: 'local', model: 'any' }, instructions: 'Shared.' });
-  const full = await text('full', { sharedInstructionsName: 'base', harness: {} });
-  assert.match(
-    full,
-    /^system: Shared\.\n\nOwn\.\n\nPlan work .*todo_write.*\nKeep notes .*files.*\nYou work in one of two modes/s,
-  );
-  assert.match(full, /The current mode is "act"\.$/);
-  const own = {
-    parameters: [{ name: 'who', kind: 'Text', defaultValue: 'Ada' }],
-    harness: { harnessInstructions: 'Work for {{who}}.', disableModes: true },
-  };
-  assert.equal(await text('own', own), 'system: Own.\n\nWork for Ada.');
-  const bare = { harness: { disableModes: true, disableTodo: true, disableFileMemory: true } };
-  assert.equal(await text('bare', bare), 'system: Own.');
-});
+forEachDurableService(
+  'AGENT-31 AGENT-41 the harness tells of what it gives, after the own instructions',
+  async (open) => {
+    const app = await open({ simulator: { respond } });
+    const text = async (name: string, more: Record<string, unknown>, sessionId: string | null = null) => {
+      const model = { provider: 'local', model: 'any' };
+      await app.createAgent({ name, model, instructions: 'Own.', ...more });
+      await runJson(app.client, name, { message: 'Hi', sessionId });
+      return conversation(app.simulator.lastRequest())[0] ?? '';
+    };
+    await app.createAgent({ name: 'base', model: { provider: 'local', model: 'any' }, instructions: 'Shared.' });
+    const full = await text('full', { sharedInstructionsName: 'base', harness: {} });
+    assert.match(
+      full,
+      /^system: Shared\.\n\nOwn\.\n\nPlan work .*todo_write.*\nKeep notes .*files.*\nYou work in one of two modes/s,
+    );
+    assert.match(full, /The current mode is "act"\.$/);
+    const own = {
+      parameters: [{ name: 'who', kind: 'Text', defaultValue: 'Ada' }],
+      harness: { harnessInstructions: 'Work for {{who}}.', disableModes: true },
+    };
+    assert.equal(await text('own', own), 'system: Own.\n\nWork for Ada.');
+    const bare = { harness: { disableModes: true, disableTodo: true, disableFileMemory: true } };
+    assert.equal(await text('bare', bare), 'system: Own.');
+  },
+);
 
-forEachTransport('AGENT-41 set_mode: the mode belongs to the session and the next run is told of it', async (open) => {
-  const app = await openWith(open, { harness: {} });
-  assert.deepEqual(await use(app, 's', ['set_mode', { mode: 'plan' }]), { mode: 'plan' });
-  await use(app, 's');
-  assert.match(conversation(app.simulator.lastRequest())[0] ?? '', /The current mode is "plan"\.$/);
-  await use(app, 't');
-  assert.match(conversation(app.simulator.lastRequest())[0] ?? '', /The current mode is "act"\.$/);
-  assert.match(String(await use(app, 's', ['set_mode', { mode: 'fly' }])), /mode must be one of "plan", "act"/);
-});
+forEachDurableService(
+  'AGENT-41 set_mode: the mode belongs to the session and the next run is told of it',
+  async (open) => {
+    const app = await openWith(open, { harness: {} });
+    assert.deepEqual(await use(app, 's', ['set_mode', { mode: 'plan' }]), { mode: 'plan' });
+    await use(app, 's');
+    assert.match(conversation(app.simulator.lastRequest())[0] ?? '', /The current mode is "plan"\.$/);
+    await use(app, 't');
+    assert.match(conversation(app.simulator.lastRequest())[0] ?? '', /The current mode is "act"\.$/);
+    assert.match(String(await use(app, 's', ['set_mode', { mode: 'fly' }])), /mode must be one of "plan", "act"/);
+  },
+);
 
-forEachTransport('AGENT-41 the harness compacts at maxContextWindowTokens', async (open) => {
+forEachDurableService('AGENT-41 the harness compacts at maxContextWindowTokens', async (open) => {
   const app = await openWith(open, {
     harness: { maxContextWindowTokens: 1200, maxOutputTokens: 100, disableTodo: true, disableModes: true },
   });

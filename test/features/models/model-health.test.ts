@@ -1,6 +1,6 @@
 // A process of its own: it moves the clock ahead, and the ids of a process never go back.
 import assert from 'node:assert/strict';
-import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachService, overHttp, type TestApp } from '../../support/app.ts';
 import { refusal, start } from '../runs/run-calls.ts';
 
 const lists = (path: string): { status: number; body: unknown } => {
@@ -12,7 +12,7 @@ const lists = (path: string): { status: number; body: unknown } => {
 const health = async ({ client }: TestApp, refresh = false) =>
   new Map((await client.models.health({ query: { refresh } })).body.map((one) => [one.providerName, one]));
 
-forEachTransport('MODEL-31, MODEL-33, MODEL-35 a check asks each provider for its models', async (open) => {
+forEachService('MODEL-31, MODEL-33, MODEL-35 a check asks each provider for its models', async (open) => {
   const app = await open({ simulator: { models: lists } });
   const all = await health(app);
   assert.deepEqual(
@@ -43,27 +43,24 @@ forEachTransport('MODEL-31, MODEL-33, MODEL-35 a check asks each provider for it
   assert.ok(sent('/v1beta/models').every((headers) => headers['x-goog-api-key'] === 'sk-test-0123456789'));
 });
 
-forEachTransport(
-  'MODEL-34 at most 200 models are shown, none of a failed check, and all of them count',
-  async (open) => {
-    const ids = Array.from({ length: 250 }, (_, index) => `model-${index}`);
-    let status = 200;
-    const app = await open({
-      simulator: { models: () => ({ status, body: { data: ids.map((id) => ({ id })), text: 'of the provider' } }) },
-      service: { Providers: { OpenAI: { DefaultModel: 'model-249' } } },
-    });
-    const ask = async () =>
-      (await app.client.models.providerHealth({ params: { provider: 'openai' }, query: { refresh: true } })).body;
-    const whole = await ask();
-    assert.deepEqual(whole.models, ids.slice(0, 200));
-    assert.deepEqual([whole.status, whole.detail], ['Healthy', null], 'the default model may be behind those shown');
-    status = 429;
-    const failed = await ask();
-    assert.deepEqual([failed.models, failed.detail], [[], 'HTTP 429 RateLimited']);
-  },
-);
+forEachService('MODEL-34 at most 200 models are shown, none of a failed check, and all of them count', async (open) => {
+  const ids = Array.from({ length: 250 }, (_, index) => `model-${index}`);
+  let status = 200;
+  const app = await open({
+    simulator: { models: () => ({ status, body: { data: ids.map((id) => ({ id })), text: 'of the provider' } }) },
+    service: { Providers: { OpenAI: { DefaultModel: 'model-249' } } },
+  });
+  const ask = async () =>
+    (await app.client.models.providerHealth({ params: { provider: 'openai' }, query: { refresh: true } })).body;
+  const whole = await ask();
+  assert.deepEqual(whole.models, ids.slice(0, 200));
+  assert.deepEqual([whole.status, whole.detail], ['Healthy', null], 'the default model may be behind those shown');
+  status = 429;
+  const failed = await ask();
+  assert.deepEqual([failed.models, failed.detail], [[], 'HTTP 429 RateLimited']);
+});
 
-forEachTransport(
+forEachService(
   'MODEL-4, MODEL-32 results are kept, shared and renewed on demand; the catalog only shows them',
   async (open) => {
     let status = 200;
@@ -95,7 +92,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachService(
   'MODEL-33 an endpoint without a list of models is Unknown; one that is not there is Unhealthy',
   async (open) => {
     const app = await open({
@@ -142,7 +139,7 @@ overHttp(
   },
 );
 
-forEachTransport('MODEL-33 MODEL-18 half open is Degraded, unless the check says worse', async (open) => {
+forEachService('MODEL-33 MODEL-18 half open is Degraded, unless the check says worse', async (open) => {
   let listStatus = 200;
   const app = await open({
     simulator: { models: () => ({ status: listStatus, body: { data: [{ id: 'gpt-5' }] } }) },
@@ -191,7 +188,7 @@ overHttp(
   },
 );
 
-forEachTransport('MODEL-22, RUN-63 an open circuit leads to the fallback', async (open) => {
+forEachService('MODEL-22, RUN-63 an open circuit leads to the fallback', async (open) => {
   const app = await open({
     simulator: {},
     service: { CircuitBreaker: { FailureThreshold: 1, BreakDuration: '1h' } },

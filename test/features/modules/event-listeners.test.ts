@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { HeardEvent, ListenedRun } from '../../../src/engine/record/run-listeners.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import {
   enqueue,
@@ -44,7 +44,7 @@ const ear = (name: string, fails: (event: HeardEvent) => boolean = () => false) 
   };
 };
 
-forEachTransport('OBS-8 a listener hears every event of a run in order, as the log has it', async (open) => {
+forEachService('OBS-8 a listener hears every event of a run in order, as the log has it', async (open) => {
   const { listener, heard, runs, over } = ear('all');
   const app = await open({ agents: [{ name: 'helper' }], module: { eventListeners: [listener] } });
   const streamed = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
@@ -66,7 +66,7 @@ forEachTransport('OBS-8 a listener hears every event of a run in order, as the l
   });
 });
 
-forEachTransport('OBS-8 it also hears what no engine has written', async (open) => {
+forEachService('OBS-8 it also hears what no engine has written', async (open) => {
   const { listener, heard, over } = ear('all');
   const gate = new Gate();
   const app = await openApprovals(open, {
@@ -97,7 +97,7 @@ forEachTransport('OBS-8 it also hears what no engine has written', async (open) 
   );
 });
 
-forEachTransport(
+forEachService(
   'OBS-8 one that throws hears no more of that run; others, the log and the next run are not affected',
   async (open) => {
     const broken = ear('broken', ({ type }) => type === 'message.completed');
@@ -122,7 +122,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('OBS-8 what a listener changes of an event reaches nobody else', async (open) => {
+forEachService('OBS-8 what a listener changes of an event reaches nobody else', async (open) => {
   const sound = ear('sound');
   const rude = {
     name: 'rude',
@@ -138,7 +138,7 @@ forEachTransport('OBS-8 what a listener changes of an event reaches nobody else'
   assert.equal(sound.runs.get(runId)?.tenantId, 'default');
 });
 
-forEachTransport('OBS-8 a run that does not compile is heard, too', async (open) => {
+forEachService('OBS-8 a run that does not compile is heard, too', async (open) => {
   const { listener, heard, over } = ear('all');
   const app = await open({
     agents: [{ name: 'child' }, { name: 'helper', callableAgentNames: ['child'] }],

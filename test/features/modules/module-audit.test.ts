@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { reservedActions } from '../../../src/features/audit/index.ts';
 import { operations } from '../../../src/operations.ts';
-import { forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
 
 /** A module whose tool writes what its arguments say, and answers with what came of it. */
@@ -54,7 +54,7 @@ const noted = async (app: TestApp, given: unknown): Promise<string | null> =>
 const trail = async (app: TestApp) =>
   (await app.client.audit.list({ query: {} })).body.filter(({ entity }) => entity.startsWith('order:'));
 
-forEachTransport('AUDIT-22 a module writes entries of its own into the chain of a tenant', async (open) => {
+forEachDurableService('AUDIT-22 a module writes entries of its own into the chain of a tenant', async (open) => {
   const app = await openLedger(open);
   const after = { state: 'canceled', apiKey: 'sk-1' };
   assert.equal(await noted(app, { ...entry, after, hash: 'x', id: 'y', createdAt: 'z' }), 'written');
@@ -74,7 +74,7 @@ forEachTransport('AUDIT-22 a module writes entries of its own into the chain of 
   assert.equal(body.status, 'Valid');
 });
 
-forEachTransport(
+forEachDurableService(
   'AUDIT-22 names of the service and what is not in order are refused, and nothing is written',
   async (open) => {
     const app = await openLedger(open);

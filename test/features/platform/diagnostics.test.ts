@@ -1,45 +1,48 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { refusal, runJson, tool } from '../runs/run-calls.ts';
 
-forEachTransport('OBS-28 without Host:EnableDiagnosticsEndpoint there is no such route', async (open) => {
+forEachDurableService('OBS-28 without Host:EnableDiagnosticsEndpoint there is no such route', async (open) => {
   const app = await open();
   const { status, code } = await refusal(app.client.diagnostics.get({}));
   assert.deepEqual([status, code], [404, 'not-found']);
 });
 
-forEachTransport('OBS-28, OBS-29 the report of this process holds no secret and asks no provider', async (open) => {
-  const app = await open({
-    simulator: {},
-    host: { EnableDiagnosticsEndpoint: true },
-    tools: [tool('add', async () => 3)],
-    module: { judges: [{ name: 'tone', judge: () => ({ score: null }) }] },
-    agents: [{ name: 'one' }, { name: 'two' }],
-  });
-  const { body } = await app.client.diagnostics.get({});
-  assert.deepEqual(
-    [body.persistenceProvider, body.canConnect, body.migrationsUpToDate, body.pendingMigrations, body.agentCount],
-    ['Sqlite', true, true, [], 2],
-  );
-  assert.equal(body.toolCount, 1);
-  assert.equal(body.nodeVersion, process.versions.node);
-  assert.deepEqual(
-    body.modules.map(({ loaded, registered }) => [loaded, registered]),
-    [[true, ['tool:add', 'judge:tone']]],
-  );
-  assert.deepEqual(
-    body.modelProviders.map(({ name, status, circuitOpen }) => [name, status, circuitOpen]).slice(0, 2),
-    [
-      ['anthropic', 'Unknown', false],
-      ['azure-openai', 'Unknown', false],
-    ],
-  );
-  const resolved = new Map(body.configuration.map((entry) => [entry.key, entry.resolved]));
-  assert.equal(resolved.get('Service:Providers:OpenAI:ApiKey'), true);
-  assert.equal(resolved.get('Service:Providers:Compatible:local:ApiKey'), false);
-  assert.doesNotMatch(JSON.stringify(body), /sk-test|127\.0\.0\.1/);
-  assert.equal(app.simulator.listed.length + app.simulator.requests.length, 0);
-});
+forEachDurableService(
+  'OBS-28, OBS-29 the report of this process holds no secret and asks no provider',
+  async (open) => {
+    const app = await open({
+      simulator: {},
+      host: { EnableDiagnosticsEndpoint: true },
+      tools: [tool('add', async () => 3)],
+      module: { judges: [{ name: 'tone', judge: () => ({ score: null }) }] },
+      agents: [{ name: 'one' }, { name: 'two' }],
+    });
+    const { body } = await app.client.diagnostics.get({});
+    assert.deepEqual(
+      [body.persistenceProvider, body.canConnect, body.migrationsUpToDate, body.pendingMigrations, body.agentCount],
+      ['Sqlite', true, true, [], 2],
+    );
+    assert.equal(body.toolCount, 1);
+    assert.equal(body.nodeVersion, process.versions.node);
+    assert.deepEqual(
+      body.modules.map(({ loaded, registered }) => [loaded, registered]),
+      [[true, ['tool:add', 'judge:tone']]],
+    );
+    assert.deepEqual(
+      body.modelProviders.map(({ name, status, circuitOpen }) => [name, status, circuitOpen]).slice(0, 2),
+      [
+        ['anthropic', 'Unknown', false],
+        ['azure-openai', 'Unknown', false],
+      ],
+    );
+    const resolved = new Map(body.configuration.map((entry) => [entry.key, entry.resolved]));
+    assert.equal(resolved.get('Service:Providers:OpenAI:ApiKey'), true);
+    assert.equal(resolved.get('Service:Providers:Compatible:local:ApiKey'), false);
+    assert.doesNotMatch(JSON.stringify(body), /sk-test|127\.0\.0\.1/);
+    assert.equal(app.simulator.listed.length + app.simulator.requests.length, 0);
+  },
+);
 
 overHttp('OBS-28 while tenancy is on, only callers of the default tenant get it', async (open) => {
   const app = await open({

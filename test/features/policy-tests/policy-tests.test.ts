@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { priced } from '../quotas/quota-calls.ts';
 import { followToEnd, refusal, runJson, tool } from '../runs/run-calls.ts';
@@ -21,7 +21,7 @@ const guarded = {
   ],
 };
 
-forEachTransport('policy test: a guard names run, place and rule of what it would have stopped', async (open) => {
+forEachDurableService('policy test: a guard names run, place and rule of what it would have stopped', async (open) => {
   const app = await open(guarded);
   const asked = await runJson(app.client, 'helper', `What is project  ZEUS?`);
   const told = await runJson(app.client, 'helper', 'tell');
@@ -47,14 +47,14 @@ forEachTransport('policy test: a guard names run, place and rule of what it woul
   assert.equal((await policyTest(app.client, { guard: { DeniedTerms: ['zeus'] } })).guard?.runsBlocked, 2);
 });
 
-forEachTransport('policy test: lists are cut at take, and say what was left out', async (open) => {
+forEachDurableService('policy test: lists are cut at take, and say what was left out', async (open) => {
   const app = await open(guarded);
   for (const _turn of [1, 2, 3]) await runJson(app.client, 'helper', 'tell');
   const { guard, matches } = await policyTest(app.client, { guard: { DeniedTerms: [secret] }, take: 1 });
   assert.deepEqual([matches, guard?.findings.length, guard?.findingsOmitted], [3, 1, 2]);
 });
 
-forEachTransport('policy test: what is not recorded, or gone, is counted as not looked at', async (open) => {
+forEachDurableService('policy test: what is not recorded, or gone, is counted as not looked at', async (open) => {
   const app = await open({
     ...guarded,
     service: { RunRecording: { RecordToolPayloads: false } },
@@ -77,25 +77,28 @@ forEachTransport('policy test: what is not recorded, or gone, is counted as not 
   assert.deepEqual(report.notEvaluated[0]?.sampleRunIds, [gone.runId]);
 });
 
-forEachTransport('policy test: sealed content is opened, and what no key opens any more is counted', async (open) => {
-  const atRest = { ActiveKeyId: 'a', Keys: { a: Buffer.alloc(32, 1).toString('base64') } };
-  const app = await open({ ...guarded, service: { AtRest: atRest } });
-  await runJson(app.client, 'helper', secret);
-  const moved = await runJson(app.client, 'helper', secret);
-  await runJson(app.client, 'helper', 'mail');
-  const [row] = app.rows<{ messages: string }>('select messages from service_run_inputs');
-  assert.match(row?.messages ?? '', /^acp:sealed:/);
-  const guard = { DeniedTerms: [secret], MaskedPii: ['Email' as const] };
-  const report = await policyTest(app.client, { guard });
-  assert.deepEqual([report.guard?.runsBlocked, report.guard?.runsMasked, report.notEvaluated], [2, 1, []]);
-  app.change('update service_run_inputs set messages = ? where run_id = ?', row?.messages, moved.runId);
-  const gap = await policyTest(app.client, { guard });
-  assert.deepEqual([gap.guard?.runsBlocked, gap.notEvaluated[0]?.sampleRunIds], [1, [moved.runId]]);
-});
+forEachDurableService(
+  'policy test: sealed content is opened, and what no key opens any more is counted',
+  async (open) => {
+    const atRest = { ActiveKeyId: 'a', Keys: { a: Buffer.alloc(32, 1).toString('base64') } };
+    const app = await open({ ...guarded, service: { AtRest: atRest } });
+    await runJson(app.client, 'helper', secret);
+    const moved = await runJson(app.client, 'helper', secret);
+    await runJson(app.client, 'helper', 'mail');
+    const [row] = app.rows<{ messages: string }>('select messages from service_run_inputs');
+    assert.match(row?.messages ?? '', /^acp:sealed:/);
+    const guard = { DeniedTerms: [secret], MaskedPii: ['Email' as const] };
+    const report = await policyTest(app.client, { guard });
+    assert.deepEqual([report.guard?.runsBlocked, report.guard?.runsMasked, report.notEvaluated], [2, 1, []]);
+    app.change('update service_run_inputs set messages = ? where run_id = ?', row?.messages, moved.runId);
+    const gap = await policyTest(app.client, { guard });
+    assert.deepEqual([gap.guard?.runsBlocked, gap.notEvaluated[0]?.sampleRunIds], [1, [moved.runId]]);
+  },
+);
 
 const under100 = { path: 'amount', operator: 'LessThan' as const, value: 100 };
 
-forEachTransport(
+forEachDurableService(
   'policy test: a rule says which calls would have run unasked, and which would have asked',
   async (open) => {
     const app = await openApprovals(open);
@@ -134,7 +137,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('policy test: without the stored rules, what they approved would ask', async (open) => {
+forEachDurableService('policy test: without the stored rules, what they approved would ask', async (open) => {
   const app = await openApprovals(open);
   await app.client.approvalRules.create({ body: { toolName: 'pay', argumentConditions: [under100] } });
   const paid = await runJson(app.client, 'helper', { message: calls(['pay', { amount: 5 }]), sessionId: 's-1' });
@@ -147,7 +150,7 @@ forEachTransport('policy test: without the stored rules, what they approved woul
   );
 });
 
-forEachTransport('policy test: a quota refuses in the order of the starts, by its own rules', async (open) => {
+forEachDurableService('policy test: a quota refuses in the order of the starts, by its own rules', async (open) => {
   const app = await open(priced);
   const ids: string[] = [];
   for (const agent of ['helper', 'helper', 'other', 'helper']) ids.push((await runJson(app.client, agent, 'Hi')).runId);
@@ -183,7 +186,7 @@ forEachTransport('policy test: a quota refuses in the order of the starts, by it
   assert.deepEqual((await app.client.quotas.list({})).body, [], 'nothing was saved');
 });
 
-forEachTransport(
+forEachDurableService(
   'policy test: a price table says what recorded usage would cost, and which models it forgets',
   async (open) => {
     const app = await open({
@@ -221,7 +224,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('policy test: another tenant sees nothing, whatever it asks', async (open) => {
+forEachDurableService('policy test: another tenant sees nothing, whatever it asks', async (open) => {
   const app = await open({ ...guarded, ...tenantHost('shared-token-of-these-tests') });
   await runJson(app.client, 'helper', secret);
   await runJson(app.client, 'helper', 'mail');
@@ -239,7 +242,7 @@ forEachTransport('policy test: another tenant sees nothing, whatever it asks', a
   }
 });
 
-forEachTransport('policy test: a window without runs is an empty report', async (open) => {
+forEachDurableService('policy test: a window without runs is an empty report', async (open) => {
   const app = await open(guarded);
   await runJson(app.client, 'helper', secret);
   const window = { since: '2020-01-01T00:00:00Z', until: '2020-02-01T00:00:00Z' };
@@ -248,7 +251,7 @@ forEachTransport('policy test: a window without runs is an empty report', async 
   assert.deepEqual(report.guard?.findings, []);
 });
 
-forEachTransport('policy test: a document that is not valid is refused, and its field named', async (open) => {
+forEachDurableService('policy test: a document that is not valid is refused, and its field named', async (open) => {
   const { client } = await open({});
   const condition = { path: 'a..b', operator: 'Equals', value: 1 };
   const refused: [body: object, path: string][] = [

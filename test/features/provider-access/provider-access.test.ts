@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { inspect } from 'node:util';
 import { ProblemError } from '../../../src/client/problem.ts';
 import { isPublicAddress } from '../../../src/providers/http/address.ts';
-import { type AppSetup, forEachTransport, type TestApp } from '../../support/app.ts';
+import { type AppSetup, forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { refusal, runJson, start } from '../runs/run-calls.ts';
 
@@ -47,28 +47,31 @@ const key = 'Service:ProviderKeys:acme:openai';
 const sentKeys = ({ simulator }: TestApp): unknown[] =>
   simulator.requests.map(({ headers }) => headers['authorization'] ?? headers['x-api-key']);
 
-forEachTransport('SEC-35 SEC-39 SEC-40 a bound tenant calls with its own key from the next call on', async (open) => {
-  const app = await open(setup({ agents: [{ name: 'helper', model }] }));
-  const acme = await acmeOf(app);
-  await acme.agents.create({ body: { name: 'helper', model } });
-  await runJson(acme, 'helper', 'Hi');
-  const saved = (await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key } })).body;
-  assert.deepEqual([saved.providerName, saved.endpoint, saved.resolved], ['openai', null, true]);
-  await runJson(acme, 'helper', 'Hi');
-  await runJson(app.client, 'helper', 'Hi');
-  await acme.providerBindings.remove({ params });
-  await runJson(acme, 'helper', 'Hi');
-  const shared = 'Bearer sk-test-0123456789';
-  assert.deepEqual(sentKeys(app), [shared, 'Bearer sk-acme', shared, shared]);
-  assert.equal((await refusal(acme.providerBindings.remove({ params }))).code, 'not-found');
-  assert.deepEqual(
-    trail(app, 'acme').map(({ action }) => action),
-    ['agent.create', 'provider-binding.save', 'provider-binding.delete'],
-  );
-  assert.ok(!JSON.stringify(app.rows('select * from service_audit_entries')).includes('sk-acme'));
-});
+forEachDurableService(
+  'SEC-35 SEC-39 SEC-40 a bound tenant calls with its own key from the next call on',
+  async (open) => {
+    const app = await open(setup({ agents: [{ name: 'helper', model }] }));
+    const acme = await acmeOf(app);
+    await acme.agents.create({ body: { name: 'helper', model } });
+    await runJson(acme, 'helper', 'Hi');
+    const saved = (await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key } })).body;
+    assert.deepEqual([saved.providerName, saved.endpoint, saved.resolved], ['openai', null, true]);
+    await runJson(acme, 'helper', 'Hi');
+    await runJson(app.client, 'helper', 'Hi');
+    await acme.providerBindings.remove({ params });
+    await runJson(acme, 'helper', 'Hi');
+    const shared = 'Bearer sk-test-0123456789';
+    assert.deepEqual(sentKeys(app), [shared, 'Bearer sk-acme', shared, shared]);
+    assert.equal((await refusal(acme.providerBindings.remove({ params }))).code, 'not-found');
+    assert.deepEqual(
+      trail(app, 'acme').map(({ action }) => action),
+      ['agent.create', 'provider-binding.save', 'provider-binding.delete'],
+    );
+    assert.ok(!JSON.stringify(app.rows('select * from service_audit_entries')).includes('sk-acme'));
+  },
+);
 
-forEachTransport('SEC-39 a key without a value fails the call, and the shared one is not used', async (open) => {
+forEachDurableService('SEC-39 a key without a value fails the call, and the shared one is not used', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   await acme.agents.create({ body: { name: 'helper', model } });
@@ -90,7 +93,7 @@ const alikeKeys = {
   'a:b': { openai: 'sk-a-b' },
 };
 
-forEachTransport(
+forEachDurableService(
   'SEC-36 SEC-45 a tenant names keys of its own id to the letter, and no key of one alike',
   async (open) => {
     const app = await open(setup({ service: { ProviderKeys: alikeKeys } }));
@@ -133,65 +136,71 @@ forEachTransport(
   },
 );
 
-forEachTransport('SEC-36 a binding of before that names the key of another tenant calls with nothing', async (open) => {
-  const app = await open(setup({ service: { ProviderKeys: alikeKeys } }));
-  await app.client.providerBindings.save({
-    params: { tenantId: 'blue', provider: 'openai' },
-    body: { apiKeyConfigurationName: 'Service:ProviderKeys:blue:openai' },
-  });
-  app.change("update service_tenant_provider_bindings set tenant_id = 'BLUE'");
-  await app.close();
-  const next = await open(setup({ folder: app.folder, service: { ProviderKeys: alikeKeys } }));
-  const [listed] = (await next.client.providerBindings.list({ params: { tenantId: 'BLUE' } })).body;
-  assert.equal(listed?.resolved, false);
-});
-
-forEachTransport('MODEL-16 the breaker of a bad key is that of its tenant alone, in both directions', async (open) => {
-  const failing = new Set(['Bearer sk-acme']);
-  const app = await open(
-    setup({
-      agents: [{ name: 'helper', model }],
-      simulator: {
-        respond: ({ headers }) =>
-          failing.has(String(headers['authorization'])) ? { fault: { kind: 'status', status: 500 } } : {},
-      },
-      service: {
-        ProviderKeys: { acme: { openai: 'sk-acme' }, globex: { openai: 'sk-globex' } },
-        CircuitBreaker: { FailureThreshold: 2, BreakDuration: '1h' },
-      },
-    }),
-  );
-  const [acme, globex, initech] = [await acmeOf(app), await clientOf(app, 'globex'), await clientOf(app, 'initech')];
-  for (const client of [acme, globex, initech]) await client.agents.create({ body: { name: 'helper', model } });
-  const bind = (client: typeof acme, tenantId: string) =>
-    client.providerBindings.save({
-      params: { tenantId, provider: 'openai' },
-      body: { apiKeyConfigurationName: `Service:ProviderKeys:${tenantId}:openai` },
+forEachDurableService(
+  'SEC-36 a binding of before that names the key of another tenant calls with nothing',
+  async (open) => {
+    const app = await open(setup({ service: { ProviderKeys: alikeKeys } }));
+    await app.client.providerBindings.save({
+      params: { tenantId: 'blue', provider: 'openai' },
+      body: { apiKeyConfigurationName: 'Service:ProviderKeys:blue:openai' },
     });
-  await bind(acme, 'acme');
-  await bind(globex, 'globex');
-  const outcome = async (client: typeof acme): Promise<string | null | undefined> => {
-    try {
-      return (await runJson(client, 'helper', 'Hi')).status;
-    } catch (error) {
-      return error instanceof ProblemError ? error.problem.errorType : assert.fail(String(error));
-    }
-  };
-  assert.deepEqual(
-    [await outcome(acme), await outcome(acme), await outcome(acme)],
-    ['provider_error', 'provider_error', 'circuit_open'],
-  );
-  assert.equal(sentKeys(app).length, 2, 'the refused call reached nobody');
-  for (const client of [globex, initech, app.client]) assert.equal(await outcome(client), 'Completed');
+    app.change("update service_tenant_provider_bindings set tenant_id = 'BLUE'");
+    await app.close();
+    const next = await open(setup({ folder: app.folder, service: { ProviderKeys: alikeKeys } }));
+    const [listed] = (await next.client.providerBindings.list({ params: { tenantId: 'BLUE' } })).body;
+    assert.equal(listed?.resolved, false);
+  },
+);
 
-  // The shared key fails: who has a key of his own goes on, and all who share it are stopped together.
-  failing.add('Bearer sk-test-0123456789');
-  assert.deepEqual([await outcome(initech), await outcome(app.client)], ['provider_error', 'provider_error']);
-  assert.deepEqual([await outcome(initech), await outcome(app.client)], ['circuit_open', 'circuit_open']);
-  assert.equal(await outcome(globex), 'Completed');
-});
+forEachDurableService(
+  'MODEL-16 the breaker of a bad key is that of its tenant alone, in both directions',
+  async (open) => {
+    const failing = new Set(['Bearer sk-acme']);
+    const app = await open(
+      setup({
+        agents: [{ name: 'helper', model }],
+        simulator: {
+          respond: ({ headers }) =>
+            failing.has(String(headers['authorization'])) ? { fault: { kind: 'status', status: 500 } } : {},
+        },
+        service: {
+          ProviderKeys: { acme: { openai: 'sk-acme' }, globex: { openai: 'sk-globex' } },
+          CircuitBreaker: { FailureThreshold: 2, BreakDuration: '1h' },
+        },
+      }),
+    );
+    const [acme, globex, initech] = [await acmeOf(app), await clientOf(app, 'globex'), await clientOf(app, 'initech')];
+    for (const client of [acme, globex, initech]) await client.agents.create({ body: { name: 'helper', model } });
+    const bind = (client: typeof acme, tenantId: string) =>
+      client.providerBindings.save({
+        params: { tenantId, provider: 'openai' },
+        body: { apiKeyConfigurationName: `Service:ProviderKeys:${tenantId}:openai` },
+      });
+    await bind(acme, 'acme');
+    await bind(globex, 'globex');
+    const outcome = async (client: typeof acme): Promise<string | null | undefined> => {
+      try {
+        return (await runJson(client, 'helper', 'Hi')).status;
+      } catch (error) {
+        return error instanceof ProblemError ? error.problem.errorType : assert.fail(String(error));
+      }
+    };
+    assert.deepEqual(
+      [await outcome(acme), await outcome(acme), await outcome(acme)],
+      ['provider_error', 'provider_error', 'circuit_open'],
+    );
+    assert.equal(sentKeys(app).length, 2, 'the refused call reached nobody');
+    for (const client of [globex, initech, app.client]) assert.equal(await outcome(client), 'Completed');
 
-forEachTransport('SEC-38 an endpoint of its own, over a restart too', async (open) => {
+    // The shared key fails: who has a key of his own goes on, and all who share it are stopped together.
+    failing.add('Bearer sk-test-0123456789');
+    assert.deepEqual([await outcome(initech), await outcome(app.client)], ['provider_error', 'provider_error']);
+    assert.deepEqual([await outcome(initech), await outcome(app.client)], ['circuit_open', 'circuit_open']);
+    assert.equal(await outcome(globex), 'Completed');
+  },
+);
+
+forEachDurableService('SEC-38 an endpoint of its own, over a restart too', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   await acme.agents.create({ body: { name: 'helper', model } });
@@ -208,7 +217,7 @@ forEachTransport('SEC-38 an endpoint of its own, over a restart too', async (ope
   assert.deepEqual(again, [listed]);
 });
 
-forEachTransport('SEC-31 SEC-36 SEC-37 SEC-38 EGR-3 what may not be bound is refused and named', async (open) => {
+forEachDurableService('SEC-31 SEC-36 SEC-37 SEC-38 EGR-3 what may not be bound is refused and named', async (open) => {
   const app = await open(setup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
   const acme = await acmeOf(app);
   const save = (provider: string, body: Parameters<typeof acme.providerBindings.save>[0]['body'], tenantId = 'acme') =>
@@ -241,7 +250,7 @@ forEachTransport('SEC-31 SEC-36 SEC-37 SEC-38 EGR-3 what may not be bound is ref
   assert.equal((await app.client.providerBindings.list({ params: { tenantId: 'acme' } })).status, 200);
 });
 
-forEachTransport('SEC-38 EGR-7 an endpoint that may no longer be reached fails the call', async (open) => {
+forEachDurableService('SEC-38 EGR-7 an endpoint that may no longer be reached fails the call', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   await acme.agents.create({ body: { name: 'helper', model } });
@@ -258,7 +267,7 @@ forEachTransport('SEC-38 EGR-7 an endpoint that may no longer be reached fails t
   assert.deepEqual(sentKeys(next), []);
 });
 
-forEachTransport('SEC-38 a plain http endpoint is not called once private targets are off', async (open) => {
+forEachDurableService('SEC-38 a plain http endpoint is not called once private targets are off', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   await acme.agents.create({ body: { name: 'helper', model } });
@@ -272,23 +281,26 @@ forEachTransport('SEC-38 a plain http endpoint is not called once private target
   assert.match(failed.detail ?? '', /endpoint of provider "openai" is not allowed/);
 });
 
-forEachTransport('EGR-4 EGR-7 a name that leads to a private address is refused at the connection', async (open, t) => {
-  const found = await lookup(hostname(), { all: true }).catch(() => []);
-  const isPrivate = found.some(({ address }) => !isPublicAddress(address));
-  if (!isPrivate) return t.skip('this machine has no name of its own that leads to a private address');
-  const app = await open(setup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
-  const acme = await acmeOf(app);
-  await acme.agents.create({ body: { name: 'helper', model } });
-  const endpoint = `https://${hostname()}:1/v1`;
-  await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key, endpoint } });
-  const failed = await refusal(start(acme, 'helper', { message: 'Hi', stream: false }));
-  assert.deepEqual([failed.status, failed.errorType], [502, 'provider_unavailable']);
-  assert.ok(found.every(({ address }) => !JSON.stringify(failed).includes(address)));
-  const told = app.log.map(({ fields }) => inspect(fields, { depth: 8 })).join('\n');
-  assert.match(told, /target-not-allowed/, 'the log has the reason');
-});
+forEachDurableService(
+  'EGR-4 EGR-7 a name that leads to a private address is refused at the connection',
+  async (open, t) => {
+    const found = await lookup(hostname(), { all: true }).catch(() => []);
+    const isPrivate = found.some(({ address }) => !isPublicAddress(address));
+    if (!isPrivate) return t.skip('this machine has no name of its own that leads to a private address');
+    const app = await open(setup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
+    const acme = await acmeOf(app);
+    await acme.agents.create({ body: { name: 'helper', model } });
+    const endpoint = `https://${hostname()}:1/v1`;
+    await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key, endpoint } });
+    const failed = await refusal(start(acme, 'helper', { message: 'Hi', stream: false }));
+    assert.deepEqual([failed.status, failed.errorType], [502, 'provider_unavailable']);
+    assert.ok(found.every(({ address }) => !JSON.stringify(failed).includes(address)));
+    const told = app.log.map(({ fields }) => inspect(fields, { depth: 8 })).join('\n');
+    assert.match(told, /target-not-allowed/, 'the log has the reason');
+  },
+);
 
-forEachTransport('SEC-41 SEC-42 SEC-44 the policy of a tenant: set, read, lifted', async (open) => {
+forEachDurableService('SEC-41 SEC-42 SEC-44 the policy of a tenant: set, read, lifted', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   const tenant = { params: { tenantId: 'acme' } };
@@ -312,7 +324,7 @@ forEachTransport('SEC-41 SEC-42 SEC-44 the policy of a tenant: set, read, lifted
   );
 });
 
-forEachTransport('SEC-37 SEC-43 MODEL-25 an excluded provider: at save, at compile, at the call', async (open) => {
+forEachDurableService('SEC-37 SEC-43 MODEL-25 an excluded provider: at save, at compile, at the call', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   const limit = (...allowedProviders: string[]) =>
@@ -343,7 +355,7 @@ forEachTransport('SEC-37 SEC-43 MODEL-25 an excluded provider: at save, at compi
   assert.equal((await app.client.egressPolicies.get({ params: { tenantId: 'default' } })).body.allowedProviders, null);
 });
 
-forEachTransport('AGENT-54 SEC-43 the catalog says which providers a tenant may call', async (open) => {
+forEachDurableService('AGENT-54 SEC-43 the catalog says which providers a tenant may call', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   const allowed = async (client: typeof acme) =>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import {
   enqueue,
   followToEnd,
@@ -13,7 +13,7 @@ import {
 } from '../runs/run-calls.ts';
 import { daily, priced, saveQuota, usageOf, verify } from './quota-calls.ts';
 
-forEachTransport('QUOTA-11 a root run counts for its tenant and its agent, by day and by month', async (open) => {
+forEachDurableService('QUOTA-11 a root run counts for its tenant and its agent, by day and by month', async (open) => {
   const { client } = await open(priced);
   await runJson(client, 'helper', 'Hi');
   await runStream(client, 'other', 'Hi');
@@ -43,7 +43,7 @@ forEachTransport('QUOTA-11 a root run counts for its tenant and its agent, by da
   });
 });
 
-forEachTransport(
+forEachDurableService(
   'QUOTA-24 QUOTA-26 usage is narrowed by scope and period, QUOTA-25 and so are the quotas',
   async (open) => {
     const { client } = await open(priced);
@@ -68,7 +68,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('QUOTA-19 a quota that is used up refuses, says which, and leaves no row', async (open) => {
+forEachDurableService('QUOTA-19 a quota that is used up refuses, says which, and leaves no row', async (open) => {
   const { client, rows } = await open(priced);
   await saveQuota(client, { agentName: 'helper', period: 'Daily', maxTokens: 1 });
   await runJson(client, 'helper', 'Hi');
@@ -86,7 +86,7 @@ forEachTransport('QUOTA-19 a quota that is used up refuses, says which, and leav
   assert.equal(rows('select id from service_runs').length, 2);
 });
 
-forEachTransport('QUOTA-20 of several the one that resets last is told, on a tie the agent’s', async (open) => {
+forEachDurableService('QUOTA-20 of several the one that resets last is told, on a tie the agent’s', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 0 });
   await saveQuota(client, { period: 'Monthly', maxCost: 0 });
@@ -109,7 +109,7 @@ overHttp('RUN-3 the refusal has Retry-After in whole seconds', async (open) => {
   assert.equal(Number(answer.headers.get('retry-after')), Math.ceil(retryAfterMs / 1000));
 });
 
-forEachTransport(
+forEachDurableService(
   'QUOTA-13 what a tree uses counts where its root was admitted, QUOTA-15 and children are no runs',
   async (open) => {
     const model = (name: string) => ({ provider: 'demo', model: `${name}-1` });
@@ -139,7 +139,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('QUOTA-14 usage that nobody reports and prices that nobody knows add nothing', async (open) => {
+forEachDurableService('QUOTA-14 usage that nobody reports and prices that nobody knows add nothing', async (open) => {
   const { client } = await open({ script: [{ reply: { text: 'Yes.', usage: 'none' } }], agents: [{ name: 'helper' }] });
   await saveQuota(client, { period: 'Daily', maxCost: 1 });
   await runJson(client, 'helper', 'Hi');
@@ -147,7 +147,7 @@ forEachTransport('QUOTA-14 usage that nobody reports and prices that nobody know
   assert.deepEqual([counter?.runs, counter?.tokens, counter?.cost], [1, 0, 0]);
 });
 
-forEachTransport('QUOTA-16 an answer that is replayed from a key counts nothing', async (open) => {
+forEachDurableService('QUOTA-16 an answer that is replayed from a key counts nothing', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 1 });
   const once = { headers: { 'idempotency-key': 'k' } };
@@ -157,7 +157,7 @@ forEachTransport('QUOTA-16 an answer that is replayed from a key counts nothing'
   assert.equal((await daily(client))?.runs, 1);
 });
 
-forEachTransport('QUOTA-16 a replay counts, and is refused like any run', async (open) => {
+forEachDurableService('QUOTA-16 a replay counts, and is refused like any run', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { agentName: 'helper', period: 'Daily', maxRuns: 2 });
   const { runId } = await runJson(client, 'helper', 'Hi');
@@ -168,7 +168,7 @@ forEachTransport('QUOTA-16 a replay counts, and is refused like any run', async 
   assert.equal((await verify(client)).matches, true);
 });
 
-forEachTransport('QUOTA-18 a refused run uses nothing of the quota', async (open) => {
+forEachDurableService('QUOTA-18 a refused run uses nothing of the quota', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 1 });
   assert.equal((await refusal(start(client, 'nobody', 'Hi'))).code, 'agent-not-found');
@@ -181,7 +181,7 @@ forEachTransport('QUOTA-18 a refused run uses nothing of the quota', async (open
   assert.equal((await daily(client))?.runs, 1);
 });
 
-forEachTransport('QUOTA-21 a queued run is checked and counted when it is accepted', async (open) => {
+forEachDurableService('QUOTA-21 a queued run is checked and counted when it is accepted', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 1 });
   const runId = await enqueue(client, 'helper', 'Hi');
@@ -193,7 +193,7 @@ forEachTransport('QUOTA-21 a queued run is checked and counted when it is accept
   assert.deepEqual([(await daily(client))?.runs, (await daily(client))?.tokens], [1, 30]);
 });
 
-forEachTransport('QUOTA-12 without run recording a run counts all the same', async (open) => {
+forEachDurableService('QUOTA-12 without run recording a run counts all the same', async (open) => {
   const { client } = await open({
     ...priced,
     service: { ...priced.service, RunRecording: { Enabled: false } },
@@ -207,7 +207,7 @@ forEachTransport('QUOTA-12 without run recording a run counts all the same', asy
   assert.equal((await refusal(client.quotas.verify({}))).code, 'run-recording-disabled');
 });
 
-forEachTransport('QUOTA-17 a cost that is found later changes no counter', async (open) => {
+forEachDurableService('QUOTA-17 a cost that is found later changes no counter', async (open) => {
   const before = await open({ ...priced, service: {} });
   const { runId } = await runJson(before.client, 'helper', 'Hi');
   await before.close();
@@ -218,7 +218,7 @@ forEachTransport('QUOTA-17 a cost that is found later changes no counter', async
   assert.equal((await verify(client)).matches, true);
 });
 
-forEachTransport('QUOTA-12 of 64 callers exactly as many get through as the quota has places', async (open) => {
+forEachDurableService('QUOTA-12 of 64 callers exactly as many get through as the quota has places', async (open) => {
   const { client, rows } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 20 });
   const outcomes = await Promise.all(
@@ -235,7 +235,7 @@ forEachTransport('QUOTA-12 of 64 callers exactly as many get through as the quot
   assert.equal(rows('select id from service_runs').length, 20);
 });
 
-forEachTransport('QUOTA-13 side by side runs pass a token quota no further than one by one', async (open) => {
+forEachDurableService('QUOTA-13 side by side runs pass a token quota no further than one by one', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxTokens: 300 });
   await saveQuota(client, { agentName: 'helper', period: 'Monthly', maxCost: 0.00024 });
@@ -253,7 +253,7 @@ forEachTransport('QUOTA-13 side by side runs pass a token quota no further than 
   assert.equal((await verify(client)).matches, true);
 });
 
-forEachTransport('QUOTA-13 a run waits for one in progress that may use up the rest', async (open) => {
+forEachDurableService('QUOTA-13 a run waits for one in progress that may use up the rest', async (open) => {
   const gate = new Gate();
   const setup = waitingSetup(gate);
   const { client } = await open(setup);

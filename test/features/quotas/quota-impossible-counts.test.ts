@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import { getRun, runJson, tool } from '../runs/run-calls.ts';
 import { daily, saveQuota } from './quota-calls.ts';
 
 for (const strict of [false, true])
-  forEachTransport(`QUOTA-14 a count that no call can have uses up no quota, strict ${strict}`, async (open) => {
+  forEachService(`QUOTA-14 a count that no call can have uses up no quota, strict ${strict}`, async (open) => {
     const app = await open({
       simulator: { respond: () => ({ answer: { text: ['Hi.'], usage: { input: 1e300, output: 1e300 } } }) },
       service: {
@@ -28,7 +28,7 @@ for (const strict of [false, true])
     assert.match(String(told[0]?.fields['counts']), /prompt_tokens/);
   });
 
-forEachTransport('TOOL-24 a tool that reports an amount beyond all measure reports nothing', async (open) => {
+forEachService('TOOL-24 a tool that reports an amount beyond all measure reports nothing', async (open) => {
   const { client } = await open({
     script: [
       { when: { call: 1 }, reply: { toolCalls: [{ name: 'buy', arguments: {} }] } },

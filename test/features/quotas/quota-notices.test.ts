@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { readEvents, runJson, runStream } from '../runs/run-calls.ts';
 import { priced, saveQuota } from './quota-calls.ts';
 
@@ -18,7 +18,7 @@ const notices = (app: TestApp): NoticeRow[] =>
   app.rows('select * from service_quota_notices order by metric, created_at, id');
 const crossed = (app: TestApp) => notices(app).map((row) => [row.metric, row.limit_value, row.threshold_percent]);
 
-forEachTransport('QUOTA-27 each threshold that a counter crosses is told once', async (open) => {
+forEachDurableService('QUOTA-27 each threshold that a counter crosses is told once', async (open) => {
   const app = await open(priced);
   const rule = await saveQuota(app.client, { agentName: 'helper', period: 'Daily', maxRuns: 5, maxTokens: 100 });
   await saveQuota(app.client, { period: 'Monthly', maxRuns: 5, enabled: false });
@@ -46,7 +46,7 @@ forEachTransport('QUOTA-27 each threshold that a counter crosses is told once', 
   assert.equal(app.rows('select id from service_quota_notices where announced_at is null').length, 0);
 });
 
-forEachTransport(
+forEachDurableService(
   'QUOTA-27 crossing several thresholds at once tells of each, QUOTA-28 in the order of the settings',
   async (open) => {
     const app = await open({ ...priced, service: { ...priced.service, Quotas: { ThresholdPercents: [50, 25, 100] } } });
@@ -60,7 +60,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('QUOTA-27 of runs that cross a threshold together one is named, once', async (open) => {
+forEachDurableService('QUOTA-27 of runs that cross a threshold together one is named, once', async (open) => {
   const app = await open({ ...priced, service: { ...priced.service, Quotas: { ThresholdPercents: [5] } } });
   await saveQuota(app.client, { period: 'Daily', maxRuns: 100, maxTokens: 3000 });
   await saveQuota(app.client, { agentName: 'helper', period: 'Monthly', maxRuns: 100 });
@@ -79,7 +79,7 @@ forEachTransport('QUOTA-27 of runs that cross a threshold together one is named,
   }
 });
 
-forEachTransport('QUOTA-28 without percentages, and for a limit of 0, there are no notices', async (open) => {
+forEachDurableService('QUOTA-28 without percentages, and for a limit of 0, there are no notices', async (open) => {
   const app = await open({ ...priced, service: { ...priced.service, Quotas: { ThresholdPercents: [] } } });
   await saveQuota(app.client, { period: 'Daily', maxRuns: 1 });
   await runJson(app.client, 'helper', 'Hi');
@@ -90,7 +90,7 @@ forEachTransport('QUOTA-28 without percentages, and for a limit of 0, there are 
   assert.deepEqual(crossed(other), []);
 });
 
-forEachTransport('QUOTA-30 a changed limit is measured afresh at the next booking', async (open) => {
+forEachDurableService('QUOTA-30 a changed limit is measured afresh at the next booking', async (open) => {
   const app = await open(priced);
   await saveQuota(app.client, { period: 'Daily', maxRuns: 1 });
   await runJson(app.client, 'helper', 'Hi');
@@ -105,7 +105,7 @@ forEachTransport('QUOTA-30 a changed limit is measured afresh at the next bookin
   ]);
 });
 
-forEachTransport('QUOTA-29 the root run that crossed gets an event before its end', async (open) => {
+forEachDurableService('QUOTA-29 the root run that crossed gets an event before its end', async (open) => {
   const Quotas = { PublishThresholdToRunStream: true };
   const app = await open({ ...priced, service: { ...priced.service, Quotas } });
   const rule = await saveQuota(app.client, { period: 'Daily', maxTokens: 60, maxRuns: 100 });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { refusal, runJson, start } from '../runs/run-calls.ts';
 import { priced, saveQuota } from './quota-calls.ts';
 
 const breakCounters = 'alter table service_quota_usage rename to service_quota_usage_gone';
 
-forEachTransport('QUOTA-23 while the counters cannot be read a run is admitted, and logged', async (open) => {
+forEachDurableService('QUOTA-23 while the counters cannot be read a run is admitted, and logged', async (open) => {
   const app = await open(priced);
   await saveQuota(app.client, { period: 'Daily', maxRuns: 1 });
   app.change(breakCounters);
@@ -15,7 +15,7 @@ forEachTransport('QUOTA-23 while the counters cannot be read a run is admitted, 
   );
 });
 
-forEachTransport('QUOTA-23 or it is refused, where the settings say so', async (open) => {
+forEachDurableService('QUOTA-23 or it is refused, where the settings say so', async (open) => {
   const app = await open({ ...priced, service: { ...priced.service, Quotas: { AllowOnStoreFailure: false } } });
   await saveQuota(app.client, { agentName: 'helper', period: 'Daily', maxRuns: 1 });
   app.change(breakCounters);
@@ -26,7 +26,7 @@ forEachTransport('QUOTA-23 or it is refused, where the settings say so', async (
   assert.equal((await runJson(app.client, 'other', 'Hi')).status, 'Completed');
 });
 
-forEachTransport(
+forEachDurableService(
   'QUOTA-23 strict: a call whose limit cannot be read is not made, whoever was admitted',
   async (open) => {
     const { service, ...rest } = priced;
@@ -39,7 +39,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('QUOTA-23 a replay whose counters cannot be read says so as a run does', async (open) => {
+forEachDurableService('QUOTA-23 a replay whose counters cannot be read says so as a run does', async (open) => {
   const app = await open(priced);
   await saveQuota(app.client, { period: 'Daily', maxRuns: 5 });
   const { runId } = await runJson(app.client, 'helper', 'Hi');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import { openMeteredProvider } from '../../support/providers/metered.ts';
 import type { SimulatedRequest } from '../../support/providers/scenario.ts';
 import { fileOf, png } from '../attachments/files.ts';
@@ -35,7 +35,7 @@ replayTest('QUOTA-13 strict: runs that a quota has cut or ended repeat from thei
   await replays.identical(app, failed.id);
 });
 
-forEachTransport('QUOTA-13 strict: an answer that was cut answers no other call', async (open, t) => {
+forEachService('QUOTA-13 strict: an answer that was cut answers no other call', async (open, t) => {
   const provider = await openMeteredProvider(() => 3000);
   t.after(() => provider.close());
   const Providers = { OpenAI: { ApiKey: 'none', Endpoint: `${provider.origin}/v1` } };
@@ -54,19 +54,22 @@ forEachTransport('QUOTA-13 strict: an answer that was cut answers no other call'
   assert.equal(provider.calls.length, 3, 'bounded by what is left, and not cut by it');
 });
 
-forEachTransport('QUOTA-13 strict: a picture counts as a picture, not as the text that carries it', async (open) => {
-  const { client } = await open({
-    ...talking,
-    script: [{ reply: { text: 'A cat.', usage } }],
-  });
-  const large = Buffer.concat([png, Buffer.alloc(300_000, 7)]);
-  const { body } = await client.attachments.upload({ query: {}, file: fileOf(large, 'cat.png') });
-  await saveQuota(client, { period: 'Daily', maxTokens: 100_000 });
-  const run = await runJson(client, 'helper', { message: 'Look.', attachmentIds: [body.id] });
-  assert.equal(run.status, 'Completed');
-});
+forEachService(
+  'QUOTA-13 strict: a picture counts as a picture, not as the text that carries it',
+  async (open) => {
+    const { client } = await open({
+      ...talking,
+      script: [{ reply: { text: 'A cat.', usage } }],
+    });
+    const large = Buffer.concat([png, Buffer.alloc(300_000, 7)]);
+    const { body } = await client.attachments.upload({ query: {}, file: fileOf(large, 'cat.png') });
+    await saveQuota(client, { period: 'Daily', maxTokens: 100_000 });
+    const run = await runJson(client, 'helper', { message: 'Look.', attachmentIds: [body.id] });
+    assert.equal(run.status, 'Completed');
+  },
+);
 
-forEachTransport('QUOTA-13 strict: a refused call says when to come again', async (open) => {
+forEachService('QUOTA-13 strict: a refused call says when to come again', async (open) => {
   const app = await open(talking);
   await saveQuota(app.client, { period: 'Daily', maxTokens: 1000 });
   if (app.url === '') return;
@@ -75,7 +78,7 @@ forEachTransport('QUOTA-13 strict: a refused call says when to come again', asyn
   assert.ok(Number(answered.headers.get('retry-after')) > 0);
 });
 
-forEachTransport('QUOTA-13 strict: a summary that was cut is not kept', async (open) => {
+forEachService('QUOTA-13 strict: a summary that was cut is not kept', async (open) => {
   const isSummary = (request: SimulatedRequest) => JSON.stringify(request.body).includes('You shorten');
   const app = await open({
     service: strict,

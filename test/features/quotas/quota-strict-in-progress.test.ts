@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { mostCost } from '../../../src/features/quotas/quota-room.rules.ts';
-import { type AppSetup, forEachTransport, openApp, type TestApp } from '../../support/app.ts';
+import { type AppSetup, forEachDurableService, openApp, type TestApp } from '../../support/app.ts';
 import { collect, enqueue, followToEnd, Gate, getRun, refusal, runJson, stream, tool } from '../runs/run-calls.ts';
 import { daily, saveQuota, verify } from './quota-calls.ts';
 
@@ -81,7 +81,7 @@ test('QUOTA-13 strict: what an attempt has used is free again when its run is ca
   await runJson(app.client, 'small', 'small');
 });
 
-forEachTransport(
+forEachDurableService(
   'QUOTA-13 strict: a rule that is saved meanwhile binds what runs in progress go on to use',
   async (open) => {
     const gate = new Gate();
@@ -103,7 +103,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('QUOTA-13 strict: a rule of another agent refuses nobody a setting', async (open) => {
+forEachDurableService('QUOTA-13 strict: a rule of another agent refuses nobody a setting', async (open) => {
   const gate = new Gate();
   const tools = [
     tool('work', async (_args, { signal }) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { type AppSetup, forEachTransport, type OpenApp } from '../../support/app.ts';
+import { type AppSetup, forEachDurableService, type OpenApp } from '../../support/app.ts';
 import { openMeteredProvider } from '../../support/providers/metered.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 import { daily, saveQuota } from './quota-calls.ts';
@@ -26,7 +26,7 @@ const lastError = (rows: <T>(sql: string) => T[]) =>
     'select status, error_class, error_type from service_runs order by id desc limit 1',
   )[0];
 
-forEachTransport(
+forEachDurableService(
   'QUOTA-13 strict: what is left bounds an answer, and a call that does not fit is not made',
   async (open, t) => {
     const agents = [{ name: 'talker', model: binding(4000) }];
@@ -51,7 +51,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('QUOTA-13 strict: a limit of cost bounds an answer by its price', async (open, t) => {
+forEachDurableService('QUOTA-13 strict: a limit of cost bounds an answer by its price', async (open, t) => {
   const pricing = { Pricing: { Currency: 'EUR', openai: { m: { Input: 1, Output: 10 } } } };
   const agents = [{ name: 'talker', model: binding(null) }];
   const { client, provider } = await openMetered(t, open, agents, { ...strict, ...pricing });
@@ -62,7 +62,7 @@ forEachTransport('QUOTA-13 strict: a limit of cost bounds an answer by its price
   assert.ok(((await daily(client))?.cost ?? 1) <= 0.02);
 });
 
-forEachTransport(
+forEachDurableService(
   'QUOTA-13 strict: side by side calls wait for what others hold instead of failing',
   async (open, t) => {
     const agents = [{ name: 'talker', model: binding(500) }];
@@ -75,7 +75,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'QUOTA-13 strict: a setting that could widen answers is refused where a limit applies',
   async (open, t) => {
     const agents = [{ name: 'wide', model: binding(null, { 'openai.max_completion_tokens': 50_000 }) }];
@@ -89,7 +89,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('QUOTA-13 without Strict no call is bounded by a quota', async (open, t) => {
+forEachDurableService('QUOTA-13 without Strict no call is bounded by a quota', async (open, t) => {
   const agents = [{ name: 'talker', model: binding(null) }];
   const { client, provider } = await openMetered(t, open, agents, { Quotas: { Strict: false } });
   await saveQuota(client, { agentName: 'talker', period: 'Daily', maxTokens: 6000 });

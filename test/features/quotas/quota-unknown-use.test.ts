@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type AppSetup, forEachTransport } from '../../support/app.ts';
+import { type AppSetup, forEachService } from '../../support/app.ts';
 import { enqueue, followToEnd, Gate, refusal, runJson, start, waitingSetup } from '../runs/run-calls.ts';
 import { daily, saveQuota } from './quota-calls.ts';
 
@@ -13,7 +13,7 @@ const beside = (gate: Gate, usage?: 'none' | object, more: AppSetup = {}) => {
 const prices = { Pricing: { Currency: 'EUR', demo: { 'demo-1': { Input: 1, Output: 2 } } } };
 const thirty = { inputTokens: 20, outputTokens: 10 };
 
-forEachTransport('QUOTA-14 runs that report nothing hold nothing of a limit of tokens', async (open) => {
+forEachService('QUOTA-14 runs that report nothing hold nothing of a limit of tokens', async (open) => {
   const gate = new Gate();
   const { client } = await open(beside(gate, 'none'));
   await saveQuota(client, { period: 'Daily', maxTokens: 1000 });
@@ -29,7 +29,7 @@ forEachTransport('QUOTA-14 runs that report nothing hold nothing of a limit of t
 });
 
 for (const strict of [false, true])
-  forEachTransport(`QUOTA-14 runs without a price hold nothing of a limit of cost, strict ${strict}`, async (open) => {
+  forEachService(`QUOTA-14 runs without a price hold nothing of a limit of cost, strict ${strict}`, async (open) => {
     const gate = new Gate();
     const { client } = await open(beside(gate, thirty, { service: { Quotas: { Strict: strict } } }));
     await saveQuota(client, { period: 'Daily', maxCost: 0.000001 });
@@ -42,7 +42,7 @@ for (const strict of [false, true])
     assert.deepEqual([(await daily(client))?.runs, (await daily(client))?.cost], [9, 0]);
   });
 
-forEachTransport('QUOTA-19 at nothing of a limit nobody is refused, whoever else is in progress', async (open) => {
+forEachService('QUOTA-19 at nothing of a limit nobody is refused, whoever else is in progress', async (open) => {
   const gate = new Gate();
   const { client } = await open(beside(gate, thirty));
   await saveQuota(client, { period: 'Daily', maxTokens: 1000 });
@@ -54,7 +54,7 @@ forEachTransport('QUOTA-19 at nothing of a limit nobody is refused, whoever else
   await long;
 });
 
-forEachTransport(
+forEachService(
   'QUOTA-13 but what runs of the scope have used before is held, with a price or without',
   async (open) => {
     const gate = new Gate();

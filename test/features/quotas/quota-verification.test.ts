@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { DataSubjectResolver } from '../../../src/features/data-subjects/index.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { daysAgo, swept } from '../retention/retention-world.ts';
 import { runJson } from '../runs/run-calls.ts';
 import { priced, usageOf, verify } from './quota-calls.ts';
@@ -9,27 +9,30 @@ const bySession: DataSubjectResolver = {
   resolve: async ({ id }) => ({ userIds: [], sessionIds: [id], ownerIds: [] }),
 };
 
-forEachTransport('SUBJ-9 RET-14 counters stay when runs go, and their check says why it finds less', async (open) => {
-  const app = await open({ ...priced, module: { dataSubjectResolver: bySession } });
-  const { client } = app;
-  await runJson(client, 'helper', { message: 'Hi', sessionId: 'ada' });
-  await runJson(client, 'helper', 'Hi');
-  const before = (await usageOf(client)).usage;
-  assert.equal((await verify(client)).matches, true);
-  await client.dataSubjects.erase({ params: { id: 'ada' }, query: { dryRun: false } });
-  const erased = await verify(client);
-  assert.equal(erased.matches, false);
-  assert.deepEqual(
-    erased.differences.map(({ counted, recorded, runsDeleted }) => [counted.runs, recorded.runs, runsDeleted]),
-    Array.from({ length: 4 }, () => [2, 1, true]),
-  );
-  assert.deepEqual((await usageOf(client)).usage, before);
-  // What no deletion explains is not explained by it.
-  app.change('update service_quota_usage set tokens = 0');
-  assert.ok((await verify(client)).differences.every(({ runsDeleted }) => !runsDeleted));
-});
+forEachDurableService(
+  'SUBJ-9 RET-14 counters stay when runs go, and their check says why it finds less',
+  async (open) => {
+    const app = await open({ ...priced, module: { dataSubjectResolver: bySession } });
+    const { client } = app;
+    await runJson(client, 'helper', { message: 'Hi', sessionId: 'ada' });
+    await runJson(client, 'helper', 'Hi');
+    const before = (await usageOf(client)).usage;
+    assert.equal((await verify(client)).matches, true);
+    await client.dataSubjects.erase({ params: { id: 'ada' }, query: { dryRun: false } });
+    const erased = await verify(client);
+    assert.equal(erased.matches, false);
+    assert.deepEqual(
+      erased.differences.map(({ counted, recorded, runsDeleted }) => [counted.runs, recorded.runs, runsDeleted]),
+      Array.from({ length: 4 }, () => [2, 1, true]),
+    );
+    assert.deepEqual((await usageOf(client)).usage, before);
+    // What no deletion explains is not explained by it.
+    app.change('update service_quota_usage set tokens = 0');
+    assert.ok((await verify(client)).differences.every(({ runsDeleted }) => !runsDeleted));
+  },
+);
 
-forEachTransport('RET-13 RET-14 a sweep of runs explains only what is as old as the runs', async (open) => {
+forEachDurableService('RET-13 RET-14 a sweep of runs explains only what is as old as the runs', async (open) => {
   const app = await open(priced);
   const { client } = app;
   const { runId } = await runJson(client, 'helper', 'Hi');

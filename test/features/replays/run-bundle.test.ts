@@ -3,7 +3,7 @@ import { AcpError } from '../../../src/contract/errors.ts';
 import { readDefinition } from '../../../src/features/agents/index.ts';
 import { type BundleLine, bundleText } from '../../../src/features/replays/bundle.format.ts';
 import { replayBundle } from '../../../src/features/replays/index.ts';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { listRuns, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
 import { bundleOf, bundleTextOf, openText, runsOf } from './bundle-calls.ts';
 
@@ -46,37 +46,40 @@ const setup = {
 const definition = (changes: object) =>
   readDefinition({ ...helper, parameters, model: { provider: 'demo', model: 'demo-1' }, ...changes });
 
-forEachTransport('a bundle of a session run with tools, documents and parameters replays identically', async (open) => {
-  const { client } = await open(setup);
-  await runJson(client, 'helper', { message: 'Hi', sessionId: 's' });
-  const documents = [{ name: 'note.txt', content: 'the note' }];
-  const { runId } = await runStream(client, 'helper', {
-    message: 'the sum',
-    sessionId: 's',
-    documents,
-    parameters: { who: 'Ada' },
-  });
-  await runJson(client, 'helper', { message: 'Later', sessionId: 's' });
-  const bundle = await bundleOf(client, runId);
-  const [run] = await runsOf(bundle);
-  assert.equal(run?.start.history?.length, 2, 'what came later is not in it');
-  assert.deepEqual(run?.start.missing, []);
-  assert.equal(run?.start.compiled?.instructions, 'Be exact, Ada.');
-  assert.equal(run?.steps.length, 2);
-  assert.ok(run?.steps.every(({ prompt }) => prompt !== null));
-  const report = await replayBundle(bundle, none);
-  assert.deepEqual(report.divergences, []);
-  assert.equal(report.result, 'identical');
-});
+forEachDurableService(
+  'a bundle of a session run with tools, documents and parameters replays identically',
+  async (open) => {
+    const { client } = await open(setup);
+    await runJson(client, 'helper', { message: 'Hi', sessionId: 's' });
+    const documents = [{ name: 'note.txt', content: 'the note' }];
+    const { runId } = await runStream(client, 'helper', {
+      message: 'the sum',
+      sessionId: 's',
+      documents,
+      parameters: { who: 'Ada' },
+    });
+    await runJson(client, 'helper', { message: 'Later', sessionId: 's' });
+    const bundle = await bundleOf(client, runId);
+    const [run] = await runsOf(bundle);
+    assert.equal(run?.start.history?.length, 2, 'what came later is not in it');
+    assert.deepEqual(run?.start.missing, []);
+    assert.equal(run?.start.compiled?.instructions, 'Be exact, Ada.');
+    assert.equal(run?.steps.length, 2);
+    assert.ok(run?.steps.every(({ prompt }) => prompt !== null));
+    const report = await replayBundle(bundle, none);
+    assert.deepEqual(report.divergences, []);
+    assert.equal(report.result, 'identical');
+  },
+);
 
-forEachTransport('a bundle of a run without a session has its tool calls from the ledger', async (open) => {
+forEachDurableService('a bundle of a run without a session has its tool calls from the ledger', async (open) => {
   const { client } = await open(setup);
   const { runId } = await runJson(client, 'helper', 'the sum');
   const report = await replayBundle(await bundleOf(client, runId), none);
   assert.deepEqual([report.result, report.divergences], ['identical', []]);
 });
 
-forEachTransport('a bundle has the whole tree, and each run of it is repeated', async (open) => {
+forEachDurableService('a bundle has the whole tree, and each run of it is repeated', async (open) => {
   const { client } = await open(setup);
   const { runId } = await runJson(client, 'boss', 'Go');
   const bundle = await bundleOf(client, runId);
@@ -90,7 +93,7 @@ forEachTransport('a bundle has the whole tree, and each run of it is repeated', 
   assert.equal((await bundleOf(client, child)).header.rootRunId, runId, 'any member names the tree');
 });
 
-forEachTransport('a failed run fails again in the replay', async (open) => {
+forEachDurableService('a failed run fails again in the replay', async (open) => {
   const { client } = await open(setup);
   await refusal(start(client, 'helper', { message: 'break', stream: false }));
   const [{ id = '' } = {}] = (await client.runs.list({})).body;
@@ -99,7 +102,7 @@ forEachTransport('a failed run fails again in the replay', async (open) => {
   assert.equal(report.runs[0]?.steps.length, 1);
 });
 
-forEachTransport('a redacted bundle holds no text and replays all the same', async (open) => {
+forEachDurableService('a redacted bundle holds no text and replays all the same', async (open) => {
   const { client } = await open(setup);
   const secret = 'the sum of my salary';
   const documents = [{ name: 'note.txt', content: 'my diary' }];
@@ -116,7 +119,7 @@ forEachTransport('a redacted bundle holds no text and replays all the same', asy
   assert.equal((await replayBundle(await bundleOf(client, alone.runId, true), none)).result, 'identical');
 });
 
-forEachTransport('a changed definition shows at which step and in what it leads elsewhere', async (open) => {
+forEachDurableService('a changed definition shows at which step and in what it leads elsewhere', async (open) => {
   const { client } = await open(setup);
   const { runId } = await runJson(client, 'helper', 'the sum');
   const bundle = await bundleOf(client, runId);
@@ -141,7 +144,7 @@ forEachTransport('a changed definition shows at which step and in what it leads 
   assert.deepEqual([other.result, other.warnings.length], ['identical', 1]);
 });
 
-forEachTransport('shared instructions that were changed since the run show as drift', async (open) => {
+forEachDurableService('shared instructions that were changed since the run show as drift', async (open) => {
   const model = { provider: 'demo', model: 'demo-1' };
   const { client } = await open({
     script,
@@ -156,7 +159,7 @@ forEachTransport('shared instructions that were changed since the run show as dr
   assert.deepEqual(report.runs[0]?.steps[0]?.differences, ['instructions']);
 });
 
-forEachTransport('what was not recorded whole is missing, and said so', async (open) => {
+forEachDurableService('what was not recorded whole is missing, and said so', async (open) => {
   const { client } = await open({
     ...setup,
     service: { RunRecording: { MaxPayloadLength: 5 } },
@@ -184,7 +187,7 @@ const refused = async (text: string): Promise<string> => {
   return assert.fail('the bundle was read');
 };
 
-forEachTransport('a bundle that was changed, cut off, or made by a newer version is refused', async (open) => {
+forEachDurableService('a bundle that was changed, cut off, or made by a newer version is refused', async (open) => {
   const { client } = await open(setup);
   const { runId } = await runJson(client, 'helper', 'the sum');
   const text = await bundleTextOf(client, runId);
@@ -217,7 +220,7 @@ const resealed = async (lines: readonly string[]): Promise<string> => {
   return written.join('');
 };
 
-forEachTransport('a bundle whose hashes hold and whose values are others is refused by name', async (open) => {
+forEachDurableService('a bundle whose hashes hold and whose values are others is refused by name', async (open) => {
   const { client } = await open(setup);
   const { runId } = await runJson(client, 'helper', 'the sum');
   const lines = (await bundleTextOf(client, runId)).trimEnd().split('\n');
@@ -269,17 +272,22 @@ overHttp('a slow reader holds the export of a large tree up, and is not cut off'
   assert.match(end, /"sha256":"[0-9a-f]{64}"\}\}\n\n$/, 'the manifest is the last line');
 });
 
-forEachTransport('a bundle is for those who may read runs and definitions, once the tree has ended', async (open) => {
-  const app = await open(setup);
-  const { runId } = await runJson(app.client, 'helper', 'Hi');
-  const { body: key } = await app.client.keys.create({
-    body: { name: 'ci', role: 'Operator', scopes: ['RunsRead'] },
-  });
-  const narrow = await app.clientFor(key.plaintextKey);
-  const refusedCall = await refusal(narrow.replays.bundle({ params: { runId } }));
-  assert.deepEqual([refusedCall.status, refusedCall.requiredScope], [403, 'AgentsRead']);
-  app.change("update service_runs set status = 'Running' where id = ?", runId);
-  assert.equal((await refusal(app.client.replays.bundle({ params: { runId } }))).code, 'run-not-finished');
-  const text = await refusal(app.client.replays.bundle({ params: { runId: '0190b6a2-0000-7000-8000-000000000000' } }));
-  assert.equal(text.code, 'run-not-found');
-});
+forEachDurableService(
+  'a bundle is for those who may read runs and definitions, once the tree has ended',
+  async (open) => {
+    const app = await open(setup);
+    const { runId } = await runJson(app.client, 'helper', 'Hi');
+    const { body: key } = await app.client.keys.create({
+      body: { name: 'ci', role: 'Operator', scopes: ['RunsRead'] },
+    });
+    const narrow = await app.clientFor(key.plaintextKey);
+    const refusedCall = await refusal(narrow.replays.bundle({ params: { runId } }));
+    assert.deepEqual([refusedCall.status, refusedCall.requiredScope], [403, 'AgentsRead']);
+    app.change("update service_runs set status = 'Running' where id = ?", runId);
+    assert.equal((await refusal(app.client.replays.bundle({ params: { runId } }))).code, 'run-not-finished');
+    const text = await refusal(
+      app.client.replays.bundle({ params: { runId: '0190b6a2-0000-7000-8000-000000000000' } }),
+    );
+    assert.equal(text.code, 'run-not-found');
+  },
+);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Client, ClientInput } from '../../../src/client/client.ts';
 import type { replayOperations } from '../../../src/features/replays/replays.operations.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { calls, openApprovals } from '../approvals/approval-world.ts';
 import {
   callsTools,
@@ -44,7 +44,7 @@ const counter = () => {
   };
 };
 
-forEachTransport('RUN-52 RUN-53 a replay answers calls from the recording and executes nothing', async (open) => {
+forEachDurableService('RUN-52 RUN-53 a replay answers calls from the recording and executes nothing', async (open) => {
   const counted = counter();
   const { client } = await open({
     tools: [counted.tool],
@@ -80,34 +80,37 @@ forEachTransport('RUN-52 RUN-53 a replay answers calls from the recording and ex
   assert.equal(output, source.output, 'a replay can be replayed');
 });
 
-forEachTransport('RUN-53 arguments are compared as JSON, and a recorded failure is a failure again', async (open) => {
-  let executed = 0;
-  const pick = tool(
-    'pick',
-    async () => {
-      executed += 1;
-      throw new Error('no');
-    },
-    { inputSchema: { type: 'object' } },
-  );
-  const call = (args: object) => ({ name: 'pick', arguments: args });
-  const { client } = await open({
-    tools: [pick],
-    script: [
-      { when: { tool: 'pick' }, reply: { text: 'After: {{last}}' } },
-      { when: { model: 'other' }, reply: { toolCalls: [call({ b: 2, a: 1 })] } },
-      { reply: { toolCalls: [call({ a: 1, b: 2 })] } },
-    ],
-    agents: [{ name: 'helper', toolNames: ['pick'] }],
-  });
-  const source = await runJson(client, 'helper', 'Go');
-  const answer = await replay(client, source.runId, { modelId: 'other' });
-  assert.equal(executed, 1);
-  assert.deepEqual([answer.modelId, answer.output], ['other', source.output]);
-  assert.ok(typesOf(await followToEnd(client, answer.runId)).includes('tool.failed'));
-});
+forEachDurableService(
+  'RUN-53 arguments are compared as JSON, and a recorded failure is a failure again',
+  async (open) => {
+    let executed = 0;
+    const pick = tool(
+      'pick',
+      async () => {
+        executed += 1;
+        throw new Error('no');
+      },
+      { inputSchema: { type: 'object' } },
+    );
+    const call = (args: object) => ({ name: 'pick', arguments: args });
+    const { client } = await open({
+      tools: [pick],
+      script: [
+        { when: { tool: 'pick' }, reply: { text: 'After: {{last}}' } },
+        { when: { model: 'other' }, reply: { toolCalls: [call({ b: 2, a: 1 })] } },
+        { reply: { toolCalls: [call({ a: 1, b: 2 })] } },
+      ],
+      agents: [{ name: 'helper', toolNames: ['pick'] }],
+    });
+    const source = await runJson(client, 'helper', 'Go');
+    const answer = await replay(client, source.runId, { modelId: 'other' });
+    assert.equal(executed, 1);
+    assert.deepEqual([answer.modelId, answer.output], ['other', source.output]);
+    assert.ok(typesOf(await followToEnd(client, answer.runId)).includes('tool.failed'));
+  },
+);
 
-forEachTransport('RUN-53 a call without a whole recorded result ends the replay with 422', async (open) => {
+forEachDurableService('RUN-53 a call without a whole recorded result ends the replay with 422', async (open) => {
   const { client } = await open({
     service: { RunRecording: { MaxPayloadLength: 20 } },
     tools: [tool('long', async () => 'x'.repeat(50)), tool('short', async () => 'y')],
@@ -134,7 +137,7 @@ forEachTransport('RUN-53 a call without a whole recorded result ends the replay 
   assert.deepEqual([run?.replayOfRunId, run?.status, run?.error?.class], [whole.runId, 'Failed', 'ToolError']);
 });
 
-forEachTransport('RUN-53 payloads that were not recorded do not serve a replay', async (open) => {
+forEachDurableService('RUN-53 payloads that were not recorded do not serve a replay', async (open) => {
   const { client } = await open({
     service: { RunRecording: { RecordToolPayloads: false } },
     tools: [counter().tool],
@@ -145,7 +148,7 @@ forEachTransport('RUN-53 payloads that were not recorded do not serve a replay',
   assert.equal((await replayRefusal(client, runId)).code, 'replay-result-missing');
 });
 
-forEachTransport('RUN-53 child agents count as tools', async (open) => {
+forEachDurableService('RUN-53 child agents count as tools', async (open) => {
   const app = await open({
     script: [
       { when: { model: 'boss', tool: 'call_child' }, reply: { text: 'It said: {{last}}' } },
@@ -165,7 +168,7 @@ forEachTransport('RUN-53 child agents count as tools', async (open) => {
   assert.equal((await listRuns(app.client, { parentRunId: live.runId })).length, 1);
 });
 
-forEachTransport('RUN-53 NoTools gives the model no tools', async (open) => {
+forEachDurableService('RUN-53 NoTools gives the model no tools', async (open) => {
   const app = await open({
     simulator: {},
     tools: [counter().tool],
@@ -178,7 +181,7 @@ forEachTransport('RUN-53 NoTools gives the model no tools', async (open) => {
   assert.ok(!('tools' in app.simulator.lastRequest().body));
 });
 
-forEachTransport('RUN-54 LiveTools executes tools, needs Admin, and is audited', async (open) => {
+forEachDurableService('RUN-54 LiveTools executes tools, needs Admin, and is audited', async (open) => {
   const counted = counter();
   const app = await open({
     tools: [counted.tool],
@@ -208,7 +211,7 @@ forEachTransport('RUN-54 LiveTools executes tools, needs Admin, and is audited',
   assert.deepEqual((await getRun(app.client, own.runId)).labels, { apiKey: 'operator' }, 'RUN-36 the caller counts');
 });
 
-forEachTransport('RUN-55 RUN-50 RUN-40 what cannot be replayed is refused before any row', async (open) => {
+forEachDurableService('RUN-55 RUN-50 RUN-40 what cannot be replayed is refused before any row', async (open) => {
   const gate = new Gate();
   const app = await open({ ...waitingSetup(gate) });
   const { client } = app;
@@ -235,7 +238,7 @@ forEachTransport('RUN-55 RUN-50 RUN-40 what cannot be replayed is refused before
   assert.equal(count(), 2);
 });
 
-forEachTransport(
+forEachDurableService(
   'RUN-54 TOOL-36 APPR-6 client-side tools and approvals refuse a replay before any row',
   async (open) => {
     const { execute: _none, ...camera } = tool('camera', async () => '', { runsOnClient: true });
@@ -273,7 +276,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-55 what is no turn of an agent, or has no versions, cannot be replayed', async (open, t) => {
+forEachDurableService('RUN-55 what is no turn of an agent, or has no versions, cannot be replayed', async (open, t) => {
   const folder = mkdtempSync(join(tmpdir(), 'acp-test-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, 'code.yaml'), 'name: coded\nmodel: { provider: demo, model: demo-1 }\n');
@@ -300,7 +303,7 @@ forEachTransport('RUN-55 what is no turn of an agent, or has no versions, cannot
   assert.equal((await refused(coded.runId)).code, 'replay-not-supported');
 });
 
-forEachTransport(
+forEachDurableService(
   'RUN-52 RUN-55 version and model of a replay can be chosen; what does not compile is recorded',
   async (open) => {
     const app = await open({
@@ -329,7 +332,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'RUN-52 only the input of the turn is replayed, with its parameters, culture and documents',
   async (open) => {
     const app = await open({
@@ -356,7 +359,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-39 a replay asks for a start with the source run, before any row', async (open) => {
+forEachDurableService('RUN-39 a replay asks for a start with the source run, before any row', async (open) => {
   const asked: unknown[] = [];
   let allowed = true;
   const app = await open({
@@ -378,7 +381,7 @@ forEachTransport('RUN-39 a replay asks for a start with the source run, before a
   assert.equal(app.rows('select id from service_runs').length, 1);
 });
 
-forEachTransport('RUN-28 RUN-79 replays need recording, and a stopping service starts none', async (open) => {
+forEachDurableService('RUN-28 RUN-79 replays need recording, and a stopping service starts none', async (open) => {
   const off = await open({ service: { RunRecording: { Enabled: false } } });
   const disabled = await replayRefusal(off.client, unknownId);
   assert.deepEqual([disabled.status, disabled.code], [501, 'run-recording-disabled']);

@@ -3,13 +3,13 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ArchiveBatch } from '../../../src/features/retention/index.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
 import { daysAgo, swept } from './retention-world.ts';
 
 const agents = [{ name: 'helper' }];
 
-forEachTransport('RET-20 a sweep that is in line answers for every target that it covers', async (open) => {
+forEachDurableService('RET-20 a sweep that is in line answers for every target that it covers', async (open) => {
   const app = await open({ service: { Scheduling: { RunWorker: false } } });
   const { retention } = app.client;
   for (const target of ['Jobs', 'Runs']) await retention.save({ params: { target }, body: { maxAgeDays: 1 } });
@@ -22,28 +22,31 @@ forEachTransport('RET-20 a sweep that is in line answers for every target that i
   assert.equal(app.rows('select id from service_jobs').length, 2);
 });
 
-forEachTransport('RET-18 RET-21 RET-26 while retention is on a sweep comes by itself, once an hour', async (open) => {
-  const first = await open({ agents });
-  for (const message of ['one', 'two', 'three']) await runJson(first.client, 'helper', message);
-  first.change('update service_runs set created_at = ?, completed_at = ?', daysAgo(31), daysAgo(31));
-  await first.close();
-  const service = { Retention: { Enabled: true, BatchSize: 1, BatchDelay: '0s' } };
-  const second = await open({ service, folder: first.folder });
-  const history = async () => (await second.client.retention.history({})).body;
-  for (let tries = 0; (await history()).filter(({ completedAt }) => completedAt !== null).length < 2; tries += 1) {
-    assert.ok(tries < 1000, 'the hourly sweep did not end');
-    await pause(10);
-  }
-  const runs = await history();
-  assert.deepEqual(runs.map(({ target }) => target).sort(), ['RunEvents', 'RunInputs']);
-  assert.ok(runs.every(({ trigger, deletedRows }) => trigger === 'Schedule' && deletedRows > 0));
-  await second.close();
-  const third = await open({ service, folder: first.folder });
-  assert.equal((await third.client.retention.history({})).body.length, 2);
-  assert.equal(third.rows(`select id from service_jobs where handler_key = 'acp.retention'`).length, 1);
-});
+forEachDurableService(
+  'RET-18 RET-21 RET-26 while retention is on a sweep comes by itself, once an hour',
+  async (open) => {
+    const first = await open({ agents });
+    for (const message of ['one', 'two', 'three']) await runJson(first.client, 'helper', message);
+    first.change('update service_runs set created_at = ?, completed_at = ?', daysAgo(31), daysAgo(31));
+    await first.close();
+    const service = { Retention: { Enabled: true, BatchSize: 1, BatchDelay: '0s' } };
+    const second = await open({ service, folder: first.folder });
+    const history = async () => (await second.client.retention.history({})).body;
+    for (let tries = 0; (await history()).filter(({ completedAt }) => completedAt !== null).length < 2; tries += 1) {
+      assert.ok(tries < 1000, 'the hourly sweep did not end');
+      await pause(10);
+    }
+    const runs = await history();
+    assert.deepEqual(runs.map(({ target }) => target).sort(), ['RunEvents', 'RunInputs']);
+    assert.ok(runs.every(({ trigger, deletedRows }) => trigger === 'Schedule' && deletedRows > 0));
+    await second.close();
+    const third = await open({ service, folder: first.folder });
+    assert.equal((await third.client.retention.history({})).body.length, 2);
+    assert.equal(third.rows(`select id from service_jobs where handler_key = 'acp.retention'`).length, 1);
+  },
+);
 
-forEachTransport('RET-11 RET-18 a tenant without a run is swept for whatever else it has', async (open) => {
+forEachDurableService('RET-11 RET-18 a tenant without a run is swept for whatever else it has', async (open) => {
   const first = await open({});
   const old = daysAgo(200);
   first.change(
@@ -79,7 +82,7 @@ forEachTransport('RET-11 RET-18 a tenant without a run is swept for whatever els
   ]);
 });
 
-forEachTransport('RET-21 RET-26 a canceled sweep stops between batches and says what it removed', async (open) => {
+forEachDurableService('RET-21 RET-26 a canceled sweep stops between batches and says what it removed', async (open) => {
   const taken: number[] = [];
   const gate = Promise.withResolvers<void>();
   const archiveSink = {
@@ -128,7 +131,7 @@ forEachTransport('RET-21 RET-26 a canceled sweep stops between batches and says 
   assert.equal(inputs(), 0);
 });
 
-forEachTransport('RET-21 a sweep that waits is canceled without an entry', async (open) => {
+forEachDurableService('RET-21 a sweep that waits is canceled without an entry', async (open) => {
   const app = await open({ service: { Scheduling: { RunWorker: false } } });
   await app.client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 1 } });
   const { jobId } = (await app.client.retention.run({})).body;
@@ -138,7 +141,7 @@ forEachTransport('RET-21 a sweep that waits is canceled without an entry', async
   assert.notEqual((await app.client.retention.run({})).body.jobId, jobId);
 });
 
-forEachTransport('RET-15 RET-16 a module takes what goes, and what it refuses stays', async (open) => {
+forEachDurableService('RET-15 RET-16 a module takes what goes, and what it refuses stays', async (open) => {
   const batches: ArchiveBatch[] = [];
   const archiveSink = {
     async archive(batch: ArchiveBatch) {
@@ -167,7 +170,7 @@ forEachTransport('RET-15 RET-16 a module takes what goes, and what it refuses st
   assert.equal(app.rows('select id from service_run_scores').length, 1);
 });
 
-forEachTransport('RET-24 after a sweep the store file is smaller', async (open) => {
+forEachDurableService('RET-24 after a sweep the store file is smaller', async (open) => {
   const app = await open({ agents });
   const file = join(app.folder, 'data/acp.db');
   const { runId } = await runJson(app.client, 'helper', 'Hi');

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { RetentionTarget } from '../../../src/features/retention/retention.schema.ts';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 import { save as saveSkill, skill } from '../skills/skill-bodies.ts';
@@ -29,7 +29,7 @@ const ageRun = (app: TestApp, runId: string, days: number): void =>
     runId,
   );
 
-forEachTransport('RET-9 RET-13 RET-25 logs and inputs of old runs go, and the runs stay', async (open) => {
+forEachDurableService('RET-9 RET-13 RET-25 logs and inputs of old runs go, and the runs stay', async (open) => {
   const app = await open({ agents });
   const old = await runJson(app.client, 'helper', 'Old');
   const young = await runJson(app.client, 'helper', 'Young');
@@ -72,7 +72,7 @@ forEachTransport('RET-9 RET-13 RET-25 logs and inputs of old runs go, and the ru
   );
 });
 
-forEachTransport('RET-9 the newest rows stay by number', async (open) => {
+forEachDurableService('RET-9 the newest rows stay by number', async (open) => {
   const app = await open({ agents });
   const runIds: string[] = [];
   for (const message of ['one', 'two', 'three']) runIds.push((await runJson(app.client, 'helper', message)).runId);
@@ -103,7 +103,7 @@ forEachTransport('RET-9 the newest rows stay by number', async (open) => {
   assert.equal(count(app, 'runs'), 1);
 });
 
-forEachTransport(
+forEachDurableService(
   'RET-11 SESS-1 sessions go with their messages and attachments, each tenant by its own rule',
   async (open) => {
     const app = await open({ agents });
@@ -133,7 +133,7 @@ const contents = (app: TestApp): string[] =>
     /[0-9a-f]{64}$/.test(path),
   );
 
-forEachTransport(
+forEachDurableService(
   'ATT-18 GRANT-11 orphaned attachments, ended grants, jobs, scores, keys and calls go',
   async (open) => {
     const app = await open({
@@ -192,7 +192,7 @@ const archived = (folder: string): Record<string, unknown>[] =>
     )
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-forEachTransport('RET-15 RET-17 what is archived is in files before it is gone', async (open) => {
+forEachDurableService('RET-15 RET-17 what is archived is in files before it is gone', async (open) => {
   const app = await open({ agents, host: { ArchiveFolder: './archive' } });
   const { runId } = await runJson(app.client, 'helper', 'Hi');
   const { frames } = await app.client.runs.events({ params: { runId } });
@@ -218,7 +218,7 @@ forEachTransport('RET-15 RET-17 what is archived is in files before it is gone',
   assert.equal(count(app, 'run_events'), 0);
 });
 
-forEachTransport(
+forEachDurableService(
   'RET-15 RET-16 RET-22 a sink that is missing or fails keeps the rows, and the other targets go on',
   async (open) => {
     const without = await open({ agents });

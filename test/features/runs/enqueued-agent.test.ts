@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, type OpenApp } from '../../support/app.ts';
+import { forEachDurableService, type OpenApp } from '../../support/app.ts';
 import { assertWholeLog, collect, Gate, getRun, refusal, runJson, start, stream, waitingSetup } from './run-calls.ts';
 
 const sessionId = 's-1';
@@ -16,23 +16,26 @@ const openBusy = async (open: OpenApp, more: object = {}) => {
   return { app, gate, holding };
 };
 
-forEachTransport('AGENT-7 RUN-8 a run in line takes the version that is current when its turn comes', async (open) => {
-  const { app, gate, holding } = await openBusy(open);
-  const { runId, frames } = await stream(app.client, 'helper', { message: 'next', ...inLine });
-  const queued = await getRun(app.client, runId);
-  assert.deepEqual([queued.status, queued.agentVersion, queued.modelId], ['Queued', null, null]);
-  const body = { name: 'helper', model: { ...model, model: 'demo-2' }, toolNames: ['wait'], expectedVersion: 1 };
-  await app.client.agents.save({ params: { name: 'helper' }, body });
-  gate.open();
-  const [before] = assertWholeLog(await holding);
-  assert.equal(before?.['agentVersion'], 1, 'the run in progress keeps its own');
-  const [, started] = assertWholeLog(await collect(frames));
-  assert.deepEqual([started?.['agentVersion'], started?.['modelId']], [2, 'demo-2']);
-  const run = await getRun(app.client, runId);
-  assert.deepEqual([run.status, run.agentVersion, run.modelId], ['Completed', 2, 'demo-2']);
-});
+forEachDurableService(
+  'AGENT-7 RUN-8 a run in line takes the version that is current when its turn comes',
+  async (open) => {
+    const { app, gate, holding } = await openBusy(open);
+    const { runId, frames } = await stream(app.client, 'helper', { message: 'next', ...inLine });
+    const queued = await getRun(app.client, runId);
+    assert.deepEqual([queued.status, queued.agentVersion, queued.modelId], ['Queued', null, null]);
+    const body = { name: 'helper', model: { ...model, model: 'demo-2' }, toolNames: ['wait'], expectedVersion: 1 };
+    await app.client.agents.save({ params: { name: 'helper' }, body });
+    gate.open();
+    const [before] = assertWholeLog(await holding);
+    assert.equal(before?.['agentVersion'], 1, 'the run in progress keeps its own');
+    const [, started] = assertWholeLog(await collect(frames));
+    assert.deepEqual([started?.['agentVersion'], started?.['modelId']], [2, 'demo-2']);
+    const run = await getRun(app.client, runId);
+    assert.deepEqual([run.status, run.agentVersion, run.modelId], ['Completed', 2, 'demo-2']);
+  },
+);
 
-forEachTransport(
+forEachDurableService(
   'AGENT-7 RUN-20 an agent that was removed meanwhile fails the run in line, and frees the session',
   async (open) => {
     const { app, gate, holding } = await openBusy(open);
@@ -52,7 +55,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-2 a run that is to wait is refused at once where it cannot start', async (open) => {
+forEachDurableService('RUN-2 a run that is to wait is refused at once where it cannot start', async (open) => {
   const { app, gate, holding } = await openBusy(open, {
     service: { Preflight: { Enabled: true } },
   });

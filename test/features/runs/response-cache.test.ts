@@ -4,8 +4,8 @@ import { systemClock } from '../../../src/core/clock.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { createResponseCache } from '../../../src/features/runs/response-cache.store.ts';
 import type { ModelPart } from '../../../src/providers/models/model-provider.ts';
-import { forEachTransport, overHttp } from '../../support/app.ts';
-import { forEachDialect, openTestStorage } from '../../support/store.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { forEachStore, openTestStorage } from '../../support/store.ts';
 import { fileOf, png } from '../attachments/files.ts';
 import { getRun, type LoggedEvent, post, refusal, runJson, runStream, start, tool } from './run-calls.ts';
 
@@ -13,7 +13,7 @@ const cached = { provider: 'local', model: 'any', responseCache: { enabled: true
 const answered = (...text: string[]) => ({ answer: { text, usage: { input: 3, output: 2 } } });
 const ofType = (events: readonly LoggedEvent[], type: string) => events.filter((event) => event.type === type);
 
-forEachTransport('AGENT-26 an equal call is answered from the store, without usage and cost', async (open) => {
+forEachDurableService('AGENT-26 an equal call is answered from the store, without usage and cost', async (open) => {
   const app = await open({
     simulator: {},
     service: {
@@ -34,7 +34,7 @@ forEachTransport('AGENT-26 an equal call is answered from the store, without usa
   assert.equal((await runJson(app.client, 'helper', 'Hello')).output, 'Two.', 'another message is another call');
 });
 
-forEachTransport('AGENT-26 a hit streams its text as deltas, whichever way it was asked before', async (open) => {
+forEachDurableService('AGENT-26 a hit streams its text as deltas, whichever way it was asked before', async (open) => {
   const app = await open({ simulator: {}, agents: [{ name: 'helper', model: cached }] });
   const text = `${'a'.repeat(1023)}\u{1F600}${'b'.repeat(700)}`;
   app.simulator.enqueue(answered(text));
@@ -53,7 +53,7 @@ forEachTransport('AGENT-26 a hit streams its text as deltas, whichever way it wa
   assert.deepEqual([ofType(events, 'usage.updated')[0]?.['usage'], events.at(-1)?.['output']], [null, text]);
 });
 
-forEachTransport('AGENT-26 tools of a hit still run, and what is called counts', async (open) => {
+forEachDurableService('AGENT-26 tools of a hit still run, and what is called counts', async (open) => {
   let calls = 0;
   const app = await open({
     simulator: {},
@@ -73,7 +73,7 @@ forEachTransport('AGENT-26 tools of a hit still run, and what is called counts',
   assert.equal(second.usage?.totalTokens, 5, 'of the call that was made, and not of the one that was not');
 });
 
-forEachTransport('AGENT-26 other settings, tools, models or instructions are another call', async (open) => {
+forEachDurableService('AGENT-26 other settings, tools, models or instructions are another call', async (open) => {
   const app = await open({
     simulator: { respond: () => answered('Fresh.') },
     tools: [tool('look', async () => 'seen')],
@@ -105,7 +105,7 @@ forEachTransport('AGENT-26 other settings, tools, models or instructions are ano
   for (const name of ['uncached', 'off', 'uncached', 'off']) assert.equal(await calls(name), 1, name);
 });
 
-forEachTransport('AGENT-26 equal calls at the same time are both answered', async (open) => {
+forEachDurableService('AGENT-26 equal calls at the same time are both answered', async (open) => {
   const app = await open({
     simulator: { respond: () => answered('Yes.') },
     agents: [{ name: 'helper', model: cached }],
@@ -121,7 +121,7 @@ forEachTransport('AGENT-26 equal calls at the same time are both answered', asyn
   assert.equal(app.simulator.requests.length, before);
 });
 
-forEachTransport('AGENT-26 failures, filtered and empty answers are not kept', async (open) => {
+forEachDurableService('AGENT-26 failures, filtered and empty answers are not kept', async (open) => {
   const app = await open({ simulator: {}, agents: [{ name: 'helper', model: cached }] });
   app.simulator.enqueue(
     { fault: { kind: 'status', status: 400 } },
@@ -136,7 +136,7 @@ forEachTransport('AGENT-26 failures, filtered and empty answers are not kept', a
   assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'At last.');
 });
 
-forEachTransport('AGENT-26 an answer that is too large is not kept', async (open) => {
+forEachDurableService('AGENT-26 an answer that is too large is not kept', async (open) => {
   const app = await open({
     simulator: { respond: () => answered('x'.repeat(262_144)) },
     agents: [{ name: 'helper', model: cached }],
@@ -163,38 +163,41 @@ overHttp('AGENT-26 answers stay in their tenant', async (open) => {
   assert.deepEqual([await run('red'), await run('blue'), await run('red'), await run('blue')], [1, 1, 0, 0]);
 });
 
-forEachTransport('AGENT-26 a conversation with an attachment neither takes an answer nor leaves one', async (open) => {
-  let answers = 0;
-  const app = await open({
-    simulator: {
-      respond: () => {
-        answers += 1;
-        return answered(`Answer ${answers}.`);
+forEachDurableService(
+  'AGENT-26 a conversation with an attachment neither takes an answer nor leaves one',
+  async (open) => {
+    let answers = 0;
+    const app = await open({
+      simulator: {
+        respond: () => {
+          answers += 1;
+          return answered(`Answer ${answers}.`);
+        },
       },
-    },
-    agents: [{ name: 'helper', model: { ...cached, provider: 'openai', model: 'gpt-4.1' } }],
-  });
-  const kept = () => app.rows('select id from service_response_cache').length;
-  const upload = async (content: Uint8Array | string, name: string) =>
-    (await app.client.attachments.upload({ query: {}, file: fileOf(content, name) })).body.id;
-  // A picture goes to the model as a file, a text as part of the message: neither call may be kept.
-  for (const id of [await upload(png, 'a.png'), await upload('Some text.', 'a.txt')]) {
-    const sessionId = `s-${id}`;
-    const before = answers;
-    const ask = (body: AgentRunRequest) => runJson(app.client, 'helper', body);
-    await ask({ message: 'Look', attachmentIds: [id] });
-    await ask({ message: 'Look', attachmentIds: [id] });
-    await ask({ message: 'Look', attachmentIds: [id], sessionId });
-    // A later turn names none, but its conversation has one.
-    await ask({ message: 'Again', sessionId });
-    assert.equal(answers, before + 4, 'each was asked of the model');
-    assert.equal(kept(), 0);
-  }
-  await runJson(app.client, 'helper', 'Look');
-  assert.equal(kept(), 1, 'a run without is kept');
-});
+      agents: [{ name: 'helper', model: { ...cached, provider: 'openai', model: 'gpt-4.1' } }],
+    });
+    const kept = () => app.rows('select id from service_response_cache').length;
+    const upload = async (content: Uint8Array | string, name: string) =>
+      (await app.client.attachments.upload({ query: {}, file: fileOf(content, name) })).body.id;
+    // A picture goes to the model as a file, a text as part of the message: neither call may be kept.
+    for (const id of [await upload(png, 'a.png'), await upload('Some text.', 'a.txt')]) {
+      const sessionId = `s-${id}`;
+      const before = answers;
+      const ask = (body: AgentRunRequest) => runJson(app.client, 'helper', body);
+      await ask({ message: 'Look', attachmentIds: [id] });
+      await ask({ message: 'Look', attachmentIds: [id] });
+      await ask({ message: 'Look', attachmentIds: [id], sessionId });
+      // A later turn names none, but its conversation has one.
+      await ask({ message: 'Again', sessionId });
+      assert.equal(answers, before + 4, 'each was asked of the model');
+      assert.equal(kept(), 0);
+    }
+    await runJson(app.client, 'helper', 'Look');
+    assert.equal(kept(), 1, 'a run without is kept');
+  },
+);
 
-forEachTransport('AGENT-26 a replay with live tools asks the model again', async (open) => {
+forEachDurableService('AGENT-26 a replay with live tools asks the model again', async (open) => {
   let answers = 0;
   const app = await open({
     simulator: {
@@ -214,7 +217,7 @@ forEachTransport('AGENT-26 a replay with live tools asks the model again', async
   assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'Answer 1.', 'nor does it leave its own');
 });
 
-forEachTransport('AGENT-26 the lifetime has bounds and a default', async (open) => {
+forEachDurableService('AGENT-26 the lifetime has bounds and a default', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper', model: { ...cached, provider: 'demo' } }] });
   const { body } = await client.agents.get({ params: { name: 'helper' } });
   assert.deepEqual(body.definition?.model.responseCache, { enabled: true, lifetimeMs: 600_000 });
@@ -230,9 +233,9 @@ forEachTransport('AGENT-26 the lifetime has bounds and a default', async (open) 
 
 const parts: readonly ModelPart[] = [{ type: 'text-delta', text: 'Yes.' }];
 
-forEachDialect('AGENT-26 an answer is given until its lifetime has passed', async (context, dialect) => {
+forEachStore('AGENT-26 an answer is given until its lifetime has passed', async (context, store) => {
   const clock = { now: 1_000_000 };
-  const storage = await openTestStorage(context, dialect);
+  const storage = await openTestStorage(context, store);
   const cache = createResponseCache(storage, { ...systemClock, now: () => clock.now }, silentLogger);
   cache.keep('red', 'k', 60_000, parts);
   await storage.write([]);
@@ -249,9 +252,9 @@ forEachDialect('AGENT-26 an answer is given until its lifetime has passed', asyn
   assert.deepEqual(await cache.find('red', 'k', 60_000), [{ type: 'text-delta', text: 'No.' }]);
 });
 
-forEachDialect('AGENT-26 expired answers are removed in chunks', async (context, dialect) => {
+forEachStore('AGENT-26 expired answers are removed in chunks', async (context, store) => {
   const clock = { now: 0 };
-  const storage = await openTestStorage(context, dialect);
+  const storage = await openTestStorage(context, store);
   const cache = createResponseCache(storage, { ...systemClock, now: () => clock.now }, silentLogger);
   for (let index = 0; index < 450; index += 1) cache.keep('red', `old ${index}`, 1000, parts);
   clock.now = 900;
@@ -263,20 +266,17 @@ forEachDialect('AGENT-26 expired answers are removed in chunks', async (context,
   assert.equal(await cache.removeExpired(), 0);
 });
 
-forEachDialect(
-  'AGENT-26 a cache that cannot be read or written is a miss, never a failure',
-  async (context, dialect) => {
-    const storage = await openTestStorage(context, dialect);
-    const warnings: string[] = [];
-    const cache = createResponseCache(
-      storage,
-      { ...systemClock, now: () => 0 },
-      { warn: (_fields, message) => void warnings.push(message) },
-    );
-    await storage.db.schema.dropTable('response_cache').execute();
-    assert.equal(await cache.find('red', 'k', 1000), null);
-    cache.keep('red', 'k', 1000, parts);
-    await storage.write([]);
-    assert.equal(warnings.length, 2);
-  },
-);
+forEachStore('AGENT-26 a cache that cannot be read or written is a miss, never a failure', async (context, store) => {
+  const storage = await openTestStorage(context, store);
+  const warnings: string[] = [];
+  const cache = createResponseCache(
+    storage,
+    { ...systemClock, now: () => 0 },
+    { warn: (_fields, message) => void warnings.push(message) },
+  );
+  await storage.db.schema.dropTable('response_cache').execute();
+  assert.equal(await cache.find('red', 'k', 1000), null);
+  cache.keep('red', 'k', 1000, parts);
+  await storage.write([]);
+  assert.equal(warnings.length, 2);
+});

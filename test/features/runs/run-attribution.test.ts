@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
 import type { AttributionAnswer, AttributionRequest } from '../../../src/features/modules/index.ts';
-import { type AppSetup, forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
+import { type AppSetup, forEachService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { enqueue, followToEnd, getRun, listRuns, refusal, runJson, runStream, start, tool } from './run-calls.ts';
 
@@ -30,7 +30,7 @@ const person = (asked: AttributionRequest[] = []) => ({
 
 const labelsOf = (apiKey: string) => ({ team: 'blue', 'cost centre': '4711', apiKey });
 
-forEachTransport('RUN-36 the resolver of the host says who a run is for, however it is started', async (open) => {
+forEachService('RUN-36 the resolver of the host says who a run is for, however it is started', async (open) => {
   const asked: AttributionRequest[] = [];
   const app = await open({ agents: [{ name: 'helper' }], module: { attributionResolver: person(asked) } });
   const ann = await keyed(app, 'ann');
@@ -64,7 +64,7 @@ forEachTransport('RUN-36 the resolver of the host says who a run is for, however
     assert.equal((await listRuns(app.client, query)).length, 4, JSON.stringify(query));
 });
 
-forEachTransport('RUN-36 children, replays, judges and queued attempts follow the same rule', async (open) => {
+forEachService('RUN-36 children, replays, judges and queued attempts follow the same rule', async (open) => {
   const call = { name: 'call_child', arguments: { message: 'Go' } };
   const app = await open({
     script: [
@@ -92,7 +92,7 @@ forEachTransport('RUN-36 children, replays, judges and queued attempts follow th
   assert.deepEqual(await attributed(app.client, judging?.id ?? ''), ['ben@example.org', labelsOf('ben')], 'a judge');
 });
 
-forEachTransport('RUN-36 who answers does not own the run that goes on: it is its source run’s', async (open) => {
+forEachService('RUN-36 who answers does not own the run that goes on: it is its source run’s', async (open) => {
   const app = await openApprovals(open, { module: { attributionResolver: person() } });
   const [ann, ben] = [await keyed(app, 'ann'), await keyed(app, 'ben')];
   const asked = await runJson(ann, 'helper', { message: calls(['pay'], ['wipe']), sessionId });
@@ -109,7 +109,7 @@ forEachTransport('RUN-36 who answers does not own the run that goes on: it is it
   assert.deepEqual(await attributed(app.client, resumed), ['ann@example.org', labelsOf('ann')], 'from the mailbox');
 });
 
-forEachTransport('RUN-36 a client-side result continues the run for whom it was started', async (open) => {
+forEachService('RUN-36 a client-side result continues the run for whom it was started', async (open) => {
   const app = await openApprovals(open, {
     module: { attributionResolver: person() },
     tools: [{ name: 'ask', description: 'Asks.', inputSchema: { type: 'object' }, runsOnClient: true }],
@@ -128,7 +128,7 @@ const openWith = (open: OpenApp, answer: unknown, more: AppSetup = {}): Promise<
     module: { attributionResolver: { resolve: async () => answer as AttributionAnswer } },
   });
 
-forEachTransport('RUN-36 what is beyond the limits is 400, names the limit, and leaves no run', async (open) => {
+forEachService('RUN-36 what is beyond the limits is 400, names the limit, and leaves no run', async (open) => {
   let answer: unknown = null;
   const app = await open({
     agents: [{ name: 'helper' }],
@@ -168,7 +168,7 @@ forEachTransport('RUN-36 what is beyond the limits is 400, names the limit, and 
   assert.deepEqual(await attributed(app.client, runId), [allowed.userId, allowed.labels]);
 });
 
-forEachTransport('RUN-36 the name of the key counts as a label, and no answer replaces it', async (open) => {
+forEachService('RUN-36 the name of the key counts as a label, and no answer replaces it', async (open) => {
   const app = await openWith(open, { labels: { apiKey: 'another', team: 'blue' } });
   const ann = await keyed(app, 'ann');
   const { runId } = await runJson(ann, 'helper', 'Hi');
@@ -179,7 +179,7 @@ forEachTransport('RUN-36 the name of the key counts as a label, and no answer re
   assert.equal((await runJson(eight.client, 'helper', 'Hi')).status, 'Completed', 'eight without a key are allowed');
 });
 
-forEachTransport('RUN-36 an answer of nothing leaves what the credential says', async (open) => {
+forEachService('RUN-36 an answer of nothing leaves what the credential says', async (open) => {
   for (const answer of [null, {}, { labels: null }, { labels: {} }]) {
     const app = await openWith(open, answer);
     const { runId } = await runJson(await keyed(app, 'ann'), 'helper', 'Hi');
@@ -189,7 +189,7 @@ forEachTransport('RUN-36 an answer of nothing leaves what the credential says', 
   }
 });
 
-forEachTransport('RUN-36 a resolver that fails refuses the run, and its words stay in the log', async (open) => {
+forEachService('RUN-36 a resolver that fails refuses the run, and its words stay in the log', async (open) => {
   const app = await open({
     agents: [{ name: 'helper' }],
     tools: [tool('unused', async () => '')],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { getRun, listRuns, refusal, runJson, runStream, start } from './run-calls.ts';
 
 const unknownId = '0190b6a2-0000-7000-8000-000000000000';
@@ -30,7 +30,7 @@ const oneRun = (client: Client, runId: string): Readonly<Record<string, () => Pr
   cancel: () => client.runs.cancel({ params: { runId } }),
 });
 
-forEachTransport('RUN-39 a refused start is 403 and leaves no row', async (open) => {
+forEachDurableService('RUN-39 a refused start is 403 and leaves no row', async (open) => {
   const { asked, module, policy } = recording(denyAll);
   const app = await open({ agents: [{ name: 'helper' }], module });
   for (const options of [{}, { headers: { prefer: 'respond-async' } }, { headers: { 'idempotency-key': 'k' } }]) {
@@ -56,16 +56,19 @@ forEachTransport('RUN-39 a refused start is 403 and leaves no row', async (open)
   assert.equal((await runJson(app.client, 'helper', 'Hi')).status, 'Completed');
 });
 
-forEachTransport('RUN-39 a stored answer of an idempotency key is for callers that may start the run', async (open) => {
-  const { module, policy } = recording(allowAll);
-  const { client } = await open({ agents: [{ name: 'helper' }], module });
-  const keyed = { headers: { 'idempotency-key': 'once' } };
-  await start(client, 'helper', 'Hi', keyed);
-  policy.decide = denyAll;
-  assert.equal((await refusal(start(client, 'helper', 'Hi', keyed))).code, 'run-not-allowed');
-});
+forEachDurableService(
+  'RUN-39 a stored answer of an idempotency key is for callers that may start the run',
+  async (open) => {
+    const { module, policy } = recording(allowAll);
+    const { client } = await open({ agents: [{ name: 'helper' }], module });
+    const keyed = { headers: { 'idempotency-key': 'once' } };
+    await start(client, 'helper', 'Hi', keyed);
+    policy.decide = denyAll;
+    assert.equal((await refusal(start(client, 'helper', 'Hi', keyed))).code, 'run-not-allowed');
+  },
+);
 
-forEachTransport('RUN-39 a refused list is 403 as a whole, never a shorter one', async (open) => {
+forEachDurableService('RUN-39 a refused list is 403 as a whole, never a shorter one', async (open) => {
   const { module, policy, asked } = recording(allowAll);
   const { client } = await open({ agents: [{ name: 'helper' }], module });
   await runJson(client, 'helper', 'Hi');
@@ -77,7 +80,7 @@ forEachTransport('RUN-39 a refused list is 403 as a whole, never a shorter one',
   assert.deepEqual([asked.at(-1)?.action, asked.at(-1)?.agentName], ['List', 'helper']);
 });
 
-forEachTransport('RUN-39 a refused run is answered as one that does not exist', async (open) => {
+forEachDurableService('RUN-39 a refused run is answered as one that does not exist', async (open) => {
   const { module, policy, asked } = recording(allowAll);
   const { client } = await open({ agents: [{ name: 'helper' }], module });
   const { runId } = await runJson(client, 'helper', { message: 'Hi', sessionId: 's' });
@@ -100,7 +103,7 @@ forEachTransport('RUN-39 a refused run is answered as one that does not exist', 
   assert.equal((await refusal(client.runs.cancel({ params: { runId } }))).code, 'run-not-found');
 });
 
-forEachTransport('RUN-39 a tree needs the root that it shows', async (open) => {
+forEachDurableService('RUN-39 a tree needs the root that it shows', async (open) => {
   const { module, policy } = recording(allowAll);
   const { client } = await open({
     script: [
@@ -125,7 +128,7 @@ forEachTransport('RUN-39 a tree needs the root that it shows', async (open) => {
   assert.equal((tree.body as unknown[]).length, 2);
 });
 
-forEachTransport('RUN-39 a handler that throws, or answers anything but allowed, refuses', async (open) => {
+forEachDurableService('RUN-39 a handler that throws, or answers anything but allowed, refuses', async (open) => {
   const { module, policy } = recording(() => {
     throw new Error('the directory is down');
   });
@@ -138,7 +141,7 @@ forEachTransport('RUN-39 a handler that throws, or answers anything but allowed,
   }
 });
 
-forEachTransport('RUN-39 a run that started is not asked about again', async (open) => {
+forEachDurableService('RUN-39 a run that started is not asked about again', async (open) => {
   const { module, asked } = recording(allowAll);
   const { client } = await open({ agents: [{ name: 'helper' }], module });
   const { events } = await runStream(client, 'helper', 'Hi');

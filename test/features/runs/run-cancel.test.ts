@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { forEachTransport, openApp } from '../../support/app.ts';
+import { forEachDurableService, openApp } from '../../support/app.ts';
 import {
   assertWholeLog,
   collect,
@@ -20,7 +20,7 @@ import {
   waitingSetup,
 } from './run-calls.ts';
 
-forEachTransport('RUN-41 a run that executes here is stopped and keeps what it wrote', async (open) => {
+forEachDurableService('RUN-41 a run that executes here is stopped and keeps what it wrote', async (open) => {
   const { client, simulator } = await open({
     simulator: {},
     agents: [{ name: 'helper', model: { provider: 'local', model: 'any' } }],
@@ -43,30 +43,33 @@ forEachTransport('RUN-41 a run that executes here is stopped and keeps what it w
   assert.deepEqual([again.status, again.code], [409, 'run-finished']);
 });
 
-forEachTransport('RUN-41 TOOL-22 a running tool is told by its signal, and its result is dropped', async (open) => {
-  const reached = Promise.withResolvers<void>();
-  const aborted = Promise.withResolvers<void>();
-  const app = await open({
-    tools: [
-      tool('work', async (_args, { signal }) => {
-        reached.resolve();
-        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-        aborted.resolve();
-        return 'too late';
-      }),
-    ],
-    script: [{ reply: { toolCalls: [{ name: 'work', arguments: {} }] } }],
-    agents: [{ name: 'helper', toolNames: ['work'] }],
-  });
-  const { runId, frames } = await stream(app.client, 'helper', 'Hi');
-  await reached.promise;
-  await app.client.runs.cancel({ params: { runId } });
-  await aborted.promise;
-  const events = assertWholeLog(await collect(frames));
-  assert.deepEqual(typesOf(events).slice(-2), ['tool.failed', 'run.canceled']);
-  const { body } = await app.client.runs.tools({ params: { runId } });
-  assert.deepEqual([body.length, body[0]?.succeeded, body[0]?.result], [1, false, null]);
-});
+forEachDurableService(
+  'RUN-41 TOOL-22 a running tool is told by its signal, and its result is dropped',
+  async (open) => {
+    const reached = Promise.withResolvers<void>();
+    const aborted = Promise.withResolvers<void>();
+    const app = await open({
+      tools: [
+        tool('work', async (_args, { signal }) => {
+          reached.resolve();
+          await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+          aborted.resolve();
+          return 'too late';
+        }),
+      ],
+      script: [{ reply: { toolCalls: [{ name: 'work', arguments: {} }] } }],
+      agents: [{ name: 'helper', toolNames: ['work'] }],
+    });
+    const { runId, frames } = await stream(app.client, 'helper', 'Hi');
+    await reached.promise;
+    await app.client.runs.cancel({ params: { runId } });
+    await aborted.promise;
+    const events = assertWholeLog(await collect(frames));
+    assert.deepEqual(typesOf(events).slice(-2), ['tool.failed', 'run.canceled']);
+    const { body } = await app.client.runs.tools({ params: { runId } });
+    assert.deepEqual([body.length, body[0]?.succeeded, body[0]?.result], [1, false, null]);
+  },
+);
 
 // In process both calls are made before the run can end; over a wire nothing would hold it.
 test('RUN-41 a second cancel meanwhile is accepted as well', async (t) => {
@@ -80,7 +83,7 @@ test('RUN-41 a second cancel meanwhile is accepted as well', async (t) => {
   assert.equal(eventsOf(await collect(frames)).at(-1)?.type, 'run.canceled');
 });
 
-forEachTransport('RUN-20 a JSON answer of a cancelled run is a conflict', async (open) => {
+forEachDurableService('RUN-20 a JSON answer of a cancelled run is a conflict', async (open) => {
   const gate = new Gate();
   const { client } = await open(waitingSetup(gate));
   const answer = start(client, 'helper', { message: 'wait', stream: false });
@@ -91,21 +94,26 @@ forEachTransport('RUN-20 a JSON answer of a cancelled run is a conflict', async 
   assert.deepEqual([problem.status, problem.code, problem.errorType], [409, 'run-canceled', 'canceled']);
 });
 
-forEachTransport('RUN-42 a run whose process is gone cannot be cancelled, nor one that is not known', async (open) => {
-  const app = await open({ agents: [{ name: 'helper' }] });
-  const { runId } = await runJson(app.client, 'helper', 'Hi');
-  app.change("update service_runs set status = 'Running', completed_at = null");
-  const elsewhere = await refusal(app.client.runs.cancel({ params: { runId } }));
-  assert.deepEqual([elsewhere.status, elsewhere.code], [409, 'run-not-on-this-instance']);
-  app.change("update service_runs set status = 'AwaitingApproval'");
-  assert.equal((await refusal(app.client.runs.cancel({ params: { runId } }))).code, 'run-finished');
-  const unknown = await refusal(app.client.runs.cancel({ params: { runId: '0190b6a2-0000-7000-8000-000000000000' } }));
-  assert.deepEqual([unknown.status, unknown.code], [404, 'run-not-found']);
-  const malformed = await refusal(app.client.runs.cancel({ params: { runId: 'x' } }));
-  assert.equal(malformed.status, 400);
-});
+forEachDurableService(
+  'RUN-42 a run whose process is gone cannot be cancelled, nor one that is not known',
+  async (open) => {
+    const app = await open({ agents: [{ name: 'helper' }] });
+    const { runId } = await runJson(app.client, 'helper', 'Hi');
+    app.change("update service_runs set status = 'Running', completed_at = null");
+    const elsewhere = await refusal(app.client.runs.cancel({ params: { runId } }));
+    assert.deepEqual([elsewhere.status, elsewhere.code], [409, 'run-not-on-this-instance']);
+    app.change("update service_runs set status = 'AwaitingApproval'");
+    assert.equal((await refusal(app.client.runs.cancel({ params: { runId } }))).code, 'run-finished');
+    const unknown = await refusal(
+      app.client.runs.cancel({ params: { runId: '0190b6a2-0000-7000-8000-000000000000' } }),
+    );
+    assert.deepEqual([unknown.status, unknown.code], [404, 'run-not-found']);
+    const malformed = await refusal(app.client.runs.cancel({ params: { runId: 'x' } }));
+    assert.equal(malformed.status, 400);
+  },
+);
 
-forEachTransport('RUN-10 a client that goes away does not stop its run', async (open) => {
+forEachDurableService('RUN-10 a client that goes away does not stop its run', async (open) => {
   const gate = new Gate();
   const { client } = await open(waitingSetup(gate));
   const gone = new AbortController();
@@ -119,7 +127,7 @@ forEachTransport('RUN-10 a client that goes away does not stop its run', async (
 });
 
 for (const mode of [{}, { stream: false }])
-  forEachTransport(`RUN-10 with onDisconnect=cancel it does: ${JSON.stringify(mode)}`, async (open) => {
+  forEachDurableService(`RUN-10 with onDisconnect=cancel it does: ${JSON.stringify(mode)}`, async (open) => {
     const gate = new Gate();
     const { client } = await open(waitingSetup(gate));
     const gone = new AbortController();
@@ -167,7 +175,7 @@ test('RUN-10 queued runs ignore onDisconnect', async (t) => {
   assert.equal((await followToEnd(app.client, runId)).at(-1)?.type, 'run.completed');
 });
 
-forEachTransport('RUN-41 a run that waits for its session is cancelled where it stands', async (open) => {
+forEachDurableService('RUN-41 a run that waits for its session is cancelled where it stands', async (open) => {
   const gate = new Gate();
   const { client } = await open(waitingSetup(gate));
   const first = await stream(client, 'helper', { message: 'wait', sessionId: 's' });
@@ -182,7 +190,7 @@ forEachTransport('RUN-41 a run that waits for its session is cancelled where it 
   await runJson(client, 'helper', { message: 'three', sessionId: 's' });
 });
 
-forEachTransport('RUN-41 the end names who cancelled', async (open) => {
+forEachDurableService('RUN-41 the end names who cancelled', async (open) => {
   const gate = new Gate();
   const { client, clientFor } = await open(waitingSetup(gate));
   const { body } = await client.keys.create({ body: { name: 'k', role: 'Operator', scopes: ['RunsWrite'] } });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type AgentSetup, forEachTransport } from '../../support/app.ts';
+import { type AgentSetup, forEachDurableService } from '../../support/app.ts';
 import type { SimulatedRequest } from '../../support/providers/scenario.ts';
 import {
   assertWholeLog,
@@ -37,7 +37,7 @@ const find = (events: readonly LoggedEvent[], type: string): LoggedEvent => {
   return event ?? assert.fail(`no ${type} among ${typesOf(events).join(', ')}`);
 };
 
-forEachTransport('AGENT-46 a callable agent is a tool whose call is a run of its own', async (open) => {
+forEachDurableService('AGENT-46 a callable agent is a tool whose call is a run of its own', async (open) => {
   const { client } = await open({ script: asks, agents: [child, boss] });
   const { runId, events } = await runStream(client, 'boss', { message: 'Go', sessionId: 's', culture: 'de' });
   assert.equal(events.at(-1)?.['output'], 'It said: Yes.');
@@ -66,7 +66,7 @@ forEachTransport('AGENT-46 a callable agent is a tool whose call is a run of its
   assert.deepEqual([record?.toolName, record?.result, record?.succeeded], ['call_child', 'Yes.', true]);
 });
 
-forEachTransport('AGENT-46 the tool of an agent has a name that every provider takes', async (open) => {
+forEachDurableService('AGENT-46 the tool of an agent has a name that every provider takes', async (open) => {
   const app = await open({
     simulator: {},
     agents: [
@@ -82,7 +82,7 @@ forEachTransport('AGENT-46 the tool of an agent has a name that every provider t
   );
 });
 
-forEachTransport('AGENT-46 RUN-36 a child run has the attribution of its caller', async (open) => {
+forEachDurableService('AGENT-46 RUN-36 a child run has the attribution of its caller', async (open) => {
   const app = await open({ script: asks, agents: [child, boss] });
   const { body } = await app.client.keys.create({
     body: { name: 'batch', role: 'Operator', scopes: ['RunsRead', 'RunsWrite'] },
@@ -93,7 +93,7 @@ forEachTransport('AGENT-46 RUN-36 a child run has the attribution of its caller'
   assert.deepEqual((await listRuns(app.client, { label: 'apiKey:batch', includeChildren: true })).length, 2);
 });
 
-forEachTransport('AGENT-47 a failed child is a tool error, and its text stays in its own run', async (open) => {
+forEachDurableService('AGENT-47 a failed child is a tool error, and its text stays in its own run', async (open) => {
   const { client } = await open({
     script: [...asks.slice(0, 2), { when: { model: 'child-1' }, reply: { error: 'content_filtered' } }],
     agents: [child, boss],
@@ -106,40 +106,43 @@ forEachTransport('AGENT-47 a failed child is a tool error, and its text stays in
   assert.equal(run?.error?.type, 'content_filtered');
 });
 
-forEachTransport('AGENT-47 an agent that is gone, or needs parameters, is a tool error without a run', async (open) => {
-  const gate = new Gate();
-  const app = await open({
-    tools: [
-      tool('wait', async () => {
-        await gate.pass();
-        return 'waited';
-      }),
-    ],
-    script: [
-      { when: { model: 'boss-1', tool: 'wait' }, reply: { toolCalls: [call('call_child'), call('call_picky')] } },
-      { when: { model: 'boss-1', tool: 'call_picky' }, reply: { text: 'Over.' } },
-      { when: { model: 'boss-1' }, reply: { toolCalls: [{ name: 'wait', arguments: {} }] } },
-    ],
-    agents: [
-      child,
-      { name: 'picky', parameters: [{ name: 'city', kind: 'Text', required: true }] },
-      { ...boss, callableAgentNames: ['child', 'picky'], toolNames: ['wait'] },
-    ],
-  });
-  const { runId, frames } = await stream(app.client, 'boss', 'Go');
-  await gate.reached;
-  await app.client.agents.remove({ params: { name: 'child' } });
-  gate.open();
-  const events = assertWholeLog(await collect(frames));
-  assert.deepEqual(
-    events.filter((event) => event.type === 'tool.failed').map((event) => event['error']),
-    ['Agent "child" cannot be called now.', 'Agent "picky" needs parameters and cannot be called by another agent.'],
-  );
-  assert.equal(events.at(-1)?.['output'], 'Over.');
-  assert.deepEqual(await listRuns(app.client, { parentRunId: runId }), []);
-});
+forEachDurableService(
+  'AGENT-47 an agent that is gone, or needs parameters, is a tool error without a run',
+  async (open) => {
+    const gate = new Gate();
+    const app = await open({
+      tools: [
+        tool('wait', async () => {
+          await gate.pass();
+          return 'waited';
+        }),
+      ],
+      script: [
+        { when: { model: 'boss-1', tool: 'wait' }, reply: { toolCalls: [call('call_child'), call('call_picky')] } },
+        { when: { model: 'boss-1', tool: 'call_picky' }, reply: { text: 'Over.' } },
+        { when: { model: 'boss-1' }, reply: { toolCalls: [{ name: 'wait', arguments: {} }] } },
+      ],
+      agents: [
+        child,
+        { name: 'picky', parameters: [{ name: 'city', kind: 'Text', required: true }] },
+        { ...boss, callableAgentNames: ['child', 'picky'], toolNames: ['wait'] },
+      ],
+    });
+    const { runId, frames } = await stream(app.client, 'boss', 'Go');
+    await gate.reached;
+    await app.client.agents.remove({ params: { name: 'child' } });
+    gate.open();
+    const events = assertWholeLog(await collect(frames));
+    assert.deepEqual(
+      events.filter((event) => event.type === 'tool.failed').map((event) => event['error']),
+      ['Agent "child" cannot be called now.', 'Agent "picky" needs parameters and cannot be called by another agent.'],
+    );
+    assert.equal(events.at(-1)?.['output'], 'Over.');
+    assert.deepEqual(await listRuns(app.client, { parentRunId: runId }), []);
+  },
+);
 
-forEachTransport('RUN-48 the depth of a tree is limited, and a refused call leaves no run', async (open) => {
+forEachDurableService('RUN-48 the depth of a tree is limited, and a refused call leaves no run', async (open) => {
   const chain = ['a', 'b', 'c'];
   const { client } = await open({
     script: [
@@ -162,7 +165,7 @@ forEachTransport('RUN-48 the depth of a tree is limited, and a refused call leav
   );
 });
 
-forEachTransport('RUN-48 a depth of 0 allows no child', async (open) => {
+forEachDurableService('RUN-48 a depth of 0 allows no child', async (open) => {
   const { client } = await open({ script: asks, service: { AgentGraph: { MaxDepth: 0 } }, agents: [child, boss] });
   const { runId, events } = await runStream(client, 'boss', 'Go');
   assert.match(find(events, 'tool.failed')['error'], /too deep/);
@@ -174,7 +177,7 @@ for (const [limit, expected] of [
   [2, 2],
   [0, 3],
 ] as const)
-  forEachTransport(`RUN-48 the runs of a tree are counted over all levels: at most ${limit}`, async (open) => {
+  forEachDurableService(`RUN-48 the runs of a tree are counted over all levels: at most ${limit}`, async (open) => {
     const { client } = await open({
       script: [
         { when: { model: 'boss-1', tool: 'call_child' }, reply: { text: '{{last}}' } },
@@ -192,29 +195,35 @@ for (const [limit, expected] of [
     assert.equal(events.at(-1)?.['output'], expected === 3 ? 'Yes.' : 'The run tree has used its 2 agent calls.');
   });
 
-forEachTransport('RUN-49 tokens are counted over the tree, and the run that meets the limit fails', async (open) => {
-  const { client } = await open({
-    script: [
-      {
-        when: { model: 'boss-1' },
-        reply: { toolCalls: [call('call_child')], usage: { inputTokens: 50, outputTokens: 10 } },
-      },
-      { when: { model: 'child-1', tool: 'look' }, reply: { text: 'Never.' } },
-      { reply: { toolCalls: [{ name: 'look', arguments: {} }], usage: { inputTokens: 30, outputTokens: 10 } } },
-    ],
-    tools: [tool('look', async () => 'seen')],
-    service: { AgentGraph: { MaxTotalTokens: 100 } },
-    agents: [{ ...child, toolNames: ['look'] }, boss],
-  });
-  const { runId, events } = await runStream(client, 'boss', 'Go');
-  const [run] = await listRuns(client, { parentRunId: runId });
-  assert.deepEqual([run?.status, run?.error?.class, run?.error?.type], ['Failed', 'QuotaExceeded', 'budget_exceeded']);
-  const end = events.at(-1);
-  assert.deepEqual([end?.type, end?.['error'].type], ['run.failed', 'budget_exceeded'], 'the caller meets it next');
-  assert.equal((await getRun(client, runId)).treeUsage?.totalTokens, 100);
-});
+forEachDurableService(
+  'RUN-49 tokens are counted over the tree, and the run that meets the limit fails',
+  async (open) => {
+    const { client } = await open({
+      script: [
+        {
+          when: { model: 'boss-1' },
+          reply: { toolCalls: [call('call_child')], usage: { inputTokens: 50, outputTokens: 10 } },
+        },
+        { when: { model: 'child-1', tool: 'look' }, reply: { text: 'Never.' } },
+        { reply: { toolCalls: [{ name: 'look', arguments: {} }], usage: { inputTokens: 30, outputTokens: 10 } } },
+      ],
+      tools: [tool('look', async () => 'seen')],
+      service: { AgentGraph: { MaxTotalTokens: 100 } },
+      agents: [{ ...child, toolNames: ['look'] }, boss],
+    });
+    const { runId, events } = await runStream(client, 'boss', 'Go');
+    const [run] = await listRuns(client, { parentRunId: runId });
+    assert.deepEqual(
+      [run?.status, run?.error?.class, run?.error?.type],
+      ['Failed', 'QuotaExceeded', 'budget_exceeded'],
+    );
+    const end = events.at(-1);
+    assert.deepEqual([end?.type, end?.['error'].type], ['run.failed', 'budget_exceeded'], 'the caller meets it next');
+    assert.equal((await getRun(client, runId)).treeUsage?.totalTokens, 100);
+  },
+);
 
-forEachTransport('RUN-43 cancelling a root stops its descendants, and every log ends once', async (open) => {
+forEachDurableService('RUN-43 cancelling a root stops its descendants, and every log ends once', async (open) => {
   const gate = new Gate();
   const app = await open({
     tools: [
@@ -262,7 +271,7 @@ forEachTransport('RUN-43 cancelling a root stops its descendants, and every log 
   );
 });
 
-forEachTransport('RUN-43 cancelling a child leaves its parent, whose model sees a tool error', async (open) => {
+forEachDurableService('RUN-43 cancelling a child leaves its parent, whose model sees a tool error', async (open) => {
   const gate = new Gate();
   const { client } = await open({
     tools: [
@@ -284,7 +293,7 @@ forEachTransport('RUN-43 cancelling a child leaves its parent, whose model sees 
   assert.equal((await followToEnd(client, run?.id ?? '')).at(-1)?.['cause'], 'Requested');
 });
 
-forEachTransport('AGENT-48 a child that takes longer than its deadline is asked to stop', async (open) => {
+forEachDurableService('AGENT-48 a child that takes longer than its deadline is asked to stop', async (open) => {
   const { client } = await open({
     script: [...asks.slice(0, 2), { when: { model: 'child-1' }, reply: { stall: true } }],
     service: { AgentGraph: { ChildDeadline: '5s', WaitTimeout: '6s' } },
@@ -302,7 +311,7 @@ forEachTransport('AGENT-48 a child that takes longer than its deadline is asked 
   assert.equal(events.at(-1)?.type, 'run.completed');
 });
 
-forEachTransport(
+forEachDurableService(
   'AGENT-48 the caller stops waiting after its time, whether or not the child has stopped',
   async (open) => {
     const { client, app } = await open({
@@ -322,7 +331,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('AGENT-27 AGENT-46 children that are called together run together', async (open) => {
+forEachDurableService('AGENT-27 AGENT-46 children that are called together run together', async (open) => {
   const gates = { one: new Gate(), two: new Gate() };
   const { client } = await open({
     simulator: {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { replayBundle } from '../../../src/features/replays/index.ts';
-import { type AgentSetup, forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
+import { type AgentSetup, forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
 import { bundleOf } from '../replays/bundle-calls.ts';
 import { calls, conversation, lastOf, says } from './chat-requests.ts';
@@ -46,24 +46,27 @@ const storedTexts = (app: TestApp): string[] =>
     .map(({ message }) => (JSON.parse(message) as { contents: { text?: string; type: string }[] }).contents)
     .map(([part]) => part?.text ?? part?.type ?? '');
 
-forEachTransport('AGENT-36 AGENT-37 SlidingWindow sends the last turns; what is stored stays whole', async (open) => {
-  const app = await openCompacting(open, {
-    strategy: 'SlidingWindow',
-    triggerTurns: 3,
-    minimumPreservedTurns: 2,
-  });
-  for (const message of ['one', 'two']) assert.deepEqual(await compactions(app, (await say(app, message)).runId), []);
-  const { runId } = await say(app, 'three');
-  assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: two', 'assistant: Said two.', 'user: three']);
-  const [event] = await compactions(app, runId);
-  assert.equal(event?.['strategy'], 'SlidingWindow');
-  assert.equal(event?.['messagesBefore'], 5);
-  assert.equal(event?.['messagesAfter'], 3);
-  assert.ok(event?.['tokensBefore'] > event?.['tokensAfter'] && event?.['tokensAfter'] > 0);
-  assert.deepEqual(storedTexts(app), ['one', 'Said one.', 'two', 'Said two.', 'three', 'Said three.']);
-});
+forEachDurableService(
+  'AGENT-36 AGENT-37 SlidingWindow sends the last turns; what is stored stays whole',
+  async (open) => {
+    const app = await openCompacting(open, {
+      strategy: 'SlidingWindow',
+      triggerTurns: 3,
+      minimumPreservedTurns: 2,
+    });
+    for (const message of ['one', 'two']) assert.deepEqual(await compactions(app, (await say(app, message)).runId), []);
+    const { runId } = await say(app, 'three');
+    assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: two', 'assistant: Said two.', 'user: three']);
+    const [event] = await compactions(app, runId);
+    assert.equal(event?.['strategy'], 'SlidingWindow');
+    assert.equal(event?.['messagesBefore'], 5);
+    assert.equal(event?.['messagesAfter'], 3);
+    assert.ok(event?.['tokensBefore'] > event?.['tokensAfter'] && event?.['tokensAfter'] > 0);
+    assert.deepEqual(storedTexts(app), ['one', 'Said one.', 'two', 'Said two.', 'three', 'Said three.']);
+  },
+);
 
-forEachTransport('AGENT-37 Truncation drops the oldest groups until below the trigger', async (open) => {
+forEachDurableService('AGENT-37 Truncation drops the oldest groups until below the trigger', async (open) => {
   const app = await openCompacting(open, {
     strategy: 'Truncation',
     triggerMessages: 6,
@@ -81,7 +84,7 @@ forEachTransport('AGENT-37 Truncation drops the oldest groups until below the tr
   ]);
 });
 
-forEachTransport('AGENT-37 a call and its result go or stay together, and the last groups stay', async (open) => {
+forEachDurableService('AGENT-37 a call and its result go or stay together, and the last groups stay', async (open) => {
   const app = await openCompacting(open, {
     strategy: 'Truncation',
     triggerMessages: 2,
@@ -102,7 +105,7 @@ forEachTransport('AGENT-37 a call and its result go or stay together, and the la
   ]);
 });
 
-forEachTransport('AGENT-36 compaction is evaluated before every model call of a run', async (open) => {
+forEachDurableService('AGENT-36 compaction is evaluated before every model call of a run', async (open) => {
   const app = await openCompacting(
     open,
     { strategy: 'ToolResult', triggerTokens: 900, minimumPreservedGroups: 1 },
@@ -123,34 +126,37 @@ forEachTransport('AGENT-36 compaction is evaluated before every model call of a 
   for (const event of events) assert.equal(event['messagesBefore'], event['messagesAfter']);
 });
 
-forEachTransport('AGENT-37 AGENT-39 Summarization replaces the oldest groups; the run pays for it', async (open) => {
-  const app = await openCompacting(open, {
-    strategy: 'Summarization',
-    triggerTurns: 3,
-    minimumPreservedGroups: 2,
-  });
-  for (const message of ['one', 'look two']) await say(app, message);
-  const { runId, usage } = await say(app, 'three');
-  const [summary, answer] = app.simulator.requests.slice(-2);
-  assert.ok(summary !== undefined && isSummary(summary));
-  assert.match(
-    lastOf(summary, 'user'),
-    /^User: one\n\nAssistant: Said one\.\n\nUser: look two\n\nAssistant called look: \{/,
-  );
-  assert.ok(answer !== undefined);
-  assert.deepEqual(conversation(answer), [
-    'user: Summary of the conversation so far:\nThey talked.',
-    'assistant: Said look two.',
-    'user: three',
-  ]);
-  assert.equal(usage?.inputTokens, 110);
-  assert.equal(usage?.outputTokens, 11);
-  const events = eventsOf(await readEvents(app.client, runId)).map(({ type }) => type);
-  assert.deepEqual(events.slice(1, 3), ['usage.updated', 'history.compacted']);
-  assert.ok(!JSON.stringify(storedTexts(app)).includes('They talked.'));
-});
+forEachDurableService(
+  'AGENT-37 AGENT-39 Summarization replaces the oldest groups; the run pays for it',
+  async (open) => {
+    const app = await openCompacting(open, {
+      strategy: 'Summarization',
+      triggerTurns: 3,
+      minimumPreservedGroups: 2,
+    });
+    for (const message of ['one', 'look two']) await say(app, message);
+    const { runId, usage } = await say(app, 'three');
+    const [summary, answer] = app.simulator.requests.slice(-2);
+    assert.ok(summary !== undefined && isSummary(summary));
+    assert.match(
+      lastOf(summary, 'user'),
+      /^User: one\n\nAssistant: Said one\.\n\nUser: look two\n\nAssistant called look: \{/,
+    );
+    assert.ok(answer !== undefined);
+    assert.deepEqual(conversation(answer), [
+      'user: Summary of the conversation so far:\nThey talked.',
+      'assistant: Said look two.',
+      'user: three',
+    ]);
+    assert.equal(usage?.inputTokens, 110);
+    assert.equal(usage?.outputTokens, 11);
+    const events = eventsOf(await readEvents(app.client, runId)).map(({ type }) => type);
+    assert.deepEqual(events.slice(1, 3), ['usage.updated', 'history.compacted']);
+    assert.ok(!JSON.stringify(storedTexts(app)).includes('They talked.'));
+  },
+);
 
-forEachTransport('AGENT-39 a failed summary leaves the history as it is, and is logged', async (open) => {
+forEachDurableService('AGENT-39 a failed summary leaves the history as it is, and is logged', async (open) => {
   const app = await openCompacting(
     open,
     { strategy: 'Summarization', triggerTurns: 2, minimumPreservedGroups: 1 },
@@ -166,7 +172,7 @@ forEachTransport('AGENT-39 a failed summary leaves the history as it is, and is 
   assert.ok(app.log.some(({ message }) => message.includes('could not be summarized')));
 });
 
-forEachTransport(
+forEachDurableService(
   'AGENT-39 summaries use summarizationModel, else UtilityModel, else the model of the agent',
   async (open) => {
     const models = async (service: Record<string, unknown>, summarizationModel: unknown): Promise<string[]> => {
@@ -198,7 +204,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('AGENT-37 ContextWindow fits the prompt into the window less the answer', async (open) => {
+forEachDurableService('AGENT-37 ContextWindow fits the prompt into the window less the answer', async (open) => {
   const app = await openCompacting(open, {
     strategy: 'ContextWindow',
     maxContextWindowTokens: 800,
@@ -214,7 +220,7 @@ forEachTransport('AGENT-37 ContextWindow fits the prompt into the window less th
   assert.equal(lines.at(-1), 'user: three');
 });
 
-forEachTransport(
+forEachDurableService(
   'AGENT-37 Pipeline does ToolResult, SlidingWindow and Summarization as far as is needed',
   async (open) => {
     const app = await openCompacting(open, {
@@ -238,7 +244,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('AGENT-39 without compaction an overflow fails the run', async (open) => {
+forEachDurableService('AGENT-39 without compaction an overflow fails the run', async (open) => {
   const app = await open({
     simulator: { respond: () => ({ fault: { kind: 'status', status: 400, vendor: 'context' } }) },
     agents: [{ name: 'helper', model: { provider: 'local', model: 'any' }, compaction: { strategy: 'None' } }],
@@ -246,7 +252,7 @@ forEachTransport('AGENT-39 without compaction an overflow fails the run', async 
   assert.equal((await refusal(say(app, 'one'))).code, 'context-window-exceeded');
 });
 
-forEachTransport('AGENT-51 an estimate counts the history after compaction', async (open) => {
+forEachDurableService('AGENT-51 an estimate counts the history after compaction', async (open) => {
   const app = await openCompacting(open, { strategy: 'SlidingWindow', triggerTurns: 2, minimumPreservedTurns: 1 });
   const estimate = async () =>
     (await app.client.agents.estimate({ params: { name: 'helper' }, body: { message: 'two', sessionId: 's' } })).body
@@ -260,40 +266,43 @@ const summing = { strategy: 'Summarization', triggerMessages: 6, minimumPreserve
 
 const summariesOf = (app: TestApp): number => app.simulator.requests.filter(isSummary).length;
 
-forEachTransport('AGENT-39 a session keeps its summary: later runs begin with it and make none again', async (open) => {
-  const app = await openCompacting(open, summing);
-  for (const message of ['one', 'two', 'three']) await say(app, message);
-  await say(app, 'four');
-  assert.equal(summariesOf(app), 1);
-  const summary = 'user: Summary of the conversation so far:\nThey talked.';
-  assert.deepEqual(conversation(app.simulator.lastRequest()).slice(0, 2), [summary, 'assistant: Said three.']);
+forEachDurableService(
+  'AGENT-39 a session keeps its summary: later runs begin with it and make none again',
+  async (open) => {
+    const app = await openCompacting(open, summing);
+    for (const message of ['one', 'two', 'three']) await say(app, message);
+    await say(app, 'four');
+    assert.equal(summariesOf(app), 1);
+    const summary = 'user: Summary of the conversation so far:\nThey talked.';
+    assert.deepEqual(conversation(app.simulator.lastRequest()).slice(0, 2), [summary, 'assistant: Said three.']);
 
-  const { runId } = await say(app, 'five');
-  assert.equal(summariesOf(app), 1, 'what was summed up once is paid for once');
-  assert.deepEqual(conversation(app.simulator.lastRequest()), [
-    summary,
-    'assistant: Said three.',
-    'user: four',
-    'assistant: Said four.',
-    'user: five',
-  ]);
-  const [event] = await compactions(app, runId);
-  assert.deepEqual([event?.['messagesBefore'], event?.['messagesAfter']], [9, 5]);
-  assert.equal(storedTexts(app).length, 10, 'AGENT-36 the history is whole');
+    const { runId } = await say(app, 'five');
+    assert.equal(summariesOf(app), 1, 'what was summed up once is paid for once');
+    assert.deepEqual(conversation(app.simulator.lastRequest()), [
+      summary,
+      'assistant: Said three.',
+      'user: four',
+      'assistant: Said four.',
+      'user: five',
+    ]);
+    const [event] = await compactions(app, runId);
+    assert.deepEqual([event?.['messagesBefore'], event?.['messagesAfter']], [9, 5]);
+    assert.equal(storedTexts(app).length, 10, 'AGENT-36 the history is whole');
 
-  const report = await replayBundle(await bundleOf(app.client, runId), new Map());
-  assert.deepEqual(report.divergences, [], 'a bundle of the run has what it began with');
+    const report = await replayBundle(await bundleOf(app.client, runId), new Map());
+    assert.deepEqual(report.divergences, [], 'a bundle of the run has what it began with');
 
-  await say(app, 'six');
-  assert.equal(summariesOf(app), 2, 'a summary that is too long by now goes into the next one');
-  assert.match(
-    conversation(app.simulator.requests.findLast(isSummary) as SimulatedRequest).join('\n'),
-    /They talked\./,
-  );
-  assert.equal(conversation(app.simulator.lastRequest())[0], summary);
-});
+    await say(app, 'six');
+    assert.equal(summariesOf(app), 2, 'a summary that is too long by now goes into the next one');
+    assert.match(
+      conversation(app.simulator.requests.findLast(isSummary) as SimulatedRequest).join('\n'),
+      /They talked\./,
+    );
+    assert.equal(conversation(app.simulator.lastRequest())[0], summary);
+  },
+);
 
-forEachTransport('AGENT-39 a summary is not used where it does not belong', async (open) => {
+forEachDurableService('AGENT-39 a summary is not used where it does not belong', async (open) => {
   const fails = (request: SimulatedRequest): Scenario =>
     !isSummary(request) && lastOf(request, 'user') === 'break'
       ? { fault: { kind: 'status', status: 400, vendor: 'bad-request' } }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { refusal, runJson } from './run-calls.ts';
 
 const unknownId = '0190b6a2-0000-7000-8000-000000000000';
@@ -21,7 +21,7 @@ const add = {
   },
 };
 
-forEachTransport('RUN-51 RUN-80 compare shows two runs side by side, with answers and scores', async (open) => {
+forEachDurableService('RUN-51 RUN-80 compare shows two runs side by side, with answers and scores', async (open) => {
   const { client } = await open({ script, tools: [add], agents: [{ name: 'helper', toolNames: ['add'] }] });
   const { runId: a } = await runJson(client, 'helper', 'sum');
   const { runId: b } = await runJson(client, 'helper', 'Hi');
@@ -37,7 +37,7 @@ forEachTransport('RUN-51 RUN-80 compare shows two runs side by side, with answer
   assert.deepEqual(same.left, same.right);
 });
 
-forEachTransport('RUN-51 a failed side has its error and no answer; a missing side is 404', async (open) => {
+forEachDurableService('RUN-51 a failed side has its error and no answer; a missing side is 404', async (open) => {
   const { client } = await open({ script, agents: [{ name: 'helper' }] });
   await refusal(client.runs.start({ params: { name: 'helper' }, body: { message: 'fail', stream: false } }));
   const [{ id: failed = '' } = {}] = (await client.runs.list({})).body;
@@ -51,7 +51,7 @@ forEachTransport('RUN-51 a failed side has its error and no answer; a missing si
     assert.equal((await refusal(client.runs.compare({ params }))).code, 'run-not-found');
 });
 
-forEachTransport('RUN-50 the input of a run is what this turn was started with, not the history', async (open) => {
+forEachDurableService('RUN-50 the input of a run is what this turn was started with, not the history', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   await runJson(client, 'helper', { message: 'first', sessionId: 's' });
   const documents = [{ name: 'note.txt', content: 'the note' }];
@@ -67,7 +67,7 @@ forEachTransport('RUN-50 the input of a run is what this turn was started with, 
   ]);
 });
 
-forEachTransport('RUN-50 an input that was not recorded, or was removed, is 404', async (open) => {
+forEachDurableService('RUN-50 an input that was not recorded, or was removed, is 404', async (open) => {
   const unrecorded = await open({
     agents: [{ name: 'helper' }],
     service: { RunRecording: { RecordRunInput: false } },

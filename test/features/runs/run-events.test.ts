@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import type { Frame } from '../../../src/contract/operation.ts';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import {
   assertWholeLog,
   callsTools,
@@ -21,25 +21,28 @@ import {
 
 const look = tool('look', async () => ({ found: [1, 'zwei', null] }));
 
-forEachTransport('RUN-24 from every sequence of a finished log the rest comes, and nothing twice', async (open) => {
-  const { client } = await open({
-    tools: [look],
-    script: callsTools('look', 'look'),
-    agents: [{ name: 'helper', toolNames: ['look'] }],
-  });
-  const { runId, frames } = await runStream(client, 'helper', 'Hi');
-  for (let last = 0; last < frames.length; last += 1)
-    assert.deepEqual(await readEvents(client, runId, last), frames.slice(last + 1), `after ${last}`);
-});
+forEachDurableService(
+  'RUN-24 from every sequence of a finished log the rest comes, and nothing twice',
+  async (open) => {
+    const { client } = await open({
+      tools: [look],
+      script: callsTools('look', 'look'),
+      agents: [{ name: 'helper', toolNames: ['look'] }],
+    });
+    const { runId, frames } = await runStream(client, 'helper', 'Hi');
+    for (let last = 0; last < frames.length; last += 1)
+      assert.deepEqual(await readEvents(client, runId, last), frames.slice(last + 1), `after ${last}`);
+  },
+);
 
-forEachTransport('RUN-24 past the terminal event there is nothing, and the stream closes', async (open) => {
+forEachDurableService('RUN-24 past the terminal event there is nothing, and the stream closes', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const { runId, frames } = await runStream(client, 'helper', 'Hi');
   for (const last of [frames.length - 1, frames.length, 1_000_000])
     assert.deepEqual(await readEvents(client, runId, last), []);
 });
 
-forEachTransport('RUN-24 an empty Last-Event-ID is none, and a long one is past the end', async (open) => {
+forEachDurableService('RUN-24 an empty Last-Event-ID is none, and a long one is past the end', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const { runId, frames } = await runStream(client, 'helper', 'Hi');
   assert.deepEqual(await readEvents(client, runId, ''), frames);
@@ -48,7 +51,7 @@ forEachTransport('RUN-24 an empty Last-Event-ID is none, and a long one is past 
   assert.deepEqual(await readEvents(client, runId, '0'.repeat(30)), frames.slice(1));
 });
 
-forEachTransport('RUN-24 a Last-Event-ID that is no sequence, and an unknown run, are refused', async (open) => {
+forEachDurableService('RUN-24 a Last-Event-ID that is no sequence, and an unknown run, are refused', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runStream(client, 'helper', 'Hi');
   for (const last of ['-1', '1.5', 'abc', '1e3', '0x1', '9'.repeat(20).replace('9', '+')]) {
@@ -59,14 +62,14 @@ forEachTransport('RUN-24 a Last-Event-ID that is no sequence, and an unknown run
   assert.deepEqual([unknown.status, unknown.code], [404, 'run-not-found']);
 });
 
-forEachTransport('RUN-24 a log that retention has removed is an empty stream', async (open) => {
+forEachDurableService('RUN-24 a log that retention has removed is an empty stream', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runStream(app.client, 'helper', 'Hi');
   app.change('delete from service_run_events');
   assert.deepEqual(await readEvents(app.client, runId), []);
 });
 
-forEachTransport('RUN-24 RUN-25 readers of a live run get all of it, wherever they begin', async (open) => {
+forEachDurableService('RUN-24 RUN-25 readers of a live run get all of it, wherever they begin', async (open) => {
   const gate = new Gate();
   const { client } = await open(waitingSetup(gate));
   const own = await stream(client, 'helper', 'wait');
@@ -81,7 +84,7 @@ forEachTransport('RUN-24 RUN-25 readers of a live run get all of it, wherever th
   assert.deepEqual(await Promise.all(readers), [frames, frames.slice(1), []]);
 });
 
-forEachTransport('RUN-24 a reader whose connection drops goes on where it was', async (open) => {
+forEachDurableService('RUN-24 a reader whose connection drops goes on where it was', async (open) => {
   const gate = new Gate();
   const { client } = await open(waitingSetup(gate));
   const gone = new AbortController();
@@ -102,7 +105,7 @@ forEachTransport('RUN-24 a reader whose connection drops goes on where it was', 
   assertWholeLog([...seen, ...rest]);
 });
 
-forEachTransport('RUN-24 a run that another process executes is followed through the store', async (open) => {
+forEachDurableService('RUN-24 a run that another process executes is followed through the store', async (open) => {
   const app = await open({ host: { RunEventPollInterval: '5ms' }, agents: [{ name: 'helper' }] });
   const { runId, frames } = await runStream(app.client, 'helper', 'Hi');
   const [pack] = app.rows<{ first_sequence: number; last_sequence: number; events: string }>(
@@ -190,7 +193,7 @@ overHttp('RUN-25 a reader that does not read is cut off, and slows neither the r
   assert.deepEqual(eventsOf(await readEvents(app.client, own.runId)), events);
 });
 
-forEachTransport('RUN-22 the log of a run with tools tells its whole story in order', async (open) => {
+forEachDurableService('RUN-22 the log of a run with tools tells its whole story in order', async (open) => {
   const { client } = await open({
     tools: [look],
     script: callsTools('look'),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type AppSetup, forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
+import { type AppSetup, forEachService, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
 import { calls, conversation, lastOf, says } from './chat-requests.ts';
 import { eventsOf, readEvents, runJson } from './run-calls.ts';
@@ -59,30 +59,27 @@ const ends = (iteration: number, more: Record<string, unknown> = {}) => ({
   ...more,
 });
 
-forEachTransport(
-  'AGENT-43 AGENT-44 completionMarker: the run goes on until the answer has the marker',
-  async (open) => {
-    const app = await openLoop(open, { criteria: [{ kind: 'completionMarker', marker: 'DONE' }] }, (request) =>
-      says(userCount(request) < 3 ? `Try ${userCount(request)}.` : 'All DONE'),
-    );
-    const { runId, output } = await runJson(app.client, 'helper', 'Work');
-    assert.equal(output, 'All DONE');
-    assert.deepEqual(await iterations(app, runId), [
-      goesOn(1, 'completionMarker'),
-      goesOn(2, 'completionMarker'),
-      ends(3),
-    ]);
-    assert.deepEqual(conversation(app.simulator.lastRequest()).slice(1), [
-      'user: Work',
-      'assistant: Try 1.',
-      'user: Go on with the task. When it is done, end your answer with DONE.',
-      'assistant: Try 2.',
-      'user: Go on with the task. When it is done, end your answer with DONE.',
-    ]);
-  },
-);
+forEachService('AGENT-43 AGENT-44 completionMarker: the run goes on until the answer has the marker', async (open) => {
+  const app = await openLoop(open, { criteria: [{ kind: 'completionMarker', marker: 'DONE' }] }, (request) =>
+    says(userCount(request) < 3 ? `Try ${userCount(request)}.` : 'All DONE'),
+  );
+  const { runId, output } = await runJson(app.client, 'helper', 'Work');
+  assert.equal(output, 'All DONE');
+  assert.deepEqual(await iterations(app, runId), [
+    goesOn(1, 'completionMarker'),
+    goesOn(2, 'completionMarker'),
+    ends(3),
+  ]);
+  assert.deepEqual(conversation(app.simulator.lastRequest()).slice(1), [
+    'user: Work',
+    'assistant: Try 1.',
+    'user: Go on with the task. When it is done, end your answer with DONE.',
+    'assistant: Try 2.',
+    'user: Go on with the task. When it is done, end your answer with DONE.',
+  ]);
+});
 
-forEachTransport('AGENT-45 the turn that reaches maxIterations is not evaluated', async (open) => {
+forEachService('AGENT-45 the turn that reaches maxIterations is not evaluated', async (open) => {
   const app = await openLoop(
     open,
     { criteria: [{ kind: 'completionMarker', marker: 'DONE' }], maxIterations: 2 },
@@ -93,7 +90,7 @@ forEachTransport('AGENT-45 the turn that reaches maxIterations is not evaluated'
   assert.deepEqual(await iterations(app, runId), [goesOn(1, 'completionMarker'), ends(2, { ceilingReached: true })]);
 });
 
-forEachTransport(
+forEachService(
   'AGENT-45 freshContextPerIteration sends instructions, the first input and the feedback',
   async (open) => {
     const app = await openLoop(
@@ -114,7 +111,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('AGENT-44 todoCompletion: open entries continue the run', async (open) => {
+forEachService('AGENT-44 todoCompletion: open entries continue the run', async (open) => {
   const write = (status: string, id: string) => calls('todo_write', { todos: [{ text: 'Paint', status }] }, id);
   const app = await openLoop(open, { criteria: [{ kind: 'todoCompletion' }] }, (request) => {
     const lines = conversation(request);
@@ -126,7 +123,7 @@ forEachTransport('AGENT-44 todoCompletion: open entries continue the run', async
   assert.match(lastOf(app.simulator.lastRequest(), 'user'), /still open:\n- Paint\n/);
 });
 
-forEachTransport('AGENT-44 todoCompletion counts only in its modes when they are given', async (open) => {
+forEachService('AGENT-44 todoCompletion counts only in its modes when they are given', async (open) => {
   const setUp = (mode: string) => (request: SimulatedRequest) => {
     const results = conversation(request).filter((line) => line.startsWith('tool:')).length;
     if (results === 0) return calls('todo_write', { todos: [{ text: 'Paint', status: 'pending' }] });
@@ -143,7 +140,7 @@ forEachTransport('AGENT-44 todoCompletion counts only in its modes when they are
   }
 });
 
-forEachTransport('AGENT-44 aiJudge: a model finds every criterion met, at the cost of the run', async (open) => {
+forEachService('AGENT-44 aiJudge: a model finds every criterion met, at the cost of the run', async (open) => {
   const app = await openLoop(
     open,
     { criteria: [{ kind: 'aiJudge', judgeCriteria: ['It rhymes.', 'It is short.'] }] },
@@ -175,7 +172,7 @@ forEachTransport('AGENT-44 aiJudge: a model finds every criterion met, at the co
   assert.equal(answer && lastOf(answer, 'user'), 'It must rhyme.');
 });
 
-forEachTransport('AGENT-44 a criterion that throws counts as met, and is logged', async (open) => {
+forEachService('AGENT-44 a criterion that throws counts as met, and is logged', async (open) => {
   const app = await openLoop(
     open,
     { criteria: [{ kind: 'aiJudge', judgeCriteria: ['It rhymes.'] }, { kind: 'reviewed' }] },
@@ -199,7 +196,7 @@ forEachTransport('AGENT-44 a criterion that throws counts as met, and is logged'
   );
 });
 
-forEachTransport('AGENT-44 a kind that a module registers sees the turn and gives the feedback', async (open) => {
+forEachService('AGENT-44 a kind that a module registers sees the turn and gives the feedback', async (open) => {
   const turns: unknown[] = [];
   const app = await openLoop(open, { criteria: [{ kind: 'reviewed' }] }, countTries, {
     module: {
@@ -222,54 +219,51 @@ forEachTransport('AGENT-44 a kind that a module registers sees the turn and give
   ]);
 });
 
-forEachTransport(
-  'AGENT-44 backgroundTaskCompletion: a called agent that still runs continues the run',
-  async (open) => {
-    const child = Promise.withResolvers<void>();
-    const app = await openLoop(
-      open,
-      { criteria: [{ kind: 'backgroundTaskCompletion' }] },
-      (request) => {
-        const lines = conversation(request);
-        if (request.model === 'slow') return lines.at(-1)?.startsWith('tool:') ? says('Late.') : calls('wait', {});
-        if (lines.at(-1)?.startsWith('tool:')) {
-          child.resolve();
-          return says('I go on.');
-        }
-        return userCount(request) === 1 ? calls('call_slow', { message: 'Think' }) : says('Now I am done.');
-      },
-      {
-        tools: [
-          {
-            name: 'wait',
-            description: 'Waits',
-            inputSchema: { type: 'object' },
-            execute: async () => {
-              await child.promise;
-              return 'waited';
-            },
+forEachService('AGENT-44 backgroundTaskCompletion: a called agent that still runs continues the run', async (open) => {
+  const child = Promise.withResolvers<void>();
+  const app = await openLoop(
+    open,
+    { criteria: [{ kind: 'backgroundTaskCompletion' }] },
+    (request) => {
+      const lines = conversation(request);
+      if (request.model === 'slow') return lines.at(-1)?.startsWith('tool:') ? says('Late.') : calls('wait', {});
+      if (lines.at(-1)?.startsWith('tool:')) {
+        child.resolve();
+        return says('I go on.');
+      }
+      return userCount(request) === 1 ? calls('call_slow', { message: 'Think' }) : says('Now I am done.');
+    },
+    {
+      tools: [
+        {
+          name: 'wait',
+          description: 'Waits',
+          inputSchema: { type: 'object' },
+          execute: async () => {
+            await child.promise;
+            return 'waited';
           },
-        ],
-        agent: { callableAgentNames: ['slow'], subAgents: { waitTimeoutMs: 50 } },
-        agents: [],
-      },
-    );
-    await app.createAgent({ name: 'slow', model: { provider: 'local', model: 'slow' }, toolNames: ['wait'] });
-    await app.createAgent({
-      name: 'helper',
-      model: { provider: 'local', model: 'any' },
-      callableAgentNames: ['slow'],
-      subAgents: { waitTimeoutMs: 50 },
-      harness: { disableModes: true, loop: { criteria: [{ kind: 'backgroundTaskCompletion' }] } },
-    });
-    const { runId, output } = await runJson(app.client, 'helper', 'Work');
-    assert.equal(output, 'Now I am done.');
-    assert.deepEqual(await iterations(app, runId), [goesOn(1, 'backgroundTaskCompletion'), ends(2)]);
-    assert.match(lastOf(app.simulator.lastRequest(), 'user'), /still running: "slow"/);
-  },
-);
+        },
+      ],
+      agent: { callableAgentNames: ['slow'], subAgents: { waitTimeoutMs: 50 } },
+      agents: [],
+    },
+  );
+  await app.createAgent({ name: 'slow', model: { provider: 'local', model: 'slow' }, toolNames: ['wait'] });
+  await app.createAgent({
+    name: 'helper',
+    model: { provider: 'local', model: 'any' },
+    callableAgentNames: ['slow'],
+    subAgents: { waitTimeoutMs: 50 },
+    harness: { disableModes: true, loop: { criteria: [{ kind: 'backgroundTaskCompletion' }] } },
+  });
+  const { runId, output } = await runJson(app.client, 'helper', 'Work');
+  assert.equal(output, 'Now I am done.');
+  assert.deepEqual(await iterations(app, runId), [goesOn(1, 'backgroundTaskCompletion'), ends(2)]);
+  assert.match(lastOf(app.simulator.lastRequest(), 'user'), /still running: "slow"/);
+});
 
-forEachTransport('AGENT-45 AGENT-41 tree budget and iteration cap hold across iterations', async (open) => {
+forEachService('AGENT-45 AGENT-41 tree budget and iteration cap hold across iterations', async (open) => {
   const loop = { criteria: [{ kind: 'completionMarker', marker: 'DONE' }], maxIterations: 100 };
   const capped = await openLoop(open, loop, () => says('No.'), { harness: { maximumIterationsPerRequest: 3 } });
   const answer = await runJson(capped.client, 'helper', 'Work');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type AppSetup, forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
+import { type AppSetup, forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
 import {
   collect,
   enqueue,
@@ -45,7 +45,7 @@ overHttp('RUN-15 the answer says where the queued run is', async (open) => {
   assert.equal(answer.headers.get('x-run-id'), body['runId']);
 });
 
-forEachTransport(
+forEachDurableService(
   'RUN-14 RUN-15 a queued run waits with its job, then a worker runs it in the same log',
   async (open) => {
     const gate = new Gate();
@@ -72,7 +72,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-14 a run that no worker has taken is Queued and has not started', async (open) => {
+forEachDurableService('RUN-14 a run that no worker has taken is Queued and has not started', async (open) => {
   const app = await open({
     service: { ...noWorker, Scheduling: { RunWorker: false, LaneByHandlerKey: { 'acp.agent-run': 'agents' } } },
     agents: [{ name: 'helper' }],
@@ -87,7 +87,7 @@ forEachTransport('RUN-14 a run that no worker has taken is Queued and has not st
   assert.deepEqual(await listRuns(app.client, { status: 'Queued' }), [run]);
 });
 
-forEachTransport('RUN-41 JOB-26 a queued run is cancelled at once, and no worker runs it', async (open) => {
+forEachDurableService('RUN-41 JOB-26 a queued run is cancelled at once, and no worker runs it', async (open) => {
   const app = await open({ service: noWorker, agents: [{ name: 'helper' }] });
   const runId = await enqueue(app.client, 'helper', 'Hi');
   const canceled = await app.client.runs.cancel({ params: { runId } });
@@ -102,7 +102,7 @@ forEachTransport('RUN-41 JOB-26 a queued run is cancelled at once, and no worker
   assert.deepEqual([again.status, again.code], [409, 'run-finished']);
 });
 
-forEachTransport('RUN-17 a queued run on a busy session waits its turn', async (open) => {
+forEachDurableService('RUN-17 a queued run on a busy session waits its turn', async (open) => {
   const gate = new Gate();
   const app = await open(waitingSetup(gate));
   const first = await stream(app.client, 'helper', { message: 'wait', sessionId: 's' });
@@ -126,7 +126,7 @@ const taken = async (app: TestApp, id: string): Promise<void> => {
   while (jobOf(app, id)?.status !== 'Running') await new Promise((resolve) => setImmediate(resolve));
 };
 
-forEachTransport(
+forEachDurableService(
   'RUN-41 a queued run that waits for its session can be cancelled, and its worker goes on',
   async (open) => {
     const gate = new Gate();
@@ -147,7 +147,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-17 more than 16 queued runs may wait for one session', async (open) => {
+forEachDurableService('RUN-17 more than 16 queued runs may wait for one session', async (open) => {
   const gate = new Gate();
   const app = await open({ ...waitingSetup(gate), service: { Scheduling: { MaxConcurrentJobs: 20 } } });
   const first = await stream(app.client, 'helper', { message: 'wait', sessionId: 's' });
@@ -161,7 +161,7 @@ forEachTransport('RUN-17 more than 16 queued runs may wait for one session', asy
   for (const id of ids) assert.equal((await followToEnd(app.client, id)).at(-1)?.type, 'run.completed');
 });
 
-forEachTransport('JOB-27 a lane takes no more jobs than its limit, and other lanes go on', async (open) => {
+forEachDurableService('JOB-27 a lane takes no more jobs than its limit, and other lanes go on', async (open) => {
   const gates = [new Gate(), new Gate()] as const;
   const order: string[] = [];
   let waits = 0;
@@ -197,7 +197,7 @@ forEachTransport('JOB-27 a lane takes no more jobs than its limit, and other lan
   assert.deepEqual(order, [first, second]);
 });
 
-forEachTransport('JOB-28 a worker serves its own lanes only', async (open) => {
+forEachDurableService('JOB-28 a worker serves its own lanes only', async (open) => {
   const app = await open({ service: { Scheduling: { Lanes: ['mine'] } }, agents: [{ name: 'helper' }] });
   const other = await enqueue(app.client, 'helper', { message: 'Hi', lane: 'theirs' });
   const own = await enqueue(app.client, 'helper', { message: 'Hi', lane: 'mine' });
@@ -205,7 +205,7 @@ forEachTransport('JOB-28 a worker serves its own lanes only', async (open) => {
   assert.equal((await getRun(app.client, other)).status, 'Queued');
 });
 
-forEachTransport(
+forEachDurableService(
   'RUN-16 the version current at the start counts; an agent that is gone by then fails the run',
   async (open, t) => {
     const setup: AppSetup = { service: noWorker, agents: [{ name: 'helper' }, { name: 'gone' }] };
@@ -232,7 +232,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-16 RUN-67 whether the prompt fits is asked again at the start', async (open) => {
+forEachDurableService('RUN-16 RUN-67 whether the prompt fits is asked again at the start', async (open) => {
   const service = {
     Preflight: { Enabled: true },
     Providers: { Compatible: { local: { Models: [{ Name: 'small', ContextWindowTokens: 100 }] } } },
@@ -266,7 +266,7 @@ forEachTransport('RUN-16 RUN-67 whether the prompt fits is asked again at the st
   await runJson(next.client, 'helper', { message: 'Hi', sessionId: 's' });
 });
 
-forEachTransport('RUN-36 TOOL-12 a queued run keeps the authority of its acceptance', async (open) => {
+forEachDurableService('RUN-36 TOOL-12 a queued run keeps the authority of its acceptance', async (open) => {
   const seen: unknown[] = [];
   const setup: AppSetup = {
     tools: [tool('look', async () => 'seen')],
@@ -304,7 +304,7 @@ forEachTransport('RUN-36 TOOL-12 a queued run keeps the authority of its accepta
   assert.deepEqual((await getRun(next.client, runId)).labels, { apiKey: 'batch' });
 });
 
-forEachTransport('RUN-15 queued runs can be switched off', async (open) => {
+forEachDurableService('RUN-15 queued runs can be switched off', async (open) => {
   for (const service of [{ AsyncRun: { Enabled: false } }, { Scheduling: { Enabled: false } }]) {
     const app = await open({ service, agents: [{ name: 'helper' }] });
     const problem = await refusal(start(app.client, 'helper', 'Hi', { headers: { prefer: 'respond-async' } }));
@@ -314,7 +314,7 @@ forEachTransport('RUN-15 queued runs can be switched off', async (open) => {
   }
 });
 
-forEachTransport(
+forEachDurableService(
   'RUN-75 RUN-74 what a dead owner left running is closed, what it left queued goes on',
   async (open) => {
     const setup: AppSetup = { service: noWorker };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { getRun, listRuns, post, refusal, runJson, runStream, start } from './run-calls.ts';
 
 const unknownId = '0190b6a2-0000-7000-8000-000000000000';
@@ -24,7 +24,7 @@ const callsChild = [
 
 const family = [{ name: 'child' }, { name: 'boss', callableAgentNames: ['child'] }];
 
-forEachTransport('RUN-34 the list is newest first, of roots, and paged', async (open) => {
+forEachDurableService('RUN-34 the list is newest first, of roots, and paged', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const ids: string[] = [];
   for (let index = 0; index < 5; index += 1) ids.unshift((await runJson(client, 'helper', 'Hi')).runId);
@@ -38,7 +38,7 @@ forEachTransport('RUN-34 the list is newest first, of roots, and paged', async (
   assert.deepEqual(await idsOf({ skip: 99 }), []);
 });
 
-forEachTransport('RUN-34 pages hold 50 runs by default and 200 at most', async (open) => {
+forEachDurableService('RUN-34 pages hold 50 runs by default and 200 at most', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   await runJson(app.client, 'helper', 'Hi');
   const [{ id = '' } = {}] = await listRuns(app.client);
@@ -52,7 +52,7 @@ forEachTransport('RUN-34 pages hold 50 runs by default and 200 at most', async (
   assert.equal((await listRuns(app.client, { take: 500 })).length, 200);
 });
 
-forEachTransport('RUN-35 filters are exact, and all of them count', async (open) => {
+forEachDurableService('RUN-35 filters are exact, and all of them count', async (open) => {
   const app = await open({
     script: [{ when: { message: 'fail' }, reply: { error: 'provider_error' } }, { reply: { text: 'Hello.' } }],
     agents: [{ name: 'helper' }, { name: 'other' }],
@@ -86,7 +86,7 @@ forEachTransport('RUN-35 filters are exact, and all of them count', async (open)
   assert.equal((await listRuns(app.client, { unknown: '1' } as never)).length, 3, 'an unknown parameter is ignored');
 });
 
-forEachTransport(
+forEachDurableService(
   'RUN-35 startedAfter is exclusive, and a run that has not started counts by its creation',
   async (open) => {
     const app = await open({ service: { Scheduling: { RunWorker: false } }, agents: [{ name: 'helper' }] });
@@ -104,7 +104,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-35 RUN-36 labels are found by key and value, or by key', async (open) => {
+forEachDurableService('RUN-35 RUN-36 labels are found by key and value, or by key', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const scopes = ['RunsRead', 'RunsWrite'] as const;
   const ids: Record<string, string> = {};
@@ -121,7 +121,7 @@ forEachTransport('RUN-35 RUN-36 labels are found by key and value, or by key', a
     assert.deepEqual(await found(label), [], label);
 });
 
-forEachTransport(
+forEachDurableService(
   'RUN-34 RUN-37 RUN-38 children are listed on demand, and the tree is the same from every member',
   async (open) => {
     const { client } = await open({ script: callsChild, agents: family });
@@ -161,7 +161,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-37 a tree is cut at 200 runs, by depth and start', async (open) => {
+forEachDurableService('RUN-37 a tree is cut at 200 runs, by depth and start', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runJson(app.client, 'helper', 'Hi');
   app.change(
@@ -180,7 +180,7 @@ forEachTransport('RUN-37 a tree is cut at 200 runs, by depth and start', async (
   assert.deepEqual(starts, starts.toSorted());
 });
 
-forEachTransport('RUN-80 a record is a summary and holds nothing of the conversation', async (open) => {
+forEachDurableService('RUN-80 a record is a summary and holds nothing of the conversation', async (open) => {
   const { client } = await open({ script: [{ reply: { text: 'xyzzy-answer' } }], agents: [{ name: 'helper' }] });
   const { runId } = await runJson(client, 'helper', 'xyzzy-question');
   const run = await getRun(client, runId);
@@ -188,7 +188,7 @@ forEachTransport('RUN-80 a record is a summary and holds nothing of the conversa
   assert.equal((await getRun(client, runId.toUpperCase())).id, runId, 'ids are read in any case');
 });
 
-forEachTransport('RUN-40 unknown runs, and runs of another tenant, are the same 404 everywhere', async (open) => {
+forEachDurableService('RUN-40 unknown runs, and runs of another tenant, are the same 404 everywhere', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runStream(app.client, 'helper', 'Hi');
   app.change("update service_runs set tenant_id = 'other'");
@@ -267,7 +267,7 @@ overHttp('RUN-40 SESS-1 RUN-19 runs, sessions and keys are per tenant', async (o
   }
 });
 
-forEachTransport('RUN-35 ids are ids in any case: in paths, filters and bodies', async (open) => {
+forEachDurableService('RUN-35 ids are ids in any case: in paths, filters and bodies', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { client } = app;
   const { runId } = await runJson(client, 'helper', 'Hi');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import {
   assertWholeLog,
   callsTools,
@@ -23,7 +23,7 @@ import {
 
 const local = { provider: 'local', model: 'any' };
 
-forEachTransport(
+forEachDurableService(
   'OBS-2 RUN-27 without recorded deltas the log keeps their place, live readers get the text',
   async (open) => {
     const { client, simulator } = await open({
@@ -45,7 +45,7 @@ forEachTransport(
 );
 
 for (const recorded of [false, true])
-  forEachTransport(`OBS-3 RUN-27 reasoning is stored only when asked for: ${recorded}`, async (open) => {
+  forEachDurableService(`OBS-3 RUN-27 reasoning is stored only when asked for: ${recorded}`, async (open) => {
     const app = await open({
       simulator: {},
       service: { RunRecording: { RecordReasoningDeltas: recorded } },
@@ -71,7 +71,7 @@ const callsEcho = (text: string) => [
   { reply: { toolCalls: [{ name: 'echo', arguments: { text } }] } },
 ];
 
-forEachTransport(
+forEachDurableService(
   'OBS-4 RUN-27 TOOL-25 without recorded payloads no argument and no result is stored or streamed',
   async (open) => {
     const app = await open({
@@ -95,7 +95,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('OBS-5 RUN-27 long payloads are cut and marked; the model gets the whole', async (open) => {
+forEachDurableService('OBS-5 RUN-27 long payloads are cut and marked; the model gets the whole', async (open) => {
   const long = 'ab😀'.repeat(20);
   const app = await open({
     simulator: {},
@@ -124,7 +124,7 @@ forEachTransport('OBS-5 RUN-27 long payloads are cut and marked; the model gets 
   assert.equal(sent.find((message) => message.role === 'tool')?.content, long);
 });
 
-forEachTransport('OBS-5 a length of 0 is no limit', async (open) => {
+forEachDurableService('OBS-5 a length of 0 is no limit', async (open) => {
   const { client } = await open({
     tools: [tool('produce', async () => 'x'.repeat(50_000))],
     script: callsTools('produce'),
@@ -137,7 +137,7 @@ forEachTransport('OBS-5 a length of 0 is no limit', async (open) => {
 });
 
 for (const recorded of [true, false])
-  forEachTransport(`OBS-6 RUN-50 the input is stored only when asked for: ${recorded}`, async (open) => {
+  forEachDurableService(`OBS-6 RUN-50 the input is stored only when asked for: ${recorded}`, async (open) => {
     const app = await open({
       service: { RunRecording: { RecordRunInput: recorded } },
       agents: [{ name: 'helper' }],
@@ -159,7 +159,7 @@ for (const recorded of [true, false])
     ]);
   });
 
-forEachTransport('OBS-1 RUN-28 without recording runs work and stream, and leave nothing', async (open) => {
+forEachDurableService('OBS-1 RUN-28 without recording runs work and stream, and leave nothing', async (open) => {
   const gate = new Gate();
   gate.open();
   const app = await open({ ...waitingSetup(gate), service: { RunRecording: { Enabled: false } } });
@@ -180,7 +180,7 @@ forEachTransport('OBS-1 RUN-28 without recording runs work and stream, and leave
   assert.deepEqual(session, { version: 2, message_count: 6, active_run_id: null }, 'a conversation is no recording');
 });
 
-forEachTransport('OBS-1 without recording a failed and a cancelled turn free their session too', async (open) => {
+forEachDurableService('OBS-1 without recording a failed and a cancelled turn free their session too', async (open) => {
   const gate = new Gate();
   const app = await open({
     ...waitingSetup(gate),
@@ -195,7 +195,7 @@ forEachTransport('OBS-1 without recording a failed and a cancelled turn free the
   assert.equal(eventsOf(await collect(first.frames)).at(-1)?.['cause'], 'Interrupted');
 });
 
-forEachTransport('OBS-7 RUN-28 a store that fails ends the recording, not the answer', async (open) => {
+forEachDurableService('OBS-7 RUN-28 a store that fails ends the recording, not the answer', async (open) => {
   const gate = new Gate();
   const app = await open(waitingSetup(gate));
   const { runId, frames } = await stream(app.client, 'helper', { message: 'wait', sessionId: 's' });
@@ -216,7 +216,7 @@ forEachTransport('OBS-7 RUN-28 a store that fails ends the recording, not the an
   assert.equal(session?.message_count, 6, 'both turns are part of the conversation');
 });
 
-forEachTransport('RUN-28 a tool with effects is not called when its entry cannot be stored', async (open) => {
+forEachDurableService('RUN-28 a tool with effects is not called when its entry cannot be stored', async (open) => {
   const calls: string[] = [];
   const effect = (name: string, kind: 'Read' | 'Write') =>
     tool(
@@ -239,7 +239,7 @@ forEachTransport('RUN-28 a tool with effects is not called when its entry cannot
   assert.equal(events.at(-1)?.type, 'run.completed');
 });
 
-forEachTransport('OBS-9 rows that are stored stay as they are when settings change', async (open) => {
+forEachDurableService('OBS-9 rows that are stored stay as they are when settings change', async (open) => {
   const setup = { tools: [echo], script: callsEcho('kept') };
   const app = await open({ ...setup, agents: [{ name: 'helper', toolNames: ['echo'] }] });
   const { runId, frames } = await runStream(app.client, 'helper', 'Hi');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
 import type { Json } from '../../../src/contract/schema.ts';
-import { type AgentSetup, forEachTransport } from '../../support/app.ts';
+import { type AgentSetup, forEachDurableService } from '../../support/app.ts';
 import { lastOf, says } from './chat-requests.ts';
 import { assertWholeLog, getRun, listRuns, readEvents, refusal, runJson, runStream, start, tool } from './run-calls.ts';
 
@@ -16,7 +16,7 @@ const withSchema = (name: string, members: Record<string, Json>): AgentSetup => 
 
 const create = (client: Client, agent: AgentSetup) => client.agents.create({ body: agent as never });
 
-forEachTransport('AGENT-30 a schema that would hold up everybody is refused when it is saved', async (open) => {
+forEachDurableService('AGENT-30 a schema that would hold up everybody is refused when it is saved', async (open) => {
   const { client } = await open({ simulator: {} });
   const cases: readonly [members: Record<string, Json>, path: string, message: RegExp][] = [
     [{ properties: { a: { pattern: '^(?=a)b' } } }, 'properties.a.pattern', /RE2 .*no lookahead/],
@@ -46,7 +46,7 @@ forEachTransport('AGENT-30 a schema that would hold up everybody is refused when
   assert.match(JSON.stringify(root.errors), /model\.responseFormat\.schema.* contains itself/);
 });
 
-forEachTransport('RUN-68 a pattern that a backtracking engine cannot end is checked at once', async (open) => {
+forEachDurableService('RUN-68 a pattern that a backtracking engine cannot end is checked at once', async (open) => {
   const { client } = await open({
     simulator: { respond: () => says(JSON.stringify({ a: `${'a'.repeat(5_000)}!` })) },
     service: { StructuredResponse: { Enabled: true } },
@@ -56,7 +56,7 @@ forEachTransport('RUN-68 a pattern that a backtracking engine cannot end is chec
   assert.deepEqual([problem.status, problem.code], [502, 'structured-response-invalid']);
 });
 
-forEachTransport(
+forEachDurableService(
   'RUN-68 an answer nested a hundred thousand times is no answer, and no error of the service',
   async (open) => {
     const { client } = await open({
@@ -69,7 +69,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'a definition that was stored with such a pattern fails its runs, with the place of it',
   async (open) => {
     const app = await open({
@@ -83,7 +83,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('TOOL-13 arguments nested a hundred thousand times are an error of the call', async (open) => {
+forEachDurableService('TOOL-13 arguments nested a hundred thousand times are an error of the call', async (open) => {
   const deep = `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
   const { client } = await open({
     simulator: {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Frame } from '../../../src/contract/operation.ts';
-import { type AgentSetup, forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
+import { type AgentSetup, forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest, WireName } from '../../support/providers/scenario.ts';
 import { surfaceCases } from '../../support/providers/surface-cases.ts';
 import {
@@ -108,7 +108,7 @@ const hold = async (app: TestApp, gate: Gate, sessionId: string, message = 'wait
 
 const rest = async (frames: AsyncIterable<Frame>) => assertWholeLog(await collect(frames));
 
-forEachTransport(
+forEachDurableService(
   'RUN-6 SESS-1 a session begins with its first run, and its history is what the model is sent',
   async (open) => {
     const app = await openSessions(open, []);
@@ -140,7 +140,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('SESS-3 SESS-5 each completed turn is one version more, its messages in order', async (open) => {
+forEachDurableService('SESS-3 SESS-5 each completed turn is one version more, its messages in order', async (open) => {
   const app = await openSessions(open, []);
   const first = await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
   assert.equal(first.sessionId, 's');
@@ -165,7 +165,7 @@ forEachTransport('SESS-3 SESS-5 each completed turn is one version more, its mes
   ]);
 });
 
-forEachTransport('SESS-3 a failed turn leaves the session as it was, and a first one no session', async (open) => {
+forEachDurableService('SESS-3 a failed turn leaves the session as it was, and a first one no session', async (open) => {
   const app = await openSessions(open, []);
   const fault = { fault: { kind: 'status', status: 500 } } as const;
   app.simulator.enqueue(fault);
@@ -179,7 +179,7 @@ forEachTransport('SESS-3 a failed turn leaves the session as it was, and a first
   assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: one', 'assistant: You said one.', 'user: two']);
 });
 
-forEachTransport(
+forEachDurableService(
   'SESS-2 RUN-6 a session belongs to the agent of its first run, also after that agent is gone',
   async (open) => {
     const app = await openSessions(open, []);
@@ -193,7 +193,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-8 Reject: a second message is refused while the first is answered', async (open) => {
+forEachDurableService('RUN-8 Reject: a second message is refused while the first is answered', async (open) => {
   const gate = new Gate();
   const app = await openSessions(open, [gate]);
   const first = await hold(app, gate, 's');
@@ -209,7 +209,7 @@ forEachTransport('RUN-8 Reject: a second message is refused while the first is a
   assert.equal(sessionOf(app, 's')?.version, 2);
 });
 
-forEachTransport('RUN-2 a busy session is told before an agent that does not compile', async (open) => {
+forEachDurableService('RUN-2 a busy session is told before an agent that does not compile', async (open) => {
   const gate = new Gate();
   const app = await openSessions(open, [gate]);
   await app.createAgent(agent('boss', { callableAgentNames: ['other'] }));
@@ -225,7 +225,7 @@ forEachTransport('RUN-2 a busy session is told before an agent that does not com
   assert.equal(broken.code, 'agent-not-compilable');
 });
 
-forEachTransport('RUN-8 Enqueue: runs wait and start in the order they came', async (open) => {
+forEachDurableService('RUN-8 Enqueue: runs wait and start in the order they came', async (open) => {
   const gate = new Gate();
   const app = await openSessions(open, [gate]);
   const first = await hold(app, gate, 's');
@@ -252,39 +252,42 @@ forEachTransport('RUN-8 Enqueue: runs wait and start in the order they came', as
   );
 });
 
-forEachTransport('RUN-8 Enqueue on a free session starts at once, without run.queued', async (open) => {
+forEachDurableService('RUN-8 Enqueue on a free session starts at once, without run.queued', async (open) => {
   const app = await openSessions(open, []);
   const { frames } = await stream(app.client, 'helper', { message: 'one', sessionId: 's', concurrency: 'Enqueue' });
   assert.equal((await rest(frames))[0]?.type, 'run.started');
 });
 
-forEachTransport('RUN-8 at most 16 runs wait for a session, and a cancelled one gives up its place', async (open) => {
-  const gate = new Gate();
-  const app = await openSessions(open, [gate]);
-  const first = await hold(app, gate, 's');
-  const body = { message: 'next', sessionId: 's', concurrency: 'Enqueue' } as const;
-  const waiting: { runId: string; iterator: AsyncIterator<Frame> }[] = [];
-  for (let place = 1; place <= 16; place += 1) {
-    const started = await stream(app.client, 'helper', body);
-    const frames = started.frames[Symbol.asyncIterator]();
-    await readUntil(frames, 'run.queued');
-    waiting.push({ runId: started.runId, iterator: frames });
-  }
-  const full = await refusal(start(app.client, 'helper', body));
-  assert.deepEqual([full.status, full.code], [409, 'session-queue-full']);
-  const dropped = waiting.splice(4, 1)[0];
-  await app.client.runs.cancel({ params: { runId: dropped?.runId ?? '' } });
-  assert.deepEqual(typesOf(await followToEnd(app.client, dropped?.runId ?? '')), ['run.queued', 'run.canceled']);
-  const last = await stream(app.client, 'helper', body);
-  gate.open();
-  await rest(first.frames);
-  for (const { iterator } of waiting)
-    for (let next = await iterator.next(); next.done !== true; next = await iterator.next());
-  await rest(last.frames);
-  assert.equal(sessionOf(app, 's')?.version, 17);
-});
+forEachDurableService(
+  'RUN-8 at most 16 runs wait for a session, and a cancelled one gives up its place',
+  async (open) => {
+    const gate = new Gate();
+    const app = await openSessions(open, [gate]);
+    const first = await hold(app, gate, 's');
+    const body = { message: 'next', sessionId: 's', concurrency: 'Enqueue' } as const;
+    const waiting: { runId: string; iterator: AsyncIterator<Frame> }[] = [];
+    for (let place = 1; place <= 16; place += 1) {
+      const started = await stream(app.client, 'helper', body);
+      const frames = started.frames[Symbol.asyncIterator]();
+      await readUntil(frames, 'run.queued');
+      waiting.push({ runId: started.runId, iterator: frames });
+    }
+    const full = await refusal(start(app.client, 'helper', body));
+    assert.deepEqual([full.status, full.code], [409, 'session-queue-full']);
+    const dropped = waiting.splice(4, 1)[0];
+    await app.client.runs.cancel({ params: { runId: dropped?.runId ?? '' } });
+    assert.deepEqual(typesOf(await followToEnd(app.client, dropped?.runId ?? '')), ['run.queued', 'run.canceled']);
+    const last = await stream(app.client, 'helper', body);
+    gate.open();
+    await rest(first.frames);
+    for (const { iterator } of waiting)
+      for (let next = await iterator.next(); next.done !== true; next = await iterator.next());
+    await rest(last.frames);
+    assert.equal(sessionOf(app, 's')?.version, 17);
+  },
+);
 
-forEachTransport('RUN-8 SESS-3 Interrupt: the running turn ends, what it wrote stays', async (open) => {
+forEachDurableService('RUN-8 SESS-3 Interrupt: the running turn ends, what it wrote stays', async (open) => {
   const gate = new Gate();
   const app = await openSessions(open, [gate]);
   const first = await hold(app, gate, 's');
@@ -304,20 +307,27 @@ forEachTransport('RUN-8 SESS-3 Interrupt: the running turn ends, what it wrote s
   assert.equal((await getRun(app.client, first.runId)).status, 'Canceled');
 });
 
-forEachTransport('RUN-8 Rollback: the running turn ends, and the history is as if it had never been', async (open) => {
-  const gate = new Gate();
-  const app = await openSessions(open, [gate]);
-  await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
-  const first = await hold(app, gate, 's');
-  const second = await stream(app.client, 'helper', { message: 'three', sessionId: 's', concurrency: 'Rollback' });
-  const ended = (await rest(first.frames)).at(-1);
-  assert.deepEqual([ended?.type, ended?.['cause']], ['run.canceled', 'RolledBack']);
-  await rest(second.frames);
-  assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: one', 'assistant: You said one.', 'user: three']);
-  assert.equal(sessionOf(app, 's')?.version, 2);
-});
+forEachDurableService(
+  'RUN-8 Rollback: the running turn ends, and the history is as if it had never been',
+  async (open) => {
+    const gate = new Gate();
+    const app = await openSessions(open, [gate]);
+    await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
+    const first = await hold(app, gate, 's');
+    const second = await stream(app.client, 'helper', { message: 'three', sessionId: 's', concurrency: 'Rollback' });
+    const ended = (await rest(first.frames)).at(-1);
+    assert.deepEqual([ended?.type, ended?.['cause']], ['run.canceled', 'RolledBack']);
+    await rest(second.frames);
+    assert.deepEqual(conversation(app.simulator.lastRequest()), [
+      'user: one',
+      'assistant: You said one.',
+      'user: three',
+    ]);
+    assert.equal(sessionOf(app, 's')?.version, 2);
+  },
+);
 
-forEachTransport('RUN-8 Interrupt goes before those that wait', async (open) => {
+forEachDurableService('RUN-8 Interrupt goes before those that wait', async (open) => {
   const gate = new Gate();
   const app = await openSessions(open, [gate]);
   const first = await hold(app, gate, 's');
@@ -330,32 +340,35 @@ forEachTransport('RUN-8 Interrupt goes before those that wait', async (open) => 
   );
 });
 
-forEachTransport('SESS-6 calls that a cancel left open are answered as not executed in the next turn', async (open) => {
-  const gate = new Gate();
-  const app = await openSessions(open, [gate]);
-  app.simulator.enqueue({
-    answer: {
-      toolCalls: [
-        { id: 'c1', name: 'wait', arguments: '{}' },
-        { id: 'c2', name: 'wait', arguments: '{}' },
-      ],
-    },
-  });
-  const first = await hold(app, gate, 's', 'both');
-  await app.client.runs.cancel({ params: { runId: first.runId } });
-  await rest(first.frames);
-  const before = storedMessages(app, 's');
-  await runJson(app.client, 'helper', { message: 'go on', sessionId: 's' });
-  const messages = app.simulator.lastRequest().body['messages'] as ChatRequestMessage[];
-  const called = messages.flatMap((message) => message.tool_calls?.map((call) => call.id) ?? []);
-  const answers = messages.filter((message) => message.role === 'tool');
-  assert.deepEqual(called, ['c1', 'c2']);
-  assert.deepEqual(answers.map((message) => message.tool_call_id).sort(), ['c1', 'c2']);
-  assert.match(textOf(answers.find((message) => message.tool_call_id === 'c2')?.content), /not executed/);
-  assert.deepEqual(storedMessages(app, 's').slice(0, before.length), before, 'stored messages stay as they were');
-});
+forEachDurableService(
+  'SESS-6 calls that a cancel left open are answered as not executed in the next turn',
+  async (open) => {
+    const gate = new Gate();
+    const app = await openSessions(open, [gate]);
+    app.simulator.enqueue({
+      answer: {
+        toolCalls: [
+          { id: 'c1', name: 'wait', arguments: '{}' },
+          { id: 'c2', name: 'wait', arguments: '{}' },
+        ],
+      },
+    });
+    const first = await hold(app, gate, 's', 'both');
+    await app.client.runs.cancel({ params: { runId: first.runId } });
+    await rest(first.frames);
+    const before = storedMessages(app, 's');
+    await runJson(app.client, 'helper', { message: 'go on', sessionId: 's' });
+    const messages = app.simulator.lastRequest().body['messages'] as ChatRequestMessage[];
+    const called = messages.flatMap((message) => message.tool_calls?.map((call) => call.id) ?? []);
+    const answers = messages.filter((message) => message.role === 'tool');
+    assert.deepEqual(called, ['c1', 'c2']);
+    assert.deepEqual(answers.map((message) => message.tool_call_id).sort(), ['c1', 'c2']);
+    assert.match(textOf(answers.find((message) => message.tool_call_id === 'c2')?.content), /not executed/);
+    assert.deepEqual(storedMessages(app, 's').slice(0, before.length), before, 'stored messages stay as they were');
+  },
+);
 
-forEachTransport('SESS-3 a cancelled answer is kept as far as it came, marked as interrupted', async (open) => {
+forEachDurableService('SESS-3 a cancelled answer is kept as far as it came, marked as interrupted', async (open) => {
   const app = await openSessions(open, []);
   app.simulator.enqueue({ answer: { text: ['Once upon', ' a time', ' never'] }, fault: { kind: 'stall', after: 3 } });
   const first = await stream(app.client, 'helper', { message: 'tell', sessionId: 's' });
@@ -376,7 +389,7 @@ forEachTransport('SESS-3 a cancelled answer is kept as far as it came, marked as
   ]);
 });
 
-forEachTransport(
+forEachDurableService(
   'SESS-21 a session that changed meanwhile ends the run with a conflict and is not touched',
   async (open) => {
     const gates = [new Gate(), new Gate()] as const;
@@ -408,24 +421,27 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-8 a run that executes elsewhere can be neither interrupted nor rolled back', async (open) => {
-  const app = await openSessions(open, []);
-  await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
-  app.change("update service_sessions set active_run_id = 'elsewhere', lock_until = 9e15 where id = 's'");
-  for (const [concurrency, code] of [
-    ['Reject', 'session-busy'],
-    ['Interrupt', 'run-not-on-this-instance'],
-    ['Rollback', 'run-not-on-this-instance'],
-  ] as const) {
-    const problem = await refusal(start(app.client, 'helper', { message: 'two', sessionId: 's', concurrency }));
-    assert.deepEqual([problem.status, problem.code], [409, code]);
-  }
-  assert.equal((await listRuns(app.client)).length, 1);
-  app.change('update service_sessions set lock_until = 1');
-  await runJson(app.client, 'helper', { message: 'two', sessionId: 's' });
-});
+forEachDurableService(
+  'RUN-8 a run that executes elsewhere can be neither interrupted nor rolled back',
+  async (open) => {
+    const app = await openSessions(open, []);
+    await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
+    app.change("update service_sessions set active_run_id = 'elsewhere', lock_until = 9e15 where id = 's'");
+    for (const [concurrency, code] of [
+      ['Reject', 'session-busy'],
+      ['Interrupt', 'run-not-on-this-instance'],
+      ['Rollback', 'run-not-on-this-instance'],
+    ] as const) {
+      const problem = await refusal(start(app.client, 'helper', { message: 'two', sessionId: 's', concurrency }));
+      assert.deepEqual([problem.status, problem.code], [409, code]);
+    }
+    assert.equal((await listRuns(app.client)).length, 1);
+    app.change('update service_sessions set lock_until = 1');
+    await runJson(app.client, 'helper', { message: 'two', sessionId: 's' });
+  },
+);
 
-forEachTransport('SESS-21 a waiting run whose session was taken meanwhile ends with a conflict', async (open) => {
+forEachDurableService('SESS-21 a waiting run whose session was taken meanwhile ends with a conflict', async (open) => {
   const gate = new Gate();
   const app = await openSessions(open, [gate]);
   const first = await hold(app, gate, 's');
@@ -473,7 +489,7 @@ const turnsOf: Readonly<Record<WireName, (request: SimulatedRequest) => string[]
 };
 
 for (const surface of surfaceCases)
-  forEachTransport(
+  forEachDurableService(
     `SESS-6 a cancelled turn with tools leaves a history that ${surface.provider} takes`,
     async (open) => {
       const gate = new Gate();

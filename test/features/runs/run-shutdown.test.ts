@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
 import {
   assertWholeLog,
   collect,
@@ -22,27 +22,30 @@ import {
 
 const patient = { Drain: { Timeout: '60s' } };
 
-forEachTransport('JOB-43 JOB-44 while the service drains no run starts, and what runs may finish', async (open) => {
-  const gate = new Gate();
-  const { app, client } = await open({ ...waitingSetup(gate), service: patient });
-  const first = await stream(client, 'helper', 'wait');
-  const once = { headers: { 'idempotency-key': 'k' } };
-  const answered = await start(client, 'helper', 'Hi', once);
-  await gate.reached;
-  const drained = app.drain();
-  for (const options of [{}, { headers: { prefer: 'respond-async' } }, { headers: { 'idempotency-key': 'k2' } }]) {
-    const problem = await refusal(start(client, 'helper', 'Hi', options));
-    assert.deepEqual([problem.status, problem.code, problem.retryAfterMs], [503, 'draining', 5000]);
-  }
-  assert.equal((await refusal(start(client, 'helper', ''))).code, 'message-required', 'RUN-2 the body comes first');
-  const repeated = await start(client, 'helper', 'Hi', once);
-  assert.deepEqual(repeated.body, answered.body, 'RUN-2 a stored answer comes before the refusal');
-  assert.equal((await listRuns(client)).length, 2);
-  assert.equal((await app.health()).status, 'Draining');
-  gate.open();
-  assert.equal(assertWholeLog(await collect(first.frames)).at(-1)?.type, 'run.completed');
-  await drained;
-});
+forEachDurableService(
+  'JOB-43 JOB-44 while the service drains no run starts, and what runs may finish',
+  async (open) => {
+    const gate = new Gate();
+    const { app, client } = await open({ ...waitingSetup(gate), service: patient });
+    const first = await stream(client, 'helper', 'wait');
+    const once = { headers: { 'idempotency-key': 'k' } };
+    const answered = await start(client, 'helper', 'Hi', once);
+    await gate.reached;
+    const drained = app.drain();
+    for (const options of [{}, { headers: { prefer: 'respond-async' } }, { headers: { 'idempotency-key': 'k2' } }]) {
+      const problem = await refusal(start(client, 'helper', 'Hi', options));
+      assert.deepEqual([problem.status, problem.code, problem.retryAfterMs], [503, 'draining', 5000]);
+    }
+    assert.equal((await refusal(start(client, 'helper', ''))).code, 'message-required', 'RUN-2 the body comes first');
+    const repeated = await start(client, 'helper', 'Hi', once);
+    assert.deepEqual(repeated.body, answered.body, 'RUN-2 a stored answer comes before the refusal');
+    assert.equal((await listRuns(client)).length, 2);
+    assert.equal((await app.health()).status, 'Draining');
+    gate.open();
+    assert.equal(assertWholeLog(await collect(first.frames)).at(-1)?.type, 'run.completed');
+    await drained;
+  },
+);
 
 overHttp('JOB-43 the refusal says when to try again', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
@@ -52,7 +55,7 @@ overHttp('JOB-43 the refusal says when to try again', async (open) => {
   assert.equal((await fetch(`${app.url}/health/ready`)).status, 503);
 });
 
-forEachTransport('JOB-43 a run can be cancelled while the service drains', async (open) => {
+forEachDurableService('JOB-43 a run can be cancelled while the service drains', async (open) => {
   const gate = new Gate();
   const { app, client } = await open({ ...waitingSetup(gate), service: patient });
   const { runId, frames } = await stream(client, 'helper', 'wait');
@@ -64,7 +67,7 @@ forEachTransport('JOB-43 a run can be cancelled while the service drains', async
 });
 
 for (const service of [{ Drain: { Timeout: '10ms' } }, { Drain: { Enabled: false } }])
-  forEachTransport(
+  forEachDurableService(
     `RUN-79 JOB-45 what has not finished in time ends as shutdown: ${JSON.stringify(service)}`,
     async (open) => {
       const gate = new Gate();
@@ -96,7 +99,7 @@ for (const service of [{ Drain: { Timeout: '10ms' } }, { Drain: { Enabled: false
 const jobStatus = (app: TestApp, id: string) =>
   app.rows<{ status: string; attempt: number }>('select status, attempt from service_jobs where id = ?', id)[0];
 
-forEachTransport(
+forEachDurableService(
   'RUN-79 JOB-45 a queued run that executes ends as shutdown, one that has not begun goes on later',
   async (open) => {
     const gate = new Gate();
@@ -123,7 +126,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-79 a tool that ignores its signal does not hold the service', async (open) => {
+forEachDurableService('RUN-79 a tool that ignores its signal does not hold the service', async (open) => {
   const entered = Promise.withResolvers<void>();
   const app = await open({
     tools: [
@@ -142,7 +145,7 @@ forEachTransport('RUN-79 a tool that ignores its signal does not hold the servic
   assert.equal(eventsOf(await collected).at(-1)?.['error'].type, 'shutdown');
 });
 
-forEachTransport('RUN-24 a service that was stopped and started still has every log', async (open) => {
+forEachDurableService('RUN-24 a service that was stopped and started still has every log', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runJson(app.client, 'helper', { message: 'Hi', sessionId: 's' });
   const before = await readEvents(app.client, runId);
@@ -152,7 +155,7 @@ forEachTransport('RUN-24 a service that was stopped and started still has every 
   await runJson(next.client, 'helper', { message: 'again', sessionId: 's' });
 });
 
-forEachTransport('a service that is closed leaves nothing open', async (open) => {
+forEachDurableService('a service that is closed leaves nothing open', async (open) => {
   const held = () => process.getActiveResourcesInfo().toSorted();
   const gate = new Gate();
   // A request whose callback is running still counts, and this test may begin within the one that ended the last test.

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import type { SimulatedRequest } from '../../support/providers/scenario.ts';
 import {
   assertWholeLog,
@@ -29,7 +29,7 @@ const messagesOf = (request: SimulatedRequest) =>
 const textOf = (content: unknown): string =>
   typeof content === 'string' ? content : (content as { text: string }[]).map((part) => part.text).join('\n');
 
-forEachTransport(
+forEachDurableService(
   'RUN-1 RUN-22 the usual answer is an event stream, and the log holds the same frames',
   async (open) => {
     const { client } = await open({
@@ -50,7 +50,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-1 RUN-20 stream false, and an idempotency key, give one JSON answer', async (open) => {
+forEachDurableService('RUN-1 RUN-20 stream false, and an idempotency key, give one JSON answer', async (open) => {
   const { client } = await open({
     script: [{ reply: { text: 'Hello.', usage: { inputTokens: 3, outputTokens: 2 } } }],
     agents: [{ name: 'helper' }],
@@ -97,7 +97,7 @@ forEachTransport('RUN-1 RUN-20 stream false, and an idempotency key, give one JS
   assert.equal(keyed.frames, undefined);
 });
 
-forEachTransport('RUN-1 respond-async queues wherever it stands in the list of preferences', async (open) => {
+forEachDurableService('RUN-1 respond-async queues wherever it stands in the list of preferences', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   for (const prefer of ['respond-async', 'handling=lenient, Respond-Async; wait=10', 'wait=5,respond-async']) {
     const reply = await start(client, 'helper', 'Hi', { headers: { prefer, 'idempotency-key': prefer } });
@@ -108,7 +108,7 @@ forEachTransport('RUN-1 respond-async queues wherever it stands in the list of p
   for await (const _frame of other.frames);
 });
 
-forEachTransport('RUN-1 a stream cannot be asked for together with a header that excludes it', async (open) => {
+forEachDurableService('RUN-1 a stream cannot be asked for together with a header that excludes it', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   for (const headers of [{ prefer: 'respond-async' }, { 'idempotency-key': 'k' }]) {
     const problem = await refusal(start(client, 'helper', { message: 'Hi', stream: true }, { headers }));
@@ -132,7 +132,7 @@ overHttp('RUN-1 RUN-23 Accept decides nothing, and the stream has its headers', 
   assert.match(text, /\nid: (\d+)\nevent: run\.completed\ndata: [^\n]*\n\n$/);
 });
 
-forEachTransport('RUN-2 RUN-5 a refused request starts nothing and leaves no run', async (open) => {
+forEachDurableService('RUN-2 RUN-5 a refused request starts nothing and leaves no run', async (open) => {
   const { client } = await open({
     agents: [
       { name: 'helper', parameters: [{ name: 'city', kind: 'Text', required: true }] },
@@ -174,13 +174,13 @@ forEachTransport('RUN-2 RUN-5 a refused request starts nothing and leaves no run
   assert.deepEqual(await listRuns(client), before);
 });
 
-forEachTransport('RUN-5 the refusal of an unknown member names it', async (open) => {
+forEachDurableService('RUN-5 the refusal of an unknown member names it', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const problem = await refusal(start(client, 'helper', { message: 'Hi', sesionId: 's' } as never));
   assert.deepEqual(problem.errors, [{ path: 'sesionId', message: 'is not a known field' }]);
 });
 
-forEachTransport('RUN-16 decisions and tool results cannot be queued', async (open) => {
+forEachDurableService('RUN-16 decisions and tool results cannot be queued', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const approvals = [{ requestId: '0190b6a2-0000-7000-8000-000000000000', approved: true }];
   for (const body of [{ approvals }, { toolResults: [{ callId: 'c', result: 'r' }] }]) {
@@ -190,7 +190,7 @@ forEachTransport('RUN-16 decisions and tool results cannot be queued', async (op
   assert.deepEqual(await listRuns(client), []);
 });
 
-forEachTransport('RUN-2 RUN-4 an agent that does not compile leaves a failed run', async (open) => {
+forEachDurableService('RUN-2 RUN-4 an agent that does not compile leaves a failed run', async (open) => {
   const { client } = await open({
     agents: [{ name: 'helper' }, { name: 'boss', callableAgentNames: ['helper'] }],
   });
@@ -242,7 +242,7 @@ overHttp('RUN-2 a body beyond 4 MiB is refused before anything else', async (ope
   assert.equal((await post(app, '/api/agents/helper/run', { message: 'x', documents: [largest] })).status, 200);
 });
 
-forEachTransport('RUN-4 RUN-14 the row is there, and Running, before the model is called', async (open) => {
+forEachDurableService('RUN-4 RUN-14 the row is there, and Running, before the model is called', async (open) => {
   const seen: unknown[] = [];
   const app = await open({
     simulator: {
@@ -257,7 +257,7 @@ forEachTransport('RUN-4 RUN-14 the row is there, and Running, before the model i
   assert.deepEqual(seen, [{ id: runId, status: 'Running', started: 1, model_id: 'any-name' }]);
 });
 
-forEachTransport(
+forEachDurableService(
   'RUN-11 documents reach the model as marked reference text, and the log by name and size',
   async (open) => {
     const app = await open({
@@ -285,37 +285,40 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-13 AGENT-32 AGENT-33 AGENT-35 culture and parameters shape the instructions', async (open) => {
-  const app = await open({
-    simulator: {},
-    agents: [
-      {
-        name: 'guide',
-        model: local,
-        instructions: 'You show {{city}} to {{name}}.',
-        instructionsByCulture: { de: 'Du zeigst {{name}} die Stadt {{city}}.' },
-        parameters: [
-          { name: 'city', kind: 'Text', required: true },
-          { name: 'name', kind: 'Text', defaultValue: 'guests' },
-        ],
-      },
-    ],
-  });
-  const instructionsFor = async (body: Record<string, unknown>): Promise<unknown> => {
-    await runJson(app.client, 'guide', { message: 'Hi', parameters: { city: '{{name}}' }, ...body });
-    return messagesOf(app.simulator.lastRequest())[0]?.content;
-  };
-  assert.equal(await instructionsFor({}), 'You show {{name}} to guests.');
-  assert.equal(await instructionsFor({ culture: 'de-AT' }), 'Du zeigst guests die Stadt {{name}}.');
-  for (const culture of ['not a culture', '', 'de-'.repeat(100_000)])
-    assert.equal(await instructionsFor({ culture }), 'You show {{name}} to guests.');
-  assert.equal(
-    await instructionsFor({ culture: 'DE', parameters: { city: 'Linz', name: 'Ada' } }),
-    'Du zeigst Ada die Stadt Linz.',
-  );
-});
+forEachDurableService(
+  'RUN-13 AGENT-32 AGENT-33 AGENT-35 culture and parameters shape the instructions',
+  async (open) => {
+    const app = await open({
+      simulator: {},
+      agents: [
+        {
+          name: 'guide',
+          model: local,
+          instructions: 'You show {{city}} to {{name}}.',
+          instructionsByCulture: { de: 'Du zeigst {{name}} die Stadt {{city}}.' },
+          parameters: [
+            { name: 'city', kind: 'Text', required: true },
+            { name: 'name', kind: 'Text', defaultValue: 'guests' },
+          ],
+        },
+      ],
+    });
+    const instructionsFor = async (body: Record<string, unknown>): Promise<unknown> => {
+      await runJson(app.client, 'guide', { message: 'Hi', parameters: { city: '{{name}}' }, ...body });
+      return messagesOf(app.simulator.lastRequest())[0]?.content;
+    };
+    assert.equal(await instructionsFor({}), 'You show {{name}} to guests.');
+    assert.equal(await instructionsFor({ culture: 'de-AT' }), 'Du zeigst guests die Stadt {{name}}.');
+    for (const culture of ['not a culture', '', 'de-'.repeat(100_000)])
+      assert.equal(await instructionsFor({ culture }), 'You show {{name}} to guests.');
+    assert.equal(
+      await instructionsFor({ culture: 'DE', parameters: { city: 'Linz', name: 'Ada' } }),
+      'Du zeigst Ada die Stadt Linz.',
+    );
+  },
+);
 
-forEachTransport('AGENT-7 a run keeps the version that it started with', async (open) => {
+forEachDurableService('AGENT-7 a run keeps the version that it started with', async (open) => {
   const gate = new Gate();
   const { client } = await open(waitingSetup(gate));
   const { runId, frames } = await stream(client, 'helper', 'wait');
@@ -334,7 +337,7 @@ forEachTransport('AGENT-7 a run keeps the version that it started with', async (
   assert.deepEqual([next.agentVersion, next.modelId], [2, 'demo-2']);
 });
 
-forEachTransport('AGENT-21 AGENT-23 AGENT-25 the binding reaches the provider as it is', async (open) => {
+forEachDurableService('AGENT-21 AGENT-23 AGENT-25 the binding reaches the provider as it is', async (open) => {
   const app = await open({
     simulator: {},
     agents: [
@@ -361,7 +364,7 @@ forEachTransport('AGENT-21 AGENT-23 AGENT-25 the binding reaches the provider as
     assert.equal(app.simulator.lastRequest().body[member], undefined, member);
 });
 
-forEachTransport('RUN-36 who a run is for comes from the credential', async (open) => {
+forEachDurableService('RUN-36 who a run is for comes from the credential', async (open) => {
   const { client, clientFor } = await open({ agents: [{ name: 'helper' }] });
   const created = await client.keys.create({
     body: { name: 'batch', role: 'Operator', scopes: ['RunsRead', 'RunsWrite'] },
@@ -378,7 +381,7 @@ forEachTransport('RUN-36 who a run is for comes from the credential', async (ope
   assert.equal((await getRun(client, own.runId)).labels, null);
 });
 
-forEachTransport('RUN-67 a prompt that cannot fit is refused before the provider is called', async (open) => {
+forEachDurableService('RUN-67 a prompt that cannot fit is refused before the provider is called', async (open) => {
   const app = await open({
     simulator: {},
     service: {

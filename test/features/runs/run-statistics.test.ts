@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { refusal, runJson } from './run-calls.ts';
 
 const usage = { inputTokens: 100, outputTokens: 50 };
@@ -24,7 +24,7 @@ const agents = [
   { name: 'other', model: { provider: 'demo', model: 'free' } },
 ];
 
-forEachTransport(
+forEachDurableService(
   'RUN-58 statistics sum up runs with every breakdown, and rates where there is something to divide',
   async (open) => {
     const app = await open({ script, tools: [add], agents, service: prices });
@@ -96,7 +96,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-59 errors that look alike are one cluster, the newest its sample', async (open) => {
+forEachDurableService('RUN-59 errors that look alike are one cluster, the newest its sample', async (open) => {
   const app = await open({ script, agents: plainAgents });
   const { client } = app;
   const fail = (message: string) =>
@@ -120,7 +120,7 @@ forEachTransport('RUN-59 errors that look alike are one cluster, the newest its 
     assert.equal((await refusal(client.statistics.errors({ query: { hours } }))).code, 'validation-failed');
 });
 
-forEachTransport(
+forEachDurableService(
   'RUN-59 the time series has every bucket of its span, empty ones too, on whole hours of UTC',
   async (open) => {
     const app = await open({ script, agents: plainAgents });
@@ -176,7 +176,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'RUN-60 recalculation prices what was unknown, leaves known costs alone, and is audited',
   async (open) => {
     const app = await open({
@@ -213,7 +213,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-57 tool usage counts the recorded calls of each tool, most called first', async (open) => {
+forEachDurableService('RUN-57 tool usage counts the recorded calls of each tool, most called first', async (open) => {
   const idle = { ...add, name: 'idle' };
   const { client } = await open({ script, tools: [add, idle], agents });
   assert.deepEqual((await client.tools.usage({})).body, []);

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Frame } from '../../../src/contract/operation.ts';
 import type { ToolAuthorizer } from '../../../src/engine/tools/tool.ts';
 import { ToolError } from '../../../src/engine/tools/tool.ts';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import type { SimulatedToolCall } from '../../support/providers/scenario.ts';
 import {
   assertWholeLog,
@@ -48,7 +48,7 @@ const invocations = (app: TestApp) =>
     settled_order: number | null;
   }>('select state, tool_name, idempotency_key, arguments, settled_order from service_tool_invocations order by id');
 
-forEachTransport(
+forEachDurableService(
   'TOOL-27 a call stands in the ledger as Pending before it is made, and is settled after it',
   async (open) => {
     const seen: unknown[] = [];
@@ -87,7 +87,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('TOOL-27 equal calls of one turn, and of two turns, have keys of their own', async (open) => {
+forEachDurableService('TOOL-27 equal calls of one turn, and of two turns, have keys of their own', async (open) => {
   const keys: string[] = [];
   const app = await open({
     tools: [
@@ -104,7 +104,7 @@ forEachTransport('TOOL-27 equal calls of one turn, and of two turns, have keys o
   assert.equal(new Set(keys).size, 3);
 });
 
-forEachTransport(
+forEachDurableService(
   'TOOL-21 AGENT-27 the calls of one turn run one after another in the order of the model',
   async (open) => {
     const order: string[] = [];
@@ -127,7 +127,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'TOOL-21 AGENT-27 in parallel they settle as they end, and go back in the order of the model',
   async (open) => {
     const gates = { one: new Gate(), two: new Gate() };
@@ -170,7 +170,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('TOOL-24 every settled call has one record, and a refused one too', async (open) => {
+forEachDurableService('TOOL-24 every settled call has one record, and a refused one too', async (open) => {
   const app = await open({
     tools: [
       tool('count', async (_args, { reportUsage }) => {
@@ -214,7 +214,7 @@ forEachTransport('TOOL-24 every settled call has one record, and a refused one t
   assert.deepEqual(resultsOf(app), ['{"n":3}', ...body.slice(1).map((record) => record.error)]);
 });
 
-forEachTransport(
+forEachDurableService(
   'TOOL-15 the text of a body that throws stays in the log; a chosen message goes to the model',
   async (open) => {
     const app = await open({
@@ -240,7 +240,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'TOOL-14 a tool that takes too long is given up, its signal aborted and its result dropped',
   async (open) => {
     const late = Promise.withResolvers<string>();
@@ -271,7 +271,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('TOOL-16 as many failures in a row as are tolerated, and one more, end the run', async (open) => {
+forEachDurableService('TOOL-16 as many failures in a row as are tolerated, and one more, end the run', async (open) => {
   const fails = tool('fails', async () => {
     throw new Error('no');
   });
@@ -302,7 +302,7 @@ forEachTransport('TOOL-16 as many failures in a row as are tolerated, and one mo
   assert.deepEqual([slow.status, slow.code], [502, 'tool-timeout']);
 });
 
-forEachTransport('TOOL-17 after the last round the model answers without tools', async (open) => {
+forEachDurableService('TOOL-17 after the last round the model answers without tools', async (open) => {
   const app = await open({
     tools: [tool('look', async () => 'seen')],
     simulator: {},
@@ -325,7 +325,7 @@ forEachTransport('TOOL-17 after the last round the model answers without tools',
   assert.equal(answer.finishReason, 'Stop');
 });
 
-forEachTransport('TOOL-18 TOOL-19 a result is canonical text, cut to its limit for the model', async (open) => {
+forEachDurableService('TOOL-18 TOOL-19 a result is canonical text, cut to its limit for the model', async (open) => {
   const app = await open({
     tools: [
       tool('text', async () => 'as it is'),
@@ -357,7 +357,7 @@ forEachTransport('TOOL-18 TOOL-19 a result is canonical text, cut to its limit f
   );
 });
 
-forEachTransport(
+forEachDurableService(
   'TOOL-12 without a handler a permission decides: the shared token has all, a key none',
   async (open) => {
     const token = 'shared-token-0123456789';
@@ -389,7 +389,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'TOOL-11 TOOL-12 a handler decides before anything else and gives its reason to the model',
   async (open) => {
     const asked: unknown[] = [];
@@ -415,7 +415,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('RUN-29 a tool adds events of its own to the log', async (open) => {
+forEachDurableService('RUN-29 a tool adds events of its own to the log', async (open) => {
   const errors: string[] = [];
   const app = await open({
     tools: [
@@ -446,7 +446,7 @@ forEachTransport('RUN-29 a tool adds events of its own to the log', async (open)
   );
 });
 
-forEachTransport('TOOL-11 the body knows its run, session and user', async (open) => {
+forEachDurableService('TOOL-11 the body knows its run, session and user', async (open) => {
   let context: Record<string, unknown> = {};
   const app = await open({
     tools: [
@@ -470,7 +470,7 @@ forEachTransport('TOOL-11 the body knows its run, session and user', async (open
   });
 });
 
-forEachTransport('RUN-64 TOOL-27 a fallback repeats the model call, not the tools that are done', async (open) => {
+forEachDurableService('RUN-64 TOOL-27 a fallback repeats the model call, not the tools that are done', async (open) => {
   const keys: string[] = [];
   const app = await open({
     tools: [
@@ -496,7 +496,7 @@ forEachTransport('RUN-64 TOOL-27 a fallback repeats the model call, not the tool
   assert.deepEqual(resultsOf(app), ['paid']);
 });
 
-forEachTransport('TOOL-13 a validator of the tool has the last word on the arguments', async (open) => {
+forEachDurableService('TOOL-13 a validator of the tool has the last word on the arguments', async (open) => {
   const app = await open({
     tools: [
       tool('book', async () => 'booked', {
@@ -521,7 +521,7 @@ forEachTransport('TOOL-13 a validator of the tool has the last word on the argum
   assert.deepEqual(resultsOf(app), ['The arguments do not fit: day is not in any month.', 'booked']);
 });
 
-forEachTransport('TOOL-22 parallel calls are all told when the run is cancelled', async (open) => {
+forEachDurableService('TOOL-22 parallel calls are all told when the run is cancelled', async (open) => {
   const gates = { one: new Gate(), two: new Gate() };
   const ended: string[] = [];
   const app = await open({

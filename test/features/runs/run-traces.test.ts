@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { WaitClock } from '../../../src/engine/control/wait-clock.ts';
-import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
 import { refusal, runJson, runStream, start, tool } from './run-calls.ts';
 
 const all = { Observability: { SuccessSampleRatio: 1 } };
@@ -33,7 +33,7 @@ const agents = [
   { name: 'helper', callableAgentNames: ['child'] },
 ];
 
-forEachTransport('RUN-56, OBS-12, OBS-15, OBS-17 the trace of a tree, whichever member is asked', async (open) => {
+forEachDurableService('RUN-56, OBS-12, OBS-15, OBS-17 the trace of a tree, whichever member is asked', async (open) => {
   const app = await open({ service: all, script: treeScript, tools: [add], agents });
   const { runId } = await runStream(app.client, 'helper', 'ask');
   const [child] = (await app.client.runs.list({ query: { parentRunId: runId } })).body;
@@ -84,40 +84,43 @@ forEachTransport('RUN-56, OBS-12, OBS-15, OBS-17 the trace of a tree, whichever 
   assert.doesNotMatch(JSON.stringify(trace), /Three|Done|"ask"|"sum"/);
 });
 
-forEachTransport('OBS-13, OBS-16 failed trees are kept, others by their share; none where it is off', async (open) => {
-  const app = await open({
-    service: { Observability: { SuccessSampleRatio: 0 } },
-    script: treeScript,
-    agents,
-    tools: [add],
-  });
-  const completed = await runStream(app.client, 'helper', 'Hi');
-  assert.equal(await noTrace(app, completed.runId), 'trace-not-found');
-  const failed = await runStream(app.client, 'helper', 'fail');
-  const [run, call] = (await traceOf(app, failed.runId)).spans;
-  assert.deepEqual([run?.status, run?.attributes['error.type']], ['Error', 'provider_error']);
-  assert.deepEqual([call?.status, call?.attributes['error.type']], ['Error', 'provider_error']);
-  assert.equal(await noTrace(app, '01890000-0000-7000-8000-000000000000'), 'run-not-found');
-
-  const never = await open({
-    service: { Observability: { SuccessSampleRatio: 0, AlwaysPersistFailures: false } },
-    script: treeScript,
-    agents,
-    tools: [add],
-  });
-  assert.equal(await noTrace(never, (await runStream(never.client, 'helper', 'fail')).runId), 'trace-not-found');
-  for (const settings of [{ Enabled: false }, { PersistSpans: false }]) {
-    const off = await open({
-      service: { Observability: { ...settings, SuccessSampleRatio: 1 } },
+forEachDurableService(
+  'OBS-13, OBS-16 failed trees are kept, others by their share; none where it is off',
+  async (open) => {
+    const app = await open({
+      service: { Observability: { SuccessSampleRatio: 0 } },
       script: treeScript,
       agents,
       tools: [add],
     });
-    assert.equal(await noTrace(off, (await runStream(off.client, 'helper', 'fail')).runId), 'trace-not-found');
-  }
-});
+    const completed = await runStream(app.client, 'helper', 'Hi');
+    assert.equal(await noTrace(app, completed.runId), 'trace-not-found');
+    const failed = await runStream(app.client, 'helper', 'fail');
+    const [run, call] = (await traceOf(app, failed.runId)).spans;
+    assert.deepEqual([run?.status, run?.attributes['error.type']], ['Error', 'provider_error']);
+    assert.deepEqual([call?.status, call?.attributes['error.type']], ['Error', 'provider_error']);
+    assert.equal(await noTrace(app, '01890000-0000-7000-8000-000000000000'), 'run-not-found');
 
-forEachTransport(
+    const never = await open({
+      service: { Observability: { SuccessSampleRatio: 0, AlwaysPersistFailures: false } },
+      script: treeScript,
+      agents,
+      tools: [add],
+    });
+    assert.equal(await noTrace(never, (await runStream(never.client, 'helper', 'fail')).runId), 'trace-not-found');
+    for (const settings of [{ Enabled: false }, { PersistSpans: false }]) {
+      const off = await open({
+        service: { Observability: { ...settings, SuccessSampleRatio: 1 } },
+        script: treeScript,
+        agents,
+        tools: [add],
+      });
+      assert.equal(await noTrace(off, (await runStream(off.client, 'helper', 'fail')).runId), 'trace-not-found');
+    }
+  },
+);
+
+forEachDurableService(
   'OBS-14, OBS-17, OBS-18 spans beyond the limit are dropped; content only where it is asked for',
   async (open) => {
     const app = await open({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { pendingOf, queueWaiting } from '../approvals/approval-world.ts';
 import { keys, marker, openWorld, refused } from './at-rest-world.ts';
 
@@ -11,7 +11,7 @@ const onB = { ActiveKeyId: 'b', Keys: { b: keys.b } };
 const warnings = (app: TestApp, words: RegExp) =>
   app.log.filter(({ level, message }) => level === 'warn' && words.test(message));
 
-forEachTransport(
+forEachDurableService(
   'SEC-53 an approval whose key is gone is listed without its arguments, and holds up no other',
   async (open) => {
     const service = { Approvals: { DefaultExpiration: '1h', ScanInterval: '50ms' } };
@@ -54,7 +54,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'SEC-53 a pause that cannot go on without its key does not keep others from going on',
   async (open) => {
     const service = { Approvals: { ScanInterval: '50ms' }, Scheduling: { RunWorker: true } };
@@ -75,7 +75,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'SEC-53 a job whose key is gone is listed without its payload, by itself it is 500, and others can be queued',
   async (open) => {
     const idle = { Scheduling: { RunWorker: false } };

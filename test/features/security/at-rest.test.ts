@@ -3,7 +3,7 @@ import { readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { createContentCipher } from '../../../src/core/content-cipher.ts';
 import { backupStore, checkStore } from '../../../src/db/maintenance.ts';
-import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
 import { calls } from '../approvals/approval-world.ts';
 import { fileOf, readAll } from '../attachments/files.ts';
 import { bundleTextOf } from '../replays/bundle-calls.ts';
@@ -42,7 +42,7 @@ const sessionTexts = async (app: TestApp, sessionId: string): Promise<string> =>
 const openFile = (app: TestApp) =>
   runJson(app.client, 'helper', { message: calls(['file_read', { path: 'a.txt' }]), sessionId: 's' });
 
-forEachTransport('SEC-50 SEC-51 with an active key no content stands in any file of the store', async (open) => {
+forEachDurableService('SEC-50 SEC-51 with an active key no content stands in any file of the store', async (open) => {
   let app: TestApp | null = null;
   const whileRunning: string[] = [];
   const opened = await openWorld(open, onA, {}, () => {
@@ -88,7 +88,7 @@ forEachTransport('SEC-50 SEC-51 with an active key no content stands in any file
   assert.match(JSON.stringify(await followToEnd(working.client, queued)), new RegExp(`Later ${marker}`));
 });
 
-forEachTransport(
+forEachDurableService(
   'SEC-50 SEC-52 without a key content is plain, and turned on over it everything stays readable',
   async (open) => {
     const plain = await openWorld(open, null);
@@ -118,7 +118,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'SEC-52 an attachment that begins like an encrypted file is what was uploaded, off and on',
   async (open) => {
     const text = `acp-sealed-file\x01 is how an encrypted file begins; this one is not. ${'More. '.repeat(100)}`;
@@ -134,7 +134,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'SEC-52 SEC-53 a former key reads; without it its rows are 500 decryption-failed and others are not',
   async (open) => {
     const first = await openWorld(open, onA);
@@ -180,17 +180,20 @@ forEachTransport(
   },
 );
 
-forEachTransport('SEC-53 a job under an absent key fails alone, and the next start is not held up', async (open) => {
-  const idle = await openWorld(open, onA, { service: { Scheduling: { RunWorker: false } } });
-  const lost = await enqueue(idle.client, 'helper', `Later ${marker}`);
-  await idle.close();
-  const late = await openWorld(open, { ActiveKeyId: 'b', Keys: { b: keys.b } }, { folder: idle.folder });
-  const other = await enqueue(late.client, 'helper', `Now ${marker}`);
-  assert.equal((await followToEnd(late.client, other)).at(-1)?.type, 'run.completed');
-  assert.ok(late.log.some(({ fields }) => JSON.stringify(fields).includes(lost)));
-});
+forEachDurableService(
+  'SEC-53 a job under an absent key fails alone, and the next start is not held up',
+  async (open) => {
+    const idle = await openWorld(open, onA, { service: { Scheduling: { RunWorker: false } } });
+    const lost = await enqueue(idle.client, 'helper', `Later ${marker}`);
+    await idle.close();
+    const late = await openWorld(open, { ActiveKeyId: 'b', Keys: { b: keys.b } }, { folder: idle.folder });
+    const other = await enqueue(late.client, 'helper', `Now ${marker}`);
+    assert.equal((await followToEnd(late.client, other)).at(-1)?.type, 'run.completed');
+    assert.ok(late.log.some(({ fields }) => JSON.stringify(fields).includes(lost)));
+  },
+);
 
-forEachTransport(
+forEachDurableService(
   'SEC-50 SEC-53 a value that was moved or changed is refused, in the store and in its file',
   async (open) => {
     const app = await openWorld(open, onA);

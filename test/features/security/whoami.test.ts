@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { apiKeyScopes } from '../../../src/contract/authority.ts';
 import type { WhoamiResponse } from '../../../src/features/security/keys.schema.ts';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachService, overHttp } from '../../support/app.ts';
 import { startIssuer } from '../../support/issuer.ts';
 import { bearer, createHouse, type Headers, localOptions, request, withTenancy } from './security-fixture.ts';
 
@@ -74,7 +74,7 @@ test('SEC-27 a caller is told where the tenant comes from', async (t) => {
   assert.match((await whoami(single, bearer(token))).reasons.tenant, /Host:Tenancy:Enabled is off/);
 });
 
-forEachTransport('keys.whoami needs no role and no scope', async (open, _t, transport) => {
+forEachService('keys.whoami needs no role and no scope', async (open, _t, transport) => {
   const app = await open({ host: { AuthToken: token }, token });
   const { plaintextKey } = (await app.client.keys.create({ body: { name: 'narrow', scopes: ['RunsRead'] } })).body;
   const narrow = (await (await app.clientFor(plaintextKey)).keys.whoami({})).body;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, type OpenApp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, type OpenApp } from '../../support/app.ts';
 import { calls, decide, openApprovals, pendingOf } from '../approvals/approval-world.ts';
 import { enqueue, followToEnd, Gate, listRuns, refusal, runJson, start, waitingSetup } from '../runs/run-calls.ts';
 import { makeKey, token } from './session-calls.ts';
@@ -11,7 +11,7 @@ const owned = (more: Readonly<Record<string, unknown>> = {}) => ({
 });
 const scopes = ['RunsRead', 'RunsWrite', 'AgentsRead', 'PlatformRead'] as const;
 
-forEachTransport('SESS-28 RUN-19 a stored answer is given again to its owner alone', async (open) => {
+forEachService('SESS-28 RUN-19 a stored answer is given again to its owner alone', async (open) => {
   const app = await open({ ...owned(), agents: [{ name: 'helper' }] });
   const ann = await makeKey(app, 'ann');
   const ben = await makeKey(app, 'ben');
@@ -40,7 +40,7 @@ forEachTransport('SESS-28 RUN-19 a stored answer is given again to its owner alo
   assert.equal((await refusal(start(ann.client, 'helper', 'Bye', { headers }))).code, 'idempotency-key-reused');
 });
 
-forEachTransport('RUN-18 without ownership a key is the whole tenant’s', async (open) => {
+forEachService('RUN-18 without ownership a key is the whole tenant’s', async (open) => {
   const app = await open({ host: { AuthToken: token }, token, agents: [{ name: 'helper' }] });
   const ann = await makeKey(app, 'ann');
   const ben = await makeKey(app, 'ben');
@@ -67,43 +67,49 @@ const waiting = async (open: OpenApp, ownership: Readonly<Record<string, unknown
 
 const idsOf = async (rows: Promise<readonly { readonly id: string }[]>) => (await rows).map(({ id }) => id);
 
-forEachTransport('SESS-28 APPR-24 approvals of another owner are not there, and not to be decided', async (open) => {
-  const { app, ann, ben, ask } = await waiting(open);
-  const theirs = await ask(ann.client, 'a');
-  const own = await ask(ben.client, 'b');
-  assert.deepEqual(await idsOf(pendingOf(ben.client)), [own]);
-  const paged = ben.client.approvals.list({ query: { take: 1, skip: 1 } });
-  assert.deepEqual((await paged).body, [], 'narrowed before paging');
-  assert.deepEqual(await idsOf(pendingOf(ann.client)), [theirs]);
-  const unknown = '01990000-0000-7000-8000-000000000000';
-  for (const call of [
-    (id: string) => ben.client.approvals.get({ params: { id } }),
-    (id: string) => decide(ben.client, id, true),
-    (id: string) => decide(ben.client, id, false, 'No.'),
-  ]) {
-    const [refused, nothing] = [await refusal(call(theirs)), await refusal(call(unknown))];
-    assert.deepEqual([refused.status, refused.code, refused.detail], [404, 'not-found', nothing.detail]);
-  }
-  assert.deepEqual(await idsOf(pendingOf(ann.client)), [theirs], 'nothing was decided');
-  assert.equal((await decide(ann.client, theirs, true)).status, 'Approved');
-  assert.equal((await refusal(decide(ben.client, theirs, true))).code, 'not-found', 'a repeat neither');
-  // Managers see and decide: the run that goes on is still its owner's.
-  assert.deepEqual(await idsOf(pendingOf(app.client)), [own]);
-  const { continuationRunId } = await decide(app.client, own, false);
-  await followToEnd(ben.client, continuationRunId ?? '');
-  assert.equal((await refusal(ann.client.runs.get({ params: { runId: continuationRunId ?? '' } }))).status, 404);
-});
+forEachService(
+  'SESS-28 APPR-24 approvals of another owner are not there, and not to be decided',
+  async (open) => {
+    const { app, ann, ben, ask } = await waiting(open);
+    const theirs = await ask(ann.client, 'a');
+    const own = await ask(ben.client, 'b');
+    assert.deepEqual(await idsOf(pendingOf(ben.client)), [own]);
+    const paged = ben.client.approvals.list({ query: { take: 1, skip: 1 } });
+    assert.deepEqual((await paged).body, [], 'narrowed before paging');
+    assert.deepEqual(await idsOf(pendingOf(ann.client)), [theirs]);
+    const unknown = '01990000-0000-7000-8000-000000000000';
+    for (const call of [
+      (id: string) => ben.client.approvals.get({ params: { id } }),
+      (id: string) => decide(ben.client, id, true),
+      (id: string) => decide(ben.client, id, false, 'No.'),
+    ]) {
+      const [refused, nothing] = [await refusal(call(theirs)), await refusal(call(unknown))];
+      assert.deepEqual([refused.status, refused.code, refused.detail], [404, 'not-found', nothing.detail]);
+    }
+    assert.deepEqual(await idsOf(pendingOf(ann.client)), [theirs], 'nothing was decided');
+    assert.equal((await decide(ann.client, theirs, true)).status, 'Approved');
+    assert.equal((await refusal(decide(ben.client, theirs, true))).code, 'not-found', 'a repeat neither');
+    // Managers see and decide: the run that goes on is still its owner's.
+    assert.deepEqual(await idsOf(pendingOf(app.client)), [own]);
+    const { continuationRunId } = await decide(app.client, own, false);
+    await followToEnd(ben.client, continuationRunId ?? '');
+    assert.equal((await refusal(ann.client.runs.get({ params: { runId: continuationRunId ?? '' } }))).status, 404);
+  },
+);
 
 for (const refuse of [false, true])
-  forEachTransport(`SESS-27 approvals of nobody’s session, ${refuse ? 'refused' : 'usable by id'}`, async (open) => {
-    const { app, ben, ask } = await waiting(open, { RefuseUnownedSessions: refuse });
-    const id = await ask(app.client, 'nobody');
-    assert.deepEqual(await idsOf(pendingOf(ben.client)), []);
-    if (refuse) assert.equal((await refusal(decide(ben.client, id, true))).status, 404);
-    else assert.equal((await decide(ben.client, id, true)).status, 'Approved');
-  });
+  forEachService(
+    `SESS-27 approvals of nobody’s session, ${refuse ? 'refused' : 'usable by id'}`,
+    async (open) => {
+      const { app, ben, ask } = await waiting(open, { RefuseUnownedSessions: refuse });
+      const id = await ask(app.client, 'nobody');
+      assert.deepEqual(await idsOf(pendingOf(ben.client)), []);
+      if (refuse) assert.equal((await refusal(decide(ben.client, id, true))).status, 404);
+      else assert.equal((await decide(ben.client, id, true)).status, 'Approved');
+    },
+  );
 
-forEachTransport(
+forEachDurableService(
   'SESS-28 JOB-26 the job of another owner’s run is not there, and not to be cancelled',
   async (open) => {
     const gate = new Gate();
@@ -143,7 +149,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('SESS-28 statistics are the tenant’s, and their samples the caller’s', async (open) => {
+forEachService('SESS-28 statistics are the tenant’s, and their samples the caller’s', async (open) => {
   const app = await open({
     ...owned(),
     agents: [{ name: 'helper' }],
@@ -169,7 +175,7 @@ forEachTransport('SESS-28 statistics are the tenant’s, and their samples the c
   assert.notEqual(await newest(ann.client), await newest(ben.client));
 });
 
-forEachTransport('SESS-28 a policy test looks at the runs that its caller may see', async (open) => {
+forEachService('SESS-28 a policy test looks at the runs that its caller may see', async (open) => {
   const app = await open({
     ...owned(),
     agents: [{ name: 'helper' }],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, type OpenApp } from '../../support/app.ts';
+import { forEachDurableService, type OpenApp } from '../../support/app.ts';
 import {
   callsTools,
   enqueue,
@@ -30,7 +30,7 @@ const openOwned = async (open: OpenApp, ownership: Readonly<Record<string, unkno
 const ids = async (sessions: Promise<readonly { readonly id: string }[]>) =>
   (await sessions).map(({ id }) => id).toSorted();
 
-forEachTransport('SESS-23 the owner is the key that opened the session, and never changes', async (open) => {
+forEachDurableService('SESS-23 the owner is the key that opened the session, and never changes', async (open) => {
   const { app, ann } = await openOwned(open);
   await say(ann.client, 's');
   assert.equal((await getSession(ann.client, 's')).ownerId, `apikey:${ann.id}`);
@@ -44,7 +44,7 @@ forEachTransport('SESS-23 the owner is the key that opened the session, and neve
   assert.deepEqual(await ids(listSessions(app.client)), ['queued', 's']);
 });
 
-forEachTransport('SESS-24 a caller without identity opens a session only where that is allowed', async (open) => {
+forEachDurableService('SESS-24 a caller without identity opens a session only where that is allowed', async (open) => {
   const strict = await openOwned(open);
   for (const body of [{ stream: false }, {}] as const) {
     const problem = await refusal(start(strict.app.client, 'helper', { message: 'Hello', sessionId: 's', ...body }));
@@ -62,7 +62,7 @@ forEachTransport('SESS-24 a caller without identity opens a session only where t
   assert.equal((await getSession(lax.app.client, 's')).ownerId, null);
 });
 
-forEachTransport(
+forEachDurableService(
   "SESS-25 another's session is unknown to read, delete and branch, and not to be run on",
   async (open) => {
     const { ann, ben } = await openOwned(open);
@@ -94,7 +94,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'RUN-2 ownership is told before an agent that is not there, and before a stored answer',
   async (open) => {
     const { ann, ben } = await openOwned(open);
@@ -108,68 +108,74 @@ forEachTransport(
   },
 );
 
-forEachTransport('SESS-26 a manager sees, deletes and branches all sessions, and runs on its own', async (open) => {
-  const { app, ann, admin } = await openOwned(open);
-  await say(ann.client, 'a');
-  for (const manager of [admin.client, app.client]) {
-    assert.equal((await getSession(manager, 'a')).ownerId, `apikey:${ann.id}`);
-    assert.deepEqual(await ids(listSessions(manager)), ['a']);
-    const problem = await refusal(start(manager, 'helper', { message: 'Hi', sessionId: 'a' }));
-    assert.deepEqual([problem.status, problem.code], [403, 'session-not-owned']);
-  }
-  await branch(admin.client, 'a', 'b');
-  assert.equal((await getSession(admin.client, 'b')).ownerId, `apikey:${ann.id}`, 'SESS-18 the owner of the source');
-  await say(ann.client, 'b');
-  await removeSession(admin.client, 'a');
-  assert.deepEqual(await ids(listSessions(ann.client)), ['b']);
-  await say(admin.client, 'own');
-  assert.deepEqual(await ids(listSessions(ann.client)), ['b']);
-});
+forEachDurableService(
+  'SESS-26 a manager sees, deletes and branches all sessions, and runs on its own',
+  async (open) => {
+    const { app, ann, admin } = await openOwned(open);
+    await say(ann.client, 'a');
+    for (const manager of [admin.client, app.client]) {
+      assert.equal((await getSession(manager, 'a')).ownerId, `apikey:${ann.id}`);
+      assert.deepEqual(await ids(listSessions(manager)), ['a']);
+      const problem = await refusal(start(manager, 'helper', { message: 'Hi', sessionId: 'a' }));
+      assert.deepEqual([problem.status, problem.code], [403, 'session-not-owned']);
+    }
+    await branch(admin.client, 'a', 'b');
+    assert.equal((await getSession(admin.client, 'b')).ownerId, `apikey:${ann.id}`, 'SESS-18 the owner of the source');
+    await say(ann.client, 'b');
+    await removeSession(admin.client, 'a');
+    assert.deepEqual(await ids(listSessions(ann.client)), ['b']);
+    await say(admin.client, 'own');
+    assert.deepEqual(await ids(listSessions(ann.client)), ['b']);
+  },
+);
 
-forEachTransport('SESS-26 ManagementRole says who is a manager', async (open) => {
+forEachDurableService('SESS-26 ManagementRole says who is a manager', async (open) => {
   const { ann, ben } = await openOwned(open, { ManagementRole: 'Operator' });
   await say(ann.client, 'a');
   assert.deepEqual(await ids(listSessions(ben.client)), ['a']);
 });
 
 for (const refuse of [false, true])
-  forEachTransport(`SESS-27 sessions from before ownership, ${refuse ? 'refused' : 'usable by id'}`, async (open) => {
-    const before = await open({ host: { AuthToken: token }, token, agents: [{ name: 'helper' }] });
-    const first = await say(before.client, 'old');
-    assert.equal((await getSession(before.client, 'old')).ownerId, null);
-    const ann = await makeKey(before, 'ann');
-    const { folder } = before;
-    assert.deepEqual(await ids(listSessions(ann.client)), ['old'], 'while it is off, everybody sees everything');
-    const key = (
-      await before.client.keys.create({ body: { name: 'b', role: 'Operator', scopes: ['RunsRead', 'RunsWrite'] } })
-    ).body.plaintextKey;
-    await before.close();
-    const app = await open({
-      folder,
-      host: { AuthToken: token },
-      token,
-      service: { SessionOwnership: { Enabled: true, RefuseUnownedSessions: refuse } },
-    });
-    const client = await app.clientFor(key);
-    assert.deepEqual(await ids(listSessions(client)), []);
-    assert.deepEqual(await ids(listSessions(app.client)), ['old']);
-    assert.deepEqual(await listRuns(client), []);
-    if (refuse) {
-      assert.equal((await refusal(getSession(client, 'old'))).code, 'session-not-found');
-      assert.equal((await refusal(removeSession(client, 'old'))).code, 'session-not-found');
-      assert.equal((await refusal(getRun(client, first.runId))).code, 'run-not-found');
-      assert.equal((await refusal(say(client, 'old'))).code, 'session-not-owned');
-      await say(app.client, 'old');
-    } else {
-      assert.equal((await getSession(client, 'old')).id, 'old');
-      assert.equal((await getRun(client, first.runId)).sessionId, 'old');
-      await say(client, 'old');
-      assert.equal((await getSession(client, 'old')).ownerId, null, 'use does not make an owner');
-      await removeSession(client, 'old');
-    }
-  });
+  forEachDurableService(
+    `SESS-27 sessions from before ownership, ${refuse ? 'refused' : 'usable by id'}`,
+    async (open) => {
+      const before = await open({ host: { AuthToken: token }, token, agents: [{ name: 'helper' }] });
+      const first = await say(before.client, 'old');
+      assert.equal((await getSession(before.client, 'old')).ownerId, null);
+      const ann = await makeKey(before, 'ann');
+      const { folder } = before;
+      assert.deepEqual(await ids(listSessions(ann.client)), ['old'], 'while it is off, everybody sees everything');
+      const key = (
+        await before.client.keys.create({ body: { name: 'b', role: 'Operator', scopes: ['RunsRead', 'RunsWrite'] } })
+      ).body.plaintextKey;
+      await before.close();
+      const app = await open({
+        folder,
+        host: { AuthToken: token },
+        token,
+        service: { SessionOwnership: { Enabled: true, RefuseUnownedSessions: refuse } },
+      });
+      const client = await app.clientFor(key);
+      assert.deepEqual(await ids(listSessions(client)), []);
+      assert.deepEqual(await ids(listSessions(app.client)), ['old']);
+      assert.deepEqual(await listRuns(client), []);
+      if (refuse) {
+        assert.equal((await refusal(getSession(client, 'old'))).code, 'session-not-found');
+        assert.equal((await refusal(removeSession(client, 'old'))).code, 'session-not-found');
+        assert.equal((await refusal(getRun(client, first.runId))).code, 'run-not-found');
+        assert.equal((await refusal(say(client, 'old'))).code, 'session-not-owned');
+        await say(app.client, 'old');
+      } else {
+        assert.equal((await getSession(client, 'old')).id, 'old');
+        assert.equal((await getRun(client, first.runId)).sessionId, 'old');
+        await say(client, 'old');
+        assert.equal((await getSession(client, 'old')).ownerId, null, 'use does not make an owner');
+        await removeSession(client, 'old');
+      }
+    },
+  );
 
-forEachTransport(
+forEachDurableService(
   "SESS-28 the runs of another's session, and another's runs without one, are not there",
   async (open) => {
     const app = await open({
@@ -225,7 +231,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('SESS-28 a child run belongs to the owner of its tree', async (open) => {
+forEachDurableService('SESS-28 a child run belongs to the owner of its tree', async (open) => {
   const app = await open({
     host: { AuthToken: token },
     token,
@@ -256,7 +262,7 @@ forEachTransport('SESS-28 a child run belongs to the owner of its tree', async (
   assert.deepEqual(await listRuns(ben.client, { parentRunId: runId }), []);
 });
 
-forEachTransport('SESS-28 an estimate does not count what the caller may not see', async (open) => {
+forEachDurableService('SESS-28 an estimate does not count what the caller may not see', async (open) => {
   const { app, ann, ben } = await openOwned(open);
   await say(ann.client, 'a', 'A long story. '.repeat(200));
   const tokens = async (client: typeof app.client, sessionId: string) =>

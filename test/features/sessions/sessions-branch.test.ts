@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
 import type { SimulatedRequest } from '../../support/providers/scenario.ts';
 import { callsTools, collect, Gate, refusal, runJson, stream, tool, waitingSetup } from '../runs/run-calls.ts';
 import {
@@ -39,7 +39,7 @@ const fillSession = (app: TestApp, id: string, turns: number): void => {
   app.change('update service_sessions set version = ?, message_count = ? * 2 where id = ?', turns, turns, id);
 };
 
-forEachTransport(
+forEachDurableService(
   'SESS-14 SESS-17 a branch begins with the history of its parent, and both go on alone',
   async (open) => {
     const app = await open(echo);
@@ -91,7 +91,7 @@ overHttp('SESS-14 the answer to a branch is 201 and says where it is', async (op
   assert.deepEqual([made.status, made.headers.get('location')], [201, '/acp/api/sessions/b:1']);
 });
 
-forEachTransport('SESS-14 the model is sent the history of the branch, not that of its parent', async (open) => {
+forEachDurableService('SESS-14 the model is sent the history of the branch, not that of its parent', async (open) => {
   const app = await open({
     simulator: { respond: () => ({ answer: { text: ['Yes.'] } }) },
     agents: [{ name: 'helper', model: { provider: 'local', model: 'any' } }],
@@ -109,7 +109,7 @@ forEachTransport('SESS-14 the model is sent the history of the branch, not that 
   assert.ok(!JSON.stringify(sent(app.simulator.lastRequest())).includes('two'));
 });
 
-forEachTransport('SESS-15 SESS-16 what a branch may ask for', async (open) => {
+forEachDurableService('SESS-15 SESS-16 what a branch may ask for', async (open) => {
   const app = await open(echo);
   await say(app.client, 's', 'one');
   await say(app.client, 'taken', 'one');
@@ -140,7 +140,7 @@ forEachTransport('SESS-15 SESS-16 what a branch may ask for', async (open) => {
   assert.equal((await branch(app.client, 's', 'first', 0)).copiedItemCount, 1);
 });
 
-forEachTransport('SESS-16 an empty history can only be branched whole', async (open) => {
+forEachDurableService('SESS-16 an empty history can only be branched whole', async (open) => {
   const app = await open(echo);
   await say(app.client, 's', 'one');
   app.change('update service_sessions set message_count = 0');
@@ -154,27 +154,30 @@ forEachTransport('SESS-16 an empty history can only be branched whole', async (o
   assert.deepEqual(textsOf(await getSession(app.client, 'c')), ['begin', 'You said begin.']);
 });
 
-forEachTransport('SESS-6 calls that a branch cut off are answered as not executed in its next turn', async (open) => {
-  const app = await open({
-    tools: [tool('look', async () => 'seen')],
-    agents: [{ name: 'helper', toolNames: ['look'] }],
-    script: callsTools('look'),
-  });
-  await say(app.client, 's');
-  const parent = await getSession(app.client, 's');
-  assert.deepEqual(
-    parent.messages?.map(({ role }) => role),
-    ['User', 'Assistant', 'Tool', 'Assistant'],
-  );
-  await branch(app.client, 's', 'b', 1);
-  const answer = await runJson(app.client, 'helper', { message: 'And now?', sessionId: 'b' });
-  assert.equal(answer.status, 'Completed');
-  const grown = await getSession(app.client, 'b');
-  assert.deepEqual(grown.messages?.slice(0, 2), parent.messages?.slice(0, 2), 'stored messages stay as they are');
-  assert.equal(grown.messages?.[2]?.role, 'User');
-});
+forEachDurableService(
+  'SESS-6 calls that a branch cut off are answered as not executed in its next turn',
+  async (open) => {
+    const app = await open({
+      tools: [tool('look', async () => 'seen')],
+      agents: [{ name: 'helper', toolNames: ['look'] }],
+      script: callsTools('look'),
+    });
+    await say(app.client, 's');
+    const parent = await getSession(app.client, 's');
+    assert.deepEqual(
+      parent.messages?.map(({ role }) => role),
+      ['User', 'Assistant', 'Tool', 'Assistant'],
+    );
+    await branch(app.client, 's', 'b', 1);
+    const answer = await runJson(app.client, 'helper', { message: 'And now?', sessionId: 'b' });
+    assert.equal(answer.status, 'Completed');
+    const grown = await getSession(app.client, 'b');
+    assert.deepEqual(grown.messages?.slice(0, 2), parent.messages?.slice(0, 2), 'stored messages stay as they are');
+    assert.equal(grown.messages?.[2]?.role, 'User');
+  },
+);
 
-forEachTransport('SESS-18 a run in progress does not block a branch, which has what was saved', async (open) => {
+forEachDurableService('SESS-18 a run in progress does not block a branch, which has what was saved', async (open) => {
   const gate = new Gate();
   const app = await open(waitingSetup(gate));
   await say(app.client, 's', 'hello');
@@ -187,7 +190,7 @@ forEachTransport('SESS-18 a run in progress does not block a branch, which has w
   assert.equal((await getSession(app.client, 's')).version, 2);
 });
 
-forEachTransport('SESS-14 a branch of a session of 1,000 turns copies no message', async (open) => {
+forEachDurableService('SESS-14 a branch of a session of 1,000 turns copies no message', async (open) => {
   const app = await open(echo);
   await say(app.client, 's', 'one');
   fillSession(app, 's', 1000);
@@ -208,7 +211,7 @@ forEachTransport('SESS-14 a branch of a session of 1,000 turns copies no message
   assert.equal(count(app, 'session_messages'), 2002, 'a turn of a branch appends its own messages');
 });
 
-forEachTransport('SESS-14 a branch of a branch of a branch … reads as one history', async (open) => {
+forEachDurableService('SESS-14 a branch of a branch of a branch … reads as one history', async (open) => {
   const app = await open(echo);
   await say(app.client, 's-0', 'turn 0');
   const expected = ['turn 0', 'You said turn 0.'];
@@ -232,35 +235,38 @@ forEachTransport('SESS-14 a branch of a branch of a branch … reads as one hist
   assert.deepEqual(sessionRows(app), nothingLeft);
 });
 
-forEachTransport('SESS-14 a branch outlives its parent; the last one that needs a message frees it', async (open) => {
-  const app = await open(echo);
-  await say(app.client, 's', 'one');
-  fillSession(app, 's', 800);
-  await branch(app.client, 's', 'b', 1199);
-  await say(app.client, 'b', 'more');
-  await branch(app.client, 'b', 'c', 599);
-  const expected = { b: textsOf(await getSession(app.client, 'b')), c: textsOf(await getSession(app.client, 'c')) };
-  const { conversationId } = await getSession(app.client, 's');
-  await removeSession(app.client, 's');
-  assert.equal(count(app, 'session_messages'), 1202, 'what no branch shares is gone');
-  const orphan = await getSession(app.client, 'b');
-  assert.deepEqual([orphan.parentSessionId, orphan.parentConversationId], ['s', conversationId]);
-  assert.deepEqual(textsOf(orphan), expected.b);
-  await say(app.client, 's', 'anew');
-  assert.deepEqual(textsOf(await getSession(app.client, 's')), ['anew', 'You said anew.'], 'the id starts empty');
-  await removeSession(app.client, 'b');
-  assert.deepEqual(textsOf(await getSession(app.client, 'c')), expected.c);
-  assert.equal(count(app, 'session_messages'), 602);
-  await branch(app.client, 'c', 'd', 9);
-  await removeSession(app.client, 'c');
-  assert.equal(count(app, 'session_messages'), 12);
-  assert.equal((await getSession(app.client, 'd')).messages?.length, 10);
-  await removeSession(app.client, 'd');
-  await removeSession(app.client, 's');
-  assert.deepEqual(sessionRows(app), nothingLeft);
-});
+forEachDurableService(
+  'SESS-14 a branch outlives its parent; the last one that needs a message frees it',
+  async (open) => {
+    const app = await open(echo);
+    await say(app.client, 's', 'one');
+    fillSession(app, 's', 800);
+    await branch(app.client, 's', 'b', 1199);
+    await say(app.client, 'b', 'more');
+    await branch(app.client, 'b', 'c', 599);
+    const expected = { b: textsOf(await getSession(app.client, 'b')), c: textsOf(await getSession(app.client, 'c')) };
+    const { conversationId } = await getSession(app.client, 's');
+    await removeSession(app.client, 's');
+    assert.equal(count(app, 'session_messages'), 1202, 'what no branch shares is gone');
+    const orphan = await getSession(app.client, 'b');
+    assert.deepEqual([orphan.parentSessionId, orphan.parentConversationId], ['s', conversationId]);
+    assert.deepEqual(textsOf(orphan), expected.b);
+    await say(app.client, 's', 'anew');
+    assert.deepEqual(textsOf(await getSession(app.client, 's')), ['anew', 'You said anew.'], 'the id starts empty');
+    await removeSession(app.client, 'b');
+    assert.deepEqual(textsOf(await getSession(app.client, 'c')), expected.c);
+    assert.equal(count(app, 'session_messages'), 602);
+    await branch(app.client, 'c', 'd', 9);
+    await removeSession(app.client, 'c');
+    assert.equal(count(app, 'session_messages'), 12);
+    assert.equal((await getSession(app.client, 'd')).messages?.length, 10);
+    await removeSession(app.client, 'd');
+    await removeSession(app.client, 's');
+    assert.deepEqual(sessionRows(app), nothingLeft);
+  },
+);
 
-forEachTransport('SESS-14 branches, turns and deletions at once leave every history whole', async (open) => {
+forEachDurableService('SESS-14 branches, turns and deletions at once leave every history whole', async (open) => {
   const app = await open(echo);
   await say(app.client, 's', 'one');
   fillSession(app, 's', 600);
@@ -282,7 +288,7 @@ forEachTransport('SESS-14 branches, turns and deletions at once leave every hist
   assert.deepEqual(sessionRows(app), nothingLeft);
 });
 
-forEachTransport('SESS-15 of branches that ask for one id at once, one gets it', async (open) => {
+forEachDurableService('SESS-15 of branches that ask for one id at once, one gets it', async (open) => {
   const app = await open(echo);
   await say(app.client, 's', 'one');
   const results = await Promise.allSettled(Array.from({ length: 5 }, () => branch(app.client, 's', 'b')));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import {
   collect,
   enqueue,
@@ -23,7 +23,7 @@ import {
   sessionRows,
 } from './session-calls.ts';
 
-forEachTransport(
+forEachDurableService(
   'SESS-11 delete takes the session and its messages; runs stay, and the id starts empty',
   async (open) => {
     const app = await open({ agents: [{ name: 'helper' }] });
@@ -47,29 +47,32 @@ forEachTransport(
   },
 );
 
-forEachTransport('SESS-12 a session with a run in progress, waiting in line or queued is not deleted', async (open) => {
-  const gate = new Gate();
-  const app = await open(waitingSetup(gate));
-  await say(app.client, 's', 'hello');
-  const assertBusy = async () => {
-    const problem = await refusal(removeSession(app.client, 's'));
-    assert.deepEqual([problem.status, problem.code], [409, 'session-busy']);
-  };
-  const running = await stream(app.client, 'helper', { message: 'wait', sessionId: 's' });
-  await gate.reached;
-  await assertBusy();
-  const waiting = await stream(app.client, 'helper', { message: 'two', sessionId: 's', concurrency: 'Enqueue' });
-  const queued = await enqueue(app.client, 'helper', { message: 'three', sessionId: 's', concurrency: 'Enqueue' });
-  await assertBusy();
-  gate.open();
-  await Promise.all([collect(running.frames), collect(waiting.frames)]);
-  await followToEnd(app.client, queued);
-  assert.equal((await getSession(app.client, 's')).version, 4);
-  await removeSession(app.client, 's');
-  assert.deepEqual(sessionRows(app), nothingLeft);
-});
+forEachDurableService(
+  'SESS-12 a session with a run in progress, waiting in line or queued is not deleted',
+  async (open) => {
+    const gate = new Gate();
+    const app = await open(waitingSetup(gate));
+    await say(app.client, 's', 'hello');
+    const assertBusy = async () => {
+      const problem = await refusal(removeSession(app.client, 's'));
+      assert.deepEqual([problem.status, problem.code], [409, 'session-busy']);
+    };
+    const running = await stream(app.client, 'helper', { message: 'wait', sessionId: 's' });
+    await gate.reached;
+    await assertBusy();
+    const waiting = await stream(app.client, 'helper', { message: 'two', sessionId: 's', concurrency: 'Enqueue' });
+    const queued = await enqueue(app.client, 'helper', { message: 'three', sessionId: 's', concurrency: 'Enqueue' });
+    await assertBusy();
+    gate.open();
+    await Promise.all([collect(running.frames), collect(waiting.frames)]);
+    await followToEnd(app.client, queued);
+    assert.equal((await getSession(app.client, 's')).version, 4);
+    await removeSession(app.client, 's');
+    assert.deepEqual(sessionRows(app), nothingLeft);
+  },
+);
 
-forEachTransport('SESS-12 a queued run that no worker has taken holds its session', async (open) => {
+forEachDurableService('SESS-12 a queued run that no worker has taken holds its session', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }], service: { Scheduling: { RunWorker: false } } });
   await say(app.client, 's');
   const runId = await enqueue(app.client, 'helper', { message: 'later', sessionId: 's' });
@@ -79,7 +82,7 @@ forEachTransport('SESS-12 a queued run that no worker has taken holds its sessio
   await removeSession(app.client, 's');
 });
 
-forEachTransport('SESS-12 without recording a run in progress holds its session all the same', async (open) => {
+forEachDurableService('SESS-12 without recording a run in progress holds its session all the same', async (open) => {
   const gate = new Gate();
   const app = await open({ ...waitingSetup(gate), service: { RunRecording: { Enabled: false } } });
   await say(app.client, 's', 'hello');
@@ -91,7 +94,7 @@ forEachTransport('SESS-12 without recording a run in progress holds its session 
   await removeSession(app.client, 's');
 });
 
-forEachTransport(
+forEachDurableService(
   'SESS-21 a turn whose session is deleted meanwhile ends with a conflict and saves nothing',
   async (open) => {
     const gate = new Gate();
@@ -109,7 +112,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('SESS-20 of two turns that begin at once one runs, and the other is refused', async (open) => {
+forEachDurableService('SESS-20 of two turns that begin at once one runs, and the other is refused', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   for (const sessionId of ['new', 'new']) {
     const turns = await Promise.allSettled(
@@ -124,7 +127,7 @@ forEachTransport('SESS-20 of two turns that begin at once one runs, and the othe
   assert.equal((await listRuns(app.client)).length, 2);
 });
 
-forEachTransport('SESS-12 a turn and a deletion at once: one of them goes first', async (open) => {
+forEachDurableService('SESS-12 a turn and a deletion at once: one of them goes first', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   for (let round = 0; round < 20; round += 1) {
     await say(app.client, 's');
@@ -144,7 +147,7 @@ forEachTransport('SESS-12 a turn and a deletion at once: one of them goes first'
   }
 });
 
-forEachTransport('SESS-11 two deletions at once: one finds it', async (open) => {
+forEachDurableService('SESS-11 two deletions at once: one finds it', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   await say(app.client, 's');
   await branch(app.client, 's', 'b');
@@ -157,7 +160,7 @@ forEachTransport('SESS-11 two deletions at once: one finds it', async (open) => 
   assert.deepEqual(sessionRows(app), nothingLeft);
 });
 
-forEachTransport('SESS-11 what a process that died had not freed yet is freed at the next start', async (open) => {
+forEachDurableService('SESS-11 what a process that died had not freed yet is freed at the next start', async (open) => {
   const first = await open({ agents: [{ name: 'helper' }] });
   for (const id of ['s', 'shared']) await say(first.client, id);
   await branch(first.client, 'shared', 'b', 0);

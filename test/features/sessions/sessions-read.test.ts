@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
-import { forEachTransport, overHttp } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { collect, Gate, getRun, listRuns, refusal, runStream, stream, waitingSetup } from '../runs/run-calls.ts';
 import { branch, getSession, listSessions, removeSession, say, textsOf } from './session-calls.ts';
 
-forEachTransport('SESS-1 an id that no run used is 404, also one that no session can have', async (open) => {
+forEachDurableService('SESS-1 an id that no run used is 404, also one that no session can have', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   await say(app.client, 'Order:1');
   for (const sessionId of ['nothing', 'order:1', 'not an id!', 'x'.repeat(129)]) {
@@ -21,7 +21,7 @@ forEachTransport('SESS-1 an id that no run used is 404, also one that no session
   assert.equal((await getSession(app.client, 'Order:1')).id, 'Order:1');
 });
 
-forEachTransport('SESS-3 SESS-5 SESS-8 a session shows its turns, and a message its sequence', async (open) => {
+forEachDurableService('SESS-3 SESS-5 SESS-8 a session shows its turns, and a message its sequence', async (open) => {
   const app = await open({
     agents: [{ name: 'helper' }],
     script: [{ when: { message: '/^(?<said>.*)$/' }, reply: { text: 'You said {{said}}.' } }],
@@ -60,55 +60,61 @@ forEachTransport('SESS-3 SESS-5 SESS-8 a session shows its turns, and a message 
   assert.deepEqual([session.parentSessionId, session.branchFromSequence], [null, null]);
 });
 
-forEachTransport('SESS-1 a session in its first turn is not there yet, and shows its run in the next', async (open) => {
-  const gate = new Gate();
-  const app = await open(waitingSetup(gate));
-  const first = await stream(app.client, 'helper', { message: 'wait', sessionId: 'new' });
-  await say(app.client, 'old', 'hello');
-  await gate.reached;
-  assert.equal((await refusal(getSession(app.client, 'new'))).status, 404);
-  assert.equal((await refusal(removeSession(app.client, 'new'))).status, 404);
-  assert.deepEqual(
-    (await listSessions(app.client)).map(({ id }) => id),
-    ['old'],
-  );
-  const taken = await refusal(
-    app.client.sessions.branch({ params: { sessionId: 'old' }, body: { newSessionId: 'new' } }),
-  );
-  assert.deepEqual([taken.status, taken.code], [409, 'session-exists'], 'the id is in use all the same');
-  const second = await stream(app.client, 'helper', { message: 'wait', sessionId: 'old' });
-  assert.equal((await getSession(app.client, 'old')).activeRunId, second.runId);
-  assert.equal((await getSession(app.client, 'old')).version, 1);
-  gate.open();
-  await Promise.all([collect(first.frames), collect(second.frames)]);
-  assert.equal((await getSession(app.client, 'new')).version, 1);
-  assert.equal((await getSession(app.client, 'old')).activeRunId, null);
-});
+forEachDurableService(
+  'SESS-1 a session in its first turn is not there yet, and shows its run in the next',
+  async (open) => {
+    const gate = new Gate();
+    const app = await open(waitingSetup(gate));
+    const first = await stream(app.client, 'helper', { message: 'wait', sessionId: 'new' });
+    await say(app.client, 'old', 'hello');
+    await gate.reached;
+    assert.equal((await refusal(getSession(app.client, 'new'))).status, 404);
+    assert.equal((await refusal(removeSession(app.client, 'new'))).status, 404);
+    assert.deepEqual(
+      (await listSessions(app.client)).map(({ id }) => id),
+      ['old'],
+    );
+    const taken = await refusal(
+      app.client.sessions.branch({ params: { sessionId: 'old' }, body: { newSessionId: 'new' } }),
+    );
+    assert.deepEqual([taken.status, taken.code], [409, 'session-exists'], 'the id is in use all the same');
+    const second = await stream(app.client, 'helper', { message: 'wait', sessionId: 'old' });
+    assert.equal((await getSession(app.client, 'old')).activeRunId, second.runId);
+    assert.equal((await getSession(app.client, 'old')).version, 1);
+    gate.open();
+    await Promise.all([collect(first.frames), collect(second.frames)]);
+    assert.equal((await getSession(app.client, 'new')).version, 1);
+    assert.equal((await getSession(app.client, 'old')).activeRunId, null);
+  },
+);
 
-forEachTransport('SESS-7 the last updated session is first; agentName narrows; any page is answered', async (open) => {
-  const app = await open({ agents: [{ name: 'helper' }, { name: 'other' }] });
-  for (const [id, agent] of [
-    ['a', 'helper'],
-    ['b', 'other'],
-    ['c', 'helper'],
-    ['d', 'helper'],
-  ] as const)
-    await say(app.client, id, 'Hello', agent);
-  const ids = async (query = {}) => (await listSessions(app.client, query)).map(({ id }) => id);
-  app.change("update service_sessions set updated_at = 1000 where id in ('a', 'd')");
-  app.change("update service_sessions set updated_at = 3000 where id = 'b'");
-  app.change("update service_sessions set updated_at = 2000 where id = 'c'");
-  assert.deepEqual(await ids(), ['b', 'c', 'd', 'a'], 'the same moment: by id, the last one first');
-  assert.deepEqual(await ids({ agentName: 'helper' }), ['c', 'd', 'a']);
-  assert.deepEqual(await ids({ agentName: 'help' }), []);
-  assert.deepEqual(await ids({ skip: 1, take: 2 }), ['c', 'd']);
-  assert.deepEqual(await ids({ skip: -1, take: 999_999 }), ['b', 'c', 'd', 'a']);
-  assert.deepEqual(await ids({ take: 0 }), ['b']);
-  assert.deepEqual(await ids({ take: -5 }), ['b']);
-  assert.deepEqual(await ids({ skip: 9_007_199_254_740_991 }), []);
-  await say(app.client, 'a');
-  assert.equal((await ids())[0], 'a');
-});
+forEachDurableService(
+  'SESS-7 the last updated session is first; agentName narrows; any page is answered',
+  async (open) => {
+    const app = await open({ agents: [{ name: 'helper' }, { name: 'other' }] });
+    for (const [id, agent] of [
+      ['a', 'helper'],
+      ['b', 'other'],
+      ['c', 'helper'],
+      ['d', 'helper'],
+    ] as const)
+      await say(app.client, id, 'Hello', agent);
+    const ids = async (query = {}) => (await listSessions(app.client, query)).map(({ id }) => id);
+    app.change("update service_sessions set updated_at = 1000 where id in ('a', 'd')");
+    app.change("update service_sessions set updated_at = 3000 where id = 'b'");
+    app.change("update service_sessions set updated_at = 2000 where id = 'c'");
+    assert.deepEqual(await ids(), ['b', 'c', 'd', 'a'], 'the same moment: by id, the last one first');
+    assert.deepEqual(await ids({ agentName: 'helper' }), ['c', 'd', 'a']);
+    assert.deepEqual(await ids({ agentName: 'help' }), []);
+    assert.deepEqual(await ids({ skip: 1, take: 2 }), ['c', 'd']);
+    assert.deepEqual(await ids({ skip: -1, take: 999_999 }), ['b', 'c', 'd', 'a']);
+    assert.deepEqual(await ids({ take: 0 }), ['b']);
+    assert.deepEqual(await ids({ take: -5 }), ['b']);
+    assert.deepEqual(await ids({ skip: 9_007_199_254_740_991 }), []);
+    await say(app.client, 'a');
+    assert.equal((await ids())[0], 'a');
+  },
+);
 
 overHttp('SESS-7 take is 50 unless given, at most 200, and a list is a bare array', async (open) => {
   const app = await open();
@@ -129,7 +135,7 @@ overHttp('SESS-7 take is 50 unless given, at most 200, and a list is a bare arra
   }
 });
 
-forEachTransport('SESS-2 the sessions of a deleted agent stay readable', async (open) => {
+forEachDurableService('SESS-2 the sessions of a deleted agent stay readable', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   await say(app.client, 's');
   await app.client.agents.remove({ params: { name: 'helper' } });
@@ -137,7 +143,7 @@ forEachTransport('SESS-2 the sessions of a deleted agent stay readable', async (
   assert.equal((await listSessions(app.client, { agentName: 'helper' })).length, 1);
 });
 
-forEachTransport('SESS-4 reads and branching change neither version nor updatedAt', async (open) => {
+forEachDurableService('SESS-4 reads and branching change neither version nor updatedAt', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   await say(app.client, 's');
   const before = await getSession(app.client, 's');
@@ -147,7 +153,7 @@ forEachTransport('SESS-4 reads and branching change neither version nor updatedA
 });
 
 for (const shown of [false, true])
-  forEachTransport(
+  forEachDurableService(
     `SESS-8 reasoning is ${shown ? 'shown where it is recorded' : 'not shown unless it is recorded'}, signatures never`,
     async (open) => {
       const app = await open({
@@ -180,7 +186,7 @@ for (const shown of [false, true])
     },
   );
 
-forEachTransport('SESS-8 SESS-19 a store in memory shows no messages and cannot branch', async (open) => {
+forEachDurableService('SESS-8 SESS-19 a store in memory shows no messages and cannot branch', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }], service: { Persistence: { Provider: 'Memory' } } });
   await say(app.client, 's', 'one');
   await say(app.client, 's', 'two');
@@ -201,7 +207,7 @@ forEachTransport('SESS-8 SESS-19 a store in memory shows no messages and cannot 
   assert.deepEqual(await listSessions(app.client), []);
 });
 
-forEachTransport(
+forEachDurableService(
   'SESS-3 a cancelled turn is in the detail with its last answer marked, a rolled back one not',
   async (open) => {
     const gate = new Gate();
@@ -234,7 +240,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('SESS-10 the host refuses a list whole, and one session as an unknown one', async (open) => {
+forEachDurableService('SESS-10 the host refuses a list whole, and one session as an unknown one', async (open) => {
   const asked: RunAuthorizationRequest[] = [];
   const policy = { refused: '' };
   const runAuthorization = {

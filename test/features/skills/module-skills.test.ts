@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ConfigError } from '../../../src/core/config/index.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 import { save, skill, skillFile, writeFiles } from './skill-bodies.ts';
 
@@ -14,7 +14,7 @@ const house = {
   resources: [{ name: 'words.md', content: 'Never "leverage".' }],
 };
 
-forEachTransport('SKILL-18 SKILL-11 SKILL-21 a module registers a skill for every tenant', async (open, t) => {
+forEachDurableService('SKILL-18 SKILL-11 SKILL-21 a module registers a skill for every tenant', async (open, t) => {
   const root = mkdtempSync(join(tmpdir(), 'acp-host-skills-'));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   writeFiles(root, { 'house-style/SKILL.md': skillFile('house-style', 'Long sentences.') });
@@ -40,7 +40,7 @@ forEachTransport('SKILL-18 SKILL-11 SKILL-21 a module registers a skill for ever
   assert.equal((await refusal(save(app, skill('house-style')))).code, 'skill-code-defined');
 });
 
-forEachTransport(
+forEachDurableService(
   'SKILL-11 SKILL-21 a host skill hides a stored one of its name, which can still be removed',
   async (open) => {
     const writer = { name: 'writer', model: { provider: 'local', model: 'any' }, skillNames: ['house-style'] };
@@ -70,42 +70,45 @@ forEachTransport(
   },
 );
 
-forEachTransport('CONF-14 SKILL-19 module skills that break a rule stop the start, all in one report', async (open) => {
-  const scripts = [{ name: 'go', extension: 'sh', content: '' }];
-  const faulty: unknown[] = [
-    { ...house, name: 'A b', description: '' },
-    { ...house, name: 'wrong', resources: 'none', more: 1 },
-    { ...house, name: 'empty-script', scripts },
-    { ...house, name: 'code', license: () => 'MIT' },
-  ];
-  const start = open({ module: { skills: faulty as (typeof house)[] } });
-  const lines = await start.then(
-    () => assert.fail('the service started'),
-    (error: Error) => {
-      assert.equal(error.name, 'ModuleSkillsError');
-      return error.message.split('\n').map((line) => line.replace(/^.*\.mjs /, ''));
-    },
-  );
-  assert.equal(lines[0], `The skills of the modules have ${lines.length - 1} problems:`);
-  assert.deepEqual(
-    lines.slice(1).map((line) =>
-      line
-        .split(' ')
-        .slice(0, line.startsWith('(A b)') ? 3 : 2)
-        .join(' '),
-    ),
-    [
-      '(A b): name',
-      '(A b): description',
-      '(wrong): more',
-      '(wrong): resources',
-      '(empty-script): scripts[0].content',
-      '(code): is',
-    ],
-  );
-});
+forEachDurableService(
+  'CONF-14 SKILL-19 module skills that break a rule stop the start, all in one report',
+  async (open) => {
+    const scripts = [{ name: 'go', extension: 'sh', content: '' }];
+    const faulty: unknown[] = [
+      { ...house, name: 'A b', description: '' },
+      { ...house, name: 'wrong', resources: 'none', more: 1 },
+      { ...house, name: 'empty-script', scripts },
+      { ...house, name: 'code', license: () => 'MIT' },
+    ];
+    const start = open({ module: { skills: faulty as (typeof house)[] } });
+    const lines = await start.then(
+      () => assert.fail('the service started'),
+      (error: Error) => {
+        assert.equal(error.name, 'ModuleSkillsError');
+        return error.message.split('\n').map((line) => line.replace(/^.*\.mjs /, ''));
+      },
+    );
+    assert.equal(lines[0], `The skills of the modules have ${lines.length - 1} problems:`);
+    assert.deepEqual(
+      lines.slice(1).map((line) =>
+        line
+          .split(' ')
+          .slice(0, line.startsWith('(A b)') ? 3 : 2)
+          .join(' '),
+      ),
+      [
+        '(A b): name',
+        '(A b): description',
+        '(wrong): more',
+        '(wrong): resources',
+        '(empty-script): scripts[0].content',
+        '(code): is',
+      ],
+    );
+  },
+);
 
-forEachTransport(
+forEachDurableService(
   'SKILL-18 a folder of SkillRoots that is missing stops the start and names the setting',
   async (open) => {
     await assert.rejects(open({ service: { Skills: { Scripts: { SkillRoots: ['/nowhere/skills'] } } } }), {
@@ -115,7 +118,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'SCRIPT-2 SCRIPT-5 scripts are not switched on without the word that the platform isolates',
   async (open) => {
     const acknowledged = 'Service:Skills:Scripts:PlatformIsolationAcknowledged';
@@ -133,7 +136,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('SKILL-19 a file beside SKILL.md says what it has no place for', async (open, t) => {
+forEachDurableService('SKILL-19 a file beside SKILL.md says what it has no place for', async (open, t) => {
   const root = mkdtempSync(join(tmpdir(), 'acp-host-skills-'));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   const about = {

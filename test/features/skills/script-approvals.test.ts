@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
-import { forEachTransport, type OpenApp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { calls, openApprovals, toolTexts } from '../approvals/approval-world.ts';
 import { followToEnd, runJson, typesOf } from '../runs/run-calls.ts';
@@ -58,27 +58,30 @@ const invocationsOf = async (app: TestApp, runId: string) =>
 
 const output = 'exit_code: 0\nstdout:\n{"n":1}\nfrom a resource\nstderr:';
 
-forEachTransport('SKILL-25 SCRIPT-10 SCRIPT-16 an approved script runs, with the arguments asked for', async (open) => {
-  const app = await openScripts(open);
-  await grant(app);
-  const first = await ask(app);
-  assert.equal(first.status, 'AwaitingApproval');
-  const [request] = first.approvals;
-  assert.deepEqual(
-    [request?.toolName, request?.arguments],
-    ['run_skill_script', { skillName: 'pdf', scriptName: 'go', arguments: { n: 1 } }],
-  );
-  assert.deepEqual(scriptActions(app), [], 'nothing has started, and nothing was refused');
-  assert.deepEqual(await invocationsOf(app, first.runId), []);
-  const second = await decide(app, [{ requestId: request?.requestId ?? '', approved: true }]);
-  assert.equal(second.status, 'Completed');
-  assert.deepEqual(toolTexts(app.simulator.lastRequest()), [output]);
-  assert.deepEqual(scriptActions(app), ['script.run']);
-  assert.equal(trail(app).find(({ action }) => action === 'script.run')?.after.runId, second.runId);
-  assert.deepEqual(await invocationsOf(app, second.runId), [['run_skill_script', 'skill:pdf', true, null]]);
-});
+forEachDurableService(
+  'SKILL-25 SCRIPT-10 SCRIPT-16 an approved script runs, with the arguments asked for',
+  async (open) => {
+    const app = await openScripts(open);
+    await grant(app);
+    const first = await ask(app);
+    assert.equal(first.status, 'AwaitingApproval');
+    const [request] = first.approvals;
+    assert.deepEqual(
+      [request?.toolName, request?.arguments],
+      ['run_skill_script', { skillName: 'pdf', scriptName: 'go', arguments: { n: 1 } }],
+    );
+    assert.deepEqual(scriptActions(app), [], 'nothing has started, and nothing was refused');
+    assert.deepEqual(await invocationsOf(app, first.runId), []);
+    const second = await decide(app, [{ requestId: request?.requestId ?? '', approved: true }]);
+    assert.equal(second.status, 'Completed');
+    assert.deepEqual(toolTexts(app.simulator.lastRequest()), [output]);
+    assert.deepEqual(scriptActions(app), ['script.run']);
+    assert.equal(trail(app).find(({ action }) => action === 'script.run')?.after.runId, second.runId);
+    assert.deepEqual(await invocationsOf(app, second.runId), [['run_skill_script', 'skill:pdf', true, null]]);
+  },
+);
 
-forEachTransport('SKILL-25 a declined script does not run', async (open) => {
+forEachDurableService('SKILL-25 a declined script does not run', async (open) => {
   const app = await openScripts(open);
   await grant(app);
   const { approvals } = await ask(app);
@@ -87,7 +90,7 @@ forEachTransport('SKILL-25 a declined script does not run', async (open) => {
   assert.deepEqual(scriptActions(app), []);
 });
 
-forEachTransport('SKILL-25 a standing rule or the policy of the host pre-approves a script', async (open) => {
+forEachDurableService('SKILL-25 a standing rule or the policy of the host pre-approves a script', async (open) => {
   const ruled = await openScripts(open);
   await grant(ruled);
   await ruled.client.approvalRules.create({ body: { toolName: 'run_skill_script' } });
@@ -99,7 +102,7 @@ forEachTransport('SKILL-25 a standing rule or the policy of the host pre-approve
   assert.deepEqual(scriptActions(free), ['script.run']);
 });
 
-forEachTransport('SCRIPT-12 a closed gate asks nobody; the run goes on with one text', async (open) => {
+forEachDurableService('SCRIPT-12 a closed gate asks nobody; the run goes on with one text', async (open) => {
   const app = await openScripts(open);
   const refused = await ask(app);
   assert.equal(refused.status, 'Completed', 'there is no grant');
@@ -114,7 +117,7 @@ forEachTransport('SCRIPT-12 a closed gate asks nobody; the run goes on with one 
   assert.deepEqual(scriptActions(app), ['script.denied grant', 'script.denied arguments']);
 });
 
-forEachTransport(
+forEachDurableService(
   'SCRIPT-12 GRANT-7 a gate that closed after the approval was asked for stops the start',
   async (open) => {
     const app = await openScripts(open);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachTransport, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { Gate, refusal, runJson, runStream, tool } from '../runs/run-calls.ts';
 import { save, skill } from './skill-bodies.ts';
 
@@ -31,7 +31,7 @@ const asks = (app: TestApp, ...calls: readonly (readonly [string, unknown])[]): 
     },
   });
 
-forEachTransport(
+forEachDurableService(
   'SKILL-22 AGENT-31 the model reads names and descriptions, in order, behind the instructions',
   async (open) => {
     const app = await open({ simulator: {} });
@@ -54,7 +54,7 @@ forEachTransport(
   },
 );
 
-forEachTransport(
+forEachDurableService(
   'SKILL-23 SKILL-24 SKILL-27 skills are loaded piece by piece, and only those of the agent',
   async (open) => {
     const app = await open({ simulator: {} });
@@ -95,7 +95,7 @@ forEachTransport(
   },
 );
 
-forEachTransport('SKILL-23 SKILL-24 a resource that is no text is named and not read', async (open) => {
+forEachDurableService('SKILL-23 SKILL-24 a resource that is no text is named and not read', async (open) => {
   const app = await open({ simulator: {} });
   const logo = { name: 'logo.png', mediaType: 'image/png', content: 'AP+JUA==', encoding: 'base64' as const };
   await save(app, skill('pdf', { instructions: 'Go.', resources: [logo] }));
@@ -112,7 +112,7 @@ forEachTransport('SKILL-23 SKILL-24 a resource that is no text is named and not 
   ]);
 });
 
-forEachTransport('SKILL-16 an edit reaches the next run without saving the agent', async (open) => {
+forEachDurableService('SKILL-16 an edit reaches the next run without saving the agent', async (open) => {
   const app = await open({ simulator: {} });
   await save(app, skill('pdf', { description: 'First.' }));
   await app.createAgent(helper(['pdf']));
@@ -127,7 +127,7 @@ forEachTransport('SKILL-16 an edit reaches the next run without saving the agent
   assert.deepEqual(toolNames(app), []);
 });
 
-forEachTransport('SKILL-16 a run in progress keeps the skill that it was compiled with', async (open) => {
+forEachDurableService('SKILL-16 a run in progress keeps the skill that it was compiled with', async (open) => {
   const gate = new Gate();
   const wait = tool('wait', async () => {
     await gate.pass();
@@ -146,7 +146,7 @@ forEachTransport('SKILL-16 a run in progress keeps the skill that it was compile
   assert.equal(results(app).at(-1), 'Old text.');
 });
 
-forEachTransport('SKILL-12 an agent whose skill was removed does not compile until it is back', async (open) => {
+forEachDurableService('SKILL-12 an agent whose skill was removed does not compile until it is back', async (open) => {
   const app = await open({ simulator: {} });
   await save(app, skill('pdf'));
   await app.createAgent(helper(['pdf']));
@@ -159,7 +159,7 @@ forEachTransport('SKILL-12 an agent whose skill was removed does not compile unt
   await runJson(app.client, 'helper', 'Hi');
 });
 
-forEachTransport('SKILL-14 SKILL-15 findings of definitions that name skills', async (open) => {
+forEachDurableService('SKILL-14 SKILL-15 findings of definitions that name skills', async (open) => {
   const app = await open({ service: { Skills: { MaxSkillsPerAgent: 2 } } });
   await save(app, skill('off', { enabled: false }));
   await save(app, skill('on'));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLogger } from '../../../src/core/logger.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import { refusal, start } from '../runs/run-calls.ts';
 
 test('OBS-27 one JSON object per line: time, level, message, and what is known of the request', () => {
@@ -26,7 +26,7 @@ test('OBS-27 one JSON object per line: time, level, message, and what is known o
   assert.match(JSON.stringify(failure['error']), /Foreign words/);
 });
 
-forEachTransport(
+forEachService(
   'OBS-27 lines about runs name request, trace, tenant and run, and hold no key and no message',
   async (open) => {
     const app = await open({

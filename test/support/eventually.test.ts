@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { eventually } from './eventually.ts';
+
+test('what is looked for is given as soon as it is there', async () => {
+  const looks = [false, null, undefined, 0];
+  assert.equal(await eventually('a number', () => looks.shift()), 0);
+  assert.equal(looks.length, 0);
+});
+
+test('what does not come about within its bound is named', async () => {
+  await assert.rejects(
+    eventually('a second dawn', async () => false, 20),
+    /In 20 ms this did not come about: a second dawn/,
+  );
+});

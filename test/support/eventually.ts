@@ -1,0 +1,20 @@
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+
+type Seen<T> = Exclude<Awaited<T>, false | null | undefined>;
+
+const turns = 50;
+
+/**
+ * Looks until there is something to see, and gives that: neither false, null nor undefined. `what` says in the failure
+ * what was waited for. For what tells nobody that it has happened; whatever can be awaited is awaited.
+ */
+export const eventually = async <T>(what: string, look: () => T, withinMs = 20_000): Promise<Seen<T>> => {
+  const until = performance.now() + withinMs;
+  for (let turn = 0; ; turn += 1) {
+    const seen = await look();
+    if (seen !== false && seen !== null && seen !== undefined) return seen as Seen<T>;
+    if (performance.now() > until) throw new Error(`In ${withinMs} ms this did not come about: ${what}`);
+    // What is a few turns away is seen at once; what takes longer is not slowed down by who waits for it.
+    await (turn < turns ? nextTurn() : pause(5));
+  }
+};
