@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { defineStore } from '../../src/db/define-store.ts';
 import { ConditionFailedError } from '../../src/db/statement.ts';
 import type { Storage } from '../../src/db/storage.ts';
-import { forEachDialect, openTestStorage } from '../support/store.ts';
+import { forEachStore, openTestStorage } from '../support/store.ts';
 
 const labels = defineStore((storage) => ({
   add: (slug: string) =>
@@ -24,8 +24,8 @@ const labels = defineStore((storage) => ({
 
 const left = (storage: Storage) => storage.stores(labels).all();
 
-forEachDialect('what the stores of a transaction write stands together, or nothing of it', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('what the stores of a transaction write stands together, or nothing of it', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   await assert.rejects(
     storage.transaction(async (stores) => {
       await stores(labels).add('one');
@@ -42,15 +42,15 @@ forEachDialect('what the stores of a transaction write stands together, or nothi
   assert.deepEqual(await left(storage), ['one', 'three', 'two']);
 });
 
-forEachDialect('several steps of a store are all or nothing also without a transaction', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('several steps of a store are all or nothing also without a transaction', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   await storage.stores(labels).add('one');
   await assert.rejects(storage.stores(labels).addTwo('two', 'one'));
   assert.deepEqual(await left(storage), ['one']);
 });
 
-forEachDialect('a compiled write that has to change a row fails its transaction', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('a compiled write that has to change a row fails its transaction', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const both = ['one', 'gone'].map(storage.stores(labels).removed);
   await storage.stores(labels).add('one');
   await assert.rejects(
@@ -62,8 +62,8 @@ forEachDialect('a compiled write that has to change a row fails its transaction'
   assert.deepEqual(await left(storage), []);
 });
 
-forEachDialect('a transaction knows whether it has written a row', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('a transaction knows whether it has written a row', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const changes = (work: Parameters<typeof storage.transaction>[0]): Promise<boolean> =>
     storage.transaction(async (stores) => {
       await work(stores);
@@ -78,8 +78,8 @@ forEachDialect('a transaction knows whether it has written a row', async (t, dia
   assert.equal(await changes((stores) => stores.write([{ ...statement, mustChange: false }])), false);
 });
 
-forEachDialect('a part that throws is undone alone', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('a part that throws is undone alone', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   await storage.transaction(async (stores) => {
     await stores(labels).add('one');
     const part = stores.part(async () => {
@@ -92,8 +92,8 @@ forEachDialect('a part that throws is undone alone', async (t, dialect) => {
   assert.deepEqual(await left(storage), ['one', 'three']);
 });
 
-forEachDialect('a store of the open database throws inside a transaction', async (t, dialect) => {
-  const storage = await openTestStorage(t, dialect);
+forEachStore('a store of the open database throws inside a transaction', async (t, store) => {
+  const storage = await openTestStorage(t, store);
   const root = storage.stores(labels);
   for (const use of [() => root.add('one'), () => root.all(), () => root.addTwo('one', 'two')])
     await assert.rejects(

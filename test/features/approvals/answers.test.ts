@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ApprovalCall, ApprovalPolicyAnswer } from '../../../src/engine/control/approval-gate.ts';
-import { forEachTransport } from '../../support/app.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { enqueue, followToEnd, getRun, listRuns, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
 import { calls, decide, messagesOf, openApprovals, pendingOf, queueWaiting, toolTexts } from './approval-world.ts';
 

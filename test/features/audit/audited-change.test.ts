@@ -5,7 +5,7 @@ import { newId } from '../../../src/core/ids.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { defineStore } from '../../../src/db/define-store.ts';
 import { createAuditTrail } from '../../../src/features/audit/index.ts';
-import { forEachDialect, openTestStorage, type TestDialect } from '../../support/store.ts';
+import { forEachStore, openTestStorage, type TestStore } from '../../support/store.ts';
 
 const labels = defineStore((storage) => ({
   add: (slug: string) =>
@@ -22,8 +22,8 @@ const call = (mode: 'fail-closed' | 'noted', action = 'label.add'): AuditedCall 
   audit: { action, entity: 'label', mode },
 });
 
-const open = async (t: TestContext, dialect: TestDialect) => {
-  const storage = await openTestStorage(t, dialect);
+const open = async (t: TestContext, store: TestStore) => {
+  const storage = await openTestStorage(t, store);
   const errors: Readonly<Record<string, unknown>>[] = [];
   const log = { error: (fields: Readonly<Record<string, unknown>>) => void errors.push(fields) };
   const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log, now: () => 0, newId });
@@ -33,8 +33,8 @@ const open = async (t: TestContext, dialect: TestDialect) => {
 const told = (id: string) => ({ id, before: null, after: { id } });
 
 for (const mode of ['fail-closed', 'noted'] as const)
-  forEachDialect(`AUDIT-7 a ${mode} change without an entry is a fault and is not committed`, async (t, dialect) => {
-    const world = await open(t, dialect);
+  forEachStore(`AUDIT-7 a ${mode} change without an entry is a fault and is not committed`, async (t, store) => {
+    const world = await open(t, store);
     await assert.rejects(
       world.audit.change(call(mode), (stores) => stores(labels).add('one')),
       /label\.add has no audit entry/,
@@ -45,8 +45,8 @@ for (const mode of ['fail-closed', 'noted'] as const)
     assert.deepEqual(await world.labels.entries(), []);
   });
 
-forEachDialect('AUDIT-18 a fail-closed change goes with its entry', async (t, dialect) => {
-  const world = await open(t, dialect);
+forEachStore('AUDIT-18 a fail-closed change goes with its entry', async (t, store) => {
+  const world = await open(t, store);
   await world.labels.breakTrail();
   const change = world.audit.change(call('fail-closed'), async (stores, tell) => {
     await stores(labels).add('one');
@@ -60,8 +60,8 @@ forEachDialect('AUDIT-18 a fail-closed change goes with its entry', async (t, di
   );
 });
 
-forEachDialect('AUDIT-19 a noted change stands without its entry, and the log says so', async (t, dialect) => {
-  const world = await open(t, dialect);
+forEachStore('AUDIT-19 a noted change stands without its entry, and the log says so', async (t, store) => {
+  const world = await open(t, store);
   await world.labels.breakTrail();
   await world.audit.change(call('noted'), async (stores, tell) => {
     await stores(labels).add('one');
@@ -71,8 +71,8 @@ forEachDialect('AUDIT-19 a noted change stands without its entry, and the log sa
   assert.equal(world.errors.length, 1);
 });
 
-forEachDialect('AUDIT-18 a noted change that revokes fail-closed is refused with it', async (t, dialect) => {
-  const world = await open(t, dialect);
+forEachStore('AUDIT-18 a noted change that revokes fail-closed is refused with it', async (t, store) => {
+  const world = await open(t, store);
   await world.labels.breakTrail();
   const change = world.audit.change(call('noted'), async (stores, tell) => {
     await stores(labels).add('one');
@@ -83,8 +83,8 @@ forEachDialect('AUDIT-18 a noted change that revokes fail-closed is refused with
   assert.deepEqual(await world.labels.all(), []);
 });
 
-forEachDialect('AUDIT-7 a change that fails leaves no entry, whatever it told', async (t, dialect) => {
-  const world = await open(t, dialect);
+forEachStore('AUDIT-7 a change that fails leaves no entry, whatever it told', async (t, store) => {
+  const world = await open(t, store);
   const change = world.audit.change(call('noted'), async (stores, tell) => {
     tell(told('one'));
     await stores(labels).add('one');
@@ -94,8 +94,8 @@ forEachDialect('AUDIT-7 a change that fails leaves no entry, whatever it told', 
   assert.deepEqual([await world.labels.all(), await world.labels.entries()], [[], []]);
 });
 
-forEachDialect('AUDIT-1 a change about another tenant stands in both chains, once in the own', async (t, dialect) => {
-  const world = await open(t, dialect);
+forEachStore('AUDIT-1 a change about another tenant stands in both chains, once in the own', async (t, store) => {
+  const world = await open(t, store);
   for (const aboutTenant of ['b', 'a'])
     await world.audit.change(call('noted'), async (stores, tell) => {
       await stores(labels).add(aboutTenant);
