@@ -44,18 +44,15 @@ forEachService(
   },
 );
 
-forEachService(
-  'APPR-31 a run that waits in the mailbox is continued once every call is decided',
-  async (open) => {
-    const app = await openApprovals(open);
-    const { runId, rows } = await queueWaiting(app, 's-1', ['pay'], ['wipe']);
-    await decide(app.client, rows[0]?.id ?? '', true);
-    assert.equal((await getRun(app.client, runId)).continuedBy, null, 'the other call still waits');
-    const { continuationRunId } = await decide(app.client, rows[1]?.id ?? '', false);
-    assert.equal((await getRun(app.client, runId)).continuedBy, continuationRunId);
-    await followToEnd(app.client, continuationRunId ?? '');
-  },
-);
+forEachService('APPR-31 a run that waits in the mailbox is continued once every call is decided', async (open) => {
+  const app = await openApprovals(open);
+  const { runId, rows } = await queueWaiting(app, 's-1', ['pay'], ['wipe']);
+  await decide(app.client, rows[0]?.id ?? '', true);
+  assert.equal((await getRun(app.client, runId)).continuedBy, null, 'the other call still waits');
+  const { continuationRunId } = await decide(app.client, rows[1]?.id ?? '', false);
+  assert.equal((await getRun(app.client, runId)).continuedBy, continuationRunId);
+  await followToEnd(app.client, continuationRunId ?? '');
+});
 
 forEachService('APPR-16 a run that a plain message has overtaken was not continued by it', async (open) => {
   const { client } = await openApprovals(open);

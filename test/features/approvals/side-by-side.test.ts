@@ -36,18 +36,15 @@ const openSideBySide = async (open: OpenApp, setup: AppSetup = {}) => {
 
 const whole = (...names: string[]): string[] => names.flatMap((name) => [`${name} begins`, `${name} ends`]);
 
-forEachService(
-  'AGENT-27 approved calls run one after another, also where calls may run in parallel',
-  async (open) => {
-    const app = await openSideBySide(open);
-    const asked = await runJson(app.client, 'helper', { message: calls(['wipe'], ['pay'], ['wipe']), sessionId });
-    const approvals = asked.approvals.map(({ requestId }) => ({ requestId, approved: true }));
-    const end = await runJson(app.client, 'helper', { sessionId, approvals });
-    assert.equal(end.status, 'Completed');
-    assert.deepEqual(app.told, whole('wipe', 'pay', 'wipe'));
-    assert.deepEqual(toolTexts(app.simulator.lastRequest()), ['wipe done', 'pay done', 'wipe done']);
-  },
-);
+forEachService('AGENT-27 approved calls run one after another, also where calls may run in parallel', async (open) => {
+  const app = await openSideBySide(open);
+  const asked = await runJson(app.client, 'helper', { message: calls(['wipe'], ['pay'], ['wipe']), sessionId });
+  const approvals = asked.approvals.map(({ requestId }) => ({ requestId, approved: true }));
+  const end = await runJson(app.client, 'helper', { sessionId, approvals });
+  assert.equal(end.status, 'Completed');
+  assert.deepEqual(app.told, whole('wipe', 'pay', 'wipe'));
+  assert.deepEqual(toolTexts(app.simulator.lastRequest()), ['wipe done', 'pay done', 'wipe done']);
+});
 
 forEachService('AGENT-27 what the mailbox has approved runs one after another', async (open) => {
   const app = await openSideBySide(open);
@@ -119,31 +116,28 @@ forEachService(
   },
 );
 
-forEachService(
-  'AGENT-27 TOOL-16 when the turn has failed meanwhile, what had to wait is not called',
-  async (open) => {
-    const app = await openApprovals(open, {
-      agent: { model },
-      service: { Tools: { MaxConsecutiveErrors: 0 } },
-      more: [
-        tool('fail', async () => {
-          throw new Error('no');
-        }),
-      ],
-    });
-    await app.client.approvalRules.create({ body: { toolName: 'pay' } });
-    const failure = await refusal(runJson(app.client, 'helper', { message: calls(['pay'], ['fail']), sessionId }));
-    assert.equal(failure.code, 'tool-failed');
-    assert.deepEqual(app.done, []);
-    const [run] = await listRuns(app.client, {});
-    const { body: records } = await app.client.runs.tools({ params: { runId: run?.id ?? '' } });
-    assert.deepEqual(
-      records.map(({ toolName, error }) => [toolName, error]),
-      [
-        ['fail', 'Tool failed with Error.'],
-        ['pay', 'The call was canceled with its run.'],
-      ],
-    );
-    assert.equal(messagesOf(app.simulator.lastRequest()).length, 1, 'the model was not asked again');
-  },
-);
+forEachService('AGENT-27 TOOL-16 when the turn has failed meanwhile, what had to wait is not called', async (open) => {
+  const app = await openApprovals(open, {
+    agent: { model },
+    service: { Tools: { MaxConsecutiveErrors: 0 } },
+    more: [
+      tool('fail', async () => {
+        throw new Error('no');
+      }),
+    ],
+  });
+  await app.client.approvalRules.create({ body: { toolName: 'pay' } });
+  const failure = await refusal(runJson(app.client, 'helper', { message: calls(['pay'], ['fail']), sessionId }));
+  assert.equal(failure.code, 'tool-failed');
+  assert.deepEqual(app.done, []);
+  const [run] = await listRuns(app.client, {});
+  const { body: records } = await app.client.runs.tools({ params: { runId: run?.id ?? '' } });
+  assert.deepEqual(
+    records.map(({ toolName, error }) => [toolName, error]),
+    [
+      ['fail', 'Tool failed with Error.'],
+      ['pay', 'The call was canceled with its run.'],
+    ],
+  );
+  assert.equal(messagesOf(app.simulator.lastRequest()).length, 1, 'the model was not asked again');
+});

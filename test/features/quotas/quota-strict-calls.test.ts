@@ -54,20 +54,17 @@ forEachService('QUOTA-13 strict: an answer that was cut answers no other call', 
   assert.equal(provider.calls.length, 3, 'bounded by what is left, and not cut by it');
 });
 
-forEachService(
-  'QUOTA-13 strict: a picture counts as a picture, not as the text that carries it',
-  async (open) => {
-    const { client } = await open({
-      ...talking,
-      script: [{ reply: { text: 'A cat.', usage } }],
-    });
-    const large = Buffer.concat([png, Buffer.alloc(300_000, 7)]);
-    const { body } = await client.attachments.upload({ query: {}, file: fileOf(large, 'cat.png') });
-    await saveQuota(client, { period: 'Daily', maxTokens: 100_000 });
-    const run = await runJson(client, 'helper', { message: 'Look.', attachmentIds: [body.id] });
-    assert.equal(run.status, 'Completed');
-  },
-);
+forEachService('QUOTA-13 strict: a picture counts as a picture, not as the text that carries it', async (open) => {
+  const { client } = await open({
+    ...talking,
+    script: [{ reply: { text: 'A cat.', usage } }],
+  });
+  const large = Buffer.concat([png, Buffer.alloc(300_000, 7)]);
+  const { body } = await client.attachments.upload({ query: {}, file: fileOf(large, 'cat.png') });
+  await saveQuota(client, { period: 'Daily', maxTokens: 100_000 });
+  const run = await runJson(client, 'helper', { message: 'Look.', attachmentIds: [body.id] });
+  assert.equal(run.status, 'Completed');
+});
 
 forEachService('QUOTA-13 strict: a refused call says when to come again', async (open) => {
   const app = await open(talking);

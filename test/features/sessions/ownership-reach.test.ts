@@ -67,47 +67,41 @@ const waiting = async (open: OpenApp, ownership: Readonly<Record<string, unknown
 
 const idsOf = async (rows: Promise<readonly { readonly id: string }[]>) => (await rows).map(({ id }) => id);
 
-forEachService(
-  'SESS-28 APPR-24 approvals of another owner are not there, and not to be decided',
-  async (open) => {
-    const { app, ann, ben, ask } = await waiting(open);
-    const theirs = await ask(ann.client, 'a');
-    const own = await ask(ben.client, 'b');
-    assert.deepEqual(await idsOf(pendingOf(ben.client)), [own]);
-    const paged = ben.client.approvals.list({ query: { take: 1, skip: 1 } });
-    assert.deepEqual((await paged).body, [], 'narrowed before paging');
-    assert.deepEqual(await idsOf(pendingOf(ann.client)), [theirs]);
-    const unknown = '01990000-0000-7000-8000-000000000000';
-    for (const call of [
-      (id: string) => ben.client.approvals.get({ params: { id } }),
-      (id: string) => decide(ben.client, id, true),
-      (id: string) => decide(ben.client, id, false, 'No.'),
-    ]) {
-      const [refused, nothing] = [await refusal(call(theirs)), await refusal(call(unknown))];
-      assert.deepEqual([refused.status, refused.code, refused.detail], [404, 'not-found', nothing.detail]);
-    }
-    assert.deepEqual(await idsOf(pendingOf(ann.client)), [theirs], 'nothing was decided');
-    assert.equal((await decide(ann.client, theirs, true)).status, 'Approved');
-    assert.equal((await refusal(decide(ben.client, theirs, true))).code, 'not-found', 'a repeat neither');
-    // Managers see and decide: the run that goes on is still its owner's.
-    assert.deepEqual(await idsOf(pendingOf(app.client)), [own]);
-    const { continuationRunId } = await decide(app.client, own, false);
-    await followToEnd(ben.client, continuationRunId ?? '');
-    assert.equal((await refusal(ann.client.runs.get({ params: { runId: continuationRunId ?? '' } }))).status, 404);
-  },
-);
+forEachService('SESS-28 APPR-24 approvals of another owner are not there, and not to be decided', async (open) => {
+  const { app, ann, ben, ask } = await waiting(open);
+  const theirs = await ask(ann.client, 'a');
+  const own = await ask(ben.client, 'b');
+  assert.deepEqual(await idsOf(pendingOf(ben.client)), [own]);
+  const paged = ben.client.approvals.list({ query: { take: 1, skip: 1 } });
+  assert.deepEqual((await paged).body, [], 'narrowed before paging');
+  assert.deepEqual(await idsOf(pendingOf(ann.client)), [theirs]);
+  const unknown = '01990000-0000-7000-8000-000000000000';
+  for (const call of [
+    (id: string) => ben.client.approvals.get({ params: { id } }),
+    (id: string) => decide(ben.client, id, true),
+    (id: string) => decide(ben.client, id, false, 'No.'),
+  ]) {
+    const [refused, nothing] = [await refusal(call(theirs)), await refusal(call(unknown))];
+    assert.deepEqual([refused.status, refused.code, refused.detail], [404, 'not-found', nothing.detail]);
+  }
+  assert.deepEqual(await idsOf(pendingOf(ann.client)), [theirs], 'nothing was decided');
+  assert.equal((await decide(ann.client, theirs, true)).status, 'Approved');
+  assert.equal((await refusal(decide(ben.client, theirs, true))).code, 'not-found', 'a repeat neither');
+  // Managers see and decide: the run that goes on is still its owner's.
+  assert.deepEqual(await idsOf(pendingOf(app.client)), [own]);
+  const { continuationRunId } = await decide(app.client, own, false);
+  await followToEnd(ben.client, continuationRunId ?? '');
+  assert.equal((await refusal(ann.client.runs.get({ params: { runId: continuationRunId ?? '' } }))).status, 404);
+});
 
 for (const refuse of [false, true])
-  forEachService(
-    `SESS-27 approvals of nobody’s session, ${refuse ? 'refused' : 'usable by id'}`,
-    async (open) => {
-      const { app, ben, ask } = await waiting(open, { RefuseUnownedSessions: refuse });
-      const id = await ask(app.client, 'nobody');
-      assert.deepEqual(await idsOf(pendingOf(ben.client)), []);
-      if (refuse) assert.equal((await refusal(decide(ben.client, id, true))).status, 404);
-      else assert.equal((await decide(ben.client, id, true)).status, 'Approved');
-    },
-  );
+  forEachService(`SESS-27 approvals of nobody’s session, ${refuse ? 'refused' : 'usable by id'}`, async (open) => {
+    const { app, ben, ask } = await waiting(open, { RefuseUnownedSessions: refuse });
+    const id = await ask(app.client, 'nobody');
+    assert.deepEqual(await idsOf(pendingOf(ben.client)), []);
+    if (refuse) assert.equal((await refusal(decide(ben.client, id, true))).status, 404);
+    else assert.equal((await decide(ben.client, id, true)).status, 'Approved');
+  });
 
 forEachDurableService(
   'SESS-28 JOB-26 the job of another owner’s run is not there, and not to be cancelled',
