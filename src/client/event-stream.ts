@@ -16,7 +16,7 @@ const maxFrameCharacters = 64 * 1024 * 1024;
  * Frames of a server-sent event stream, in order. Comment lines and unknown fields are skipped; an incomplete frame at
  * the end is dropped, because the log still has it. Throws `cannot-connect` for bytes that are no event stream of ours.
  */
-export async function* readFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame, void, undefined> {
+export const readFrames = async function* (bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Frame, void, undefined> {
   const pending: Frame[] = [];
   const parser = createParser({
     maxBufferSize: maxFrameCharacters,
@@ -31,4 +31,4 @@ export async function* readFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenera
     parser.feed(decoder.decode(chunk, { stream: true }));
     yield* pending.splice(0);
   }
-}
+};

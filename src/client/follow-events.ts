@@ -103,7 +103,7 @@ const openEvents = async (client: Client, runId: string, last: number, signal: A
   return frames;
 };
 
-async function* followFrom(
+const followFrom = async function* (
   client: Client,
   runId: string,
   position: LogPosition,
@@ -128,7 +128,7 @@ async function* followFrom(
       frames = null;
     }
   }
-}
+};
 
 /**
  * The events of a run, live or finished, in order, each exactly once: after a dropped connection it goes on by sequence.

@@ -146,7 +146,10 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
     });
   };
 
-  async function* frames(message: IncomingMessage, signal: AbortSignal | undefined): AsyncGenerator<Frame, void> {
+  const frames = async function* (
+    message: IncomingMessage,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Frame, void> {
     message.setTimeout(streamSilenceMs, () => {
       message.destroy(Object.assign(new Error('stream silent'), { code: 'ETIMEDOUT' }));
     });
@@ -159,9 +162,12 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
       // Breaking off the iteration must free the connection, not read it to its end.
       message.destroy();
     }
-  }
+  };
 
-  async function* bytes(message: IncomingMessage, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
+  const bytes = async function* (
+    message: IncomingMessage,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Uint8Array, void> {
     try {
       for await (const chunk of message) yield chunk as Buffer;
     } catch (cause) {
@@ -170,7 +176,7 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
     } finally {
       message.destroy();
     }
-  }
+  };
 
   const read = async (message: IncomingMessage, call: TransportCall): Promise<string> => {
     try {

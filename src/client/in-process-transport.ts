@@ -43,7 +43,7 @@ const maxWaitingFrames = 20_000;
 const enoughWaitingFrames = 1_000;
 
 /** Turns pushed batches into an iteration. Leaving it, or aborting the signal, ends the subscription. */
-async function* pull(source: FrameSource, signal: AbortSignal): AsyncGenerator<Frame, void, undefined> {
+const pull = async function* (source: FrameSource, signal: AbortSignal): AsyncGenerator<Frame, void, undefined> {
   let waiting: Frame[] = [];
   const state = { ended: false, behind: false };
   let wake = (): void => undefined;
@@ -89,7 +89,7 @@ async function* pull(source: FrameSource, signal: AbortSignal): AsyncGenerator<F
     taken.resolve();
     stop();
   }
-}
+};
 
 const lowerCase = (headers: Readonly<Record<string, string>> | undefined): Record<string, string> =>
   Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]));

@@ -17,10 +17,10 @@ export const encodeUpload = (part: string, file: UploadedFile): FormBody => {
     `--${boundary}\r\n` +
     `Content-Disposition: form-data; name="${quoted(part)}"; filename="${quoted(file.name ?? '')}"\r\n` +
     'Content-Type: application/octet-stream\r\n\r\n';
-  async function* bytes(): AsyncGenerator<Uint8Array, void> {
+  const bytes = async function* (): AsyncGenerator<Uint8Array, void> {
     yield Buffer.from(head);
     yield* file.bytes;
     yield Buffer.from(`\r\n--${boundary}--\r\n`);
-  }
+  };
   return { contentType: `multipart/form-data; boundary=${boundary}`, bytes: bytes() };
 };

@@ -97,7 +97,7 @@ export const openUpload = (request: IncomingMessage, response: ServerResponse, {
     if (total - (file?.bytesRead ?? 0) > maxBesideBytes) tooMuch();
   };
 
-  async function* read(stream: FileStream): AsyncGenerator<Uint8Array, void> {
+  const read = async function* (stream: FileStream): AsyncGenerator<Uint8Array, void> {
     try {
       for await (const chunk of stream) yield chunk as Buffer;
       // The file is over; whether it was the only one is known at the end of the form.
@@ -109,7 +109,7 @@ export const openUpload = (request: IncomingMessage, response: ServerResponse, {
     } finally {
       stop();
     }
-  }
+  };
 
   parser.on('file', (name, stream, fileName) => {
     // Told once for the part and perhaps again for the form: the end of the body came too early.

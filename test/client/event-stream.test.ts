@@ -4,10 +4,10 @@ import { readFrames } from '../../src/client/event-stream.ts';
 import { AcpError } from '../../src/contract/errors.ts';
 import { collect } from './service.ts';
 
-async function* bytesOf(text: string, chunkSize: number): AsyncGenerator<Uint8Array> {
+const bytesOf = async function* (text: string, chunkSize: number): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += chunkSize) yield bytes.subarray(at, at + chunkSize);
-}
+};
 
 const stream = [
   ': a comment keeps the connection alive\n\n',

@@ -71,13 +71,13 @@ const migrationFinding = ({ applied, pending }: StoreStatus, appliesItself: bool
 };
 
 /** A store of an earlier version, or one that was copied, may be open to others; new ones are not. */
-function* modeFindings(path: string): Generator<Finding> {
+const modeFindings = function* (path: string): Generator<Finding> {
   // Windows has no such modes.
   if (process.getuid === undefined) return;
   const mode = statSync(path).mode & 0o777;
   if ((mode & 0o077) !== 0)
     yield finding('warn', 'store', `others may open it (mode ${mode.toString(8)})\n\`chmod 600 ${path}\` closes it`);
-}
+};
 
 /** Free space where the store is; of a folder that is not made yet, in the nearest one above it. */
 const diskFinding = async (path: string): Promise<Finding> => {
@@ -93,7 +93,7 @@ const diskFinding = async (path: string): Promise<Finding> => {
   }
 };
 
-async function* libraryFindings(): AsyncGenerator<Finding> {
+const libraryFindings = async function* (): AsyncGenerator<Finding> {
   const { libraryVersions } = await import('../../db/sqlite/open.ts');
   const { sqlite, vector } = libraryVersions();
   yield finding('ok', 'libraries', `SQLite ${sqlite}, sqlite-vec ${vector}`);
@@ -101,9 +101,9 @@ async function* libraryFindings(): AsyncGenerator<Finding> {
   const reason = avoidedFolder();
   if (reason !== null)
     yield finding('warn', 'libraries', `unpacked to a private folder at every start, since ${reason}`);
-}
+};
 
-async function* storeFindings(session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
+const storeFindings = async function* (session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
   const { Persistence } = config.values.Service;
   if (Persistence.Provider === 'Memory') {
     yield finding('warn', 'store', 'in memory: nothing is kept when the service ends');
@@ -128,7 +128,7 @@ async function* storeFindings(session: Session, config: LoadedConfig): AsyncGene
   yield ownerFinding(status);
   yield migrationFinding(status, Persistence.Sqlite.AutoApplyMigrations);
   yield await diskFinding(status.path);
-}
+};
 
 /** How far scripts are kept together, where they may run at all. */
 const scriptFinding = async ({ values: { Host, Service } }: LoadedConfig): Promise<Finding> => {
@@ -150,7 +150,7 @@ const lacksKey = (name: string, kind: string, { values }: LoadedConfig): boolean
   !keyless.includes(kind) &&
   providerConnections(values).some(({ names, apiKey }) => names[0] === name && apiKey === null);
 
-function* partFindings(
+const partFindings = function* (
   { providers, tools, modules, codeAgents }: AppDescription,
   config: LoadedConfig,
 ): Generator<Finding> {
@@ -165,7 +165,7 @@ function* partFindings(
   yield listed('tools', tools, 'none');
   yield listed('modules', modules, 'none');
   yield listed('agents', codeAgents, 'none defined in code');
-}
+};
 
 const activeKeysOf = async (session: Session, { values }: LoadedConfig): Promise<number> => {
   if (values.Service.Persistence.Provider === 'Memory') return 0;
@@ -177,7 +177,7 @@ const activeKeysOf = async (session: Session, { values }: LoadedConfig): Promise
 };
 
 /** Builds the service in memory: providers, scripts, modules, tools and agents are read, and the store is left alone. */
-async function* serviceFindings(session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
+const serviceFindings = async function* (session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
   yield await scriptFinding(config);
   const globals = { ...session.globals, set: [...session.globals.set, 'Service:Persistence:Provider=Memory'] };
   const [inMemory, { createApp }, { silentLogger }] = await Promise.all([
@@ -193,10 +193,10 @@ async function* serviceFindings(session: Session, config: LoadedConfig): AsyncGe
   } finally {
     await app.close();
   }
-}
+};
 
 /** Whether tokens could be checked: the issuer is asked for what the service would ask it for. */
-async function* issuerFindings(_session: Session, { values }: LoadedConfig): AsyncGenerator<Finding> {
+const issuerFindings = async function* (_session: Session, { values }: LoadedConfig): AsyncGenerator<Finding> {
   const { Issuer } = values.Host.Oidc;
   if (Issuer === null) return;
   const { inspectIssuer } = await import('../../features/security/index.ts');
@@ -213,10 +213,10 @@ async function* issuerFindings(_session: Session, { values }: LoadedConfig): Asy
     const reason = error instanceof Error ? error.message : String(error);
     yield finding('fail', 'issuer', `${Issuer}: no token can be checked, since its keys cannot be read: ${reason}`);
   }
-}
+};
 
 /** What a service here would run on. A check that fails does not keep the others from being made. */
-export async function* runDiagnosis(session: Session): AsyncGenerator<Finding> {
+export const runDiagnosis = async function* (session: Session): AsyncGenerator<Finding> {
   yield finding('ok', 'version', `acp ${version}, Node ${process.versions.node}, ${process.platform}-${process.arch}`);
   let config: LoadedConfig;
   try {
@@ -237,4 +237,4 @@ export async function* runDiagnosis(session: Session): AsyncGenerator<Finding> {
     } catch (error) {
       yield finding('fail', check, failureText(error));
     }
-}
+};

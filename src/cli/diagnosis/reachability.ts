@@ -75,7 +75,7 @@ const accessStatus = ({ config, access, activeKeys }: Reach): FindingStatus => {
 };
 
 /** What of a service with these settings can be reached, by whom, and which setting makes it so. */
-export async function* reachFindings(reach: Reach): AsyncGenerator<Finding> {
+export const reachFindings = async function* (reach: Reach): AsyncGenerator<Finding> {
   const { isLoopbackName, remoteAccessProblem } = await import('../../core/config/index.ts');
   const problem = remoteAccessProblem(reach.config, {
     hasActiveApiKey: reach.activeKeys > 0,
@@ -90,4 +90,4 @@ export async function* reachFindings(reach: Reach): AsyncGenerator<Finding> {
   yield { status: ok, check: 'proxies', message: proxies(reach) };
   yield { status: ok, check: 'routes', message: routes(reach) };
   yield { status: ok, check: 'egress', message: egress(reach) };
-}
+};

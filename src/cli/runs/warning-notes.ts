@@ -25,9 +25,9 @@ export const noteWarningFrame = (terminal: Pick<Terminal, 'note' | 'noteStyle'>,
 };
 
 /** The frames that are left once warnings were noted. */
-export async function* withoutWarnings(
+export const withoutWarnings = async function* (
   frames: AsyncIterable<Frame>,
   terminal: Pick<Terminal, 'note' | 'noteStyle'>,
 ): AsyncGenerator<Frame, void> {
   for await (const frame of frames) if (!noteWarningFrame(terminal, frame)) yield frame;
-}
+};

@@ -20,9 +20,9 @@ export const renderEffective = (loaded: LoadedConfig, options: { readonly json: 
   const settings = effectiveSettings(loaded);
   if (options.json) return `${JSON.stringify({ file: loaded.file, settings, warnings: loaded.warnings }, null, 2)}\n`;
   const width = Math.max(...settings.map(({ key }) => key.length));
-  const lines = settings.map(({ key, value, source }) => {
-    return `${key.padEnd(width)}  ${JSON.stringify(value)}  (${describeSource(source)})`;
-  });
+  const lines = settings.map(
+    ({ key, value, source }) => `${key.padEnd(width)}  ${JSON.stringify(value)}  (${describeSource(source)})`,
+  );
   return `${lines.join('\n')}\n`;
 };
 
@@ -38,7 +38,7 @@ type Row = Omit<EffectiveSetting, 'source'>;
 const member = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined;
 
-function* below(node: ConfigNode, value: unknown, path: readonly string[]): Generator<Row> {
+const below = function* (node: ConfigNode, value: unknown, path: readonly string[]): Generator<Row> {
   switch (node.node) {
     case 'setting':
       yield { key: path.join(':'), value: node.kind.show(value), secret: node.secret };
@@ -63,13 +63,13 @@ function* below(node: ConfigNode, value: unknown, path: readonly string[]): Gene
         yield { key: [...path, entry.name].join(':'), value: hasValue(entry) ? mask : null, secret: true };
       return;
   }
-}
+};
 
-function* listRows(item: ConfigNode, value: unknown, path: readonly string[]): Generator<Row> {
+const listRows = function* (item: ConfigNode, value: unknown, path: readonly string[]): Generator<Row> {
   const items = Array.isArray(value) ? value : [];
   if (items.length === 0) yield { key: path.join(':'), value: [], secret: false };
   for (const [index, entry] of items.entries()) yield* below(item, entry, [...path, String(index)]);
-}
+};
 
 const hasValue = (entry: SecretEntry): boolean =>
   entry.values.some(

@@ -3,7 +3,7 @@ import { configSchema } from './schema.ts';
 import type { ConfigNode, Group } from './schema-nodes.ts';
 
 /** Every key of a subtree, sections included, with `{name}` where the operator chooses. */
-function* keysBelow(node: ConfigNode, path: readonly string[]): Generator<readonly string[]> {
+const keysBelow = function* (node: ConfigNode, path: readonly string[]): Generator<readonly string[]> {
   if (path.length > 0) yield path;
   switch (node.node) {
     case 'group':
@@ -25,7 +25,7 @@ function* keysBelow(node: ConfigNode, path: readonly string[]): Generator<readon
     case 'setting':
       return;
   }
-}
+};
 
 /** A misspelled name is at most this share of its letters away from the right one. */
 const typoShare = 0.4;

@@ -57,7 +57,7 @@ const table = (lines: readonly Row[]): string => {
   return ['| Key | Type | Default | Effect |', '|---|---|---|---|', ...body].join('\n');
 };
 
-function* rows(node: ConfigNode, path: readonly string[]): Generator<Row> {
+const rows = function* (node: ConfigNode, path: readonly string[]): Generator<Row> {
   switch (node.node) {
     case 'setting':
       yield settingRow(node, path);
@@ -87,12 +87,12 @@ function* rows(node: ConfigNode, path: readonly string[]): Generator<Row> {
       }
       return;
   }
-}
+};
 
-function* groupRows(group: Group, path: readonly string[]): Generator<Row> {
+const groupRows = function* (group: Group, path: readonly string[]): Generator<Row> {
   for (const [name, node] of Object.entries(group.members)) yield* rows(node, [...path, name]);
   for (const node of Object.values(group.rest)) yield* rows(node, path);
-}
+};
 
 const blockRow = (node: ConfigNode, path: readonly string[], type: string, fallback: string): Row => ({
   key: path.length === 0 ? '–' : code(path.join(':')),

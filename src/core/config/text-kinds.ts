@@ -93,9 +93,8 @@ export const encryptionKey = (): ValueKind<string> =>
     },
   });
 
-const parseUrl = (value: unknown): URL | undefined => {
-  return typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value) ? new URL(value) : undefined;
-};
+const parseUrl = (value: unknown): URL | undefined =>
+  typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value) ? new URL(value) : undefined;
 
 /** An absolute http(s) URL without user information: this page shows it, and credentials have keys of their own. */
 export const url = (): ValueKind<string> =>

@@ -101,13 +101,13 @@ const createDraft = async (folder: string, assertThere: () => void): Promise<Ame
   };
 };
 
-async function* namesIn(folder: string): AsyncGenerator<string, void> {
+const namesIn = async function* (folder: string): AsyncGenerator<string, void> {
   try {
     for await (const entry of await opendir(folder)) yield entry.name;
   } catch (error) {
     if (!isMissing(error)) throw error;
   }
-}
+};
 
 /**
  * Contents as files: `<folder>/<tenant>/<aa>/<sha256>`. The folder is made when the first one comes. `assertThere` throws

@@ -1,8 +1,8 @@
 import { type ContentDraft, type ContentPlace, type ContentStore, createPlaceLocks } from './store.ts';
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+const once = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
   yield bytes;
-}
+};
 
 const createDraft = (kept: Map<ContentPlace, Uint8Array>): ContentDraft => {
   let chunks: Uint8Array[] = [];

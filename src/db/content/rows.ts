@@ -23,7 +23,7 @@ export const hasAttachments = async ({ db, dialect }: Storage): Promise<boolean>
 };
 
 /** Each content once, however many rows name it, in the order of hash and tenant. */
-export async function* namedContents(db: Kysely<Tables>): AsyncGenerator<NamedContent, void> {
+export const namedContents = async function* (db: Kysely<Tables>): AsyncGenerator<NamedContent, void> {
   for (let last: NamedContent | null = null; ; ) {
     let page = db
       .selectFrom('attachments')
@@ -46,7 +46,7 @@ export async function* namedContents(db: Kysely<Tables>): AsyncGenerator<NamedCo
     }
     if (rows.length < pageSize) return;
   }
-}
+};
 
 /** Whether any row names what is at a place: the folder of a tenant does not tell the tenant. */
 export const isNamed = async (db: Kysely<Tables>, place: ContentPlace): Promise<boolean> => {

@@ -145,7 +145,7 @@ const sealedDraft = (draft: AmendableDraft, cipher: ContentCipher): ContentDraft
 };
 
 /** The content behind a header; `rest` is what follows it. */
-async function* openedChunks({ key, sizeBytes }: FileKey, rest: AsyncIterable<Uint8Array>, place: string) {
+const openedChunks = async function* ({ key, sizeBytes }: FileKey, rest: AsyncIterable<Uint8Array>, place: string) {
   let pending: Buffer = Buffer.alloc(0);
   let index = 0;
   for await (const piece of rest) {
@@ -157,12 +157,12 @@ async function* openedChunks({ key, sizeBytes }: FileKey, rest: AsyncIterable<Ui
     }
   }
   yield openChunk(key, index, true, pending, place);
-}
+};
 
-async function* following(first: Buffer, rest: AsyncIterator<Uint8Array>) {
+const following = async function* (first: Buffer, rest: AsyncIterator<Uint8Array>) {
   if (first.length > 0) yield first;
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
-}
+};
 
 const readStart = async (pieces: AsyncIterator<Uint8Array>): Promise<Buffer> => {
   let start: Buffer = Buffer.alloc(0);

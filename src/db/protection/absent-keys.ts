@@ -10,14 +10,14 @@ import { rowsAtEnds } from './protected-walk.ts';
 // Most keys grow with time, and a key is taken away as the oldest or the newest one.
 const rowsLookedAt = 100;
 
-async function* keysOfRows({ db }: Storage): AsyncGenerator<string | null, void> {
+const keysOfRows = async function* ({ db }: Storage): AsyncGenerator<string | null, void> {
   for (const table of protectedTableNames)
     for (const { starts } of await rowsAtEnds(db, table, rowsLookedAt))
       for (const start of Object.values(starts)) yield keyNameOf(start);
-}
+};
 
 /** To the first that is under another key than the known ones: such a file is read whole to tell it from a plain one. */
-async function* keysOfFiles(storage: Storage, path: string): AsyncGenerator<string | null, void> {
+const keysOfFiles = async function* (storage: Storage, path: string): AsyncGenerator<string | null, void> {
   if (!(await hasAttachments(storage))) return;
   const { cipher } = storage.rows;
   const files = contentFiles(contentFolder(path));
@@ -28,7 +28,7 @@ async function* keysOfFiles(storage: Storage, path: string): AsyncGenerator<stri
     count += 1;
     if (count === rowsLookedAt || (keyId !== null && !cipher.keyIds.includes(keyId))) return;
   }
-}
+};
 
 /**
  * Ids of keys that content is under and the configuration does not have, sorted. Looks at the first and the last rows of

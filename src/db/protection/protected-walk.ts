@@ -79,7 +79,7 @@ export const rowsAtEnds = async (
 };
 
 /** All rows of a table in the order of its primary key, page by page. */
-export async function* protectedPages(
+export const protectedPages = async function* (
   db: Kysely<Tables>,
   table: ProtectedTable,
 ): AsyncGenerator<readonly WalkedRow[], void> {
@@ -97,7 +97,7 @@ export async function* protectedPages(
     last = page.at(-1);
     if (page.length < pageSize) return;
   }
-}
+};
 
 /** Rows from one to another with all that is protected in them. */
 export const readStretch = (

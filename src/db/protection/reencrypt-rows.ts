@@ -40,7 +40,7 @@ interface Member {
 }
 
 /** Stretches of a page that begin and end with a row that needs something. */
-function* stretchesOf(page: readonly Member[]): Generator<readonly Member[], void> {
+const stretchesOf = function* (page: readonly Member[]): Generator<readonly Member[], void> {
   let stretch: Member[] = [];
   let bytes = 0;
   const ended = function* (): Generator<readonly Member[], void> {
@@ -59,7 +59,7 @@ function* stretchesOf(page: readonly Member[]): Generator<readonly Member[], voi
     bytes += member.row.bytes;
   }
   yield* ended();
-}
+};
 
 interface Rewritten {
   /** The columns that could be read, under the active key. */

@@ -18,14 +18,14 @@ const unbroken = /[\p{L}\p{M}]{64}|\s{64}|[^\s\p{L}\p{N}]{64}/gu;
 
 const nothingSpecial = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
 
-function* pieces(text: string): Generator<string> {
+const pieces = function* (text: string): Generator<string> {
   let start = 0;
   for (const { index, 0: run } of text.matchAll(unbroken)) {
     yield text.slice(start, index + run.length);
     start = index + run.length;
   }
   yield text.slice(start);
-}
+};
 
 const count = (texts: readonly string[]): number => {
   let tokens = 0;

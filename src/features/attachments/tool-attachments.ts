@@ -11,9 +11,9 @@ export type SaveAttachment = (
   fileName: string,
 ) => Promise<AttachmentDescriptor>;
 
-async function* whole(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+const whole = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
   yield bytes;
-}
+};
 
 /** What is the tool's own mistake, and a model may hear of. */
 const refusals: ReadonlySet<ErrorCode> = new Set(['file-empty', 'attachment-too-large', 'media-type-not-allowed']);

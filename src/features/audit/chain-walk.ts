@@ -19,7 +19,7 @@ const pageSize = 100;
  */
 export const walkChain = (store: AuditReadingStore, tenantId: string, range: AuditRange): ChainWalk => {
   let head: ChainHead = { entryCount: 0, newestId: null, newestHash: null };
-  async function* entries(): AsyncGenerator<AuditRecord, void> {
+  const entries = async function* (): AsyncGenerator<AuditRecord, void> {
     const span = await store.span(tenantId, range);
     for (let behindId: string | null = null; ; ) {
       head = await store.head(tenantId);
@@ -30,7 +30,7 @@ export const walkChain = (store: AuditReadingStore, tenantId: string, range: Aud
       yield* page;
       await nextTurn();
     }
-  }
+  };
   return { entries: entries(), head: () => head };
 };
 

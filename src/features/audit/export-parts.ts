@@ -20,7 +20,7 @@ export class ExportFault extends Error {
 }
 
 /** Lines with their line feeds. A last line without one is not whole and is left out. */
-async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
+const linesOf = async function* (bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of bytes) {
     let at = 0;
@@ -33,7 +33,7 @@ async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer
     if (rest.length > maxLineBytes)
       throw new ExportFault('Malformed', 'The file is no audit export: its lines do not end.');
   }
-}
+};
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -99,7 +99,7 @@ export type ExportPart =
   | { readonly sealed: SealedEnd };
 
 /** The parts of an export in their order: a header, entries, and an end after which nothing comes. */
-export async function* readParts(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ExportPart, void> {
+export const readParts = async function* (bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ExportPart, void> {
   const digest = createHash('sha256');
   let header: ExportHeader | null = null;
   let sealed: SealedEnd | null = null;
@@ -121,4 +121,4 @@ export async function* readParts(bytes: AsyncIterable<Uint8Array>): AsyncGenerat
   if (sealed === null)
     throw new ExportFault('Truncated', 'The file has no end: it was cut off, or did not arrive whole.');
   yield { sealed };
-}
+};

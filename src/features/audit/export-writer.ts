@@ -40,7 +40,10 @@ const headerOf = ({ tenantId, range, key, now }: ExportRequest): ExportHeader =>
 };
 
 /** The bytes of a signed export, entry by entry: a trail of any length takes the same memory. */
-export async function* writeExport(store: AuditReadingStore, request: ExportRequest): AsyncGenerator<Uint8Array, void> {
+export const writeExport = async function* (
+  store: AuditReadingStore,
+  request: ExportRequest,
+): AsyncGenerator<Uint8Array, void> {
   const digest = createHash('sha256');
   let waiting = '';
   const add = (line: object): void => {
@@ -72,4 +75,4 @@ export async function* writeExport(store: AuditReadingStore, request: ExportRequ
   const chain = request.range.before === null ? walk.head() : null;
   const end: ExportEnd = { entries, firstId, lastId, lastHash, chain, sha256: digest.digest('hex') };
   yield Buffer.from(`${JSON.stringify({ end, signature: signEnd(end, request.key) })}\n`);
-}
+};

@@ -36,29 +36,29 @@ const unpacked = (target: HangingTarget, row: object): object[] => {
 };
 
 /** The bytes of the document, list by list: nothing of it is held but what is being read. */
-export async function* writeSubject(
+export const writeSubject = async function* (
   { store, messagesOf }: SubjectExportDeps,
   scope: SubjectScope,
   head: { readonly subjectId: string; readonly exportedAt: string },
 ): AsyncGenerator<Uint8Array, void> {
-  async function* ofRuns(target: HangingTarget): Rows {
+  const ofRuns = async function* (target: HangingTarget): Rows {
     for (const ids of chunks(scope.runs.map(({ id }) => id)))
       for (const row of await store.ofRuns(scope.tenantId, target, ids)) yield* unpacked(target, row);
-  }
-  async function* sessions(): Rows {
+  };
+  const sessions = async function* (): Rows {
     for (const row of scope.sessions)
       yield {
         ...readableRow(store.opened(row)),
         messages: await messagesOf(scope.tenantId, row.id),
       };
-  }
-  async function* files(): Rows {
+  };
+  const files = async function* (): Rows {
     for (const owners of chunks(scope.fileOwners))
       for (const row of await store.files(scope.tenantId, owners)) yield readableRow(row);
-  }
-  async function* stored(rows: readonly object[]): Rows {
+  };
+  const stored = async function* (rows: readonly object[]): Rows {
     for (const row of rows) yield readableRow(row);
-  }
+  };
   const rowsOf = (target: SubjectTarget): Rows => {
     if (target === 'sessions') return sessions();
     if (target === 'runs') return stored(scope.runs);
@@ -78,4 +78,4 @@ export async function* writeSubject(
     yield Buffer.from(']');
   }
   yield Buffer.from('}\n');
-}
+};

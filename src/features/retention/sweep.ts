@@ -149,7 +149,7 @@ const removeByStatements = async (state: SweepState, batch: readonly SweepUnit[]
 };
 
 /** What goes, batch by batch; units are looked up in pages, and the last unit of a page is where the next begins. */
-async function* batches(state: SweepState, bound: SweepBound): AsyncGenerator<readonly SweepUnit[], void> {
+const batches = async function* (state: SweepState, bound: SweepBound): AsyncGenerator<readonly SweepUnit[], void> {
   const { deps, target, tenantId } = state;
   const limit = Math.min(deps.batchSize, unitsAtOnce);
   let behind: SweepUnit | null = null;
@@ -164,7 +164,7 @@ async function* batches(state: SweepState, bound: SweepBound): AsyncGenerator<re
       if (page.length > 0 || !isLast) await pause(deps.batchDelayMs);
     }
   }
-}
+};
 
 const sweepBatches = async (state: SweepState, bound: SweepBound): Promise<void> => {
   const removeUnit = state.deps.removeUnit[state.target];

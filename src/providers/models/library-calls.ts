@@ -45,7 +45,7 @@ const drain = async (reader: PartReader, scope: CallScope): Promise<void> => {
 };
 
 /** A streamed call that the vendor library makes and decodes. */
-export async function* libraryStream(
+export const libraryStream = async function* (
   calls: ProviderCalls,
   call: ModelCall,
 ): AsyncGenerator<ModelPart, void, undefined> {
@@ -83,7 +83,7 @@ export async function* libraryStream(
     if (finished && reader !== null) void drain(reader, scope);
     else scope.stop('closed');
   }
-}
+};
 
 /** The same call answered at once. */
 export const libraryAnswer = async (calls: ProviderCalls, call: ModelCall): Promise<readonly ModelPart[]> => {

@@ -274,7 +274,7 @@ Service:
   ]);
 });
 
-function* settings(node: ConfigNode, path: string): Generator<readonly [string, Setting<unknown>]> {
+const settings = function* (node: ConfigNode, path: string): Generator<readonly [string, Setting<unknown>]> {
   if (node.node === 'setting') yield [path, node];
   else if (node.node === 'group') {
     for (const [name, member] of [...Object.entries(node.members), ...Object.entries(node.rest)])
@@ -282,7 +282,7 @@ function* settings(node: ConfigNode, path: string): Generator<readonly [string, 
   } else if (node.node === 'section') yield* settings(node.group, path);
   else if (node.node === 'list') yield* settings(node.item, path);
   else if (node.node === 'map') yield* settings(node.entry, path);
-}
+};
 
 test('CONF-18 every default satisfies the type and range of its own key', () => {
   const all = [...settings(configSchema, '')];

@@ -109,9 +109,9 @@ export const recognized: readonly (readonly [name: string, type: string | null, 
 /** A file as a client sends it, in pieces. */
 export const fileOf = (content: string | Uint8Array, name: string | null = 'a.txt', piece = 65_536): UploadedFile => {
   const all = typeof content === 'string' ? Buffer.from(content) : Buffer.from(content);
-  async function* pieces(): AsyncGenerator<Uint8Array, void> {
+  const pieces = async function* (): AsyncGenerator<Uint8Array, void> {
     for (let at = 0; at < all.length; at += piece) yield all.subarray(at, at + piece);
-  }
+  };
   return { name, bytes: pieces() };
 };
 

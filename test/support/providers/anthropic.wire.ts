@@ -69,18 +69,16 @@ const contentBlocks = (answer: SimulatedAnswer): object[] => [
   })),
 ];
 
-const message = (answer: SimulatedAnswer, request: SimulatedRequest) => {
-  return {
-    id: 'msg_01XFDUDYJgAACzvnptvVoYEL',
-    type: 'message',
-    role: 'assistant',
-    model: `${request.model}-20250929`,
-    content: contentBlocks(answer),
-    stop_reason: stopReason(answer),
-    stop_sequence: null,
-    usage: usageObject(answer.usage ?? { input: 0, output: 0 }),
-  };
-};
+const message = (answer: SimulatedAnswer, request: SimulatedRequest) => ({
+  id: 'msg_01XFDUDYJgAACzvnptvVoYEL',
+  type: 'message',
+  role: 'assistant',
+  model: `${request.model}-20250929`,
+  content: contentBlocks(answer),
+  stop_reason: stopReason(answer),
+  stop_sequence: null,
+  usage: usageObject(answer.usage ?? { input: 0, output: 0 }),
+});
 
 const block = (index: number, start: object, deltas: readonly object[]): string[] => [
   eventFrame('content_block_start', { index, content_block: start }),

@@ -75,7 +75,7 @@ const wait = async (ms: number | 'until-canceled', provider: string, { signal, w
   if (signal.aborted) throw canceled(provider);
 };
 
-async function* answer(
+const answer = async function* (
   provider: string,
   script: Script,
   call: ModelCall,
@@ -105,7 +105,7 @@ async function* answer(
     usage: reply.usage === 'estimated' ? estimatedUsage(call.prompt, answered) : reply.usage,
     responseModel: call.model,
   };
-}
+};
 
 const collect = async (parts: AsyncIterable<ModelPart>): Promise<ModelPart[]> => {
   const collected: ModelPart[] = [];
