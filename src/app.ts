@@ -25,15 +25,22 @@ import { policyTestsFeature } from './features/policy-tests/index.ts';
 import { providerAccessFeature } from './features/provider-access/index.ts';
 import { quotasFeature } from './features/quotas/index.ts';
 import { replaysFeature } from './features/replays/index.ts';
-import { createTurnStore, preflightCheck, runsFeature } from './features/runs/index.ts';
+import {
+  createRunWrites,
+  createTurnStore,
+  pauseContextOf,
+  preflightCheck,
+  runsFeature,
+} from './features/runs/index.ts';
 import { runScores, scoresFeature } from './features/scores/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
-import { sessionsFeature } from './features/sessions/index.ts';
+import { createSessionStore, createSessionWaits, sessionsFeature } from './features/sessions/index.ts';
 import { skillsFeature } from './features/skills/index.ts';
 import { statisticsFeature } from './features/statistics/index.ts';
 import { tenantsFeature } from './features/tenants/index.ts';
 import { toolsFeature } from './features/tools/index.ts';
 import { operations } from './operations.ts';
+import { createJobSignal } from './scheduler/job-signal.ts';
 import { createJobWorker } from './scheduler/job-worker.ts';
 
 export type { App, AppDescription, AppOptions } from './app/app-interface.ts';
@@ -50,6 +57,12 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   try {
     const content = guardsFeature({ ...base, guards: modules.guards, usesPattern: modules.usesPatternGuard });
     const memory = memoryFeature({ storage, now });
+    const jobs = createJobStore(storage);
+    const { wake, heard } = createJobSignal();
+    const quotas = quotasFeature({ ...base, turns: createTurnStore(storage) });
+    const writes = createRunWrites({ ...base, jobs, quotas: quotas.active, wake });
+    const sessionStore = createSessionStore(storage);
+    const waits = createSessionWaits(base);
     const attachments = attachmentsFeature({
       ...base,
       content: opened.contents,
@@ -57,27 +70,24 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         maxBytes: Service.Attachments.MaxBytes,
         allowedMediaTypes: Service.Attachments.AllowedMediaTypes,
       },
-      session: (tenantId, sessionId) => sessions.store.get(tenantId, sessionId),
+      session: sessionStore.get,
     });
     const approvals = approvalsFeature({
       ...base,
       guards: content,
       policy: modules.approvalPolicy,
       presenters: modules.approvalPresenters,
-      continuations: {
-        queued: (handover, at) => runs.queue.continuation(handover, at),
-        wake: (handover, at) => {
-          runs.queue.continued(handover, at);
-          worker.wake();
-        },
-      },
-      contextOf: (plan) => runs.queue.contextOf(plan),
+      continuations: { queued: writes.queued.resumption, wake: writes.queued.resumed },
+      contextOf: pauseContextOf,
+      waits,
     });
     const sessions = sessionsFeature({
       ...base,
       deletions: [attachments.removedWithSession, memory.sessionDeleted, approvals.onSessionDeleted],
-      cleanups: [attachments.cleanupWithSession, approvals.afterSessionDeleted],
-      openRequests: [approvals.pauses.open],
+      cleanups: [attachments.cleanupWithSession],
+      store: sessionStore,
+      waits,
+      mailbox: approvals.mailbox,
       recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
     });
     const skills = await skillsFeature({ ...base, modules: modules.skills });
@@ -94,8 +104,6 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       modules: modules.agents,
     });
     for (const warning of codeAgents.warnings) log.warn({ ...warning }, 'An agent of the host has a warning');
-    const jobs = createJobStore(storage);
-    const quotas = quotasFeature({ ...base, turns: createTurnStore(storage) });
     const agents = agentsFeature({
       ...base,
       references,
@@ -105,8 +113,10 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       attachments: attachments.runs,
       reserveRatio: Service.Preflight.ReserveRatio,
     });
+    const retention = composeRetention({ base, modules, jobs, sessions, attachments, wake });
     const runs = runsFeature({
       ...base,
+      writes,
       providerAccess: providerAccess.access,
       agents: agents.source,
       sessions,
@@ -117,7 +127,6 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       guards: content.guards,
       gate: approvals.gate,
       pauseJournal: approvals.pauseJournal,
-      pauses: approvals.pauses,
       quotas: quotas.active,
       scoresOf: runScores(storage),
       providers,
@@ -127,11 +136,9 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       memory: memory.memory,
       structuredResponseValidators: modules.structuredResponseValidators,
       loopCriteria: modules.loopCriteria,
-      wake: () => worker.wake(),
-      keysKeptMs: (tenantId) => retention.keysKeptMs(tenantId),
+      wake,
+      keysKeptMs: retention.keysKeptMs,
     });
-    const wake = () => worker.wake();
-    const retention = composeRetention({ base, modules, jobs, sessions, attachments, wake });
     const worker = createJobWorker(
       {
         queue: jobs,
@@ -143,6 +150,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       },
       jobWorkerOptions(config.values),
     );
+    heard(worker.wake);
     const { ready, assertReady } = storeReadiness(opened);
     const works = mode === 'serve' && Service.Scheduling.Enabled && Service.Scheduling.RunWorker;
     const access = identityOptions(config.values);
@@ -171,7 +179,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       ...base,
       engine: runs.engine,
       runHandlerKeys: Object.keys(runs.jobHandlers),
-      wake: () => worker.wake(),
+      wake,
     });
     const leased = serviceLeases(base);
     const life = createLifecycle({
@@ -184,7 +192,6 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         leased.part,
         { recover: attachments.recover, started: attachments.startSweep, close: attachments.close },
         leased.guarded('approval-expiration', approvals.expiration),
-        approvals,
         sessions,
         retention,
         leased.guarded('retention', retention.schedule),
@@ -218,22 +225,19 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         judges: judgesFeature({
           ...base,
           judges: modules.judges.map(({ value }) => value),
+          launch: runs.launch,
           access: runs.access,
           records: runs.records,
           agents: agents.source,
           engine: runs.engine,
-          turns: sessions.turns,
-          quotas: quotas.active,
         }).handlers,
         replays: replaysFeature({
           ...base,
           access: runs.access,
           records: runs.records,
+          launch: runs.launch,
           variants: agents.variants,
-          engine: runs.engine,
-          turns: sessions.turns,
-          sessions: sessions.store,
-          quotas: quotas.active,
+          sessions: sessionStore,
           recordingEnabled: Service.RunRecording.Enabled,
         }).handlers,
         sessions: sessions.handlers,

@@ -18,20 +18,17 @@ import {
 import type { PauseJournal } from '../../engine/lifecycle/index.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { GuardsFeature } from '../guards/index.ts';
-import type { SessionAccess } from '../sessions/index.ts';
-import { type Continuations, createApprovalDecisions } from './approval-decisions.ts';
+import type { Mailbox, SessionAccess, SessionWaits } from '../sessions/index.ts';
+import { type Continuations, createApprovalDecisions, statusAt } from './approval-decisions.ts';
 import { createApprovalExpiration } from './approval-expiration.ts';
 import { createApprovalMetrics } from './approval-metrics.ts';
 import { type ApprovalRuleStore, createApprovalRuleStore, type StandingRule } from './approval-rules.store.ts';
 import type { approvalOperations, approvalRuleOperations } from './approvals.operations.ts';
 import { approvalService } from './approvals.service.ts';
 import { createApprovalStore } from './approvals.store.ts';
-import { createInBandAnswers } from './in-band-answers.ts';
-import { createPauseEnds } from './pause-ends.ts';
+import { createInBandDecisions } from './in-band-decisions.ts';
 import { createPauseJournal } from './paused-runs.ts';
 import { sessionBlock } from './session-block.ts';
-import { createSessionPauses, type SessionPauses } from './session-pauses.ts';
-import { createSessionRequestStore } from './session-requests.store.ts';
 import { createStandingRules } from './standing-rules.service.ts';
 
 export interface ApprovalsDeps {
@@ -45,6 +42,7 @@ export interface ApprovalsDeps {
   /** By the name of their tool. */
   readonly presenters: ReadonlyMap<string, ApprovalPresenter>;
   readonly continuations: Continuations;
+  readonly waits: SessionWaits;
   readonly guards: Pick<GuardsFeature, 'inspectRequest'>;
   /** What a continuation takes over from the run that paused, as JSON. */
   contextOf(plan: RunPlan): unknown;
@@ -60,23 +58,20 @@ export interface ApprovalsFeature {
   readonly rules: Handlers<typeof approvalRuleOperations>;
   readonly gate: ApprovalGate;
   readonly pauseJournal: PauseJournal;
-  readonly pauses: SessionPauses;
+  readonly mailbox: Mailbox;
   readonly expiration: BackgroundService;
   /** Writes for the transaction that deletes a session. */
   onSessionDeleted(tenantId: string, sessionId: string): readonly Statement[];
-  /** What follows once it is deleted. */
-  afterSessionDeleted(tenantId: string, sessionId: string): Promise<() => Promise<void>>;
-  close(): void;
 }
 
 /** Who must say yes before a tool runs: rules, the mailbox, and what paused sessions wait for. */
 export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
   const { storage, audit, log, clock, newId } = deps;
   const { now } = clock;
+  const { requests, ends } = deps.waits;
   const { Approvals: settings, RunRecording: recording, Scheduling: scheduling } = deps.config.Service;
   const store = createApprovalStore(storage);
   const metrics = createApprovalMetrics({ ...deps, now, store });
-  const requests = createSessionRequestStore(storage);
   const ruleStore = createApprovalRuleStore(storage);
   const rules = createStandingRules({
     store: ruleStore,
@@ -86,18 +81,15 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
     now,
     newId,
   });
-  const inBand = createInBandAnswers({ storage, requests, rules, ruleStore, audit, metrics, now, newId });
   const decisions = createApprovalDecisions({
     store,
     audit,
     continuations: deps.continuations,
     metrics,
-    lapsed: (tenantId, sessionId) => ends.ended(tenantId, sessionId),
+    lapsed: ends.ended,
     schedulingEnabled: scheduling.Enabled,
     now,
   });
-  const blockedUntil = sessionBlock({ approvals: store, decisions, queues: scheduling.Enabled, now });
-  const ends = createPauseEnds({ blockedUntil, clock, log });
   return {
     handlers: approvalService({
       store,
@@ -124,7 +116,22 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
       expiresAfterMs: settings.ExpirationEnabled ? settings.DefaultExpiration : null,
       newId,
     }),
-    pauses: createSessionPauses({ storage, requests, approvals: store, inBand, ends, blockedUntil, now, newId }),
+    mailbox: {
+      blockedUntil: sessionBlock({ approvals: store, decisions, queues: scheduling.Enabled, now }),
+      async decided(sourceRunId) {
+        const handover = await store.handover(sourceRunId);
+        if (handover === undefined) return undefined;
+        const at = now();
+        const rows = await store.ofRun(handover.run_id);
+        return {
+          tenantId: handover.tenant_id,
+          runId: handover.run_id,
+          continuationRunId: handover.continuation_run_id,
+          calls: new Map(rows.map((row) => [row.request_id, { status: statusAt(row, at), reason: row.reason }])),
+        };
+      },
+      decide: createInBandDecisions({ storage, requests, rules, ruleStore, audit, metrics, now, newId }),
+    },
     expiration: createApprovalExpiration({
       store,
       decisions,
@@ -137,16 +144,10 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
         maxPerScan: settings.MaxPerScan,
       },
     }),
-    onSessionDeleted: (tenantId, sessionId) => [
-      ...store.sessionDropped(tenantId, sessionId),
-      requests.dropped(tenantId, sessionId),
-    ],
-    afterSessionDeleted: async (tenantId, sessionId) => async () => ends.ended(tenantId, sessionId),
-    close: ends.close,
+    onSessionDeleted: store.sessionDropped,
   };
 };
 
 export type { Continuations } from './approval-decisions.ts';
 export { argumentsHash, conditionProblems, ruleMatches } from './argument-conditions.rules.ts';
-export type { SessionPauses } from './session-pauses.ts';
 export { type ApprovalRuleStore, createApprovalRuleStore, type StandingRule };

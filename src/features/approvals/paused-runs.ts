@@ -3,9 +3,9 @@ import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import type { Pause, WaitingCall } from '../../engine/control/index.ts';
 import type { PauseJournal } from '../../engine/lifecycle/index.ts';
+import type { SessionRequestStore } from '../sessions/index.ts';
 import type { ApprovalStore } from './approvals.store.ts';
 import { argumentsHash } from './argument-conditions.rules.ts';
-import type { SessionRequestStore } from './session-requests.store.ts';
 
 export interface PausedRunDeps {
   readonly requests: SessionRequestStore;

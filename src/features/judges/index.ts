@@ -12,9 +12,12 @@ import { type JudgeServiceDeps, judgeService } from './judges.service.ts';
 export type { AskAgent, Judge, JudgedRun, JudgeVerdict } from './judge.ts';
 
 export interface JudgesDeps
-  extends Omit<JudgeServiceDeps, 'ask' | 'save' | 'placeOf'>,
+  extends Omit<JudgeServiceDeps, 'ask' | 'save' | 'placeOf' | 'launch'>,
     Omit<JudgeCallDeps, 'telemetry'> {
+  readonly launch: JudgeServiceDeps['launch'] & JudgeCallDeps['launch'];
   readonly records: RunRecords;
+  readonly now: () => number;
+  readonly newId: () => string;
   readonly config: Config;
   readonly storage: Storage;
   readonly telemetry: Telemetry;

@@ -1,28 +1,17 @@
 import { AcpError, errorTable } from '../../contract/errors.ts';
-import type { Attribution } from '../../core/caller/attribution.ts';
-import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
-import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';
 import type { RunEngine } from '../../engine/lifecycle/index.ts';
-import type { ActiveQuotas } from '../quotas/index.ts';
-import { assertMayStart, failureError, type MayStartDeps, runPlan } from '../runs/index.ts';
-import type { SessionTurns } from '../sessions/index.ts';
+import { failureError, type Launch } from '../runs/index.ts';
 import type { AskAgent } from './judge.ts';
 import type { JudgeTelemetry } from './judge-telemetry.ts';
 
-export interface JudgeCallDeps extends MayStartDeps {
-  readonly authorization: Pick<RunAuthorization, 'require'>;
-  readonly attribution: Attribution;
+export interface JudgeCallDeps {
+  readonly launch: Pick<Launch, 'enter' | 'start'>;
   readonly agents: Pick<AgentSource, 'compile'>;
-  readonly engine: Pick<RunEngine, 'start' | 'cancel'>;
-  readonly turns: Pick<SessionTurns, 'ownerOf'>;
-  /** Null: runs are not limited. */
-  readonly quotas: Pick<ActiveQuotas, 'admission'> | null;
+  readonly engine: Pick<RunEngine, 'cancel'>;
   readonly telemetry: Pick<JudgeTelemetry, 'spent'>;
-  readonly now: () => number;
-  readonly newId: () => string;
 }
 
 /** Which judge asks, for whom, and how long it may. */
@@ -56,50 +45,28 @@ const asPublic = (error: unknown): unknown => {
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
 
-/** How judges run agents: as runs of kind Eval, which are admitted, recorded and priced like any other. */
+/** How judges run agents: as runs of kind Eval, which are launched, recorded and priced like any other. */
 export const createJudgeCalls = (deps: JudgeCallDeps) => {
-  const planOf = async (judge: AskingJudge, agentName: string, message: string): Promise<RunPlan> => {
-    const { context } = judge;
-    const { tenantId, principal } = context;
-    const ownerId = await deps.turns.ownerOf(tenantId, null, principal);
-    // An admission may take a while.
-    assertMayStart(deps, tenantId, agentName);
-    const agent = await deps.agents.compile(tenantId, agentName, judge.trace);
-    return runPlan({
-      id: deps.newId(),
-      tenantId,
-      requestId: context.requestId,
-      kind: 'Eval',
-      agent,
-      message,
-      parameters: agent.resolveParameters(null),
-      principal,
-      ...(await deps.attribution.of(context, { agentName, sessionId: null })),
-      ownerId,
-      createdAt: deps.now(),
-      trace: { parent: judge.trace, link: null },
+  const started = async ({ context, trace, signal }: AskingJudge, agentName: string, message: string) => {
+    const entrance = await deps.launch.enter({
+      kind: 'judge',
+      context: { ...context, trace, signal },
+      agentName,
+      body: {},
+      isStreaming: false,
+      target: { userId: context.principal.userId },
+      async work() {
+        const agent = await deps.agents.compile(context.tenantId, agentName, trace);
+        return { kind: 'Eval', agent, message, parameters: agent.resolveParameters(null) };
+      },
     });
-  };
-
-  const admitted = async (judge: AskingJudge, agentName: string, message: string): Promise<ActiveRun> => {
-    const { context, signal } = judge;
-    const { tenantId, principal } = context;
-    await deps.authorization.require(context, 'Start', { resource: 'Run', agentName, userId: principal.userId });
-    assertMayStart(deps, tenantId, agentName);
-    const admission = await deps.quotas?.admission.admit({ tenantId, agentName, mayWait: true, signal });
-    const plan = await planOf(judge, agentName, message).catch((error: unknown) => {
-      admission?.settled();
-      throw error;
-    });
-    const run = deps.engine.start(plan);
-    void run.log.opened.then(admission?.settled);
-    return run;
+    return deps.launch.start(entrance);
   };
 
   const answerOf = async (judge: AskingJudge, agentName: string, message: string): Promise<string> => {
     const { name, context, signal } = judge;
     signal.throwIfAborted();
-    const run = await admitted(judge, agentName, message);
+    const run = await started(judge, agentName, message);
     const stop = (): void => deps.engine.cancel(run, 'Requested', context.principal.actor);
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();

@@ -3,14 +3,15 @@ import { ok } from '../../contract/operation.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
-import { assertMayStart, type MayStartDeps, type RunAccess, type RunRecords } from '../runs/index.ts';
+import type { Launch, RunAccess, RunRecords } from '../runs/index.ts';
 import type { JudgedScore, JudgeOfRun, RunScore } from '../scores/index.ts';
 import type { Judge, JudgedRun } from './judge.ts';
 import type { createJudgeRound } from './judge-round.ts';
 import type { JudgePlace, JudgeTelemetry } from './judge-telemetry.ts';
 import type { judgeOperations } from './judges.operations.ts';
 
-export interface JudgeServiceDeps extends MayStartDeps {
+export interface JudgeServiceDeps {
+  readonly launch: Pick<Launch, 'assertMayStart'>;
   readonly judges: readonly Judge[];
   readonly access: Pick<RunAccess, 'find'>;
   readonly records: Pick<RunRecords, 'get' | 'recordedInput' | 'output' | 'toolNames'>;
@@ -57,7 +58,7 @@ export const judgeService = (deps: JudgeServiceDeps): Handlers<typeof judgeOpera
       const row = await access.find(context, params.runId, 'Judge');
       // A judge's reason may quote the run.
       await access.find(context, params.runId, 'Read');
-      assertMayStart(deps, context.tenantId, row.agent_name);
+      deps.launch.assertMayStart(context.tenantId, row.agent_name);
       const run = await judgedRun(row);
       if (run === null) return ok({ scores: [], failures: [] });
       const place = await deps.placeOf(row, context.trace ?? null);

@@ -1,43 +1,25 @@
 import { AcpError } from '../../contract/errors.ts';
 import { type OperationInput, ok } from '../../contract/operation.ts';
 import type { AuditTrail } from '../../core/audit.ts';
-import type { Attribution } from '../../core/caller/attribution.ts';
-import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
-import type { RunPlan } from '../../engine/active-run.ts';
-import { type CompiledAgent, CompileError, compileFailure } from '../../engine/compiled-agent.ts';
-import { type ChatMessage, type RecordedCall, type RunReplay, recordedTools } from '../../engine/context/index.ts';
-import { type RunEngine, warningsOf } from '../../engine/lifecycle/index.ts';
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { ChatMessage } from '../../engine/context/index.ts';
+import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/context/index.ts';
+import { warningsOf } from '../../engine/lifecycle/index.ts';
 import type { AgentVariants } from '../agents/index.ts';
-import type { ActiveQuotas } from '../quotas/index.ts';
-import {
-  assertMayStart,
-  failureError,
-  type MayStartDeps,
-  type RunAccess,
-  type RunOwner,
-  type RunRecords,
-  runPlan,
-} from '../runs/index.ts';
-import type { SessionTurns } from '../sessions/index.ts';
+import { failureError, type Launch, type RunAccess, type RunRecords, type RunWork } from '../runs/index.ts';
 import type { replayOperations } from './replays.operations.ts';
 import type { ToolMode } from './replays.schema.ts';
 
-export interface ReplayServiceDeps extends MayStartDeps {
-  readonly authorization: Pick<RunAuthorization, 'require'>;
-  readonly attribution: Attribution;
+export interface ReplayServiceDeps {
+  readonly launch: Pick<Launch, 'enter' | 'start'>;
   readonly access: Pick<RunAccess, 'find'>;
   readonly records: RunRecords;
   readonly variants: AgentVariants;
-  readonly engine: Pick<RunEngine, 'start'>;
-  readonly turns: Pick<SessionTurns, 'ownerOf'>;
   readonly audit: Pick<AuditTrail, 'record'>;
-  /** Null: runs are not limited. */
-  readonly quotas: Pick<ActiveQuotas, 'admission'> | null;
   readonly recordingEnabled: boolean;
   readonly prefix: string;
-  readonly now: () => number;
   readonly newId: () => string;
 }
 
@@ -102,34 +84,6 @@ const withoutTools = (agent: CompiledAgent): CompiledAgent => ({ ...agent, tools
 
 /** Checks in the order of the first refusal, then one run to its end. */
 export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof replayOperations>, 'create'> => {
-  const compile = async (context: CallContext, source: RunRow, body: ReplayBody, owner: RunOwner) => {
-    const { tenantId } = context;
-    try {
-      const change = {
-        version: body.agentVersion ?? null,
-        modelProvider: body.modelProvider ?? null,
-        modelId: body.modelId ?? null,
-      };
-      return await deps.variants.compile(tenantId, source.agent_name, change, context.trace ?? null);
-    } catch (error) {
-      if (!(error instanceof CompileError)) throw error;
-      const failure = compileFailure(error);
-      const runId = deps.newId();
-      await deps.records.recordFailed({
-        runId,
-        tenantId,
-        agentName: source.agent_name,
-        agentVersion: error.version,
-        isStreaming: false,
-        attribution: owner,
-        sessionId: null,
-        failure,
-        replayOfRunId: source.id,
-      });
-      throw failureError(failure, runId);
-    }
-  };
-
   const replayOf = async (source: RunRow, mode: ToolMode): Promise<RunReplay> => {
     if (mode !== 'ReplayTools') return { sourceRunId: source.id, isLive: mode === 'LiveTools', tools: null };
     const rows = await deps.records.toolInvocations(source.tenant_id, source.id, maxCalls);
@@ -138,28 +92,24 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
     return { sourceRunId: source.id, isLive: false, tools: recordedTools(calls) };
   };
 
-  const planOf = async (
-    context: CallContext,
-    source: RunRow,
-    body: ReplayBody,
-    ownerId: string | null,
-  ): Promise<RunPlan> => {
+  /** Checked in the order of the first refusal. */
+  const workOf = async (context: CallContext, source: RunRow, body: ReplayBody, runId: string): Promise<RunWork> => {
     const { tenantId, principal } = context;
-    // An admission may take a while.
-    assertMayStart(deps, tenantId, source.agent_name);
     const mode = body.toolMode ?? 'ReplayTools';
     assertRepeatable(source);
     const recorded = await deps.records.recordedInput(source.tenant_id, source.id);
     if (recorded === null)
       throw new AcpError('run-input-not-recorded', `The input of run ${source.id} was not recorded, or was removed.`);
     const input = turnInput(source, recorded.messages);
-    const attribution = await deps.attribution.of(context, { agentName: source.agent_name, sessionId: null });
-    const owner: RunOwner = { ...attribution, ownerId };
-    const agent = await compile(context, source, body, owner);
+    const change = {
+      version: body.agentVersion ?? null,
+      modelProvider: body.modelProvider ?? null,
+      modelId: body.modelId ?? null,
+    };
+    const agent = await deps.variants.compile(tenantId, source.agent_name, change, context.trace ?? null);
     const parameters = agent.resolveParameters(recorded.context.parameters);
     assertToolsAllow(agent, mode);
     const replay = await replayOf(source, mode);
-    const id = deps.newId();
     if (mode === 'LiveTools')
       await deps.audit.record(
         {
@@ -168,29 +118,22 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
           action: 'run.replay-live',
           entity: `run:${source.id}`,
           before: null,
-          after: { runId: id, agentName: agent.name, agentVersion: agent.version },
+          after: { runId, agentName: agent.name, agentVersion: agent.version },
         },
         [],
       );
-    return runPlan({
-      id,
-      tenantId,
-      requestId: context.requestId,
+    return {
       agent: mode === 'NoTools' ? withoutTools(agent) : agent,
       culture: recorded.context.culture,
       parameters,
-      principal,
-      ...owner,
-      createdAt: deps.now(),
       // The recorded messages as they are, documents and attachments included.
       resume: {
-        messages: input.map((message) => ({ ...message, messageId: deps.newId(), runId: id })),
+        messages: input.map((message) => ({ ...message, messageId: deps.newId(), runId })),
         calls: [],
         earlier: null,
       },
       replay,
-      trace: { parent: context.trace ?? null, link: null },
-    });
+    };
   };
 
   return {
@@ -198,47 +141,34 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
       const mode = body.toolMode ?? 'ReplayTools';
       if (!deps.recordingEnabled)
         throw new AcpError('run-recording-disabled', 'Replays need run recording, which is switched off.');
-      const { tenantId, principal } = context;
       const source = await deps.access.find(context, params.runId);
-      await deps.authorization.require(context, 'Start', {
-        resource: 'Run',
+      const entrance = await deps.launch.enter({
+        kind: 'replay',
+        context,
         agentName: source.agent_name,
-        sessionId: null,
-        runId: source.id,
-        userId: source.user_id,
+        body: {},
+        isStreaming: false,
+        target: { sessionId: null, runId: source.id, userId: source.user_id },
+        work: (runId) => workOf(context, source, body, runId),
       });
-      const ownerId = await deps.turns.ownerOf(tenantId, null, principal);
-      assertMayStart(deps, tenantId, source.agent_name);
-      const { signal } = context;
-      const admission = await deps.quotas?.admission.admit({
-        tenantId,
-        agentName: source.agent_name,
-        mayWait: true,
-        signal,
-      });
-      const plan = await planOf(context, source, body, ownerId).catch((error: unknown) => {
-        admission?.settled();
-        throw error;
-      });
-      const run = deps.engine.start(admission?.isChecked === false ? { ...plan, isUnchecked: true } : plan);
-      void run.log.opened.then(admission?.settled);
+      const run = await deps.launch.start(entrance);
       const outcome = await run.done;
-      if (outcome.failure !== null) throw failureError(outcome.failure, plan.id);
+      if (outcome.failure !== null) throw failureError(outcome.failure, run.id);
       const warnings = warningsOf(run);
       return ok(
         {
-          runId: plan.id,
+          runId: run.id,
           sourceRunId: source.id,
           toolMode: mode,
-          agentVersion: plan.agent.version,
+          agentVersion: run.plan.agent.version,
           modelProvider: outcome.modelProvider,
           modelId: outcome.modelId,
           status: outcome.status,
           output: outcome.output,
-          compareLocation: `${deps.prefix}/api/runs/${source.id}/compare/${plan.id}`,
+          compareLocation: `${deps.prefix}/api/runs/${source.id}/compare/${run.id}`,
           ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
         },
-        { 'X-Run-Id': plan.id, ...(warnings.length === 0 ? {} : { 'X-Acp-Warning': warnings.join(', ') }) },
+        { 'X-Run-Id': run.id, ...(warnings.length === 0 ? {} : { 'X-Acp-Warning': warnings.join(', ') }) },
       );
     },
   };

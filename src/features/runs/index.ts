@@ -9,31 +9,34 @@ import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { AgentMemory } from '../../engine/context/index.ts';
 import type { ApprovalGate, ContentGuards } from '../../engine/control/index.ts';
-import {
-  createRunEngine,
-  type EngineSettings,
-  type PauseJournal,
-  type RunEngine,
-} from '../../engine/lifecycle/index.ts';
-import { createPriceList } from '../../engine/pricing.ts';
-import type { RunListeners, SessionTurn } from '../../engine/record/index.ts';
+import type { PauseJournal } from '../../engine/lifecycle/index.ts';
+import { createRunEngine, type RunEngine } from '../../engine/lifecycle/index.ts';
+import { createPriceList, type PriceList } from '../../engine/pricing.ts';
+import type { RunJournal, RunListeners } from '../../engine/record/index.ts';
 import type { ToolAuthorizer, ToolCallDeps } from '../../engine/tools/index.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/index.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobHandler, QueuedJob } from '../../scheduler/job-queue.ts';
-import type { SessionPauses } from '../approvals/index.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { JobStore, JobWork } from '../jobs/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type CostRecalculation, createCostRecalculation } from './cost-recalculation.ts';
+import { engineSettings } from './engine-settings.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
-import { createChildPlans } from './launch/child-plans.ts';
-import type { MayStartDeps } from './launch/may-start.ts';
-import { packPrincipal } from './launch/packed-principal.ts';
-import type { Preflight } from './launch/preflight.ts';
+import {
+  createChildPlans,
+  createLaunch,
+  createQueuedRuns,
+  type Launch,
+  type LaunchDeps,
+  type Preflight,
+  packPrincipal,
+  type QueuedRuns,
+  runJobKeys,
+} from './launch/index.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess, type RunAccess } from './run-access.ts';
 import { createDetachedRuns, type DetachedRuns } from './run-detached.ts';
@@ -41,23 +44,25 @@ import { createRunJobs } from './run-jobs.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
 import { createLostRuns } from './run-lost.ts';
-import { createRunQueue, type RunQueue } from './run-queue.ts';
 import { runReading } from './run-reading.service.ts';
 import { createRunReconciliation, type RunReconciliation } from './run-reconciliation.ts';
 import { type RecoveryReport, recoverRuns } from './run-recovery.ts';
 import { createRunStart } from './run-start.service.ts';
 import { createRunTraceStore, type RunTraceStore } from './run-traces.store.ts';
 import { createTurnStore } from './run-turns.store.ts';
+import { runJobHandler } from './runs.job.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { RunComparisonSide } from './runs.schema.ts';
 import { runService } from './runs.service.ts';
 import { createRunStore, type RunStore } from './runs.store.ts';
+import { createUnpricedRuns } from './unpriced-runs.store.ts';
 
-export interface RunsDeps extends MayStartDeps {
+export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly config: Config;
   readonly storage: Storage;
   readonly agents: AgentSource;
-  readonly sessions: Pick<SessionsFeature, 'store' | 'turns' | 'access'>;
+  readonly sessions: Pick<SessionsFeature, 'store' | 'places' | 'access'>;
+  readonly writes: RunWrites;
   readonly jobs: JobStore;
   readonly providers: Pick<ModelProviders, 'list' | 'protection'>;
   readonly providerAccess: ProviderAccess;
@@ -72,7 +77,6 @@ export interface RunsDeps extends MayStartDeps {
   readonly listeners: RunListeners | null;
   readonly gate: ApprovalGate;
   readonly pauseJournal: PauseJournal;
-  readonly pauses: SessionPauses;
   /** Null: switched off. */
   readonly quotas: ActiveQuotas | null;
   readonly preflight: Preflight | null;
@@ -84,7 +88,7 @@ export interface RunsDeps extends MayStartDeps {
   readonly keysKeptMs: (tenantId: string) => Promise<number | null>;
   readonly log: Logger;
   readonly telemetry: Telemetry;
-  /** Called when a job was queued in this process. */
+  /** Has the worker of this process look for jobs. */
   readonly wake: () => void;
   readonly clock: Clock;
   readonly newId: () => string;
@@ -100,11 +104,12 @@ export type RunRecords = Pick<
 
 export interface RunsFeature {
   readonly handlers: Handlers<typeof runOperations>;
-  readonly engine: RunEngine;
+  readonly launch: Launch;
+  /** Runs that execute; only the launch starts them. */
+  readonly engine: Omit<RunEngine, 'start'>;
   readonly access: RunAccess;
   readonly records: RunRecords;
   readonly recalculateCosts: (tenantId: string) => Promise<CostRecalculation>;
-  readonly queue: Pick<RunQueue, 'contextOf' | 'continuation' | 'continued'>;
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
   readonly jobWork: JobWork;
   /** Closes what a dead owner of the store left open; before the first request. */
@@ -118,45 +123,47 @@ export interface RunsFeature {
   close(): Promise<void>;
 }
 
-const engineSettings = ({ Service }: Config): EngineSettings => {
-  const { RunRecording: recording, AgentGraph: graph, Tools: tools, StructuredResponse: structured } = Service;
-  return {
-    recording: {
-      enabled: recording.Enabled,
-      recordMessageDeltas: recording.RecordMessageDeltas,
-      recordReasoningDeltas: recording.RecordReasoningDeltas,
-      recordToolPayloads: recording.RecordToolPayloads,
-      recordRunInput: recording.RecordRunInput,
-      maxPayloadLength: recording.MaxPayloadLength,
+/** What is written of runs, and how they come into the job queue. */
+export interface RunWrites {
+  readonly store: RunStore;
+  readonly journal: RunJournal;
+  readonly prices: PriceList;
+  readonly queued: QueuedRuns;
+}
+
+type RunWriteDeps = Pick<RunsDeps, 'config' | 'storage' | 'listeners' | 'wake' | 'clock' | 'newId'> & {
+  readonly jobs: JobStore;
+  readonly quotas: Pick<ActiveQuotas, 'counters'> | null;
+};
+
+/** Made before the features that pause runs and have them go on, and before those that execute them. */
+export const createRunWrites = (deps: RunWriteDeps): RunWrites => {
+  const { AsyncRun, Pricing, RunContinuation, Scheduling } = deps.config.Service;
+  const prices = createPriceList(Pricing.Currency, Pricing.Models);
+  const store = createRunStore(deps.storage);
+  const journal = createRunJournal(deps.storage, prices.currency, deps.quotas?.counters ?? null);
+  const queued = createQueuedRuns({
+    ...deps,
+    store,
+    journal,
+    now: deps.clock.now,
+    settings: {
+      enabled: AsyncRun.Enabled && Scheduling.Enabled,
+      continues: RunContinuation.Enabled && Scheduling.Enabled,
+      maxAttempts: AsyncRun.MaxAttempts,
+      laneByHandlerKey: Scheduling.LaneByHandlerKey,
     },
-    tree: {
-      maxDepth: graph.MaxDepth,
-      maxTotalTokens: graph.MaxTotalTokens,
-      maxTotalRuns: graph.MaxTotalRuns,
-      maxTotalCostMicros: graph.MaxTotalCost === null ? null : Math.round(graph.MaxTotalCost * 1_000_000),
-      maxDurationMs: graph.MaxDuration,
-    },
-    maxIterations: tools.MaxIterations,
-    maxConsecutiveToolErrors: tools.MaxConsecutiveErrors,
-    steps: { continuation: Service.RunContinuation.Enabled, retries: Service.AsyncRun.MaxAttempts > 1 },
-    childDeadlineMs: graph.ChildDeadline,
-    waitTimeoutMs: graph.WaitTimeout,
-    structuredResponse: {
-      enabled: structured.Enabled,
-      maxRepairAttempts: structured.MaxRepairAttempts,
-    },
-  };
+  });
+  return { store, journal, prices, queued };
 };
 
 export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const { config, storage, agents, jobs, log, clock, newId } = deps;
   const { now } = clock;
-  const { turns: sessions, access: owners } = deps.sessions;
+  const { places: sessions, access: owners } = deps.sessions;
+  const { store, journal, prices, queued } = deps.writes;
   const { Service, Host } = config;
   const settings = engineSettings(config);
-  const prices = createPriceList(Service.Pricing.Currency, Service.Pricing.Models);
-  const journal = createRunJournal(storage, prices.currency, deps.quotas?.counters ?? null);
-  const store = createRunStore(storage);
   const traces = createRunTraceStore(storage);
   const access = createRunAccess(store, deps.authorization, owners);
   const recordingEnabled = settings.recording.enabled;
@@ -170,13 +177,8 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     sessions: deps.sessions.store,
     detached,
     journal,
-    settings: {
-      continues: Service.RunContinuation.Enabled && Service.Scheduling.Enabled,
-      maxAttempts: Service.AsyncRun.MaxAttempts,
-      laneByHandlerKey: Service.Scheduling.LaneByHandlerKey,
-    },
+    queued,
     now,
-    newId,
   });
   const keys = createIdempotencyKeys(storage, { keptMs: deps.keysKeptMs, clock, log });
   const responses = createResponseCache(storage, clock, log);
@@ -206,10 +208,9 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       log,
     },
     unfinished: {
-      // Bound late: the queue starts runs of the engine that asks it here.
-      requeue: (plan, failure): ReturnType<RunQueue['requeue']> => queue.requeue(plan, failure),
+      requeue: queued.requeue,
       continuation: ({ id, tenantId, agent, sessionId }, failure) =>
-        lost.continuation({ id, tenantId, agentName: agent.name, sessionId }, failure),
+        queued.continuation({ id, tenantId, agentName: agent.name, sessionId }, failure),
       packPrincipal: (plan) => packPrincipal(plan.principal),
     },
     memory: deps.memory,
@@ -227,42 +228,42 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     after: clock.after,
     newId,
   });
-  const release = async (session: SessionTurn): Promise<void> => {
-    try {
-      await storage.write(session.release());
-    } finally {
-      session.ended();
-    }
-  };
-  const queue = createRunQueue({
+  const launch = createLaunch({
+    authorization: deps.authorization,
+    attribution: deps.attribution,
+    lifecycle: deps.lifecycle,
     stops: deps.stops,
-    storage,
-    journal,
-    store,
-    jobs,
-    engine,
     agents,
-    sessions,
-    attachments: deps.attachments,
-    detached,
+    store,
     turns,
-    pauses: deps.pauses,
-    lost,
+    jobs,
+    sessions,
+    engine,
+    queued,
+    detached,
+    attachments: deps.attachments,
+    quotas: deps.quotas,
     preflight: deps.preflight,
-    release,
-    settings: {
-      enabled: Service.AsyncRun.Enabled && Service.Scheduling.Enabled,
-      maxAttempts: Service.AsyncRun.MaxAttempts,
-      maxContinuations: Service.RunContinuation.MaxAttempts,
-      laneByHandlerKey: Service.Scheduling.LaneByHandlerKey,
-    },
-    wake: deps.wake,
-    listeners: deps.listeners,
-    log,
+    recordingEnabled,
+    maxContinuations: Service.RunContinuation.MaxAttempts,
     now,
     newId,
   });
-  const runJobs = createRunJobs({ storage, store, access, owners, jobs, journal, detached, queue, now });
+  const handler = runJobHandler({
+    launch,
+    storage,
+    store,
+    journal,
+    jobs,
+    engine,
+    sessions,
+    detached,
+    lost,
+    wake: deps.wake,
+    log,
+    now,
+  });
+  const runJobs = createRunJobs({ storage, store, access, owners, jobs, journal, detached, sessions, now });
   const { RunReconciliation: reconciling } = Service;
   const reconciliation: RunReconciliation | null = reconciling.Enabled
     ? createRunReconciliation(
@@ -275,40 +276,16 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
         },
       )
     : null;
-  const busySessions = deps.telemetry.metrics.counter(
-    'acp.session.busy',
-    'Runs that met a session which another run held.',
-    '{run}',
-    ['acp.session.concurrency'],
-  );
   const start = createRunStart({
-    authorization: deps.authorization,
-    attribution: deps.attribution,
-    store,
-    agents,
+    launch,
     engine,
-    sessions,
-    attachments: deps.attachments,
-    queue,
-    detached,
     keys,
     prices,
     prefix: Host.Prefix,
-    pauses: deps.pauses,
-    quotas: deps.quotas,
-    release,
-    busy: (concurrency) => busySessions.add(1, [concurrency]),
     settings: {
-      recordingEnabled,
       payloads: settings.recording,
       idempotency: { enabled: Service.Idempotency.Enabled, maxKeyLength: Service.Idempotency.MaxKeyLength },
     },
-    lifecycle: deps.lifecycle,
-    stops: deps.stops,
-    preflight: deps.preflight,
-    clock,
-    now,
-    newId,
   });
   return {
     handlers: {
@@ -331,6 +308,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
         clock,
       }),
     },
+    launch,
     engine,
     access,
     records: { ...store, ...detached, spanOf: traces.spanOf },
@@ -340,7 +318,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       prices,
       providers: deps.providers,
     }),
-    jobHandlers: queue.handlers,
+    jobHandlers: Object.fromEntries(runJobKeys.map((key) => [key, handler])),
     jobWork: runJobs,
     async lostJob(job) {
       const row = await store.get(job.tenantId, job.id);
@@ -350,7 +328,6 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     },
     started: () => reconciliation?.start(),
     reconciliation: reconciliation?.scans ?? null,
-    queue,
     recover() {
       responses.start();
       return recoverRuns({ runs: store, lost, jobs, sessions: deps.sessions.store, keys, now });
@@ -364,16 +341,17 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   };
 };
 
-import { createUnpricedRuns } from './unpriced-runs.store.ts';
-
 export { createRunPricing } from './cost-recalculation.ts';
-export { assertMayStart, type MayStartDeps } from './launch/may-start.ts';
-export { preflightCheck } from './launch/preflight.ts';
-export { runPlan } from './launch/run-plan.ts';
+export {
+  failureError,
+  type Launch,
+  pauseContextOf,
+  preflightCheck,
+  type RunWork,
+  runPlan,
+} from './launch/index.ts';
 export type { RunAccess } from './run-access.ts';
-export type { RunOwner } from './run-queue.ts';
 export { toRunRecord } from './run-record.ts';
 export type { RecoveryReport } from './run-recovery.ts';
-export { failureError } from './run-start.service.ts';
 export { createTurnStore } from './run-turns.store.ts';
 export type { TreeMember } from './runs.store.ts';

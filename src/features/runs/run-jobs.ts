@@ -5,12 +5,10 @@ import type { RunRow } from '../../db/tables.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { JobStore, JobWork } from '../jobs/index.ts';
-import type { SessionAccess } from '../sessions/index.ts';
-import { approvalResumeKey } from './launch/queued-run.ts';
+import type { SessionAccess, SessionPlaces } from '../sessions/index.ts';
+import { type ContinuationPayload, continuationKey, runJobKeys } from './launch/index.ts';
 import type { RunAccess } from './run-access.ts';
 import type { DetachedRuns } from './run-detached.ts';
-import { agentRunKey, type ContinuationPayload, continuationKey } from './run-lost.ts';
-import type { RunQueue } from './run-queue.ts';
 import type { RunStore } from './runs.store.ts';
 
 export interface RunJobs extends JobWork {
@@ -26,11 +24,9 @@ interface RunJobDeps {
   readonly jobs: Pick<JobStore, 'canceledPending' | 'payloadOf'>;
   readonly journal: Pick<RunJournal, 'stepsDropped'>;
   readonly detached: DetachedRuns;
-  readonly queue: Pick<RunQueue, 'closed'>;
+  readonly sessions: Pick<SessionPlaces, 'closed'>;
   readonly now: () => number;
 }
-
-const runKeys: readonly string[] = [agentRunKey, approvalResumeKey, continuationKey];
 
 /** The run that a continuation goes on from; null once the job has ended, which drops its payload. */
 const sourceOf = (job: JobRow, jobs: Pick<JobStore, 'payloadOf'>): string | null =>
@@ -47,15 +43,15 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
     const closed =
       (await deps.detached.close(row, closing, withJob)) ||
       (jobId !== null && (await deps.detached.close(row, closing)));
-    if (closed) deps.queue.closed(row);
+    if (closed) deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
     return closed;
   };
 
   return {
     cancelQueued,
-    runKeys,
+    runKeys: runJobKeys,
     async maySee({ principal }, job) {
-      if (!runKeys.includes(job.handler_key)) return true;
+      if (!runJobKeys.includes(job.handler_key)) return true;
       const own = await deps.store.get(job.tenant_id, job.id);
       const source = own === undefined ? sourceOf(job, deps.jobs) : null;
       const run = source === null ? own : await deps.store.get(job.tenant_id, source);

@@ -7,14 +7,10 @@ import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionStore } from '../sessions/index.ts';
-import { approvalResumeKey } from './launch/queued-run.ts';
+import { type QueuedRuns, runJobKeys } from './launch/index.ts';
 import type { DetachedRuns } from './run-detached.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
 import type { RunStore } from './runs.store.ts';
-
-export const agentRunKey = 'acp.agent-run';
-export const continuationKey = 'acp.run-continuation';
-const retriedKeys: readonly string[] = [agentRunKey, approvalResumeKey, continuationKey];
 
 /** Runs whose process is gone: their next attempt, their end, and the run that goes on with their turn. */
 export interface LostRuns {
@@ -22,20 +18,6 @@ export interface LostRuns {
   lose(row: RunRow, conditions?: readonly Statement[]): Promise<'requeued' | 'closed' | 'gone'>;
   /** Closes what executes below a run of which another attempt follows, or that is closed next; how many. */
   loseDescendants(row: RunRow, conditions?: readonly Statement[]): Promise<number>;
-  /** The job that goes on with the turn of a run that ends like this; none when it is not continued. */
-  continuation(run: ContinuedRun, failure: RunFailure): readonly Statement[];
-}
-
-export interface ContinuedRun {
-  readonly id: string;
-  readonly tenantId: string;
-  readonly agentName: string;
-  readonly sessionId: string | null;
-}
-
-export interface ContinuationPayload {
-  /** The closed run. */
-  readonly from: string;
 }
 
 interface LostRunDeps {
@@ -46,13 +28,8 @@ interface LostRunDeps {
   readonly sessions: Pick<SessionStore, 'release'>;
   readonly detached: DetachedRuns;
   readonly journal: RunJournal;
-  readonly settings: {
-    readonly continues: boolean;
-    readonly maxAttempts: number;
-    readonly laneByHandlerKey: Readonly<Record<string, string>>;
-  };
+  readonly queued: Pick<QueuedRuns, 'continuation'>;
   readonly now: () => number;
-  readonly newId: () => string;
 }
 
 // A message names a few calls; all of them stand in the ledger.
@@ -80,24 +57,7 @@ const unreadable = (error: unknown): null => {
 };
 
 export const createLostRuns = (deps: LostRunDeps): LostRuns => {
-  const { storage, store, turns, jobs, sessions, detached, journal, settings, now } = deps;
-
-  const continuation: LostRuns['continuation'] = (run, { type }) => {
-    if (!settings.continues || run.sessionId === null || (type !== 'orphaned' && type !== 'shutdown')) return [];
-    const payload: ContinuationPayload = { from: run.id };
-    return [
-      jobs.queued({
-        id: deps.newId(),
-        tenantId: run.tenantId,
-        handlerKey: continuationKey,
-        lane: settings.laneByHandlerKey[continuationKey] ?? 'default',
-        targetName: run.agentName,
-        payload,
-        maxAttempts: settings.maxAttempts,
-        now: now(),
-      }),
-    ];
-  };
+  const { storage, store, turns, jobs, sessions, detached, journal, queued, now } = deps;
 
   /** Back in line at once: the attempt was lost, not refused, and a lost worker stalls a job for one lease at most. */
   const requeue = async (row: RunRow, job: JobRow): Promise<'requeued' | 'gone'> => {
@@ -124,7 +84,7 @@ export const createLostRuns = (deps: LostRunDeps): LostRuns => {
     const isRoot = row.parent_run_id === null;
     const stored = isRoot && (await turns.turn(row.tenant_id, row.id).catch(unreadable)) !== null;
     const run = { id: row.id, tenantId: row.tenant_id, agentName: row.agent_name, sessionId: row.session_id };
-    const continued = stored ? continuation(run, failure) : [];
+    const continued = stored ? queued.continuation(run, failure) : [];
     const jobLost = isHeld(job) ? [jobs.lost(job.id, job.attempt, now())] : [];
     // Without its lock a process that was only suspended cannot save the turn, which another run may go on with.
     const freed = row.session_id === null ? [] : sessions.release(row.tenant_id, row.session_id, row.id);
@@ -134,7 +94,6 @@ export const createLostRuns = (deps: LostRunDeps): LostRuns => {
   };
 
   return {
-    continuation,
     async loseDescendants(row, conditions = []) {
       let closed = 0;
       for (const member of await store.executing(row.tenant_id, row.id))
@@ -143,7 +102,7 @@ export const createLostRuns = (deps: LostRunDeps): LostRuns => {
     },
     async lose(row, conditions = []) {
       const job = row.job_id === null ? undefined : await jobs.get(row.job_id);
-      const retries = job !== undefined && retriedKeys.includes(job.handler_key);
+      const retries = job !== undefined && runJobKeys.includes(job.handler_key);
       if (row.status === 'Running' && retries && isHeld(job) && job.attempt < job.max_attempts)
         return requeue(row, job);
       return close(row, job, conditions);

@@ -1,6 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import { checkRunBody } from '../../contract/run-body.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
+import { hasAnswers } from '../sessions/index.ts';
 
 export type RunMode = 'stream' | 'json' | 'queued';
 
@@ -30,7 +31,7 @@ export const runMode = (
 
 /** What the schema cannot say of a run request. */
 export const checkRunRequest = (body: AgentRunRequest, mode: RunMode): void => {
-  if (mode === 'queued' && ((body.approvals?.length ?? 0) > 0 || (body.toolResults?.length ?? 0) > 0))
+  if (mode === 'queued' && hasAnswers(body))
     throw new AcpError('not-for-queued-runs', 'Decisions and tool results cannot be queued.');
   if (body.lane !== undefined && body.lane !== null && mode !== 'queued')
     throw invalid('lane', 'is for queued runs only');

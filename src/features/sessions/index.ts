@@ -1,35 +1,61 @@
 import type { ChatMessage as PublicMessage } from '../../contract/chat-message.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Handlers, Principal } from '../../core/context.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { SessionRow } from '../../db/tables.ts';
-import { type ChatMessage, publicMessage } from '../../engine/context/index.ts';
-import type { SessionAccess } from './session-access.ts';
+import type { ChatMessage } from '../../engine/context/index.ts';
+import { publicMessage } from '../../engine/context/index.ts';
 import { createSessionBranchStore } from './session-branches.store.ts';
 import { sessionHistory } from './session-history.ts';
 import { createSessionRemoval, type SessionRemovalDeps } from './session-removal.ts';
-import { createSessionTurns, type SessionTurnDeps, type SessionTurns } from './session-turns.ts';
 import type { sessionOperations } from './sessions.operations.ts';
 import { type SessionServiceDeps, sessionService } from './sessions.service.ts';
-import { createSessionStore, type SessionStore } from './sessions.store.ts';
+import type { SessionStore } from './sessions.store.ts';
+import {
+  createSessionPauses,
+  createSessionPlaces,
+  createSessionTurns,
+  type Mailbox,
+  type SessionAccess,
+  type SessionPlaces,
+  type SessionWaits,
+} from './turns/index.ts';
 
-export { createSessionAccess, type SessionAccess } from './session-access.ts';
 export type { SessionCleanup, SessionDeletion } from './session-removal.ts';
-export { createSessionTurns, type SessionPlace, type SessionTurns } from './session-turns.ts';
-export type { OpenRequests } from './sessions.service.ts';
 export { createSessionStore, type SessionStore } from './sessions.store.ts';
+export {
+  answeredCalls,
+  createSessionAccess,
+  createSessionWaits,
+  hasAnswers,
+  type Mailbox,
+  type Placed,
+  refusedPart,
+  rejection,
+  responseMessage,
+  type SessionAccess,
+  type SessionPlaces,
+  type SessionRequestStore,
+  type SessionWaits,
+} from './turns/index.ts';
 
 export interface SessionsDeps
-  extends Pick<SessionTurnDeps, 'storage' | 'clock' | 'newId'>,
-    Pick<SessionServiceDeps, 'now'>,
-    Pick<SessionRemovalDeps, 'deletions' | 'cleanups'>,
-    Pick<SessionServiceDeps, 'openRequests' | 'prefix' | 'recordReasoningDeltas' | 'authorization' | 'log'> {
+  extends Pick<SessionRemovalDeps, 'storage' | 'deletions' | 'cleanups' | 'now' | 'newId'>,
+    Pick<SessionServiceDeps, 'prefix' | 'recordReasoningDeltas' | 'authorization' | 'log'> {
+  readonly store: SessionStore;
   readonly owners: SessionAccess;
+  readonly waits: SessionWaits;
+  readonly mailbox: Mailbox;
+  readonly telemetry: Telemetry;
+  readonly clock: Clock;
 }
 
 export interface SessionsFeature {
   readonly handlers: Handlers<typeof sessionOperations>;
   readonly store: SessionStore;
-  readonly turns: SessionTurns;
+  /** How runs come to sessions. */
+  readonly places: SessionPlaces;
   readonly access: SessionAccess;
   /** The history that a run would go on from; empty for a session that does not exist. */
   history(tenantId: string, sessionId: string): Promise<readonly ChatMessage[]>;
@@ -47,16 +73,31 @@ export interface SessionsFeature {
 }
 
 export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
-  const { storage } = deps;
-  const store = createSessionStore(storage);
+  const { storage, store, mailbox, clock } = deps;
+  const { requests, ends } = deps.waits;
   const branches = createSessionBranchStore(storage);
   const { owners: access } = deps;
-  const turns = createSessionTurns({ storage, store, access, clock: deps.clock, newId: deps.newId });
-  const removeRow = createSessionRemoval({ ...deps, store, branches, turns });
-  return {
-    handlers: sessionService({ ...deps, store, branches, access, removeRow }),
-    store,
+  const turns = createSessionTurns({ storage, store, access, clock, newId: deps.newId });
+  const pauses = createSessionPauses({ storage, requests, mailbox, ends, now: deps.now, newId: deps.newId });
+  const busy = deps.telemetry.metrics.counter(
+    'acp.session.busy',
+    'Runs that met a session which another run held.',
+    '{run}',
+    ['acp.session.concurrency'],
+  );
+  const places = createSessionPlaces({
+    storage,
     turns,
+    pauses,
+    clock,
+    busy: (concurrency) => busy.add(1, [concurrency]),
+  });
+  const deletions = [requests.dropped, ...deps.deletions];
+  const removeRow = createSessionRemoval({ ...deps, deletions, ended: ends.ended, branches, turns });
+  return {
+    handlers: sessionService({ ...deps, branches, access, removeRow, openRequests: pauses.open }),
+    store,
+    places,
     access,
     history: (tenantId, sessionId) => sessionHistory(store, tenantId, sessionId),
     historyFor: (tenantId, sessionId, caller) =>
@@ -72,11 +113,12 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
       );
       const statements = rows.flatMap((row) => [
         ...branches.removed(row, deps.now(), deps.newId()),
-        ...deps.deletions.flatMap((deletion) => deletion(row.tenant_id, row.id)),
+        ...deletions.flatMap((deletion) => deletion(row.tenant_id, row.id)),
       ]);
       const done = async (): Promise<void> => {
         await branches.purge();
         for (const cleanup of cleanups) await cleanup();
+        for (const row of rows) ends.ended(row.tenant_id, row.id);
       };
       return { statements, done };
     },
@@ -87,6 +129,9 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
     async recover() {
       await branches.purge();
     },
-    close: () => turns.close(),
+    close() {
+      turns.close();
+      ends.close();
+    },
   };
 };

@@ -2,11 +2,11 @@ import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
 import type { SessionBranchStore } from './session-branches.store.ts';
-import type { SessionTurns } from './session-turns.ts';
 import type { SessionStore } from './sessions.store.ts';
+import type { SessionTurns } from './turns/index.ts';
 
 /** Writes of other features that go with the deletion of a session, in its transaction. */
-export type SessionDeletion = (tenantId: string, sessionId: string) => readonly Statement[];
+export type SessionDeletion = (tenantId: string, sessionId: string) => Statement | readonly Statement[];
 /**
  * What another feature has to do outside of the store when a session goes. Asked before the deletion, while what is to
  * be looked up is still there; what it gives is done once the deletion is committed, and does not reject.
@@ -19,6 +19,8 @@ export interface SessionRemovalDeps {
   readonly turns: Pick<SessionTurns, 'busy'>;
   readonly deletions: readonly SessionDeletion[];
   readonly cleanups: readonly SessionCleanup[];
+  /** Called when nothing waits for the session any more. */
+  ended(tenantId: string, sessionId: string): void;
   readonly log: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
   readonly now: () => number;
   readonly newId: () => string;
@@ -47,6 +49,7 @@ export const createSessionRemoval = (deps: SessionRemovalDeps): SessionRemoval =
       deps.log.warn({ sessionId: row.id, error }, 'The messages of a deleted session could not be freed yet');
     });
     for (const cleanup of cleanups) await cleanup();
+    deps.ended(row.tenant_id, row.id);
     return 'removed';
   };
 };

@@ -8,15 +8,12 @@ import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
 import { publicMessage } from '../../engine/context/index.ts';
-import type { SessionAccess } from './session-access.ts';
 import type { SessionBranchStore } from './session-branches.store.ts';
 import type { SessionRemoval } from './session-removal.ts';
 import type { sessionOperations } from './sessions.operations.ts';
 import type { OpenRequest, SessionRecord } from './sessions.schema.ts';
 import type { SessionStore } from './sessions.store.ts';
-
-/** What a session waits for, as another feature knows it. */
-export type OpenRequests = (tenantId: string, sessionId: string) => Promise<readonly OpenRequest[]>;
+import type { SessionAccess } from './turns/index.ts';
 
 export interface SessionServiceDeps {
   readonly storage: Storage;
@@ -24,7 +21,8 @@ export interface SessionServiceDeps {
   readonly branches: SessionBranchStore;
   readonly access: SessionAccess;
   readonly removeRow: SessionRemoval;
-  readonly openRequests: readonly OpenRequests[];
+  /** What a session waits for. */
+  openRequests(tenantId: string, sessionId: string): Promise<readonly OpenRequest[]>;
   readonly prefix: string;
   /** Whether reasoning that was kept for its provider is shown. */
   readonly recordReasoningDeltas: boolean;
@@ -107,12 +105,11 @@ export const sessionService = (deps: SessionServiceDeps): Handlers<typeof sessio
       const history = persistent ? await store.messages(row) : null;
       // Deleted between the two reads.
       if (history !== null && history.length < row.message_count) throw notFound(row.id);
-      const open = await Promise.all(deps.openRequests.map((requests) => requests(row.tenant_id, row.id)));
       return ok({
         ...toRecord(row),
         messages: history?.map((message, sequence) => publicMessage(message, sequence, deps)) ?? null,
         state: { conversationId: row.conversation_id, nextSequence: row.message_count },
-        openRequests: open.flat(),
+        openRequests: [...(await deps.openRequests(row.tenant_id, row.id))],
       });
     },
 

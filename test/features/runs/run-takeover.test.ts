@@ -135,7 +135,7 @@ test('RUN-74 a run that gives a sign of life while it is looked at is not closed
       storage: second,
       runs: createRunStore(second),
       engine: { list: () => [{ id: 'alive' }] as never, active: () => undefined },
-      lost: { lose: () => assert.fail(), continuation: () => [], loseDescendants: async () => 0 },
+      lost: { lose: () => assert.fail(), loseDescendants: async () => 0 },
     },
     settings,
   );
@@ -161,7 +161,6 @@ test('RUN-74 a run that gives a sign of life while it is looked at is not closed
             return 'gone';
           }
         },
-        continuation: () => [],
         loseDescendants: async () => 0,
       },
     },

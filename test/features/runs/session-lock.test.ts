@@ -3,7 +3,8 @@ import { type TestContext, test } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Principal } from '../../../src/core/context.ts';
-import { createSessionAccess, createSessionStore, createSessionTurns } from '../../../src/features/sessions/index.ts';
+import { createSessionAccess, createSessionStore } from '../../../src/features/sessions/index.ts';
+import { createSessionTurns } from '../../../src/features/sessions/turns/index.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 
 const caller: Principal = {

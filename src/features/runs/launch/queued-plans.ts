@@ -6,18 +6,13 @@ import { RunFailure } from '../../../engine/run-failure.ts';
 import type { QueuedJob } from '../../../scheduler/job-queue.ts';
 import type { RunAttachmentPort } from '../../attachments/index.ts';
 import type { JobStore } from '../../jobs/index.ts';
-import { attachmentsAgain } from '../run-attachments-again.ts';
-import { type ContinuationPayload, continuationKey } from '../run-lost.ts';
 import { storedAttribution } from '../run-record.ts';
 import { notContinued, resumedAttempt, storedResume, type TurnStore } from '../run-turns.store.ts';
 import type { RunStore } from '../runs.store.ts';
-import { agentAgain, parametersAgain } from './agent-again.ts';
+import { currentAgent, currentAttachments, currentParameters } from './accepted-run.ts';
 import { type PackedPrincipal, unpackPrincipal } from './packed-principal.ts';
-import { attributionIn, type QueuedRunPayload } from './queued-run.ts';
+import { attributionIn, type ContinuationPayload, continuationKey, type QueuedRunPayload } from './queued-run.ts';
 import { runPlan } from './run-plan.ts';
-
-/** A plan, or why there is none. */
-export type Prepared = RunPlan | RunFailure;
 
 const jobOf = (jobs: Pick<JobStore, 'held'>, job: QueuedJob): RunJob => ({
   id: job.id,
@@ -33,13 +28,13 @@ export interface QueuedPlanDeps {
   readonly agents: AgentSource;
   readonly attachments: Pick<RunAttachmentPort, 'stillThere'>;
   readonly turns: TurnStore;
-  readonly settings: { readonly maxContinuations: number };
+  readonly maxContinuations: number;
   readonly now: () => number;
 }
 
 export interface QueuedPlans {
-  /** What the job's next attempt does, with the agent and the store as they are now. */
-  prepare(job: QueuedJob): Promise<Prepared>;
+  /** What the job's next attempt does, with the agent and the store as they are now. Throws a RunFailure that ends the run. */
+  prepare(job: QueuedJob): Promise<RunPlan>;
   /** The session that the job's run belongs to. */
   sessionOf(job: QueuedJob): Promise<string | null>;
 }
@@ -47,15 +42,13 @@ export interface QueuedPlans {
 /** The plans of runs that come from the job queue. */
 export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
   /** The plan of a run that was accepted over the API; another attempt goes on where the last one stopped. */
-  const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<Prepared> => {
+  const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<RunPlan> => {
     const { request, requestId, createdAt, ...rest } = job.payload as QueuedRunPayload;
     const principal = unpackPrincipal(rest.principal);
-    const parameters = parametersAgain(agent, request);
-    if (parameters instanceof RunFailure) return parameters;
+    const parameters = currentParameters(agent, request);
     const resume = job.attempt === 1 ? null : await resumedAttempt(deps.turns, job.tenantId, job.id, agent);
-    if (resume instanceof RunFailure) return resume;
-    const attachments = resume === null ? await attachmentsAgain(deps.attachments, job.tenantId, request) : [];
-    if (attachments instanceof RunFailure) return attachments;
+    if (resume instanceof RunFailure) throw resume;
+    const attachments = resume === null ? await currentAttachments(deps.attachments, job.tenantId, request) : [];
     return runPlan({
       id: job.id,
       tenantId: job.tenantId,
@@ -81,7 +74,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
   /** How many runs in a row the chain that ends with this one was continued by. */
   const continuations = async (row: RunRow): Promise<number> => {
     let count = 0;
-    for (let from = row.continued_from_run_id; from !== null && count < deps.settings.maxContinuations; count += 1) {
+    for (let from = row.continued_from_run_id; from !== null && count < deps.maxContinuations; count += 1) {
       const source = await deps.store.get(row.tenant_id, from);
       // A run that was continued because of an answer is not an attempt that was lost.
       if (source?.status !== 'Failed') return count;
@@ -92,21 +85,21 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
 
   /** Why a closed run is not continued; null when it may be. */
   const hindrance = async (source: RunRow): Promise<RunFailure | null> => {
-    if ((await continuations(source)) >= deps.settings.maxContinuations)
+    if ((await continuations(source)) >= deps.maxContinuations)
       return notContinued(`Run ${source.id} has had all its continuations.`);
     return (await deps.turns.hasLaterRun(source)) ? notContinued('The session has gone on with another turn.') : null;
   };
 
   /** The plan of a run that goes on with the turn of a lost one, or a further attempt of it. */
-  const continuationPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<Prepared> => {
+  const continuationPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<RunPlan> => {
     const { from } = job.payload as ContinuationPayload;
     const source = await deps.store.get(job.tenantId, from);
     const own = await deps.store.get(job.tenantId, job.id);
-    if (source === undefined) return notContinued(`Run ${from} does not exist any more.`);
+    if (source === undefined) throw notContinued(`Run ${from} does not exist any more.`);
     const hindered = own === undefined ? await hindrance(source) : null;
-    if (hindered !== null) return hindered;
+    if (hindered !== null) throw hindered;
     const stored = await storedResume(deps.turns, job.tenantId, own?.id ?? from, own !== undefined, agent);
-    if (stored instanceof RunFailure) return stored;
+    if (stored instanceof RunFailure) throw stored;
     const { requestId, culture, parameters, principal } = stored.origin;
     return runPlan({
       id: job.id,
@@ -131,8 +124,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
   return {
     async prepare(job) {
       const { resumes } = job.payload as Partial<QueuedRunPayload>;
-      const agent = await agentAgain(deps.agents, job.tenantId, job.targetName, resumes?.agentVersion, job.trace);
-      if (agent instanceof RunFailure) return agent;
+      const agent = await currentAgent(deps.agents, job.tenantId, job.targetName, resumes?.agentVersion, job.trace);
       return job.handlerKey === continuationKey ? continuationPlan(job, agent) : acceptedPlan(job, agent);
     },
     async sessionOf(job) {

@@ -2,20 +2,20 @@ import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import { credentialAttribution, type RunAttribution } from '../../../core/caller/attribution.ts';
 import type { Statement } from '../../../db/statement.ts';
 import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
-import type { RunOutcome, RunPlan } from '../../../engine/active-run.ts';
-import {
-  encodePack,
-  type LoggedEvent,
-  type RunJournal,
-  type RunListeners,
-  toFrame,
-} from '../../../engine/record/index.ts';
-import { type RunFailure, toRunFailure } from '../../../engine/run-failure.ts';
-import type { JobResult } from '../../../scheduler/job-queue.ts';
+import type { RunPlan } from '../../../engine/active-run.ts';
+import type { RunJournal, RunListeners } from '../../../engine/record/index.ts';
+import { encodePack, type LoggedEvent, toFrame } from '../../../engine/record/index.ts';
 import type { JobStore } from '../../jobs/index.ts';
 import { type PackedPrincipal, packPrincipal, unpackPrincipal } from './packed-principal.ts';
 
+/** A run that was accepted over the API. */
+export const agentRunKey = 'acp.agent-run';
+/** The run that goes on once the calls of another were decided. */
 export const approvalResumeKey = 'acp.approval-resume';
+/** The run that goes on with the turn of one whose process is gone; it has no row before it starts. */
+export const continuationKey = 'acp.run-continuation';
+/** Keys of the jobs whose handlers execute runs. */
+export const runJobKeys: readonly string[] = [agentRunKey, approvalResumeKey, continuationKey];
 
 /** What a queued run keeps of its acceptance: the request and who asked. */
 export interface QueuedRunPayload {
@@ -40,6 +40,11 @@ export interface QueuedRun {
   readonly lane: string;
   readonly now: number;
   readonly payload: QueuedRunPayload;
+}
+
+export interface ContinuationPayload {
+  /** The closed run. */
+  readonly from: string;
 }
 
 /** Kept with a paused run, as JSON. */
@@ -75,7 +80,7 @@ export const attributionIn = ({
 });
 
 /** The run that goes on once every call of another was decided. */
-export const continuationOf = (handover: ApprovalHandoverRow, now: number): QueuedRun => {
+export const resumptionOf = (handover: ApprovalHandoverRow, now: number): QueuedRun => {
   const { culture, parameters, ...source } = JSON.parse(handover.context) as PauseContext;
   return {
     runId: handover.continuation_run_id,
@@ -144,19 +149,4 @@ export const queuedStatements = ({ journal, jobs, maxAttempts }: QueueWrites, ru
       now,
     }),
   ];
-};
-
-export const failedJob = (failure: RunFailure): JobResult => ({
-  status: 'Failed',
-  code: failure.type.replaceAll('_', '-'),
-  message: failure.message,
-  final: true,
-});
-
-/** What the end of a run means for its job. */
-export const jobResult = (outcome: RunOutcome): JobResult => {
-  if (outcome.status === 'Queued') return { status: 'Requeued' };
-  if (outcome.status === 'Failed') return failedJob(outcome.failure ?? toRunFailure(null));
-  // A paused run has done its part.
-  return { status: outcome.status === 'Canceled' ? 'Canceled' : 'Completed' };
 };

@@ -1,6 +1,6 @@
-import type { SessionRequestRow } from '../../db/tables/approvals.ts';
-import type { ToolInvocationRow } from '../../db/tables.ts';
-import type { ChatMessage, OpenCall, ToolResultPart } from '../../engine/context/index.ts';
+import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
+import type { ToolInvocationRow } from '../../../db/tables.ts';
+import type { ChatMessage, OpenCall, ToolResultPart } from '../../../engine/context/index.ts';
 import { callMessageOf, openCallsOf } from './open-calls.rules.ts';
 
 /** Calls that a run was answered about and that it failed with: the session holds no result of them. */

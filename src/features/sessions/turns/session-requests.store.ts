@@ -1,7 +1,7 @@
-import { insertStatement, type Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
-import type { SessionRequestRow } from '../../db/tables/approvals.ts';
-import type { ToolInvocationRow } from '../../db/tables.ts';
+import { insertStatement, type Statement } from '../../../db/statement.ts';
+import type { Storage } from '../../../db/storage.ts';
+import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
+import type { ToolInvocationRow } from '../../../db/tables.ts';
 
 /** What paused sessions wait for. A request is answered once, or void, and stays as that. */
 export interface SessionRequestStore {

@@ -1,12 +1,13 @@
-import { AcpError } from '../../contract/errors.ts';
-import type { Clock } from '../../core/clock.ts';
-import type { Principal } from '../../core/context.ts';
-import { ConditionFailedError } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
-import type { SessionRow } from '../../db/tables.ts';
-import type { SessionTurn } from '../../engine/record/index.ts';
+import { AcpError } from '../../../contract/errors.ts';
+import type { Clock } from '../../../core/clock.ts';
+import type { Principal } from '../../../core/context.ts';
+import { ConditionFailedError } from '../../../db/statement.ts';
+import type { Storage } from '../../../db/storage.ts';
+import type { SessionRow } from '../../../db/tables.ts';
+import type { SessionTurn } from '../../../engine/record/index.ts';
+import type { SessionStore } from '../sessions.store.ts';
 import type { SessionAccess } from './session-access.ts';
-import type { SessionStore } from './sessions.store.ts';
+import { busyError } from './session-conflict.ts';
 
 /** A lock that no one renews is free after this: a crashed instance must not hold a session for long. */
 const lockMs = 60_000;
@@ -65,9 +66,6 @@ export interface SessionTurnDeps {
   readonly clock: Clock;
   readonly newId: () => string;
 }
-
-const busyError = (sessionId: string): AcpError =>
-  new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });
 
 /** One run at a time per session: a conditional row in the store, and a queue in this process in front of it. */
 export const createSessionTurns = ({ storage, store, access, clock, newId }: SessionTurnDeps): SessionTurns => {

@@ -1,7 +1,7 @@
-import { AcpError, type ErrorCode } from '../../contract/errors.ts';
-import type { AgentRunRequest } from '../../contract/run-request.ts';
-import type { ToolApprovalDecision } from '../../contract/tool-approval.ts';
-import type { SessionRequestRow } from '../../db/tables/approvals.ts';
+import { AcpError, type ErrorCode } from '../../../contract/errors.ts';
+import type { AgentRunRequest } from '../../../contract/run-request.ts';
+import type { ToolApprovalDecision } from '../../../contract/tool-approval.ts';
+import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
 
 /** What a run request answers of the open requests of its session. */
 export type Answers = Pick<AgentRunRequest, 'approvals' | 'toolResults'>;

@@ -1,12 +1,19 @@
-import type { Clock, Timer } from '../../core/clock.ts';
+import type { Clock, Timer } from '../../../core/clock.ts';
 
 /** Runs that came after one that paused, and when it is their turn. */
 export interface PauseEnds {
   /**
    * Calls back once, when the session no longer waits for its mailbox; soon, when it does not wait by now. Another
-   * watch of the same run replaces the first. Callbacks come in the order of their watches.
+   * watch of the same run replaces the first. Callbacks come in the order of their watches. `blockedUntil`: until when
+   * the session waits at most; null: it does not.
    */
-  watch(tenantId: string, sessionId: string, runId: string, over: () => void): void;
+  watch(
+    tenantId: string,
+    sessionId: string,
+    runId: string,
+    over: () => void,
+    blockedUntil: (tenantId: string, sessionId: string) => Promise<number | null>,
+  ): void;
   unwatch(tenantId: string, sessionId: string, runId: string): void;
   /** Called when a pause of the session has ended in this process. */
   ended(tenantId: string, sessionId: string): void;
@@ -14,9 +21,7 @@ export interface PauseEnds {
 }
 
 export interface PauseEndDeps {
-  /** Until when the session waits at most; null: it does not. */
-  blockedUntil(tenantId: string, sessionId: string): Promise<number | null>;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, 'now' | 'after'>;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
 }
 
@@ -27,10 +32,11 @@ interface Watched {
   readonly tenantId: string;
   readonly sessionId: string;
   readonly watchers: Map<string, () => void>;
+  readonly blockedUntil: Parameters<PauseEnds['watch']>[4];
   timer: Timer | null;
 }
 
-export const createPauseEnds = ({ blockedUntil, clock, log }: PauseEndDeps): PauseEnds => {
+export const createPauseEnds = ({ clock, log }: PauseEndDeps): PauseEnds => {
   const sessions = new Map<string, Watched>();
   const keyOf = (tenantId: string, sessionId: string) => `${tenantId}\n${sessionId}`;
 
@@ -48,7 +54,7 @@ export const createPauseEnds = ({ blockedUntil, clock, log }: PauseEndDeps): Pau
   };
 
   const look = async (watched: Watched): Promise<void> => {
-    const { tenantId, sessionId } = watched;
+    const { tenantId, sessionId, blockedUntil } = watched;
     let waitMs = longestWaitMs;
     try {
       const until = await blockedUntil(tenantId, sessionId);
@@ -65,9 +71,9 @@ export const createPauseEnds = ({ blockedUntil, clock, log }: PauseEndDeps): Pau
 
   return {
     ended,
-    watch(tenantId, sessionId, runId, over) {
+    watch(tenantId, sessionId, runId, over, blockedUntil) {
       const key = keyOf(tenantId, sessionId);
-      const watched = sessions.get(key) ?? { tenantId, sessionId, watchers: new Map(), timer: null };
+      const watched = sessions.get(key) ?? { tenantId, sessionId, watchers: new Map(), blockedUntil, timer: null };
       sessions.set(key, watched);
       watched.watchers.set(runId, over);
       // The pause may have ended between the refusal and this watch.

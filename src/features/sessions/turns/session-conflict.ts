@@ -1,5 +1,5 @@
-import { AcpError } from '../../contract/errors.ts';
-import { RunFailure } from '../../engine/run-failure.ts';
+import { AcpError } from '../../../contract/errors.ts';
+import { RunFailure } from '../../../engine/run-failure.ts';
 
 export const busyError = (sessionId: string): AcpError =>
   new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { AcpError } from '../../contract/errors.ts';
-import type { SessionRequestRow } from '../../db/tables/approvals.ts';
-import type { ChatMessage, ContentPart, OpenCall } from '../../engine/context/index.ts';
-import type { SessionTurn } from '../../engine/record/index.ts';
+import { AcpError } from '../../../contract/errors.ts';
+import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
+import type { ChatMessage, ContentPart, OpenCall } from '../../../engine/context/index.ts';
+import type { SessionTurn } from '../../../engine/record/index.ts';
 
 export type ToolCallPart = Extract<ContentPart, { type: 'ToolCall' }>;
 

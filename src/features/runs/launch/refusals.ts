@@ -1,5 +1,6 @@
 import { AcpError } from '../../../contract/errors.ts';
 import type { StopSwitch } from '../../../core/emergency.ts';
+import { problemCode, type RunFailure } from '../../../engine/run-failure.ts';
 
 export interface MayStartDeps {
   readonly lifecycle: { readonly draining: boolean };
@@ -19,3 +20,17 @@ export const assertMayStart = ({ lifecycle, stops }: MayStartDeps, tenantId: str
   const reason = stops.reason(tenantId, agentName);
   if (reason !== null) throw new AcpError('emergency-stopped', reason, { details: { retryAfterMs: stoppedRetryMs } });
 };
+
+/** The problem with which a run that did not complete answers a caller. */
+export const failureError = (failure: RunFailure, runId: string): AcpError =>
+  new AcpError(problemCode(failure.errorClass, failure.type), failure.message, {
+    cause: failure.cause,
+    details: {
+      runId,
+      errorType: failure.type,
+      ...(failure.retryAfterMs === null ? {} : { retryAfterMs: failure.retryAfterMs }),
+      ...(failure.findings === null ? {} : { errors: failure.findings }),
+      ...(failure.provider === null ? {} : { provider: failure.provider }),
+      ...failure.guard,
+    },
+  });

@@ -1,23 +1,26 @@
-import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { ToolApprovalDecision } from '../../contract/tool-approval.ts';
 import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
 import type { CallContext } from '../../core/context.ts';
-import { isoTime } from '../../core/iso-time.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRequestRow } from '../../db/tables/approvals.ts';
-import type { ChatMessage, ContentPart, OpenCall, TurnResume } from '../../engine/context/index.ts';
-import type { SessionTurn } from '../../engine/record/index.ts';
+import type { OpenCall } from '../../engine/context/index.ts';
+import {
+  answeredCalls,
+  type Mailbox,
+  refusedPart,
+  rejection,
+  responseMessage,
+  type SessionRequestStore,
+} from '../sessions/index.ts';
 import type { ApprovalMetrics } from './approval-metrics.ts';
 import type { ApprovalRuleStore, StandingRule } from './approval-rules.store.ts';
 import { argumentsHash } from './argument-conditions.rules.ts';
 import { notStored } from './decision-failure.ts';
-import { answeredCalls, refusedPart, rejection } from './open-calls.rules.ts';
-import type { SessionRequestStore } from './session-requests.store.ts';
 import type { StandingRules } from './standing-rules.service.ts';
 
-export interface InBandAnswerDeps {
+export interface InBandDecisionDeps {
   readonly storage: Storage;
   readonly requests: SessionRequestStore;
   readonly rules: StandingRules;
@@ -28,44 +31,8 @@ export interface InBandAnswerDeps {
   readonly newId: () => string;
 }
 
-/** The run that brings answers, and the session as it is locked for it. */
-export interface AnsweringRun {
-  readonly context: CallContext;
-  readonly runId: string;
-  readonly agentName: string;
-  readonly session: SessionTurn;
-}
-
-/** Stores what a caller answers in the session's next run; each fails with ConditionFailedError when another came first. */
-export interface InBandAnswers {
-  /** With the entries and the rules to remember, in one unit. */
-  decide(
-    run: AnsweringRun,
-    open: readonly SessionRequestRow[],
-    decisions: readonly ToolApprovalDecision[],
-  ): Promise<TurnResume>;
-  takeResults(
-    session: SessionTurn,
-    open: readonly SessionRequestRow[],
-    results: NonNullable<AgentRunRequest['toolResults']>,
-  ): Promise<TurnResume>;
-}
-
-/** What the history keeps of the decisions. */
-export const responseMessage = (
-  made: { readonly messageId: string; readonly at: number },
-  runId: string,
-  decisions: readonly { requestId: string; approved: boolean; reason: string | null }[],
-): ChatMessage => ({
-  messageId: made.messageId,
-  role: 'User',
-  runId,
-  createdAt: isoTime(made.at),
-  interrupted: false,
-  contents: decisions.map((decision): ContentPart => ({ type: 'ApprovalResponse', ...decision })),
-});
-
-export const createInBandAnswers = (deps: InBandAnswerDeps): InBandAnswers => {
+/** Stores what a caller decides in the session's next run, with the entries and the rules to remember, in one unit. */
+export const createInBandDecisions = (deps: InBandDecisionDeps): Mailbox['decide'] => {
   const { storage, requests, rules, ruleStore, audit, metrics, now, newId } = deps;
 
   const remembered = async (
@@ -100,7 +67,7 @@ export const createInBandAnswers = (deps: InBandAnswerDeps): InBandAnswers => {
     return found;
   };
 
-  const decide: InBandAnswers['decide'] = async ({ context, runId, agentName, session }, open, decisions) => {
+  return async ({ context, runId, agentName, session }, open, decisions) => {
     const decisionOf = new Map(decisions.map((decision) => [decision.requestId, decision]));
     const calls = answeredCalls(session, open, (row) => {
       const decision = decisionOf.get(row.id);
@@ -144,16 +111,4 @@ export const createInBandAnswers = (deps: InBandAnswerDeps): InBandAnswers => {
     const given = decisions.map(({ requestId, approved, reason }) => ({ requestId, approved, reason: reason ?? null }));
     return { messages: [responseMessage({ messageId: newId(), at: now() }, runId, given)], calls, earlier: null };
   };
-
-  const takeResults: InBandAnswers['takeResults'] = async (session, open, results) => {
-    const resultOf = new Map(results.map((result) => [result.callId, result]));
-    const calls = answeredCalls(session, open, (row) => {
-      const { result = null, errorMessage = null } = resultOf.get(row.id) ?? {};
-      return { type: 'ClientResult', result, errorMessage };
-    });
-    await storage.write(open.map((row) => requests.answered(row)));
-    return { messages: [], calls, earlier: null };
-  };
-
-  return { decide, takeResults };
 };

@@ -1,6 +1,6 @@
-import { type Role, roleAtLeast } from '../../contract/authority.ts';
-import { AcpError } from '../../contract/errors.ts';
-import type { Principal } from '../../core/context.ts';
+import { type Role, roleAtLeast } from '../../../contract/authority.ts';
+import { AcpError } from '../../../contract/errors.ts';
+import type { Principal } from '../../../core/context.ts';
 
 export interface SessionOwnershipSettings {
   readonly Enabled: boolean;

@@ -1,0 +1,34 @@
+import type { AgentRunRequest } from '../../../contract/run-request.ts';
+import type { RunTarget } from '../../../core/caller/run-authorization.ts';
+import type { CallContext } from '../../../core/context.ts';
+import type { RunPlan } from '../../../engine/active-run.ts';
+
+/** Who a run is for. */
+export type RunOwner = Pick<RunPlan, 'userId' | 'labels' | 'ownerId'>;
+
+/** What a run does. */
+export type RunWork = Pick<RunPlan, 'agent' | 'parameters'> &
+  Partial<Pick<RunPlan, 'kind' | 'message' | 'documents' | 'attachments' | 'culture' | 'resume' | 'replay'>>;
+
+/** `answers`: a request that brings decisions or tool results, so that a turn goes on. */
+export type AskedKind = 'request' | 'answers' | 'queued' | 'judge' | 'replay';
+
+/** What a caller asks for. */
+export interface LaunchRequest {
+  readonly kind: AskedKind;
+  readonly context: CallContext;
+  readonly agentName: string;
+  /** Empty where the run is not described by one. */
+  readonly body: AgentRunRequest;
+  readonly isStreaming: boolean;
+  /** What the host is told of the run beside its agent. */
+  readonly target: Pick<RunTarget, 'sessionId' | 'userId' | 'runId'>;
+  /** What the run does, once it has its place; null: what the body says. */
+  readonly work: ((runId: string) => Promise<RunWork>) | null;
+}
+
+/** A request whose caller may start the run, and whose the run will be. */
+export interface Entrance {
+  readonly request: LaunchRequest;
+  readonly ownerId: string | null;
+}

@@ -1,0 +1,306 @@
+import { AcpError } from '../../../contract/errors.ts';
+import type { RunAuthorization } from '../../../core/caller/run-authorization.ts';
+import type { ActiveRun, RunPlan } from '../../../engine/active-run.ts';
+import { type CompiledAgent, CompileError, compileFailure } from '../../../engine/compiled-agent.ts';
+import type { RunEngine } from '../../../engine/lifecycle/index.ts';
+import type { QueuedJob } from '../../../scheduler/job-queue.ts';
+import type { ActiveQuotas, Admission } from '../../quotas/index.ts';
+import type { Placed, SessionPlaces } from '../../sessions/index.ts';
+import type { DetachedRuns } from '../run-detached.ts';
+import { storedAttribution } from '../run-record.ts';
+import { checkPrompt, currentRequest } from './accepted-run.ts';
+import type { AskedKind, Entrance, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
+import { createQueuedPlans, type QueuedPlanDeps } from './queued-plans.ts';
+import { continuationKey, type QueuedRunPayload } from './queued-run.ts';
+import type { QueuedRuns } from './queued-runs.ts';
+import { assertMayStart, failureError, type MayStartDeps } from './refusals.ts';
+import { type RequestedWorkDeps, requestedWork } from './requested-work.ts';
+import { runPlan } from './run-plan.ts';
+
+/** Why a job has no run now: it was closed meanwhile, the process ends, its session waits for a decision, or an operator has stopped its agent. */
+export type NotTaken = 'Canceled' | 'Released' | 'Blocked' | 'Held';
+
+/** The one way in for runs. */
+export interface Launch {
+  /** Authorises the caller and finds the owner. */
+  enter(request: LaunchRequest): Entrance | Promise<Entrance>;
+  /** All that follows, for a run that executes here at once. */
+  start(entrance: Entrance): Promise<ActiveRun>;
+  /** All that follows, for a run that waits in the job queue; its id. */
+  queue(entrance: Entrance): Promise<string>;
+  /** The run of a job that a worker has taken, with agent and session as they are by now. Throws a RunFailure that ends the run. */
+  take(job: QueuedJob, signal: AbortSignal): Promise<ActiveRun | NotTaken>;
+  /** Refuses while the service ends, and while an operator has stopped the agent. */
+  assertMayStart(tenantId: string, agentName: string): void;
+}
+
+export interface LaunchDeps extends MayStartDeps, RequestedWorkDeps, QueuedPlanDeps {
+  readonly authorization: Pick<RunAuthorization, 'require'>;
+  readonly attachments: RequestedWorkDeps['attachments'] & QueuedPlanDeps['attachments'];
+  readonly sessions: SessionPlaces;
+  readonly engine: Pick<RunEngine, 'start' | 'stopped' | 'active' | 'cancel'>;
+  readonly queued: Pick<QueuedRuns, 'accept'>;
+  readonly detached: Pick<DetachedRuns, 'recordFailed'>;
+  /** Null: runs are neither counted nor limited. */
+  readonly quotas: Pick<ActiveQuotas, 'admission' | 'countUnrecorded'> | null;
+  readonly recordingEnabled: boolean;
+  readonly newId: () => string;
+}
+
+/** How quotas count a run: it waits for its place, is answered at once, or was counted when its turn began. */
+const quotaOf: Readonly<Record<AskedKind, 'wait' | 'now' | null>> = {
+  request: 'wait',
+  answers: null,
+  queued: 'now',
+  judge: 'wait',
+  replay: 'wait',
+};
+
+/** Of a request the agent, or why it does not compile; else the work, which brings its agent. */
+type Subject = CompiledAgent | CompileError | NonNullable<LaunchRequest['work']>;
+
+interface Prepared {
+  readonly work: RunWork;
+  readonly owner: RunOwner;
+  readonly runId: string;
+}
+
+export const createLaunch = (deps: LaunchDeps): Launch => {
+  const { sessions, quotas, engine } = deps;
+  const plans = createQueuedPlans(deps);
+
+  /** The host is told the paused run, too, that answers go on from. */
+  const authoriseAnswers = async ({ context, agentName, target, body }: LaunchRequest): Promise<void> => {
+    const [open] = await sessions.open(context.tenantId, body.sessionId ?? '');
+    const source = open === undefined ? {} : { runId: open.runId };
+    await deps.authorization.require(context, 'Start', { resource: 'Run', agentName, ...target, ...source });
+  };
+
+  /** Null: there is nobody to ask. */
+  const authorise = (request: LaunchRequest): Promise<void> | null => {
+    const { kind, context, agentName, target } = request;
+    if (kind === 'answers') return authoriseAnswers(request);
+    return deps.authorization.require(context, 'Start', { resource: 'Run', agentName, ...target });
+  };
+
+  const owned = (request: LaunchRequest): Entrance | Promise<Entrance> => {
+    const { tenantId, principal } = request.context;
+    const ownerId = sessions.ownerOf(tenantId, request.body.sessionId ?? null, principal);
+    return ownerId instanceof Promise ? ownerId.then((id) => ({ request, ownerId: id })) : { request, ownerId };
+  };
+
+  const subjectOf = async ({ work, agentName, context }: LaunchRequest): Promise<Subject> => {
+    if (work !== null) return work;
+    try {
+      return await deps.agents.compile(context.tenantId, agentName, context.trace);
+    } catch (error) {
+      if (error instanceof CompileError) return error;
+      throw error;
+    }
+  };
+
+  /** The place that a run has among those that quotas allow from now on; null: places are not limited. */
+  const admit = async (
+    { kind, agentName, body, context }: LaunchRequest,
+    subject: Subject,
+  ): Promise<Admission | null> => {
+    const { tenantId, signal } = context;
+    const sessionId = body.sessionId ?? null;
+    const sessionAgent = sessionId === null ? null : await sessions.agentOf(tenantId, sessionId);
+    if (sessionAgent !== null && sessionAgent !== agentName)
+      throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${sessionAgent}".`);
+    const quota = quotaOf[kind];
+    if (quotas === null || quota === null) return null;
+    const agent = typeof subject === 'function' || subject instanceof CompileError ? null : subject;
+    return quotas.admission.admit({ tenantId, agentName, mayWait: quota === 'wait', agent, signal });
+  };
+
+  /** Keeps that a run was asked for whose agent does not compile. */
+  const refuse = async (request: LaunchRequest, owner: RunOwner, error: CompileError): Promise<never> => {
+    const failure = compileFailure(error);
+    const runId = deps.newId();
+    const { context, agentName, body, isStreaming, target } = request;
+    await deps.detached.recordFailed({
+      runId,
+      tenantId: context.tenantId,
+      agentName,
+      agentVersion: error.version,
+      isStreaming,
+      sessionId: body.sessionId ?? null,
+      attribution: owner,
+      failure,
+      ...(request.kind === 'replay' && target.runId ? { replayOfRunId: target.runId } : {}),
+    });
+    throw failureError(failure, runId);
+  };
+
+  /** What the run does, checked once it has its place: an admission may take a while. */
+  const prepare = async ({ request, ownerId }: Entrance, subject: Subject): Promise<Prepared> => {
+    const { context, agentName, kind } = request;
+    assertMayStart(deps, context.tenantId, agentName);
+    if (typeof subject !== 'function') {
+      const { work, owner } = await requestedWork(deps, request, ownerId, subject, refuse);
+      return { work, owner, runId: deps.newId() };
+    }
+    const asked = deps.attribution.of(context, { agentName, sessionId: null });
+    const owner = { ...(asked instanceof Promise ? await asked : asked), ownerId };
+    const runId = deps.newId();
+    const work = await subject(runId).catch((error: unknown) => {
+      if (error instanceof CompileError && kind === 'replay') return refuse(request, owner, error);
+      throw error;
+    });
+    return { work, owner, runId };
+  };
+
+  const place = ({ request }: Entrance, sessionId: string, { work, runId }: Prepared): Promise<Placed> => {
+    const { context, agentName, body } = request;
+    const { tenantId, principal } = context;
+    return sessions.place({
+      context,
+      body,
+      tenantId,
+      sessionId,
+      agentName,
+      runId,
+      principal,
+      current: () => currentRequest(deps, request, work.attachments ?? []),
+      stop(holderId, cause, by) {
+        const holder = engine.active(holderId);
+        if (holder !== undefined) engine.cancel(holder, cause, by);
+        return holder !== undefined;
+      },
+    });
+  };
+
+  /** A run that goes on is for whom its source was, whoever answers. */
+  const ownerOf = async (tenantId: string, { owner }: Prepared, placed: Placed | null): Promise<RunOwner> => {
+    const from = placed?.continuedFromRunId ?? null;
+    const source = from === null ? undefined : await deps.store.get(tenantId, from);
+    return source === undefined ? owner : { ...owner, ...storedAttribution(source) };
+  };
+
+  const planOf = async (
+    { request }: Entrance,
+    prepared: Prepared,
+    placed: Placed | null,
+    admission: Admission | null,
+  ): Promise<RunPlan> => {
+    const { context, agentName, body, isStreaming } = request;
+    const { tenantId, principal, requestId } = context;
+    const { work, runId } = prepared;
+    const owner = placed === null ? prepared.owner : await ownerOf(tenantId, prepared, placed);
+    const unrecordedCount =
+      deps.recordingEnabled || quotas === null
+        ? null
+        : await quotas.countUnrecorded(tenantId, agentName, runId, (placed?.continuedFromRunId ?? null) === null);
+    return runPlan({
+      ...work,
+      id: runId,
+      tenantId,
+      requestId,
+      sessionId: body.sessionId ?? null,
+      session: placed?.session ?? null,
+      waiting: placed?.waiting ?? null,
+      resume: placed?.resume ?? work.resume ?? null,
+      continuedFromRunId: placed?.continuedFromRunId ?? null,
+      isStreaming,
+      principal,
+      userId: owner.userId,
+      ownerId: owner.ownerId,
+      labels: owner.labels,
+      createdAt: deps.now(),
+      unrecordedCount,
+      isUnchecked: admission?.isChecked === false,
+      trace: { parent: context.trace ?? null, link: null },
+    });
+  };
+
+  const isHeld = (tenantId: string, agentName: string): boolean => deps.stops.reason(tenantId, agentName) !== null;
+
+  /** The plan of a job whose place in line has come; a word when there is nothing to start. */
+  const planInPlace = async (job: QueuedJob): Promise<RunPlan | NotTaken> => {
+    const row = await deps.store.get(job.tenantId, job.id);
+    // The run of a continuation has no row before it starts.
+    const waits = row?.status === 'Queued' || (row === undefined && job.handlerKey === continuationKey);
+    if (!waits) return 'Canceled';
+    if (engine.stopped) return 'Released';
+    const plan = await plans.prepare(job);
+    const { request } = job.payload as Partial<QueuedRunPayload>;
+    // A turn that goes on has passed the check when it began.
+    if (request !== undefined) await checkPrompt(deps.preflight, plan.agent, job.tenantId, request, plan.attachments);
+    return isHeld(plan.tenantId, plan.agent.name) ? 'Held' : plan;
+  };
+
+  return {
+    assertMayStart: (tenantId, agentName) => assertMayStart(deps, tenantId, agentName),
+
+    enter(request) {
+      const allowed = authorise(request);
+      return allowed === null ? owned(request) : allowed.then(() => owned(request));
+    },
+
+    async start(entrance) {
+      const { context, agentName, body } = entrance.request;
+      assertMayStart(deps, context.tenantId, agentName);
+      const subject = await subjectOf(entrance.request);
+      const admission = await admit(entrance.request, subject);
+      let placed: Placed | null = null;
+      try {
+        const prepared = await prepare(entrance, subject);
+        const sessionId = body.sessionId ?? null;
+        if (sessionId !== null) placed = await place(entrance, sessionId, prepared);
+        const run = engine.start(await planOf(entrance, prepared, placed, admission));
+        if (admission !== null) void run.log.opened.then(admission.settled);
+        return run;
+      } catch (error) {
+        admission?.settled();
+        // Best effort: the lock of a session lapses by itself.
+        await placed?.leave().catch(() => undefined);
+        throw error;
+      }
+    },
+
+    async queue(entrance) {
+      const { request } = entrance;
+      const { context, agentName } = request;
+      assertMayStart(deps, context.tenantId, agentName);
+      if (!deps.recordingEnabled)
+        throw new AcpError('run-recording-disabled', 'Queued runs need run recording, which is switched off.');
+      const subject = await subjectOf(request);
+      const admission = await admit(request, subject);
+      try {
+        const { work, owner } = await prepare(entrance, subject);
+        return await deps.queued.accept(request, work.agent, owner);
+      } finally {
+        admission?.settled();
+      }
+    },
+
+    async take(job, signal) {
+      const { tenantId, targetName: agentName, id: runId } = job;
+      // Not even prepared: an attempt that is held costs the run nothing.
+      if (isHeld(tenantId, agentName)) return 'Held';
+      const sessionId = await plans.sessionOf(job);
+      const line = sessionId === null ? undefined : await sessions.line({ tenantId, sessionId, runId }, signal);
+      if (line === null) return 'Canceled';
+      const plan = await planInPlace(job).catch((error: unknown) => {
+        line?.leave();
+        throw error;
+      });
+      if (typeof plan === 'string') {
+        line?.leave();
+        return plan;
+      }
+      if (plan.sessionId === null) return engine.start(plan);
+      const run = { tenantId, sessionId: plan.sessionId, agentName, runId, principal: plan.principal };
+      const begun = await sessions.begin(run, { resume: plan.resume, resumes: plan.continuedFromRunId });
+      if (begun === null) return 'Blocked';
+      // The stop may have come while the session was taken.
+      if (isHeld(tenantId, plan.agent.name)) {
+        await sessions.free(begun.session);
+        return 'Held';
+      }
+      return engine.start(runPlan({ ...plan, ...begun }));
+    },
+  };
+};

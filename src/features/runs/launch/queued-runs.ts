@@ -1,0 +1,127 @@
+import { AcpError } from '../../../contract/errors.ts';
+import { formatTraceparent } from '../../../core/telemetry/trace-context.ts';
+import type { Statement } from '../../../db/statement.ts';
+import type { Storage } from '../../../db/storage.ts';
+import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
+import type { RunPlan } from '../../../engine/active-run.ts';
+import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
+import type { RunJournal, RunListeners } from '../../../engine/record/index.ts';
+import type { RunFailure } from '../../../engine/run-failure.ts';
+import { retryDelayMs } from '../../../scheduler/retry-delay.ts';
+import type { JobStore } from '../../jobs/index.ts';
+import type { RunStore } from '../runs.store.ts';
+import type { LaunchRequest, RunOwner } from './launch-request.ts';
+import { packPrincipal } from './packed-principal.ts';
+import {
+  agentRunKey,
+  type ContinuationPayload,
+  continuationKey,
+  type QueuedRunPayload,
+  queuedStatements,
+  resumptionOf,
+  tellQueued,
+} from './queued-run.ts';
+
+/** A run that ends and whose turn may go on. */
+export interface ContinuedRun {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly agentName: string;
+  readonly sessionId: string | null;
+}
+
+/** How runs come into the job queue, and back into it. The job has the run's id, so that either finds the other. */
+export interface QueuedRuns {
+  /** Stores an accepted run with its job and returns its id. */
+  accept(request: LaunchRequest, agent: CompiledAgent, owner: RunOwner): Promise<string>;
+  /** The row, log and job of the run that goes on once every call of another was decided. */
+  resumption(handover: ApprovalHandoverRow, now: number): readonly Statement[];
+  /** Called when these are stored. */
+  resumed(handover: ApprovalHandoverRow, now: number): void;
+  /** The job that goes on with the turn of a run that ends like this; none when it is not continued. */
+  continuation(run: ContinuedRun, failure: RunFailure): readonly Statement[];
+  /** The writes that put a run of this process back in line; null when it has no attempt left. */
+  requeue(plan: RunPlan, failure: RunFailure): readonly Statement[] | null;
+}
+
+export interface QueuedRunsDeps {
+  readonly storage: Pick<Storage, 'write'>;
+  readonly store: Pick<RunStore, 'requeued'>;
+  readonly journal: RunJournal;
+  readonly jobs: Pick<JobStore, 'queued' | 'retried'>;
+  readonly listeners: RunListeners | null;
+  readonly settings: {
+    readonly enabled: boolean;
+    readonly continues: boolean;
+    readonly maxAttempts: number;
+    readonly laneByHandlerKey: Readonly<Record<string, string>>;
+  };
+  /** Has the worker look for jobs. */
+  readonly wake: () => void;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+export const createQueuedRuns = (deps: QueuedRunsDeps): QueuedRuns => {
+  const { journal, jobs, settings, newId } = deps;
+  const { maxAttempts } = settings;
+  const laneOf = (handlerKey: string): string => settings.laneByHandlerKey[handlerKey] ?? 'default';
+  return {
+    async accept({ context, agentName, body }, agent, { ownerId, userId, labels }) {
+      if ([...agent.tools.values()].some((entry) => entry.kind === 'tool' && entry.tool.descriptor.runsOnClient))
+        throw new AcpError(
+          'client-tools-need-a-client',
+          `Agent "${agentName}" has a tool that runs on the client; a queued run has no client.`,
+        );
+      if (!settings.enabled) throw new AcpError('async-runs-disabled', 'Queued runs are switched off on this service.');
+      const runId = newId();
+      const now = deps.now();
+      const payload: QueuedRunPayload = {
+        request: body,
+        requestId: context.requestId,
+        createdAt: now,
+        ownerId,
+        principal: packPrincipal(context.principal),
+        attribution: { userId, labels },
+        ...(context.trace ? { trace: formatTraceparent(context.trace) } : {}),
+      };
+      const lane = body.lane ?? laneOf(agentRunKey);
+      const run = { runId, tenantId: context.tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
+      await deps.storage.write(queuedStatements({ journal, jobs, maxAttempts }, run));
+      tellQueued(deps.listeners, run);
+      deps.wake();
+      return runId;
+    },
+    resumption: (handover, now) => queuedStatements({ journal, jobs, maxAttempts }, resumptionOf(handover, now)),
+    resumed(handover, now) {
+      tellQueued(deps.listeners, resumptionOf(handover, now));
+      deps.wake();
+    },
+    continuation({ id, tenantId, agentName, sessionId }, { type }) {
+      if (!settings.continues || sessionId === null || (type !== 'orphaned' && type !== 'shutdown')) return [];
+      const payload: ContinuationPayload = { from: id };
+      return [
+        jobs.queued({
+          id: newId(),
+          tenantId,
+          handlerKey: continuationKey,
+          lane: laneOf(continuationKey),
+          targetName: agentName,
+          payload,
+          maxAttempts,
+          now: deps.now(),
+        }),
+      ];
+    },
+    requeue({ job, tenantId, id }, failure) {
+      if (job === null || job.attempt >= job.maxAttempts) return null;
+      // The process ends, so the attempt is another one's at once.
+      const delayMs = failure.type === 'shutdown' ? 0 : Math.max(retryDelayMs(job.attempt), failure.retryAfterMs ?? 0);
+      return [
+        deps.store.requeued(tenantId, id),
+        journal.toolsUnknown(id),
+        jobs.retried(job.id, job.attempt, deps.now() + delayMs),
+      ];
+    },
+  };
+};

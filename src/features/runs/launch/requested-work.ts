@@ -1,0 +1,48 @@
+import { type Attribution, credentialAttribution } from '../../../core/caller/attribution.ts';
+import { type CompiledAgent, CompileError } from '../../../engine/compiled-agent.ts';
+import type { RunAttachmentPort } from '../../attachments/index.ts';
+import type { SessionPlaces } from '../../sessions/index.ts';
+import type { LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
+import type { Preflight } from './preflight.ts';
+
+export interface RequestedWorkDeps {
+  readonly attachments: Pick<RunAttachmentPort, 'named'>;
+  readonly attribution: Attribution;
+  readonly sessions: Pick<SessionPlaces, 'check'>;
+  /** Null: switched off. */
+  readonly preflight: Preflight | null;
+}
+
+/**
+ * What the body of a request has its run do, checked in the order of the first refusal. `refuse` is called for an agent
+ * that does not compile once everything else that could refuse the request has let it pass.
+ */
+export const requestedWork = async (
+  deps: RequestedWorkDeps,
+  request: LaunchRequest,
+  ownerId: string | null,
+  compiled: CompiledAgent | CompileError,
+  refuse: (request: LaunchRequest, owner: RunOwner, error: CompileError) => Promise<never>,
+): Promise<{ readonly work: RunWork; readonly owner: RunOwner }> => {
+  const { kind, context, agentName, body } = request;
+  const { tenantId, principal } = context;
+  const parameters = compiled instanceof CompileError ? {} : compiled.resolveParameters(body.parameters ?? null);
+  const sessionId = body.sessionId ?? null;
+  const ids = body.attachmentIds ?? [];
+  const attachments = ids.length === 0 ? [] : await deps.attachments.named(context, ids, sessionId);
+  const asked =
+    kind === 'answers' ? credentialAttribution(principal) : deps.attribution.of(context, { agentName, sessionId });
+  const owner = { ...(asked instanceof Promise ? await asked : asked), ownerId };
+  if (sessionId !== null) await deps.sessions.check(context, sessionId, body);
+  if (compiled instanceof CompileError) return refuse(request, owner, compiled);
+  if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
+  const work: RunWork = {
+    agent: compiled,
+    message: body.message ?? null,
+    documents: body.documents ?? [],
+    attachments,
+    culture: body.culture ?? null,
+    parameters,
+  };
+  return { work, owner };
+};

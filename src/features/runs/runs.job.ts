@@ -1,0 +1,146 @@
+import type { Storage } from '../../db/storage.ts';
+import type { RunRow } from '../../db/tables.ts';
+import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
+import type { RunEngine } from '../../engine/lifecycle/index.ts';
+import type { RunJournal } from '../../engine/record/index.ts';
+import { RunFailure, toRunFailure } from '../../engine/run-failure.ts';
+import {
+  JobCanceledError,
+  type JobHandler,
+  type JobResult,
+  LeaseLostError,
+  type QueuedJob,
+} from '../../scheduler/job-queue.ts';
+import type { JobStore } from '../jobs/index.ts';
+import type { SessionPlaces } from '../sessions/index.ts';
+import { type ContinuationPayload, continuationKey, type Launch } from './launch/index.ts';
+import type { DetachedRuns } from './run-detached.ts';
+import type { LostRuns } from './run-lost.ts';
+import type { RunStore } from './runs.store.ts';
+
+interface RunJobDeps {
+  readonly launch: Pick<Launch, 'take'>;
+  readonly storage: Pick<Storage, 'write'>;
+  readonly store: Pick<RunStore, 'get' | 'requeued'>;
+  readonly journal: Pick<RunJournal, 'stepsDropped' | 'toolsUnknown'>;
+  readonly jobs: Pick<JobStore, 'held' | 'due'>;
+  readonly engine: Pick<RunEngine, 'cancel'>;
+  readonly sessions: Pick<SessionPlaces, 'afterPause' | 'closed'>;
+  readonly detached: Pick<DetachedRuns, 'close'>;
+  readonly lost: Pick<LostRuns, 'loseDescendants'>;
+  readonly wake: () => void;
+  readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly now: () => number;
+}
+
+// The end of the pause makes the job due; this is for one that the process does not see.
+const blockedRetryMs = 10_000;
+
+// Whoever lets the agent run again makes the job due.
+const held: JobResult = { status: 'Released', afterMs: 10_000 };
+
+const failedJob = (failure: RunFailure): JobResult => ({
+  status: 'Failed',
+  code: failure.type.replaceAll('_', '-'),
+  message: failure.message,
+  final: true,
+});
+
+/** What the end of a run means for its job. */
+const jobResult = (outcome: RunOutcome): JobResult => {
+  if (outcome.status === 'Queued') return { status: 'Requeued' };
+  if (outcome.status === 'Failed') return failedJob(outcome.failure ?? toRunFailure(null));
+  // A paused run has done its part.
+  return { status: outcome.status === 'Canceled' ? 'Canceled' : 'Completed' };
+};
+
+/** What a worker does with the job of a run: one attempt, whatever kind of run it is. */
+export const runJobHandler = (deps: RunJobDeps): JobHandler => {
+  const closeUnstarted = async (job: QueuedJob, end: RunFailure | JobCanceledError): Promise<JobResult> => {
+    const row = await deps.store.get(job.tenantId, job.id);
+    const isCanceled = end instanceof JobCanceledError;
+    if (row === undefined && job.handlerKey === continuationKey) {
+      const { from } = job.payload as ContinuationPayload;
+      await deps.storage.write([deps.journal.stepsDropped(from)]);
+      if (isCanceled) return { status: 'Canceled' };
+      return { status: 'Failed', code: 'continuation-blocked', message: end.message, final: true };
+    }
+    if (row?.status !== 'Queued') return { status: 'Canceled' };
+    const failure = isCanceled ? new RunFailure('Canceled', 'canceled', 'The run was canceled.') : end;
+    const closing = isCanceled
+      ? ({ status: 'Canceled', failure, canceledBy: end.by } as const)
+      : ({ status: 'Failed', failure } as const);
+    if (await deps.detached.close(row, closing))
+      deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
+    return isCanceled ? { status: 'Canceled' } : failedJob(failure);
+  };
+
+  /** A run whose session waits for a decision leaves its worker to others until that has come. */
+  const waitForPause = (job: QueuedJob, sessionId: string): void =>
+    deps.sessions.afterPause({ tenantId: job.tenantId, sessionId, runId: job.id }, () => {
+      deps.jobs.due(job.id, deps.now()).then(deps.wake, (error: unknown) => {
+        deps.log.error({ jobId: job.id, error }, 'A run whose turn has come starts later than it could');
+      });
+    });
+
+  /** What a run that was closed already means for its job; null while there is something to do. */
+  const resultOf = (row: RunRow | undefined): JobResult | null => {
+    if (row?.status === 'Completed' || row?.status === 'Canceled') return { status: row.status };
+    if (row?.status === 'AwaitingApproval' || row?.status === 'AwaitingInput') return { status: 'Completed' };
+    if (row?.status !== 'Failed') return null;
+    const code = (row.error_type ?? 'internal').replaceAll('_', '-');
+    return { status: 'Failed', code, message: row.error_message ?? '', final: true };
+  };
+
+  /** The end of the run, which stops when its worker says so. */
+  const heeding = async (run: ActiveRun, signal: AbortSignal): Promise<RunOutcome> => {
+    const onAbort = () => {
+      if (signal.reason instanceof LeaseLostError) run.stop({ kind: 'lost' });
+      else deps.engine.cancel(run, 'Requested', signal.reason instanceof JobCanceledError ? signal.reason.by : null);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    const outcome = await run.done;
+    signal.removeEventListener('abort', onAbort);
+    return outcome;
+  };
+
+  const attempt = async (job: QueuedJob, signal: AbortSignal): Promise<JobResult> => {
+    const row = await deps.store.get(job.tenantId, job.id);
+    const result = resultOf(row);
+    if (result !== null) return result;
+    // The worker that had the job before is gone: its attempt is over, this is the next one.
+    if (row?.status === 'Running') {
+      const held = deps.jobs.held(job);
+      await deps.lost.loseDescendants(row, [held]);
+      const { tenant_id, id } = row;
+      await deps.storage.write([held, deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)]);
+    }
+    if (signal.reason instanceof JobCanceledError) return closeUnstarted(job, signal.reason);
+    const run = await deps.launch.take(job, signal).catch((error: unknown) => {
+      if (error instanceof RunFailure || error instanceof JobCanceledError) return error;
+      throw error;
+    });
+    if (run instanceof RunFailure || run instanceof JobCanceledError) return closeUnstarted(job, run);
+    if (run === 'Held') return held;
+    if (run === 'Blocked') {
+      const sessionId = row?.session_id ?? null;
+      const released = () => (sessionId === null ? undefined : waitForPause(job, sessionId));
+      return { status: 'Released', afterMs: blockedRetryMs, released };
+    }
+    if (run === 'Canceled' || run === 'Released') return { status: run };
+    return jobResult(await heeding(run, signal));
+  };
+
+  return async (job, signal) => {
+    try {
+      return await attempt(job, signal);
+    } catch (error) {
+      // Another worker has the job, and what becomes of its run is that one's to say.
+      if (error instanceof LeaseLostError) throw error;
+      // Nobody would ever start the run again.
+      if (job.attempt >= job.maxAttempts) await closeUnstarted(job, toRunFailure(error));
+      throw error;
+    }
+  };
+};

@@ -1,0 +1,22 @@
+import type { Storage } from '../../../db/storage.ts';
+import { createPauseEnds, type PauseEndDeps, type PauseEnds } from './pause-ends.ts';
+import { createSessionRequestStore, type SessionRequestStore } from './session-requests.store.ts';
+
+export { answeredCalls, refusedPart, rejection } from './open-calls.rules.ts';
+export { hasAnswers } from './request-answers.rules.ts';
+export { createSessionAccess, type SessionAccess } from './session-access.ts';
+export { createSessionPauses, type Mailbox, responseMessage } from './session-pauses.ts';
+export { createSessionPlaces, type Placed, type SessionPlaces } from './session-places.ts';
+export type { SessionRequestStore } from './session-requests.store.ts';
+export { createSessionTurns, type SessionTurns } from './session-turns.ts';
+
+/** What sessions wait for, and who is told when that is over: made before those who pause sessions and those who go on. */
+export interface SessionWaits {
+  readonly requests: SessionRequestStore;
+  readonly ends: PauseEnds;
+}
+
+export const createSessionWaits = (deps: PauseEndDeps & { readonly storage: Storage }): SessionWaits => ({
+  requests: createSessionRequestStore(deps.storage),
+  ends: createPauseEnds(deps),
+});

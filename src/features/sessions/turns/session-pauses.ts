@@ -1,0 +1,219 @@
+import { AcpError } from '../../../contract/errors.ts';
+import type { ToolApprovalDecision } from '../../../contract/tool-approval.ts';
+import type { CallContext } from '../../../core/context.ts';
+import { isoTime } from '../../../core/iso-time.ts';
+import { ConditionFailedError } from '../../../db/statement.ts';
+import type { Storage } from '../../../db/storage.ts';
+import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
+import type { ChatMessage, ContentPart, TurnResume } from '../../../engine/context/index.ts';
+import type { SessionTurn } from '../../../engine/record/index.ts';
+import type { OpenRequest } from '../sessions.schema.ts';
+import { lostCalls, lostRequests } from './lost-calls.rules.ts';
+import { answeredCalls, changedError, openCallsOf, refusedPart, rejection } from './open-calls.rules.ts';
+import type { PauseEnds } from './pause-ends.ts';
+import { type Answers, checkAnswers, hasAnswers, isOpen } from './request-answers.rules.ts';
+import type { SessionRequestStore } from './session-requests.store.ts';
+
+/** Where a turn goes on, and the paused run that it goes on from. */
+export interface Continued {
+  readonly resume: TurnResume | null;
+  readonly continuedFromRunId: string | null;
+}
+
+/** The run that brings answers, and the session as it is locked for it. */
+export interface AnsweringRun {
+  readonly context: CallContext;
+  readonly runId: string;
+  readonly agentName: string;
+  readonly session: SessionTurn;
+}
+
+/** What became by now of the calls that a queued run had put to the mailbox. */
+export interface DecidedPause {
+  readonly tenantId: string;
+  readonly runId: string;
+  readonly continuationRunId: string;
+  /** By request id; Expired: nobody decided in time. */
+  readonly calls: ReadonlyMap<string, { readonly status: string; readonly reason: string | null }>;
+}
+
+/** What the start of a session's next run needs of approvals. */
+export interface Mailbox {
+  /**
+   * Until when the session waits for it at most: a person is asked, or what was decided is about to go on. Infinity
+   * without an end; null when it does not wait.
+   */
+  blockedUntil(tenantId: string, sessionId: string): Promise<number | null>;
+  decided(sourceRunId: string): Promise<DecidedPause | undefined>;
+  /** Stores decisions that come with a run, in one unit; fails with ConditionFailedError when another came first. */
+  decide(
+    run: AnsweringRun,
+    open: readonly SessionRequestRow[],
+    decisions: readonly ToolApprovalDecision[],
+  ): Promise<TurnResume>;
+}
+
+/** What sessions wait for, as the start of their next run meets it. */
+export interface SessionPauses {
+  /** Refuses answers that fit no open request, and any turn while the mailbox has some; before any row. */
+  check(tenantId: string, sessionId: string, answers: Answers): Promise<void>;
+  /** Uses the answers up, with their entries and rules, or voids what waits when a plain message overtakes it. The session is locked. */
+  begin(run: AnsweringRun, answers: Answers): Promise<Continued>;
+  /**
+   * As `begin` for a plain message of a run that waited in line. Calls whose answers a failed run had taken are answered
+   * with what is known of them; null when there are none. Throws `approval-pending`.
+   */
+  overtake(tenantId: string, session: SessionTurn): Promise<TurnResume | null>;
+  /**
+   * Calls back once, when the session does not wait for its mailbox any more, so that a run that met `approval-pending`
+   * is to ask again; soon, when that is so by now. Runs are called in the order in which they came to wait.
+   */
+  watch(tenantId: string, sessionId: string, runId: string, over: () => void): void;
+  unwatch: PauseEnds['unwatch'];
+  /** Called when the continuation of a paused run was closed before it began. */
+  ended: PauseEnds['ended'];
+  /** Where the continuation of a run in the mailbox goes on; throws `session-conflict` when the session has changed. */
+  resume(sourceRunId: string, session: SessionTurn): Promise<TurnResume>;
+  /** Requests that are open, for readers of the session. */
+  open(tenantId: string, sessionId: string): Promise<readonly OpenRequest[]>;
+}
+
+export interface SessionPauseDeps {
+  readonly storage: Pick<Storage, 'write'>;
+  readonly requests: SessionRequestStore;
+  readonly mailbox: Mailbox;
+  readonly ends: PauseEnds;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+const pendingError = (sessionId: string): AcpError =>
+  new AcpError('approval-pending', `Session "${sessionId}" waits for a decision in the mailbox.`);
+
+/** What the history keeps of the decisions. */
+export const responseMessage = (
+  made: { readonly messageId: string; readonly at: number },
+  runId: string,
+  decisions: readonly { requestId: string; approved: boolean; reason: string | null }[],
+): ChatMessage => ({
+  messageId: made.messageId,
+  role: 'User',
+  runId,
+  createdAt: isoTime(made.at),
+  interrupted: false,
+  contents: decisions.map((decision): ContentPart => ({ type: 'ApprovalResponse', ...decision })),
+});
+
+export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
+  const { storage, requests, mailbox, ends, now, newId } = deps;
+
+  const refuseWhilePending = async (
+    tenantId: string,
+    sessionId: string,
+    rows: readonly SessionRequestRow[],
+  ): Promise<void> => {
+    if (!rows.some((row) => isOpen(row) && row.channel === 'Mailbox')) return;
+    if ((await mailbox.blockedUntil(tenantId, sessionId)) !== null) throw pendingError(sessionId);
+  };
+
+  const overtake: SessionPauses['overtake'] = async (tenantId, session) => {
+    // The history tells without a query whether anything can wait.
+    if (openCallsOf(session.history).length === 0) return null;
+    const rows = await requests.list(tenantId, session.sessionId);
+    await refuseWhilePending(tenantId, session.sessionId, rows);
+    if (rows.some(isOpen)) {
+      await storage.write([requests.voided(tenantId, session.sessionId)]);
+      ends.ended(tenantId, session.sessionId);
+      return null;
+    }
+    const answered = lostRequests(session.history, rows);
+    if (answered.length === 0) return null;
+    const made = await requests.made(answered);
+    return { messages: [], calls: lostCalls(session.history, answered, made), earlier: null };
+  };
+
+  const takeResults = async (
+    session: SessionTurn,
+    open: readonly SessionRequestRow[],
+    results: NonNullable<Answers['toolResults']>,
+  ): Promise<TurnResume> => {
+    const resultOf = new Map(results.map((result) => [result.callId, result]));
+    const calls = answeredCalls(session, open, (row) => {
+      const { result = null, errorMessage = null } = resultOf.get(row.id) ?? {};
+      return { type: 'ClientResult', result, errorMessage };
+    });
+    await storage.write(open.map((row) => requests.answered(row)));
+    return { messages: [], calls, earlier: null };
+  };
+
+  return {
+    overtake,
+    watch: (tenantId, sessionId, runId, over) => ends.watch(tenantId, sessionId, runId, over, mailbox.blockedUntil),
+    unwatch: ends.unwatch,
+    ended: ends.ended,
+    async check(tenantId, sessionId, answers) {
+      const rows = await requests.list(tenantId, sessionId);
+      await refuseWhilePending(tenantId, sessionId, rows);
+      checkAnswers(rows, answers);
+    },
+
+    async begin(run, answers) {
+      const { tenantId } = run.context;
+      const { session } = run;
+      if (!hasAnswers(answers)) return { resume: await overtake(tenantId, session), continuedFromRunId: null };
+      const rows = await requests.list(tenantId, session.sessionId);
+      checkAnswers(rows, answers);
+      const open = rows.filter(isOpen);
+      const decisions = answers.approvals ?? [];
+      try {
+        const resume =
+          decisions.length > 0
+            ? await mailbox.decide(run, open, decisions)
+            : await takeResults(session, open, answers.toolResults ?? []);
+        return { resume, continuedFromRunId: open[0]?.run_id ?? null };
+      } catch (error) {
+        if (!(error instanceof ConditionFailedError)) throw error;
+        const code = decisions.length > 0 ? 'approval-already-decided' : 'tool-call-answered';
+        throw new AcpError(code, 'Another request has answered it in the same moment.', { cause: error });
+      }
+    },
+
+    async resume(sourceRunId, session) {
+      const pause = await mailbox.decided(sourceRunId);
+      if (pause === undefined) throw changedError(session.sessionId);
+      const rows = await requests.list(pause.tenantId, session.sessionId);
+      const open = rows.filter((row) => row.run_id === pause.runId);
+      const calls = answeredCalls(session, open, (row) => {
+        const { status, reason } = pause.calls.get(row.id) ?? { status: 'Expired', reason: null };
+        if (status === 'Approved') return 'approved';
+        return refusedPart(
+          { toolCallId: row.tool_call_id, toolName: row.tool_name },
+          status === 'Expired' ? 'Not approved: nobody decided in time.' : rejection(reason),
+        );
+      });
+      const decisions = open.map(({ id }) => {
+        const call = pause.calls.get(id);
+        return { requestId: id, approved: call?.status === 'Approved', reason: call?.reason ?? null };
+      });
+      // A further attempt finds them answered.
+      if (open.some(isOpen)) await storage.write(open.filter(isOpen).map((row) => requests.answered(row)));
+      // The session is this run's now: who has waited for it lines up behind, before anybody who comes later.
+      ends.ended(pause.tenantId, session.sessionId);
+      return {
+        messages: [responseMessage({ messageId: newId(), at: now() }, pause.continuationRunId, decisions)],
+        calls,
+        earlier: null,
+      };
+    },
+
+    async open(tenantId, sessionId) {
+      const rows = (await requests.list(tenantId, sessionId)).filter(isOpen);
+      return rows.map((row) => ({
+        kind: row.kind === 'Approval' ? 'Approval' : 'ClientTool',
+        id: row.id,
+        toolName: row.tool_name,
+        runId: row.run_id,
+      }));
+    },
+  };
+};

@@ -1,0 +1,235 @@
+import { AcpError } from '../../../contract/errors.ts';
+import type { AgentRunRequest } from '../../../contract/run-request.ts';
+import { ChurningMap } from '../../../core/churning-map.ts';
+import type { Clock } from '../../../core/clock.ts';
+import type { CallContext, Principal } from '../../../core/context.ts';
+import type { Storage } from '../../../db/storage.ts';
+import type { BegunTurn, CancelCause, RunPlan } from '../../../engine/active-run.ts';
+import type { TurnResume } from '../../../engine/context/index.ts';
+import type { SessionTurn } from '../../../engine/record/index.ts';
+import { hasAnswers } from './request-answers.rules.ts';
+import { asConflict, asElsewhere, busyError } from './session-conflict.ts';
+import type { SessionPauses } from './session-pauses.ts';
+import type { SessionPlace, SessionTurns } from './session-turns.ts';
+
+type Concurrency = NonNullable<AgentRunRequest['concurrency']>;
+
+/** A run, and the session that it comes to. */
+export interface SessionRun {
+  readonly tenantId: string;
+  readonly sessionId: string;
+  readonly agentName: string;
+  readonly runId: string;
+  readonly principal: Principal;
+}
+
+/** A run that its caller waits for. */
+export interface ArrivingRun extends SessionRun {
+  readonly context: CallContext;
+  readonly body: AgentRunRequest;
+  /** The agent by the time when its turn comes. */
+  current(): Promise<Pick<BegunTurn, 'agent' | 'parameters'>>;
+  /** Stops the run that holds the session; false when it does not execute here. */
+  stop(runId: string, cause: CancelCause, by: string | null): boolean;
+}
+
+/** What a run has of its session when it starts: the session itself, or a place in line. */
+export interface Placed extends Pick<RunPlan, 'session' | 'waiting' | 'resume' | 'continuedFromRunId'> {
+  /** Gives it up: no run came to use it. */
+  leave(): Promise<void>;
+}
+
+/** How runs come to their sessions, and how they leave them: the whole protocol, as those see it who start runs. */
+export interface SessionPlaces extends Pick<SessionTurns, 'agentOf' | 'ownerOf'>, Pick<SessionPauses, 'open'> {
+  /** Refuses a run before anything is stored of it: wrong answers, an open pause, and another run where it will not wait. */
+  check(context: CallContext, sessionId: string, body: AgentRunRequest): Promise<void>;
+  /** Takes the session as the request says: now, from its holder, or after those in line. */
+  place(run: ArrivingRun): Promise<Placed>;
+  /** A place in line for a run that was accepted before; null when the run was closed meanwhile. */
+  line(run: Pick<SessionRun, 'tenantId' | 'sessionId' | 'runId'>, signal: AbortSignal): Promise<SessionPlace | null>;
+  /**
+   * The session, for the run whose place in line has come. `resume`: where the run goes on, as far as it is known;
+   * `resumes`: the paused run that it goes on from. Null: a run before this one waits for a decision, so it is not this
+   * one's turn. Throws RunFailure `session_conflict`.
+   */
+  begin(
+    run: SessionRun,
+    from: { readonly resume: TurnResume | null; readonly resumes: string | null },
+  ): Promise<{ session: SessionTurn; resume: TurnResume | null } | null>;
+  /** Frees a session that no run came to use. */
+  free(session: SessionTurn): Promise<void>;
+  /** Calls back once, when a run that met `null` is to ask again. */
+  afterPause(run: Pick<SessionRun, 'tenantId' | 'sessionId' | 'runId'>, over: () => void): void;
+  /** What follows when a run was closed before it started: it waits no longer, nor do others for it. */
+  closed(run: { readonly tenantId: string; readonly sessionId: string | null; readonly runId: string }): void;
+}
+
+export interface SessionPlaceDeps {
+  readonly storage: Pick<Storage, 'write'>;
+  readonly turns: SessionTurns;
+  readonly pauses: SessionPauses;
+  readonly clock: Pick<Clock, 'after'>;
+  /** Called when a run meets a session that another one holds. */
+  busy(concurrency: Concurrency): void;
+}
+
+// How long Interrupt and Rollback wait for the run that they cancel.
+const stopWaitMs = 10_000;
+
+const closedMeanwhile = new Error('The run was closed while it waited.');
+
+export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: SessionPlaceDeps): SessionPlaces => {
+  /** Runs of the queue that wait in line. */
+  const waiting = new ChurningMap<string, AbortController>();
+
+  const take = ({ tenantId, sessionId, agentName, runId, principal }: SessionRun): Promise<SessionTurn> =>
+    turns.take(tenantId, sessionId, agentName, runId, principal);
+
+  const free = async (session: SessionTurn): Promise<void> => {
+    try {
+      await storage.write(session.release());
+    } finally {
+      session.ended();
+    }
+  };
+
+  /** What is done between the lock of a session and the start of its run; the session is free again when it fails. */
+  const keepOrFree = async <T>(session: SessionTurn, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      // Best effort: the lock lapses by itself.
+      await free(session).catch(() => undefined);
+      throw error;
+    }
+  };
+
+  /** Cancels the run in progress and takes the session next, before those that wait in line. */
+  const stopHolder = async (run: ArrivingRun, cause: 'Interrupted' | 'RolledBack'): Promise<void> => {
+    const { tenantId, sessionId, runId, context } = run;
+    const holderId = turns.holder(tenantId, sessionId);
+    if (holderId === null) return;
+    // Lined up first: once it is stopped the holder may leave at any moment.
+    const place = turns.wait(tenantId, sessionId, runId, { ahead: true });
+    if (!run.stop(holderId, cause, context.principal.actor)) {
+      place.leave();
+      throw busyError(sessionId);
+    }
+    const tooLong = new AbortController();
+    const timer = clock.after(stopWaitMs, () => tooLong.abort(busyError(sessionId)));
+    try {
+      await place.ready(tooLong.signal);
+    } finally {
+      timer.stop();
+    }
+  };
+
+  /** A place in line behind those that have waited longer, once the session does not wait for its mailbox any more. */
+  const placeAfterPause = ({ tenantId, sessionId, runId }: SessionRun, signal: AbortSignal): Promise<SessionPlace> =>
+    new Promise((resolve, reject) => {
+      const stop = (): void => {
+        pauses.unwatch(tenantId, sessionId, runId);
+        reject(signal.reason);
+      };
+      if (signal.aborted) return stop();
+      signal.addEventListener('abort', stop, { once: true });
+      pauses.watch(tenantId, sessionId, runId, () => {
+        signal.removeEventListener('abort', stop);
+        // In line at once: whoever is called back next comes after.
+        resolve(turns.wait(tenantId, sessionId, runId, {}));
+      });
+    });
+
+  const begin: SessionPlaces['begin'] = async (run, { resume, resumes }) => {
+    const session = await take(run).catch(asConflict);
+    try {
+      if (resume !== null) return { session, resume };
+      if (resumes !== null) return { session, resume: await pauses.resume(resumes, session) };
+      return { session, resume: await pauses.overtake(run.tenantId, session) };
+    } catch (error) {
+      await free(session);
+      if (error instanceof AcpError && error.code === 'approval-pending') return null;
+      return asConflict(error);
+    }
+  };
+
+  /** The session, once no other run holds it and no call of it waits for a decision. */
+  const turnOf = async (run: ArrivingRun, first: SessionPlace, signal: AbortSignal): Promise<BegunTurn> => {
+    for (let place = first; ; place = await placeAfterPause(run, signal)) {
+      await place.ready(signal);
+      const taken = await begin(run, { resume: null, resumes: null });
+      if (taken !== null) return { ...taken, ...(await keepOrFree(taken.session, () => run.current())) };
+    }
+  };
+
+  /** In line behind whoever holds the session: its run is Queued until its turn comes. */
+  const lineUp = (run: ArrivingRun): Placed => {
+    busy('Enqueue');
+    const place = turns.wait(run.tenantId, run.sessionId, run.runId, { bounded: true });
+    const turn = (signal: AbortSignal): Promise<BegunTurn> => turnOf(run, place, signal);
+    return {
+      session: null,
+      waiting: { position: place.position, turn },
+      resume: null,
+      continuedFromRunId: null,
+      leave: async () => place.leave(),
+    };
+  };
+
+  const takeNow = async (run: ArrivingRun, policy: Concurrency): Promise<SessionTurn> => {
+    if (policy === 'Interrupt' || policy === 'Rollback') {
+      if (turns.busy(run.tenantId, run.sessionId)) busy(policy);
+      await stopHolder(run, policy === 'Interrupt' ? 'Interrupted' : 'RolledBack');
+      return take(run).catch(asElsewhere);
+    }
+    return take(run).catch((error: unknown) => {
+      if (error instanceof AcpError && error.code === 'session-busy') busy(policy);
+      throw error;
+    });
+  };
+
+  return {
+    agentOf: turns.agentOf,
+    ownerOf: turns.ownerOf,
+    open: pauses.open,
+    async check({ tenantId }, sessionId, body) {
+      await pauses.check(tenantId, sessionId, body);
+      if ((body.concurrency ?? 'Reject') !== 'Reject' || !turns.busy(tenantId, sessionId)) return;
+      busy('Reject');
+      throw busyError(sessionId);
+    },
+    async place(run) {
+      const { tenantId, sessionId, body } = run;
+      const policy = body.concurrency ?? 'Reject';
+      // Answers belong to the pause that the session is in: behind another run they would come too late.
+      if (policy === 'Enqueue' && !hasAnswers(body) && turns.busy(tenantId, sessionId)) return lineUp(run);
+      const session = await takeNow(run, policy);
+      const begun = await keepOrFree(session, () => pauses.begin({ ...run, session }, body));
+      return { session, waiting: null, ...begun, leave: () => free(session) };
+    },
+    async line({ tenantId, sessionId, runId }, signal) {
+      const place = turns.wait(tenantId, sessionId, runId, {});
+      const closing = new AbortController();
+      waiting.set(runId, closing);
+      try {
+        await place.ready(AbortSignal.any([signal, closing.signal]));
+        return place;
+      } catch (error) {
+        if (error === closedMeanwhile) return null;
+        throw error;
+      } finally {
+        waiting.delete(runId);
+      }
+    },
+    begin,
+    free,
+    afterPause: ({ tenantId, sessionId, runId }, over) => pauses.watch(tenantId, sessionId, runId, over),
+    closed({ tenantId, sessionId, runId }) {
+      waiting.get(runId)?.abort(closedMeanwhile);
+      if (sessionId === null) return;
+      pauses.unwatch(tenantId, sessionId, runId);
+      // It may have been the continuation that others wait for.
+      pauses.ended(tenantId, sessionId);
+    },
+  };
+};
