@@ -79,7 +79,10 @@ const violations: Readonly<Record<string, readonly [file: string, statement: str
   'room-nouns': ['src/engine/run-failure.ts', "import './context/history.ts';"],
   'room-context': ['src/engine/context/upward.ts', "import '../record/journal.ts';"],
   'room-record': ['src/engine/record/upward.ts', "import '../control/guard.ts';"],
-  'room-control': ['src/engine/control/upward.ts', "import type { Run } from '../../src/engine/active-run.ts'; export type R = Run;"],
+  'room-control': [
+    'src/engine/control/upward.ts',
+    "import type { Run } from '../../src/engine/active-run.ts'; export type R = Run;",
+  ],
   'room-run': ['src/engine/active-run.ts', "import './turn/loop.ts'; export interface Run { id: string }"],
   'room-turn': ['src/engine/turn/upward.ts', "import '../lifecycle/engine.ts';"],
 };
