@@ -1,5 +1,5 @@
 /** What holds a run back: guards, quotas, the budget of its tree, approvals and pauses. */
-export { allowedCall, type QuotaPorts } from './allowed-call.ts';
+
 export {
   type ApprovalCall,
   type ApprovalGate,
@@ -9,13 +9,14 @@ export {
   createApprovalGate,
   type ToolApprovalPresentation,
 } from './approval-gate.ts';
+export { callWithinQuotas, type QuotaPorts } from './call-allowance.ts';
+export { guardedAnswer, namesIn } from './guards/answer-guard.ts';
+export { type CallGuard, guardCall } from './guards/call-guard.ts';
 export type { ContentGuard, GuardInput, GuardSource, GuardVerdict } from './guards/content-guard.ts';
 export type { BlockNote, ContentGuards, GuardFinding, GuardWatch, Inspected } from './guards/guard-port.ts';
-export { guardedAnswer, namesIn } from './guards/guarded-answer.ts';
-export { type CallGuard, guardCall } from './guards/guarded-call.ts';
-export { guardedAttachments, guardedStart, refuseBlocked, tellStart } from './guards/guarded-start.ts';
 export { checkedJson } from './guards/json-texts.ts';
 export { blockedText, blockRun, guardedText, tellMasks } from './guards/run-guard.ts';
+export { guardedAttachments, guardedStart, refuseBlocked, tellStart } from './guards/start-guard.ts';
 export { type Pause, pauseOf, type WaitingCall, waitingApprovals, waitingClientCalls } from './pause.ts';
 export {
   type BoundedCall,

@@ -1,13 +1,12 @@
-import type { Clock } from '../../core/clock.ts';
 import type { StopSwitch } from '../../core/emergency.ts';
 import type { LazyUnit } from '../../db/commit-queue.ts';
 import type { Statement } from '../../db/statement.ts';
-import type { ActiveRun, ChildPlans, RunPlan } from '../active-run.ts';
+import type { ActiveRun, RunPlan } from '../active-run.ts';
 import type { AgentMemory, RunAttachments } from '../context/index.ts';
 import type { ContentGuards, Pause, QuotaPorts, TreeLimits } from '../control/index.ts';
 import type { RecordPorts, RunListeners } from '../record/index.ts';
 import type { RunFailure } from '../run-failure.ts';
-import type { TurnPorts } from '../turn/index.ts';
+import type { ChildPorts, TurnPorts } from '../turn/index.ts';
 
 /** What becomes of a run that its process cannot finish. */
 export interface UnfinishedRuns {
@@ -41,12 +40,6 @@ export interface ClosingPorts extends RecordPorts, QuotaPorts {
   readonly unfinished: UnfinishedRuns;
   readonly pauses: PauseJournal;
   readonly memory: AgentMemory;
-}
-
-/** What calls of other agents need. */
-export interface ChildPorts extends Pick<Clock, 'now' | 'after'> {
-  readonly children: ChildPlans;
-  readonly settings: { readonly childDeadlineMs: number | null; readonly waitTimeoutMs: number | null };
 }
 
 /** Everything the engine needs of the outside, and what it counts with. */

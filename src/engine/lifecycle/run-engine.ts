@@ -2,32 +2,17 @@ import type { Frame } from '../../contract/operation.ts';
 import { ChurningMap } from '../../core/churning-map.ts';
 import type { Timer } from '../../core/clock.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
-import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan, type StopReason } from '../active-run.ts';
-import type { ChatMessage } from '../context/index.ts';
-import {
-  guardedStart,
-  type Pause,
-  refuseBlocked,
-  TreeBudget,
-  tellStart,
-  waitingApprovals,
-  waitingClientCalls,
-} from '../control/index.ts';
-import { publicCost } from '../pricing.ts';
+import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan } from '../active-run.ts';
+import { guardedStart, refuseBlocked, TreeBudget, tellStart } from '../control/index.ts';
 import { createRunMetrics, ModelCallRecord, RunLog, RunTrace } from '../record/index.ts';
-import { problemCode, RunFailure, storedError, toRunFailure } from '../run-failure.ts';
-import { agentLoop, type ChildCaller, type LoopResult, structuredOutput, userMessage } from '../turn/index.ts';
-import { reportedUsage } from '../usage.ts';
-import { createChildCaller } from './child-runs.ts';
-import type { ClosingPorts, EnginePorts, OpeningPorts } from './engine-ports.ts';
-import { interruptedMessages } from './interrupted-turn.ts';
-import { loadAttachments } from './load-attachments.ts';
-import { openResultsToKeep } from './open-results.ts';
-import { openedRow } from './opened-row.ts';
-import { announceThresholds, rowRefused, tellEnd, unrecordedUse } from './run-quota-use.ts';
-import { countDropped, describeEnd, traceStatements } from './run-trace-end.ts';
+import { RunFailure } from '../run-failure.ts';
+import { agentLoop, type ChildCaller, createChildCaller } from '../turn/index.ts';
+import type { EnginePorts } from './engine-ports.ts';
+import { announceWaiting, closeRun, endingOf } from './run-closing.ts';
+import { appendStart, loadAttachments, messageOf, openedRow } from './run-opening.ts';
+import { rowRefused, tellEnd } from './run-quota-use.ts';
 import { warningFrames } from './run-warnings.ts';
-import { abandonRun, logFailure, requeueRun, startSteps, stepsFor } from './unfinished-run.ts';
+import { abandonRun, requeueRun, startSteps, stepsFor } from './unfinished-run.ts';
 
 /** Runs that execute in this process. */
 export interface RunEngine {
@@ -43,204 +28,6 @@ export interface RunEngine {
   /** Ends every run as Failed with type `shutdown`. */
   shutdown(): Promise<void>;
 }
-
-const appendStart = (run: ActiveRun): void => {
-  const { plan } = run;
-  run.log.append('run.started', {
-    agentName: plan.agent.name,
-    agentVersion: plan.agent.version,
-    kind: plan.kind,
-    attempt: plan.job?.attempt ?? 1,
-    sessionId: run.session?.sessionId ?? plan.sessionId,
-    modelProvider: run.target.provider.name,
-    modelId: run.target.model,
-    isStreaming: plan.isStreaming,
-    parentRunId: plan.parent?.id ?? null,
-    continuedFromRunId: plan.continuedFromRunId,
-    replayOfRunId: plan.replay?.sourceRunId ?? null,
-  });
-  for (const document of plan.documents)
-    run.log.append('document.attached', { name: document.name, bytes: Buffer.byteLength(document.content) });
-};
-
-type Ending =
-  | { readonly status: 'Completed'; readonly result: LoopResult }
-  | { readonly status: 'AwaitingApproval' | 'AwaitingInput'; readonly pause: Pause }
-  | { readonly status: 'Failed'; readonly failure: RunFailure }
-  | {
-      readonly status: 'Canceled';
-      readonly cause: CancelCause;
-      readonly by: string | null;
-      readonly failure: RunFailure;
-    };
-
-const canceledEnding = (reason: Extract<StopReason, { kind: 'cancel' }>): Ending => ({
-  status: 'Canceled',
-  cause: reason.cause,
-  by: reason.by,
-  failure: new RunFailure('Canceled', 'canceled', 'The run was canceled.'),
-});
-
-/** A reason to stop stands before whatever error the stopping produced. */
-const endingOf = (run: ActiveRun, error: unknown): Ending => {
-  const reason = run.stopReason;
-  if (reason?.kind === 'cancel') return canceledEnding(reason);
-  return { status: 'Failed', failure: reason?.kind === 'fail' ? reason.failure : toRunFailure(error) };
-};
-
-/** One event for each call that waits. */
-const announceWaiting = (run: ActiveRun, ports: ClosingPorts, pause: Pause): void => {
-  for (const call of waitingApprovals(pause, ports.settings.recording, true))
-    run.log.append('approval.requested', call);
-  for (const call of waitingClientCalls(pause)) run.log.append('client-tool.requested', call);
-};
-
-/** Of a turn that failed or was rolled back the session keeps nothing, nor of a blocked one that was canceled as well. */
-const sessionKeepsTurn = (run: ActiveRun, ending: Ending): boolean =>
-  run.blocked === null &&
-  ending.status !== 'Failed' &&
-  !(ending.status === 'Canceled' && ending.cause === 'RolledBack');
-
-const sessionStatements = (run: ActiveRun, ports: ClosingPorts, ending: Ending) => {
-  const { session } = run;
-  if (session === null) return [];
-  if (!sessionKeepsTurn(run, ending)) return session.release();
-  if (ending.status === 'Canceled') return session.save(interruptedMessages(run, ports), run.summary, ports.now());
-  const saved = session.save(run.messages, run.summary, ports.now());
-  return 'pause' in ending ? [...saved, ...ports.pauses.opened(run, ending.pause, ports.now())] : saved;
-};
-
-/** What belonged to a run without a session goes with it. */
-const memoryStatements = ({ plan }: ActiveRun, ports: ClosingPorts) =>
-  plan.agent.hasMemory && plan.sessionId === null ? ports.memory.runClosed(plan.tenantId, plan.id) : [];
-
-const terminalEvent = (
-  run: ActiveRun,
-  ports: ClosingPorts,
-  ending: Ending,
-  durationMs: number,
-): [string, Record<string, unknown>] => {
-  const usage = reportedUsage(run.usage);
-  const cost = run.cost === null ? null : publicCost(run.cost, ports.prices.currency);
-  if (ending.status === 'Completed')
-    return [
-      'run.completed',
-      {
-        output: ending.result.output,
-        structuredOutput: structuredOutput(run, ending.result.output),
-        finishReason: ending.result.finishReason,
-        usage,
-        cost,
-        durationMs,
-      },
-    ];
-  if ('pause' in ending) {
-    const sessionId = run.session?.sessionId ?? null;
-    return ending.status === 'AwaitingApproval'
-      ? [
-          'run.awaiting-approval',
-          { sessionId, approvals: waitingApprovals(ending.pause, ports.settings.recording, true), usage, cost },
-        ]
-      : ['run.awaiting-input', { sessionId, clientToolCalls: waitingClientCalls(ending.pause), usage, cost }];
-  }
-  if (ending.status === 'Canceled')
-    return ['run.canceled', { cause: ending.cause, canceledBy: ending.by, usage, cost, durationMs }];
-  return ['run.failed', { error: storedError(ending.failure), usage, cost, durationMs }];
-};
-
-/** What tells a streaming caller of the failure, outside the log: the code that a JSON caller gets. */
-const errorFrame = ({ errorClass, type, message }: RunFailure): Frame => ({
-  event: 'error',
-  data: JSON.stringify({ code: problemCode(errorClass, type), errorType: type, message }),
-});
-
-const countEnd = (run: ActiveRun, ports: ClosingPorts, ending: Ending, durationMs: number): void => {
-  ports.metrics.ended(run, ending.status, durationMs);
-  countDropped(run, ports, ending.status);
-  // A lost race was counted when it was met.
-  if (run.session === null || (ending.status === 'Failed' && ending.failure.type === 'session_conflict')) return;
-  ports.metrics.turnEnded(sessionKeepsTurn(run, ending) ? 'saved' : 'dropped');
-};
-
-/** Writes the end of a run: session, row and terminal event in one unit. */
-const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Ending): Promise<RunOutcome> => {
-  const announced = announceThresholds(run, ports);
-  if (announced !== null) await announced;
-  const now = ports.now();
-  const durationMs = now - run.startedAt;
-  const usage = reportedUsage(run.usage);
-  const [type, members] = terminalEvent(run, ports, ending, durationMs);
-  const failure = 'failure' in ending ? ending.failure : null;
-  if (ending.status === 'Failed') logFailure(run, ports, ending.failure);
-  const error = failure === null ? null : storedError(failure);
-  const continued =
-    ending.status === 'Failed' && run.steps !== null ? ports.unfinished.continuation(run.plan, ending.failure) : [];
-  // A turn that somebody goes on with keeps its steps until then.
-  const drops = run.steps !== null && continued.length === 0 ? [ports.journal.stepsDropped(run.id)] : [];
-  const ledger = run.steps === null ? [] : [ports.journal.toolsUnknown(run.id)];
-  describeEnd(run, ending.status, error?.type ?? null, usage);
-  const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(run, ending))) ?? null;
-  const calls = stored === null ? [] : [ports.journal.modelCalls(run.plan.tenantId, run.id, stored)];
-  const result = await run.log.close(type, members, {
-    notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
-    kept: [...sessionStatements(run, ports, ending), ...memoryStatements(run, ports), ...unrecordedUse(run, ports)],
-    recorded: (eventCount) => [
-      ...ports.journal.closed({
-        id: run.id,
-        tenantId: run.plan.tenantId,
-        status: ending.status,
-        completedAt: now,
-        agentVersion: run.plan.agent.version,
-        modelProvider: run.target.provider.name,
-        modelId: run.target.model,
-        usage,
-        cost: run.cost,
-        error,
-        eventCount,
-        rootRunId: run.plan.parent === null ? null : run.rootId,
-        tree: run.plan.parent === null ? run.budget.spent : null,
-      }),
-      ...ledger,
-      ...calls,
-      ...traceStatements(run, ports, ending.status),
-      ...drops,
-      ...continued,
-    ],
-  });
-  if (result === 'lost') return abandonRun(run, ports);
-  if (result === 'conflict') {
-    ports.metrics.turnEnded('conflict');
-    const conflict = new RunFailure(
-      'Infrastructure',
-      'session_conflict',
-      'The session was changed by another turn meanwhile.',
-    );
-    return closeRun(run, ports, { status: 'Failed', failure: conflict });
-  }
-  countEnd(run, ports, ending, durationMs);
-  run.trace?.close(run.trace.span, error?.type ?? null);
-  return {
-    status: ending.status,
-    pause: 'pause' in ending ? ending.pause : null,
-    output: ending.status === 'Completed' ? ending.result.output : null,
-    finishReason: ending.status === 'Completed' ? ending.result.finishReason : null,
-    usage,
-    cost: run.cost,
-    error,
-    failure,
-    durationMs,
-    modelProvider: run.target.provider.name,
-    modelId: run.target.model,
-  };
-};
-
-/** The user's message; null when a turn goes on without one. */
-const messageOf = (run: ActiveRun, ports: Pick<OpeningPorts, 'newId'>): ChatMessage | null => {
-  const { plan } = run;
-  if (plan.resume?.next !== undefined) return plan.resume.next;
-  const isEmpty = (plan.message ?? '') === '' && plan.documents.length === 0 && plan.attachments.length === 0;
-  return plan.resume !== null && isEmpty ? null : userMessage(plan, ports.newId(), run.startedAt);
-};
 
 /** Only the root watches the clock: its stop reaches every descendant. */
 const watchClock = (run: ActiveRun, ports: EnginePorts): Timer | null => {

@@ -8,7 +8,7 @@ export {
   readModelCalls,
   type StoredModelCalls,
 } from './model-call-record.ts';
-export { eventPayload, type PayloadSettings, recordedPayload } from './payload.ts';
+export { eventPayload, type PayloadSettings, recordedPayload, sensitiveText } from './payload.ts';
 export {
   noToolsHash,
   type PromptHashes,
@@ -39,7 +39,6 @@ export {
 export { RunLog } from './run-log.ts';
 export { createRunMetrics } from './run-metrics.ts';
 export { RunTrace, type TraceOrigin, traceparentOf, versionText } from './run-trace.ts';
-export { sensitiveText } from './sensitive-text.ts';
 export {
   createTurnSteps,
   type StoredTurn,

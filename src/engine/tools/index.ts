@@ -2,10 +2,8 @@
 export { type ArgumentsChecker, argumentsChecker, parseArguments } from './arguments.ts';
 export { withDeadline } from './deadline.ts';
 export { maxToolTimeoutMs } from './definition.ts';
-export { errorClassOf } from './error-class.ts';
-export { prepareCall } from './execute.ts';
 export { inputSchemaProblems } from './input-schema.ts';
-export type { OpensSpan } from './open-span.ts';
+export { prepareCall } from './prepared-call.ts';
 export {
   type BuiltInCall,
   createToolRegistry,
@@ -14,9 +12,11 @@ export {
   type ToolRegistration,
   type ToolRegistry,
 } from './registry.ts';
+export type { OpensSpan } from './tool.ts';
 export {
   type AttachmentDescriptor,
   cutText,
+  errorClassOf,
   maxToolErrorLength,
   type ToolAuthorizer,
   type ToolCallUsage,

@@ -2,8 +2,7 @@ import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
 import { type ArgumentsChecker, argumentsChecker } from './arguments.ts';
 import { definitionProblems } from './definition.ts';
-import type { OpensSpan } from './open-span.ts';
-import type { ToolContext, ToolDefinition, ToolDescriptor, ToolRun } from './tool.ts';
+import type { OpensSpan, ToolContext, ToolDefinition, ToolDescriptor, ToolRun } from './tool.ts';
 import {
   type FieldPath,
   type FieldProblem,

@@ -1,8 +1,7 @@
 import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
-import type { OpensSpan } from './open-span.ts';
 import type { RegisteredTool } from './registry.ts';
-import type { AttachmentDescriptor, ToolAuthorizer, ToolCallUsage, ToolRun } from './tool.ts';
+import type { AttachmentDescriptor, OpensSpan, ToolAuthorizer, ToolCallUsage, ToolRun } from './tool.ts';
 import type { Truncation } from './tool-output.ts';
 
 /** One call of one tool, as the model asked for it. */

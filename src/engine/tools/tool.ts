@@ -1,4 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
+import type { AttributeInput } from '../../core/telemetry/span.ts';
 
 /** Read is the default of code tools. It informs people and policies, and rules what an interrupted run may repeat. */
 export const toolEffects = ['Read', 'Write', 'Destructive', 'External'] as const;
@@ -145,3 +146,19 @@ export class ToolStop extends Error {
 
 /** True for the class itself and for an error of another realm or bundle that names itself so. */
 export const isToolError = (error: unknown): error is Error => error instanceof Error && error.name === 'ToolError';
+
+/** A span below that of a call. `close` ends it; an error type marks it as failed. */
+export interface OpenSpan {
+  set(attributes: AttributeInput): void;
+  close(errorType: string | null): void;
+}
+
+/** Opens one. */
+export type OpensSpan = (name: string, attributes: AttributeInput) => OpenSpan;
+
+/** The class of what was thrown. A class name is foreign text too: only what looks like one is passed on. */
+export const errorClassOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return 'Error';
+  const name: unknown = error.name === 'Error' ? error.constructor.name : error.name;
+  return typeof name === 'string' && /^[A-Za-z_$][\w$]{0,63}$/.test(name) ? name : 'Error';
+};

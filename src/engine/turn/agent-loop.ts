@@ -12,13 +12,13 @@ import {
 } from '../context/index.ts';
 import { guardedText, type Pause, pauseOf, type WaitingCall } from '../control/index.ts';
 import { RunFailure } from '../run-failure.ts';
-import type { ChildCaller } from './agent-tool.ts';
+import type { ChildCaller } from './calls/agent-tool.ts';
+import { type ErrorStreak, toolTurn } from './calls/tool-turn.ts';
 import { createLoopControl } from './loop/loop-control.ts';
-import { type ModelTurn, modelTurn } from './model-turn.ts';
+import { type ModelTurn, modelTurn } from './model/model-turn.ts';
+import { utilityCall } from './model/utility-call.ts';
 import { acceptedAnswer, asksForFormat } from './structured-response.ts';
-import { type ErrorStreak, toolTurn } from './tool-turn.ts';
 import type { TurnPorts } from './turn-ports.ts';
-import { utilityCall } from './utility-call.ts';
 
 export interface LoopResult {
   readonly output: string;

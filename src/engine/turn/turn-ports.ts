@@ -1,11 +1,13 @@
+import type { Clock } from '../../core/clock.ts';
 import type { CallProtection } from '../../providers/models/protection/call-protection.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
+import type { ChildPlans } from '../active-run.ts';
 import type { AgentMemory } from '../context/index.ts';
 import type { ApprovalPorts, ContentGuards, QuotaPorts } from '../control/index.ts';
 import type { RecordingSettings, RecordPorts } from '../record/index.ts';
 import type { ToolCallDeps } from '../tools/index.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from './answer-checks.ts';
-import type { ResponseCache } from './response-cache.ts';
+import type { ResponseCache } from './model/response-cache.ts';
 
 /** What a model call needs of the outside. */
 export interface ModelPorts extends Omit<RecordPorts, 'journal'>, QuotaPorts {
@@ -48,6 +50,12 @@ export interface AnswerPorts extends Pick<RecordPorts, 'log'> {
       readonly maxRepairAttempts: number;
     };
   };
+}
+
+/** What calls of other agents need. */
+export interface ChildPorts extends Pick<Clock, 'now' | 'after'> {
+  readonly children: ChildPlans;
+  readonly settings: { readonly childDeadlineMs: number | null; readonly waitTimeoutMs: number | null };
 }
 
 export interface TurnPorts extends LoopPorts, ToolPorts, AnswerPorts {

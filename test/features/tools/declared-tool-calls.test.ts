@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { stringify } from 'yaml';
-import { prepareCall } from '../../../src/engine/tools/execute.ts';
+import { prepareCall } from '../../../src/engine/tools/prepared-call.ts';
 import { createToolRegistry } from '../../../src/engine/tools/registry.ts';
 import type { ToolOutcome } from '../../../src/engine/tools/tool-call.ts';
 import { loadDeclaredTools } from '../../../src/features/tools/declared-tools.ts';

@@ -1,8 +1,8 @@
 import type { ActiveRun } from '../../active-run.ts';
 import type { CompiledBinding } from '../../compiled-agent.ts';
 import { documentText } from '../../context/index.ts';
+import { utilityCall } from '../model/utility-call.ts';
 import type { ModelPorts } from '../turn-ports.ts';
-import { utilityCall } from '../utility-call.ts';
 
 /** `feedback` is the model's next input when the criterion is not met. */
 export interface LoopVerdict {

@@ -1,9 +1,9 @@
-import type { Span } from '../../core/telemetry/span.ts';
-import type { ModelToolCall } from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import { type ClientResult, normalizedArguments, type OpenCall } from '../context/index.ts';
-import { blockRun, type CallGuard, guardCall, holdCall, type WaitingCall } from '../control/index.ts';
-import { type ToolCallEntry, traceparentOf } from '../record/index.ts';
+import type { Span } from '../../../core/telemetry/span.ts';
+import type { ModelToolCall } from '../../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import { type ClientResult, normalizedArguments, type OpenCall } from '../../context/index.ts';
+import { blockRun, type CallGuard, guardCall, holdCall, type WaitingCall } from '../../control/index.ts';
+import { type ToolCallEntry, traceparentOf } from '../../record/index.ts';
 import {
   canonicalText,
   outputLimit,
@@ -12,20 +12,21 @@ import {
   type ToolCallRequest,
   type ToolOutcome,
   truncateOutput,
-} from '../tools/index.ts';
+} from '../../tools/index.ts';
+import type { ToolPorts } from '../turn-ports.ts';
 import { agentTool, type ChildCaller } from './agent-tool.ts';
+import { announceInvoking, recordPending } from './call-entry.ts';
+import { announceCustom, recordSettled } from './call-record.ts';
 import type { CallLine } from './side-by-side.ts';
-import { announceCustom, announceInvoking, recordPending, recordSettled } from './tool-ledger.ts';
 import { endToolSpan, openToolSpan, spansBelow } from './tool-span.ts';
-import type { ToolPorts } from './turn-ports.ts';
 
 /** How a call ended, or what it waits for; nothing of a waiting call has happened. */
-export interface CallEnd {
+export interface CallResult {
   readonly outcome: ToolOutcome;
   readonly waiting: WaitingCall | null;
 }
 
-interface Attempt extends CallEnd {
+interface Attempt extends CallResult {
   /** Null: the call was not made. */
   readonly entry: ToolCallEntry | null;
 }
@@ -146,7 +147,7 @@ export const runCall = async (
   open: OpenCall,
   children: ChildCaller,
   line: CallLine | null,
-): Promise<CallEnd> => {
+): Promise<CallResult> => {
   const { call } = open;
   const tool = resolveTool(run, call, children);
   // A recording knows a call by what was kept of it.
@@ -178,7 +179,7 @@ export const clientCall = (
   ports: ToolPorts,
   open: OpenCall,
   { result, errorMessage }: ClientResult,
-): CallEnd => {
+): CallResult => {
   const { call } = open;
   const compiled = run.plan.agent.tools.get(call.toolName);
   const tool = compiled?.kind === 'tool' ? compiled.tool : undefined;

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { Json } from '../../contract/schema.ts';
-import { canonicalJson } from '../../core/documents/canonical-json.ts';
-import type { ModelCall, ModelPart, ModelPrompt } from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import type { CompiledTarget } from '../compiled-agent.ts';
-import { cutText } from '../tools/index.ts';
-import { noUsage } from '../usage.ts';
+import type { Json } from '../../../contract/schema.ts';
+import { canonicalJson } from '../../../core/documents/canonical-json.ts';
+import type { ModelCall, ModelPart, ModelPrompt } from '../../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import type { CompiledTarget } from '../../compiled-agent.ts';
+import { cutText } from '../../tools/index.ts';
+import { noUsage } from '../../usage.ts';
 
 /** Answers of models by call. A cache never fails a run: what cannot be read is a miss, what cannot be kept is not. */
 export interface ResponseCache {

@@ -1,5 +1,5 @@
-import type { ActiveRun } from '../active-run.ts';
-import { type RegisteredTool, registeredTool, ToolError } from '../tools/index.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import { type RegisteredTool, registeredTool, ToolError } from '../../tools/index.ts';
 
 /** Opens a child run and waits for its answer. Throws ToolError with a text for the caller's model. */
 export interface ChildCaller {

@@ -1,12 +1,12 @@
-import { spanTime } from '../../core/telemetry/span.ts';
-import { formatTraceparent } from '../../core/telemetry/trace-context.ts';
-import { ModelCallError } from '../../providers/models/model-error.ts';
-import type { ModelCall, ModelFinish } from '../../providers/models/model-provider.ts';
-import type { OpenedProvider } from '../../providers/models/provider-access.ts';
-import type { ActiveRun } from '../active-run.ts';
-import type { CompiledTarget } from '../compiled-agent.ts';
-import { conventionalFinish, conventionalProvider, failedFinish, sensitiveText } from '../record/index.ts';
-import type { ModelPorts } from './turn-ports.ts';
+import { spanTime } from '../../../core/telemetry/span.ts';
+import { formatTraceparent } from '../../../core/telemetry/trace-context.ts';
+import { ModelCallError } from '../../../providers/models/model-error.ts';
+import type { ModelCall, ModelFinish } from '../../../providers/models/model-provider.ts';
+import type { OpenedProvider } from '../../../providers/models/provider-access.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import type { CompiledTarget } from '../../compiled-agent.ts';
+import { conventionalFinish, conventionalProvider, failedFinish, sensitiveText } from '../../record/index.ts';
+import type { ModelPorts } from '../turn-ports.ts';
 
 /** Does the call. `firstPart` is called when a streamed answer begins. */
 export type CallWork = (call: ModelCall, firstPart: () => void) => Promise<ModelFinish | null>;
@@ -51,7 +51,7 @@ const finished = ({ finishReason, usage, responseModel }: ModelFinish) => ({
  * Every call of a model: admitted by the breaker and the limit, which learn what came of it; with a span, whose context
  * goes with the request, and its times.
  */
-export const observedCall = async (
+export const callProvider = async (
   run: ActiveRun,
   ports: Pick<ModelPorts, 'protection' | 'metrics' | 'telemetry' | 'settings'>,
   target: CompiledTarget,

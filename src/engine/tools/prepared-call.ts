@@ -2,33 +2,11 @@ import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import { parseArguments } from './arguments.ts';
 import { authorizeCall } from './authorize.ts';
-import { type CallScope, openCallScope } from './call-scope.ts';
-import { type DeadlineEnd, withDeadline } from './deadline.ts';
-import { errorClassOf } from './error-class.ts';
+import { type CallEnd, canceled, invalid, runBody, thrown } from './call-body.ts';
+import { openCallScope } from './call-scope.ts';
 import type { RegisteredTool } from './registry.ts';
-import { cutText, isToolError, maxToolErrorLength, ToolStop } from './tool.ts';
+import { cutText } from './tool.ts';
 import type { ToolCallDeps, ToolCallHooks, ToolCallRequest, ToolOutcome } from './tool-call.ts';
-import { attachmentLines, canonicalText, outputLimit, truncateOutput } from './tool-output.ts';
-
-type End = Pick<ToolOutcome, 'status' | 'text'> & Partial<ToolOutcome>;
-
-const canceled: End = { status: 'canceled', text: 'The call was canceled with its run.' };
-
-const invalid = (text: string): End => ({ status: 'invalid', text: cutText(text, maxToolErrorLength) });
-
-const thrown = (error: unknown, request: ToolCallRequest, deps: ToolCallDeps): End => {
-  if (error instanceof ToolStop)
-    return { status: error.status, text: error.message, error: error.recorded, errorClass: error.name };
-  const errorClass = errorClassOf(error);
-  const fields = { requestId: request.requestId, runId: request.run.runId, tool: request.toolName };
-  if (isToolError(error)) {
-    if (error.cause !== undefined) deps.log.warn({ ...fields, err: error.cause }, 'A tool reported an error');
-    const text = cutText(String(error.message), maxToolErrorLength).toWellFormed();
-    return { status: 'failed', text, errorClass };
-  }
-  deps.log.warn({ ...fields, err: error }, 'A tool threw an error');
-  return { status: 'failed', text: `Tool failed with ${errorClass}.`, errorClass };
-};
 
 /** What is wrong with the arguments; null when the body may have them. Throws what the tool's own check throws. */
 const argumentsMistake = (tool: RegisteredTool, args: Json): string | null => {
@@ -45,46 +23,6 @@ const canonicalArguments = (args: Json | undefined): string | null => {
   } catch {
     // Nested beyond what may be walked; the model is told so.
     return null;
-  }
-};
-
-/** A result as text: inspected as a whole, then cut, with the names of the files that the body has saved. */
-const resultEnd = async (
-  value: Json | null | undefined,
-  tool: RegisteredTool,
-  scope: CallScope,
-  hooks: ToolCallHooks,
-  deps: ToolCallDeps,
-): Promise<End> => {
-  const limit = outputLimit(tool.descriptor.maxOutputBytes, deps.defaultMaxOutputBytes);
-  const whole = canonicalText(value);
-  const output = truncateOutput(hooks.inspect === undefined ? whole : await hooks.inspect(whole), limit);
-  const lines = attachmentLines(output.text, scope.saved());
-  const files = hooks.inspect === undefined || lines === '' ? lines : await hooks.inspect(lines);
-  return { status: 'succeeded', ...output, text: output.text + files };
-};
-
-const bodyEnd = async (
-  end: DeadlineEnd<Json | null | undefined>,
-  tool: RegisteredTool,
-  request: ToolCallRequest,
-  scope: CallScope,
-  hooks: ToolCallHooks,
-  deps: ToolCallDeps,
-): Promise<End> => {
-  if (end.kind === 'canceled') return canceled;
-  if (end.kind === 'timedOut')
-    return {
-      status: 'timed_out',
-      text: `The tool did not answer within ${end.timeoutMs} ms.`,
-      errorClass: 'ToolTimeout',
-    };
-  if (end.kind === 'threw') return thrown(end.error, request, deps);
-  try {
-    return await resultEnd(end.value, tool, scope, hooks, deps);
-  } catch (error) {
-    // A result that JSON cannot hold is the body's fault, like an error that it throws.
-    return thrown(error, request, deps);
   }
 };
 
@@ -116,7 +54,7 @@ export const prepareCall = async (
   const args = parseArguments(request.argumentsText);
   const canonical = canonicalArguments(args);
   const scope = openCallScope(request, hooks, deps);
-  const done = (end: End): ToolOutcome => {
+  const done = (end: CallEnd): ToolOutcome => {
     scope.close();
     return {
       error: end.status === 'succeeded' ? null : end.text,
@@ -157,16 +95,7 @@ export const prepareCall = async (
     },
     async execute() {
       startedAt = performance.now();
-      const timeoutMs = tool.ownsTimeout ? null : (tool.descriptor.timeoutMs ?? deps.defaultTimeoutMs);
-      const end = await withDeadline<Json | null | undefined>(
-        async (bodySignal) => {
-          const context = { ...scope.context, signal: bodySignal };
-          return tool.body === null ? tool.definition.execute?.(args, context) : tool.body(args, context, request);
-        },
-        timeoutMs,
-        signal,
-      );
-      return done(await bodyEnd(end, tool, request, scope, hooks, deps));
+      return done(await runBody(tool, args, request, scope, hooks, deps));
     },
   };
 };

@@ -1,12 +1,12 @@
-import type { ModelFinish } from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import type { CompiledTarget } from '../compiled-agent.ts';
-import { costOf, publicCost } from '../pricing.ts';
-import { reportedUsage } from '../usage.ts';
-import type { ModelPorts } from './turn-ports.ts';
+import type { ModelFinish } from '../../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import type { CompiledTarget } from '../../compiled-agent.ts';
+import { costOf, publicCost } from '../../pricing.ts';
+import { reportedUsage } from '../../usage.ts';
+import type { ModelPorts } from '../turn-ports.ts';
 
 /** What a model call used, at its price, added to the run and its tree. */
-export const settleCall = (
+export const addCallUsage = (
   run: ActiveRun,
   ports: Pick<ModelPorts, 'prices' | 'metrics' | 'log'>,
   target: CompiledTarget,

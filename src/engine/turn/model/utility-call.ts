@@ -1,11 +1,11 @@
-import type { ModelCall, ModelFinish, ModelPart, ModelPrompt } from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import type { CompiledBinding } from '../compiled-agent.ts';
-import { allowedCall, guardedText } from '../control/index.ts';
-import { RunFailure } from '../run-failure.ts';
-import { observedCall } from './observed-call.ts';
-import { announceUsage, settleCall } from './settle-call.ts';
-import type { ModelPorts } from './turn-ports.ts';
+import type { ModelCall, ModelFinish, ModelPart, ModelPrompt } from '../../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import type { CompiledBinding } from '../../compiled-agent.ts';
+import { callWithinQuotas, guardedText } from '../../control/index.ts';
+import { RunFailure } from '../../run-failure.ts';
+import type { ModelPorts } from '../turn-ports.ts';
+import { addCallUsage, announceUsage } from './call-usage.ts';
+import { callProvider } from './provider-call.ts';
 
 /** No turn of the run: rules of a scripted model that ask for a call's number do not mean it. */
 const callNumber = 0;
@@ -44,10 +44,10 @@ export const utilityCall = async (
   const opened = ports.access.open(run.plan.tenantId, model.provider);
   let parts: readonly ModelPart[] = [];
   let mayBeCut = false;
-  await allowedCall(run, ports, model, call, async (allowed, isCut) => {
+  await callWithinQuotas(run, ports, model, call, async (allowed, isCut) => {
     mayBeCut = isCut;
     let finish: ModelFinish | null = null;
-    await observedCall(run, ports, model, opened, allowed, { attempt: 1, streams: false }, async (sent) => {
+    await callProvider(run, ports, model, opened, allowed, { attempt: 1, streams: false }, async (sent) => {
       parts = await opened.provider.generate(sent);
       finish = parts.find((part) => part.type === 'finish') ?? null;
       return finish;
@@ -58,7 +58,7 @@ export const utilityCall = async (
   for (const part of parts) {
     if (part.type === 'text-delta') text += part.text;
     if (part.type === 'finish') {
-      settleCall(run, ports, model, part);
+      addCallUsage(run, ports, model, part);
       announceUsage(run, ports);
       // A session would keep half a summary for good.
       if (mayBeCut && part.finishReason === 'Length')

@@ -1,10 +1,10 @@
-import type { Timer } from '../../core/clock.ts';
-import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
-import { RunFailure } from '../run-failure.ts';
-import { ToolError } from '../tools/index.ts';
-import type { ChildCaller } from '../turn/index.ts';
-import { reportedUsage } from '../usage.ts';
-import type { ChildPorts } from './engine-ports.ts';
+import type { Timer } from '../../../core/clock.ts';
+import type { ActiveRun, RunOutcome, RunPlan } from '../../active-run.ts';
+import { RunFailure } from '../../run-failure.ts';
+import { ToolError } from '../../tools/index.ts';
+import { reportedUsage } from '../../usage.ts';
+import type { ChildPorts } from '../turn-ports.ts';
+import type { ChildCaller } from './agent-tool.ts';
 
 const answerOf = (agentName: string, outcome: RunOutcome): string => {
   if (outcome.status === 'Completed') return outcome.output ?? '';

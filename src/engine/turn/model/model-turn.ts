@@ -1,22 +1,22 @@
-import { nestsTooDeep } from '../../core/documents/json-depth.ts';
-import { ModelCallError } from '../../providers/models/model-error.ts';
+import { nestsTooDeep } from '../../../core/documents/json-depth.ts';
+import { ModelCallError } from '../../../providers/models/model-error.ts';
 import type {
   ModelCall,
   ModelFinish,
   ModelPart,
   ModelPrompt,
   ModelToolCall,
-} from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import type { CompiledTarget } from '../compiled-agent.ts';
-import type { ContentPart, ProviderMetadata } from '../context/index.ts';
-import { allowedCall } from '../control/index.ts';
-import { guardedMessage, type HeldPart } from './guarded-message.ts';
+} from '../../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import type { CompiledTarget } from '../../compiled-agent.ts';
+import type { ContentPart, ProviderMetadata } from '../../context/index.ts';
+import { callWithinQuotas } from '../../control/index.ts';
+import type { ModelPorts } from '../turn-ports.ts';
+import { addCallUsage, announceUsage } from './call-usage.ts';
 import { completeHostedCalls, hostedCallPart, hostedResultPart } from './hosted-call.ts';
-import { observedCall } from './observed-call.ts';
+import { guardedMessage, type HeldPart } from './message-guard.ts';
+import { callProvider } from './provider-call.ts';
 import { cacheableCall, replayedParts } from './response-cache.ts';
-import { announceUsage, settleCall } from './settle-call.ts';
-import type { ModelPorts } from './turn-ports.ts';
 
 /** What the model answered in one turn. */
 export interface ModelTurn {
@@ -175,8 +175,8 @@ const callTarget = async (
     if (cacheable !== null) parts.push(part);
   };
   let isWhole = true;
-  await allowedCall(run, ports, target, call, async (allowed, isCut) => {
-    await observedCall(run, ports, target, opened, allowed, { attempt, streams }, async (sent, firstPart) => {
+  await callWithinQuotas(run, ports, target, call, async (allowed, isCut) => {
+    await callProvider(run, ports, target, opened, allowed, { attempt, streams }, async (sent, firstPart) => {
       if (streams) await takeStream(opened.provider.stream(sent), taken, firstPart);
       else for (const part of await opened.provider.generate(sent)) taken(part);
       return into.finish;
@@ -296,7 +296,7 @@ export const modelTurn = async (
   if (finish === null) throw new Error('A model provider ended a stream without a finish part.');
   run.target = target;
   // A hit has neither usage nor cost, and its null cost must not make the cost of the other calls unknown.
-  if (!collected.fromCache) settleCall(run, ports, target, finish);
+  if (!collected.fromCache) addCallUsage(run, ports, target, finish);
   // A call after the last allowed round may still name tools; they are not executed and not kept.
   const toolCalls = withTools ? collected.toolCalls : [];
   run.callRecord?.answered(toolCalls.map((call) => call.toolCallId));

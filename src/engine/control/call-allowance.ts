@@ -126,7 +126,7 @@ const callWithin = async (
  * cut short, and gives what the provider said at its end. Throws RunFailure `quota_exceeded` when nothing is left, before
  * the provider is called.
  */
-export const allowedCall = (
+export const callWithinQuotas = (
   run: QuotaRun,
   ports: QuotaPorts,
   target: CompiledTarget,

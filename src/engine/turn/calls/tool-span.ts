@@ -1,8 +1,8 @@
-import type { Span } from '../../core/telemetry/span.ts';
-import type { ModelToolCall } from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import { type RecordPorts, sensitiveText } from '../record/index.ts';
-import type { OpensSpan, RegisteredTool, ToolOutcome } from '../tools/index.ts';
+import type { Span } from '../../../core/telemetry/span.ts';
+import type { ModelToolCall } from '../../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import { type RecordPorts, sensitiveText } from '../../record/index.ts';
+import type { OpensSpan, RegisteredTool, ToolOutcome } from '../../tools/index.ts';
 
 /** The span of a call; a child run that the call starts belongs below it. */
 export const openToolSpan = (

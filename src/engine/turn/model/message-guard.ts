@@ -1,11 +1,11 @@
-import type { ModelHostedCall, ModelHostedResult, ModelToolCall } from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import type { ContentPart } from '../context/index.ts';
-import { blockedText, blockRun, type ContentGuards, guardedAnswer, tellMasks } from '../control/index.ts';
+import type { ModelHostedCall, ModelHostedResult, ModelToolCall } from '../../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import type { ContentPart } from '../../context/index.ts';
+import { blockedText, blockRun, type ContentGuards, guardedAnswer, tellMasks } from '../../control/index.ts';
+import type { ModelPorts } from '../turn-ports.ts';
+import { announceUsage } from './call-usage.ts';
 import { hostedCallPart, hostedResultPart } from './hosted-call.ts';
 import { replayedParts } from './response-cache.ts';
-import { announceUsage } from './settle-call.ts';
-import type { ModelPorts } from './turn-ports.ts';
 
 /** A part of a message in its place; what a provider did meanwhile is told once guards have seen it. */
 export type HeldPart = ContentPart | ModelHostedCall | ModelHostedResult;

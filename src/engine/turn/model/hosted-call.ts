@@ -1,9 +1,9 @@
-import { nestsTooDeep } from '../../core/documents/json-depth.ts';
-import { readableResult } from '../../providers/models/hosted-parts.ts';
-import type { ModelHostedCall, ModelHostedResult, ModelJson } from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import type { ContentPart, ProviderMetadata } from '../context/index.ts';
-import { eventPayload, type RecordPorts, recordedPayload } from '../record/index.ts';
+import { nestsTooDeep } from '../../../core/documents/json-depth.ts';
+import { readableResult } from '../../../providers/models/hosted-parts.ts';
+import type { ModelHostedCall, ModelHostedResult, ModelJson } from '../../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import type { ContentPart, ProviderMetadata } from '../../context/index.ts';
+import { eventPayload, type RecordPorts, recordedPayload } from '../../record/index.ts';
 
 const metadataOf = ({ providerMetadata }: ModelHostedCall | ModelHostedResult) =>
   providerMetadata === undefined ? {} : { providerMetadata: providerMetadata as ProviderMetadata };

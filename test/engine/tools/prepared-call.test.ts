@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import type { Json } from '../../../src/contract/schema.ts';
 import type { Principal } from '../../../src/core/context.ts';
-import { prepareCall } from '../../../src/engine/tools/execute.ts';
+import { prepareCall } from '../../../src/engine/tools/prepared-call.ts';
 import { registeredTool } from '../../../src/engine/tools/registry.ts';
 import {
   type ToolAuthorizer,

@@ -1,4 +1,4 @@
-import type { OpenCall } from '../context/index.ts';
+import type { OpenCall } from '../../context/index.ts';
 
 /** Where a call waits until none of its turn runs beside it. */
 export interface CallLine {

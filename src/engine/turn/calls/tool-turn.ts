@@ -1,14 +1,14 @@
-import type { ModelToolCall } from '../../providers/models/model-provider.ts';
-import type { ActiveRun } from '../active-run.ts';
-import type { ContentPart, OpenCall } from '../context/index.ts';
-import type { WaitingCall } from '../control/index.ts';
-import { RunFailure } from '../run-failure.ts';
-import { isToolFailure, type ToolOutcome } from '../tools/index.ts';
+import type { ModelToolCall } from '../../../providers/models/model-provider.ts';
+import type { ActiveRun } from '../../active-run.ts';
+import type { ContentPart, OpenCall } from '../../context/index.ts';
+import type { WaitingCall } from '../../control/index.ts';
+import { RunFailure } from '../../run-failure.ts';
+import { isToolFailure, type ToolOutcome } from '../../tools/index.ts';
+import type { ToolPorts } from '../turn-ports.ts';
 import type { ChildCaller } from './agent-tool.ts';
+import { resultPart } from './call-record.ts';
 import { type CallLine, sideBySide } from './side-by-side.ts';
 import { clientCall, runCall } from './tool-invocation.ts';
-import { resultPart } from './tool-ledger.ts';
-import type { ToolPorts } from './turn-ports.ts';
 
 /** Failed calls in a row; kept over the turns of a run. */
 export interface ErrorStreak {

@@ -1,0 +1,225 @@
+import type { Frame } from '../../contract/operation.ts';
+import { isoTime } from '../../core/iso-time.ts';
+import type { ActiveRun, CancelCause, RunOutcome, StopReason } from '../active-run.ts';
+import type { ChatMessage, ContentPart } from '../context/index.ts';
+import { type Pause, waitingApprovals, waitingClientCalls } from '../control/index.ts';
+import { publicCost } from '../pricing.ts';
+import type { RecordPorts } from '../record/index.ts';
+import { problemCode, RunFailure, storedError, toRunFailure } from '../run-failure.ts';
+import { type LoopResult, structuredOutput } from '../turn/index.ts';
+import { reportedUsage } from '../usage.ts';
+import type { ClosingPorts } from './engine-ports.ts';
+import { announceThresholds, unrecordedUse } from './run-quota-use.ts';
+import { countDropped, describeEnd, traceStatements } from './run-trace-end.ts';
+import { abandonRun, logFailure } from './unfinished-run.ts';
+
+export type Ending =
+  | { readonly status: 'Completed'; readonly result: LoopResult }
+  | { readonly status: 'AwaitingApproval' | 'AwaitingInput'; readonly pause: Pause }
+  | { readonly status: 'Failed'; readonly failure: RunFailure }
+  | {
+      readonly status: 'Canceled';
+      readonly cause: CancelCause;
+      readonly by: string | null;
+      readonly failure: RunFailure;
+    };
+
+const canceledEnding = (reason: Extract<StopReason, { kind: 'cancel' }>): Ending => ({
+  status: 'Canceled',
+  cause: reason.cause,
+  by: reason.by,
+  failure: new RunFailure('Canceled', 'canceled', 'The run was canceled.'),
+});
+
+/** A reason to stop stands before whatever error the stopping produced. */
+export const endingOf = (run: ActiveRun, error: unknown): Ending => {
+  const reason = run.stopReason;
+  if (reason?.kind === 'cancel') return canceledEnding(reason);
+  return { status: 'Failed', failure: reason?.kind === 'fail' ? reason.failure : toRunFailure(error) };
+};
+
+/** One event for each call that waits. */
+export const announceWaiting = (run: ActiveRun, ports: ClosingPorts, pause: Pause): void => {
+  for (const call of waitingApprovals(pause, ports.settings.recording, true))
+    run.log.append('approval.requested', call);
+  for (const call of waitingClientCalls(pause)) run.log.append('client-tool.requested', call);
+};
+
+/** Of a turn that failed or was rolled back the session keeps nothing, nor of a blocked one that was canceled as well. */
+const sessionKeepsTurn = (run: ActiveRun, ending: Ending): boolean =>
+  run.blocked === null &&
+  ending.status !== 'Failed' &&
+  !(ending.status === 'Canceled' && ending.cause === 'RolledBack');
+
+/** What the session keeps of a canceled turn: the partial answer, marked. */
+const interruptedMessages = (run: ActiveRun, ports: Pick<ClosingPorts, 'now' | 'newId'>): ChatMessage[] => {
+  const messages = [...run.messages];
+  if (run.partialText !== '')
+    messages.push({
+      messageId: ports.newId(),
+      role: 'Assistant',
+      runId: run.id,
+      createdAt: isoTime(ports.now()),
+      interrupted: true,
+      contents: [{ type: 'Text', text: run.partialText }],
+    });
+  else {
+    const last = messages.findLastIndex((message) => message.role === 'Assistant');
+    const message = messages[last];
+    if (message !== undefined) messages[last] = { ...message, interrupted: true };
+  }
+  return messages;
+};
+
+const sessionStatements = (run: ActiveRun, ports: ClosingPorts, ending: Ending) => {
+  const { session } = run;
+  if (session === null) return [];
+  if (!sessionKeepsTurn(run, ending)) return session.release();
+  if (ending.status === 'Canceled') return session.save(interruptedMessages(run, ports), run.summary, ports.now());
+  const saved = session.save(run.messages, run.summary, ports.now());
+  return 'pause' in ending ? [...saved, ...ports.pauses.opened(run, ending.pause, ports.now())] : saved;
+};
+
+/** What belonged to a run without a session goes with it. */
+const memoryStatements = ({ plan }: ActiveRun, ports: ClosingPorts) =>
+  plan.agent.hasMemory && plan.sessionId === null ? ports.memory.runClosed(plan.tenantId, plan.id) : [];
+
+const terminalEvent = (
+  run: ActiveRun,
+  ports: ClosingPorts,
+  ending: Ending,
+  durationMs: number,
+): [string, Record<string, unknown>] => {
+  const usage = reportedUsage(run.usage);
+  const cost = run.cost === null ? null : publicCost(run.cost, ports.prices.currency);
+  if (ending.status === 'Completed')
+    return [
+      'run.completed',
+      {
+        output: ending.result.output,
+        structuredOutput: structuredOutput(run, ending.result.output),
+        finishReason: ending.result.finishReason,
+        usage,
+        cost,
+        durationMs,
+      },
+    ];
+  if ('pause' in ending) {
+    const sessionId = run.session?.sessionId ?? null;
+    return ending.status === 'AwaitingApproval'
+      ? [
+          'run.awaiting-approval',
+          { sessionId, approvals: waitingApprovals(ending.pause, ports.settings.recording, true), usage, cost },
+        ]
+      : ['run.awaiting-input', { sessionId, clientToolCalls: waitingClientCalls(ending.pause), usage, cost }];
+  }
+  if (ending.status === 'Canceled')
+    return ['run.canceled', { cause: ending.cause, canceledBy: ending.by, usage, cost, durationMs }];
+  return ['run.failed', { error: storedError(ending.failure), usage, cost, durationMs }];
+};
+
+/** What tells a streaming caller of the failure, outside the log: the code that a JSON caller gets. */
+const errorFrame = ({ errorClass, type, message }: RunFailure): Frame => ({
+  event: 'error',
+  data: JSON.stringify({ code: problemCode(errorClass, type), errorType: type, message }),
+});
+
+const countEnd = (run: ActiveRun, ports: ClosingPorts, ending: Ending, durationMs: number): void => {
+  ports.metrics.ended(run, ending.status, durationMs);
+  countDropped(run, ports, ending.status);
+  // A lost race was counted when it was met.
+  if (run.session === null || (ending.status === 'Failed' && ending.failure.type === 'session_conflict')) return;
+  ports.metrics.turnEnded(sessionKeepsTurn(run, ending) ? 'saved' : 'dropped');
+};
+
+/**
+ * Results of the calls that another run had left open, for the record of a run whose session does not keep them:
+ * without them no prompt of it could be made again. Undefined: there is nothing to keep; null: they may not be kept whole.
+ */
+const openResultsToKeep = (
+  run: Pick<ActiveRun, 'plan' | 'messages'>,
+  { settings }: Pick<RecordPorts, 'settings'>,
+  sessionKeepsTurn: boolean,
+): readonly ContentPart[] | null | undefined => {
+  const { resume } = run.plan;
+  if (sessionKeepsTurn || resume === null || resume.calls.length === 0) return undefined;
+  // The turn goes on with one message of results.
+  const message = run.messages[resume.messages.length];
+  const parts = message?.role === 'Tool' ? message.contents : [];
+  const { recordToolPayloads, maxPayloadLength: limit } = settings.recording;
+  const isWhole = (part: ContentPart): boolean =>
+    part.type === 'ToolResult' && (limit === 0 || (part.result ?? part.errorMessage ?? '').length <= limit);
+  return recordToolPayloads && parts.every(isWhole) ? parts : null;
+};
+
+/** Writes the end of a run: session, row and terminal event in one unit. */
+export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Ending): Promise<RunOutcome> => {
+  const announced = announceThresholds(run, ports);
+  if (announced !== null) await announced;
+  const now = ports.now();
+  const durationMs = now - run.startedAt;
+  const usage = reportedUsage(run.usage);
+  const [type, members] = terminalEvent(run, ports, ending, durationMs);
+  const failure = 'failure' in ending ? ending.failure : null;
+  if (ending.status === 'Failed') logFailure(run, ports, ending.failure);
+  const error = failure === null ? null : storedError(failure);
+  const continued =
+    ending.status === 'Failed' && run.steps !== null ? ports.unfinished.continuation(run.plan, ending.failure) : [];
+  // A turn that somebody goes on with keeps its steps until then.
+  const drops = run.steps !== null && continued.length === 0 ? [ports.journal.stepsDropped(run.id)] : [];
+  const ledger = run.steps === null ? [] : [ports.journal.toolsUnknown(run.id)];
+  describeEnd(run, ending.status, error?.type ?? null, usage);
+  const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(run, ending))) ?? null;
+  const calls = stored === null ? [] : [ports.journal.modelCalls(run.plan.tenantId, run.id, stored)];
+  const result = await run.log.close(type, members, {
+    notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
+    kept: [...sessionStatements(run, ports, ending), ...memoryStatements(run, ports), ...unrecordedUse(run, ports)],
+    recorded: (eventCount) => [
+      ...ports.journal.closed({
+        id: run.id,
+        tenantId: run.plan.tenantId,
+        status: ending.status,
+        completedAt: now,
+        agentVersion: run.plan.agent.version,
+        modelProvider: run.target.provider.name,
+        modelId: run.target.model,
+        usage,
+        cost: run.cost,
+        error,
+        eventCount,
+        rootRunId: run.plan.parent === null ? null : run.rootId,
+        tree: run.plan.parent === null ? run.budget.spent : null,
+      }),
+      ...ledger,
+      ...calls,
+      ...traceStatements(run, ports, ending.status),
+      ...drops,
+      ...continued,
+    ],
+  });
+  if (result === 'lost') return abandonRun(run, ports);
+  if (result === 'conflict') {
+    ports.metrics.turnEnded('conflict');
+    const conflict = new RunFailure(
+      'Infrastructure',
+      'session_conflict',
+      'The session was changed by another turn meanwhile.',
+    );
+    return closeRun(run, ports, { status: 'Failed', failure: conflict });
+  }
+  countEnd(run, ports, ending, durationMs);
+  run.trace?.close(run.trace.span, error?.type ?? null);
+  return {
+    status: ending.status,
+    pause: 'pause' in ending ? ending.pause : null,
+    output: ending.status === 'Completed' ? ending.result.output : null,
+    finishReason: ending.status === 'Completed' ? ending.result.finishReason : null,
+    usage,
+    cost: run.cost,
+    error,
+    failure,
+    durationMs,
+    modelProvider: run.target.provider.name,
+    modelId: run.target.model,
+  };
+};

@@ -1,0 +1,97 @@
+import type { ActiveRun } from '../active-run.ts';
+import { type AttachmentReference, attachmentsIn, type ChatMessage } from '../context/index.ts';
+import { guardedAttachments } from '../control/index.ts';
+import type { OpenedRun } from '../record/index.ts';
+import { userMessage } from '../turn/index.ts';
+import type { OpeningPorts } from './engine-ports.ts';
+
+/** The row of a run as it is first stored, or as it starts. */
+export const openedRow = (
+  run: ActiveRun,
+  ports: OpeningPorts,
+  status: OpenedRun['status'],
+  input: readonly ChatMessage[] | null,
+): OpenedRun => {
+  const { plan } = run;
+  return {
+    id: run.id,
+    tenantId: plan.tenantId,
+    kind: plan.kind,
+    agentName: plan.agent.name,
+    // Which version a run in line takes is known when its turn comes.
+    agentVersion: status === 'Queued' ? null : plan.agent.version,
+    status,
+    modelProvider: status === 'Queued' ? null : run.target.provider.name,
+    modelId: status === 'Queued' ? null : run.target.model,
+    isStreaming: plan.isStreaming,
+    jobId: plan.job?.id ?? null,
+    sessionId: run.session?.sessionId ?? plan.sessionId,
+    userId: plan.userId,
+    ownerId: plan.ownerId,
+    labels: plan.labels,
+    parentRunId: plan.parent?.id ?? null,
+    rootRunId: plan.parent === null ? null : run.rootId,
+    continuedFromRunId: plan.continuedFromRunId,
+    replayOfRunId: plan.replay?.sourceRunId ?? null,
+    depth: run.depth,
+    createdAt: plan.createdAt,
+    startedAt: status === 'Queued' ? null : run.startedAt,
+    input: ports.settings.recording.recordRunInput ? input : null,
+    inputContext: {
+      culture: plan.culture,
+      parameters: plan.parameters,
+      historyLength: run.session?.history.length ?? null,
+      ...(run.session?.summary ? { historySummary: run.session.summary } : {}),
+    },
+  };
+};
+
+/** The first event, and one for each document. */
+export const appendStart = (run: ActiveRun): void => {
+  const { plan } = run;
+  run.log.append('run.started', {
+    agentName: plan.agent.name,
+    agentVersion: plan.agent.version,
+    kind: plan.kind,
+    attempt: plan.job?.attempt ?? 1,
+    sessionId: run.session?.sessionId ?? plan.sessionId,
+    modelProvider: run.target.provider.name,
+    modelId: run.target.model,
+    isStreaming: plan.isStreaming,
+    parentRunId: plan.parent?.id ?? null,
+    continuedFromRunId: plan.continuedFromRunId,
+    replayOfRunId: plan.replay?.sourceRunId ?? null,
+  });
+  for (const document of plan.documents)
+    run.log.append('document.attached', { name: document.name, bytes: Buffer.byteLength(document.content) });
+};
+
+/** The user's message; null when a turn goes on without one. */
+export const messageOf = (run: ActiveRun, ports: Pick<OpeningPorts, 'newId'>): ChatMessage | null => {
+  const { plan } = run;
+  if (plan.resume?.next !== undefined) return plan.resume.next;
+  const isEmpty = (plan.message ?? '') === '' && plan.documents.length === 0 && plan.attachments.length === 0;
+  return plan.resume !== null && isEmpty ? null : userMessage(plan, ports.newId(), run.startedAt);
+};
+
+const readAttachments = async (
+  run: ActiveRun,
+  ports: OpeningPorts,
+  named: readonly AttachmentReference[],
+  earlier: readonly AttachmentReference[],
+): Promise<void> => {
+  run.bypassesCache = true;
+  const { tenantId } = run.plan;
+  const sessionId = run.session?.sessionId ?? run.plan.sessionId;
+  run.attachments = await ports.attachments.load({ tenantId, sessionId, named, earlier, signal: run.signal });
+  if (ports.guards !== null)
+    run.attachments = await guardedAttachments(run, ports.guards, run.attachments, [...named, ...earlier]);
+  run.callRecord?.attached([...named, ...earlier], run.attachments);
+};
+
+/** Reads what the conversation names of attachments, so that a later delete does not disturb the run. Null: nothing. */
+export const loadAttachments = (run: ActiveRun, ports: OpeningPorts): Promise<void> | null => {
+  const named = run.plan.attachments;
+  const earlier = attachmentsIn([...(run.session?.history ?? []), ...run.messages]);
+  return named.length === 0 && earlier.length === 0 ? null : readAttachments(run, ports, named, earlier);
+};
