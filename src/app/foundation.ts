@@ -1,7 +1,10 @@
+import type { RoleDecision } from '../core/caller/role-decision.ts';
 import { systemClock } from '../core/clock.ts';
+import { ConfigError, type ConfigSource, type LoadedConfig } from '../core/config/index.ts';
 import { loadModule } from '../core/files/load-module.ts';
 import { newId as newIdAt } from '../core/ids.ts';
 import { createInstanceState } from '../core/instance-state.ts';
+import type { Logger } from '../core/logger.ts';
 import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
@@ -11,17 +14,37 @@ import { createStopsInForce } from '../features/emergency/index.ts';
 import {
   hostAttribution,
   hostLibrary,
+  hostRoleDecision,
   hostRunAuthorization,
   type LateAudit,
+  type LoadedModules,
   loadHostModules,
+  missingRolePolicies,
 } from '../features/modules/index.ts';
 import { createSessionAccess } from '../features/sessions/index.ts';
 import { loadHostTools } from '../features/tools/index.ts';
 import { createModelProviders, type ModelProviders } from '../providers/models/index.ts';
 import type { AppOptions } from './app-interface.ts';
 import { answerLimits, modelProtection } from './options.ts';
-import { roleDecision } from './role-policies.ts';
 import { countEgressRefusals, openTelemetry, protectionMetrics } from './telemetry.ts';
+
+const policiesKey = 'Host:RequireRolePolicies';
+const builtIn: ConfigSource = { kind: 'default' };
+
+/** Null: the role claim of a token decides. Throws ConfigError when policies are required and one is missing. */
+const roleDecision = (
+  { values, sources }: LoadedConfig,
+  { rolePolicies }: Pick<LoadedModules, 'rolePolicies'>,
+  log: Pick<Logger, 'warn'>,
+): RoleDecision | null => {
+  if (!values.Host.RequireRolePolicies) return null;
+  const missing = missingRolePolicies(rolePolicies);
+  if (missing.length === 0) return hostRoleDecision(rolePolicies, log);
+  const message = `expected a module with rolePolicies for ${missing.join(', ')}`;
+  throw new ConfigError([
+    { key: policiesKey, source: sources.get(policiesKey) ?? builtIn, code: 'missing-value', message },
+  ]);
+};
 
 /** What stands before the first feature: what the host brings, the open store, and the base of all features. */
 export const layFoundation = async ({ config, mode, clock = systemClock, ...options }: AppOptions) => {

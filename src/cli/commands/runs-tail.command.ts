@@ -15,8 +15,43 @@ import { nextCommands } from '../runs/next-commands.ts';
 import { commandLines } from '../runs/pause-report.ts';
 import { exitCodeOf } from '../runs/run-outcome.ts';
 import { pauseOfFrame } from '../runs/run-pause.ts';
-import { runWatcher } from '../runs/run-watcher.ts';
 import type { Session } from '../session.ts';
+
+const pageSize = 200;
+
+/**
+ * Finds runs as they appear, children included, oldest first. The first look gives those in progress, each later one
+ * every run that started since.
+ */
+const runWatcher = (
+  client: Client,
+  agentName: string | undefined,
+  signal: AbortSignal,
+): (() => Promise<readonly RunRecord[]>) => {
+  let newest: string | null = null;
+  const page = async (skip: number): Promise<readonly RunRecord[]> => {
+    const query = { includeChildren: true, skip, take: pageSize, ...(agentName === undefined ? {} : { agentName }) };
+    return (await client.runs.list({ query, signal })).body;
+  };
+  const since = async (known: string): Promise<RunRecord[]> => {
+    const found = new Map<string, RunRecord>();
+    for (let skip = 0; ; skip += pageSize) {
+      const rows = await page(skip);
+      // Ids rise with time and the list is newest first, so a known one ends the look. A run that starts meanwhile
+      // pushes the rows down by one, which the map takes care of.
+      for (const row of rows) if (row.id > known) found.set(row.id, row);
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < pageSize || last.id <= known) return [...found.values()];
+    }
+  };
+  return async () => {
+    const isFirst = newest === null;
+    const found = isFirst ? [...(await page(0))] : await since(newest ?? '');
+    newest = found[0]?.id ?? newest ?? '';
+    const wanted = isFirst ? found.filter(({ status }) => status === 'Queued' || status === 'Running') : found;
+    return wanted.reverse();
+  };
+};
 
 const pollIntervalMs = 1000;
 // Each followed run holds a connection; the rest wait and are read from their logs in turn.

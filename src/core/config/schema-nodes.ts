@@ -86,48 +86,27 @@ export type ValueOf<N> =
 
 const anyName: NameRule = { pattern: /^[^\0]+$/, expected: 'a name' };
 
-export const setting = <T>(kind: ValueKind<T>, fallback: NoInfer<T>, doc: string): Setting<T> => ({
+const settingOf = <T>(kind: ValueKind<T>, fallback: T | undefined, doc: string, secret: boolean): Setting<T> => ({
   node: 'setting',
   kind,
   fallback,
   doc,
-  secret: false,
+  secret,
   feature: null,
   reserved: {},
 });
 
-export const required = <T>(kind: ValueKind<T>, doc: string): Setting<T> => ({
-  node: 'setting',
-  kind,
-  fallback: undefined,
-  doc,
-  secret: false,
-  feature: null,
-  reserved: {},
-});
+export const setting = <T>(kind: ValueKind<T>, fallback: NoInfer<T>, doc: string) =>
+  settingOf(kind, fallback, doc, false);
+
+export const required = <T>(kind: ValueKind<T>, doc: string) => settingOf(kind, undefined, doc, false);
 
 /** A key whose value is never logged, shown or put into an error. */
-export const secret = <T>(kind: ValueKind<T>, fallback: NoInfer<T>, doc: string): Setting<T> => ({
-  ...setting(kind, fallback, doc),
-  secret: true,
-});
+export const secret = <T>(kind: ValueKind<T>, fallback: NoInfer<T>, doc: string) =>
+  settingOf(kind, fallback, doc, true);
 
 /** A secret without a default, for the entries of a map. */
-export const requiredSecret = <T>(kind: ValueKind<T>, doc: string): Setting<T> => ({
-  ...required(kind, doc),
-  secret: true,
-});
-
-type NoMembers = Record<never, never>;
-
-export const group = <M extends Members>(doc: string, members: M): Group<M, NoMembers> => ({
-  node: 'group',
-  doc,
-  members,
-  rest: {},
-  shorthand: null,
-  feature: null,
-});
+export const requiredSecret = <T>(kind: ValueKind<T>, doc: string) => settingOf(kind, undefined, doc, true);
 
 /** A group that also takes any other name; `rest` holds the one map that those names go to. */
 export const openGroup = <M extends Members, R extends Members>(doc: string, members: M, rest: R): Group<M, R> => ({
@@ -138,6 +117,8 @@ export const openGroup = <M extends Members, R extends Members>(doc: string, mem
   shorthand: null,
   feature: null,
 });
+
+export const group = <M extends Members>(doc: string, members: M) => openGroup(doc, members, {});
 
 export const shorthand = <G extends Group>(member: keyof G['members'] & string, full: G): G => ({
   ...full,
