@@ -9,7 +9,7 @@ import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
 import { storeOptions } from '../db/store-options.ts';
 import { conventionalProvider, createRunListeners } from '../engine/record/index.ts';
-import { createAuditTrail } from '../features/audit/index.ts';
+import { createAuditLog } from '../features/audit/index.ts';
 import { createStopsInForce } from '../features/emergency/index.ts';
 import {
   hostAttribution,
@@ -82,7 +82,7 @@ export const layFoundation = async ({ config, mode, clock = systemClock, ...opti
     waitMs: mode === 'local' ? 5000 : 1000,
   });
   const { storage } = opened;
-  const audit = createAuditTrail({ storage, telemetry, log, now, newId });
+  const audit = createAuditLog({ storage, telemetry, log, now, newId });
   modulesAudit.trail = audit;
   const state = createInstanceState({ ownsStore: true, now });
   // What nearly every feature needs; each takes what its own dependencies name.

@@ -1,8 +1,11 @@
 import { AcpError } from '../../contract/errors.ts';
-import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
+import type { AuditedCall } from '../../core/context.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
+import type { AuditLog, ChangedEntity } from '../audit/index.ts';
 import type { ApprovalMetrics } from './approval-metrics.ts';
+import { approvalOperations } from './approvals.operations.ts';
 import type { ApprovalStatus } from './approvals.schema.ts';
 import type { ApprovalStore, DecisionRow, MailboxRow } from './approvals.store.ts';
 import { notStored } from './decision-failure.ts';
@@ -16,8 +19,9 @@ export interface Continuations {
 }
 
 export interface DecisionDeps {
+  readonly storage: Pick<Storage, 'write'>;
   readonly store: ApprovalStore;
-  readonly audit: AuditTrail;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly continuations: Continuations;
   readonly metrics: ApprovalMetrics;
   /** Called when every call of a paused run has lapsed, so that its session takes other turns. */
@@ -34,7 +38,10 @@ export interface ApprovalDecisions {
   settle(runId: string): Promise<void>;
 }
 
-const expiryActor = 'system:approval-expiration';
+const expiry = {
+  principal: { actor: 'system:approval-expiration' },
+  audit: { action: 'approval.expire', entity: 'approval', mode: 'fail-closed' },
+} as const;
 // Every failed try means that another decision on the same run was stored, and a run has few calls.
 const maxTries = 50;
 
@@ -46,37 +53,40 @@ export const statusAt = (row: Pick<ApprovalRow, 'status' | 'expires_at'>, now: n
 
 const isDecided = (status: string): boolean => status === 'Approved' || status === 'Rejected';
 
-const decisionEntry = (row: ApprovalRow, decision: DecisionRow): AuditEntry => ({
-  tenantId: row.tenant_id,
-  actor: decision.decidedBy,
-  action: 'approval.decide',
-  entity: `approval:${row.id}`,
-  before: null,
-  after: { decision: decision.status, toolName: row.tool_name, argumentsHash: row.arguments_hash },
-});
-
 /** A call that does not wait any more; without a decision its time is over. */
 interface Settled {
   readonly row: ApprovalRow;
   readonly decision: DecisionRow | null;
 }
 
-const expiryEntry = (row: ApprovalRow): AuditEntry => ({
-  tenantId: row.tenant_id,
-  actor: expiryActor,
-  action: 'approval.expire',
-  entity: `approval:${row.id}`,
-  before: null,
-  after: { toolName: row.tool_name, argumentsHash: row.arguments_hash },
-});
+const changed = ({ row, decision }: Settled): ChangedEntity => {
+  const told = { toolName: row.tool_name, argumentsHash: row.arguments_hash };
+  return { id: row.id, before: null, after: decision === null ? told : { decision: decision.status, ...told } };
+};
+
+/** Whose change it is that a call does not wait any more. */
+const settledBy = ({ row: { tenant_id: tenantId }, decision }: Settled): AuditedCall =>
+  decision === null
+    ? { tenantId, ...expiry }
+    : { tenantId, principal: { actor: decision.decidedBy }, audit: approvalOperations.decide.audit };
 
 export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions => {
-  const { store, audit, continuations, metrics, now } = deps;
+  const { storage, store, audit, continuations, metrics, now } = deps;
 
-  const tell = (settled: readonly Settled[]): void => {
+  const count = (settled: readonly Settled[]): void => {
     for (const { row, decision } of settled)
       if (decision === null) metrics.expired(row);
       else metrics.decided(row, decision.status, 'mailbox', decision.decidedAt);
+  };
+
+  /** What only moves the run on has no entry: its calls were settled before. */
+  const commit = async (settled: readonly Settled[], writes: readonly Statement[]): Promise<void> => {
+    const [first] = settled;
+    if (first === undefined) return storage.write(writes);
+    await audit.change(settledBy(first), async (stores, tell) => {
+      await stores.write(writes);
+      for (const one of settled) tell(changed(one), settledBy(one));
+    });
   };
 
   /**
@@ -90,20 +100,17 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
     const rows = await store.ofRun(runId);
     const at = now();
     const writes: Statement[] = [];
-    const entries: AuditEntry[] = [];
-    const counts: Settled[] = [];
+    const settled: Settled[] = [];
     const after = rows.map((row) => {
       if (row.id === decided?.id) {
         writes.push(store.decided(row.tenant_id, row.id, decided.decision));
-        entries.push(decisionEntry(row, decided.decision));
-        counts.push({ row, decision: decided.decision });
+        settled.push({ row, decision: decided.decision });
         return decided.decision.status;
       }
       const status = statusAt(row, at);
       if (status === 'Expired' && row.status === 'Pending') {
         writes.push(store.expired(row.tenant_id, row.id));
-        entries.push(expiryEntry(row));
-        counts.push({ row, decision: null });
+        settled.push({ row, decision: null });
       }
       return status;
     });
@@ -114,8 +121,8 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
     writes.push(store.handoverMoved(handover, goesOn ? 'Queued' : lapsed ? 'Lapsed' : handover.state));
     const opened = goesOn ? [store.openedHandover(handover)] : [];
     writes.push(...opened.flatMap((going) => continuations.queued(going, at)));
-    await audit.record(entries, writes).catch(notStored);
-    tell(counts);
+    await commit(settled, writes).catch(notStored);
+    count(settled);
     for (const going of opened) continuations.wake(going, at);
     if (lapsed) deps.lapsed(handover.tenant_id, handover.session_id);
   };

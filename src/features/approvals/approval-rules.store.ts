@@ -1,5 +1,4 @@
-import { insertStatement, type Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
 import type { ApprovalRuleRow } from '../../db/tables/approvals.ts';
 import type { ToolArgumentCondition } from './approvals.schema.ts';
 import { matchKey, type RuleMatch } from './argument-conditions.rules.ts';
@@ -22,10 +21,9 @@ export interface ApprovalRuleStore {
   get(tenantId: string, id: string): Promise<StandingRule | null>;
   /** The stored rule that matches the same calls, if there is one. */
   same(rule: StandingRule): Promise<StandingRule | null>;
-  /** Fails its unit when an equal rule is stored. */
-  inserted(rule: StandingRule): Statement;
-  /** Fails its unit when there is no such rule any more. */
-  removed(tenantId: string, id: string): Statement;
+  insert(rule: StandingRule): Promise<void>;
+  /** False: there was none. */
+  remove(tenantId: string, id: string): Promise<boolean>;
 }
 
 const fromRow = (row: ApprovalRuleRow): StandingRule => ({
@@ -39,67 +37,48 @@ const fromRow = (row: ApprovalRuleRow): StandingRule => ({
   createdAt: row.created_at,
 });
 
-export const createApprovalRuleStore = (storage: Storage): ApprovalRuleStore => {
-  const insertRule = insertStatement(storage.db, 'approval_rules', [
-    'id',
-    'tenant_id',
-    'agent_name',
-    'tool_name',
-    'arguments_hash',
-    'argument_conditions',
-    'match_key',
-    'created_by',
-    'created_at',
-  ]);
+export const approvalRuleStore = defineStore((storage): ApprovalRuleStore => {
+  const rules = (tenantId: string) =>
+    storage.db.selectFrom('approval_rules').selectAll().where('tenant_id', '=', tenantId);
   return {
     async list(tenantId) {
-      const rows = await storage.db
-        .selectFrom('approval_rules')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .orderBy('id', 'desc')
-        .execute();
-      return rows.map(fromRow);
+      return (await rules(tenantId).orderBy('id', 'desc').execute()).map(fromRow);
     },
     async get(tenantId, id) {
-      const row = await storage.db
-        .selectFrom('approval_rules')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .executeTakeFirst();
+      const row = await rules(tenantId).where('id', '=', id).executeTakeFirst();
       return row === undefined ? null : fromRow(row);
     },
     async same(rule) {
-      const row = await storage.db
-        .selectFrom('approval_rules')
-        .selectAll()
-        .where('tenant_id', '=', rule.tenantId)
+      const row = await rules(rule.tenantId)
         .where('agent_name', '=', rule.agentName ?? '')
         .where('tool_name', '=', rule.toolName)
         .where('match_key', '=', matchKey(rule))
         .executeTakeFirst();
       return row === undefined ? null : fromRow(row);
     },
-    inserted: (rule) =>
-      insertRule({
-        id: rule.id,
-        tenant_id: rule.tenantId,
-        agent_name: rule.agentName ?? '',
-        tool_name: rule.toolName,
-        arguments_hash: rule.argumentsHash,
-        argument_conditions: JSON.stringify(rule.argumentConditions),
-        match_key: matchKey(rule),
-        created_by: rule.createdBy,
-        created_at: rule.createdAt,
-      }),
-    removed(tenantId, id) {
-      const { sql, parameters } = storage.db
+    async insert(rule) {
+      await storage.db
+        .insertInto('approval_rules')
+        .values({
+          id: rule.id,
+          tenant_id: rule.tenantId,
+          agent_name: rule.agentName ?? '',
+          tool_name: rule.toolName,
+          arguments_hash: rule.argumentsHash,
+          argument_conditions: JSON.stringify(rule.argumentConditions),
+          match_key: matchKey(rule),
+          created_by: rule.createdBy,
+          created_at: rule.createdAt,
+        })
+        .execute();
+    },
+    async remove(tenantId, id) {
+      const { numDeletedRows } = await storage.db
         .deleteFrom('approval_rules')
         .where('tenant_id', '=', tenantId)
         .where('id', '=', id)
-        .compile();
-      return { sql, parameters, mustChange: true };
+        .executeTakeFirst();
+      return numDeletedRows > 0n;
     },
   };
-};
+});

@@ -1,4 +1,3 @@
-import type { AuditTrail } from '../../core/audit.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
@@ -17,12 +16,13 @@ import {
 } from '../../engine/control/index.ts';
 import type { PauseJournal } from '../../engine/lifecycle/index.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
+import type { AuditLog } from '../audit/index.ts';
 import type { GuardsFeature } from '../guards/index.ts';
 import type { Mailbox, SessionAccess, SessionWaits } from '../sessions/index.ts';
 import { type Continuations, createApprovalDecisions, statusAt } from './approval-decisions.ts';
 import { createApprovalExpiration } from './approval-expiration.ts';
 import { createApprovalMetrics } from './approval-metrics.ts';
-import { type ApprovalRuleStore, createApprovalRuleStore, type StandingRule } from './approval-rules.store.ts';
+import { type ApprovalRuleStore, approvalRuleStore, type StandingRule } from './approval-rules.store.ts';
 import type { approvalOperations, approvalRuleOperations } from './approvals.operations.ts';
 import { approvalService } from './approvals.service.ts';
 import { createApprovalStore } from './approvals.store.ts';
@@ -35,7 +35,7 @@ export interface ApprovalsDeps {
   readonly config: Config;
   readonly storage: Storage;
   readonly state: Pick<InstanceState, 'entries'>;
-  readonly audit: AuditTrail;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly authorization: RunAuthorization;
   readonly owners: SessionAccess;
   readonly policy: ApprovalPolicy | null;
@@ -72,16 +72,16 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
   const { Approvals: settings, RunRecording: recording, Scheduling: scheduling } = deps.config.Service;
   const store = createApprovalStore(storage);
   const metrics = createApprovalMetrics({ ...deps, now, store });
-  const ruleStore = createApprovalRuleStore(storage);
+  const ruleStore = storage.stores(approvalRuleStore);
   const rules = createStandingRules({
     store: ruleStore,
     rules: deps.state.entries('approvalRules', { load: byKey(ruleStore.list) }),
-    storage,
     audit,
     now,
     newId,
   });
   const decisions = createApprovalDecisions({
+    storage,
     store,
     audit,
     continuations: deps.continuations,
@@ -130,7 +130,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
           calls: new Map(rows.map((row) => [row.request_id, { status: statusAt(row, at), reason: row.reason }])),
         };
       },
-      decide: createInBandDecisions({ storage, requests, rules, ruleStore, audit, metrics, now, newId }),
+      decide: createInBandDecisions({ requests, rules, audit, metrics, now, newId }),
     },
     expiration: createApprovalExpiration({
       store,
@@ -150,4 +150,4 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
 
 export type { Continuations } from './approval-decisions.ts';
 export { argumentsHash, conditionProblems, ruleMatches } from './argument-conditions.rules.ts';
-export { type ApprovalRuleStore, createApprovalRuleStore, type StandingRule };
+export { type ApprovalRuleStore, approvalRuleStore, type StandingRule };

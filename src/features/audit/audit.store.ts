@@ -1,10 +1,23 @@
 import type { Kysely } from 'kysely';
-import type { AuditEntry } from '../../core/audit.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { defineStore } from '../../db/define-store.ts';
 import type { AuditHeadRow, Tables } from '../../db/tables.ts';
 import { entryHash, idAfter } from './chain.rules.ts';
 import { maskedJson } from './masking.rules.ts';
+
+/** What an entry of the audit trail tells; the trail itself adds id, time and the links of the chain. */
+export interface AuditEntry {
+  readonly tenantId: string;
+  /** `principal.actor` of the caller, or `system:{handler}` for background work; null: nobody in particular. */
+  readonly actor: string | null;
+  /** Such as `agent.update`. */
+  readonly action: string;
+  /** `<type>:<id>`. */
+  readonly entity: string;
+  /** The entity as its GET answers it, before and after; null where there is none. Secrets are masked by the trail. */
+  readonly before: object | null;
+  readonly after: object | null;
+}
 
 export interface AuditClock {
   /** Epoch milliseconds. */

@@ -7,7 +7,7 @@ import { createAuditReadingStore } from './audit-reading.store.ts';
 import { loadSigningKey } from './signing-key.ts';
 
 export { reservedActions } from './audit-actions.rules.ts';
-export { type AuditLog, type ChangedEntity, createAuditTrail, type TellChange } from './audit-trail.ts';
+export { type AuditLog, type ChangedEntity, createAuditLog, type TellChange } from './audit-log.ts';
 export { rawPublicKey } from './export-format.ts';
 export { type ExportVerification, verifyExport } from './export-reader.ts';
 
@@ -19,7 +19,7 @@ export interface AuditDeps {
   readonly now: () => number;
 }
 
-/** The reading side of the trail; `createAuditTrail` is the writing one. */
+/** The reading side of the trail; `createAuditLog` is the writing one. */
 export const auditFeature = ({
   storage,
   signingKeyFile,

@@ -1,24 +1,25 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
-import { type AuditEntry, type AuditTrail, inBothChains } from '../../core/audit.ts';
-import type { CallContext, Handlers } from '../../core/context.ts';
+import type { AuditedCall, CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { endsWithin } from '../../core/time-limit.ts';
-import { ConditionFailedError } from '../../db/statement.ts';
 import type { EmergencyStopRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
 import type { RunEngine } from '../../engine/lifecycle/index.ts';
-import { emergencyOperations } from './emergency.operations.ts';
+import type { AuditLog, ChangedEntity } from '../audit/index.ts';
+import type { emergencyOperations } from './emergency.operations.ts';
 import type { EmergencyEffect, EmergencyResumeRequest, EmergencyStop, StoppedRun } from './emergency.schema.ts';
-import type { EmergencyStore, StopTarget } from './emergency.store.ts';
+import { type EmergencyStore, emergencyStore, type StopTarget } from './emergency.store.ts';
 import { covers, type StopsInForce } from './stop-switch.ts';
 
 export interface EmergencyDeps {
   readonly store: EmergencyStore;
   readonly stops: StopsInForce;
   readonly engine: Pick<RunEngine, 'list' | 'cancel'>;
-  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly defaultTenantId: string;
+  /** Of the jobs that run agents. */
+  readonly runHandlerKeys: readonly string[];
   /** Has the worker look for the jobs that were held. */
   wake(): void;
   readonly now: () => number;
@@ -88,18 +89,11 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
     return { tenantId: named ?? tenantId, agentName: agentName ?? '' };
   };
 
-  const entries = (
-    { tenantId, principal }: CallContext,
-    action: string,
+  const changed = (
+    { tenantId }: CallContext,
     row: EmergencyStopRow,
-    states: Pick<AuditEntry, 'before' | 'after'>,
-  ): AuditEntry[] =>
-    inBothChains(tenantId, row.tenant_id === '' ? tenantId : row.tenant_id, {
-      actor: principal.actor,
-      action,
-      entity: `emergency:${row.id}`,
-      ...states,
-    });
+    states: Pick<ChangedEntity, 'before' | 'after'>,
+  ): ChangedEntity => ({ id: row.id, aboutTenant: row.tenant_id === '' ? tenantId : row.tenant_id, ...states });
 
   const isSame = (row: EmergencyStopRow, target: StopTarget): boolean =>
     row.tenant_id === target.tenantId && row.agent_name === target.agentName;
@@ -108,13 +102,13 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
   const writing = new Map<string, Promise<void>>();
 
   /** Written with its audit entry or not at all; in force from the first moment, so that nothing starts meanwhile. */
-  const putInForce = async (context: CallContext, row: EmergencyStopRow): Promise<void> => {
+  const putInForce = async (context: CallContext & AuditedCall, row: EmergencyStopRow): Promise<void> => {
     stops.add(row);
     const after = view(row);
-    const states = { before: null, after };
-    const written = audit.record(entries(context, emergencyOperations.stop.audit.action, row, states), [
-      store.insert(row),
-    ]);
+    const written = audit.change(context, async (stores, tell) => {
+      await stores(emergencyStore).insert(row);
+      tell(changed(context, row, { before: null, after }));
+    });
     writing.set(row.id, written);
     try {
       await written;
@@ -205,19 +199,15 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
       const resumed: EmergencyStop[] = [];
       for (const row of own) {
         const after = view({ ...row, resumed_by: principal.actor, resumed_at: at });
-        const states = { before: view(row), after };
-        await audit
-          .record(entries(context, emergencyOperations.resume.audit.action, row, states), [
-            store.resumed(row.id, principal.actor, at),
-          ])
-          .catch((error: unknown) => {
-            // Somebody else has ended it in the same moment.
-            if (!(error instanceof ConditionFailedError)) throw error;
-          });
+        await audit.change(context, async (stores, tell) => {
+          // Somebody else may have ended it in the same moment.
+          if (await stores(emergencyStore).resume(row.id, principal.actor, at))
+            tell(changed(context, row, { before: view(row), after }));
+        });
         stops.remove(row.id);
         resumed.push(after);
       }
-      await store.makeDue(target, at);
+      await store.makeDue(target, deps.runHandlerKeys, at);
       deps.wake();
       const inForce = stops.list().filter((row) => covers(row, target.tenantId, target.agentName));
       return ok({ resumed, inForce: inForce.map(view) });

@@ -1,6 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { AuditedWrite } from '../../core/audit.ts';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
 import type { EmergencyStopRow, Tables, ToolInvocationRow } from '../../db/tables.ts';
 
 // More is counted and not listed.
@@ -20,14 +19,15 @@ export interface HeldRuns {
 }
 
 export interface EmergencyStore {
-  insert(row: EmergencyStopRow): AuditedWrite;
-  /** Fails its transaction when somebody else has resumed meanwhile. */
-  resumed(id: string, by: string | null, at: number): AuditedWrite;
+  inForce(): Promise<readonly EmergencyStopRow[]>;
+  insert(row: EmergencyStopRow): Promise<void>;
+  /** False: somebody else has resumed it. */
+  resume(id: string, by: string | null, at: number): Promise<boolean>;
   /** Calls of these runs that were made and may have changed something, oldest first. */
   effects(runIds: readonly string[]): Promise<readonly ToolInvocationRow[]>;
   held(target: StopTarget): Promise<HeldRuns>;
-  /** Runs of these agents that were put off while they were stopped are due at once. */
-  makeDue(target: StopTarget, now: number): Promise<void>;
+  /** Runs of these agents that were put off while they were stopped are due at once; `runHandlerKeys`: of their jobs. */
+  makeDue(target: StopTarget, runHandlerKeys: readonly string[], now: number): Promise<void>;
 }
 
 const queued = (db: Kysely<Tables>, { tenantId, agentName }: StopTarget) => {
@@ -37,68 +37,69 @@ const queued = (db: Kysely<Tables>, { tenantId, agentName }: StopTarget) => {
   return query;
 };
 
-/** Stops that nobody has ended, oldest first. */
-export const stopsInForce = ({ db }: Storage): Promise<readonly EmergencyStopRow[]> =>
-  db
-    .selectFrom('emergency_stops')
-    .selectAll()
-    .where('resumed_at', 'is', null)
-    .orderBy('stopped_at')
-    .orderBy('id')
-    .execute();
-
-/** `runHandlerKeys`: of the jobs that run agents. */
-export const createEmergencyStore = (storage: Storage, runHandlerKeys: readonly string[]): EmergencyStore => ({
-  insert: (row) => storage.db.insertInto('emergency_stops').values(row).compile(),
-  resumed: (id, by, at) => ({
-    ...storage.db
-      .updateTable('emergency_stops')
-      .set({ resumed_by: by, resumed_at: at })
-      .where('id', '=', id)
-      .where('resumed_at', 'is', null)
-      .compile(),
-    mustChange: true,
+export const emergencyStore = defineStore(
+  (storage): EmergencyStore => ({
+    inForce: () =>
+      storage.db
+        .selectFrom('emergency_stops')
+        .selectAll()
+        .where('resumed_at', 'is', null)
+        .orderBy('stopped_at')
+        .orderBy('id')
+        .execute(),
+    async insert(row) {
+      await storage.db.insertInto('emergency_stops').values(row).execute();
+    },
+    async resume(id, by, at) {
+      const { numUpdatedRows } = await storage.db
+        .updateTable('emergency_stops')
+        .set({ resumed_by: by, resumed_at: at })
+        .where('id', '=', id)
+        .where('resumed_at', 'is', null)
+        .executeTakeFirst();
+      return numUpdatedRows > 0n;
+    },
+    async effects(runIds) {
+      const rows: ToolInvocationRow[] = [];
+      for (let from = 0; from < runIds.length; from += idsPerQuery)
+        rows.push(
+          ...(await storage.db
+            .selectFrom('tool_invocations')
+            .selectAll()
+            .where('run_id', 'in', runIds.slice(from, from + idsPerQuery))
+            .where('effect', '!=', 'Read')
+            .where('called', '=', 1)
+            .orderBy('created_at')
+            .orderBy('id')
+            .execute()),
+        );
+      return rows;
+    },
+    async held(target) {
+      const counted = await queued(storage.db, target)
+        .select(({ fn }) => fn.countAll<number | bigint>().as('count'))
+        .executeTakeFirst();
+      const oldest = await queued(storage.db, target)
+        .select(['id', 'tenant_id', 'agent_name', 'created_at'])
+        .orderBy('created_at')
+        .orderBy('id')
+        .limit(heldShown)
+        .execute();
+      return { count: Number(counted?.count ?? 0), oldest };
+    },
+    async makeDue({ tenantId, agentName }, runHandlerKeys, now) {
+      // An attempt that failed keeps its pause: only those that never began are put forward. Other jobs have times of
+      // their own, such as the next sweep.
+      let held = storage.db
+        .updateTable('jobs')
+        .set({ scheduled_for: now })
+        .where('status', '=', 'Pending')
+        .where('handler_key', 'in', runHandlerKeys)
+        .where('attempt', '=', 0)
+        .where('scheduled_for', '>', now);
+      if (tenantId !== '') held = held.where('tenant_id', '=', tenantId);
+      if (agentName !== '') held = held.where('target_name', '=', agentName);
+      await held.execute();
+    },
   }),
-  async effects(runIds) {
-    const rows: ToolInvocationRow[] = [];
-    for (let from = 0; from < runIds.length; from += idsPerQuery)
-      rows.push(
-        ...(await storage.db
-          .selectFrom('tool_invocations')
-          .selectAll()
-          .where('run_id', 'in', runIds.slice(from, from + idsPerQuery))
-          .where('effect', '!=', 'Read')
-          .where('called', '=', 1)
-          .orderBy('created_at')
-          .orderBy('id')
-          .execute()),
-      );
-    return rows;
-  },
-  async held(target) {
-    const counted = await queued(storage.db, target)
-      .select(({ fn }) => fn.countAll<number | bigint>().as('count'))
-      .executeTakeFirst();
-    const oldest = await queued(storage.db, target)
-      .select(['id', 'tenant_id', 'agent_name', 'created_at'])
-      .orderBy('created_at')
-      .orderBy('id')
-      .limit(heldShown)
-      .execute();
-    return { count: Number(counted?.count ?? 0), oldest };
-  },
-  async makeDue({ tenantId, agentName }, now) {
-    // An attempt that failed keeps its pause: only those that never began are put forward. Other jobs have times of
-    // their own, such as the next sweep.
-    let held = storage.db
-      .updateTable('jobs')
-      .set({ scheduled_for: now })
-      .where('status', '=', 'Pending')
-      .where('handler_key', 'in', runHandlerKeys)
-      .where('attempt', '=', 0)
-      .where('scheduled_for', '>', now);
-    if (tenantId !== '') held = held.where('tenant_id', '=', tenantId);
-    if (agentName !== '') held = held.where('target_name', '=', agentName);
-    await held.execute();
-  },
-});
+);

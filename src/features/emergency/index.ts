@@ -1,6 +1,6 @@
 import type { Storage } from '../../db/storage.ts';
 import { type EmergencyDeps, emergencyService } from './emergency.service.ts';
-import { createEmergencyStore } from './emergency.store.ts';
+import { emergencyStore } from './emergency.store.ts';
 
 export { createStopsInForce, type StopsInForce } from './stop-switch.ts';
 
@@ -8,15 +8,12 @@ export { createStopsInForce, type StopsInForce } from './stop-switch.ts';
 export const emergencyFeature = ({
   storage,
   config,
-  runHandlerKeys,
   ...deps
 }: Omit<EmergencyDeps, 'store' | 'defaultTenantId'> & {
   readonly storage: Storage;
-  /** Of the jobs that run agents. */
-  readonly runHandlerKeys: readonly string[];
   readonly config: { readonly Service: { readonly DefaultTenantId: string } };
 }) => {
-  const store = createEmergencyStore(storage, runHandlerKeys);
+  const store = storage.stores(emergencyStore);
   return {
     handlers: emergencyService({ ...deps, store, defaultTenantId: config.Service.DefaultTenantId }),
   };

@@ -2,7 +2,7 @@ import type { StopSwitch } from '../../core/emergency.ts';
 import type { InstanceState } from '../../core/instance-state.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { EmergencyStopRow } from '../../db/tables.ts';
-import { stopsInForce } from './emergency.store.ts';
+import { emergencyStore } from './emergency.store.ts';
 
 /** The stops in force, in memory. Empty tenant: every tenant; empty agent: every agent of the tenant. */
 export interface StopsInForce extends StopSwitch {
@@ -25,7 +25,8 @@ const wordsOf = ({ scope, tenant_id, agent_name }: EmergencyStopRow): string => 
 
 /** What was stopped when the last process ended stays stopped. */
 export const createStopsInForce = (state: Pick<InstanceState, 'table'>, storage: Storage): StopsInForce => {
-  const stops = state.table('emergencyStops', { read: () => stopsInForce(storage), keyOf: ({ id }) => id });
+  const store = storage.stores(emergencyStore);
+  const stops = state.table('emergencyStops', { read: () => store.inForce(), keyOf: ({ id }) => id });
   return {
     reason(tenantId, agentName) {
       const { rows } = stops;

@@ -1,10 +1,10 @@
 import { AcpError } from '../../contract/errors.ts';
-import type { AuditTrail } from '../../core/audit.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { BlockNote, ContentGuard, ContentGuards, GuardInput } from '../../engine/control/index.ts';
+import type { AuditLog } from '../audit/index.ts';
 import { createGuardMetrics } from './guard-metrics.ts';
 import { createGuardRound } from './guard-round.ts';
 import { patternGuard } from './pattern-guard.ts';
@@ -15,7 +15,7 @@ export interface GuardsDeps {
   readonly guards: readonly ContentGuard[];
   /** A module asks for the built-in guard. */
   readonly usesPattern: boolean;
-  readonly audit: Pick<AuditTrail, 'note'>;
+  readonly audit: Pick<AuditLog, 'tell'>;
   readonly telemetry: Telemetry;
   readonly log: Logger;
 }
@@ -56,15 +56,11 @@ export const guardsFeature = (deps: GuardsDeps): GuardsFeature => {
     metrics: createGuardMetrics(deps.telemetry),
     log: deps.log,
   });
-  const noteBlock = ({ tenantId, actor, entity, source, finding }: BlockNote): Promise<void> =>
-    deps.audit.note({
-      tenantId,
-      actor,
-      action: 'content.blocked',
-      entity,
-      before: null,
-      after: { source, guardName: finding.guardName, ruleName: finding.ruleName },
-    });
+  const noteBlock = ({ tenantId, actor, entity, id, source, finding }: BlockNote): Promise<void> =>
+    deps.audit.tell(
+      { tenantId, principal: { actor }, audit: { action: 'content.blocked', entity, mode: 'noted' } },
+      { id, before: null, after: { source, guardName: finding.guardName, ruleName: finding.ruleName } },
+    );
   return {
     guards: {
       input: settings.InspectInput,
@@ -80,7 +76,8 @@ export const guardsFeature = (deps: GuardsDeps): GuardsFeature => {
       const input = { text, source, tenantId, ...related, userId: principal.userId, toolName: null, mediaType: null };
       const { text: kept, block } = await inspect({ ...input, source }, null, null);
       if (block === null) return kept;
-      await noteBlock({ tenantId, actor: principal.actor, entity: `request:${requestId}`, source, finding: block });
+      const { actor } = principal;
+      await noteBlock({ tenantId, actor, entity: 'request', id: requestId, source, finding: block });
       throw new AcpError('content-blocked', 'The content was blocked by a guard.', {
         details: { errorType: 'content_blocked', ...block },
       });

@@ -1,6 +1,6 @@
 import { tenantPattern } from '../../contract/schema.ts';
-import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
-import { reservedActions } from '../audit/index.ts';
+import type { AuditedCall } from '../../core/context.ts';
+import { type AuditLog, type ChangedEntity, reservedActions } from '../audit/index.ts';
 
 /** What a module writes into the trail of a tenant. Id, time and hash are the trail's own. */
 export interface ModuleAuditEntry {
@@ -27,7 +27,7 @@ export interface ModuleHost {
 /** The trail opens with the store, after the modules were loaded. */
 export interface LateAudit {
   /** Null until the store is open. */
-  trail: Pick<AuditTrail, 'record'> | null;
+  trail: Pick<AuditLog, 'tell'> | null;
 }
 
 const actionPattern = /^[a-z][a-z0-9.-]{0,63}$/;
@@ -64,10 +64,10 @@ const actionOf = (value: unknown): string => {
 };
 
 /** Any value: a module is not type-checked at run time. */
-const entryOf = (given: unknown, moduleName: string): AuditEntry => {
+const entryOf = (given: unknown, moduleName: string): [AuditedCall, ChangedEntity] => {
   const entry = (typeof given === 'object' ? given : null) ?? refuse('it', 'must be an object');
   const { tenantId, action, entity, actor, before, after } = entry as Readonly<Record<string, unknown>>;
-  return {
+  const call = {
     tenantId: textOf('tenantId', tenantId, tenant, 'must be the id of a tenant'),
     action: actionOf(action),
     entity: textOf('entity', entity, entityPattern, 'must be <type>:<id>, at most 256 characters'),
@@ -77,18 +77,22 @@ const entryOf = (given: unknown, moduleName: string): AuditEntry => {
         : actor === null
           ? null
           : textOf('actor', actor, /./su, 'must be a text of 1 to 256 characters, or null'),
-    before: dataOf('before', before),
-    after: dataOf('after', after),
   };
+  const colon = call.entity.indexOf(':');
+  const audit = { action: call.action, entity: call.entity.slice(0, colon), mode: 'fail-closed' } as const;
+  return [
+    { tenantId: call.tenantId, principal: { actor: call.actor }, audit },
+    { id: call.entity.slice(colon + 1), before: dataOf('before', before), after: dataOf('after', after) },
+  ];
 };
 
 /** What one module gets; its name is known once it is loaded. */
 export const moduleHost = (audit: LateAudit, name: () => string): ModuleHost => ({
   audit: {
     async record(entry) {
-      const checked = entryOf(entry, name());
+      const [call, entity] = entryOf(entry, name());
       if (audit.trail === null) throw new Error('The audit trail opens once the modules are loaded.');
-      await audit.trail.record(checked, []);
+      await audit.trail.tell(call, entity);
     },
   },
 });

@@ -4,7 +4,7 @@ import type { Handlers } from '../../core/context.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ToolRegistry } from '../../engine/tools/index.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
-import { createApprovalRuleStore } from '../approvals/index.ts';
+import { approvalRuleStore } from '../approvals/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import { createHistoryStore } from './history.store.ts';
 import type { policyTestOperations } from './policy-tests.operations.ts';
@@ -31,7 +31,7 @@ export const policyTestsFeature = ({
     handlers: policyTestService({
       ...deps,
       store: createHistoryStore(storage),
-      rules: createApprovalRuleStore(storage),
+      rules: storage.stores(approvalRuleStore),
       timeZone: quotas.TimeZone,
       thresholdPercents: quotas.ThresholdPercents,
       currency: pricing.Currency,

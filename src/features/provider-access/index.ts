@@ -1,10 +1,10 @@
-import type { AuditTrail } from '../../core/audit.ts';
 import { type Config, resolveSecret } from '../../core/config/index.ts';
 import type { InstanceState } from '../../core/instance-state.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
+import type { AuditLog } from '../audit/index.ts';
 import { egressPolicyService, providerBindingService } from './provider-access.service.ts';
-import { createProviderAccessStore } from './provider-access.store.ts';
+import { providerAccessStore } from './provider-access.store.ts';
 import { createTenantAccess } from './provider-access.ts';
 
 export interface ProviderAccessFeatureDeps {
@@ -12,7 +12,7 @@ export interface ProviderAccessFeatureDeps {
   readonly state: Pick<InstanceState, 'table'>;
   readonly config: Config;
   readonly providers: ModelProviders;
-  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   /** Counts an address that the rules refuse. */
   readonly egressRefused: (client: 'provider', phase: 'save') => void;
   readonly now: () => number;
@@ -34,7 +34,7 @@ export const providerAccessFeature = ({
     defaultTenantId: Service.DefaultTenantId,
   };
   const secret = (key: string): string | null => resolveSecret(config, key);
-  const store = createProviderAccessStore(storage);
+  const store = storage.stores(providerAccessStore);
   const access = createTenantAccess({ state, store, providers, secret, names });
   const deps = {
     store,

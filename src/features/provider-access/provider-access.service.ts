@@ -1,21 +1,19 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import { type AuditEntry, type AuditTrail, inBothChains } from '../../core/audit.ts';
-import type { CallContext, Handlers } from '../../core/context.ts';
+import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import { ConditionFailedError } from '../../db/statement.ts';
 import type { EgressPolicyRow, ProviderBindingRow } from '../../db/tables/access.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import { endpointProblem } from '../../providers/models/own-endpoint.ts';
+import type { AuditLog } from '../audit/index.ts';
 import { assertMayAddress } from '../tenants/index.ts';
-import { egressPolicyOperations, providerBindingOperations } from './provider-access.operations.ts';
+import type { egressPolicyOperations, providerBindingOperations } from './provider-access.operations.ts';
 import type { TenantEgressPolicyResponse, TenantProviderBindingResponse } from './provider-access.schema.ts';
-import type { ProviderAccessStore } from './provider-access.store.ts';
+import { providerAccessStore } from './provider-access.store.ts';
 import { allowedNames, type TenantAccess } from './provider-access.ts';
 import { mayNameSecret, type SecretNameRule, secretPrefix } from './secret-names.rules.ts';
 
 export interface ProviderAccessServiceDeps {
-  readonly store: ProviderAccessStore;
   readonly access: TenantAccess;
   readonly providers: Pick<ModelProviders, 'get' | 'list' | 'takesCredential'>;
   readonly secret: (key: string) => string | null;
@@ -23,7 +21,7 @@ export interface ProviderAccessServiceDeps {
   readonly allowPrivateEndpoints: boolean;
   /** Called when an endpoint is refused for its address. */
   readonly endpointRefused: () => void;
-  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly now: () => number;
 }
 
@@ -33,20 +31,10 @@ const invalid = (
   code: 'validation-failed' | 'target-not-allowed' = 'validation-failed',
 ) => new AcpError(code, `${path} ${message}.`, { details: { errors: [{ path, message }] } });
 
-const entries = (
-  { tenantId, principal }: CallContext,
-  target: string,
-  entry: Omit<AuditEntry, 'tenantId' | 'actor'>,
-): AuditEntry[] => inBothChains(tenantId, target, { ...entry, actor: principal.actor });
-
-/** A row that was there when it was read may be gone by now. */
-const orNotFound = (message: string) => (error: unknown) => {
-  if (error instanceof ConditionFailedError) throw new AcpError('not-found', message);
-  throw error;
-};
+const about = (tenantId: string, provider: string) => ({ id: `${tenantId}:${provider}`, aboutTenant: tenantId });
 
 export const providerBindingService = (deps: ProviderAccessServiceDeps): Handlers<typeof providerBindingOperations> => {
-  const { store, access, providers, names, audit } = deps;
+  const { access, providers, names, audit } = deps;
   const view = (row: ProviderBindingRow): TenantProviderBindingResponse => ({
     providerName: row.provider_name,
     apiKeyConfigurationName: row.api_key_configuration_name,
@@ -94,31 +82,22 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
         endpoint,
         updated_at: deps.now(),
       };
-      const entry = {
-        action: providerBindingOperations.save.audit.action,
-        entity: `provider-binding:${tenantId}:${provider}`,
-        before: before === undefined ? null : view(before),
-        after: view(row),
-      };
-      await audit.record(entries(context, tenantId, entry), [store.bound(row)]);
+      await audit.change(context, async (stores, tell) => {
+        await stores(providerAccessStore).bind(row);
+        tell({ ...about(tenantId, provider), before: before === undefined ? null : view(before), after: view(row) });
+      });
       access.bind(row);
       return ok(view(row));
     },
 
     async remove(context, { params: { tenantId, provider } }) {
       assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
-      const missing = `The tenant has bound no credential to a provider "${provider}".`;
       const before = access.binding(tenantId, provider);
-      if (before === undefined) throw new AcpError('not-found', missing);
-      const entry = {
-        action: providerBindingOperations.remove.audit.action,
-        entity: `provider-binding:${tenantId}:${provider}`,
-        before: view(before),
-        after: null,
-      };
-      await audit
-        .record(entries(context, tenantId, entry), [store.unbound(tenantId, provider)])
-        .catch(orNotFound(missing));
+      await audit.change(context, async (stores, tell) => {
+        if (before === undefined || !(await stores(providerAccessStore).unbind(tenantId, provider)))
+          throw new AcpError('not-found', `The tenant has bound no credential to a provider "${provider}".`);
+        tell({ ...about(tenantId, provider), before: view(before), after: null });
+      });
       access.unbind(tenantId, provider);
       return noContent();
     },
@@ -132,7 +111,6 @@ const policyView = (tenantId: string, row: EgressPolicyRow | undefined): TenantE
 });
 
 export const egressPolicyService = ({
-  store,
   access,
   providers,
   names,
@@ -155,29 +133,26 @@ export const egressPolicyService = ({
     const before = access.policy(tenantId);
     const row = { tenant_id: tenantId, allowed_providers: JSON.stringify(allowed), updated_at: now() };
     if (before?.allowed_providers === row.allowed_providers) return ok(policyView(tenantId, before));
-    const entry = {
-      action: egressPolicyOperations.save.audit.action,
-      entity: `egress-policy:${tenantId}`,
-      before: before === undefined ? null : policyView(tenantId, before),
-      after: policyView(tenantId, row),
-    };
-    await audit.record(entries(context, tenantId, entry), [store.limited(row)]);
+    await audit.change(context, async (stores, tell) => {
+      await stores(providerAccessStore).limit(row);
+      const states = {
+        before: before === undefined ? null : policyView(tenantId, before),
+        after: policyView(tenantId, row),
+      };
+      tell({ id: tenantId, aboutTenant: tenantId, ...states });
+    });
     access.limit(row);
     return ok(policyView(tenantId, row));
   },
 
   async remove(context, { params: { tenantId } }) {
     assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
-    const missing = 'The tenant has no egress policy.';
     const before = access.policy(tenantId);
-    if (before === undefined) throw new AcpError('not-found', missing);
-    const entry = {
-      action: egressPolicyOperations.remove.audit.action,
-      entity: `egress-policy:${tenantId}`,
-      before: policyView(tenantId, before),
-      after: null,
-    };
-    await audit.record(entries(context, tenantId, entry), [store.lifted(tenantId)]).catch(orNotFound(missing));
+    await audit.change(context, async (stores, tell) => {
+      if (before === undefined || !(await stores(providerAccessStore).lift(tenantId)))
+        throw new AcpError('not-found', 'The tenant has no egress policy.');
+      tell({ id: tenantId, aboutTenant: tenantId, before: policyView(tenantId, before), after: null });
+    });
     access.lift(tenantId);
     return noContent();
   },

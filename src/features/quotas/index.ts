@@ -1,4 +1,3 @@
-import type { AuditTrail } from '../../core/audit.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
@@ -8,6 +7,7 @@ import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunQuotas, UnrecordedCount } from '../../engine/control/index.ts';
 import { createPriceList } from '../../engine/pricing.ts';
+import type { AuditLog } from '../audit/index.ts';
 import { createPeriodClock } from './period-clock.ts';
 import { createQuotaAdmission, type QuotaAdmission } from './quota-admission.ts';
 import { createQuotaAllowances } from './quota-allowances.ts';
@@ -17,6 +17,7 @@ import { createRunCounters, type RunCounters } from './quota-counters.store.ts';
 import { observeQuotas } from './quota-gauges.ts';
 import { createQuotaMetrics } from './quota-metrics.ts';
 import { createQuotaNotices } from './quota-notices.store.ts';
+import { quotaRuleStore } from './quota-rules.store.ts';
 import { noUse } from './quota-use.ts';
 import { createQuotaVerifier } from './quota-verification.store.ts';
 import type { quotaOperations } from './quotas.operations.ts';
@@ -30,7 +31,7 @@ export interface QuotasDeps {
   readonly storage: Storage;
   readonly state: Pick<InstanceState, 'entries'>;
   readonly turns: StoredTurns;
-  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly lifecycle: { readonly draining: boolean };
   readonly telemetry: Telemetry;
   readonly log: Logger;
@@ -64,7 +65,8 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     added: (...asked) => backlog.added(...asked),
     openAdded: (...asked) => backlog.openAdded(...asked),
   });
-  const rules = deps.state.entries('quotaRules', { load: byKey(store.list) });
+  const ruleStore = storage.stores(quotaRuleStore);
+  const rules = deps.state.entries('quotaRules', { load: byKey(ruleStore.list) });
   const notices = createQuotaNotices(storage, rules, clock, settings.ThresholdPercents, now);
   const counters = createRunCounters(storage, clock, notices, now);
   const backlog = createQuotaBacklog({
@@ -170,6 +172,7 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     handlers: quotaService({
       ...deps,
       store,
+      ruleStore,
       rules,
       verify: createQuotaVerifier(storage),
       clock,

@@ -1,13 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import type { AuditTrail } from '../../core/audit.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import { ConditionFailedError } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
+import type { AuditLog } from '../audit/index.ts';
 import type { PeriodClock } from './period-clock.ts';
+import { type QuotaRuleStore, quotaRuleStore } from './quota-rules.store.ts';
 import type { QuotaVerifier } from './quota-verification.store.ts';
 import type { quotaOperations } from './quotas.operations.ts';
 import { shownAmount } from './quotas.rules.ts';
@@ -15,12 +14,12 @@ import type { QuotaDefinition, QuotaPeriod, QuotaSaveRequest, QuotaUsageRecord }
 import type { QuotaRule, QuotaRules, QuotaStore } from './quotas.store.ts';
 
 export interface QuotaServiceDeps {
-  readonly store: QuotaStore;
+  readonly store: Pick<QuotaStore, 'usage'>;
+  readonly ruleStore: Pick<QuotaRuleStore, 'list'>;
   readonly rules: Pick<QuotaRules, 'changed'>;
   readonly verify: QuotaVerifier;
   readonly clock: PeriodClock;
-  readonly storage: Storage;
-  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly recordingEnabled: boolean;
   readonly now: () => number;
   readonly newId: () => string;
@@ -73,77 +72,46 @@ export const limitsOf = (body: QuotaSaveRequest): Limits => {
   return { maxRuns, maxTokens, maxCostMicros: maxCost === null ? null : micros(maxCost) };
 };
 
-// Another caller created or deleted the same rule in between; each time one of them got through.
-const attempts = 5;
-
 export const quotaService = (deps: QuotaServiceDeps): Handlers<typeof quotaOperations> => {
-  const { store, clock, audit, now } = deps;
-
-  const isOvertaken = (error: unknown): boolean =>
-    error instanceof ConditionFailedError || deps.storage.dialect.classify(error) === 'unique-violation';
-
-  const saved = async (tenantId: string, actor: string | null, body: QuotaSaveRequest): Promise<QuotaRule> => {
-    const agentName = body.agentName ?? '';
-    const limits = limitsOf(body);
-    const rules = await store.list(tenantId);
-    const before = rules.find((rule) => rule.agentName === agentName && rule.period === body.period);
-    const wanted = { ...limits, enabled: body.enabled ?? true };
-    if (before !== undefined && isDeepStrictEqual({ ...before, ...wanted }, before)) return before;
-    const at = now();
-    const rule: QuotaRule = {
-      id: before?.id ?? deps.newId(),
-      tenantId,
-      agentName,
-      period: body.period,
-      ...wanted,
-      createdAt: before?.createdAt ?? at,
-      updatedAt: at,
-    };
-    await audit.record(
-      {
-        tenantId,
-        actor,
-        action: 'quota.save',
-        entity: `quota:${rule.id}`,
-        before: before === undefined ? null : toDefinition(before),
-        after: toDefinition(rule),
-      },
-      [before === undefined ? store.inserted(rule) : store.replaced(rule)],
-    );
-    return rule;
-  };
+  const { store, ruleStore, clock, audit, now } = deps;
 
   return {
-    list: async ({ tenantId }) => ok((await store.list(tenantId)).map(toDefinition)),
+    list: async ({ tenantId }) => ok((await ruleStore.list(tenantId)).map(toDefinition)),
 
-    async save({ tenantId, principal }, { body }) {
-      for (let attempt = 1; ; attempt += 1)
-        try {
-          const rule = await saved(tenantId, principal.actor, body);
-          return ok(toDefinition(rule));
-        } catch (error) {
-          if (attempt === attempts || !isOvertaken(error)) throw error;
-        } finally {
-          deps.rules.changed(tenantId);
-        }
+    async save(context, { body }) {
+      const { tenantId } = context;
+      const agentName = body.agentName ?? '';
+      const { period } = body;
+      const wanted = { ...limitsOf(body), enabled: body.enabled ?? true };
+      try {
+        const saved = await audit.change(context, async (stores, tell) => {
+          const rules = stores(quotaRuleStore);
+          const before = await rules.find(tenantId, agentName, period);
+          if (before !== null && isDeepStrictEqual({ ...before, ...wanted }, before)) return before;
+          const at = now();
+          const made = { id: before?.id ?? deps.newId(), createdAt: before?.createdAt ?? at, updatedAt: at };
+          const rule: QuotaRule = { ...made, tenantId, agentName, period, ...wanted };
+          await rules.save(rule);
+          tell({ id: rule.id, before: before === null ? null : toDefinition(before), after: toDefinition(rule) });
+          return rule;
+        });
+        return ok(toDefinition(saved));
+      } finally {
+        deps.rules.changed(tenantId);
+      }
     },
 
-    async remove({ tenantId, principal }, { params }) {
-      const unknown = () => new AcpError('not-found', 'There is no quota with this id.');
-      const rule = await store.get(tenantId, params.id.toLowerCase());
-      if (rule === null) throw unknown();
-      const entry = {
-        tenantId,
-        actor: principal.actor,
-        action: 'quota.delete',
-        entity: `quota:${rule.id}`,
-        before: toDefinition(rule),
-        after: null,
-      };
+    async remove(context, { params }) {
+      const { tenantId } = context;
+      const id = params.id.toLowerCase();
       try {
-        await audit.record(entry, [store.removed(rule)]);
-      } catch (error) {
-        throw error instanceof ConditionFailedError ? unknown() : error;
+        await audit.change(context, async (stores, tell) => {
+          const rules = stores(quotaRuleStore);
+          const rule = await rules.get(tenantId, id);
+          if (rule === null || !(await rules.remove(tenantId, id)))
+            throw new AcpError('not-found', 'There is no quota with this id.');
+          tell({ id, before: toDefinition(rule), after: null });
+        });
       } finally {
         deps.rules.changed(tenantId);
       }
@@ -153,7 +121,7 @@ export const quotaService = (deps: QuotaServiceDeps): Handlers<typeof quotaOpera
     async usage({ tenantId }, { query: { agentName, period } }) {
       const periods = clock.current();
       const counters = await store.usage(tenantId, periods, agentName === undefined ? null : [agentName]);
-      const rules = await store.list(tenantId);
+      const rules = await ruleStore.list(tenantId);
       const isAsked = (of: string): boolean => period === undefined || of === period;
       return ok({
         tenantId,

@@ -1,6 +1,6 @@
 import { CompiledQuery, sql } from 'kysely';
 import type { StoreEntries } from '../../core/instance-state.ts';
-import { boundText, insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
+import { boundText } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { QuotaRow, QuotaUsageRow } from '../../db/tables/quotas.ts';
 import type { OpenRuns } from './counted-roots.ts';
@@ -31,14 +31,6 @@ export interface LimitedUse {
 export type QuotaRules = StoreEntries<readonly QuotaRule[]>;
 
 export interface QuotaStore {
-  /** By agent, the tenant's own first, then by period. */
-  list(tenantId: string): Promise<readonly QuotaRule[]>;
-  get(tenantId: string, id: string): Promise<QuotaRule | null>;
-  /** Fails its unit when the scope has a rule already. */
-  inserted(rule: QuotaRule): Statement;
-  /** Fails its unit when the rule is gone. */
-  replaced(rule: QuotaRule): Statement;
-  removed(rule: QuotaRule): Statement;
   /** Counters of the current periods; those of the named scopes, or all. */
   usage(
     tenantId: string,
@@ -65,7 +57,7 @@ export interface QuotaStore {
   openRuns(tenantId: string): Promise<readonly OpenRuns[]>;
 }
 
-const fromRow = (row: QuotaRow): QuotaRule => ({
+export const fromRow = (row: QuotaRow): QuotaRule => ({
   id: row.id,
   tenantId: row.tenant_id,
   agentName: row.agent_name,
@@ -78,32 +70,6 @@ const fromRow = (row: QuotaRow): QuotaRule => ({
   updatedAt: row.updated_at,
 });
 
-const columns = [
-  'id',
-  'tenant_id',
-  'agent_name',
-  'period',
-  'max_runs',
-  'max_tokens',
-  'max_cost_micros',
-  'enabled',
-  'created_at',
-  'updated_at',
-] as const;
-
-const toRow = (rule: QuotaRule): QuotaRow => ({
-  id: rule.id,
-  tenant_id: rule.tenantId,
-  agent_name: rule.agentName,
-  period: rule.period,
-  max_runs: rule.maxRuns,
-  max_tokens: rule.maxTokens,
-  max_cost_micros: rule.maxCostMicros,
-  enabled: rule.enabled ? 1 : 0,
-  created_at: rule.createdAt,
-  updated_at: rule.updatedAt,
-});
-
 /** `(?, ?)` for so many texts that are bound later. */
 const boundTexts = (count: number) => sql<string>`(${sql.join(Array.from({ length: count }, () => boundText))})`;
 
@@ -114,22 +80,6 @@ const mostUsageTexts = 100;
 type Unwritten = Pick<QuotaBacklog, 'added' | 'openAdded'>;
 
 export const createQuotaStore = (storage: Storage, unwritten: Unwritten): QuotaStore => {
-  const insertRule = insertStatement(storage.db, 'quotas', columns);
-  const updateRule = updateStatement(
-    storage.db,
-    'quotas',
-    ['max_runs', 'max_tokens', 'max_cost_micros', 'enabled', 'updated_at'],
-    ['tenant_id', 'agent_name', 'period', 'id'],
-    { mustChange: true },
-  );
-  const { sql: removeSql } = storage.db
-    .deleteFrom('quotas')
-    .where('tenant_id', '=', '')
-    .where('agent_name', '=', '')
-    .where('period', '=', '')
-    .where('id', '=', '')
-    .compile();
-
   // Asked before nearly every run of a tenant with quotas: building such a query takes longer than what it does.
   const usageTexts = new Map<string, string>();
   const usageText = (starts: number, agentNames: number | null): string => {
@@ -166,35 +116,6 @@ export const createQuotaStore = (storage: Storage, unwritten: Unwritten): QuotaS
   };
 
   return {
-    async list(tenantId) {
-      const rows = await storage.db
-        .selectFrom('quotas')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .orderBy('agent_name')
-        .orderBy('period')
-        .execute();
-      return rows.map(fromRow);
-    },
-    async get(tenantId, id) {
-      const row = await storage.db
-        .selectFrom('quotas')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .executeTakeFirst();
-      return row === undefined ? null : fromRow(row);
-    },
-    inserted: (rule) => insertRule(toRow(rule)),
-    replaced(rule) {
-      const row = toRow(rule);
-      return updateRule(row, row);
-    },
-    removed: (rule) => ({
-      sql: removeSql,
-      parameters: [rule.tenantId, rule.agentName, rule.period, rule.id],
-      mustChange: true,
-    }),
     async usage(tenantId, { day, month }, agentNames) {
       const rows = await usageOf(tenantId, [day, month], agentNames);
       return rows.filter((row) => row.period_start === (row.period === 'Daily' ? day : month));

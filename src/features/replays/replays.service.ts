@@ -1,6 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
-import { type OperationInput, ok } from '../../contract/operation.ts';
-import type { AuditTrail } from '../../core/audit.ts';
+import { type OperationAudit, type OperationInput, ok } from '../../contract/operation.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
@@ -8,6 +7,7 @@ import type { ChatMessage } from '../../engine/context/index.ts';
 import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/context/index.ts';
 import { warningsOf } from '../../engine/lifecycle/index.ts';
 import type { AgentVariants } from '../agents/index.ts';
+import type { AuditLog } from '../audit/index.ts';
 import { failureError, type Launch, type RunAccess, type RunRecords, type RunWork } from '../runs/index.ts';
 import type { replayOperations } from './replays.operations.ts';
 import type { ToolMode } from './replays.schema.ts';
@@ -17,13 +17,16 @@ export interface ReplayServiceDeps {
   readonly access: Pick<RunAccess, 'find'>;
   readonly records: RunRecords;
   readonly variants: AgentVariants;
-  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly audit: Pick<AuditLog, 'tell'>;
   readonly recordingEnabled: boolean;
   readonly prefix: string;
   readonly newId: () => string;
 }
 
 type ReplayBody = OperationInput<(typeof replayOperations)['create']>['body'];
+
+/** Tools are called once more: the entry stands before the first of them. */
+const liveReplay: OperationAudit = { action: 'run.replay-live', entity: 'run', mode: 'fail-closed' };
 
 /** More calls than a run can have: the loop is capped and each turn is one message of a model. */
 const maxCalls = 100_000;
@@ -111,16 +114,13 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
     assertToolsAllow(agent, mode);
     const replay = await replayOf(source, mode);
     if (mode === 'LiveTools')
-      await deps.audit.record(
+      await deps.audit.tell(
+        { tenantId, principal, audit: liveReplay },
         {
-          tenantId,
-          actor: principal.actor,
-          action: 'run.replay-live',
-          entity: `run:${source.id}`,
+          id: source.id,
           before: null,
           after: { runId, agentName: agent.name, agentVersion: agent.version },
         },
-        [],
       );
     return {
       agent: mode === 'NoTools' ? withoutTools(agent) : agent,

@@ -1,4 +1,3 @@
-import type { AuditTrail } from '../../core/audit.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
@@ -8,6 +7,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobHandler } from '../../scheduler/job-queue.ts';
+import type { AuditLog } from '../audit/index.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { ArchiveSink } from './archive.ts';
 import { archiveFiles } from './archive-files.ts';
@@ -17,7 +17,7 @@ import type { retentionOperations } from './retention.operations.ts';
 import { type RetentionTarget, retentionTargets } from './retention.schema.ts';
 import { retentionService } from './retention.service.ts';
 import { createRetentionJobStore } from './retention-jobs.store.ts';
-import { createRetentionStore } from './retention-policies.store.ts';
+import { retentionStore } from './retention-policies.store.ts';
 import { createRetentionQueue } from './retention-queue.ts';
 import { hourlyRetention } from './retention-schedule.ts';
 import { createSweep, type RemoveUnit } from './sweep.ts';
@@ -32,7 +32,7 @@ export interface RetentionDeps {
   readonly config: Config;
   readonly storage: Storage;
   readonly jobs: JobStore;
-  readonly audit: Pick<AuditTrail, 'note'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   /** Of a module; null: the folder of the host, when there is one. */
   readonly archiveSink: ArchiveSink | null;
   /** Absolute; null: nothing is archived without a module. */
@@ -81,7 +81,7 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
   const { now } = clock;
   const { Retention, Scheduling, DefaultTenantId } = config.Service;
   const defaults = defaultsOf(config);
-  const store = createRetentionStore(storage);
+  const store = storage.stores(retentionStore);
   const jobs = createRetentionJobStore(storage);
   const units = createSweepUnits(storage, now);
   const removeUnit: Readonly<Partial<Record<RetentionTarget, RemoveUnit>>> = {

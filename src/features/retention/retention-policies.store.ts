@@ -1,5 +1,5 @@
+import { defineStore } from '../../db/define-store.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { RetentionPolicyRow, RetentionRunRow } from '../../db/tables/retention.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 
@@ -25,7 +25,7 @@ export interface RetentionStore {
   interrupted(now: number): Promise<void>;
 }
 
-export const createRetentionStore = (storage: Storage): RetentionStore => {
+export const retentionStore = defineStore((storage): RetentionStore => {
   const insertRun = insertStatement(storage.db, 'retention_runs', [
     'tenant_id',
     'id',
@@ -108,4 +108,4 @@ export const createRetentionStore = (storage: Storage): RetentionStore => {
         .execute();
     },
   };
-};
+});

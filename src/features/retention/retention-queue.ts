@@ -17,9 +17,21 @@ export interface RetentionQueueDeps {
   readonly newId: () => string;
 }
 
+export interface QueuedSweep {
+  readonly jobId: string;
+  readonly target: RetentionTarget | '*';
+}
+
 export interface RetentionQueue {
-  /** The job of a manual sweep: a new one, or one of the tenant that is in line or at work and covers the target. */
-  manual(tenantId: string, target: RetentionTarget | '*'): Promise<{ jobId: string; target: RetentionTarget | '*' }>;
+  /**
+   * The job of a manual sweep: a new one, or one of the tenant that is in line or at work and covers the target. `write`
+   * commits what queues it, which is nothing in the second case.
+   */
+  manual(
+    tenantId: string,
+    target: RetentionTarget | '*',
+    write: (sweep: QueuedSweep, statements: readonly Statement[]) => Promise<void>,
+  ): Promise<QueuedSweep>;
   /** Queues the hourly sweep, unless there was one since, or one is in line or at work. */
   hourly(since: number): Promise<void>;
 }
@@ -35,32 +47,37 @@ export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue =
     return result;
   };
 
-  const queue = async (
-    tenantId: string,
-    targetName: string,
-    payload: RetentionPayload,
-    conditions: readonly Statement[] = [],
-  ): Promise<string> => {
-    const id = deps.newId();
+  const queued = (id: string, tenantId: string, targetName: string, payload: RetentionPayload): Statement => {
     const { lane, maxAttempts } = deps;
-    await deps.storage.write([
-      ...conditions,
-      deps.jobs.queued({ id, tenantId, handlerKey: retentionKey, lane, targetName, payload, maxAttempts, now: now() }),
-    ]);
-    deps.wake();
-    return id;
+    return deps.jobs.queued({
+      id,
+      tenantId,
+      handlerKey: retentionKey,
+      lane,
+      targetName,
+      payload,
+      maxAttempts,
+      now: now(),
+    });
   };
 
   const isHourly = (payload: unknown): boolean => (payload as RetentionPayload | null)?.everyTenant === true;
   const isManual = (payload: unknown): boolean => (payload as RetentionPayload | null)?.trigger === 'Manual';
 
   return {
-    manual: (tenantId, target) =>
+    manual: (tenantId, target, write) =>
       inTurn(async () => {
         const open = (await store.open()).filter((job) => job.tenantId === tenantId && isManual(job.payload));
         const covering = open.find(({ targetName }) => targetName === '*' || targetName === target);
-        if (covering !== undefined) return { jobId: covering.id, target: covering.targetName as RetentionTarget | '*' };
-        return { jobId: await queue(tenantId, target, { trigger: 'Manual', everyTenant: false }), target };
+        if (covering !== undefined) {
+          const sweep = { jobId: covering.id, target: covering.targetName as QueuedSweep['target'] };
+          await write(sweep, []);
+          return sweep;
+        }
+        const sweep = { jobId: deps.newId(), target };
+        await write(sweep, [queued(sweep.jobId, tenantId, target, { trigger: 'Manual', everyTenant: false })]);
+        deps.wake();
+        return sweep;
       }),
     hourly: (since) =>
       inTurn(async () => {
@@ -68,7 +85,11 @@ export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue =
         if (open.some(({ payload }) => isHourly(payload))) return;
         const payload: RetentionPayload = { trigger: 'Schedule', everyTenant: true };
         try {
-          await queue(deps.defaultTenantId, '*', payload, [store.hourlyQueued(since, now())]);
+          await deps.storage.write([
+            store.hourlyQueued(since, now()),
+            queued(deps.newId(), deps.defaultTenantId, '*', payload),
+          ]);
+          deps.wake();
         } catch (error) {
           if (!(error instanceof ConditionFailedError)) throw error;
         }

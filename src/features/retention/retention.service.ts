@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
-import type { AuditTrail } from '../../core/audit.ts';
-import type { CallContext, Handlers } from '../../core/context.ts';
+import type { Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { RetentionPolicyRow, RetentionRunRow } from '../../db/tables/retention.ts';
+import type { AuditLog } from '../audit/index.ts';
 import {
   cutoffOf,
   type EffectivePolicy,
@@ -13,7 +13,7 @@ import {
   type RetentionDefaults,
   targetOf,
 } from './effective-policy.rules.ts';
-import { retentionOperations } from './retention.operations.ts';
+import type { retentionOperations } from './retention.operations.ts';
 import {
   type RetentionPolicy,
   type RetentionPreview,
@@ -21,7 +21,7 @@ import {
   type RetentionTarget,
   retentionTargets,
 } from './retention.schema.ts';
-import type { RetentionStore } from './retention-policies.store.ts';
+import { type RetentionStore, retentionStore } from './retention-policies.store.ts';
 import type { RetentionQueue } from './retention-queue.ts';
 import type { SweepUnits } from './sweep-units.store.ts';
 
@@ -30,7 +30,7 @@ export interface RetentionServiceDeps {
   readonly units: SweepUnits;
   readonly queue: Pick<RetentionQueue, 'manual'>;
   readonly defaults: RetentionDefaults;
-  readonly audit: Pick<AuditTrail, 'note'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   /** False: a store in memory. */
   readonly persistent: boolean;
   readonly schedulingEnabled: boolean;
@@ -89,14 +89,6 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
 
   const policiesOf = async (tenantId: string) => effectivePolicies(await store.policies(tenantId), deps.defaults);
 
-  const note = (
-    { tenantId, principal }: CallContext,
-    action: string,
-    target: RetentionTarget | '*',
-    states: { readonly before: object | null; readonly after: object | null },
-  ): Promise<void> =>
-    deps.audit.note({ tenantId, actor: principal.actor, action, entity: `retention:${target}`, ...states });
-
   const previewOf = async (
     tenantId: string,
     target: RetentionTarget,
@@ -123,36 +115,35 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
     },
 
     async save(context, { params, body }) {
+      const { tenantId } = context;
       const target = requireTarget(params.target);
-      const before = await store.policy(context.tenantId, target);
       const rule = {
         max_age_days: body.maxAgeDays ?? null,
         max_rows: body.maxRows ?? null,
         archive: body.archive === true ? 1 : 0,
         enabled: body.enabled === false ? 0 : 1,
       };
-      if (before !== undefined && isDeepStrictEqual({ ...before, ...rule }, before)) return ok(toPolicy(before));
-      const at = now();
-      const saved = toPolicy(
-        await store.save({
-          tenant_id: context.tenantId,
-          target,
-          id: deps.newId(),
-          ...rule,
-          created_at: at,
-          updated_at: at,
-        }),
-      );
-      const states = { before: before === undefined ? null : toPolicy(before), after: saved };
-      await note(context, retentionOperations.save.audit.action, target, states);
+      const saved = await deps.audit.change(context, async (stores, tell) => {
+        const policies = stores(retentionStore);
+        const before = await policies.policy(tenantId, target);
+        if (before !== undefined && isDeepStrictEqual({ ...before, ...rule }, before)) return toPolicy(before);
+        const at = now();
+        const row = { tenant_id: tenantId, target, id: deps.newId(), ...rule, created_at: at, updated_at: at };
+        const after = toPolicy(await policies.save(row));
+        tell({ id: target, before: before === undefined ? null : toPolicy(before), after });
+        return after;
+      });
       return ok(saved);
     },
 
     async remove(context, { params }) {
       const target = requireTarget(params.target);
-      const before = await store.policy(context.tenantId, target);
-      if (before === undefined || !(await store.remove(context.tenantId, target))) throw noPolicy(target);
-      await note(context, retentionOperations.remove.audit.action, target, { before: toPolicy(before), after: null });
+      await deps.audit.change(context, async (stores, tell) => {
+        const policies = stores(retentionStore);
+        const before = await policies.policy(context.tenantId, target);
+        if (before === undefined || !(await policies.remove(context.tenantId, target))) throw noPolicy(target);
+        tell({ id: target, before: toPolicy(before), after: null });
+      });
       return noContent();
     },
 
@@ -174,11 +165,13 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
       if (deps.lifecycle.draining) throw new AcpError('draining', 'The service is stopping and queues nothing new.');
       const policy = asked === null ? null : (await policiesOf(context.tenantId)).get(asked);
       if (asked !== null && policy?.source === 'None') throw noPolicy(asked);
-      const queued = await deps.queue.manual(context.tenantId, asked ?? '*');
-      await note(context, retentionOperations.run.audit.action, asked ?? '*', {
-        before: null,
-        after: { jobId: queued.jobId },
-      });
+      const target = asked ?? '*';
+      const queued = await deps.queue.manual(context.tenantId, target, ({ jobId }, statements) =>
+        deps.audit.change(context, async (stores, tell) => {
+          await stores.write(statements);
+          tell({ id: target, before: null, after: { jobId } });
+        }),
+      );
       return ok(queued);
     },
 

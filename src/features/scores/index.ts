@@ -1,7 +1,7 @@
 import type { Storage } from '../../db/storage.ts';
 import type { RunScore } from './scores.schema.ts';
 import { blank, type ScoreServiceDeps, scoreService, toRunScore } from './scores.service.ts';
-import { createScoreStore } from './scores.store.ts';
+import { scoreStore } from './scores.store.ts';
 
 export type { RunScore } from './scores.schema.ts';
 
@@ -9,13 +9,13 @@ export const scoresFeature = ({
   storage,
   ...deps
 }: Omit<ScoreServiceDeps, 'store'> & { readonly storage: Storage }) => {
-  const store = createScoreStore(storage);
+  const store = storage.stores(scoreStore);
   return { handlers: scoreService({ ...deps, store }) };
 };
 
 /** The scores of a run, newest first, for features that show them with the run. */
 export const runScores = (storage: Storage) => {
-  const store = createScoreStore(storage);
+  const store = storage.stores(scoreStore);
   return async (tenantId: string, runId: string): Promise<RunScore[]> =>
     (await store.list(tenantId, runId)).map(toRunScore);
 };
@@ -37,7 +37,7 @@ export interface JudgeOfRun {
 
 /** Writes what a judge says of a run, all of it or none: a row of the same name and author is replaced, its id stays. */
 export const judgeScores = (storage: Storage, newId: () => string, now: () => number) => {
-  const store = createScoreStore(storage);
+  const store = storage.stores(scoreStore);
   return async (judge: JudgeOfRun, scores: readonly JudgedScore[]): Promise<RunScore[]> => {
     const createdAt = now();
     const saved = await store.saveAll(

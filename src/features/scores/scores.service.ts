@@ -1,18 +1,18 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import type { AuditTrail } from '../../core/audit.ts';
 import type { RunAction } from '../../core/caller/run-authorization.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RunRow, RunScoreRow } from '../../db/tables.ts';
+import type { AuditLog } from '../audit/index.ts';
 import { scoreProblems } from './score-value.rules.ts';
-import { scoreOperations } from './scores.operations.ts';
+import type { scoreOperations } from './scores.operations.ts';
 import type { RunScore, RunScoreKind } from './scores.schema.ts';
-import type { ScoreStore } from './scores.store.ts';
+import { type ScoreStore, scoreStore } from './scores.store.ts';
 
 export interface ScoreServiceDeps {
   readonly store: ScoreStore;
-  readonly audit: Pick<AuditTrail, 'note'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   /** The run of a call, or `run-not-found`. */
   readonly findRun: (context: CallContext, runId: string, action?: RunAction) => Promise<Pick<RunRow, 'id'>>;
   readonly now: () => number;
@@ -74,20 +74,16 @@ export const scoreService = ({
   },
   async remove(context, { params }) {
     const run = await findRun(context, params.runId, 'Feedback');
-    const { tenantId, principal } = context;
-    const scoreId = params.scoreId.toLowerCase();
-    const before = await store.get(tenantId, run.id, scoreId);
-    if (before === undefined || !(await store.remove(tenantId, run.id, scoreId)))
-      throw new AcpError('score-not-found', `Score ${scoreId} of run ${run.id} was not found.`);
-    // Comments are a person's words and stay out of the trail.
-    const { comment: _words, ...shown } = toRunScore(before);
-    await audit.note({
-      tenantId,
-      actor: principal.actor,
-      action: scoreOperations.remove.audit.action,
-      entity: `run-score:${scoreId}`,
-      before: shown,
-      after: null,
+    const { tenantId } = context;
+    const id = params.scoreId.toLowerCase();
+    await audit.change(context, async (stores, tell) => {
+      const scores = stores(scoreStore);
+      const before = await scores.get(tenantId, run.id, id);
+      if (before === undefined || !(await scores.remove(tenantId, run.id, id)))
+        throw new AcpError('score-not-found', `Score ${id} of run ${run.id} was not found.`);
+      // Comments are a person's words and stay out of the trail.
+      const { comment: _words, ...shown } = toRunScore(before);
+      tell({ id, before: shown, after: null });
     });
     return noContent();
   },

@@ -1,4 +1,4 @@
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
 import type { RunScoreRow } from '../../db/tables.ts';
 
 export interface ScoreStore {
@@ -12,7 +12,7 @@ export interface ScoreStore {
   remove(tenantId: string, runId: string, scoreId: string): Promise<boolean>;
 }
 
-export const createScoreStore = (storage: Storage): ScoreStore => {
+export const scoreStore = defineStore((storage): ScoreStore => {
   const scores = (tenantId: string, runId: string) =>
     storage.db.selectFrom('run_scores').selectAll().where('tenant_id', '=', tenantId).where('run_id', '=', runId);
   const saved = (rows: readonly RunScoreRow[]) =>
@@ -46,4 +46,4 @@ export const createScoreStore = (storage: Storage): ScoreStore => {
       return numDeletedRows > 0n;
     },
   };
-};
+});

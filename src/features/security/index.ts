@@ -1,8 +1,8 @@
-import type { AuditTrail } from '../../core/audit.ts';
 import type { RoleDecision } from '../../core/caller/role-decision.ts';
 import type { InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { AuditLog } from '../audit/index.ts';
 import { createIdentity, type IdentityOptions } from './identity.service.ts';
 import { createIssuerHttp } from './issuer-http.ts';
 import { issuerKeys, type PublishedKeys, publishedKeys } from './issuer-keys.service.ts';
@@ -18,7 +18,7 @@ export interface SecurityDeps {
   readonly options: IdentityOptions;
   /** Null: the role claim of a token decides. */
   readonly roles: RoleDecision | null;
-  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly log: Pick<Logger, 'warn'>;
   /** Epoch milliseconds. */
   readonly now: () => number;
@@ -39,7 +39,7 @@ const issuerTokens = (deps: SecurityDeps): { tokens: TokenLookup | null; close()
 /** Who may call: identity for the transports and the API keys. */
 export const securityFeature = (deps: SecurityDeps) => {
   const { storage, options, audit, log, now, newId } = deps;
-  const store = keyStore(storage);
+  const store = storage.stores(keyStore);
   const lookup = keyLookup({ store, state: deps.state, now, log });
   const { tokens, close } = issuerTokens(deps);
   return {

@@ -1,21 +1,20 @@
 import { type ApiKeyScope, type Role, roleAtLeast, roles } from '../../contract/authority.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import type { AuditTrail } from '../../core/audit.ts';
-import type { CallContext, Handlers, Principal } from '../../core/context.ts';
+import type { Handlers, Principal } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
-import { ConditionFailedError } from '../../db/statement.ts';
+import type { AuditLog } from '../audit/index.ts';
 import { apiKeyHash, apiKeyPrefix, newApiKey } from './key-format.rules.ts';
 import type { KeyLookup } from './key-lookup.service.ts';
-import { keyOperations } from './keys.operations.ts';
+import type { keyOperations } from './keys.operations.ts';
 import type { ApiKeyCreateRequest, ApiKeyRecord } from './keys.schema.ts';
-import type { KeyStore, StoredKey } from './keys.store.ts';
+import { type KeyStore, keyStore, type StoredKey } from './keys.store.ts';
 import { reasonsOf, type WhoamiRules } from './whoami.rules.ts';
 
 export interface KeyServiceDeps {
   readonly store: KeyStore;
   readonly lookup: Pick<KeyLookup, 'changed'>;
-  readonly audit: Pick<AuditTrail, 'record'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly now: () => number;
   readonly newId: () => string;
   readonly rules: WhoamiRules;
@@ -85,7 +84,8 @@ export const keyService = ({
     return ok(keys.map((key) => toRecord(key, at)));
   },
 
-  async create({ tenantId, principal }: CallContext, { body }) {
+  async create(context, { body }) {
+    const { tenantId, principal } = context;
     const at = now();
     const scopes = [...new Set(body.scopes)];
     const role = grantedRole(principal, body, scopes);
@@ -105,31 +105,27 @@ export const keyService = ({
       createdBy: principal.actor,
       createdAt: at,
     };
-    const entity = `apikey:${key.id}`;
-    const action = keyOperations.create.audit.action;
     const after = toRecord(key, at);
-    await audit.record({ tenantId, actor: principal.actor, action, entity, before: null, after }, [store.insert(key)]);
+    await audit.change(context, async (stores, tell) => {
+      await stores(keyStore).insert(key);
+      tell({ id: key.id, before: null, after });
+    });
     return ok({ record: after, plaintextKey }, { 'cache-control': 'no-store' });
   },
 
-  async remove({ tenantId, principal }, { params }) {
+  async remove(context, { params }) {
+    const { tenantId } = context;
     const id = params.id.toLowerCase();
     const at = now();
-    const key = await store.find(tenantId, id);
-    const none = () => new AcpError('not-found', 'There is no active API key with this id.');
-    if (key === null || key.revokedAt !== null) throw none();
-    const before = toRecord(key, at);
-    // A revoked key stays readable, so that the entry has both states of it.
-    const after = toRecord({ ...key, revokedAt: at }, at);
-    const action = keyOperations.remove.audit.action;
-    const entry = { tenantId, actor: principal.actor, action, entity: `apikey:${id}`, before, after };
-    try {
-      await audit.record(entry, [store.revoke(tenantId, id, at)]);
-    } catch (error) {
-      if (error instanceof ConditionFailedError) throw none();
-      throw error;
-    }
-    lookup.changed(key.keyHash);
+    const revoked = await audit.change(context, async (stores, tell) => {
+      const key = await stores(keyStore).find(tenantId, id);
+      if (key === null || !(await stores(keyStore).revoke(tenantId, id, at)))
+        throw new AcpError('not-found', 'There is no active API key with this id.');
+      // A revoked key stays readable, so that the entry has both states of it.
+      tell({ id, before: toRecord(key, at), after: toRecord({ ...key, revokedAt: at }, at) });
+      return key;
+    });
+    lookup.changed(revoked.keyHash);
     return noContent();
   },
 

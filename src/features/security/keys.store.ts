@@ -1,6 +1,6 @@
 import { type ApiKeyScope, apiKeyScopes, type Role, roles } from '../../contract/authority.ts';
-import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
+import { updateStatement } from '../../db/statement.ts';
 import type { ApiKeyRow } from '../../db/tables/access.ts';
 
 /** An API key as stored: its plaintext is nowhere. Times are epoch milliseconds. */
@@ -26,27 +26,11 @@ export interface KeyStore {
   findByHash(keyHash: string): Promise<StoredKey | null>;
   hasActive(now: number): Promise<boolean>;
   find(tenantId: string, id: string): Promise<StoredKey | null>;
-  insert(key: StoredKey): Statement;
-  /** Fails where the tenant has no such key, or it is revoked already. */
-  revoke(tenantId: string, id: string, now: number): Statement;
-  /** Written with the next group, nobody waits for it. */
-  touch(id: string, now: number, failed: (error: unknown) => void): void;
+  insert(key: StoredKey): Promise<void>;
+  /** False where the tenant has no such key, or it is revoked already. */
+  revoke(tenantId: string, id: string, now: number): Promise<boolean>;
+  touch(id: string, now: number): Promise<void>;
 }
-
-const columns = [
-  'id',
-  'tenant_id',
-  'name',
-  'key_hash',
-  'key_prefix',
-  'role',
-  'scopes',
-  'expires_at',
-  'revoked_at',
-  'last_used_at',
-  'created_by',
-  'created_at',
-] as const;
 
 // A word that this build does not know gives no authority.
 const knownScopes = (stored: string): ApiKeyScope[] => {
@@ -69,8 +53,7 @@ const fromRow = (row: ApiKeyRow): StoredKey => ({
   createdAt: row.created_at,
 });
 
-export const keyStore = (storage: Storage): KeyStore => {
-  const insertKey = insertStatement(storage.db, 'api_keys', columns);
+export const keyStore = defineStore((storage): KeyStore => {
   const touchKey = updateStatement(storage.db, 'api_keys', ['last_used_at'], ['id']);
   return {
     async list(tenantId) {
@@ -110,34 +93,35 @@ export const keyStore = (storage: Storage): KeyStore => {
         .executeTakeFirst();
       return row === undefined ? null : fromRow(row);
     },
-    insert: (key) =>
-      insertKey({
-        id: key.id,
-        tenant_id: key.tenantId,
-        name: key.name,
-        key_hash: key.keyHash,
-        key_prefix: key.keyPrefix,
-        role: key.role,
-        scopes: JSON.stringify(key.scopes),
-        expires_at: key.expiresAt,
-        revoked_at: key.revokedAt,
-        last_used_at: key.lastUsedAt,
-        created_by: key.createdBy,
-        created_at: key.createdAt,
-      }),
-    revoke(tenantId, id, now) {
-      const { sql, parameters } = storage.db
+    async insert(key) {
+      await storage.db
+        .insertInto('api_keys')
+        .values({
+          id: key.id,
+          tenant_id: key.tenantId,
+          name: key.name,
+          key_hash: key.keyHash,
+          key_prefix: key.keyPrefix,
+          role: key.role,
+          scopes: JSON.stringify(key.scopes),
+          expires_at: key.expiresAt,
+          revoked_at: key.revokedAt,
+          last_used_at: key.lastUsedAt,
+          created_by: key.createdBy,
+          created_at: key.createdAt,
+        })
+        .execute();
+    },
+    async revoke(tenantId, id, now) {
+      const { numUpdatedRows } = await storage.db
         .updateTable('api_keys')
         .set({ revoked_at: now })
         .where('tenant_id', '=', tenantId)
         .where('id', '=', id)
         .where('revoked_at', 'is', null)
-        .compile();
-      return { sql, parameters, mustChange: true };
+        .executeTakeFirst();
+      return numUpdatedRows > 0n;
     },
-    touch(id, now, failed) {
-      const statements = [touchKey({ last_used_at: now }, { id })];
-      storage.enqueue({ collect: () => statements, committed: () => undefined, failed });
-    },
+    touch: (id, now) => storage.write([touchKey({ last_used_at: now }, { id })]),
   };
-};
+});

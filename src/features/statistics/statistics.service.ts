@@ -1,13 +1,13 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { RunErrorClass } from '../../contract/run-outcome.ts';
-import type { AuditTrail } from '../../core/audit.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { decimal } from '../../engine/pricing.ts';
+import type { AuditLog } from '../audit/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
-import { statisticOperations } from './statistics.operations.ts';
+import type { statisticOperations } from './statistics.operations.ts';
 import type { RunCostRecalculationResult, RunErrorStatistics, TimeSeriesPoint } from './statistics.schema.ts';
 import { number, numberOrNull, type StatisticsFilter, type StatisticsStore } from './statistics.store.ts';
 
@@ -16,7 +16,7 @@ export interface StatisticsDeps {
   readonly authorization: RunAuthorization;
   readonly owners: Pick<SessionAccess, 'listOwner'>;
   readonly recalculate: (tenantId: string) => Promise<RunCostRecalculationResult>;
-  readonly audit: Pick<AuditTrail, 'note'>;
+  readonly audit: Pick<AuditLog, 'tell'>;
   readonly currency: string | null;
   readonly now: () => number;
 }
@@ -177,16 +177,11 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
       return ok(await errorClasses(context, { agentName: query.agentName, startedAfterMs }));
     },
 
-    async recalculateCosts({ tenantId, principal }) {
+    async recalculateCosts(context) {
+      const { tenantId } = context;
+      // A long walk in many small transactions, of which none is the change.
       const result = await deps.recalculate(tenantId);
-      await deps.audit.note({
-        tenantId,
-        actor: principal.actor,
-        action: statisticOperations.recalculateCosts.audit.action,
-        entity: `tenant:${tenantId}`,
-        before: null,
-        after: result,
-      });
+      await deps.audit.tell(context, { id: tenantId, before: null, after: result });
       return ok(result);
     },
   };

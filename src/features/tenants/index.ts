@@ -1,14 +1,14 @@
-import type { AuditTrail } from '../../core/audit.ts';
 import type { Config } from '../../core/config/index.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { AuditLog } from '../audit/index.ts';
 import { tenantService } from './tenants.service.ts';
-import { createTenantStore } from './tenants.store.ts';
+import { tenantStore } from './tenants.store.ts';
 
 export { assertMayAddress } from './tenants.service.ts';
 
 export interface TenantsDeps {
   readonly storage: Storage;
-  readonly audit: Pick<AuditTrail, 'note'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly config: Config;
   /** Epoch milliseconds. */
   readonly now: () => number;
@@ -19,7 +19,7 @@ export interface TenantsDeps {
 export const tenantsFeature = ({ config, storage, ...deps }: TenantsDeps) => ({
   handlers: tenantService({
     ...deps,
-    store: createTenantStore(storage),
+    store: storage.stores(tenantStore),
     defaultTenantId: config.Service.DefaultTenantId,
   }),
 });

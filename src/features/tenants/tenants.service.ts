@@ -1,15 +1,15 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import { type AuditTrail, inBothChains } from '../../core/audit.ts';
-import type { CallContext, Handlers } from '../../core/context.ts';
+import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
-import { tenantOperations } from './tenants.operations.ts';
+import type { AuditLog, ChangedEntity } from '../audit/index.ts';
+import type { tenantOperations } from './tenants.operations.ts';
 import type { TenantDescriptor } from './tenants.schema.ts';
-import type { StoredTenant, TenantStore } from './tenants.store.ts';
+import { type StoredTenant, type TenantStore, tenantStore } from './tenants.store.ts';
 
 export interface TenantServiceDeps {
   readonly store: TenantStore;
-  readonly audit: Pick<AuditTrail, 'note'>;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly defaultTenantId: string;
   readonly now: () => number;
   readonly newId: () => string;
@@ -22,6 +22,13 @@ const describe = ({ id, slug, displayName, createdAt }: StoredTenant): TenantDes
   createdAt: isoTime(createdAt),
 });
 
+const changed = (slug: string, before: StoredTenant | null, after: StoredTenant | null): ChangedEntity => ({
+  id: slug,
+  aboutTenant: slug,
+  before: before === null ? null : describe(before),
+  after: after === null ? null : describe(after),
+});
+
 const notFound = (): AcpError => new AcpError('not-found', 'There is no such tenant.');
 
 /** The default tenant may address every tenant; another one only itself, and does not learn that others exist. */
@@ -31,23 +38,6 @@ export const assertMayAddress = (tenantId: string, slug: string, defaultTenantId
 
 export const tenantService = (deps: TenantServiceDeps): Handlers<typeof tenantOperations> => {
   const { store, audit, defaultTenantId, now, newId } = deps;
-
-  const noteOnBoth = async (
-    { tenantId, principal }: CallContext,
-    slug: string,
-    action: string,
-    before: StoredTenant | null,
-    after: StoredTenant | null,
-  ): Promise<void> => {
-    const entry = {
-      actor: principal.actor,
-      action,
-      entity: `tenant:${slug}`,
-      before: before === null ? null : describe(before),
-      after: after === null ? null : describe(after),
-    };
-    for (const each of inBothChains(tenantId, slug, entry)) await audit.note(each);
-  };
 
   return {
     async current({ tenantId }) {
@@ -64,17 +54,24 @@ export const tenantService = (deps: TenantServiceDeps): Handlers<typeof tenantOp
       assertMayAddress(context.tenantId, slug, defaultTenantId);
       const given = body.displayName ?? '';
       const displayName = given.trim() === '' ? slug : given;
-      const { before, after } = await store.save({ id: newId(), slug, displayName, createdAt: now() });
-      if (before?.displayName !== after.displayName)
-        await noteOnBoth(context, slug, tenantOperations.save.audit.action, before, after);
-      return ok(describe(after));
+      const saved = await audit.change(context, async (stores, tell) => {
+        const tenants = stores(tenantStore);
+        const stored = await tenants.find(slug);
+        if (stored?.displayName === displayName) return stored;
+        const { before, after } = await tenants.save({ id: newId(), slug, displayName, createdAt: now() });
+        tell(changed(slug, before, after));
+        return after;
+      });
+      return ok(describe(saved));
     },
 
     async remove(context, { params: { slug } }) {
       assertMayAddress(context.tenantId, slug, defaultTenantId);
-      const removed = await store.remove(slug);
-      if (removed === null) throw notFound();
-      await noteOnBoth(context, slug, tenantOperations.remove.audit.action, removed, null);
+      await audit.change(context, async (stores, tell) => {
+        const removed = await stores(tenantStore).remove(slug);
+        if (removed === null) throw notFound();
+        tell(changed(slug, removed, null));
+      });
       return noContent();
     },
   };

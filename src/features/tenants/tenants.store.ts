@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
 import type { TenantRow } from '../../db/tables/access.ts';
 import type { Tables } from '../../db/tables.ts';
 
@@ -33,24 +33,29 @@ const select = async (db: Kysely<Tables>, slug: string): Promise<StoredTenant | 
   return row === undefined ? null : fromRow(row);
 };
 
-export const createTenantStore = (storage: Storage): TenantStore => ({
-  async list() {
-    return (await storage.db.selectFrom('tenants').selectAll().orderBy('slug').execute()).map(fromRow);
-  },
-  find: (slug) => select(storage.db, slug),
-  save: (tenant) =>
-    storage.atomic(async (db) => {
-      const { id, slug, displayName, createdAt } = tenant;
-      const before = await select(db, slug);
-      if (before === null)
-        await db.insertInto('tenants').values({ id, slug, display_name: displayName, created_at: createdAt }).execute();
-      else await db.updateTable('tenants').set({ display_name: displayName }).where('slug', '=', slug).execute();
-      return { before, after: before === null ? tenant : { ...before, displayName } };
-    }),
-  remove: (slug) =>
-    storage.atomic(async (db) => {
-      const before = await select(db, slug);
-      if (before !== null) await db.deleteFrom('tenants').where('slug', '=', slug).execute();
-      return before;
-    }),
-});
+export const tenantStore = defineStore(
+  (storage): TenantStore => ({
+    async list() {
+      return (await storage.db.selectFrom('tenants').selectAll().orderBy('slug').execute()).map(fromRow);
+    },
+    find: (slug) => select(storage.db, slug),
+    save: (tenant) =>
+      storage.atomic(async (db) => {
+        const { id, slug, displayName, createdAt } = tenant;
+        const before = await select(db, slug);
+        if (before === null)
+          await db
+            .insertInto('tenants')
+            .values({ id, slug, display_name: displayName, created_at: createdAt })
+            .execute();
+        else await db.updateTable('tenants').set({ display_name: displayName }).where('slug', '=', slug).execute();
+        return { before, after: before === null ? tenant : { ...before, displayName } };
+      }),
+    remove: (slug) =>
+      storage.atomic(async (db) => {
+        const before = await select(db, slug);
+        if (before !== null) await db.deleteFrom('tenants').where('slug', '=', slug).execute();
+        return before;
+      }),
+  }),
+);

@@ -19,7 +19,7 @@ import {
   type CodeAgents,
   noCodeAgents,
 } from '../../../src/features/agents/index.ts';
-import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { createAuditLog } from '../../../src/features/audit/index.ts';
 import type { AgentSkills } from '../../../src/features/skills/index.ts';
 import type { ModelCatalogEntry, ModelProvider } from '../../../src/providers/models/model-provider.ts';
 import { openTestStorage, type TestStore } from '../../support/store.ts';
@@ -160,7 +160,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
       (options.history ?? []).map((message) => userMessage({ id: '', message, documents: [], attachments: [] }, '', 0)),
     attachments: { named: async () => [], measure: async () => ({ texts: [], others: 0 }) },
     reserveRatio: 0.2,
-    audit: createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now: () => clock, newId }),
+    audit: createAuditLog({ storage, telemetry: noTelemetry(), log: silentLogger, now: () => clock, newId }),
     prefix: '/base',
     now,
   });

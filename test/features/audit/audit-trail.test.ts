@@ -1,11 +1,11 @@
 // A process of its own: it moves the clock ahead, and the ids of a process never go back.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AuditEntry } from '../../../src/core/audit.ts';
+import type { AuditedCall } from '../../../src/core/context.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
-import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { createAuditLog } from '../../../src/features/audit/index.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { openTestStore } from '../../support/opened-store.ts';
@@ -101,15 +101,12 @@ forEachDurableService('AUDIT-19 a definition is saved without its entry, and the
   assert.equal(trail(app).length, 1);
 });
 
-const entryOf = (tenantId: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
+const by = (tenantId: string, mode: AuditedCall['audit']['mode'] = 'noted'): AuditedCall => ({
   tenantId,
-  actor: null,
-  action: 'quota.save',
-  entity: 'quota:1',
-  before: null,
-  after: { maxRuns: 1 },
-  ...more,
+  principal: { actor: null },
+  audit: { action: 'quota.save', entity: 'quota', mode },
 });
+const quota = { id: '1', before: null, after: { maxRuns: 1 } };
 
 forEachDurableService('AUDIT-13 a clock that was set back repeats the time of the entry before', async (open) => {
   const app = await open({});
@@ -139,9 +136,11 @@ test('AUDIT-13 AUDIT-24 writers at once and a clock set back leave one chain per
     at -= 1;
     return at;
   };
-  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now, newId });
-  await Promise.all(Array.from({ length: 20 }, (_, index) => audit.note(entryOf(index % 2 === 0 ? 'a' : 'b'))));
-  await audit.record([entryOf('a'), entryOf('b'), entryOf('a')], []);
+  const audit = createAuditLog({ storage, telemetry: noTelemetry(), log: silentLogger, now, newId });
+  await Promise.all(Array.from({ length: 20 }, (_, index) => audit.tell(by(index % 2 === 0 ? 'a' : 'b'), quota)));
+  await audit.change(by('a'), async (_stores, tell) => {
+    for (const tenantId of ['a', 'b', 'a']) tell(quota, by(tenantId));
+  });
   const raw = storage.dialect as unknown as { raw: { prepare(sql: string): { all(...p: unknown[]): unknown[] } } };
   const rows = <T>(sql: string, ...parameters: unknown[]) => raw.raw.prepare(sql).all(...parameters) as T[];
   assert.equal(trail({ rows }, 'a').length, 12);
@@ -150,11 +149,13 @@ test('AUDIT-13 AUDIT-24 writers at once and a clock set back leave one chain per
 
 test('AUDIT-18 a change whose condition fails writes no entry and reports its own failure', async (t) => {
   const { storage } = await openTestStore(t);
-  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now: Date.now, newId });
+  const audit = createAuditLog({ storage, telemetry: noTelemetry(), log: silentLogger, now: Date.now, newId });
   const { sql, parameters } = storage.db.deleteFrom('agents').where('name', '=', 'gone').compile();
-  await assert.rejects(audit.record(entryOf('a'), [{ sql, parameters, mustChange: true }]), {
-    name: 'ConditionFailedError',
+  const change = audit.change(by('a', 'fail-closed'), async (stores, tell) => {
+    tell(quota);
+    await stores.write([{ sql, parameters, mustChange: true }]);
   });
+  await assert.rejects(change, { name: 'ConditionFailedError' });
   assert.deepEqual(await storage.db.selectFrom('audit_entries').selectAll().execute(), []);
 });
 

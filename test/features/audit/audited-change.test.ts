@@ -4,7 +4,7 @@ import type { AuditedCall } from '../../../src/core/context.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { defineStore } from '../../../src/db/define-store.ts';
-import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { createAuditLog } from '../../../src/features/audit/index.ts';
 import { forEachStore, openTestStorage, type TestStore } from '../../support/store.ts';
 
 const labels = defineStore((storage) => ({
@@ -26,7 +26,7 @@ const open = async (t: TestContext, store: TestStore) => {
   const storage = await openTestStorage(t, store);
   const errors: Readonly<Record<string, unknown>>[] = [];
   const log = { error: (fields: Readonly<Record<string, unknown>>) => void errors.push(fields) };
-  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log, now: () => 0, newId });
+  const audit = createAuditLog({ storage, telemetry: noTelemetry(), log, now: () => 0, newId });
   return { audit, errors, labels: storage.stores(labels) };
 };
 

@@ -3,7 +3,7 @@ import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { SessionRow } from '../../../src/db/tables.ts';
-import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { createAuditLog } from '../../../src/features/audit/index.ts';
 import { dataSubjectOperations } from '../../../src/features/data-subjects/data-subjects.operations.ts';
 import { dataSubjectsFeature } from '../../../src/features/data-subjects/index.ts';
 import { forEachStore, openTestStorage } from '../../support/store.ts';
@@ -36,7 +36,7 @@ forEachStore('SUBJ-6 SUBJ-8 a session that comes while its person is erased keep
     storage,
     telemetry: noTelemetry(),
     log,
-    audit: createAuditTrail({ storage, telemetry: noTelemetry(), log, now: Date.now, newId }),
+    audit: createAuditLog({ storage, telemetry: noTelemetry(), log, now: Date.now, newId }),
     resolver: { resolve: async () => ({ userIds: [], sessionIds: [], ownerIds: ['user:ada'] }) },
     async eraseSessions(rows) {
       if (comes !== null) await add(comes);

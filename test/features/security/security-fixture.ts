@@ -8,7 +8,7 @@ import { createInstanceState } from '../../../src/core/instance-state.ts';
 import { type Logger, silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { Storage } from '../../../src/db/storage.ts';
-import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { createAuditLog } from '../../../src/features/audit/index.ts';
 import { platformFeature } from '../../../src/features/platform/index.ts';
 import { metaOperations } from '../../../src/features/platform/meta.operations.ts';
 import { anonymousIsPossible, type IdentityOptions, securityFeature } from '../../../src/features/security/index.ts';
@@ -62,7 +62,7 @@ export const createHouse = async (
   const clock = { now: Date.parse('2030-01-01T00:00:00Z') };
   const all = { ...localOptions, ...options };
   const now = () => clock.now;
-  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now, newId });
+  const audit = createAuditLog({ storage, telemetry: noTelemetry(), log: silentLogger, now, newId });
   const warnings: { readonly fields: Record<string, unknown>; readonly message: string }[] = [];
   const log: Pick<Logger, 'warn'> = { warn: (fields, message) => void warnings.push({ fields, message }) };
   const state = createInstanceState({ ownsStore: shared === null, now });

@@ -6,7 +6,7 @@ import type { Json } from '../../../src/contract/schema.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
-import { createAuditTrail } from '../../../src/features/audit/index.ts';
+import { createAuditLog } from '../../../src/features/audit/index.ts';
 import { grantStore } from '../../../src/features/skills/grants.store.ts';
 import type { AgentSkill } from '../../../src/features/skills/host-skills.ts';
 import { findIsolation } from '../../../src/features/skills/script-isolation.ts';
@@ -35,7 +35,7 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
   const { storage } = await openTestStore(t);
   const temporary = mkdtempSync(join(tmpdir(), 'acp-scripts-'));
   const environment = { PATH: '/usr/bin:/bin', ...options.environment };
-  const audit = createAuditTrail({ storage, telemetry: noTelemetry(), log: silentLogger, now: Date.now, newId });
+  const audit = createAuditLog({ storage, telemetry: noTelemetry(), log: silentLogger, now: Date.now, newId });
   const grants = storage.stores(grantStore);
   const skill: AgentSkill = {
     ...skillContent({

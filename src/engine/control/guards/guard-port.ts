@@ -21,8 +21,9 @@ export type GuardWatch = (guardName: string) => (decision: GuardVerdict['decisio
 export interface BlockNote {
   readonly tenantId: string;
   readonly actor: string | null;
-  /** `run:{id}`, or `request:{requestId}` outside a run. */
-  readonly entity: string;
+  /** What the text was a part of: a request outside of a run has its own id. */
+  readonly entity: 'run' | 'request';
+  readonly id: string;
   readonly source: GuardSource;
   readonly finding: GuardFinding;
 }

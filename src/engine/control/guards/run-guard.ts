@@ -104,7 +104,7 @@ export const blockRun = async (
   });
   run.log.append('content.blocked', { source, guardName, ruleName });
   const { tenantId, principal } = run.plan;
-  await guards.noteBlock({ tenantId, actor: principal.actor, entity: `run:${run.id}`, source, finding });
+  await guards.noteBlock({ tenantId, actor: principal.actor, entity: 'run', id: run.id, source, finding });
   return run.blocked;
 };
 

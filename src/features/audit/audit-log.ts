@@ -1,13 +1,12 @@
 import { AcpError } from '../../contract/errors.ts';
-import type { AuditEntry, AuditTrail } from '../../core/audit.ts';
 import type { AuditedCall } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
-import { auditStore } from './audit.store.ts';
+import { type AuditEntry, auditStore } from './audit.store.ts';
 
-export interface AuditTrailDeps {
+export interface AuditLogDeps {
   readonly storage: Pick<Storage, 'transaction'>;
   readonly telemetry: Telemetry;
   readonly log: Pick<Logger, 'error'>;
@@ -28,7 +27,8 @@ export interface ChangedEntity {
 /** Tells of a changed entity. `by`: whose change it is, where that is not the call itself. */
 export type TellChange = (entity: ChangedEntity, by?: AuditedCall) => void;
 
-export interface AuditLog extends AuditTrail {
+/** Who changed what, in a chain of hashes per tenant. */
+export interface AuditLog {
   /**
    * The unit of work of an audited operation: what `work` writes and what it tells are committed together. Throws
    * `audit-unavailable`, and changes nothing, when a `fail-closed` entry cannot be written. A change of which nothing is
@@ -54,7 +54,7 @@ const entriesOf = ({ tenantId, principal, audit }: AuditedCall, entity: ChangedE
     after: entity.after,
   }));
 
-export const createAuditTrail = ({ storage, telemetry, log, now, newId }: AuditTrailDeps): AuditLog => {
+export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLogDeps): AuditLog => {
   const written = telemetry.metrics.counter(
     'acp.audit.entries',
     'Entries of audit trails that were written.',
@@ -130,22 +130,6 @@ export const createAuditTrail = ({ storage, telemetry, log, now, newId }: AuditT
     return result;
   };
   return {
-    async record(entry, writes) {
-      const entries = Array.isArray(entry) ? (entry as readonly AuditEntry[]) : [entry as AuditEntry];
-      await storage.transaction(async (stores) => {
-        await stores.write(writes);
-        await appendClosed(stores, entries);
-      });
-      count(entries);
-    },
-    async note(entry) {
-      try {
-        await storage.transaction((stores) => append(stores, [entry]));
-        count([entry]);
-      } catch (error) {
-        swallowed([entry], error);
-      }
-    },
     change,
     async tell(call, entity) {
       const entries = entriesOf(call, entity);

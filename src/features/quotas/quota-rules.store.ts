@@ -1,0 +1,68 @@
+import { defineStore } from '../../db/define-store.ts';
+import type { QuotaRow } from '../../db/tables/quotas.ts';
+import type { QuotaPeriod } from './quotas.schema.ts';
+import { fromRow, type QuotaRule } from './quotas.store.ts';
+
+export interface QuotaRuleStore {
+  /** By agent, the tenant's own first, then by period. */
+  list(tenantId: string): Promise<readonly QuotaRule[]>;
+  get(tenantId: string, id: string): Promise<QuotaRule | null>;
+  /** The rule of a scope; the agent's name is empty for the tenant's. */
+  find(tenantId: string, agentName: string, period: QuotaPeriod): Promise<QuotaRule | null>;
+  /** Creates the rule of its scope, or replaces its limits. */
+  save(rule: QuotaRule): Promise<void>;
+  /** False: it was gone. */
+  remove(tenantId: string, id: string): Promise<boolean>;
+}
+
+const toRow = (rule: QuotaRule): QuotaRow => ({
+  id: rule.id,
+  tenant_id: rule.tenantId,
+  agent_name: rule.agentName,
+  period: rule.period,
+  max_runs: rule.maxRuns,
+  max_tokens: rule.maxTokens,
+  max_cost_micros: rule.maxCostMicros,
+  enabled: rule.enabled ? 1 : 0,
+  created_at: rule.createdAt,
+  updated_at: rule.updatedAt,
+});
+
+export const quotaRuleStore = defineStore((storage): QuotaRuleStore => {
+  const rules = (tenantId: string) => storage.db.selectFrom('quotas').selectAll().where('tenant_id', '=', tenantId);
+  return {
+    async list(tenantId) {
+      return (await rules(tenantId).orderBy('agent_name').orderBy('period').execute()).map(fromRow);
+    },
+    async get(tenantId, id) {
+      const row = await rules(tenantId).where('id', '=', id).executeTakeFirst();
+      return row === undefined ? null : fromRow(row);
+    },
+    async find(tenantId, agentName, period) {
+      const scope = rules(tenantId).where('agent_name', '=', agentName).where('period', '=', period);
+      const row = await scope.executeTakeFirst();
+      return row === undefined ? null : fromRow(row);
+    },
+    async save(rule) {
+      const row = toRow(rule);
+      const { max_runs, max_tokens, max_cost_micros, enabled, updated_at } = row;
+      await storage.db
+        .insertInto('quotas')
+        .values(row)
+        .onConflict((conflict) =>
+          conflict
+            .columns(['tenant_id', 'agent_name', 'period'])
+            .doUpdateSet({ max_runs, max_tokens, max_cost_micros, enabled, updated_at }),
+        )
+        .execute();
+    },
+    async remove(tenantId, id) {
+      const { numDeletedRows } = await storage.db
+        .deleteFrom('quotas')
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .executeTakeFirst();
+      return numDeletedRows > 0n;
+    },
+  };
+});
