@@ -10,6 +10,7 @@ import { serviceLeases } from './app/service-leases.ts';
 import { watchJobs } from './app/telemetry.ts';
 import { createDispatch } from './core/dispatch.ts';
 import { parseDefinitionDocuments } from './core/documents/definition-documents.ts';
+import type { LeftoverClosings } from './core/instance-state.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from './features/agents/index.ts';
 import { approvalsFeature } from './features/approvals/index.ts';
 import { attachmentsFeature } from './features/attachments/index.ts';
@@ -182,18 +183,23 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       wake,
     });
     const leased = serviceLeases(base);
+    const leftovers: LeftoverClosings = {
+      ...runs.leftovers,
+      ...sessions.leftovers,
+      ...leased.leftovers,
+      ...attachments.leftovers,
+      ...retention.leftovers,
+    };
     const life = createLifecycle({
       ...base,
       engine: runs.engine,
       worker,
       works,
-      runs,
       parts: [
         leased.part,
-        { recover: attachments.recover, started: attachments.startSweep, close: attachments.close },
+        { started: attachments.startSweep, close: attachments.close },
         leased.guarded('approval-expiration', approvals.expiration),
         sessions,
-        retention,
         leased.guarded('retention', retention.schedule),
         leased.guarded('model-health', models.health.background),
         security,
@@ -281,13 +287,14 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     if (ready) {
       if (mode === 'serve') await assertMayListen(config, security, modules);
       await base.state.load();
-      await life.recover(mode === 'preview').catch((error: unknown) => {
-        if (opened.trouble() === null) throw error;
-        log.error(
-          { error },
-          'What the last owner of the store left open is closed by the next start with a store to write to',
-        );
-      });
+      if (mode !== 'preview')
+        await base.state.recover(leftovers).catch((error: unknown) => {
+          if (opened.trouble() === null) throw error;
+          log.error(
+            { error },
+            'What the last owner of the store left open is closed by the next start with a store to write to',
+          );
+        });
     }
     return appFace({
       config,

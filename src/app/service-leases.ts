@@ -1,11 +1,13 @@
+import type { LeftoverClosings } from '../core/instance-state.ts';
 import { createServiceLeaseStore } from '../features/jobs/index.ts';
 import { createServiceLeases, type ServiceLeases } from '../scheduler/service-leases.ts';
 import type { Foundation } from './foundation.ts';
 import { processName } from './options.ts';
 
 export interface LeasedServices extends Pick<ServiceLeases, 'guarded'> {
-  /** What the leases themselves need at the start and the end of the service. */
-  readonly part: { recover(): Promise<void>; draining(): Promise<void> };
+  /** What the leases themselves need at the end of the service. */
+  readonly part: { draining(): Promise<void> };
+  readonly leftovers: LeftoverClosings<'serviceLeases'>;
 }
 
 /** Who of several processes does the background work, as it is configured. */
@@ -19,6 +21,7 @@ export const serviceLeases = ({ config, storage, clock, log }: Foundation['base'
   return {
     guarded: leases.guarded,
     // Released before the runs in progress have ended: others need not wait for them.
-    part: { recover: store.freeAll, draining: leases.release },
+    part: { draining: leases.release },
+    leftovers: { serviceLeases: store.freeAll },
   };
 };

@@ -1,14 +1,14 @@
 interface KeptState {
   /**
-   * `table` and `entries`: copies of rows, see `InstanceState`. `port`: what only the process that does the work can
+   * `table` and `entries`: copies of rows, see `InstanceState`. `own`: what only the process that does the work can
    * have; what others have to know of it is in the store.
    */
-  readonly kind: 'table' | 'entries' | 'port';
+  readonly kind: 'table' | 'entries' | 'own';
   /** Tables of the store that say what is true; empty: this process alone does, and nobody else is asked. */
   readonly truth: readonly string[];
   /**
-   * How old a copy may be in a process that shares its store; 0: it decides nothing, the store is asked each time. Null:
-   * it is nobody else's business. The owner of a store reads once.
+   * How old it may be in a process that shares its store; 0: it decides nothing without the store. Null: it is nobody
+   * else's. The owner of a store reads once.
    */
   readonly sharedAgeMs: number | null;
 }
@@ -23,6 +23,43 @@ export const instanceState = {
   quotaRules: { kind: 'entries', truth: ['quotas'], sharedAgeMs: 5000 },
   approvalRules: { kind: 'entries', truth: ['approval_rules'], sharedAgeMs: 5000 },
   apiKeys: { kind: 'entries', truth: ['api_keys'], sharedAgeMs: 5000 },
+  compiledAgents: { kind: 'own', truth: ['agents', 'skills'], sharedAgeMs: 5000 },
+  liveRuns: { kind: 'own', truth: ['runs', 'run_heartbeats'], sharedAgeMs: 0 },
+  liveStreams: { kind: 'own', truth: ['run_events'], sharedAgeMs: 0 },
+  treeBudgets: { kind: 'own', truth: [], sharedAgeMs: null },
+  sessionLine: { kind: 'own', truth: ['sessions'], sharedAgeMs: 0 },
+  sessionPauses: { kind: 'own', truth: ['session_requests', 'approvals'], sharedAgeMs: 0 },
+  quotaHolds: { kind: 'own', truth: ['quota_usage'], sharedAgeMs: 0 },
+  jobLeases: { kind: 'own', truth: ['jobs'], sharedAgeMs: 0 },
+  serviceLeases: { kind: 'own', truth: ['service_leases'], sharedAgeMs: 0 },
+  idempotencyMarks: { kind: 'own', truth: ['idempotency_keys'], sharedAgeMs: 0 },
+  unwrittenRuns: { kind: 'own', truth: [], sharedAgeMs: null },
+  tokenCallers: { kind: 'own', truth: [], sharedAgeMs: null },
+  modelHealth: { kind: 'own', truth: [], sharedAgeMs: null },
+  circuitBreakers: { kind: 'own', truth: [], sharedAgeMs: null },
+  rateLimits: { kind: 'own', truth: [], sharedAgeMs: null },
 } as const satisfies Readonly<Record<string, KeptState>>;
 
 export type InstanceStateName = keyof typeof instanceState;
+
+interface Leftover {
+  /** True: another process of a shared store may be at it, and the one that starts leaves it alone. */
+  readonly ownerOnly: boolean;
+  /** How it ends where nobody owns the store alone. */
+  readonly otherwise: string;
+}
+
+/** What a process that died leaves open in the store, in the order in which the next one closes it. */
+export const leftovers = {
+  runs: { ownerOnly: true, otherwise: 'closed when their process gives no sign of life' },
+  jobs: { ownerOnly: true, otherwise: 'taken when their lease has lapsed' },
+  sessionLocks: { ownerOnly: true, otherwise: 'they lapse after a minute' },
+  heartbeats: { ownerOnly: false, otherwise: 'those of runs that have ended are nobody’s' },
+  idempotencyMarks: { ownerOnly: true, otherwise: 'they lapse after a minute' },
+  serviceLeases: { ownerOnly: true, otherwise: 'they lapse after their duration' },
+  attachmentDrafts: { ownerOnly: true, otherwise: 'removed once they are too old to be under way' },
+  deletedSessions: { ownerOnly: false, otherwise: 'whoever comes first frees their messages' },
+  retentionRuns: { ownerOnly: true, otherwise: 'closed with the lease of their job' },
+} as const satisfies Readonly<Record<string, Leftover>>;
+
+export type LeftoverName = keyof typeof leftovers;

@@ -1,5 +1,8 @@
 import { AcpError } from '../contract/errors.ts';
-import { type InstanceStateName, instanceState } from './instance-state.table.ts';
+import { type InstanceStateName, instanceState, type LeftoverName, leftovers } from './instance-state.table.ts';
+
+/** What each part closes of what a process that died has left open; safe to repeat where it is interrupted itself. */
+export type LeftoverClosings<Name extends LeftoverName = LeftoverName> = Readonly<Record<Name, () => Promise<unknown>>>;
 
 type NamesOf<Kind extends string> = {
   [Name in InstanceStateName]: (typeof instanceState)[Name]['kind'] extends Kind ? Name : never;
@@ -48,6 +51,11 @@ export interface InstanceState {
   entries<T>(name: NamesOf<'entries'>, source: EntrySource<T>): StoreEntries<T>;
   /** Reads all tables; before the first request. */
   load(): Promise<void>;
+  /**
+   * Before the first request, too: the owner of a store closes all that is open, since nobody else can be at work. A
+   * process that shares its store closes what anybody may.
+   */
+  recover(closings: LeftoverClosings): Promise<void>;
 }
 
 export interface InstanceStateOptions {
@@ -181,6 +189,10 @@ export const createInstanceState = ({ ownsStore, now }: InstanceStateOptions): I
     entries: (name, source) => createEntries(source, currentOf(name), now),
     async load() {
       for (const read of loads) await read();
+    },
+    async recover(closings) {
+      for (const name of Object.keys(leftovers) as LeftoverName[])
+        if (ownsStore || !leftovers[name].ownerOnly) await closings[name]();
     },
   };
 };

@@ -1,5 +1,6 @@
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Handlers } from '../../core/context.ts';
+import type { LeftoverClosings } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { type ContentStore, contentPlace } from '../../db/content/store.ts';
@@ -46,8 +47,7 @@ export interface AttachmentsFeature {
   releaseBytes(tenantId: string, hashes: readonly string[]): Promise<void>;
   /** The bytes of a row; null: they are gone. */
   bytesOf(row: Pick<AttachmentRow, 'tenant_id' | 'sha256'>): Promise<Uint8Array | null>;
-  /** Removes what a dead process was receiving; before the first upload. */
-  recover(): Promise<void>;
+  readonly leftovers: LeftoverClosings<'attachmentDrafts'>;
   /** Looks for bytes that no row names, in the background. */
   startSweep(): void;
   close(): Promise<void>;
@@ -83,7 +83,7 @@ export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature =>
     assertReleasable: () => content.assertWritable(),
     releaseBytes: (tenantId, hashes) => cleanup.release(tenantId, hashes).catch(leftBehind),
     bytesOf: (row) => content.read(contentPlace(row.tenant_id, row.sha256)),
-    recover: () => content.removeDrafts(),
+    leftovers: { attachmentDrafts: () => content.removeDrafts() },
     startSweep() {
       sweeping = cleanup.sweep(stopping.signal).then((removed) => {
         if (removed > 0) log.info({ removed }, 'Bytes of attachments that nothing names were removed');

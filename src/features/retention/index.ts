@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
+import type { LeftoverClosings } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -56,8 +57,7 @@ export interface RetentionFeature {
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
   /** How long the answer of an idempotency key is given again: as a stored policy says, else a day. Null: without an end. */
   keysKeptMs(tenantId: string): Promise<number | null>;
-  /** Ends the history entries that a dead process left open. */
-  recover(): Promise<void>;
+  readonly leftovers: LeftoverClosings<'retentionRuns'>;
   /** Queues the hourly sweep. */
   readonly schedule: BackgroundService;
 }
@@ -137,7 +137,7 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
       const days = row === undefined ? dayOfKeys.maxAgeDays : row.enabled === 1 ? row.max_age_days : null;
       return days === null ? null : days * dayMs;
     },
-    recover: () => store.interrupted(now()),
+    leftovers: { retentionRuns: () => store.interrupted(now()) },
     schedule: hourlyRetention(queue, { enabled, log, clock }),
   };
 };

@@ -3,6 +3,7 @@ import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
+import type { LeftoverClosings } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -46,7 +47,7 @@ import { createLateClosings } from './run-late-closings.ts';
 import { createLostRuns } from './run-lost.ts';
 import { runReading } from './run-reading.service.ts';
 import { createRunReconciliation, type RunReconciliation } from './run-reconciliation.ts';
-import { type RecoveryReport, recoverRuns } from './run-recovery.ts';
+import { closeOpenRuns, freeLeasedJobs } from './run-recovery.ts';
 import { createRunStart } from './run-start.service.ts';
 import { createRunTraceStore, type RunTraceStore } from './run-traces.store.ts';
 import { createTurnStore } from './run-turns.store.ts';
@@ -112,8 +113,7 @@ export interface RunsFeature {
   readonly recalculateCosts: (tenantId: string) => Promise<CostRecalculation>;
   readonly jobHandlers: Readonly<Record<string, JobHandler>>;
   readonly jobWork: JobWork;
-  /** Closes what a dead owner of the store left open; before the first request. */
-  recover(): Promise<RecoveryReport>;
+  readonly leftovers: LeftoverClosings<'runs' | 'jobs' | 'heartbeats' | 'idempotencyMarks'>;
   /** Ends the run of a job whose last attempt was lost. */
   lostJob(job: QueuedJob): Promise<void>;
   /** Gives signs of life for the runs of this process, where that is switched on. */
@@ -180,6 +180,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     queued,
     now,
   });
+  const recovery = { runs: store, lost, jobs, log, now };
   const keys = createIdempotencyKeys(storage, { keptMs: deps.keysKeptMs, clock, log });
   const responses = createResponseCache(storage, clock, log);
   const lateClosings = createLateClosings({
@@ -326,11 +327,16 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       await lost.loseDescendants(row);
       await lost.lose(row);
     },
-    started: () => reconciliation?.start(),
-    reconciliation: reconciliation?.scans ?? null,
-    recover() {
+    started() {
       responses.start();
-      return recoverRuns({ runs: store, lost, jobs, sessions: deps.sessions.store, keys, now });
+      reconciliation?.start();
+    },
+    reconciliation: reconciliation?.scans ?? null,
+    leftovers: {
+      runs: () => closeOpenRuns(recovery),
+      jobs: () => freeLeasedJobs(recovery),
+      heartbeats: store.heartbeatsDropped,
+      idempotencyMarks: keys.freeAll,
     },
     close() {
       responses.close();
@@ -352,6 +358,5 @@ export {
 } from './launch/index.ts';
 export type { RunAccess } from './run-access.ts';
 export { toRunRecord } from './run-record.ts';
-export type { RecoveryReport } from './run-recovery.ts';
 export { createTurnStore } from './run-turns.store.ts';
 export type { TreeMember } from './runs.store.ts';

@@ -1,36 +1,21 @@
-import type { RunRow } from '../../db/tables.ts';
+import type { Logger } from '../../core/logger.ts';
 import type { JobStore } from '../jobs/index.ts';
-import type { SessionStore } from '../sessions/index.ts';
-import type { IdempotencyKeys } from './idempotency.store.ts';
 import type { LostRuns } from './run-lost.ts';
 import type { RunStore } from './runs.store.ts';
 
-export interface RecoveryReport {
-  /** Runs that were executing when the last owner died, closed as Failed. */
-  readonly orphanedRuns: number;
-  /** Runs in line whose job goes on, those with an attempt left included. */
-  readonly requeuedRuns: number;
-}
-
 interface RecoveryDeps {
-  readonly runs: RunStore;
-  readonly lost: LostRuns;
+  readonly runs: Pick<RunStore, 'open' | 'get'>;
+  readonly lost: Pick<LostRuns, 'lose'>;
   readonly jobs: JobStore;
-  readonly sessions: SessionStore;
-  readonly keys: IdempotencyKeys;
+  readonly log: Pick<Logger, 'warn'>;
   readonly now: () => number;
 }
 
-/**
- * What the new owner of a store does before it serves: nobody else can be executing, so whatever is open was left by a
- * process that died. Safe to repeat when it is interrupted itself.
- */
-export const recoverRuns = async ({ runs, lost, jobs, sessions, keys, now }: RecoveryDeps): Promise<RecoveryReport> => {
-  const open = await runs.open();
-  const byId = new Map<string, RunRow>(open.map((row) => [row.id, row]));
+/** Closes runs that were executing when the last owner died; those in line whose job goes on stay there. */
+export const closeOpenRuns = async ({ runs, lost, jobs, log }: RecoveryDeps): Promise<void> => {
   let orphanedRuns = 0;
   let requeuedRuns = 0;
-  for (const row of open) {
+  for (const row of await runs.open()) {
     if (row.status === 'Queued' && row.job_id !== null && (await jobs.get(row.job_id))?.completed_at === null) {
       requeuedRuns += 1;
       continue;
@@ -39,21 +24,19 @@ export const recoverRuns = async ({ runs, lost, jobs, sessions, keys, now }: Rec
     if (end === 'closed') orphanedRuns += 1;
     if (end === 'requeued') requeuedRuns += 1;
   }
+  if (orphanedRuns > 0 || requeuedRuns > 0)
+    log.warn({ orphanedRuns, requeuedRuns }, 'The last owner of the store ended without closing its runs');
+};
+
+/** Jobs that its worker had taken, after their runs: one whose run never began has lost no attempt. */
+export const freeLeasedJobs = async ({ runs, jobs, now }: RecoveryDeps): Promise<void> => {
   for (const job of await jobs.leased()) {
-    const run = byId.get(job.id);
-    if (run?.status === 'Queued') await jobs.release(job.lease_owner ?? '', job.id, null);
-    else if (job.attempt < job.max_attempts) await jobs.retry(job.lease_owner ?? '', job.id, now());
-    else
-      await jobs.fail(
-        job.lease_owner ?? '',
-        job.id,
-        now(),
-        'lease-expired',
-        'The process that worked on the job ended before the job did.',
-      );
+    const owner = job.lease_owner ?? '';
+    if ((await runs.get(job.tenant_id, job.id))?.status === 'Queued') await jobs.release(owner, job.id, null);
+    else if (job.attempt < job.max_attempts) await jobs.retry(owner, job.id, now());
+    else {
+      const message = 'The process that worked on the job ended before the job did.';
+      await jobs.fail(owner, job.id, now(), 'lease-expired', message);
+    }
   }
-  await sessions.freeAll();
-  await runs.heartbeatsDropped();
-  await keys.freeAll();
-  return { orphanedRuns, requeuedRuns };
 };

@@ -1,6 +1,7 @@
 import type { ChatMessage as PublicMessage } from '../../contract/chat-message.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Handlers, Principal } from '../../core/context.ts';
+import type { LeftoverClosings } from '../../core/instance-state.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { SessionRow } from '../../db/tables.ts';
@@ -67,8 +68,7 @@ export interface SessionsFeature {
   erasure(rows: readonly SessionRow[]): Promise<{ statements: readonly Statement[]; done(): Promise<void> }>;
   /** Deletes a session that has not been written to since; false: it is in use, or has been. */
   removeUnused(tenantId: string, sessionId: string, updatedAt: number): Promise<boolean>;
-  /** Frees what a process left that ended between the deletion of a session and that of its messages. */
-  recover(): Promise<void>;
+  readonly leftovers: LeftoverClosings<'sessionLocks' | 'deletedSessions'>;
   close(): void;
 }
 
@@ -126,8 +126,10 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
       const row = await store.get(tenantId, sessionId);
       return row?.updated_at === updatedAt && (await removeRow(row)) === 'removed';
     },
-    async recover() {
-      await branches.purge();
+    leftovers: {
+      sessionLocks: store.freeAll,
+      // Of one that was deleted, and whose process ended before its messages were.
+      deletedSessions: branches.purge,
     },
     close() {
       turns.close();
