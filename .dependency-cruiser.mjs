@@ -7,6 +7,7 @@ const layer = (...names) => names.map((name) => `^src/${name}(/|\\.ts$)`);
 
 const transports = ['http', 'client', 'cli', 'tui', 'module'];
 const feature = '^src/features/';
+const featureRoom = '^src/features/[^/]+/[^/]+/';
 const room = '^src/engine/[^/]+/';
 const roomFace = '^src/engine/[^/]+/index\\.ts$';
 const declarations = '\\.(schema|operations)\\.ts$';
@@ -110,6 +111,13 @@ export default {
       severity: 'error',
       from: { path: '^src/', pathNot: room },
       to: { path: room, pathNot: roomFace },
+    },
+    {
+      name: 'no-feature-room-internals',
+      comment: 'A room of a feature (how runs are launched, how turns come to sessions) is used through its index.ts.',
+      severity: 'error',
+      from: { path: feature, pathNot: featureRoom },
+      to: { path: featureRoom, pathNot: '/index\\.ts$' },
     },
     {
       name: 'contract-is-a-leaf',

@@ -49,6 +49,7 @@ const violations: Readonly<Record<string, readonly [file: string, statement: str
   'no-feature-internals-from-outside': ['src/module/mount.ts', "import '../features/inner/inner.store.ts';"],
   'no-room-internals': ['src/engine/lifecycle/inward.ts', "import '../turn/loop.ts';"],
   'no-room-internals-from-outside': ['src/features/inner/inward.rules.ts', "import '../../engine/turn/loop.ts';"],
+  'no-feature-room-internals': ['src/features/inner/inward.service.ts', "import './launch/launch.ts';"],
   'contract-is-a-leaf': ['src/contract/leaf.ts', "import 'node:fs';"],
   'operations-table-is-data': ['src/operations.ts', "import './features/inner/index.ts';"],
   'features-know-no-transport': [
@@ -79,10 +80,7 @@ const violations: Readonly<Record<string, readonly [file: string, statement: str
   'room-nouns': ['src/engine/run-failure.ts', "import './context/history.ts';"],
   'room-context': ['src/engine/context/upward.ts', "import '../record/journal.ts';"],
   'room-record': ['src/engine/record/upward.ts', "import '../control/guard.ts';"],
-  'room-control': [
-    'src/engine/control/upward.ts',
-    "import type { Run } from '../../src/engine/active-run.ts'; export type R = Run;",
-  ],
+  'room-control': ['src/engine/control/upward.ts', "import type { Run } from '../active-run.ts'; export type R = Run;"],
   'room-run': ['src/engine/active-run.ts', "import './turn/loop.ts'; export interface Run { id: string }"],
   'room-turn': ['src/engine/turn/upward.ts', "import '../lifecycle/engine.ts';"],
 };
@@ -106,6 +104,7 @@ const surroundings: Readonly<Record<string, string>> = {
   'src/main.ts': '',
   'src/features/inner/index.ts': '',
   'src/features/inner/inner.store.ts': '',
+  'src/features/inner/launch/launch.ts': '',
   'src/features/left/index.ts': '',
   'src/features/right/index.ts': "import '../left/index.ts';",
   'migrations/index.ts': '',

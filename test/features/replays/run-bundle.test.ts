@@ -79,6 +79,16 @@ forEachDurableService('a bundle of a run without a session has its tool calls fr
   assert.deepEqual([report.result, report.divergences], ['identical', []]);
 });
 
+forEachDurableService('offline replay of a bundle: no step of a launch is taken', async (open) => {
+  const { client } = await open(setup);
+  const { runId } = await runJson(client, 'helper', 'the sum');
+  const bundle = await bundleOf(client, runId);
+  await client.emergency.stop({ body: { scope: 'All', reason: 'Nothing may start.' } });
+  const refused = await refusal(client.replays.create({ params: { runId }, body: {} }));
+  assert.equal(refused.code, 'emergency-stopped');
+  assert.equal((await replayBundle(bundle, none)).result, 'identical');
+});
+
 forEachDurableService('a bundle has the whole tree, and each run of it is repeated', async (open) => {
   const { client } = await open(setup);
   const { runId } = await runJson(client, 'boss', 'Go');
