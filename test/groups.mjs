@@ -47,16 +47,32 @@ export const groupFiles = (root, files) => {
   return groups;
 };
 
+/**
+ * The files are loaded one after the other, each on behalf of its suite: of modules that load side by side and wait for
+ * one another, node:test would take all tests for those of one suite.
+ */
+const entryHead = `import { AsyncResource } from 'node:async_hooks';
+import { describe } from 'node:test';
+let loaded = Promise.resolve();
+const suite = (file, url) =>
+  describe(file, () => {
+    const load = AsyncResource.bind(() => import(url));
+    const mine = loaded.then(load);
+    loaded = mine.catch(() => undefined);
+    return mine;
+  });
+`;
+
 /** Writes an entry for each group; node:test starts them in the order of their names. */
 export const writeEntries = (root, folder, groups) => {
   mkdirSync(folder, { recursive: true });
   return groups.map((files, position) => {
     const suites = files.map((file) => {
       const url = pathToFileURL(join(root, file)).href;
-      return `describe(${JSON.stringify(file)}, () => import(${JSON.stringify(url)}));\n`;
+      return `suite(${JSON.stringify(file)}, ${JSON.stringify(url)});\n`;
     });
     const entry = join(folder, `${String(position + 1).padStart(3, '0')}.mjs`);
-    writeFileSync(entry, `import { describe } from 'node:test';\n${suites.join('')}`);
+    writeFileSync(entry, `${entryHead}${suites.join('')}`);
     return entry;
   });
 };

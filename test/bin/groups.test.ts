@@ -57,11 +57,12 @@ test('files that share a process are suites by their path, hooks and failures in
   const imports = "import { after, before, test } from 'node:test';\n";
   const root = openRoot(t, {
     'test/broken.test.ts': "throw new Error('It cannot be loaded.');\n",
-    'test/first.test.ts': `${imports}
+    'test/slow.mjs': 'await new Promise((resolve) => setTimeout(resolve, 20));\n',
+    'test/first.test.ts': `import './slow.mjs';\n${imports}
       before(() => { globalThis.open = true; });
       after(() => { globalThis.open = false; });
       test('is open', () => { if (!globalThis.open) throw new Error('It is closed.'); });`,
-    'test/second.test.ts': `${imports}
+    'test/second.test.ts': `import './slow.mjs';\n${imports}
       test('is closed', () => { if (globalThis.open) throw new Error('It is open.'); });
       test('fails', () => { throw new Error('It fails.'); });`,
   });

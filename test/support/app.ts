@@ -18,6 +18,7 @@ import { createService } from '../../src/http/service.ts';
 import { type TestClock, testClock } from './clock.ts';
 import { type ProviderSimulator, type SimulatorOptions, startProviderSimulator } from './providers/simulator.ts';
 import { defaultStore, durableStores, type TestStore, testStores } from './store.ts';
+import { placeEmptyStore } from './template-store.ts';
 
 export type TransportName = 'in process' | 'http';
 
@@ -224,6 +225,8 @@ const openOn = async (t: TestContext, { transport: name, store }: Ground, setup:
   const configPath = writeConfig(folder, setup, store, simulator);
   const log: LogLine[] = [];
   const config = loadConfig({ configPath, env: {}, cwd: folder });
+  if (store === defaultStore && setup.service?.['Persistence'] === undefined)
+    await placeEmptyStore(join(folder, 'data/acp.db'));
   const running = await startOver[name]({ config, log: recordingLog(log), cwd: folder, clock });
   opened.push(() => running.app.close());
   const open = async (token: string | null): Promise<Client> => {
