@@ -1,6 +1,7 @@
 import type { Principal } from '../core/context.ts';
 import type { Statement } from '../db/statement.ts';
 import type { ModelUsage } from '../providers/models/model-provider.ts';
+import { unreportedUsage } from '../providers/models/model-usage.ts';
 import type { CompiledAgent, CompiledTarget } from './compiled-agent.ts';
 import {
   type AttachmentReference,
@@ -24,7 +25,7 @@ import type {
   TurnSteps,
 } from './record/index.ts';
 import type { RunFailure, StoredRunError } from './run-failure.ts';
-import { addUsage, noUsage } from './usage.ts';
+import { addUsage } from './usage.ts';
 
 export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'RolledBack' | 'ParentCanceled';
 
@@ -140,7 +141,7 @@ export class ActiveRun {
   partialText = '';
   /** True while no model call may be answered from the response cache: attachments, live replays, repairs. */
   bypassesCache = false;
-  usage: ModelUsage = noUsage;
+  usage: ModelUsage = unreportedUsage;
   cost: CostMicros | null = null;
   target: CompiledTarget;
   session: SessionTurn | null;

@@ -1,15 +1,5 @@
 import type { ModelUsage } from '../providers/models/model-provider.ts';
 
-export const noUsage: ModelUsage = {
-  inputTokens: null,
-  outputTokens: null,
-  totalTokens: null,
-  cachedInputTokens: null,
-  reasoningTokens: null,
-  audioInputTokens: null,
-  audioOutputTokens: null,
-};
-
 const plus = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : a + b);
 
 /** Sums what was reported; a count that neither side reported stays null. */

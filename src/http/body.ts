@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse } from 'secure-json-parse';
 import { AcpError } from '../contract/errors.ts';
+import { isJson } from '../core/documents/json-depth.ts';
 
 export const defaultMaxBodyBytes = 1_048_576;
 /** Deeper than any definition or message, shallow enough that no recursive walk over a body is a risk. */
@@ -83,16 +84,6 @@ const nestsTooDeep = (bytes: Uint8Array): boolean => {
     } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
   }
   return false;
-};
-
-const isJson = (text: string): boolean => {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    // Only the yes or no is of interest; the parser's own words are not for callers.
-    return false;
-  }
 };
 
 /** Parses a JSON body strictly: UTF-8 only, bounded depth, no member that could reach a prototype. */

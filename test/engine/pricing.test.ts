@@ -8,11 +8,12 @@ import {
   publicCost,
   type UnitPrices,
 } from '../../src/engine/pricing.ts';
-import { addUsage, noUsage, reportedUsage } from '../../src/engine/usage.ts';
+import { addUsage, reportedUsage } from '../../src/engine/usage.ts';
 import type { ModelCatalogEntry } from '../../src/providers/models/model-provider.ts';
+import { unreportedUsage } from '../../src/providers/models/model-usage.ts';
 
 const usage = (input: number | null, output: number | null, cached: number | null = null) => ({
-  ...noUsage,
+  ...unreportedUsage,
   inputTokens: input,
   outputTokens: output,
   cachedInputTokens: cached,
@@ -112,6 +113,6 @@ test('RUN-61 a cost is shown in the currency, with the prices it was made of', (
 
 test('RUN-38 counts that nobody reported stay null when usage is added up', () => {
   assert.deepEqual(addUsage(usage(1, null), usage(2, null, 3)), usage(3, null, 3));
-  assert.equal(reportedUsage(noUsage), null);
+  assert.equal(reportedUsage(unreportedUsage), null);
   assert.deepEqual(reportedUsage(usage(0, null)), usage(0, null), 'a reported 0 is a report');
 });

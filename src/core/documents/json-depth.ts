@@ -1,3 +1,5 @@
+import type { Json } from '../../contract/schema.ts';
+
 /** Deepest JSON value that is kept: writing a deeper one recurses to a depth that depends on the machine. */
 export const maxJsonDepth = 500;
 
@@ -20,6 +22,33 @@ export const nestsTooDeep = (text: string): boolean => {
     if (depth > maxJsonDepth) return true;
   }
   return false;
+};
+
+/** The JSON of a text; undefined where it is none, or nests deeper than JSON may that is kept. */
+export const parsedJson = (text: string): Json | undefined => {
+  if (nestsTooDeep(text)) return undefined;
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    // Text that is no JSON is nothing unusual; the caller says what becomes of it.
+    return undefined;
+  }
+};
+
+/** Arguments as a model wrote them, which may be none: their JSON, or the text itself where it has none. */
+export const parsedArguments = (text: string): Json => {
+  const value = parsedJson(text === '' ? '{}' : text);
+  return value === undefined ? text : value;
+};
+
+export const isJson = (text: string): boolean => {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    // Either it is JSON or it is not; the parser's own words are not for callers.
+    return false;
+  }
 };
 
 /** The same for a value that is there already. */

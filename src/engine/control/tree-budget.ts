@@ -1,7 +1,8 @@
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
+import { unreportedUsage } from '../../providers/models/model-usage.ts';
 import type { CostMicros } from '../pricing.ts';
 import { RunFailure } from '../run-failure.ts';
-import { addUsage, noUsage } from '../usage.ts';
+import { addUsage } from '../usage.ts';
 
 /** Limits of a run tree. Non-positive counts and nulls mean no limit; depth 0 allows no child. */
 export interface TreeLimits {
@@ -20,7 +21,7 @@ export class TreeBudget {
   #tokens = 0;
   #costMicros = 0;
   #children = 0;
-  #usage: ModelUsage = noUsage;
+  #usage: ModelUsage = unreportedUsage;
 
   constructor(limits: TreeLimits, now: () => number) {
     this.#limits = limits;

@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { nestsTooDeep } from '../../core/documents/json-depth.ts';
+import { parsedJson } from '../../core/documents/json-depth.ts';
 import { withTimeLimit } from '../../core/time-limit.ts';
 import type { ModelResponseFormat } from '../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../active-run.ts';
@@ -22,16 +22,6 @@ const rejection = (reason: RejectionReason, messages: readonly string[]): Answer
 
 const validatorMs = 5000;
 
-const parsed = (text: string): Json | undefined => {
-  if (nestsTooDeep(text)) return undefined;
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    // What is no JSON has no value; the caller says so.
-    return undefined;
-  }
-};
-
 const jsonFormat = (run: ActiveRun): ModelResponseFormat | null => {
   const format = run.plan.agent.model.responseFormat;
   return format?.kind === 'Json' || format?.kind === 'JsonSchema' ? format : null;
@@ -43,7 +33,7 @@ export const asksForFormat = (run: ActiveRun): boolean =>
 
 /** The answer as JSON where the agent's format asks for it; null when it does not parse. */
 export const structuredOutput = (run: ActiveRun, output: string): unknown =>
-  jsonFormat(run) === null ? null : (parsed(output) ?? null);
+  jsonFormat(run) === null ? null : (parsedJson(output) ?? null);
 
 const answerWords = { whole: 'the answer', member: 'member', recursion: 'refused' } as const;
 
@@ -82,7 +72,7 @@ const rejectionOf = async (run: ActiveRun, ports: AnswerPorts, output: string): 
   if (recorded !== null) return recorded();
   const format = jsonFormat(run);
   if (format === null || !ports.settings.structuredResponse.enabled) return null;
-  const answer = parsed(output);
+  const answer = parsedJson(output);
   if (answer === undefined) return rejection('NotJson', ['It is not valid JSON.']);
   const messages = schemaMessages(format, answer);
   if (messages.length > 0) return rejection('SchemaMismatch', messages);

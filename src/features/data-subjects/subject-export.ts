@@ -1,7 +1,7 @@
 import { decodePack } from '../../engine/record/index.ts';
 import { readableRow } from '../retention/index.ts';
 import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
-import { chunks, type HangingTarget, type SubjectScope, type SubjectStore } from './subject-rows.store.ts';
+import { chunks, type HangingTarget, hangsOnRuns, type SubjectScope, type SubjectStore } from './subject-rows.store.ts';
 
 export interface SubjectExportDeps {
   readonly store: Pick<SubjectStore, 'ofRuns' | 'files' | 'opened'>;
@@ -15,15 +15,6 @@ interface PackedEvents {
   readonly first_sequence: number;
   readonly events: string;
 }
-
-const hangingTargets: readonly SubjectTarget[] = [
-  'runInputs',
-  'runEvents',
-  'toolInvocations',
-  'spans',
-  'runScores',
-  'approvals',
-] satisfies HangingTarget[];
 
 /** A stored row as the rows that it stands for. */
 const unpacked = (target: HangingTarget, row: object): object[] => {
@@ -64,7 +55,7 @@ export const writeSubject = async function* (
     if (target === 'runs') return stored(scope.runs);
     if (target === 'attachments') return stored(scope.attachments);
     if (target === 'agentFiles') return files();
-    return hangingTargets.includes(target) ? ofRuns(target as HangingTarget) : stored([]);
+    return hangsOnRuns(target) ? ofRuns(target) : stored([]);
   };
 
   yield Buffer.from(`{"subjectId":${JSON.stringify(head.subjectId)},"exportedAt":"${head.exportedAt}"`);

@@ -102,6 +102,9 @@ const subjectTables = {
   approvals: 'approvals',
 } as const satisfies Record<HangingTarget, keyof Tables>;
 
+/** Whether the rows of a target hang on runs by their ids. */
+export const hangsOnRuns = (target: SubjectTarget): target is HangingTarget => Object.hasOwn(subjectTables, target);
+
 // How many rows a stored row is, where it packs several.
 const weights = {
   runInputs: sql<number>`1`,

@@ -6,14 +6,8 @@ import type { JobRow } from '../../db/tables/jobs.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
 
-export interface NewJob {
-  readonly id: string;
-  readonly tenantId: string;
-  readonly handlerKey: string;
-  readonly lane: string;
-  readonly targetName: string;
-  readonly payload: unknown;
-  readonly maxAttempts: number;
+export interface NewJob
+  extends Pick<QueuedJob, 'id' | 'tenantId' | 'handlerKey' | 'lane' | 'targetName' | 'payload' | 'maxAttempts'> {
   readonly now: number;
 }
 

@@ -3,7 +3,6 @@ import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import { attachmentsIn } from '../../engine/context/index.ts';
 import { promptHasher, promptParts } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
-import { noUsage } from '../../engine/usage.ts';
 import { ModelCallError } from '../../providers/models/model-error.ts';
 import type {
   ModelCall,
@@ -12,6 +11,7 @@ import type {
   ModelPart,
   ModelProvider,
 } from '../../providers/models/model-provider.ts';
+import { unreportedUsage } from '../../providers/models/model-usage.ts';
 import type { BundledRun, BundleStep } from './bundle.format.ts';
 import type { Difference, StepReport } from './replay-report.ts';
 
@@ -43,7 +43,12 @@ const partsOf = (answer: NonNullable<BundleStep['answer']>): ModelPart[] => [
     ({ toolCallId, toolName, arguments: args }) =>
       ({ type: 'tool-call', toolCallId, toolName, input: JSON.stringify(args) }) as const,
   ),
-  { type: 'finish', finishReason: finishOf(answer.finishReason), usage: answer.usage ?? noUsage, responseModel: null },
+  {
+    type: 'finish',
+    finishReason: finishOf(answer.finishReason),
+    usage: answer.usage ?? unreportedUsage,
+    responseModel: null,
+  },
 ];
 
 /** Attachments of the conversation whose content no hash is recorded of. */

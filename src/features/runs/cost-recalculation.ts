@@ -3,6 +3,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { type CostMicros, costOf, type PriceList, type UnitPrices } from '../../engine/pricing.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
+import { tokensOf } from './run-record.ts';
 import { encodeCost } from './stored-cost.ts';
 import type { UnpricedRuns } from './unpriced-runs.store.ts';
 
@@ -24,16 +25,6 @@ export interface CostRecalculationDeps {
 
 // Written in one transaction each, so that other writers get their turn between them.
 const runsPerChunk = 500;
-
-const usageOf = (row: RunRow) => ({
-  inputTokens: row.input_tokens,
-  outputTokens: row.output_tokens,
-  totalTokens: row.total_tokens,
-  cachedInputTokens: row.cached_input_tokens,
-  reasoningTokens: row.reasoning_tokens,
-  audioInputTokens: row.audio_input_tokens,
-  audioOutputTokens: row.audio_output_tokens,
-});
 
 /** What a closed run costs at the prices of a list, or why nobody knows: no price for its model, or no tokens. */
 export type RunPricing = (row: RunRow) => CostMicros | 'Unknown' | 'Skipped';
@@ -57,7 +48,7 @@ export const createRunPricing = (prices: PriceList, providers: Pick<ModelProvide
     if (row.model_id === null || row.total_tokens === null) return 'Skipped';
     const price = priceOf(row, row.model_id);
     if (price === null) return 'Unknown';
-    const cost = costOf(usageOf(row), price);
+    const cost = costOf(tokensOf(row), price);
     return cost.total === null ? 'Unknown' : cost;
   };
 };

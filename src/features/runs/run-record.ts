@@ -2,7 +2,7 @@ import type { RunAttribution } from '../../core/caller/attribution.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { decimal } from '../../engine/pricing.ts';
-import { addUsage } from '../../engine/usage.ts';
+import { addUsage, reportedUsage } from '../../engine/usage.ts';
 import type { RunCost, RunError, RunRecord, RunTreeCost, RunUsage } from './runs.schema.ts';
 import { decodeCost, type StoredCost } from './stored-cost.ts';
 
@@ -17,19 +17,18 @@ type UsageRow = Pick<
   | 'audio_output_tokens'
 >;
 
+export const tokensOf = (row: UsageRow): RunUsage => ({
+  inputTokens: row.input_tokens,
+  outputTokens: row.output_tokens,
+  totalTokens: row.total_tokens,
+  cachedInputTokens: row.cached_input_tokens,
+  reasoningTokens: row.reasoning_tokens,
+  audioInputTokens: row.audio_input_tokens,
+  audioOutputTokens: row.audio_output_tokens,
+});
+
 /** Null when the provider reported nothing. */
-const usageOf = (row: UsageRow): RunUsage | null => {
-  const usage = {
-    inputTokens: row.input_tokens,
-    outputTokens: row.output_tokens,
-    totalTokens: row.total_tokens,
-    cachedInputTokens: row.cached_input_tokens,
-    reasoningTokens: row.reasoning_tokens,
-    audioInputTokens: row.audio_input_tokens,
-    audioOutputTokens: row.audio_output_tokens,
-  };
-  return Object.values(usage).every((count) => count === null) ? null : usage;
-};
+const usageOf = (row: UsageRow): RunUsage | null => reportedUsage(tokensOf(row));
 
 const costOf = (stored: StoredCost | null): RunCost | null =>
   stored === null

@@ -4,7 +4,7 @@ import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { OpenCall, TurnResume } from '../../engine/context/index.ts';
 import { type StoredTurn, storedTurn, type TurnOrigin, type TurnStep } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
-import { noUsage } from '../../engine/usage.ts';
+import { unreportedUsage } from '../../providers/models/model-usage.ts';
 
 export interface LedgerCall {
   readonly tool_call_id: string;
@@ -102,7 +102,9 @@ export const storedResume = async (
   const call = blockingCall(turn.calls, ledger, agent);
   if (call !== undefined) return blocked(call);
   const settledTools = ledger.filter((entry) => entry.state === 'Settled').length;
-  const earlier = isSameRun ? { usage: turn.usage ?? noUsage, cost: turn.cost, settledTools, storedSteps } : null;
+  const earlier = isSameRun
+    ? { usage: turn.usage ?? unreportedUsage, cost: turn.cost, settledTools, storedSteps }
+    : null;
   return { origin: turn.origin, resume: { messages: turn.messages, calls: turn.calls, earlier } };
 };
 

@@ -1,4 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
+import { isJson } from '../../core/documents/json-depth.ts';
 import { ToolError } from '../../engine/tools/index.ts';
 
 export const referenceKinds = ['env', 'file', 'key'] as const;
@@ -146,16 +147,6 @@ export const documentBody =
     });
     return pieces.join('');
   };
-
-const isJson = (text: string): boolean => {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    // Either it is JSON or it is not; the caller names the field.
-    return false;
-  }
-};
 
 /**
  * True when the text is JSON with every placeholder as a value of its own: a string in its place finds those between

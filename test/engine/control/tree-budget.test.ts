@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { TreeBudget, type TreeLimits } from '../../../src/engine/control/tree-budget.ts';
 import { costOf } from '../../../src/engine/pricing.ts';
 import { RunFailure } from '../../../src/engine/run-failure.ts';
-import { noUsage } from '../../../src/engine/usage.ts';
+import { unreportedUsage } from '../../../src/providers/models/model-usage.ts';
 
 const unlimited: TreeLimits = {
   maxDepth: 3,
@@ -21,7 +21,7 @@ const open = (limits: Partial<TreeLimits>) => {
 const price = { input: 1_000_000, output: null, cachedInput: null, source: 'Catalog' } as const;
 
 const spend = (budget: TreeBudget, inputTokens: number, outputTokens: number | null = null) => {
-  const usage = { ...noUsage, inputTokens, outputTokens };
+  const usage = { ...unreportedUsage, inputTokens, outputTokens };
   budget.settle(usage, costOf(usage, price));
 };
 
@@ -38,7 +38,10 @@ test('RUN-49 the call that reaches the limit is the last one', () => {
 
 test('RUN-49 a total that the provider reports counts before the parts', () => {
   const { budget } = open({ maxTotalTokens: 100 });
-  budget.settle({ ...noUsage, inputTokens: 10, outputTokens: 10, totalTokens: 100 }, costOf(noUsage, price));
+  budget.settle(
+    { ...unreportedUsage, inputTokens: 10, outputTokens: 10, totalTokens: 100 },
+    costOf(unreportedUsage, price),
+  );
   assert.throws(() => budget.check(), exceeded);
 });
 
@@ -46,7 +49,7 @@ test('RUN-49 a call without a known price adds nothing to the cost', () => {
   const { budget } = open({ maxTotalCostMicros: 50 });
   spend(budget, 49, 1_000_000);
   budget.check();
-  const known = { ...noUsage, inputTokens: 50, outputTokens: 0 };
+  const known = { ...unreportedUsage, inputTokens: 50, outputTokens: 0 };
   budget.settle(known, costOf(known, { ...price, output: 0 }));
   assert.throws(() => budget.check(), exceeded);
 });

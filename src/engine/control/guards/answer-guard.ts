@@ -1,5 +1,4 @@
-import type { Json } from '../../../contract/schema.ts';
-import { nestsTooDeep } from '../../../core/documents/json-depth.ts';
+import { parsedJson } from '../../../core/documents/json-depth.ts';
 import { readableResult } from '../../../providers/models/hosted-parts.ts';
 import type {
   ModelHostedCall,
@@ -58,23 +57,13 @@ const namesOf = (run: GuardedRun, toolName: string): ReadonlySet<string> => {
   return typeof schema === 'object' && schema !== null ? namesIn(schema) : noNames;
 };
 
-const parsed = (text: string): Json | undefined => {
-  if (nestsTooDeep(text)) return undefined;
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    // No JSON: it is inspected as the text that it is.
-    return undefined;
-  }
-};
-
 /** Arguments as the guards leave them; null: as they are. */
 const keptArguments = async (
   input: string,
   declared: ReadonlySet<string>,
   check: TextCheck,
 ): Promise<string | null> => {
-  const value = input === '' ? undefined : parsed(input);
+  const value = input === '' ? undefined : parsedJson(input);
   const checked = value === undefined ? null : await checkedJson(value, declared, check);
   if (checked !== null) return checked.value === value ? null : JSON.stringify(checked.value);
   const kept = await check(input);
@@ -83,14 +72,14 @@ const keptArguments = async (
 
 /** Written anew, because of two members of one name only the last is inspected and used. */
 const rewritten = (input: string): string => {
-  const value = input === '' ? undefined : parsed(input);
+  const value = input === '' ? undefined : parsedJson(input);
   return value === undefined ? input : JSON.stringify(value);
 };
 
 /** A structured answer says more than its text shows: escapes are decoded by whoever reads it. */
 const decodedAnswer = async (run: GuardedRun, text: string, check: TextCheck): Promise<string> => {
   const kind = run.plan.agent.model.responseFormat?.kind;
-  const value = (kind === 'Json' || kind === 'JsonSchema') && text.includes('\\') ? parsed(text) : undefined;
+  const value = (kind === 'Json' || kind === 'JsonSchema') && text.includes('\\') ? parsedJson(text) : undefined;
   const checked = value === undefined ? null : await checkedJson(value, noNames, check);
   return checked === null || checked.value === value ? text : JSON.stringify(checked.value);
 };
@@ -106,7 +95,7 @@ const guardedHosted = async (
   }
   const text = JSON.stringify(readableResult(part.result));
   const kept = await checkFor({ source: 'ToolResult', toolName })(text);
-  return kept === text ? part : { ...part, result: (parsed(kept) ?? kept) as ModelJson };
+  return kept === text ? part : { ...part, result: (parsedJson(kept) ?? kept) as ModelJson };
 };
 
 /** Inspects a message as a whole. The first block ends it, and nothing of the result may be used then. */

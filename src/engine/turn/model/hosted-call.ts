@@ -1,22 +1,12 @@
-import { nestsTooDeep } from '../../../core/documents/json-depth.ts';
+import { parsedArguments } from '../../../core/documents/json-depth.ts';
 import { readableResult } from '../../../providers/models/hosted-parts.ts';
-import type { ModelHostedCall, ModelHostedResult, ModelJson } from '../../../providers/models/model-provider.ts';
+import type { ModelHostedCall, ModelHostedResult } from '../../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../../active-run.ts';
 import type { ContentPart, ProviderMetadata } from '../../context/index.ts';
 import { eventPayload, type RecordPorts, recordedPayload } from '../../record/index.ts';
 
 const metadataOf = ({ providerMetadata }: ModelHostedCall | ModelHostedResult) =>
   providerMetadata === undefined ? {} : { providerMetadata: providerMetadata as ProviderMetadata };
-
-const parsed = (text: string): ModelJson => {
-  if (nestsTooDeep(text)) return text;
-  try {
-    return JSON.parse(text === '' ? '{}' : text) as ModelJson;
-  } catch {
-    // Its history keeps what the provider wrote.
-    return text;
-  }
-};
 
 /**
  * A search that the provider makes while it answers, as a reader of the log sees any tool call; nothing here executes,
@@ -29,7 +19,7 @@ export const hostedCallPart = (
   provider: string,
 ): ContentPart => {
   const { toolCallId, toolName } = part;
-  const args = parsed(part.input);
+  const args = parsedArguments(part.input);
   const payload = recordedPayload(JSON.stringify(args), settings.recording);
   run.log.append('tool.invoking', {
     toolCallId,

@@ -1,4 +1,4 @@
-import { nestsTooDeep } from '../../../core/documents/json-depth.ts';
+import { parsedArguments } from '../../../core/documents/json-depth.ts';
 import { ModelCallError } from '../../../providers/models/model-error.ts';
 import type {
   ModelCall,
@@ -72,17 +72,6 @@ const callFor = (run: ActiveRun, ports: ModelPorts, prompt: ModelPrompt, withToo
     callNumber: run.modelCalls,
     requestId: run.plan.requestId,
   };
-};
-
-const parseArguments = (text: string) => {
-  // What could not be written again is kept as it was told; the tool's validation refuses it.
-  if (nestsTooDeep(text)) return text;
-  try {
-    return JSON.parse(text === '' ? '{}' : text);
-  } catch {
-    // The model is told by the tool's validation; its history keeps what it wrote.
-    return text;
-  }
 };
 
 /** Applies one part; the text so far also stays on the run, for the case that it is cut off. */
@@ -268,7 +257,7 @@ const contentsOf = ({
       type: 'ToolCall',
       toolCallId: call.toolCallId,
       toolName: call.toolName,
-      arguments: parseArguments(keptInputs[index] ?? call.input),
+      arguments: parsedArguments(keptInputs[index] ?? call.input),
       ...(call.providerMetadata === undefined ? {} : { providerMetadata: call.providerMetadata as ProviderMetadata }),
     });
   return parts;

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import type { Json } from '../../../contract/schema.ts';
 import { canonicalJson } from '../../../core/documents/canonical-json.ts';
 import type { ModelCall, ModelPart, ModelPrompt } from '../../../providers/models/model-provider.ts';
+import { unreportedUsage } from '../../../providers/models/model-usage.ts';
 import type { ActiveRun } from '../../active-run.ts';
 import type { CompiledTarget } from '../../compiled-agent.ts';
 import { cutText } from '../../tools/index.ts';
-import { noUsage } from '../../usage.ts';
 
 /** Answers of models by call. A cache never fails a run: what cannot be read is a miss, what cannot be kept is not. */
 export interface ResponseCache {
@@ -44,7 +44,7 @@ const stored = (parts: readonly ModelPart[]): ModelPart[] => {
       merged[merged.length - 1] = { ...last, text: last.text + part.text };
     else if (part.type === 'reasoning-delta' && last?.type === 'reasoning-delta')
       merged[merged.length - 1] = { ...last, text: last.text + part.text };
-    else merged.push(part.type === 'finish' ? { ...part, usage: noUsage } : part);
+    else merged.push(part.type === 'finish' ? { ...part, usage: unreportedUsage } : part);
   }
   return merged;
 };
