@@ -14,15 +14,18 @@ import { rowRefused, tellEnd } from './run-quota-use.ts';
 import { warningFrames } from './run-warnings.ts';
 import { abandonRun, requeueRun, startSteps, stepsFor } from './unfinished-run.ts';
 
-/** Runs that execute in this process. */
-export interface RunEngine {
+/** Runs that execute in this process; those of others are rows, with their signs of life. */
+export interface LiveRuns {
+  active(runId: string): ActiveRun | undefined;
+  list(): readonly ActiveRun[];
+  cancel(run: ActiveRun, cause: CancelCause, by: string | null): void;
+}
+
+export interface RunEngine extends LiveRuns {
   /** Starts at once; the row and the first events are committed before the first model call. */
   start(plan: RunPlan): ActiveRun;
   /** True once `shutdown` was called: what is started now ends at once. */
   readonly stopped: boolean;
-  active(runId: string): ActiveRun | undefined;
-  list(): readonly ActiveRun[];
-  cancel(run: ActiveRun, cause: CancelCause, by: string | null): void;
   /** Resolves when no run executes any more. */
   idle(): Promise<void>;
   /** Ends every run as Failed with type `shutdown`. */

@@ -5,7 +5,7 @@ import { isoTime } from '../../core/iso-time.ts';
 import { endsWithin } from '../../core/time-limit.ts';
 import type { EmergencyStopRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
-import type { RunEngine } from '../../engine/lifecycle/index.ts';
+import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { AuditLog, ChangedEntity } from '../audit/index.ts';
 import type { emergencyOperations } from './emergency.operations.ts';
 import type { EmergencyEffect, EmergencyResumeRequest, EmergencyStop, StoppedRun } from './emergency.schema.ts';
@@ -15,7 +15,7 @@ import { covers, type StopsInForce } from './stop-switch.ts';
 export interface EmergencyDeps {
   readonly store: EmergencyStore;
   readonly stops: StopsInForce;
-  readonly engine: Pick<RunEngine, 'list' | 'cancel'>;
+  readonly engine: Pick<LiveRuns, 'list' | 'cancel'>;
   readonly audit: Pick<AuditLog, 'change'>;
   readonly defaultTenantId: string;
   /** Of the jobs that run agents. */

@@ -2,7 +2,7 @@ import { AcpError, errorTable } from '../../contract/errors.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import { type AgentSource, CompileError } from '../../engine/compiled-agent.ts';
-import type { RunEngine } from '../../engine/lifecycle/index.ts';
+import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import { failureError, type Launch } from '../runs/index.ts';
 import type { AskAgent } from './judge.ts';
 import type { JudgeTelemetry } from './judge-telemetry.ts';
@@ -10,7 +10,7 @@ import type { JudgeTelemetry } from './judge-telemetry.ts';
 export interface JudgeCallDeps {
   readonly launch: Pick<Launch, 'enter' | 'start'>;
   readonly agents: Pick<AgentSource, 'compile'>;
-  readonly engine: Pick<RunEngine, 'cancel'>;
+  readonly engine: Pick<LiveRuns, 'cancel'>;
   readonly telemetry: Pick<JudgeTelemetry, 'spent'>;
 }
 

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../core/clock.ts';
 import { updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
-import type { RunEngine } from '../../engine/lifecycle/index.ts';
+import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { LostRuns } from './run-lost.ts';
@@ -33,7 +33,7 @@ type SilentRun = RunRow & { readonly beat_at: number | null };
 interface ReconciliationDeps {
   readonly storage: Storage;
   readonly runs: Pick<RunStore, 'heartbeatsDropped'>;
-  readonly engine: Pick<RunEngine, 'list' | 'active'>;
+  readonly engine: Pick<LiveRuns, 'list' | 'active'>;
   readonly jobs: Pick<JobStore, 'get'>;
   readonly lost: LostRuns;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };

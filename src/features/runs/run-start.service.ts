@@ -1,7 +1,7 @@
 import type { OperationInput, OperationReply, StreamReply } from '../../contract/operation.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
-import type { RunEngine } from '../../engine/lifecycle/index.ts';
+import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import { notAdmitted } from '../../engine/lifecycle/index.ts';
 import type { PriceList } from '../../engine/pricing.ts';
 import type { PayloadSettings } from '../../engine/record/index.ts';
@@ -19,7 +19,7 @@ type PlainReply = Exclude<StartReply, StreamReply>;
 
 export interface RunStartDeps {
   readonly launch: Pick<Launch, 'enter' | 'start' | 'queue'>;
-  readonly engine: Pick<RunEngine, 'cancel'>;
+  readonly engine: Pick<LiveRuns, 'cancel'>;
   readonly keys: IdempotencyKeys;
   readonly prices: PriceList;
   readonly prefix: string;

@@ -1,7 +1,7 @@
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
-import type { RunEngine } from '../../engine/lifecycle/index.ts';
+import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure, toRunFailure } from '../../engine/run-failure.ts';
 import {
@@ -24,7 +24,7 @@ interface RunJobDeps {
   readonly store: Pick<RunStore, 'get' | 'requeued'>;
   readonly journal: Pick<RunJournal, 'stepsDropped' | 'toolsUnknown'>;
   readonly jobs: Pick<JobStore, 'held' | 'due'>;
-  readonly engine: Pick<RunEngine, 'cancel'>;
+  readonly engine: Pick<LiveRuns, 'cancel'>;
   readonly sessions: Pick<SessionPlaces, 'afterPause' | 'closed'>;
   readonly detached: Pick<DetachedRuns, 'close'>;
   readonly lost: Pick<LostRuns, 'loseDescendants'>;
