@@ -1,0 +1,145 @@
+import { parseDefinitionDocuments } from '../core/documents/definition-documents.ts';
+import { agentReferences, agentsFeature, loadCodeAgents } from '../features/agents/index.ts';
+import { approvalsFeature } from '../features/approvals/index.ts';
+import { attachmentsFeature } from '../features/attachments/index.ts';
+import { guardsFeature } from '../features/guards/index.ts';
+import { createJobStore } from '../features/jobs/index.ts';
+import { memoryFeature } from '../features/memory/index.ts';
+import { providerAccessFeature } from '../features/provider-access/index.ts';
+import { quotasFeature } from '../features/quotas/index.ts';
+import {
+  createRunWrites,
+  createTurnStore,
+  pauseContextOf,
+  preflightCheck,
+  runsFeature,
+} from '../features/runs/index.ts';
+import { runScores } from '../features/scores/index.ts';
+import { createSessionStore, createSessionWaits, sessionsFeature } from '../features/sessions/index.ts';
+import { skillsFeature } from '../features/skills/index.ts';
+import { createJobSignal } from '../scheduler/job-signal.ts';
+import { createJobWorker } from '../scheduler/job-worker.ts';
+import type { Foundation } from './foundation.ts';
+import { jobWorkerOptions } from './options.ts';
+import { composeRetention } from './retention.ts';
+import { watchJobs } from './telemetry.ts';
+
+/** What executes runs, and all that a run passes. Each part gets what it needs from those above it. */
+export const composeExecution = async ({ base, opened, providers, modules, hostTools }: Foundation) => {
+  const { Service, Host } = base.config;
+  const { storage, log, clock, now } = base;
+  const content = guardsFeature({ ...base, guards: modules.guards, usesPattern: modules.usesPatternGuard });
+  const memory = memoryFeature({ storage, now });
+  const jobs = createJobStore(storage);
+  const { wake, heard } = createJobSignal();
+  const quotas = quotasFeature({ ...base, turns: createTurnStore(storage) });
+  const writes = createRunWrites({ ...base, jobs, quotas: quotas.active, wake });
+  const sessionStore = createSessionStore(storage);
+  const waits = createSessionWaits(base);
+  const attachments = attachmentsFeature({
+    ...base,
+    content: opened.contents,
+    limits: {
+      maxBytes: Service.Attachments.MaxBytes,
+      allowedMediaTypes: Service.Attachments.AllowedMediaTypes,
+    },
+    session: sessionStore.get,
+  });
+  const approvals = approvalsFeature({
+    ...base,
+    guards: content,
+    policy: modules.approvalPolicy,
+    presenters: modules.approvalPresenters,
+    continuations: { queued: writes.queued.resumption, wake: writes.queued.resumed },
+    contextOf: pauseContextOf,
+    waits,
+  });
+  const sessions = sessionsFeature({
+    ...base,
+    deletions: [attachments.removedWithSession, memory.sessionDeleted, approvals.onSessionDeleted],
+    cleanups: [attachments.cleanupWithSession],
+    store: sessionStore,
+    waits,
+    mailbox: approvals.mailbox,
+    recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
+  });
+  const skills = await skillsFeature({ ...base, modules: modules.skills });
+  const providerAccess = providerAccessFeature({ ...base, providers });
+  const references = agentReferences(providers, hostTools.registry, Service, {
+    hostSkills: skills.hostSkills,
+    builtInTools: (definition, enabled) => [...memory.builtInTools(definition), ...skills.tools(enabled)],
+    loopCriteria: modules.loopCriteria,
+    allowsProvider: providerAccess.access.allows,
+  });
+  const codeAgents = await loadCodeAgents(Host.Agents, {
+    ...references,
+    parse: parseDefinitionDocuments,
+    modules: modules.agents,
+  });
+  for (const warning of codeAgents.warnings) log.warn({ ...warning }, 'An agent of the host has a warning');
+  const agents = agentsFeature({
+    ...base,
+    references,
+    codeAgents,
+    history: ({ tenantId, principal }, sessionId) => sessions.historyFor(tenantId, sessionId, principal),
+    skills: skills.agentSkills,
+    attachments: attachments.runs,
+    reserveRatio: Service.Preflight.ReserveRatio,
+  });
+  const retention = composeRetention({ base, modules, jobs, sessions, attachments, wake });
+  const runs = runsFeature({
+    ...base,
+    writes,
+    providerAccess: providerAccess.access,
+    agents: agents.source,
+    sessions,
+    jobs,
+    authorizer: modules.toolAuthorizer,
+    attachments: attachments.runs,
+    saveAttachment: attachments.save,
+    guards: content.guards,
+    gate: approvals.gate,
+    pauseJournal: approvals.pauseJournal,
+    quotas: quotas.active,
+    scoresOf: runScores(storage),
+    providers,
+    preflight: Service.Preflight.Enabled
+      ? preflightCheck(Service.Preflight.ReserveRatio, sessions.history, attachments.runs)
+      : null,
+    memory: memory.memory,
+    structuredResponseValidators: modules.structuredResponseValidators,
+    loopCriteria: modules.loopCriteria,
+    wake,
+    keysKeptMs: retention.keysKeptMs,
+  });
+  const worker = createJobWorker(
+    {
+      queue: jobs,
+      handlers: { ...runs.jobHandlers, ...retention.jobHandlers },
+      lost: runs.lostJob,
+      telemetry: watchJobs(base, jobs),
+      clock,
+      log,
+    },
+    jobWorkerOptions(base.config),
+  );
+  heard(worker.wake);
+  return {
+    jobs,
+    wake,
+    quotas,
+    sessionStore,
+    attachments,
+    approvals,
+    sessions,
+    skills,
+    providerAccess,
+    codeAgents,
+    agents,
+    retention,
+    runs,
+    worker,
+  };
+};
+
+export type Execution = Awaited<ReturnType<typeof composeExecution>>;

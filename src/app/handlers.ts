@@ -1,0 +1,101 @@
+import type { ApiHandlers } from '../core/context.ts';
+import { auditFeature } from '../features/audit/index.ts';
+import type { emergencyFeature } from '../features/emergency/index.ts';
+import { jobsFeature } from '../features/jobs/index.ts';
+import { judgesFeature } from '../features/judges/index.ts';
+import type { modelsFeature } from '../features/models/index.ts';
+import type { platformFeature } from '../features/platform/index.ts';
+import { policyTestsFeature } from '../features/policy-tests/index.ts';
+import { replaysFeature } from '../features/replays/index.ts';
+import { scoresFeature } from '../features/scores/index.ts';
+import type { securityFeature } from '../features/security/index.ts';
+import { statisticsFeature } from '../features/statistics/index.ts';
+import { tenantsFeature } from '../features/tenants/index.ts';
+import { toolsFeature } from '../features/tools/index.ts';
+import type { operations } from '../operations.ts';
+import { diagnosticsOf } from './diagnostics.ts';
+import type { Execution } from './execution.ts';
+import type { Foundation } from './foundation.ts';
+import { composeDataSubjects } from './retention.ts';
+
+interface HandlerParts {
+  readonly foundation: Foundation;
+  readonly execution: Execution;
+  readonly works: boolean;
+  readonly security: Pick<ReturnType<typeof securityFeature>, 'keys'>;
+  readonly models: ReturnType<typeof modelsFeature>;
+  readonly platform: Pick<ReturnType<typeof platformFeature>, 'meta'>;
+  readonly emergency: Pick<ReturnType<typeof emergencyFeature>, 'handlers'>;
+}
+
+/** The whole API: whose handlers answer which operations. */
+export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations> => {
+  const { foundation, execution, works, security, models, platform, emergency } = parts;
+  const { base, opened, providers, modules, hostTools } = foundation;
+  const { jobs, quotas, sessionStore, attachments, approvals, sessions, skills, providerAccess, agents } = execution;
+  const { retention, runs, worker } = execution;
+  const { Service } = base.config;
+  const { log, now } = base;
+  return {
+    agents: agents.handlers,
+    runs: runs.handlers,
+    jobs: jobsFeature({
+      store: jobs,
+      work: runs.jobWork,
+      owners: base.owners,
+      heedCancels: () => worker.heedCancels(),
+      log,
+      now,
+    }).handlers,
+    scores: scoresFeature({ ...base, findRun: runs.access.find }).handlers,
+    judges: judgesFeature({
+      ...base,
+      judges: modules.judges.map(({ value }) => value),
+      launch: runs.launch,
+      access: runs.access,
+      records: runs.records,
+      agents: agents.source,
+      engine: runs.engine,
+    }).handlers,
+    replays: replaysFeature({
+      ...base,
+      access: runs.access,
+      records: runs.records,
+      launch: runs.launch,
+      variants: agents.variants,
+      sessions: sessionStore,
+      recordingEnabled: Service.RunRecording.Enabled,
+    }).handlers,
+    sessions: sessions.handlers,
+    statistics: statisticsFeature({
+      ...base,
+      recalculate: runs.recalculateCosts,
+      currency: Service.Pricing.Currency,
+    }).handlers,
+    attachments: attachments.handlers,
+    tools: toolsFeature({ ...base, tools: hostTools.registry }).handlers,
+    skills: skills.skills,
+    grants: skills.grants,
+    approvals: approvals.handlers,
+    approvalRules: approvals.rules,
+    models: models.handlers,
+    quotas: quotas.handlers,
+    policyTests: policyTestsFeature({ ...base, providers, tools: hostTools.registry }).handlers,
+    keys: security.keys,
+    tenants: tenantsFeature(base).handlers,
+    providerBindings: providerAccess.bindings,
+    egressPolicies: providerAccess.policies,
+    emergency: emergency.handlers,
+    retention: retention.handlers,
+    dataSubjects: composeDataSubjects({ base, modules, sessions, attachments }).handlers,
+    audit: auditFeature({ ...base, signingKeyFile: opened.signingKeyFile }).handlers,
+    diagnostics: diagnosticsOf({
+      foundation,
+      worker,
+      works,
+      health: models.health,
+      countAgents: (context) => agents.count(context.tenantId),
+    }),
+    meta: platform.meta,
+  };
+};
