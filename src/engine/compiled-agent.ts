@@ -89,7 +89,7 @@ export interface CompiledAgent {
   readonly asksForEveryTool: boolean;
   readonly subAgents: { readonly childDeadlineMs: number | null; readonly waitTimeoutMs: number | null };
   /** Values for this run's placeholders; throws `parameter-invalid` with a finding per parameter. */
-  resolveParameters(given: Readonly<Record<string, string>> | null): Readonly<Record<string, string>>;
+  resolveParameters(values: Readonly<Record<string, string>> | null): Readonly<Record<string, string>>;
   /** True: the provider's own web search is offered, where it has one. */
   readonly webSearch: boolean;
   /** Null: the whole history is sent. */

@@ -17,8 +17,8 @@ const publicPart = (part: ContentPart, withReasoning: boolean): PublicPart | nul
     };
   }
   if (part.type === 'HostedCall') {
-    const { toolCallId, toolName, arguments: given } = part;
-    return { type: 'ToolCall', toolCallId, toolName, arguments: given } as PublicPart;
+    const { toolCallId, toolName, arguments: args } = part;
+    return { type: 'ToolCall', toolCallId, toolName, arguments: args } as PublicPart;
   }
   if (part.type !== 'ToolCall') return part;
   const { providerMetadata: _private, ...shown } = part;

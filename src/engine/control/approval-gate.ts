@@ -68,12 +68,12 @@ const textOf = (value: unknown, length: number): string | null =>
 /** Host code may return anything; what is no text of the right length is left out or cut. */
 const presentationOf = (value: unknown): ToolApprovalPresentation | null => {
   if (typeof value !== 'object' || value === null) return null;
-  const given = value as Readonly<Record<string, unknown>>;
+  const members = value as Readonly<Record<string, unknown>>;
   return {
-    entityType: textOf(given['entityType'], 128),
-    entityId: textOf(given['entityId'], 256),
-    entityName: textOf(given['entityName'], 256),
-    message: textOf(given['message'], 1000),
+    entityType: textOf(members['entityType'], 128),
+    entityId: textOf(members['entityId'], 256),
+    entityName: textOf(members['entityName'], 256),
+    message: textOf(members['message'], 1000),
   };
 };
 

@@ -50,12 +50,12 @@ const widening = new Set([
 ]);
 
 const refuseWidening = ({ settings }: ModelCall): void => {
-  const found = Object.keys(settings ?? {}).find((name) => widening.has(name.replaceAll(/[_-]/g, '').toLowerCase()));
-  if (found !== undefined)
+  const setting = Object.keys(settings ?? {}).find((name) => widening.has(name.replaceAll(/[_-]/g, '').toLowerCase()));
+  if (setting !== undefined)
     throw new RunFailure(
       'QuotaExceeded',
       'quota_exceeded',
-      `With the setting "${found}" of the agent's model a call may use more than can be foreseen, which strict quotas do not allow; answers are bounded by "maxOutputTokens".`,
+      `With the setting "${setting}" of the agent's model a call may use more than can be foreseen, which strict quotas do not allow; answers are bounded by "maxOutputTokens".`,
     );
 };
 

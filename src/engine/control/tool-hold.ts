@@ -57,15 +57,15 @@ export const holdCall = async (
   const { plan } = run;
   const { descriptor } = tool;
   // Who decides or executes the call later has what is kept of it: the original is gone with this run.
-  const kept = keptInput === undefined ? args : (JSON.parse(keptInput) as Json);
-  const waiting = { call, idempotencyKey, arguments: kept };
+  const storedArguments = keptInput === undefined ? args : (JSON.parse(keptInput) as Json);
+  const waiting = { call, idempotencyKey, arguments: storedArguments };
   if (descriptor.runsOnClient) {
     const refused = clientRefusal(run);
     if (refused !== null) return { refused };
     return { ...waiting, kind: 'client', requestId: call.toolCallId, presentation: null };
   }
   if (answer === 'approved') return null;
-  const asked: ApprovalCall = {
+  const request: ApprovalCall = {
     tenantId: plan.tenantId,
     agentName: plan.agent.name,
     runId: run.id,
@@ -75,17 +75,17 @@ export const holdCall = async (
     arguments: args as ApprovalCall['arguments'],
   };
   const marked = descriptor.requiresApproval || plan.agent.asksForEveryTool;
-  const decided = await ports.approvals.decide(asked, marked, run.signal);
-  const how = decided.kind === 'ask' ? 'asked' : decided.by;
+  const decision = await ports.approvals.decide(request, marked, run.signal);
+  const how = decision.kind === 'ask' ? 'asked' : decision.by;
   if (how !== null)
     run.trace?.ofCall(call.toolCallId)?.set({
       'acp.approval.outcome': how,
-      'acp.approval.rule_id': decided.kind === 'run' ? decided.ruleId : null,
+      'acp.approval.rule_id': decision.kind === 'run' ? decision.ruleId : null,
     });
-  if (decided.kind === 'run') return decided.by === 'rule' ? 'preApproved' : null;
+  if (decision.kind === 'run') return decision.by === 'rule' ? 'preApproved' : null;
   const refused = approvalRefusal(run);
   if (refused !== null) return { refused };
-  const shown = { ...asked, arguments: kept as ApprovalCall['arguments'] };
-  const presentation = await ports.approvals.present(shown, run.signal);
+  const presentable = { ...request, arguments: storedArguments as ApprovalCall['arguments'] };
+  const presentation = await ports.approvals.present(presentable, run.signal);
   return { ...waiting, kind: 'approval', requestId: ports.newId(), presentation };
 };

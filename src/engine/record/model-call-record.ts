@@ -111,9 +111,9 @@ export class ModelCallRecord {
   }
 
   #place(text: string): number {
-    const known = this.#hashes.get(text) ?? this.#hashes.size;
-    this.#hashes.set(text, known);
-    return known;
+    const place = this.#hashes.get(text) ?? this.#hashes.size;
+    this.#hashes.set(text, place);
+    return place;
   }
 }
 

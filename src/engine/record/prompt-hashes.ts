@@ -57,14 +57,14 @@ const maxRepeatedLength = 20_000;
 
 /** Keeps the hashes of texts that come again with the next run. */
 const remembering = (of: (text: string) => string): ((text: string) => string) => {
-  const known = new Map<string, string>();
+  const hashes = new Map<string, string>();
   return (text) => {
-    const earlier = known.get(text);
+    const earlier = hashes.get(text);
     if (earlier !== undefined) return earlier;
     const made = of(text);
     if (text.length > maxRepeatedLength) return made;
-    if (known.size >= maxRepeated) known.clear();
-    known.set(text, made);
+    if (hashes.size >= maxRepeated) hashes.clear();
+    hashes.set(text, made);
     return made;
   };
 };
@@ -76,8 +76,8 @@ const settingsHash = remembering(short);
 const toolHashes = new WeakMap<HashedCall['tools'], string>();
 
 const toolsHash = (tools: HashedCall['tools']): string => {
-  const known = toolHashes.get(tools);
-  if (known !== undefined) return known;
+  const cached = toolHashes.get(tools);
+  if (cached !== undefined) return cached;
   const made = short(JSON.stringify(tools));
   toolHashes.set(tools, made);
   return made;
@@ -121,12 +121,12 @@ export interface PromptHasher {
 }
 
 export const promptHasher = (): PromptHasher => {
-  const known = new Map<string, string>();
+  const hashes = new Map<string, string>();
   const of = (text: string): string => {
-    let made = known.get(text);
+    let made = hashes.get(text);
     if (made === undefined) {
       made = textHash(text);
-      known.set(text, made);
+      hashes.set(text, made);
     }
     return made;
   };

@@ -66,8 +66,8 @@ export const createRunListeners = (listeners: readonly RunEventListener[], log: 
   const runs = new Map<string, Heard>();
 
   const heardOf = (runId: string): Heard => {
-    const known = runs.get(runId);
-    if (known !== undefined) return known;
+    const existing = runs.get(runId);
+    if (existing !== undefined) return existing;
     if (runs.size >= maxRuns)
       for (const [id, { ears }] of runs)
         if (ears.every(({ telling }) => telling === null)) {

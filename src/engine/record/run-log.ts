@@ -2,7 +2,7 @@ import type { Frame, FrameSource } from '../../contract/operation.ts';
 import type { LazyUnit } from '../../db/commit-queue.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import { encodePack, type LoggedEvent, toFrame } from './event-pack.ts';
-import { lateEnd, type RefusedStart } from './late-end.ts';
+import { LogReaders } from './log-readers.ts';
 import type { RunLogOptions, RunLogPorts } from './run-log-ports.ts';
 
 export type DeltaType = 'message.delta' | 'reasoning.delta';
@@ -11,8 +11,6 @@ export type CloseResult = 'closed' | 'conflict' | 'lost';
 // A provider that sends a token every few milliseconds would make a frame of each. Text that follows the previous delta
 // sooner than this is held until the interval is over, so that a reader sees at most 50 frames a second per run.
 const deltaIntervalMs = 20;
-
-type Listener = (frames: readonly Frame[]) => unknown;
 
 interface HeldDelta {
   readonly type: DeltaType;
@@ -23,6 +21,12 @@ interface HeldDelta {
 interface Waiter {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
+}
+
+/** The first unit of a run, which the store did not take. */
+interface RefusedStart {
+  readonly events: readonly LoggedEvent[];
+  readonly statements: readonly Statement[];
 }
 
 /** What one unit carries while the store commits it. */
@@ -71,15 +75,13 @@ export class RunLog implements LazyUnit {
   #closing: Closing | null = null;
   /** Nothing follows the terminal event, whoever still holds the log. */
   #closed = false;
-  #ended = false;
   #abandoned = false;
   #held: HeldDelta | null = null;
   #lastDeltaAt = 0;
   #lastDeltaMessage = '';
   #timer: NodeJS.Timeout | null = null;
   readonly #opened = Promise.withResolvers<void>();
-  /** Null until somebody subscribes. */
-  #listeners: Map<Listener, () => void> | null = null;
+  readonly #readers = new LogReaders();
 
   constructor(ports: RunLogPorts, options: RunLogOptions) {
     this.#ports = ports;
@@ -106,7 +108,7 @@ export class RunLog implements LazyUnit {
   }
 
   get ended(): boolean {
-    return this.#ended;
+    return this.#readers.ended;
   }
 
   get recording(): boolean {
@@ -293,35 +295,13 @@ export class RunLog implements LazyUnit {
   }
 
   /** Frames from now on, after their commit. The returned function ends the subscription. */
-  subscribe(onFrames: Listener, onEnd: () => void): () => void {
-    if (this.#ended) {
-      onEnd();
-      return () => undefined;
-    }
-    this.#listeners ??= new Map();
-    const listeners = this.#listeners;
-    listeners.set(onFrames, onEnd);
-    return () => listeners.delete(onFrames);
+  subscribe(onFrames: (frames: readonly Frame[]) => unknown, onEnd: () => void): () => void {
+    return this.#readers.subscribe(onFrames, onEnd);
   }
 
   /** The frames from now on as an answer; what comes before the reader subscribes is kept for it. */
   source(): FrameSource {
-    const early: Frame[] = [];
-    let ended = false;
-    const stop = this.subscribe(
-      (frames) => early.push(...frames),
-      () => {
-        ended = true;
-      },
-    );
-    return {
-      subscribe: (onFrames, onEnd) => {
-        stop();
-        if (early.length > 0) onFrames(early);
-        if (ended) onEnd();
-        return ended ? () => undefined : this.subscribe(onFrames, onEnd);
-      },
-    };
+    return this.#readers.source();
   }
 
   #lose(flight: Flight, error: unknown): void {
@@ -342,10 +322,22 @@ export class RunLog implements LazyUnit {
     this.#ports.recordingFailed(this.runId, isStart ? 'start' : 'event', error);
   }
 
+  /**
+   * The end of a run whose recording has ended, as one unit: its row, where the store has not even that, and its last event
+   * after the last one that was stored, so that the next reader finds a closed run with a log that says less.
+   */
   #lastWords(closing: Closing, events: readonly LoggedEvent[]): readonly Statement[] {
-    if (!this.#options.recording) return [];
-    const pack = this.#ports.packStatement.bind(null, this.runId);
-    return lateEnd(this.#opening, this.#storedNext, events.at(-1), closing, pack);
+    const first = this.#opening?.events ?? [];
+    const at = this.#storedNext + first.length;
+    const terminal = events.at(-1);
+    // A run that was refused has no row, and gets no log either: nobody would ever find it, or remove it.
+    if (!this.#options.recording || terminal === undefined || at === 0) return [];
+    const pack = encodePack([...first, { ...terminal, sequence: at }]);
+    return [
+      ...(this.#opening?.statements ?? []),
+      ...closing.recorded(at + 1),
+      this.#ports.packStatement(this.runId, this.#storedNext, at, pack),
+    ];
   }
 
   /** `lost`: the last events, where the store did not take the end of the run. */
@@ -358,25 +350,21 @@ export class RunLog implements LazyUnit {
   }
 
   #finish(): void {
-    this.#ended = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    if (this.#listeners === null) return;
-    const ends = [...this.#listeners.values()];
-    this.#listeners.clear();
-    for (const end of ends) end();
+    this.#readers.end();
   }
 
   #deliver(events: readonly LoggedEvent[], closing: Closing | null): void {
     this.#committedNext += events.length;
     const { heard } = this.#ports;
-    const hasReaders = this.#listeners !== null && this.#listeners.size > 0;
-    if (events.length === 0 || (heard === null && !hasReaders)) return;
+    const readers = this.#readers;
+    if (events.length === 0 || (heard === null && readers.isEmpty)) return;
     const frames = events.map((event) => toFrame(this.runId, event));
     heard?.(frames);
-    if (this.#listeners === null) return;
+    if (readers.isEmpty) return;
     if (closing !== null)
       frames.splice(-1, 0, ...this.#ports.warnings(this.runId), ...(closing.notice === null ? [] : [closing.notice]));
-    for (const listener of this.#listeners.keys()) listener(frames);
+    readers.deliver(frames);
   }
 
   #pushDelta(type: DeltaType, messageId: string, text: string, now: number): void {

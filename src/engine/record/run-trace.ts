@@ -35,7 +35,7 @@ export interface TracedRun {
 interface TreeSpans {
   readonly telemetry: Telemetry;
   /** Null: nothing of this tree will be stored. */
-  readonly kept: Span[] | null;
+  readonly spans: Span[] | null;
   dropped: number;
 }
 
@@ -55,7 +55,7 @@ export class RunTrace {
     this.#tree = tree;
     this.span = span;
     this.tenantId = tenantId;
-    tree.kept?.push(span);
+    tree.spans?.push(span);
   }
 
   /** Null where observability is off. */
@@ -75,7 +75,7 @@ export class RunTrace {
     }
     // A failure is known at the end only, so that nearly every tree is kept until then.
     const keeps = telemetry.stores(traceId, true) || telemetry.stores(traceId, false);
-    return new RunTrace({ telemetry, kept: keeps ? [] : null, dropped: 0 }, span, plan.tenantId);
+    return new RunTrace({ telemetry, spans: keeps ? [] : null, dropped: 0 }, span, plan.tenantId);
   }
 
   static #child(plan: TracedRun, parent: RunTrace | null): RunTrace | null {
@@ -91,8 +91,8 @@ export class RunTrace {
     const span = new Span(name, kind, parent, attributes);
     const tree = this.#tree;
     this.#opened += 1;
-    if (tree.kept !== null)
-      if (this.#opened <= tree.telemetry.settings.maxSpansPerRun) tree.kept.push(span);
+    if (tree.spans !== null)
+      if (this.#opened <= tree.telemetry.settings.maxSpansPerRun) tree.spans.push(span);
       else tree.dropped += 1;
     return span;
   }
@@ -116,8 +116,8 @@ export class RunTrace {
 
   /** The spans to store once the root has closed; null when the tree is not sampled. `dropped` were too many. */
   stored(failed: boolean): { readonly spans: readonly Span[]; readonly dropped: number } | null {
-    const { telemetry, kept, dropped } = this.#tree;
-    return kept !== null && telemetry.stores(this.span.traceId, failed) ? { spans: kept, dropped } : null;
+    const { telemetry, spans, dropped } = this.#tree;
+    return spans !== null && telemetry.stores(this.span.traceId, failed) ? { spans, dropped } : null;
   }
 }
 

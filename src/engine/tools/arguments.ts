@@ -92,7 +92,7 @@ export const argumentsChecker = (
     if (compiled.schema.check(args)) return [];
     if (count > maxExplained) return [`${whole} must fit the schema`];
     const errors = compiled.schema.errors(args) as RawError[];
-    const messages = new Set(errors.flatMap((found) => describe(found, whole, member)));
+    const messages = new Set(errors.flatMap((error) => describe(error, whole, member)));
     return messages.size === 0 ? [`${whole} must fit the schema`] : [...messages].slice(0, maxMessages);
   };
 };

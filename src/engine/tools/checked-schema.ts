@@ -111,13 +111,13 @@ class SchemaCompiler {
     place: Place,
   ): Refinement {
     const names = new Set(isSchemaObject(properties) ? Object.keys(properties) : []);
-    const kept: unknown[] = [];
+    const schemas: unknown[] = [];
     const rules = Object.entries(patterns).map(([pattern, schema], index) => {
       const where = at(place, patternsKeyword, index);
-      kept.push(this.#transformed(schema, where));
+      schemas.push(this.#transformed(schema, where));
       return { pattern: new LinearPattern(pattern, this.budget), validator: this.#part(where) };
     });
-    result[patternsKeyword] = kept;
+    result[patternsKeyword] = schemas;
     delete result['additionalProperties'];
     let additional: (() => Validator) | null = null;
     if (additionalProperties !== undefined) {

@@ -93,16 +93,16 @@ const schemaProblems = (schema: unknown): FieldProblem[] => {
 export const definitionProblems = (definition: unknown): FieldProblem[] => {
   if (typeof definition !== 'object' || definition === null || Array.isArray(definition))
     return [{ path: [], message: 'must be an object' }];
-  const given = definition as Readonly<Record<string, unknown>>;
-  const body = bodyProblem(given);
-  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(members, name));
+  const candidate = definition as Readonly<Record<string, unknown>>;
+  const body = bodyProblem(candidate);
+  const unknown = Object.keys(candidate).filter((name) => !Object.hasOwn(members, name));
   return [
     ...unknown.map((name) => ({ path: [name], message: 'is not a known member of a tool' })),
     ...Object.entries(members).flatMap(([name, check]) => {
-      const message = check(given[name]);
+      const message = check(candidate[name]);
       return message === null ? [] : [{ path: [name], message }];
     }),
     ...(body === null ? [] : [{ path: ['execute'], message: body }]),
-    ...schemaProblems(given['inputSchema']),
+    ...schemaProblems(candidate['inputSchema']),
   ];
 };

@@ -160,9 +160,9 @@ const targetOf = ({ target }: Reference, findings: Findings): SchemaMembers | bo
   }
   if (fragment === '') return resource;
   if (!fragment.startsWith('/')) return findings.anchors.get(`${document}#${fragment}`);
-  const found = atPointer(resource, fragment);
-  if (typeof found === 'boolean') return found;
-  return isSchemaObject(found) && findings.schemas.has(found) ? found : undefined;
+  const schema = atPointer(resource, fragment);
+  if (typeof schema === 'boolean') return schema;
+  return isSchemaObject(schema) && findings.schemas.has(schema) ? schema : undefined;
 };
 
 /** Where both stand the validator would not see which members the patterns have covered. */

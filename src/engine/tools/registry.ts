@@ -129,8 +129,8 @@ export const createToolRegistry = (
   const tools = new Map<string, RegisteredTool>();
   const firstPlaces = new Map<string, ToolPlace>();
   for (const registration of registrations) {
-    const found = definitionProblems(registration.definition);
-    problems.push(...found.map((problem) => located(registration, problem)));
+    const mistakes = definitionProblems(registration.definition);
+    problems.push(...mistakes.map((problem) => located(registration, problem)));
     const name = givenName(registration.definition);
     if (name === null) continue;
     const first = firstPlaces.get(name);
@@ -140,7 +140,7 @@ export const createToolRegistry = (
       continue;
     }
     firstPlaces.set(name, registration.place(['name']));
-    if (found.length === 0) tools.set(name, registeredTool(frozenCopy(registration.definition)));
+    if (mistakes.length === 0) tools.set(name, registeredTool(frozenCopy(registration.definition)));
   }
   if (problems.length > 0) throw new ToolProblemsError(problems);
   const sorted = [...tools.values()].sort((a, b) => (a.descriptor.name < b.descriptor.name ? -1 : 1));

@@ -58,8 +58,8 @@ class GraphError extends Error {
 }
 
 const sizeOf = (schema: SchemaMembers, walk: Walk, chain: number): number => {
-  const known = walk.sizes.get(schema);
-  if (known !== undefined) return known === Number.POSITIVE_INFINITY ? walk.cycle(schema) : known;
+  const cached = walk.sizes.get(schema);
+  if (cached !== undefined) return cached === Number.POSITIVE_INFINITY ? walk.cycle(schema) : cached;
   if (chain > maxChain)
     throw new GraphError({
       path: walk.graph.paths.get(schema) ?? [],

@@ -84,9 +84,9 @@ const madeMessage = (
 });
 
 /** What the model is told next in place of the user: why the run goes on. */
-const inputMessage = async (run: ActiveRun, ports: TurnPorts, given: string): Promise<ChatMessage> => {
+const inputMessage = async (run: ActiveRun, ports: TurnPorts, input: string): Promise<ChatMessage> => {
   // From a criterion or a validator of a module, or from entries of the agent's memory.
-  const text = ports.guards === null ? given : await guardedText(run, ports.guards, given, { source: 'Unknown' });
+  const text = ports.guards === null ? input : await guardedText(run, ports.guards, input, { source: 'Unknown' });
   run.callRecord?.told(text);
   return {
     messageId: ports.newId(),

@@ -34,8 +34,8 @@ interface ConversationRun extends SummarizedRun {
 const toolTokens = new WeakMap<CompiledAgent['modelTools'], number>();
 
 const tokensOfTools = (tools: CompiledAgent['modelTools']): number => {
-  const known = toolTokens.get(tools);
-  if (known !== undefined) return known;
+  const cached = toolTokens.get(tools);
+  if (cached !== undefined) return cached;
   const tokens = tools.length === 0 ? 0 : textTokens(JSON.stringify(tools));
   toolTokens.set(tools, tokens);
   return tokens;
@@ -65,7 +65,7 @@ const compact = async (
     'acp.compaction.strategy': plan.strategy,
     'acp.compaction.input_tokens': before.tokens + fixed,
   });
-  const kept = await compactGroups(
+  const result = await compactGroups(
     plan,
     { groups, fixedTokens: fixed },
     summarizeFor(run, ports, plan, askModel),
@@ -73,10 +73,10 @@ const compact = async (
     if (span !== undefined) trace?.close(span, errorTypeOf(error));
     throw error;
   });
-  const after = sizeOf(kept);
+  const after = sizeOf(result);
   span?.set({ 'acp.compaction.output_tokens': after.tokens + fixed });
   if (span !== undefined) trace?.close(span);
-  if (kept === whole) return null;
+  if (result === whole) return null;
   run.log.append('history.compacted', {
     strategy: plan.strategy,
     messagesBefore: before.messages,
@@ -84,7 +84,7 @@ const compact = async (
     tokensBefore: before.tokens + fixed,
     tokensAfter: after.tokens + fixed,
   });
-  return kept;
+  return result;
 };
 
 // As long as summaries are asked to be.
@@ -102,8 +102,8 @@ export const previewCompaction = async (
   const groups = groupMessages(messages);
   if (isSmallEnough(compaction, sizeOf(groups), fixed)) return messages;
   const summarize = async () => summaryMessage(assumedSummary, '', '', 0);
-  const kept = await compactGroups(compaction, { groups, fixedTokens: fixed }, summarize);
-  return kept.flatMap((group) => group.messages);
+  const result = await compactGroups(compaction, { groups, fixedTokens: fixed }, summarize);
+  return result.flatMap((group) => group.messages);
 };
 
 /** A history that was compacted once stays so for the rest of the run; what comes after it is added. */
@@ -129,11 +129,11 @@ export const openConversation = (
     const messages = [...base, ...own];
     fixed ??= fixedTokens(agent, instructions);
     const shortened = earlier === null ? null : [...earlier, ...own];
-    const kept = await compact(run, ports, askModel, by, messages, shortened, fixed);
-    if (kept === null) return messages;
-    if (isWhole) run.summary = keptSummary(by, [...history, ...run.messages], kept) ?? run.summary;
+    const groups = await compact(run, ports, askModel, by, messages, shortened, fixed);
+    if (groups === null) return messages;
+    if (isWhole) run.summary = keptSummary(by, [...history, ...run.messages], groups) ?? run.summary;
     earlier = null;
-    base = kept.flatMap((group) => group.messages);
+    base = groups.flatMap((group) => group.messages);
     from = run.messages.length;
     return base;
   };

@@ -24,12 +24,12 @@ const makesSummaries = ({ strategy }: CompactionPlan): boolean =>
 export const summarizedHistory = (
   plan: CompactionPlan,
   history: readonly ChatMessage[],
-  kept: KeptSummary | null,
+  summary: KeptSummary | null,
 ): readonly ChatMessage[] | null => {
-  if (kept === null || !makesSummaries(plan) || kept.prompt !== promptOf(plan) || kept.until > history.length)
+  if (summary === null || !makesSummaries(plan) || summary.prompt !== promptOf(plan) || summary.until > history.length)
     return null;
-  const beside = kept.except.flatMap((sequence) => history[sequence] ?? []);
-  return [markSummary({ ...kept.message }), ...beside, ...history.slice(kept.until)];
+  const beside = summary.except.flatMap((sequence) => history[sequence] ?? []);
+  return [markSummary({ ...summary.message }), ...beside, ...history.slice(summary.until)];
 };
 
 /**

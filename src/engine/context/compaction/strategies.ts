@@ -115,13 +115,13 @@ export const compactGroups = async (
   { groups, fixedTokens }: CompactionSubject,
   summarize: Summarize,
 ): Promise<readonly Group[]> => {
-  let kept = groups;
+  let current = groups;
   for (const step of steps[plan.strategy]) {
-    if (isSmallEnough(plan, sizeOf(kept), fixedTokens)) return kept;
-    if (step === 'SlidingWindow') kept = slidingWindow(kept, plan.minimumPreservedTurns);
-    else if (step === 'Truncation') kept = truncation(plan, { groups: kept, fixedTokens });
-    else if (step === 'ToolResult') kept = toolResult(kept, plan.minimumPreservedGroups);
-    else kept = await summarization(kept, plan.minimumPreservedGroups, summarize);
+    if (isSmallEnough(plan, sizeOf(current), fixedTokens)) return current;
+    if (step === 'SlidingWindow') current = slidingWindow(current, plan.minimumPreservedTurns);
+    else if (step === 'Truncation') current = truncation(plan, { groups: current, fixedTokens });
+    else if (step === 'ToolResult') current = toolResult(current, plan.minimumPreservedGroups);
+    else current = await summarization(current, plan.minimumPreservedGroups, summarize);
   }
-  return kept;
+  return current;
 };

@@ -34,8 +34,8 @@ const declaredNames = new WeakMap<object, ReadonlySet<string>>();
 
 /** Names of members anywhere in a schema. */
 export const namesIn = (schema: object): ReadonlySet<string> => {
-  const known = declaredNames.get(schema);
-  if (known !== undefined) return known;
+  const cached = declaredNames.get(schema);
+  if (cached !== undefined) return cached;
   const names = new Set<string>();
   const open: unknown[] = [schema];
   for (let part = open.pop(); part !== undefined; part = open.pop()) {
@@ -66,8 +66,8 @@ const keptArguments = async (
   const value = input === '' ? undefined : parsedJson(input);
   const checked = value === undefined ? null : await checkedJson(value, declared, check);
   if (checked !== null) return checked.value === value ? null : JSON.stringify(checked.value);
-  const kept = await check(input);
-  return kept === input ? null : kept;
+  const text = await check(input);
+  return text === input ? null : text;
 };
 
 /** Written anew, because of two members of one name only the last is inspected and used. */
@@ -90,12 +90,12 @@ const guardedHosted = async (
 ): Promise<ModelHostedCall | ModelHostedResult> => {
   const { toolName } = part;
   if (part.type === 'hosted-call') {
-    const kept = await keptArguments(part.input, noNames, checkFor({ source: 'ModelOutput', toolName }));
-    return kept === null ? part : { ...part, input: kept };
+    const input = await keptArguments(part.input, noNames, checkFor({ source: 'ModelOutput', toolName }));
+    return input === null ? part : { ...part, input };
   }
   const text = JSON.stringify(readableResult(part.result));
-  const kept = await checkFor({ source: 'ToolResult', toolName })(text);
-  return kept === text ? part : { ...part, result: (parsedJson(kept) ?? kept) as ModelJson };
+  const result = await checkFor({ source: 'ToolResult', toolName })(text);
+  return result === text ? part : { ...part, result: (parsedJson(result) ?? result) as ModelJson };
 };
 
 /** Inspects a message as a whole. The first block ends it, and nothing of the result may be used then. */
@@ -110,12 +110,12 @@ export const guardedAnswer = async (
   const checkFor = (place: TextPlace): TextCheck => {
     const { source } = place;
     const isOn = source === 'ModelOutput' ? guards.output : guards.input;
-    return async (given) => {
-      if (!isOn || block !== null || given === '') return given;
-      const inspected = await inspectText(run, guards, given, { ...place, span }, run.signal);
-      const found = (finding: GuardFinding): Block => ({ source, finding });
-      for (const mask of inspected.masks) masks.set(`${source}\n${mask.guardName}\n${mask.ruleName}`, found(mask));
-      if (inspected.block !== null) block = found(inspected.block);
+    return async (original) => {
+      if (!isOn || block !== null || original === '') return original;
+      const inspected = await inspectText(run, guards, original, { ...place, span }, run.signal);
+      const blockOf = (finding: GuardFinding): Block => ({ source, finding });
+      for (const mask of inspected.masks) masks.set(`${source}\n${mask.guardName}\n${mask.ruleName}`, blockOf(mask));
+      if (inspected.block !== null) block = blockOf(inspected.block);
       return inspected.text;
     };
   };
@@ -126,10 +126,10 @@ export const guardedAnswer = async (
   for (const part of hosted) keptHosted.push(await guardedHosted(part, checkFor));
   const calls: ModelToolCall[] = [];
   const keptInputs: (string | null)[] = [];
-  for (const { toolName: given, input, ...call } of toolCalls) {
-    const toolName = run.plan.agent.tools.has(given) ? given : await check(given);
+  for (const { toolName: name, input, ...call } of toolCalls) {
+    const toolName = run.plan.agent.tools.has(name) ? name : await check(name);
     keptInputs.push(
-      await keptArguments(input, namesOf(run, given), checkFor({ source: 'ModelOutput', toolName: given })),
+      await keptArguments(input, namesOf(run, name), checkFor({ source: 'ModelOutput', toolName: name })),
     );
     calls.push({ ...call, toolName, input: rewritten(input) });
   }

@@ -29,18 +29,18 @@ const ownText = (value: Json): string | null => {
 
 /** Every text of a value once, in its order: strings, names of members that nobody declared, and long numbers. */
 const textsOf = (value: Json, declared: ReadonlySet<string>): Set<string> | null => {
-  const found = new Set<string>();
+  const texts = new Set<string>();
   const open: Member[] = [{ name: null, value, depth: 0 }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     if (next.depth > deepest) return null;
-    if (next.name !== null && !declared.has(next.name)) found.add(next.name);
+    if (next.name !== null && !declared.has(next.name)) texts.add(next.name);
     const text = ownText(next.value);
-    if (text !== null) found.add(text);
+    if (text !== null) texts.add(text);
     // Last in, first out.
     for (const member of membersOf(next.value, next.depth + 1).reverse()) open.push(member);
   }
-  found.delete('');
-  return found;
+  texts.delete('');
+  return texts;
 };
 
 const replaced = (value: Json, texts: ReadonlyMap<string, string>): Json => {
@@ -66,8 +66,8 @@ export const checkedJson = async (
   if (texts === null) return null;
   const changed = new Map<string, string>();
   for (const text of texts) {
-    const kept = await check(text);
-    if (kept !== text) changed.set(text, kept);
+    const checkedText = await check(text);
+    if (checkedText !== text) changed.set(text, checkedText);
   }
   return { value: changed.size === 0 ? value : replaced(value, changed) };
 };

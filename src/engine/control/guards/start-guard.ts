@@ -88,9 +88,9 @@ const guardedCall = async (open: OpenCall, pass: Pass, reasons: ReadonlyMap<stri
     };
   }
   const told = answer.errorMessage ?? '';
-  for (const [given, kept] of reasons)
-    if (given !== '' && kept !== given && told.endsWith(given))
-      return { ...open, answer: { ...answer, errorMessage: told.slice(0, -given.length) + kept } };
+  for (const [reason, checkedReason] of reasons)
+    if (reason !== '' && checkedReason !== reason && told.endsWith(reason))
+      return { ...open, answer: { ...answer, errorMessage: told.slice(0, -reason.length) + checkedReason } };
   return open;
 };
 
@@ -102,8 +102,8 @@ const reasonsOf = (messages: readonly ChatMessage[]): string[] =>
 const guardedResume = async (resume: TurnResume, pass: Pass): Promise<TurnResume> => {
   const messages: ChatMessage[] = [];
   for (const message of resume.messages) messages.push(await guardedMessage(message, pass));
-  const kept = reasonsOf(messages);
-  const reasons = new Map(reasonsOf(resume.messages).map((given, index) => [given, kept[index] ?? '']));
+  const checkedReasons = reasonsOf(messages);
+  const reasons = new Map(reasonsOf(resume.messages).map((reason, index) => [reason, checkedReasons[index] ?? '']));
   const calls: OpenCall[] = [];
   for (const open of resume.calls) calls.push(await guardedCall(open, pass, reasons));
   const next = resume.next === undefined ? {} : { next: await guardedMessage(resume.next, pass) };
@@ -121,12 +121,13 @@ const defaultsOf = ({ agent }: StartPlan): Readonly<Record<string, string>> => {
 };
 
 const guardedParameters = async (plan: StartPlan, pass: Pass): Promise<StartPlan['parameters']> => {
-  const given = Object.entries(plan.parameters);
-  if (given.length === 0) return plan.parameters;
+  const entries = Object.entries(plan.parameters);
+  if (entries.length === 0) return plan.parameters;
   const defaults = defaultsOf(plan);
-  const kept: [string, string][] = [];
-  for (const [name, value] of given) kept.push([name, defaults[name] === value ? value : await pass(value, user)]);
-  return Object.fromEntries(kept);
+  const checkedEntries: [string, string][] = [];
+  for (const [name, value] of entries)
+    checkedEntries.push([name, defaults[name] === value ? value : await pass(value, user)]);
+  return Object.fromEntries(checkedEntries);
 };
 
 const guardedPlan = async <P extends StartPlan>(plan: P, pass: Pass): Promise<P> => {

@@ -71,7 +71,7 @@ export const guardedMessage = async (
   const keepsReasoning = answer.reasoning === message.reasoning;
   const keepsHosted = hosted.every((part, index) => part === answer.hosted[index]);
   const shown = new Map(hosted.map((part, index) => [part, answer.hosted[index] ?? part]));
-  const kept = contents.flatMap((part): ContentPart[] => {
+  const parts = contents.flatMap((part): ContentPart[] => {
     if (!isHosted(part)) return part.type === 'Reasoning' && !keepsReasoning ? [] : [part];
     const told = shown.get(part) ?? part;
     const content =
@@ -82,5 +82,5 @@ export const guardedMessage = async (
   });
   if (message.isHeld) sendDeltas(run, messageId, answer.reasoning, answer.text);
   const { text, toolCalls, keptInputs, masks } = answer;
-  return { text, toolCalls, keptInputs, contents: kept, isUnchanged: masks.length === 0 };
+  return { text, toolCalls, keptInputs, contents: parts, isUnchanged: masks.length === 0 };
 };

@@ -290,7 +290,7 @@ export const modelTurn = async (
   const toolCalls = withTools ? collected.toolCalls : [];
   run.callRecord?.answered(toolCalls.map((call) => call.toolCallId));
   const finishReason = toolCalls.length > 0 ? 'ToolCalls' : withTools || isRepair ? finish.finishReason : 'Iterations';
-  const kept =
+  const answer =
     ports.guards === null
       ? { text: collected.text, toolCalls, keptInputs: [], contents: collected.contents.flatMap(asContent) }
       : await guardedMessage(run, ports, ports.guards, {
@@ -302,9 +302,9 @@ export const modelTurn = async (
           isHeld: run.tellsParts && !isLive,
         });
   // The cache has answers that no guard has changed: what a guard replaced is kept nowhere.
-  if (!('isUnchanged' in kept) || kept.isUnchanged) collected.keep();
-  run.log.append('message.completed', { messageId, text: kept.text, finishReason });
+  if (!('isUnchanged' in answer) || answer.isUnchanged) collected.keep();
+  run.log.append('message.completed', { messageId, text: answer.text, finishReason });
   announceUsage(run, ports);
   run.partialText = '';
-  return { ...kept, messageId, contents: contentsOf(kept), finish };
+  return { ...answer, messageId, contents: contentsOf(answer), finish };
 };
