@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { openMeteredProvider } from '../../support/providers/metered.ts';
 import { openSite } from '../support.ts';
 import { put, storm, usedBy, verified } from './quota-storm.ts';
@@ -10,20 +10,19 @@ const model = { provider: 'openai', model: 'm', maxOutputTokens: 300 };
 /** Set aside for a call beyond what it turns out to use: no limit is used up closer than this. */
 const slackTokens = 3000;
 
-const provider = await openMeteredProvider(() => 1 + Math.floor(Math.random() * 400));
-after(() => provider.close());
-const site = openSite({
-  service: {
-    Quotas: { Strict: true },
-    Pricing: { Currency: 'EUR', openai: { m: { Input: 1, Output: 2 } } },
-    Providers: { OpenAI: { ApiKey: 'none', Endpoint: `${provider.origin}/v1` } },
-  },
-});
-after(() => site.close());
-
 const agents = ['tokens', 'cost'] as const;
 
-test('QUOTA-13 strict: 64 clients, answers of any length and kill -9 in between are never a token or a micro-unit over', async () => {
+test('QUOTA-13 strict: 64 clients, answers of any length and kill -9 in between are never a token or a micro-unit over', async (t) => {
+  const provider = await openMeteredProvider(() => 1 + Math.floor(Math.random() * 400));
+  t.after(() => provider.close());
+  const site = openSite({
+    service: {
+      Quotas: { Strict: true },
+      Pricing: { Currency: 'EUR', openai: { m: { Input: 1, Output: 2 } } },
+      Providers: { OpenAI: { ApiKey: 'none', Endpoint: `${provider.origin}/v1` } },
+    },
+  });
+  t.after(() => site.close());
   let service = await site.serve();
   for (const name of agents) await put(service, '/api/agents', 'POST', { name, model });
   await put(service, '/api/quotas', 'PUT', { agentName: 'tokens', period: 'Monthly', maxTokens });
