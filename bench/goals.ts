@@ -3,6 +3,7 @@ import type { Goal, Memory, Starts } from './report.ts';
 import type { Listing } from './run-listing.ts';
 import type { SessionTurn } from './storage-growth.ts';
 import type { Measurement } from './throughput.ts';
+import type { YoungGarbage } from './young-garbage.ts';
 
 const bytesPerMb = 1_000_000;
 
@@ -13,10 +14,19 @@ export interface Measured {
   readonly listings: readonly Listing[];
   readonly session: readonly SessionTurn[];
   readonly recordings: readonly Recorded[];
+  readonly youngGarbage: readonly YoungGarbage[];
 }
 
 /** What the service promises, compared with what was measured; a goal that was not measured is left out. */
-export const judge = ({ measurements, memory, starts, listings, session, recordings }: Measured): Goal[] => {
+export const judge = ({
+  measurements,
+  memory,
+  starts,
+  listings,
+  session,
+  recordings,
+  youngGarbage,
+}: Measured): Goal[] => {
   const acp = (answer: 'sse' | 'json', concurrency: number): Measurement | undefined =>
     measurements.find(
       (measured) =>
@@ -48,6 +58,10 @@ export const judge = ({ measurements, memory, starts, listings, session, recordi
     ...atMost('bytes of values of the last turn of a session, to the first', growth, 1.1, ''),
     // The messages of a hundred turns are more.
     ...atMost('bytes of values that a branch adds, whatever its history', branched?.storedBytes, 2048, ''),
+    // Less than 1 KB is seen, compiled code included; it was 8 to 16 while each run took all that it held along.
+    ...youngGarbage.flatMap(({ answer, oldBytesPerRun }) =>
+      atMost(`bytes that a run adds to the old generation, ${answer.toUpperCase()}`, oldBytesPerRun, 3000, ''),
+    ),
     ...atMost('acp --help', starts?.helpMs, 150, 'ms'),
     ...atMost('acp serve, until it listens', starts?.listeningMs, 700, 'ms'),
   ];

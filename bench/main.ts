@@ -25,6 +25,7 @@ import { median } from './statistics.ts';
 import { measureSession, measureStoredRun, type SessionTurn, type StoredRun } from './storage-growth.ts';
 import { type Measurement, measureThroughput } from './throughput.ts';
 import { acpCall, acpFolder, createAgents, temporaryFolder, yardstickCall } from './workspace.ts';
+import { measureYoungGarbage } from './young-garbage.ts';
 
 const root = join(import.meta.dirname, '..');
 const storedRunsPerSecondOfLoad = 400;
@@ -137,6 +138,8 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
   const { measurements, memory } = await throughput(folder, program, simulator, options);
   const { storedRuns, session } = await storage(folder, program, simulator, options);
   const started = await starts(folder, program, simulator, options.starts);
+  note('what runs add to the old generation');
+  const youngGarbage = await measureYoungGarbage(folder, simulator);
   await simulator.stop();
   const recordings = await measureRecordings(folder, program, options, note);
   if (options.listed > 0) note(`a list of ${options.listed} runs`);
@@ -158,7 +161,8 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
     listings,
     listedRuns: options.listed,
     recordings,
-    goals: judge({ measurements, memory, starts: started, listings, session, recordings }),
+    youngGarbage,
+    goals: judge({ measurements, memory, starts: started, listings, session, recordings, youngGarbage }),
   };
 };
 

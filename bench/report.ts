@@ -2,6 +2,7 @@ import type { Recorded } from './recordings.ts';
 import type { Listing } from './run-listing.ts';
 import type { SessionTurn, StoredRun } from './storage-growth.ts';
 import type { Measurement } from './throughput.ts';
+import type { YoungGarbage } from './young-garbage.ts';
 
 export interface Memory {
   readonly name: string;
@@ -45,6 +46,7 @@ export interface Results {
   readonly listedRuns: number;
   /** Sessions read and branched, runs replayed and exported. */
   readonly recordings: readonly Recorded[];
+  readonly youngGarbage: readonly YoungGarbage[];
   readonly goals: readonly Goal[];
 }
 

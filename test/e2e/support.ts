@@ -24,9 +24,6 @@ const program: readonly [command: string, ...args: string[]] =
       ? [process.execPath, resolve(root, built)]
       : [resolve(root, built)];
 
-/** Whether flags and modules can be given to the Node that runs the program. */
-export const isOnNode = program[0] === process.execPath;
-
 export interface Finished {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -70,8 +67,6 @@ export interface StartOptions {
   readonly args?: readonly string[];
   /** User id of the process; only the superuser may choose. */
   readonly uid?: number;
-  /** For Node, where the program `isOnNode`. */
-  readonly nodeFlags?: readonly string[];
 }
 
 /** A folder with a configuration and a store, the processes that work on it, and what they leave behind. */
@@ -135,9 +130,9 @@ export const openSite = (setup: SiteSetup = {}): Site => {
   const children = new Set<ChildProcess>();
   const { PATH = '' } = environment();
 
-  const start = (args: readonly string[], { uid, nodeFlags = [] }: StartOptions) => {
+  const start = (args: readonly string[], { uid }: StartOptions) => {
     const [command, ...first] = program;
-    const child = spawn(command, [...nodeFlags, ...first, ...args], {
+    const child = spawn(command, [...first, ...args], {
       cwd: folder,
       env: { PATH, HOME: home, NO_COLOR: '1', ...(program === bundled ? programEnvironment : {}) },
       stdio: ['ignore', 'pipe', 'pipe'],
