@@ -23,6 +23,7 @@ import { serviceLeases } from './0022-service-leases.ts';
 import { uncalledTools } from './0023-uncalled-tools.ts';
 import { providerReasons } from './0024-provider-reasons.ts';
 import { continuedRuns } from './0025-continued-runs.ts';
+import { quotaHolds } from './0026-quota-holds.ts';
 import { spanCounts } from './0027-span-counts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -51,5 +52,6 @@ export const migrations: readonly Migration[] = [
   { ...uncalledTools, checksum: 'a8db472e1977e0e3' },
   { ...providerReasons, checksum: '75cc4dea767cc6dc' },
   { ...continuedRuns, checksum: '4fe7c74f3fa02520' },
+  { ...quotaHolds, checksum: '7bcd03f01d5e7ca7' },
   { ...spanCounts, checksum: 'ce3e678d2848cf78' },
 ];

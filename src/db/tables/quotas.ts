@@ -48,14 +48,33 @@ export interface QuotaNoticeRow {
   announced_at: number | null;
 }
 
+/** What stands against the quotas of a run, and what no counter has yet. */
+export interface QuotaHoldRow {
+  run_id: string;
+  tenant_id: string;
+  /** Agent and local day of the root, where it counts. */
+  agent_name: string;
+  quota_day: string;
+  /** 1: admitted, and not in the store yet. */
+  is_admission: number;
+  /** The most that the call in progress can use; null: nobody can say. */
+  held_tokens: number | null;
+  held_cost_micros: number | null;
+  /** Of model calls that are over. */
+  spent_tokens: number;
+  spent_cost_micros: number;
+}
+
 export interface QuotaTables {
   quotas: QuotaRow;
   quota_usage: QuotaUsageRow;
   quota_notices: QuotaNoticeRow;
+  quota_holds: QuotaHoldRow;
 }
 
 export const quotaTableNames = [
   'quotas',
   'quota_usage',
   'quota_notices',
+  'quota_holds',
 ] as const satisfies readonly (keyof QuotaTables)[];

@@ -4,6 +4,7 @@ import type { Handlers } from '../../core/context.ts';
 import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunQuotas, UnrecordedCount } from '../../engine/control/index.ts';
 import { createPriceList } from '../../engine/pricing.ts';
@@ -15,6 +16,7 @@ import { createQuotaAnnouncements, toNotice } from './quota-announcements.ts';
 import { createQuotaBacklog } from './quota-backlog.ts';
 import { createRunCounters, type RunCounters } from './quota-counters.store.ts';
 import { observeQuotas } from './quota-gauges.ts';
+import { createQuotaHolds } from './quota-holds.store.ts';
 import { createQuotaMetrics } from './quota-metrics.ts';
 import { createQuotaNotices } from './quota-notices.store.ts';
 import { quotaRuleStore } from './quota-rules.store.ts';
@@ -24,7 +26,7 @@ import type { quotaOperations } from './quotas.operations.ts';
 import { appliesTo } from './quotas.rules.ts';
 import { limitsOf, quotaService } from './quotas.service.ts';
 import { createQuotaStore } from './quotas.store.ts';
-import { createUnfinishedUse, type StoredTurns } from './unfinished-use.store.ts';
+import { type StoredTurns, unfinishedUse } from './unfinished-use.store.ts';
 
 export interface QuotasDeps {
   readonly config: Config;
@@ -47,12 +49,21 @@ export interface ActiveQuotas {
   readonly engine: RunQuotas;
   /** Counts a run that gets no row. */
   countUnrecorded(tenantId: string, agentName: string, runId: string, counts: boolean): Promise<UnrecordedCount>;
+  /** Of a run that is closed where it does not execute. `closing`: goes with its end; `closed`: after that. */
+  readonly unexecuted: {
+    closing(runId: string): readonly Statement[];
+    closed(tenantId: string, runId: string): void;
+  };
 }
 
 export interface QuotasFeature {
   readonly handlers: Handlers<typeof quotaOperations>;
   readonly active: ActiveQuotas | null;
+  /** After the runs of the last owner were closed or put back in line. */
+  recover(): Promise<void>;
   started(): void;
+  /** Refuses those that wait for a place. */
+  draining(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -60,47 +71,53 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
   const { config, storage, log, now } = deps;
   const { Quotas: settings, RunRecording: recording, Observability: observability, Pricing: pricing } = config.Service;
   const metrics = createQuotaMetrics(deps.telemetry);
-  const clock = createPeriodClock(settings.TimeZone, now);
+  const periods = createPeriodClock(settings.TimeZone, now);
   const store = createQuotaStore(storage, {
     added: (...asked) => backlog.added(...asked),
     openAdded: (...asked) => backlog.openAdded(...asked),
   });
   const ruleStore = storage.stores(quotaRuleStore);
   const rules = deps.state.entries('quotaRules', { load: byKey(ruleStore.list) });
-  const notices = createQuotaNotices(storage, rules, clock, settings.ThresholdPercents, now);
-  const counters = createRunCounters(storage, clock, notices, now);
+  const wake = (tenantId: string | null): void => {
+    admission.wake(tenantId);
+    allowances?.wake(tenantId);
+  };
+  const holds = createQuotaHolds(storage, wake);
+  const notices = createQuotaNotices(storage, rules, periods, settings.ThresholdPercents, now);
+  const counters = createRunCounters(storage, periods, notices, holds, now);
   const backlog = createQuotaBacklog({
     write: (statements) => storage.write(statements),
     booking: (id, root, runs, use) => counters.booked({ ...root, id, counts: runs > 0 }, use),
     clock: deps.clock,
     log,
   });
-  const announcements = createQuotaAnnouncements(notices, clock.timeZone, log, deps.clock);
+  const announcements = createQuotaAnnouncements(notices, periods.timeZone, log, deps.clock);
   const admission = createQuotaAdmission({
     ...deps,
-    now,
     store,
     rules,
-    clock,
+    holds,
+    periods,
     prices: createPriceList(pricing.Currency, pricing.Models),
     allowOnStoreFailure: settings.AllowOnStoreFailure,
     metrics,
   });
   const allowances = settings.Strict
     ? createQuotaAllowances({
-        store: { ...store, ...createUnfinishedUse(storage, deps.turns) },
+        store,
         rules,
-        clock,
+        holds,
+        periods,
         async countedRoot(tenantId, { id, agentName, day }) {
           const open = counters.rootOf(tenantId, id);
           if (open !== undefined) return open;
-          return { tenantId, agentName, day: day ?? (await store.dayOf(tenantId, id)) ?? clock.current().day };
+          return { tenantId, agentName, day: day ?? (await store.dayOf(tenantId, id)) ?? periods.current().day };
         },
-        now,
+        clock: deps.clock,
       })
     : null;
   if (settings.Enabled && observability.EnableQuotaUsageGauge)
-    observeQuotas({ ...deps, store, clock, everyMs: observability.QuotaUsageRefreshInterval });
+    observeQuotas({ ...deps, store, clock: periods, everyMs: observability.QuotaUsageRefreshInterval });
   /** Whether a run may be made that the store does not count: no quota limits it, or none has to hold then. */
   const maybeUnwritten = (tenantId: string, agentName: string): boolean => {
     if (settings.AllowOnStoreFailure && !settings.Strict) return true;
@@ -113,7 +130,7 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     const tell = async (): Promise<readonly object[]> => {
       await notices.foretell(tenantId, rootRunId, use);
       const rows = await notices.ofRun(rootRunId);
-      return rows.map((row) => ({ ...toNotice(row, clock.timeZone), runId: rootRunId, userId }));
+      return rows.map((row) => ({ ...toNotice(row, periods.timeZone), runId: rootRunId, userId }));
     };
     return tell().catch((error: unknown) => {
       log.warn({ tenantId, runId: rootRunId, error }, 'Quota notices of a run could not be written');
@@ -139,7 +156,10 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
         backlog.add(id, counted, isAdmission ? 1 : 0, false);
         return true;
       },
-      writtenLate: (runId) => backlog.written(runId),
+      writtenLate(runId) {
+        backlog.written(runId);
+        holds.release(runId);
+      },
       recordDropped: (runId) => backlog.alone(runId),
       ended({ tenantId, runId, isBooked, count, ...use }) {
         // Where runs have no rows nothing follows that would bring the use into the store.
@@ -148,9 +168,17 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
         // What a row or its end brings along later is not booked twice.
         if (isBooked && count === null) backlog.written(runId);
         else backlog.ended(runId, isBooked ? noUse : use);
-        allowances?.ended(tenantId, runId, isBooked || isKept);
-        admission.ended(tenantId);
+        if (isBooked || isKept) holds.release(runId);
+        else holds.keep(runId);
+        wake(tenantId);
         if (isLimited(tenantId)) announcements.look(tenantId);
+      },
+    },
+    unexecuted: {
+      closing: (runId) => holds.settled(runId),
+      closed(tenantId, runId) {
+        holds.release(runId);
+        wake(tenantId);
       },
     },
     async countUnrecorded(tenantId, agentName, runId, counts) {
@@ -173,13 +201,20 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
       ...deps,
       store,
       ruleStore,
-      rules,
+      rules: {
+        changed(tenantId) {
+          rules.changed(tenantId);
+          wake(tenantId);
+        },
+      },
       verify: createQuotaVerifier(storage),
-      clock,
+      clock: periods,
       recordingEnabled: recording.Enabled,
     }),
     active: settings.Enabled ? active : null,
+    recover: async () => holds.recover(settings.Strict ? await unfinishedUse(storage, deps.turns) : []),
     started: () => announcements.look(null),
+    draining: async () => admission.wake(null),
     async close() {
       admission.close();
       await backlog.close();

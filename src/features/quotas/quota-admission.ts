@@ -1,11 +1,12 @@
 import { AcpError } from '../../contract/errors.ts';
-import { ChurningMap } from '../../core/churning-map.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { PriceList } from '../../engine/pricing.ts';
 import type { OpenRuns } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import { createPricedAgents } from './priced-agents.ts';
+import type { QuotaHolds } from './quota-holds.store.ts';
 import type { QuotaMetrics } from './quota-metrics.ts';
 import {
   appliesTo,
@@ -17,7 +18,8 @@ import {
   takenByOthers,
   usedUp,
 } from './quotas.rules.ts';
-import type { QuotaRule, QuotaRules, QuotaStore } from './quotas.store.ts';
+import type { QuotaRules, QuotaStore } from './quotas.store.ts';
+import { createTenantLines, type Decide } from './tenant-lines.ts';
 
 export interface AdmissionRequest {
   readonly tenantId: string;
@@ -31,6 +33,8 @@ export interface AdmissionRequest {
 
 /** A place for one run. Whoever has it says when the run is in the store, or will never be. */
 export interface Admission {
+  /** The run has this id: what records it settles the hold of its place. */
+  readonly runId: string;
   /** False: the counters could not be read, and nobody knows what is left. */
   readonly isChecked: boolean;
   settled(): void;
@@ -39,8 +43,8 @@ export interface Admission {
 export interface QuotaAdmission {
   /** Null where nothing is limited. Rejects with `quota-exceeded`, and `store-unavailable` where that does not admit. */
   admit(request: AdmissionRequest): Promise<Admission> | null;
-  /** A run of the tenant has ended: what it had reserved is free. */
-  ended(tenantId: string): void;
+  /** Something has changed by which runs of the tenant may start, or not any more; null: of all tenants. */
+  wake(tenantId: string | null): void;
   /** Refuses those that wait. */
   close(): void;
 }
@@ -48,36 +52,22 @@ export interface QuotaAdmission {
 export interface AdmissionDeps {
   readonly store: Pick<QuotaStore, 'recentUsage' | 'openRuns'>;
   readonly rules: QuotaRules;
-  readonly clock: PeriodClock;
+  readonly holds: QuotaHolds;
+  readonly periods: PeriodClock;
   readonly prices: PriceList;
   readonly allowOnStoreFailure: boolean;
   readonly metrics: QuotaMetrics;
   readonly lifecycle: { readonly draining: boolean };
   readonly log: Pick<Logger, 'error'>;
-  readonly now: () => number;
+  readonly clock: Clock;
+  readonly newId: () => string;
 }
 
-interface Waiter extends AdmissionRequest {
-  readonly id: number;
+interface Asked extends AdmissionRequest {
   readonly isPriced: boolean;
   readonly until: number;
   /** Until when it waits to learn what runs use. */
   readonly untilKnown: number;
-  readonly resolve: (admission: Admission) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-interface Place {
-  readonly agentName: string;
-  readonly isPriced: boolean;
-}
-
-interface TenantGate {
-  readonly waiters: ChurningMap<number, Waiter>;
-  /** Agents of the runs that were admitted and are not in the store yet. */
-  readonly starting: Set<Place>;
-  busy: boolean;
-  wake: () => void;
 }
 
 // Longer than nearly every model call, shorter than the patience of clients and proxies.
@@ -86,12 +76,8 @@ export const longestWaitMs = 30_000;
 const unknownWaitMs = 5000;
 // Enough for the row of a run that is about to start.
 const shortWaitMs = 1000;
-// Runs of other paths end without telling; they are found by looking.
-const pollMs = 100;
 /** When places that others hold may be free again. */
 export const retryAfterMs = 5000;
-
-const nobody = (): void => undefined;
 
 const total = (runs: readonly OpenRuns[]): number => runs.reduce((sum, run) => sum + run.count, 0);
 
@@ -100,156 +86,127 @@ const total = (runs: readonly OpenRuns[]): number => runs.reduce((sum, run) => s
  * so that no two callers get the same last place; a tenant without rules pays for a look into a map.
  */
 export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
-  const { store, rules, clock, now } = deps;
-  const gates = new Map<string, TenantGate>();
+  const { store, rules, holds, periods, clock } = deps;
   const priced = createPricedAgents(deps.prices);
   let closed = false;
-  let lastWaiter = 0;
 
-  const forget = (tenantId: string, gate: TenantGate): void => {
-    if (!gate.busy && gate.starting.size === 0 && gates.get(tenantId) === gate) gates.delete(tenantId);
-  };
-
-  const take = (gate: TenantGate, waiter: Waiter, isChecked = true): void => {
-    const place: Place = { agentName: waiter.agentName, isPriced: waiter.isPriced };
-    gate.starting.add(place);
-    gate.waiters.delete(waiter.id);
-    waiter.resolve({
+  const take = ({ tenantId, agentName, isPriced }: Asked, isChecked = true): Admission => {
+    const runId = deps.newId();
+    const root = { tenantId, agentName, day: periods.current().day };
+    // What runs use is known when they end; one that can cost nothing holds nothing of a limit of cost.
+    const held = { tokens: Number.POSITIVE_INFINITY, costMicros: isPriced ? Number.POSITIVE_INFINITY : 0 };
+    holds.take({ runId, root, isAdmission: true, held }, true);
+    let isSettled = false;
+    return {
+      runId,
       isChecked,
       settled() {
-        if (!gate.starting.delete(place)) return;
-        gate.wake();
-        forget(waiter.tenantId, gate);
+        if (!isSettled) holds.release(runId);
+        isSettled = true;
       },
-    });
+    };
   };
 
-  const refuse = (gate: TenantGate, waiter: Waiter, error: unknown): void => {
-    gate.waiters.delete(waiter.id);
-    waiter.reject(error);
-  };
-
-  const overLimit = (gate: TenantGate, waiter: Waiter, state: LimitState, error: AcpError): void => {
+  const overLimit = (state: LimitState, error: AcpError): AcpError => {
     deps.metrics.rejected(state);
-    refuse(gate, waiter, error);
+    return error;
   };
 
-  const withoutStore = (gate: TenantGate, tenantId: string, error: unknown): void => {
-    deps.metrics.storeFailed();
-    deps.log.error({ tenantId, error, admitted: deps.allowOnStoreFailure }, 'The quotas of a run could not be read');
-    for (const waiter of [...gate.waiters.values()])
-      if (deps.allowOnStoreFailure) take(gate, waiter, false);
-      else
-        refuse(
-          gate,
-          waiter,
-          new AcpError('store-unavailable', 'The quotas of the run cannot be read.', {
-            cause: error,
-            details: { retryAfterMs },
-          }),
-        );
-  };
-
-  const decide = (
-    gate: TenantGate,
-    waiter: Waiter,
-    found: readonly QuotaRule[],
-    counters: Awaited<ReturnType<QuotaStore['recentUsage']>>,
-    inProgress: (rule: QuotaRule) => InProgress,
-  ): void => {
-    if (waiter.signal.aborted) {
-      refuse(gate, waiter, new AcpError('run-canceled', 'The caller went away before the run began.'));
-      return;
-    }
-    const own = found.filter((rule) => appliesTo(rule, waiter.agentName));
-    const { reached, reserved, isUnknown } = judge(own, counters, clock.current(), inProgress, waiter.isPriced);
-    const limit = reportedLimit(reached);
-    const taken = reportedLimit(reserved);
-    if (limit !== undefined) overLimit(gate, waiter, limit, usedUp(limit, now()));
-    else if (taken === undefined && !(isUnknown && now() < waiter.untilKnown)) take(gate, waiter);
-    else if (closed || deps.lifecycle.draining)
-      refuse(gate, waiter, new AcpError('draining', 'The service is stopping.', { details: { retryAfterMs } }));
-    else if (taken !== undefined && now() >= waiter.until)
-      overLimit(gate, waiter, taken, takenByOthers(taken, retryAfterMs));
-  };
-
-  /** One look at the store serves everybody who waits. */
-  const round = async (tenantId: string, gate: TenantGate): Promise<void> => {
-    const before = [...gate.starting];
-    const found = (await rules.read(tenantId)) ?? [];
-    const waiting = [...gate.waiters.values()];
-    const names = ['', ...new Set(waiting.map((waiter) => waiter.agentName))];
-    const limitsUse = found.some((rule) => rule.maxTokens !== null || rule.maxCostMicros !== null);
-    // Open runs first: a run that ends in between has its use in the counters and still stands among the open ones.
-    const open: readonly OpenRuns[] = limitsUse ? await store.openRuns(tenantId) : [];
-    const counters = await store.recentUsage(tenantId, clock.current(), names);
-    // Whoever came after the look began waits for the next one.
-    for (const waiter of waiting) {
-      if (gate.waiters.get(waiter.id) === undefined) continue;
-      // Those whose run was stored while the store was read may be missing from what was read.
-      const starting = new Set([...before, ...gate.starting]);
-      decide(gate, waiter, found, counters, (rule) => {
-        const places = [...starting].filter((place) => isInScope(rule, place.agentName));
-        const runs = open.filter((run) => isInScope(rule, run.agentName));
-        return {
-          starting: places.length,
-          open: total(runs),
-          unpriced:
-            places.filter((place) => !place.isPriced).length +
-            total(runs.filter((run) => !priced.mayCost(tenantId, run.agentName))),
-        };
-      });
+  /** One read of what stands against the rules, as of one moment: nothing has left the holds meanwhile. */
+  const read = async (tenantId: string, names: readonly string[]) => {
+    for (;;) {
+      const { departures } = holds;
+      const found = (await rules.read(tenantId)) ?? [];
+      const limitsUse = found.some((rule) => rule.maxTokens !== null || rule.maxCostMicros !== null);
+      // Open runs first: a run that ends in between has its use in the counters and still stands among the open ones.
+      const open: readonly OpenRuns[] = limitsUse ? await store.openRuns(tenantId) : [];
+      const counters = await store.recentUsage(tenantId, periods.current(), names);
+      if (holds.departures === departures) return { rules: found, open, counters };
     }
   };
 
-  const work = async (tenantId: string, gate: TenantGate): Promise<void> => {
-    gate.busy = true;
-    while (gate.waiters.size > 0) {
-      const asked = gate.waiters.size;
-      let timer: NodeJS.Timeout | undefined;
-      const woken = new Promise<void>((resolve) => {
-        gate.wake = resolve;
-        timer = setTimeout(resolve, pollMs);
-      });
-      await round(tenantId, gate).catch((error: unknown) => withoutStore(gate, tenantId, error));
-      // Nobody was answered: there is nothing to decide before something happens.
-      if (gate.waiters.size >= asked) await woken;
-      clearTimeout(timer);
-    }
-    gate.busy = false;
-    gate.wake = nobody;
-    forget(tenantId, gate);
+  const look = async (tenantId: string, asked: readonly Asked[]): Promise<Decide<Asked, Admission>> => {
+    const names = ['', ...new Set(asked.map(({ agentName }) => agentName))];
+    const { rules: all, open, counters } = await read(tenantId, names);
+    const inProgress = (rule: (typeof all)[number]): InProgress => {
+      const isOwn = ({ agentName }: { readonly agentName: string }): boolean => isInScope(rule, agentName);
+      const places = [...holds.of(tenantId)].filter(({ isAdmission, root }) => isAdmission && isOwn(root));
+      const runs = open.filter(isOwn);
+      return {
+        starting: places.length,
+        open: total(runs),
+        unpriced:
+          places.filter(({ held }) => held.costMicros === 0).length +
+          total(runs.filter(({ agentName }) => !priced.mayCost(tenantId, agentName))),
+      };
+    };
+    // What those before in line wait for: nobody overtakes them.
+    const awaited = new Set<string>();
+    const keyOf = ({ rule, metric }: LimitState): string => `${rule.id} ${metric}`;
+
+    return (request) => {
+      if (request.signal.aborted) throw new AcpError('run-canceled', 'The caller went away before the run began.');
+      const own = all.filter((rule) => appliesTo(rule, request.agentName));
+      const isAwaited = (state: LimitState): boolean => awaited.has(keyOf(state));
+      const { reached, reserved, unknown } = judge(
+        own,
+        counters,
+        periods.current(),
+        inProgress,
+        request.isPriced,
+        isAwaited,
+      );
+      const limit = reportedLimit(reached);
+      const taken = reportedLimit(reserved);
+      const now = clock.now();
+      if (limit !== undefined) throw overLimit(limit, usedUp(limit, now));
+      if (taken === undefined && (unknown.length === 0 || now >= request.untilKnown)) return take(request);
+      if (closed || deps.lifecycle.draining)
+        throw new AcpError('draining', 'The service is stopping.', { details: { retryAfterMs } });
+      if (taken !== undefined && now >= request.until) throw overLimit(taken, takenByOthers(taken, retryAfterMs));
+      for (const state of reserved) awaited.add(keyOf(state));
+      return null;
+    };
   };
 
-  const gateOf = (tenantId: string): TenantGate => {
-    const known = gates.get(tenantId);
-    if (known !== undefined) return known;
-    const gate: TenantGate = { waiters: new ChurningMap(), starting: new Set(), busy: false, wake: nobody };
-    gates.set(tenantId, gate);
-    return gate;
-  };
+  const lines = createTenantLines<Asked, Admission>({
+    look,
+    unreadable(tenantId, error) {
+      const admitted = deps.allowOnStoreFailure;
+      deps.metrics.storeFailed();
+      deps.log.error({ tenantId, error, admitted }, 'The quotas of a run could not be read');
+      return (request) => {
+        if (admitted) return take(request, false);
+        throw new AcpError('store-unavailable', 'The quotas of the run cannot be read.', {
+          cause: error,
+          details: { retryAfterMs },
+        });
+      };
+    },
+    dueAt({ until, untilKnown }) {
+      const { dayEndsAt } = periods.current();
+      return Math.min(clock.now() < untilKnown ? untilKnown : until, dayEndsAt);
+    },
+    clock,
+  });
 
   return {
     admit(request) {
-      const { tenantId, agentName, signal, mayWait } = request;
+      const { tenantId, agentName, mayWait } = request;
       const known = rules.known(tenantId);
       if (known !== undefined && !known.some((rule) => appliesTo(rule, agentName))) return null;
-      const gate = gateOf(tenantId);
-      return new Promise((resolve, reject) => {
-        const until = now() + (mayWait ? longestWaitMs : shortWaitMs);
-        const untilKnown = now() + (mayWait ? unknownWaitMs : shortWaitMs);
-        const isPriced = priced.asked(tenantId, agentName, request.agent ?? null);
-        lastWaiter += 1;
-        gate.waiters.set(lastWaiter, { ...request, id: lastWaiter, isPriced, until, untilKnown, resolve, reject });
-        signal.addEventListener('abort', () => gate.wake(), { once: true });
-        if (gate.busy) gate.wake();
-        else void work(tenantId, gate);
+      const now = clock.now();
+      return lines.join(tenantId, {
+        ...request,
+        isPriced: priced.asked(tenantId, agentName, request.agent ?? null),
+        until: now + (mayWait ? longestWaitMs : shortWaitMs),
+        untilKnown: now + (mayWait ? unknownWaitMs : shortWaitMs),
       });
     },
-    ended: (tenantId) => gates.get(tenantId)?.wake(),
+    wake: lines.wake,
     close() {
       closed = true;
-      for (const gate of gates.values()) gate.wake();
+      lines.wake(null);
     },
   };
 };

@@ -1,195 +1,126 @@
-import type { BoundedCall, CallAllowance, CallAllowances, QuotaUse } from '../../engine/control/index.ts';
+import type { Clock } from '../../core/clock.ts';
+import type { BoundedCall, CallAllowance, CallAllowances } from '../../engine/control/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { type CountedRoot, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import { longestWaitMs, retryAfterMs } from './quota-admission.ts';
-import { anyUse, type Hold, limitingUse, mostCost, roomFor } from './quota-room.rules.ts';
-import { addedUse, noUse } from './quota-use.ts';
+import type { QuotaHolds } from './quota-holds.store.ts';
+import { anyUse, limitingUse, mostCost, roomsFor } from './quota-room.rules.ts';
 import { ownerOf } from './quotas.rules.ts';
 import type { QuotaRule, QuotaRules, QuotaStore } from './quotas.store.ts';
-import type { UnfinishedUse } from './unfinished-use.store.ts';
+import { createTenantLines, type Decide } from './tenant-lines.ts';
 
 export interface AllowancesDeps {
-  readonly store: Pick<QuotaStore, 'usageOf'> & UnfinishedUse;
+  readonly store: Pick<QuotaStore, 'usageOf'>;
   readonly rules: QuotaRules;
+  readonly holds: QuotaHolds;
   /** Where the tree of a root counts. */
   countedRoot(tenantId: string, root: BoundedCall['root']): Promise<CountedRoot>;
-  readonly clock: PeriodClock;
-  readonly now: () => number;
+  readonly periods: PeriodClock;
+  readonly clock: Clock;
 }
 
-interface TenantHolds {
-  readonly runs: Map<string, Hold>;
-  /** How often what a run had used went to the counters. */
-  booked: number;
-  readonly waiting: Set<() => void>;
-  /** Calls that are being decided on. */
-  asking: number;
+interface Asked extends BoundedCall {
+  readonly counted: CountedRoot;
+  readonly until: number;
 }
 
-// Runs that are closed where nobody tells of it are found by looking.
-const pollMs = 100;
-
-const unreadable = (cause: unknown): never => {
-  throw new RunFailure('Infrastructure', 'quotas_unreadable', 'The quotas of a model call cannot be read.', {
+const unreadable = (cause: unknown): RunFailure =>
+  new RunFailure('Infrastructure', 'quotas_unreadable', 'The quotas of a model call cannot be read.', {
     cause,
     retryAfterMs,
   });
-};
 
 /**
- * Gives model calls a part of what the rules leave, so that none can pass a limit: what a call can use at most is taken
- * before it is made, and what it has not used comes back after it. Counters have what ended runs used; what runs in
- * progress have used stands here until their rows are closed, also between two attempts of one run.
+ * Gives model calls a part of what the rules leave, so that none can pass a limit: what a call can use at most is held
+ * before it is made, and what it has not used is free after it. Counters have what ended runs used; what runs in
+ * progress have used stands in their holds until their rows are closed, also between two attempts of one run.
  */
 export const createQuotaAllowances = ({
   store,
   rules,
+  holds,
   countedRoot,
+  periods,
   clock,
-  now,
-}: AllowancesDeps): CallAllowances & { ended(tenantId: string, runId: string, isBooked: boolean): void } => {
-  const tenants = new Map<string, TenantHolds>();
-  let restored: Promise<void> | null = null;
-
-  const holdsOf = (tenantId: string): TenantHolds => {
-    let holds = tenants.get(tenantId);
-    if (holds === undefined) {
-      holds = { runs: new Map(), booked: 0, waiting: new Set(), asking: 0 };
-      tenants.set(tenantId, holds);
-    }
-    return holds;
-  };
-
-  const wake = ({ waiting }: TenantHolds): void => {
-    for (const go of waiting) go();
-    waiting.clear();
-  };
-
-  const pause = (holds: TenantHolds, signal: AbortSignal): Promise<void> =>
-    new Promise((resolve) => {
-      const go = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', go);
-        holds.waiting.delete(go);
-        resolve();
-      };
-      const timer = setTimeout(go, pollMs);
-      signal.addEventListener('abort', go, { once: true });
-      holds.waiting.add(go);
-    });
-
+}: AllowancesDeps): CallAllowances & { wake(tenantId: string | null): void } => {
   const take = (
-    holds: TenantHolds,
     runId: string,
     root: CountedRoot,
-    held: QuotaUse,
+    held: { readonly tokens: number; readonly costMicros: number },
     answer: Omit<CallAllowance, 'settle'>,
   ): CallAllowance => {
-    const hold = holds.runs.get(runId) ?? { root, spent: noUse, held: noUse, isLeft: false };
-    hold.held = held;
-    hold.isLeft = false;
-    holds.runs.set(runId, hold);
-    return {
-      ...answer,
-      settle(use) {
-        hold.held = noUse;
-        hold.spent = addedUse(hold.spent, use);
-        wake(holds);
-      },
-    };
+    holds.take({ runId, root, isAdmission: false, held }, !answer.isFree);
+    return { ...answer, settle: (use) => holds.used(runId, use) };
   };
 
-  const takeBounded = (
-    holds: TenantHolds,
-    call: BoundedCall,
-    root: CountedRoot,
-    outputTokens: number,
-    isCut: boolean,
-  ): CallAllowance => {
+  const takeBounded = (call: Asked, outputTokens: number, isCut: boolean): CallAllowance => {
     const held = { tokens: call.inputTokens + outputTokens, costMicros: mostCost(call, outputTokens) };
     const cap = Number.isFinite(outputTokens) ? outputTokens : null;
-    return take(holds, call.runId, root, held, { outputTokens: cap, isCut, isFree: false });
+    return take(call.runId, call.counted, held, { outputTokens: cap, isCut, isFree: false });
   };
 
-  const takeFree = (holds: TenantHolds, runId: string, root: CountedRoot): CallAllowance =>
-    take(holds, runId, root, anyUse, { outputTokens: null, isCut: false, isFree: true });
-
-  /** What earlier attempts have used of runs that another process began, once. */
-  const restore = (): Promise<void> => {
-    restored ??= store.unfinished().then(
-      (found) => {
-        for (const { runId, root, use } of found) {
-          const { runs } = holdsOf(root.tenantId);
-          if (!runs.has(runId)) runs.set(runId, { root, spent: use, held: noUse, isLeft: true });
-        }
-      },
-      (error: unknown) => {
-        restored = null;
-        throw error;
-      },
-    );
-    return restored;
-  };
-
-  /** Lets go of runs that were closed where nobody tells of it, such as one that was canceled in line. */
-  const dropClosed = async (tenantId: string, holds: TenantHolds): Promise<void> => {
-    const { runs } = holds;
-    const left = [...runs].flatMap(([id, { isLeft }]) => (isLeft ? [id] : []));
-    if (left.length === 0) return;
-    const open = await store.openAmong(tenantId, left);
-    for (const id of left) {
-      if (open.has(id) || runs.get(id)?.isLeft !== true) continue;
-      runs.delete(id);
-      // Whoever has read the counters before looks again.
-      holds.booked += 1;
-    }
-  };
+  const takeFree = (runId: string, root: CountedRoot): CallAllowance =>
+    take(runId, root, anyUse, { outputTokens: null, isCut: false, isFree: true });
 
   const refusal = (rule: QuotaRule, call: BoundedCall, isTaken: boolean): RunFailure => {
-    const { dayEndsAt, monthEndsAt } = clock.current();
+    const { dayEndsAt, monthEndsAt } = periods.current();
     const resetsAt = rule.period === 'Daily' ? dayEndsAt : monthEndsAt;
     const left = isTaken ? 'is held by other calls' : 'does not suffice';
     return new RunFailure(
       'QuotaExceeded',
       'quota_exceeded',
       `What is left of the ${rule.period.toLowerCase()} quota of ${ownerOf(rule)} ${left}: the next model call sends up to ${call.inputTokens} tokens.`,
-      { retryAfterMs: isTaken ? retryAfterMs : Math.max(resetsAt - now(), 1) },
+      { retryAfterMs: isTaken ? retryAfterMs : Math.max(resetsAt - clock.now(), 1) },
     );
   };
 
-  /** What is asked of the store; `booked`: what it was before the counters were read. */
-  const look = async (holds: TenantHolds, { tenantId }: BoundedCall, root: CountedRoot) => {
-    const own = limitingUse((await rules.read(tenantId)) ?? [], root.agentName);
-    if (own.length === 0) return { own, booked: holds.booked, rows: [] };
-    await restore();
-    await dropClosed(tenantId, holds);
-    const { booked } = holds;
-    const rows = await store.usageOf(tenantId, [root.day, monthOf(root.day)], ['', root.agentName]);
-    return { own, booked, rows };
-  };
-
-  const decide = async (holds: TenantHolds, call: BoundedCall, root: CountedRoot): Promise<CallAllowance> => {
-    const wish = call.outputTokens ?? Number.POSITIVE_INFINITY;
-    const until = now() + longestWaitMs;
+  /** The counters as of one moment: no hold has gone meanwhile, whose use they may lack. */
+  const read = async (tenantId: string, roots: readonly CountedRoot[]) => {
+    const starts = [...new Set(roots.flatMap(({ day }) => [day, monthOf(day)]))];
+    const names = ['', ...new Set(roots.map(({ agentName }) => agentName))];
     for (;;) {
-      call.signal.throwIfAborted();
-      const { own, booked, rows } = await look(holds, call, root).catch(unreadable);
-      // What a run had used has left this list, and may not be in the counters as they were read.
-      if (holds.booked !== booked) continue;
-      // From here to the taking nothing is awaited: nobody else is given the same room.
-      const room = roomFor(call, root, own, rows, () => holds.runs.values());
-      if (room === null) return takeFree(holds, call.runId, root);
-      if (room.now >= wish) return takeBounded(holds, call, root, wish, false);
-      if (room.later > room.now && room.later >= 1 && now() < until) await pause(holds, call.signal);
-      else if (room.now >= 1) return takeBounded(holds, call, root, room.now, true);
-      else throw refusal(room.rule, call, room.later >= 1);
+      const { departures } = holds;
+      const limiting = (await rules.read(tenantId)) ?? [];
+      const isLimited = roots.some(({ agentName }) => limitingUse(limiting, agentName).length > 0);
+      const rows = isLimited ? await store.usageOf(tenantId, starts, names) : [];
+      if (holds.departures === departures) return { limiting, rows };
     }
   };
 
-  const forget = (tenantId: string, holds: TenantHolds): void => {
-    if (holds.runs.size === 0 && holds.asking === 0) tenants.delete(tenantId);
+  const look = async (tenantId: string, calls: readonly Asked[]): Promise<Decide<Asked, CallAllowance>> => {
+    const roots = calls.map(({ counted }) => counted);
+    const { limiting, rows } = await read(tenantId, roots);
+    // What those before in line wait for: nobody overtakes them.
+    const awaited = new Set<QuotaRule>();
+    return (call) => {
+      call.signal.throwIfAborted();
+      const own = limitingUse(limiting, call.counted.agentName);
+      const rooms = roomsFor(call, call.counted, own, rows, () => holds.of(tenantId));
+      const [room] = rooms;
+      if (room === undefined) return takeFree(call.runId, call.counted);
+      const wish = call.outputTokens ?? Number.POSITIVE_INFINITY;
+      const later = Math.min(...rooms.map((one) => one.later));
+      const isBehind = own.some((rule) => awaited.has(rule));
+      const mayGain = isBehind || (room.now < wish && later > room.now);
+      if (mayGain && later >= 1 && clock.now() < call.until) {
+        for (const { rule, now } of rooms) if (now < wish) awaited.add(rule);
+        return null;
+      }
+      if (room.now >= wish) return takeBounded(call, wish, false);
+      if (room.now >= 1) return takeBounded(call, room.now, true);
+      throw refusal(room.rule, call, later >= 1);
+    };
   };
+
+  const lines = createTenantLines<Asked, CallAllowance>({
+    look,
+    unreadable: (_tenantId, error) => () => {
+      throw unreadable(error);
+    },
+    dueAt: ({ until }) => until,
+    clock,
+  });
 
   return {
     apply(tenantId, agentName) {
@@ -197,32 +128,12 @@ export const createQuotaAllowances = ({
       return known === undefined || limitingUse(known, agentName).length > 0;
     },
     async allow(call) {
-      const { tenantId } = call;
-      const holds = holdsOf(tenantId);
-      holds.asking += 1;
-      try {
-        return await decide(holds, call, await countedRoot(tenantId, call.root));
-      } finally {
-        holds.asking -= 1;
-        forget(tenantId, holds);
-      }
+      const counted = await countedRoot(call.tenantId, call.root);
+      return lines.join(call.tenantId, { ...call, counted, until: clock.now() + longestWaitMs });
     },
     async free({ tenantId, runId, root }) {
-      const counted = await countedRoot(tenantId, root);
-      return takeFree(holdsOf(tenantId), runId, counted);
+      return takeFree(runId, await countedRoot(tenantId, root));
     },
-    ended(tenantId, runId, isBooked) {
-      const holds = tenants.get(tenantId);
-      const hold = holds?.runs.get(runId);
-      if (holds === undefined || hold === undefined) return;
-      if (!isBooked) {
-        hold.isLeft = true;
-        return;
-      }
-      holds.runs.delete(runId);
-      holds.booked += 1;
-      wake(holds);
-      forget(tenantId, holds);
-    },
+    wake: lines.wake,
   };
 };

@@ -3,6 +3,7 @@ import { boundText, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import { type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
+import type { QuotaHolds } from './quota-holds.store.ts';
 import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
 
 export interface RunUse {
@@ -127,6 +128,7 @@ export const createRunCounters = (
   storage: Storage,
   clock: PeriodClock,
   notices: QuotaNotices,
+  holds: Pick<QuotaHolds, 'settled'>,
   now: () => number,
 ): RunCounters => {
   const usage = sql.table('quota_usage');
@@ -199,15 +201,20 @@ export const createRunCounters = (
       const root = openRoots.get(rootId);
       return root?.tenantId === tenantId ? root : undefined;
     },
-    opened: (run) => withNotices(opened(run), notices.crossed(run.tenantId, run.id)),
-    openedUnrecorded: (run) =>
-      withNotices(add(roots.of(run), run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),
+    opened: (run) => [
+      ...withNotices(opened(run), notices.crossed(run.tenantId, run.id)),
+      ...holds.settled(run.id),
+    ],
+    openedUnrecorded: (run) => [
+      ...withNotices(add(roots.of(run), run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),
+      ...holds.settled(run.id),
+    ],
     closed(run) {
       const { id, tenantId, rootRunId, tree } = run;
       const isBooked = isUsed(run.use) || isUsed(tree);
       const statements = isBooked ? withNotices(settled(run), notices.crossed(tenantId, rootRunId ?? id)) : [];
       if (rootRunId === null || rootRunId === id) openRoots.delete(id);
-      return statements;
+      return [...statements, ...holds.settled(id)];
     },
     booked: (root, use) => withNotices(add(roots.of(root), root.counts ? 1 : 0, use, use), notices.crossedBy(root)),
     closedUnrecorded: (root, use) =>

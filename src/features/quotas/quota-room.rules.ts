@@ -1,20 +1,10 @@
 import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
 import type { BoundedCall, QuotaUse } from '../../engine/control/index.ts';
 import { type CountedRoot, monthOf } from './counted-roots.ts';
+import type { QuotaHold } from './quota-holds.store.ts';
 import { addedUse, noUse } from './quota-use.ts';
 import { appliesTo, isInScope } from './quotas.rules.ts';
 import type { QuotaRule } from './quotas.store.ts';
-
-/** What a run has used or may be using, and no counter has yet. */
-export interface Hold {
-  readonly root: CountedRoot;
-  /** Of calls that are over. */
-  spent: QuotaUse;
-  /** The most that the call in progress can use. */
-  held: QuotaUse;
-  /** No run of this process will say that it is over: the store is asked. */
-  isLeft: boolean;
-}
 
 /** Of a call that nothing bounds. */
 export const anyUse: QuotaUse = { tokens: Number.POSITIVE_INFINITY, costMicros: Number.POSITIVE_INFINITY };
@@ -51,7 +41,7 @@ const usedOf = (
   rule: QuotaRule,
   root: CountedRoot,
   rows: readonly QuotaUsageRow[],
-  holds: Iterable<Hold>,
+  holds: Iterable<QuotaHold>,
 ): { readonly settled: QuotaUse; readonly all: QuotaUse } => {
   const start = startIn(root, rule);
   const row = rows.find(
@@ -60,7 +50,8 @@ const usedOf = (
   let settled: QuotaUse = { tokens: row?.tokens ?? 0, costMicros: row?.cost_micros ?? 0 };
   let held = noUse;
   for (const hold of holds) {
-    if (startIn(hold.root, rule) !== start || !isInScope(rule, hold.root.agentName)) continue;
+    // The place of a run that has made no call yet says nothing of its use.
+    if (hold.isAdmission || startIn(hold.root, rule) !== start || !isInScope(rule, hold.root.agentName)) continue;
     settled = addedUse(settled, hold.spent);
     held = addedUse(held, hold.held);
   }
@@ -75,18 +66,17 @@ export interface Room {
   readonly later: number;
 }
 
-/** The room that the tightest of the rules leaves a call; null where none limits it. */
-export const roomFor = (
+/** The room that each of the rules leaves a call, the tightest first. */
+export const roomsFor = (
   call: BoundedCall,
   root: CountedRoot,
   rules: readonly QuotaRule[],
   rows: readonly QuotaUsageRow[],
-  holds: () => Iterable<Hold>,
-): Room | null => {
-  const rooms = rules.map((rule): Room => {
-    const { settled, all } = usedOf(rule, root, rows, holds());
-    return { rule, now: outputWithin(rule, call, all), later: outputWithin(rule, call, settled) };
-  });
-  const [tightest] = rooms.sort((a, b) => a.now - b.now);
-  return tightest === undefined ? null : { ...tightest, later: Math.min(...rooms.map(({ later }) => later)) };
-};
+  holds: () => Iterable<QuotaHold>,
+): readonly Room[] =>
+  rules
+    .map((rule): Room => {
+      const { settled, all } = usedOf(rule, root, rows, holds());
+      return { rule, now: outputWithin(rule, call, all), later: outputWithin(rule, call, settled) };
+    })
+    .sort((a, b) => a.now - b.now);

@@ -71,14 +71,15 @@ export interface Judgement {
   readonly reached: readonly LimitState[];
   /** Limits that are not, and that the runs in progress may reach. */
   readonly reserved: readonly LimitState[];
-  /** What runs use is not known yet, and one in progress is about to tell. */
-  readonly isUnknown: boolean;
+  /** Limits of whose use nothing is known yet, and one in progress is about to tell. */
+  readonly unknown: readonly LimitState[];
 }
 
 /**
  * Whether one more run may start. Each run in progress, and the new one, is taken to use as much as the run that has
  * used most so far; a run alone starts while anything is left. Runs without a price hold nothing of a limit of cost, and
- * where runs have ended and none has told what it used, nobody holds anything.
+ * where runs have ended and none has told what it used, nobody holds anything. `isAwaited`: somebody waits for the same limit
+ * already, and comes first.
  */
 export const judge = (
   rules: readonly QuotaRule[],
@@ -86,10 +87,11 @@ export const judge = (
   periods: CurrentPeriods,
   inProgress: (rule: QuotaRule) => InProgress,
   isPriced = true,
+  isAwaited: (state: LimitState) => boolean = () => false,
 ): Judgement => {
   const reached: LimitState[] = [];
   const reserved: LimitState[] = [];
-  let isUnknown = false;
+  const unknown: LimitState[] = [];
   for (const rule of rules) {
     const { starting, open, unpriced } = inProgress(rule);
     for (const state of limitsOf(rule, counters, periods)) {
@@ -101,11 +103,13 @@ export const judge = (
       // Runs in the store are in the counter of runs already; what they will use is not in the others.
       const others = { Runs: starting, Tokens: starting + open, Cost: starting + open - unpriced }[state.metric];
       if (others <= 0) continue;
-      if (state.most === 0) isUnknown ||= state.counted <= starting + open;
-      else if (state.used + (others + 1) * state.most > state.limit) reserved.push(state);
+      const isKnown = state.most > 0 || state.counted > starting + open;
+      const takesRest = state.most > 0 && state.used + (others + 1) * state.most > state.limit;
+      if (takesRest || isAwaited(state)) reserved.push(state);
+      else if (!isKnown) unknown.push(state);
     }
   }
-  return { reached, reserved, isUnknown };
+  return { reached, reserved, unknown };
 };
 
 /** The limit that resets last; on a tie the agent's. */

@@ -11,6 +11,7 @@ import {
   toFrame,
 } from '../../engine/record/index.ts';
 import { type RunFailure, storedError } from '../../engine/run-failure.ts';
+import type { ActiveQuotas } from '../quotas/index.ts';
 import type { RunStore } from './runs.store.ts';
 
 export interface FailedStart {
@@ -45,6 +46,8 @@ interface DetachedDeps {
   readonly journal: RunJournal;
   readonly recordingEnabled: boolean;
   readonly listeners: RunListeners | null;
+  /** Null: runs do not count against quotas. */
+  readonly quotas: Pick<ActiveQuotas, 'unexecuted'> | null;
   readonly now: () => number;
 }
 
@@ -54,6 +57,7 @@ export const createDetachedRuns = ({
   journal,
   recordingEnabled,
   listeners,
+  quotas,
   now,
 }: DetachedDeps): DetachedRuns => {
   const logged = (first: number, events: readonly (readonly [string, Record<string, unknown>])[]): LoggedEvent[] =>
@@ -154,7 +158,9 @@ export const createDetachedRuns = ({
       try {
         const dropped = closing.status === 'Failed' && closing.keepsTurn === true ? [] : [journal.stepsDropped(row.id)];
         const events = logged(sequence, [terminal]);
-        await storage.write([update, pack(row.tenant_id, row.id, sequence, events), ...dropped, ...extra]);
+        const settled = quotas?.unexecuted.closing(row.id) ?? [];
+        await storage.write([update, pack(row.tenant_id, row.id, sequence, events), ...dropped, ...settled, ...extra]);
+        quotas?.unexecuted.closed(row.tenant_id, row.id);
         const { tenant_id: tenantId, agent_name: agentName, id: runId, session_id: sessionId, user_id: userId } = row;
         tell({ tenantId, agentName, runId, sessionId, userId }, row.root_run_id, events);
         return true;
