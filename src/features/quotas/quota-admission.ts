@@ -112,6 +112,13 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
     return error;
   };
 
+  /** Of a request that cannot be admitted now. */
+  const refuseIfLate = ({ until }: Asked, taken: LimitState | undefined): void => {
+    if (closed || deps.lifecycle.draining)
+      throw new AcpError('draining', 'The service is stopping.', { details: { retryAfterMs } });
+    if (taken !== undefined && clock.now() >= until) throw overLimit(taken, takenByOthers(taken, retryAfterMs));
+  };
+
   /** One read of what stands against the rules, as of one moment: nothing has left the holds meanwhile. */
   const read = async (tenantId: string, names: readonly string[]) => {
     for (;;) {
@@ -157,13 +164,9 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
         isAwaited,
       );
       const limit = reportedLimit(reached);
-      const taken = reportedLimit(reserved);
-      const now = clock.now();
-      if (limit !== undefined) throw overLimit(limit, usedUp(limit, now));
-      if (taken === undefined && (unknown.length === 0 || now >= request.untilKnown)) return take(request);
-      if (closed || deps.lifecycle.draining)
-        throw new AcpError('draining', 'The service is stopping.', { details: { retryAfterMs } });
-      if (taken !== undefined && now >= request.until) throw overLimit(taken, takenByOthers(taken, retryAfterMs));
+      if (limit !== undefined) throw overLimit(limit, usedUp(limit, clock.now()));
+      if (reserved.length === 0 && (unknown.length === 0 || clock.now() >= request.untilKnown)) return take(request);
+      refuseIfLate(request, reportedLimit(reserved));
       for (const state of reserved) awaited.add(keyOf(state));
       return null;
     };

@@ -5,7 +5,7 @@ import { type CountedRoot, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import { longestWaitMs, retryAfterMs } from './quota-admission.ts';
 import type { QuotaHolds } from './quota-holds.store.ts';
-import { anyUse, limitingUse, mostCost, roomsFor } from './quota-room.rules.ts';
+import { anyUse, limitingUse, mostCost, type Room, roomsFor } from './quota-room.rules.ts';
 import { ownerOf } from './quotas.rules.ts';
 import type { QuotaRule, QuotaRules, QuotaStore } from './quotas.store.ts';
 import { createTenantLines, type Decide } from './tenant-lines.ts';
@@ -30,6 +30,18 @@ const unreadable = (cause: unknown): RunFailure =>
     cause,
     retryAfterMs,
   });
+
+const leastLater = (rooms: readonly Room[]): number => Math.min(...rooms.map(({ later }) => later));
+
+/** The rules whose room a call waits for; none: it gains nothing by that, or does not fit even then. */
+const scarceRules = (rooms: readonly Room[], wish: number, awaited: ReadonlySet<QuotaRule>): readonly QuotaRule[] => {
+  const later = leastLater(rooms);
+  const tightest = rooms[0]?.now ?? Number.POSITIVE_INFINITY;
+  const gains = (tightest < wish && later > tightest) || rooms.some(({ rule }) => awaited.has(rule));
+  return gains && later >= 1
+    ? rooms.filter(({ rule, now }) => now < wish || awaited.has(rule)).map(({ rule }) => rule)
+    : [];
+};
 
 /**
  * Gives model calls a part of what the rules leave, so that none can pass a limit: what a call can use at most is held
@@ -100,13 +112,10 @@ export const createQuotaAllowances = ({
       const [room] = rooms;
       if (room === undefined) return takeFree(call.runId, call.counted);
       const wish = call.outputTokens ?? Number.POSITIVE_INFINITY;
-      const later = Math.min(...rooms.map((one) => one.later));
-      const isBehind = own.some((rule) => awaited.has(rule));
-      const mayGain = isBehind || (room.now < wish && later > room.now);
-      if (mayGain && later >= 1 && clock.now() < call.until) {
-        for (const { rule, now } of rooms) if (now < wish) awaited.add(rule);
-        return null;
-      }
+      const later = leastLater(rooms);
+      const waitsFor = clock.now() < call.until ? scarceRules(rooms, wish, awaited) : [];
+      for (const rule of waitsFor) awaited.add(rule);
+      if (waitsFor.length > 0) return null;
       if (room.now >= wish) return takeBounded(call, wish, false);
       if (room.now >= 1) return takeBounded(call, room.now, true);
       throw refusal(room.rule, call, later >= 1);

@@ -201,10 +201,7 @@ export const createRunCounters = (
       const root = openRoots.get(rootId);
       return root?.tenantId === tenantId ? root : undefined;
     },
-    opened: (run) => [
-      ...withNotices(opened(run), notices.crossed(run.tenantId, run.id)),
-      ...holds.settled(run.id),
-    ],
+    opened: (run) => [...withNotices(opened(run), notices.crossed(run.tenantId, run.id)), ...holds.settled(run.id)],
     openedUnrecorded: (run) => [
       ...withNotices(add(roots.of(run), run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),
       ...holds.settled(run.id),

@@ -113,8 +113,10 @@ export const createQuotaHolds = (storage: Storage, freed: (tenantId: string) => 
     isScheduled = false;
     let pending: readonly KeptHold[] = [];
     // Most admissions are over by now: their run is recorded in the turn in which it was admitted.
-    if ([...changed].every((hold) => !hold.isStored && (hold.isGone || hold.isSettling || !hold.isLimited)))
-      return changed.clear();
+    if ([...changed].every((hold) => !hold.isStored && (hold.isGone || hold.isSettling || !hold.isLimited))) {
+      changed.clear();
+      return;
+    }
     storage.enqueue({
       collect() {
         pending = [...changed];
@@ -199,7 +201,10 @@ export const createQuotaHolds = (storage: Storage, freed: (tenantId: string) => 
           ),
         )
         .execute();
-      await storage.db.updateTable('quota_holds').set({ is_admission: 0, held_tokens: 0, held_cost_micros: 0 }).execute();
+      await storage.db
+        .updateTable('quota_holds')
+        .set({ is_admission: 0, held_tokens: 0, held_cost_micros: 0 })
+        .execute();
       const restore = (runId: string, root: CountedRoot, spent: QuotaUse, isStored: boolean): void =>
         holds.set(runId, {
           ...{ runId, root, spent, held: noUse, isAdmission: false },

@@ -75,6 +75,18 @@ export interface Judgement {
   readonly unknown: readonly LimitState[];
 }
 
+const isNever = (): boolean => false;
+
+/** Runs in the store are in the counter of runs already; what they will use is not in the others. */
+const holdingRuns = ({ metric }: LimitState, { starting, open, unpriced }: InProgress, isPriced: boolean): number =>
+  ({ Runs: starting, Tokens: starting + open, Cost: isPriced ? starting + open - unpriced : 0 })[metric];
+
+const isUnknown = ({ most, counted }: KnownLimit, { starting, open }: InProgress): boolean =>
+  most === 0 && counted <= starting + open;
+
+const takesRest = ({ most, used, limit }: KnownLimit, others: number): boolean =>
+  most > 0 && used + (others + 1) * most > limit;
+
 /**
  * Whether one more run may start. Each run in progress, and the new one, is taken to use as much as the run that has
  * used most so far; a run alone starts while anything is left. Runs without a price hold nothing of a limit of cost, and
@@ -87,26 +99,19 @@ export const judge = (
   periods: CurrentPeriods,
   inProgress: (rule: QuotaRule) => InProgress,
   isPriced = true,
-  isAwaited: (state: LimitState) => boolean = () => false,
+  isAwaited: (state: LimitState) => boolean = isNever,
 ): Judgement => {
   const reached: LimitState[] = [];
   const reserved: LimitState[] = [];
   const unknown: LimitState[] = [];
   for (const rule of rules) {
-    const { starting, open, unpriced } = inProgress(rule);
+    const others = inProgress(rule);
     for (const state of limitsOf(rule, counters, periods)) {
-      if (state.used >= state.limit) {
-        reached.push(state);
-        continue;
-      }
-      if (state.metric === 'Cost' && !isPriced) continue;
-      // Runs in the store are in the counter of runs already; what they will use is not in the others.
-      const others = { Runs: starting, Tokens: starting + open, Cost: starting + open - unpriced }[state.metric];
-      if (others <= 0) continue;
-      const isKnown = state.most > 0 || state.counted > starting + open;
-      const takesRest = state.most > 0 && state.used + (others + 1) * state.most > state.limit;
-      if (takesRest || isAwaited(state)) reserved.push(state);
-      else if (!isKnown) unknown.push(state);
+      const holding = holdingRuns(state, others, isPriced);
+      if (state.used >= state.limit) reached.push(state);
+      else if (holding <= 0) continue;
+      else if (takesRest(state, holding) || isAwaited(state)) reserved.push(state);
+      else if (isUnknown(state, others)) unknown.push(state);
     }
   }
   return { reached, reserved, unknown };

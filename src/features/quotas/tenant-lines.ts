@@ -105,9 +105,10 @@ export const createTenantLines = <R extends { readonly signal: AbortSignal }, A>
         const onAbort = (): void => wake(line);
         line.waiters.set(lastId, { id: lastId, request, resolve, reject, wake: onAbort });
         request.signal.addEventListener('abort', onAbort, { once: true });
-        if (open !== undefined) return wake(line);
-        lines.set(tenantId, line);
-        void serve(tenantId, line);
+        if (open === undefined) {
+          lines.set(tenantId, line);
+          void serve(tenantId, line);
+        } else wake(line);
       });
     },
     wake(tenantId) {

@@ -30,7 +30,9 @@ export const unfinishedUse = async (
     .select(['id', 'tenant_id', 'agent_name', 'quota_day'])
     .where('status', 'in', ['Queued', 'Running'])
     .where('quota_day', 'is not', null)
-    .where((eb) => eb.exists(eb.selectFrom('run_steps').select('sequence').whereRef('run_steps.run_id', '=', 'runs.id')))
+    .where((eb) =>
+      eb.exists(eb.selectFrom('run_steps').select('sequence').whereRef('run_steps.run_id', '=', 'runs.id')),
+    )
     .execute();
   return Promise.all(
     rows.map(async ({ id, tenant_id: tenantId, agent_name: agentName, quota_day: day }) => ({

@@ -167,7 +167,15 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const traces = createRunTraceStore(storage);
   const access = createRunAccess(store, deps.authorization, owners);
   const recordingEnabled = settings.recording.enabled;
-  const detached = createDetachedRuns({ storage, store, journal, recordingEnabled, listeners: deps.listeners, quotas: deps.quotas, now });
+  const detached = createDetachedRuns({
+    storage,
+    store,
+    journal,
+    recordingEnabled,
+    listeners: deps.listeners,
+    quotas: deps.quotas,
+    now,
+  });
   const turns = createTurnStore(storage);
   const lost = createLostRuns({
     storage,
