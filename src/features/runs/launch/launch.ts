@@ -115,10 +115,17 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
     return quotas.admission.admit({ tenantId, agentName, mayWait: quota === 'wait', agent, signal });
   };
 
+  /** A run has the id of its admission, so that what records it settles the hold of its place. */
+  const runIdOf = (admission: Admission | null): string => admission?.runId ?? deps.newId();
+
   /** Keeps that a run was asked for whose agent does not compile. */
-  const refuse = async (request: LaunchRequest, owner: RunOwner, error: CompileError): Promise<never> => {
+  const refuse = async (
+    request: LaunchRequest,
+    runId: string,
+    owner: RunOwner,
+    error: CompileError,
+  ): Promise<never> => {
     const failure = compileFailure(error);
-    const runId = deps.newId();
     const { context, agentName, body, isStreaming, target } = request;
     await deps.detached.recordFailed({
       runId,
@@ -135,18 +142,17 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
   };
 
   /** What the run does, checked once it has its place: an admission may take a while. */
-  const prepare = async ({ request, ownerId }: Entrance, subject: Subject): Promise<Prepared> => {
+  const prepare = async ({ request, ownerId }: Entrance, subject: Subject, runId: string): Promise<Prepared> => {
     const { context, agentName, kind } = request;
     assertMayStart(deps, context.tenantId, agentName);
     if (typeof subject !== 'function') {
-      const { work, owner } = await requestedWork(deps, request, ownerId, subject, refuse);
-      return { work, owner, runId: deps.newId() };
+      const { work, owner } = await requestedWork(deps, request, runId, ownerId, subject, refuse);
+      return { work, owner, runId };
     }
     const asked = deps.attribution.of(context, { agentName, sessionId: null });
     const owner = { ...(asked instanceof Promise ? await asked : asked), ownerId };
-    const runId = deps.newId();
     const work = await subject(runId).catch((error: unknown) => {
-      if (error instanceof CompileError && kind === 'replay') return refuse(request, owner, error);
+      if (error instanceof CompileError && kind === 'replay') return refuse(request, runId, owner, error);
       throw error;
     });
     return { work, owner, runId };
@@ -246,7 +252,7 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
       const admission = await admit(entrance.request, subject);
       let placed: Placed | null = null;
       try {
-        const prepared = await prepare(entrance, subject);
+        const prepared = await prepare(entrance, subject, runIdOf(admission));
         const sessionId = body.sessionId ?? null;
         if (sessionId !== null) placed = await place(entrance, sessionId, prepared);
         const run = engine.start(await planOf(entrance, prepared, placed, admission));
@@ -269,8 +275,9 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
       const subject = await subjectOf(request);
       const admission = await admit(request, subject);
       try {
-        const { work, owner } = await prepare(entrance, subject);
-        return await deps.queued.accept(request, work.agent, owner);
+        const { work, owner, runId } = await prepare(entrance, subject, runIdOf(admission));
+        await deps.queued.accept(request, runId, work.agent, owner);
+        return runId;
       } finally {
         admission?.settled();
       }

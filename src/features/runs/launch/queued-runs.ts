@@ -32,8 +32,8 @@ export interface ContinuedRun {
 
 /** How runs come into the job queue, and back into it. The job has the run's id, so that either finds the other. */
 export interface QueuedRuns {
-  /** Stores an accepted run with its job and returns its id. */
-  accept(request: LaunchRequest, agent: CompiledAgent, owner: RunOwner): Promise<string>;
+  /** Stores an accepted run with its job. */
+  accept(request: LaunchRequest, runId: string, agent: CompiledAgent, owner: RunOwner): Promise<void>;
   /** The row, log and job of the run that goes on once every call of another was decided. */
   resumption(handover: ApprovalHandoverRow, now: number): readonly Statement[];
   /** Called when these are stored. */
@@ -67,14 +67,13 @@ export const createQueuedRuns = (deps: QueuedRunsDeps): QueuedRuns => {
   const { maxAttempts } = settings;
   const laneOf = (handlerKey: string): string => settings.laneByHandlerKey[handlerKey] ?? 'default';
   return {
-    async accept({ context, agentName, body }, agent, { ownerId, userId, labels }) {
+    async accept({ context, agentName, body }, runId, agent, { ownerId, userId, labels }) {
       if ([...agent.tools.values()].some((entry) => entry.kind === 'tool' && entry.tool.descriptor.runsOnClient))
         throw new AcpError(
           'client-tools-need-a-client',
           `Agent "${agentName}" has a tool that runs on the client; a queued run has no client.`,
         );
       if (!settings.enabled) throw new AcpError('async-runs-disabled', 'Queued runs are switched off on this service.');
-      const runId = newId();
       const now = deps.now();
       const payload: QueuedRunPayload = {
         request: body,
@@ -90,7 +89,6 @@ export const createQueuedRuns = (deps: QueuedRunsDeps): QueuedRuns => {
       await deps.storage.write(queuedStatements({ journal, jobs, maxAttempts }, run));
       tellQueued(deps.listeners, run);
       deps.wake();
-      return runId;
     },
     resumption: (handover, now) => queuedStatements({ journal, jobs, maxAttempts }, resumptionOf(handover, now)),
     resumed(handover, now) {

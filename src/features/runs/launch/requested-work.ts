@@ -20,9 +20,10 @@ export interface RequestedWorkDeps {
 export const requestedWork = async (
   deps: RequestedWorkDeps,
   request: LaunchRequest,
+  runId: string,
   ownerId: string | null,
   compiled: CompiledAgent | CompileError,
-  refuse: (request: LaunchRequest, owner: RunOwner, error: CompileError) => Promise<never>,
+  refuse: (request: LaunchRequest, runId: string, owner: RunOwner, error: CompileError) => Promise<never>,
 ): Promise<{ readonly work: RunWork; readonly owner: RunOwner }> => {
   const { kind, context, agentName, body } = request;
   const { tenantId, principal } = context;
@@ -34,7 +35,7 @@ export const requestedWork = async (
     kind === 'answers' ? credentialAttribution(principal) : deps.attribution.of(context, { agentName, sessionId });
   const owner = { ...(asked instanceof Promise ? await asked : asked), ownerId };
   if (sessionId !== null) await deps.sessions.check(context, sessionId, body);
-  if (compiled instanceof CompileError) return refuse(request, owner, compiled);
+  if (compiled instanceof CompileError) return refuse(request, runId, owner, compiled);
   if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
   const work: RunWork = {
     agent: compiled,

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { ConditionFailedError, updateStatement } from '../../../src/db/statement.ts';
+import type { Storage } from '../../../src/db/storage.ts';
+import { createPeriodClock } from '../../../src/features/quotas/period-clock.ts';
+import { createQuotaAdmission } from '../../../src/features/quotas/quota-admission.ts';
+import { createQuotaAllowances } from '../../../src/features/quotas/quota-allowances.ts';
+import { createRunCounters } from '../../../src/features/quotas/quota-counters.store.ts';
+import { createQuotaHolds } from '../../../src/features/quotas/quota-holds.store.ts';
+import { createQuotaStore, type QuotaRule, type QuotaRules } from '../../../src/features/quotas/quotas.store.ts';
+import { testClock } from '../../support/clock.ts';
+import { forEachStore, openTestStorage } from '../../support/store.ts';
+
+const rule: QuotaRule = {
+  id: 'q',
+  tenantId: 't',
+  agentName: '',
+  period: 'Daily',
+  maxRuns: null,
+  maxTokens: null,
+  maxCostMicros: null,
+  enabled: true,
+  createdAt: 0,
+  updatedAt: 0,
+};
+const nothing = { added: <T>(rows: T) => rows, openAdded: <T>(rows: T) => rows };
+const priceless = { currency: null, pricesOf: () => ({ input: null, output: null }) } as never;
+const signal = new AbortController().signal;
+/** Some turns of the event loop: what needs no time has happened by then. */
+const stillStanding = async (): Promise<void> => {
+  for (let turns = 0; turns < 20; turns += 1) await turn();
+};
+
+/** Admission and allowances of one tenant on a store of its own, with a clock that stands. */
+const openQuotas = (storage: Storage, limits: Partial<QuotaRule>) => {
+  const clock = testClock({ stands: true });
+  const periods = createPeriodClock('UTC', clock.now);
+  const own = [{ ...rule, ...limits }];
+  const rules = { known: () => own, read: () => own, readAll: () => [own], changed: () => undefined } as QuotaRules;
+  const store = createQuotaStore(storage, nothing);
+  const holds = createQuotaHolds(storage, (tenantId) => {
+    admission.wake(tenantId);
+    allowances.wake(tenantId);
+  });
+  let lastId = 0;
+  const admission = createQuotaAdmission({
+    ...{ store, rules, holds, periods, clock, prices: priceless, allowOnStoreFailure: false },
+    metrics: { rejected: () => undefined, storeFailed: () => undefined },
+    lifecycle: { draining: false },
+    log: { error: () => undefined },
+    newId() {
+      lastId += 1;
+      return `run-${lastId}`;
+    },
+  });
+  const allowances = createQuotaAllowances({
+    ...{ store, rules, holds, periods, clock },
+    countedRoot: async (tenantId, { agentName }) => ({ tenantId, agentName, day: periods.current().day }),
+  });
+  const notices = { crossed: () => [], crossedBy: () => [] } as never;
+  const counters = createRunCounters(storage, periods, notices, holds, clock.now);
+  return { admission, allowances, holds, counters, periods };
+};
+
+const callOf = (runId: string, inputTokens: number, outputTokens: number | null) => ({
+  tenantId: 't',
+  runId,
+  root: { id: runId, agentName: 'a', day: null },
+  inputTokens,
+  outputTokens,
+  prices: { input: null, output: null, cachedInput: null, source: 'Configuration' } as never,
+  signal,
+});
+
+const request = { tenantId: 't', agentName: 'a', mayWait: true, agent: null, signal };
+
+forEachStore('QUOTA-12 the first who waits gets the place, and the next one the next', async (t, kind) => {
+  const { admission } = openQuotas(await openTestStorage(t, kind), { maxRuns: 1 });
+  const first = await admission.admit(request);
+  const served: string[] = [];
+  const asked = ['second', 'third'].map(async (name) => {
+    const place = await admission.admit(request);
+    served.push(name);
+    return place;
+  });
+  await stillStanding();
+  assert.deepEqual(served, []);
+  first?.settled();
+  const second = await asked[0];
+  await stillStanding();
+  assert.deepEqual(served, ['second']);
+  // Whoever says it twice frees no second place.
+  first?.settled();
+  await stillStanding();
+  assert.deepEqual(served, ['second']);
+  second?.settled();
+  await asked[1];
+});
+
+forEachStore('QUOTA-12 a caller that goes away leaves the line, and its place to the next', async (t, kind) => {
+  const { admission } = openQuotas(await openTestStorage(t, kind), { maxRuns: 1 });
+  const first = await admission.admit(request);
+  const gone = new AbortController();
+  const second = assert.rejects(Promise.resolve(admission.admit({ ...request, signal: gone.signal })), {
+    code: 'run-canceled',
+  });
+  const third = admission.admit(request);
+  gone.abort();
+  await second;
+  first?.settled();
+  assert.equal((await third)?.isChecked, true);
+});
+
+forEachStore('QUOTA-13 strict: a small call does not overtake a large one that waits', async (t, kind) => {
+  const { allowances } = openQuotas(await openTestStorage(t, kind), { maxTokens: 1000 });
+  const first = await allowances.allow(callOf('first', 400, 500));
+  const served: string[] = [];
+  const asked = (['large', 'small'] as const).map(async (name) => {
+    const allowance = await allowances.allow(callOf(name, name === 'large' ? 700 : 20, 10));
+    served.push(name);
+    return allowance;
+  });
+  await stillStanding();
+  // There is room for the small one, but it came later.
+  assert.deepEqual(served, []);
+  first.settle({ tokens: 100, costMicros: 0 });
+  await Promise.all(asked);
+  assert.deepEqual(served, ['large', 'small']);
+});
+
+forEachStore(
+  'QUOTA-12 a hold goes in the transaction that records its run, and stays when that fails',
+  async (t, kind) => {
+    const storage = await openTestStorage(t, kind);
+    const { admission, counters, periods } = openQuotas(storage, { maxRuns: 5 });
+    const place = await admission.admit(request);
+    await stillStanding();
+    const stored = async () => ({
+      holds: (await storage.db.selectFrom('quota_holds').select('run_id').execute()).length,
+      runs: (await storage.db.selectFrom('quota_usage').select('runs').where('period', '=', 'Daily').execute()).map(
+        ({ runs }) => runs,
+      ),
+    });
+    assert.deepEqual(await stored(), { holds: 1, runs: [] });
+    const run = { id: place?.runId ?? '', tenantId: 't', agentName: 'a', day: periods.current().day, counts: true };
+    const change = updateStatement(storage.db, 'quotas', ['enabled'], ['id'], { mustChange: true });
+    const gone = change({ enabled: 1 }, { id: 'none' });
+    await assert.rejects(storage.write([...counters.opened(run), gone]), ConditionFailedError);
+    assert.deepEqual(await stored(), { holds: 1, runs: [] });
+    // Nothing else was asked for: the record alone takes the hold away.
+    await storage.write(counters.opened(run));
+    assert.deepEqual(await stored(), { holds: 0, runs: [1, 1] });
+    place?.settled();
+  },
+);
+
+forEachStore('a hold that is recorded in the turn in which it was taken never is a row', async (t, kind) => {
+  const storage = await openTestStorage(t, kind);
+  const { admission, counters, periods } = openQuotas(storage, { maxRuns: 5 });
+  let inserts = 0;
+  const { enqueue } = storage;
+  storage.enqueue = (unit) => {
+    inserts += 1;
+    enqueue(unit);
+  };
+  const place = await admission.admit(request);
+  const run = { id: place?.runId ?? '', tenantId: 't', agentName: 'a', day: periods.current().day, counts: true };
+  await storage.write(counters.opened(run));
+  place?.settled();
+  await stillStanding();
+  assert.equal(inserts, 0);
+});
+
+test('what a dead owner of the store left is explained by the next one', async (t) => {
+  const storage = await openTestStorage(t);
+  const before = openQuotas(storage, { maxTokens: 1000 });
+  await before.admission.admit(request);
+  const call = await before.allowances.allow(callOf('closed', 100, 100));
+  call.settle({ tokens: 50, costMicros: 0 });
+  await stillStanding();
+  assert.equal((await storage.db.selectFrom('quota_holds').select('run_id').execute()).length, 2);
+  const after = openQuotas(storage, { maxTokens: 1000 });
+  // Neither run is in the store: the one never came, the other is closed.
+  await after.holds.recover([]);
+  assert.deepEqual(await storage.db.selectFrom('quota_holds').selectAll().execute(), []);
+  assert.deepEqual([...after.holds.of('t')], []);
+});
