@@ -178,13 +178,6 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
     });
   };
 
-  /** A run that goes on is for whom its source was, whoever answers. */
-  const ownerOf = async (tenantId: string, { owner }: Prepared, placed: Placed | null): Promise<RunOwner> => {
-    const from = placed?.continuedFromRunId ?? null;
-    const source = from === null ? undefined : await deps.store.get(tenantId, from);
-    return source === undefined ? owner : { ...owner, ...storedAttribution(source) };
-  };
-
   const planOf = async (
     { request }: Entrance,
     prepared: Prepared,
@@ -193,12 +186,15 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
   ): Promise<RunPlan> => {
     const { context, agentName, body, isStreaming } = request;
     const { tenantId, principal, requestId } = context;
-    const { work, runId } = prepared;
-    const owner = placed === null ? prepared.owner : await ownerOf(tenantId, prepared, placed);
+    const { work, runId, owner } = prepared;
+    const from = placed?.continuedFromRunId ?? null;
+    // A run that goes on is for whom its source was, whoever answers.
+    const source = from === null ? undefined : await deps.store.get(tenantId, from);
+    const { userId, labels } = source === undefined ? owner : storedAttribution(source);
     const unrecordedCount =
       deps.recordingEnabled || quotas === null
         ? null
-        : await quotas.countUnrecorded(tenantId, agentName, runId, (placed?.continuedFromRunId ?? null) === null);
+        : await quotas.countUnrecorded(tenantId, agentName, runId, from === null);
     return runPlan({
       ...work,
       id: runId,
@@ -208,12 +204,12 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
       session: placed?.session ?? null,
       waiting: placed?.waiting ?? null,
       resume: placed?.resume ?? work.resume ?? null,
-      continuedFromRunId: placed?.continuedFromRunId ?? null,
+      continuedFromRunId: from,
       isStreaming,
       principal,
-      userId: owner.userId,
+      userId,
       ownerId: owner.ownerId,
-      labels: owner.labels,
+      labels,
       createdAt: deps.now(),
       unrecordedCount,
       isUnchecked: admission?.isChecked === false,
@@ -239,12 +235,10 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
 
   return {
     assertMayStart: (tenantId, agentName) => assertMayStart(deps, tenantId, agentName),
-
     enter(request) {
       const allowed = authorise(request);
       return allowed === null ? owned(request) : allowed.then(() => owned(request));
     },
-
     async start(entrance) {
       const { context, agentName, body } = entrance.request;
       assertMayStart(deps, context.tenantId, agentName);
@@ -265,7 +259,6 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
         throw error;
       }
     },
-
     async queue(entrance) {
       const { request } = entrance;
       const { context, agentName } = request;
@@ -282,7 +275,6 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
         admission?.settled();
       }
     },
-
     async take(job, signal) {
       const { tenantId, targetName: agentName, id: runId } = job;
       // Not even prepared: an attempt that is held costs the run nothing.
