@@ -6,7 +6,7 @@ import type { RegisteredTool } from '../tools/index.ts';
 import type { ApprovalCall, ApprovalGate } from './approval-gate.ts';
 import type { WaitingCall } from './pause.ts';
 
-/** What stands behind a call: who started its run, and whether anybody can be asked. */
+/** What a run says about who could be asked for one of its calls. */
 interface HeldRun {
   readonly id: string;
   readonly plan: {

@@ -6,7 +6,7 @@ import { cutText, errorClassOf, isToolError, maxToolErrorLength, ToolStop } from
 import type { ToolCallDeps, ToolCallHooks, ToolCallRequest, ToolOutcome } from './tool-call.ts';
 import { attachmentLines, canonicalText, outputLimit, truncateOutput } from './tool-output.ts';
 
-/** How a call ended; what is left out is what a call that was not made has. */
+/** How a call ended. Members that are left out have the values of a call without a result. */
 export type CallEnd = Pick<ToolOutcome, 'status' | 'text'> & Partial<ToolOutcome>;
 
 export const canceled: CallEnd = { status: 'canceled', text: 'The call was canceled with its run.' };

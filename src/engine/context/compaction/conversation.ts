@@ -15,7 +15,7 @@ export interface Conversation {
   startFresh(from: number): void;
 }
 
-/** What a conversation is made of, and what it tells of its compactions. */
+/** What a conversation reads of its run, and where it reports a compaction. */
 interface ConversationRun extends SummarizedRun {
   readonly plan: SummarizedRun['plan'] & {
     readonly tenantId: string;

@@ -6,7 +6,7 @@ import { RunFailure } from '../../run-failure.ts';
 import type { GuardSource } from './content-guard.ts';
 import type { ContentGuards, GuardFinding, GuardWatch, Inspected } from './guard-port.ts';
 
-/** What guards know of a run, and what they leave on it. */
+/** What guards read of a run, and the one thing that they write to it. */
 export interface GuardedRun {
   readonly id: string;
   readonly plan: {

@@ -85,7 +85,7 @@ export const announceCustom = (run: ActiveRun, ports: ToolPorts, customType: str
 };
 
 /**
- * The end of a call. `entry` is the one that was pending; a call without one was refused by the service, or answered by the
+ * The end of a call. `entry` is the one that was pending; a call without one was refused by the service or answered by the
  * caller's own program.
  */
 export const recordSettled = (
