@@ -89,9 +89,9 @@ overHttp(
     assert.deepEqual(Object.keys(calls).sort(), [...audited.keys()].sort(), 'every audited operation is called here');
     for (const [id, call] of Object.entries(calls))
       await t.test(`${id} writes ${audited.get(id)}`, async () => {
-        const before = trail(app).length;
+        const before = (await trail(app)).length;
         await call(app);
-        const written = trail(app).slice(before);
+        const written = (await trail(app)).slice(before);
         assert.deepEqual(
           written.map(({ action }) => action),
           [audited.get(id)],

@@ -12,12 +12,14 @@ import type { Transport } from '../../src/client/transport.ts';
 import type { CallerRequest } from '../../src/core/caller/caller-request.ts';
 import { loadConfig } from '../../src/core/config/index.ts';
 import type { Logger } from '../../src/core/logger.ts';
+import type { Storage } from '../../src/db/storage.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../src/engine/tools/tool.ts';
 import type { HostModule } from '../../src/features/modules/index.ts';
 import { createService } from '../../src/http/service.ts';
 import { type TestClock, testClock } from './clock.ts';
+import { type Fault, faults } from './faults.ts';
 import { type ProviderSimulator, type SimulatorOptions, startProviderSimulator } from './providers/simulator.ts';
-import { defaultStore, durableStores, type TestStore, testStores } from './store.ts';
+import { defaultStore, durableStores, type StoreAside, type TestStore, testStores } from './store.ts';
 import { placeEmptyStore } from './template-store.ts';
 
 export type TransportName = 'in process' | 'http';
@@ -72,7 +74,20 @@ export interface TestApp {
   readonly clock: TestClock;
   /** A client with another credential. */
   clientFor(token: string): Promise<Client>;
+  /** The host itself as a caller in this tenant, whoever the callers of the test are. */
+  inTenant(tenantId: string): Client;
   createAgent(agent: AgentSetup): Promise<void>;
+  /** What a durable store can be made to do, and all that it has. */
+  readonly store: {
+    /** Writes of this kind fail until the returned function is called. */
+    refuse(what: Fault): () => void;
+    /** Everything that is stored, as text. */
+    text(): string;
+    /** As another process has it: for the faces that features have of it. */
+    open(): Storage;
+    /** How many rows each table has that has any. */
+    counts(): Readonly<Record<string, number>>;
+  };
   /** Rows of the store file as they are committed, read on a connection of its own. */
   rows<T = Record<string, unknown>>(sql: string, ...parameters: unknown[]): T[];
   /** Changes the store file from outside, for faults and for what a dead process left. */
@@ -195,6 +210,26 @@ const startOver: Record<TransportName, (options: Parameters<typeof createService
   },
 };
 
+const storeAside = (aside: StoreAside | undefined, closeLater: (storage: Storage) => void): TestApp['store'] => {
+  const there = (): StoreAside => {
+    if (aside === undefined) throw new Error('This store is not to be reached from aside.');
+    return aside;
+  };
+  return {
+    refuse: (what) => there().refuse(faults[what]),
+    open() {
+      const storage = there().open();
+      closeLater(storage);
+      return storage;
+    },
+    text: () => JSON.stringify(there().dump()),
+    counts: () =>
+      Object.fromEntries(
+        Object.entries(there().dump()).flatMap(([table, rows]) => (rows.length === 0 ? [] : [[table, rows.length]])),
+      ),
+  };
+};
+
 /** What a scenario runs on: a caller's way to the service, and the service's store. */
 interface Ground {
   readonly transport: TransportName;
@@ -261,7 +296,10 @@ const openOn = async (t: TestContext, { transport: name, store }: Ground, setup:
     log,
     clock,
     clientFor: open,
+    inTenant: (tenantId) =>
+      createClient(inProcessTransport(running.app.dispatch, { ...running.app.localCaller, tenantId })),
     createAgent,
+    store: storeAside(store.aside?.(folder), (storage) => opened.push(() => storage.close())),
     rows: <T>(sql: string, ...parameters: unknown[]) =>
       withStore((database) => database.prepare(sql).all(...parameters) as T[]),
     change: (sql, ...parameters) => withStore((database) => void database.prepare(sql).run(...parameters)),

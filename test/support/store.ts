@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import Database from 'better-sqlite3';
 import { migrations } from '../../migrations/index.ts';
 import type { SqlDialect } from '../../src/db/dialect.ts';
 import { migrate } from '../../src/db/migrate.ts';
@@ -18,10 +19,59 @@ export interface TestStore {
   readonly settings: Readonly<Record<string, unknown>>;
   /** An empty database; its files are in the folder. */
   open(folder: string): SqlDialect;
+  /** What another connection sees and does to the store of a service in this folder; null: there is no other. */
+  readonly aside: ((folder: string) => StoreAside) | null;
+}
+
+/** For what no caller can bring about or see: a store that fails, and everything that was written. */
+export interface StoreAside {
+  /** The store as another process has it; to be closed. */
+  open(): Storage;
+  /** Every write to the table fails until the returned function is called. */
+  refuse(table: string): () => void;
+  /** All rows of all tables. */
+  dump(): Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>;
 }
 
 const sqlite = (path: string | null): SqlDialect =>
   createSqliteDialect({ path, tablePrefix: 'service_', synchronous: 'Normal', busyTimeoutMs: 1000 });
+
+const sqliteAside = (folder: string): StoreAside => {
+  const work = <T>(doing: (database: Database.Database) => T): T => {
+    const database = new Database(join(folder, 'data/acp.db'), { timeout: 2000 });
+    try {
+      return doing(database);
+    } finally {
+      database.close();
+    }
+  };
+  const actions = ['insert', 'update', 'delete'] as const;
+  return {
+    open: () => createStorage(sqlite(join(folder, 'data/acp.db')), true),
+    refuse(table) {
+      const name = (action: string) => `refuse_${action}_${table}`;
+      const change = (sql: (action: string) => string) =>
+        work((database) => void actions.map((action) => database.exec(sql(action))));
+      change(
+        (action) =>
+          `create trigger ${name(action)} before ${action} on service_${table} begin select raise(abort, 'refused'); end`,
+      );
+      return () => change((action) => `drop trigger ${name(action)}`);
+    },
+    dump: () =>
+      work((database) => {
+        const tables = database
+          .prepare<[], { name: string }>("select name from sqlite_schema where type = 'table' and name like 'service%'")
+          .all();
+        return Object.fromEntries(
+          tables.map(({ name }) => [
+            name,
+            database.prepare<[], Record<string, unknown>>(`select * from "${name}"`).all(),
+          ]),
+        );
+      }),
+  };
+};
 
 /** What a service has that names no store. */
 export const defaultStore: TestStore = {
@@ -30,6 +80,7 @@ export const defaultStore: TestStore = {
   durable: true,
   settings: {},
   open: (folder) => sqlite(join(folder, 'acp.db')),
+  aside: sqliteAside,
 };
 
 /** Every store that the build supports; a new one is one entry more. */
@@ -41,6 +92,7 @@ export const testStores: readonly TestStore[] = [
     durable: false,
     settings: { Persistence: { Provider: 'Memory' } },
     open: () => sqlite(null),
+    aside: null,
   },
 ];
 

@@ -64,7 +64,8 @@ forEachDurableService(
     await say(ann, 'a');
     for (const other of [ben, admin, app.client])
       assert.equal((await refusal(upload(other, 'text', 'a'))).answer, '403 session-not-owned');
-    assert.deepEqual(app.rows('select id from service_attachments'), []);
+    assert.deepEqual(await idsOf(admin), []);
+    assert.deepEqual(await idsOf(ann), []);
     await upload(ann, 'text', 'a');
     await upload(ben, 'text', 'not-yet');
     assert.equal((await idsOf(admin)).length, 2);

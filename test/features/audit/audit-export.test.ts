@@ -10,6 +10,7 @@ import {
 } from '../../../src/features/audit/export-reader.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { refusal } from '../runs/run-calls.ts';
+import { idsOf, tampering } from './tampering.ts';
 
 const model = { provider: 'demo', model: 'demo-1' };
 
@@ -107,13 +108,14 @@ forEachDurableService(
     assert.equal((await verified(later, { continues: earlier.last })).status, 'Valid');
     const other = { id: earlier.last?.id ?? '', hash: '0'.repeat(64) };
     assert.equal((await verified(later, { continues: other })).status, 'Rewritten');
-    const rows = app.rows<{ id: string }>('select id from service_audit_entries order by id');
-    app.change('delete from service_audit_entries where id = ?', rows[1]?.id);
+    const [first = '', second = '', third] = await idsOf(app);
+    const hand = tampering(app);
+    await hand.remove(second);
     const gap = await verified(await exported(app));
-    assert.deepEqual([gap.status, gap.firstFailingEntryId], ['Gap', rows[2]?.id]);
-    app.change(`update service_audit_entries set actor = 'x' where id = ?`, rows[0]?.id);
+    assert.deepEqual([gap.status, gap.firstFailingEntryId], ['Gap', third]);
+    await hand.change(first, { actor: 'x' });
     assert.equal((await verified(await exported(app))).status, 'Broken');
-    app.change('delete from service_audit_entries');
+    await hand.removeAll();
     assert.equal((await verified(await exported(app))).status, 'Gap');
   },
 );

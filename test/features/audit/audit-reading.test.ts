@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { TestApp } from '../../support/app.ts';
 import { forEachDurableService } from '../../support/app.ts';
 import { refusal } from '../runs/run-calls.ts';
+import { idsOf, type Tampering, tampering } from './tampering.ts';
 
 const model = { provider: 'demo', model: 'demo-1' };
 
@@ -55,52 +56,59 @@ forEachDurableService(
   },
 );
 
-const tampering: Readonly<
-  Record<string, { sql: readonly string[]; at: number | null; status: string; checked: number }>
-> = {
+interface Case {
+  readonly does: (hand: Tampering, ids: readonly string[]) => Promise<unknown>;
+  readonly at: number | null;
+  readonly status: string;
+  readonly checked: number;
+}
+
+const idOf = (ids: readonly string[], index: number): string => ids[index] ?? assert.fail('there are five entries');
+
+const cases: Readonly<Record<string, Case>> = {
   'a changed row': {
-    sql: [`update service_audit_entries set actor = 'somebody' where id = $2`],
+    does: (hand, ids) => hand.change(idOf(ids, 2), { actor: 'somebody' }),
     at: 2,
     status: 'Broken',
     checked: 3,
   },
   'a changed hash': {
-    sql: [`update service_audit_entries set hash = previous_hash where id = $1`],
+    does: (hand, ids) => hand.change(idOf(ids, 1), { hash: 'f'.repeat(64) }),
     at: 1,
     status: 'Broken',
     checked: 2,
   },
-  'a removed middle': { sql: ['delete from service_audit_entries where id = $1'], at: 2, status: 'Gap', checked: 2 },
-  'a removed first': { sql: ['delete from service_audit_entries where id = $0'], at: 1, status: 'Gap', checked: 1 },
-  'a cut end': { sql: ['delete from service_audit_entries where id = $4'], at: 3, status: 'Gap', checked: 4 },
+  'a removed middle': { does: (hand, ids) => hand.remove(idOf(ids, 1)), at: 2, status: 'Gap', checked: 2 },
+  'a removed first': { does: (hand, ids) => hand.remove(idOf(ids, 0)), at: 1, status: 'Gap', checked: 1 },
+  'a cut end': { does: (hand, ids) => hand.remove(idOf(ids, 4)), at: 3, status: 'Gap', checked: 4 },
   'swapped entries': {
-    sql: [
-      `update service_audit_entries set id = 'x' where id = $1`,
-      'update service_audit_entries set id = $1 where id = $2',
-      `update service_audit_entries set id = $2 where id = 'x'`,
-    ],
+    async does(hand, ids) {
+      await hand.change(idOf(ids, 1), { id: 'x' });
+      await hand.change(idOf(ids, 2), { id: idOf(ids, 1) });
+      await hand.change('x', { id: idOf(ids, 2) });
+    },
     at: 1,
     status: 'Broken',
     checked: 2,
   },
-  'a forgotten end': { sql: ['delete from service_audit_heads'], at: 4, status: 'Gap', checked: 5 },
-  'nothing left': { sql: ['delete from service_audit_entries'], at: null, status: 'Gap', checked: 0 },
+  'a forgotten end': { does: (hand) => hand.forgetEnds(), at: 4, status: 'Gap', checked: 5 },
+  'nothing left': { does: (hand) => hand.removeAll(), at: null, status: 'Gap', checked: 0 },
 };
 
 forEachDurableService(
   'AUDIT-25 AUDIT-26 AUDIT-27 AUDIT-29 every kind of tampering shows where it was done',
   async (open, t) => {
-    for (const [what, { sql, at, status, checked }] of Object.entries(tampering))
+    for (const [what, { does, at, status, checked }] of Object.entries(cases))
       await t.test(what, async () => {
         const app = await open({});
         await write(app);
-        const ids = app.rows<{ id: string }>('select id from service_audit_entries order by id').map(({ id }) => id);
+        const ids = await idsOf(app);
         assert.deepEqual((await app.client.audit.verify({ query: {} })).body, {
           status: 'Valid',
           entriesChecked: 5,
           firstFailingEntryId: null,
         });
-        for (const text of sql) app.change(text.replaceAll(/\$(\d)/g, (_all, index) => `'${ids[Number(index)]}'`));
+        await does(tampering(app), ids);
         assert.deepEqual((await app.client.audit.verify({ query: {} })).body, {
           status,
           entriesChecked: checked,
@@ -120,18 +128,18 @@ forEachDurableService('AUDIT-28 a range is judged by itself', async (open) => {
   });
   await write(app);
   const { audit } = app.client;
-  const rows = app.rows<{ id: string }>('select id from service_audit_entries order by id');
+  const ids = await idsOf(app);
+  const hand = tampering(app);
   // A time for each entry, which its hash does not know: only ranges that leave it out are valid then.
-  for (const [index, { id }] of rows.entries())
-    app.change('update service_audit_entries set created_at = ? where id = ?', 1_000_000 * (index + 1), id);
+  for (const [index, id] of ids.entries()) await hand.change(id, { created_at: 1_000_000 * (index + 1) });
   const at = (index: number) => new Date(1_000_000 * index).toISOString();
   const status = async (query: { after?: string; before?: string }) => (await audit.verify({ query })).body;
   assert.equal((await status({ after: at(6) })).status, 'Valid');
   assert.deepEqual(await status({ after: at(3), before: at(5) }), {
     status: 'Broken',
     entriesChecked: 1,
-    firstFailingEntryId: rows[2]?.id,
+    firstFailingEntryId: ids[2],
   });
-  app.change('delete from service_audit_entries where id < ?', rows[4]?.id ?? '');
+  await hand.remove(...ids.slice(0, 4));
   assert.equal((await status({ before: at(5) })).entriesChecked, 0);
 });

@@ -137,10 +137,10 @@ forEachDurableService('AUDIT-12 an entry has the state before and after as it is
   for (const [entity, { read, changes, told = (state: unknown) => state }] of Object.entries(subjects)) {
     let before: unknown = null;
     for (const [index, change] of changes.entries()) {
-      const count = trail(app).length;
+      const count = (await trail(app)).length;
       await change(app);
       const after = await read(app);
-      const [entry, ...more] = trail(app).slice(count);
+      const [entry, ...more] = (await trail(app)).slice(count);
       if (entry === undefined) assert.fail(`${entity} ${index}: there is no entry`);
       assert.ok(entry.entity.startsWith(entity), `${entity} ${index}: ${entry.entity}`);
       assert.deepEqual(more, [], entity);
@@ -157,7 +157,7 @@ forEachDurableService('AUDIT-12 of a decision, a score and a run no text of peop
   const { rows } = await queueWaiting(app, 's-1', ['pay', { amount: 5, note: 'What only the call knows' }]);
   const id = rows[0]?.id ?? '';
   await decide(app.client, id, false, 'What only the reason knows');
-  const [decision] = trail(app).slice(-1);
+  const [decision] = (await trail(app)).slice(-1);
   assert.equal(decision?.action, 'approval.decide');
   const { argumentsHash, ...told } = decision.after;
   assert.deepEqual([decision.before, told], [null, { decision: 'Rejected', toolName: 'pay' }]);
@@ -167,9 +167,9 @@ forEachDurableService('AUDIT-12 of a decision, a score and a run no text of peop
   const comment = 'What only the score knows';
   const score = (await app.client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3, comment } })).body;
   await app.client.scores.remove({ params: { runId, scoreId: score.id } });
-  const [removal] = trail(app).slice(-1);
+  const [removal] = (await trail(app)).slice(-1);
   assert.deepEqual([removal?.action, removal?.before.id, removal?.after], ['run-score.delete', score.id, null]);
-  assert.doesNotMatch(JSON.stringify(app.rows('select * from service_audit_entries')), /What only/);
+  assert.doesNotMatch(JSON.stringify(await trail(app)), /What only/);
 });
 
 forEachDurableService('AUDIT-11 what a job does for a caller has that caller as actor', async (open) => {
@@ -191,14 +191,12 @@ forEachDurableService('AUDIT-11 what a job does for a caller has that caller as 
     return { actor: `apikey:${record.id}`, client: await app.clientFor(plaintextKey) };
   };
   const [starter, decider] = [await key('starter'), await key('decider')];
-  const blocked = () =>
-    trail(app)
-      .filter(({ action }) => action === 'content.blocked')
-      .map(({ actor, entity }) => [actor, entity]);
+  const blocked = async () =>
+    (await trail(app)).filter(({ action }) => action === 'content.blocked').map(({ actor, entity }) => [actor, entity]);
 
   const runId = await enqueue(starter.client, 'helper', { message: 'stop' });
   await followToEnd(starter.client, runId);
-  assert.deepEqual(blocked(), [[starter.actor, `run:${runId}`]], 'a queued run');
+  assert.deepEqual(await blocked(), [[starter.actor, `run:${runId}`]], 'a queued run');
 
   // The continuation goes on for whom the run was started, whoever decided.
   const source = await enqueue(starter.client, 'helper', { message: calls(['pay']), sessionId: 's-1' });
@@ -206,8 +204,8 @@ forEachDurableService('AUDIT-11 what a job does for a caller has that caller as 
   const [row] = await pendingOf(app.client);
   const { continuationRunId } = await decide(decider.client, row?.id ?? '', true);
   await followToEnd(app.client, continuationRunId ?? '');
-  assert.deepEqual(blocked().slice(1), [[starter.actor, `run:${continuationRunId}`]], 'a continuation');
-  const decisions = trail(app).filter(({ action }) => action === 'approval.decide');
+  assert.deepEqual((await blocked()).slice(1), [[starter.actor, `run:${continuationRunId}`]], 'a continuation');
+  const decisions = (await trail(app)).filter(({ action }) => action === 'approval.decide');
   assert.deepEqual(
     decisions.map(({ actor }) => actor),
     [decider.actor],

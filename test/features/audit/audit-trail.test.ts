@@ -1,19 +1,19 @@
 // A process of its own: it moves the clock ahead, and the ids of a process never go back.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AuditedCall } from '../../../src/core/context.ts';
+import type { AuditedCall, CallContext } from '../../../src/core/context.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
-import { createAuditLog } from '../../../src/features/audit/index.ts';
-import { forEachDurableService, type TestApp } from '../../support/app.ts';
+import { createAuditReadingStore } from '../../../src/features/audit/audit-reading.store.ts';
+import { auditFeature, createAuditLog } from '../../../src/features/audit/index.ts';
+import { createJobStore } from '../../../src/features/jobs/index.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 import { refusal } from '../runs/run-calls.ts';
 
 const model = { provider: 'demo', model: 'demo-1' };
-const breakTrail = (app: TestApp): void => app.change('alter table service_audit_entries rename to gone');
-const mendTrail = (app: TestApp): void => app.change('alter table gone rename to service_audit_entries');
 
 forEachDurableService('AUDIT-7 AGENT-13 each change of an agent leaves one entry with both states', async (open) => {
   const app = await open({});
@@ -25,7 +25,7 @@ forEachDurableService('AUDIT-7 AGENT-13 each change of an agent leaves one entry
   await app.client.agents.remove({ params });
   await refusal(app.client.agents.remove({ params }));
   await refusal(app.client.agents.create({ body: { ...body, toolNames: ['gone'] } }));
-  const entries = trail(app);
+  const entries = await trail(app);
   assert.deepEqual(
     entries.map(({ action, entity, before, after }) => [action, entity, before?.version, after?.version]),
     [
@@ -49,7 +49,7 @@ forEachDurableService(
     const second = await other.keys.create({ body: { name: 'two', scopes: ['SecurityAdmin'], role: 'Admin' } });
     await other.keys.remove({ params: { id: second.body.record.id } });
     await refusal(other.keys.remove({ params: { id: second.body.record.id } }));
-    const entries = trail(app);
+    const entries = await trail(app);
     assert.deepEqual(
       entries.map(({ actor, action, entity }) => [actor, action, entity]),
       [
@@ -70,7 +70,7 @@ forEachDurableService(
     const app = await open({});
     const body = { name: 'ci', scopes: ['RunsRead' as const] };
     const { record } = (await app.client.keys.create({ body })).body;
-    breakTrail(app);
+    const mend = app.store.refuse('audit entries');
     const create = await refusal(app.client.keys.create({ body }));
     assert.deepEqual([create.status, create.code], [503, 'audit-unavailable']);
     const revoke = await refusal(app.client.keys.remove({ params: { id: record.id } }));
@@ -80,25 +80,25 @@ forEachDurableService(
       listed.map(({ id, isActive }) => [id, isActive]),
       [[record.id, true]],
     );
-    mendTrail(app);
+    mend();
     await app.client.keys.remove({ params: { id: record.id } });
-    assert.equal(trail(app).length, 2);
+    assert.equal((await trail(app)).length, 2);
   },
 );
 
 forEachDurableService('AUDIT-19 a definition is saved without its entry, and the log says so', async (open) => {
   const app = await open({});
-  breakTrail(app);
+  const mend = app.store.refuse('audit entries');
   await app.client.agents.create({ body: { name: 'helper', model } });
   const errors = app.log.filter(({ level }) => level === 'error');
   assert.deepEqual(
     errors.map(({ fields }) => [fields['action'], fields['entity']]),
     [['agent.create', 'agent:helper']],
   );
-  mendTrail(app);
-  assert.deepEqual(trail(app), []);
+  mend();
+  assert.deepEqual(await trail(app), []);
   await app.client.agents.remove({ params: { name: 'helper' } });
-  assert.equal(trail(app).length, 1);
+  assert.equal((await trail(app)).length, 1);
 });
 
 const by = (tenantId: string, mode: AuditedCall['audit']['mode'] = 'noted'): AuditedCall => ({
@@ -141,22 +141,28 @@ test('AUDIT-13 AUDIT-24 writers at once and a clock set back leave one chain per
   await audit.change(by('a'), async (_stores, tell) => {
     for (const tenantId of ['a', 'b', 'a']) tell(quota, by(tenantId));
   });
-  const raw = storage.dialect as unknown as { raw: { prepare(sql: string): { all(...p: unknown[]): unknown[] } } };
-  const rows = <T>(sql: string, ...parameters: unknown[]) => raw.raw.prepare(sql).all(...parameters) as T[];
-  assert.equal(trail({ rows }, 'a').length, 12);
-  assert.equal(trail({ rows }, 'b').length, 11);
+  const { handlers } = auditFeature({
+    storage,
+    telemetry: noTelemetry(),
+    signingKeyFile: null,
+    now,
+  });
+  const chain = async (tenantId: string) =>
+    (await handlers.verify({ tenantId } as CallContext, { query: {} } as never)).body;
+  assert.deepEqual(await chain('a'), { status: 'Valid', entriesChecked: 12, firstFailingEntryId: null });
+  assert.deepEqual(await chain('b'), { status: 'Valid', entriesChecked: 11, firstFailingEntryId: null });
 });
 
 test('AUDIT-18 a change whose condition fails writes no entry and reports its own failure', async (t) => {
   const { storage } = await openTestStore(t);
   const audit = createAuditLog({ storage, telemetry: noTelemetry(), log: silentLogger, now: Date.now, newId });
-  const { sql, parameters } = storage.db.deleteFrom('agents').where('name', '=', 'gone').compile();
+  const unmet = createJobStore(storage).canceledPending('gone', 0);
   const change = audit.change(by('a', 'fail-closed'), async (stores, tell) => {
     tell(quota);
-    await stores.write([{ sql, parameters, mustChange: true }]);
+    await stores.write([unmet]);
   });
   await assert.rejects(change, { name: 'ConditionFailedError' });
-  assert.deepEqual(await storage.db.selectFrom('audit_entries').selectAll().execute(), []);
+  assert.deepEqual(await createAuditReadingStore(storage).page('a', { fromId: null, toId: null }, null, 1), []);
 });
 
 forEachDurableService(
@@ -193,21 +199,21 @@ forEachDurableService(
       ],
     ];
     for (const [same, other] of saves) {
-      const before = trail(app).length;
+      const before = (await trail(app)).length;
       const first = await same();
-      const action = trail(app).at(-1)?.action ?? '';
-      assert.equal(trail(app).length, before + 1, action);
+      const action = (await trail(app)).at(-1)?.action ?? '';
+      assert.equal((await trail(app)).length, before + 1, action);
       assert.deepEqual((await same()).body, first.body, action);
-      assert.equal(trail(app).length, before + 1, action);
+      assert.equal((await trail(app)).length, before + 1, action);
       await other();
-      assert.equal(trail(app).length, before + 2, action);
+      assert.equal((await trail(app)).length, before + 2, action);
       await same();
-      assert.equal(trail(app).length, before + 3, action);
+      assert.equal((await trail(app)).length, before + 3, action);
     }
     // What makes a version is an entry, also where its content is the same.
     await client.agents.create({ body: { name: 'helper', model } });
-    const entries = trail(app).length;
+    const entries = (await trail(app)).length;
     await client.agents.save({ params: { name: 'helper' }, body: { name: 'helper', model } });
-    assert.equal(trail(app).length, entries + 1);
+    assert.equal((await trail(app)).length, entries + 1);
   },
 );

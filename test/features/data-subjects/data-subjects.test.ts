@@ -82,7 +82,7 @@ forEachDurableService('SUBJ-3 SUBJ-6 SUBJ-7 SUBJ-10 SUBJ-11 a person is exported
       );
   const again = await erase(app, 'zoraida', false);
   assert.ok(Object.values(again.rowsByTarget).every((rows) => rows === 0));
-  const entries = trail(app).filter(({ entity }) => entity === 'data-subject:zoraida');
+  const entries = (await trail(app)).filter(({ entity }) => entity === 'data-subject:zoraida');
   assert.deepEqual(
     entries.map(({ action, after }) => [action, after.rowsByTarget.runs]),
     [

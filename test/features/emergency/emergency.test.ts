@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createJobStore } from '../../../src/features/jobs/index.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { enqueue, followToEnd, Gate, getRun, listRuns, refusal, runJson, start, tool } from '../runs/run-calls.ts';
@@ -83,7 +84,7 @@ forEachDurableService(
     assert.deepEqual([resumed.map(({ id }) => id), inForce], [[result.stop.id], []]);
     assert.equal((await runJson(app.client, 'clerk', 'Hi')).output, 'Done.');
     assert.equal((await refusal(resume(app, { scope: 'Agent', agentName: 'clerk' }))).code, 'not-found');
-    const entries = trail(app).filter(({ action }) => action.startsWith('emergency.'));
+    const entries = (await trail(app)).filter(({ action }) => action.startsWith('emergency.'));
     assert.deepEqual(
       entries.map(({ action, after }) => [action, after.reason, after.resumedAt === null]),
       [
@@ -139,20 +140,26 @@ forEachDurableService('a resume makes the runs of its agents due, and no other j
     agents: [{ name: 'clerk' }, { name: 'other' }],
     service: { Scheduling: { RunWorker: false } },
   });
-  const later = Date.now() + 3_600_000;
+  const later = app.clock.now() + 3_600_000;
   const held = await enqueue(app.client, 'clerk', 'Hi');
-  const others = [await enqueue(app.client, 'other', 'Hi'), await enqueue(app.client, 'clerk', 'Hi')];
-  app.change("update service_jobs set handler_key = 'acp.retention' where id = ?", others[1]);
-  app.change('update service_jobs set scheduled_for = ?', later);
+  const other = await enqueue(app.client, 'other', 'Hi');
+  const storage = app.store.open();
+  const jobs = createJobStore(storage);
+  const sweep = 'a-job-of-another-kind';
+  const now = app.clock.now();
+  await storage.write([
+    jobs.queued({
+      ...{ id: sweep, tenantId: 'default', handlerKey: 'acp.retention', lane: 'default', targetName: 'clerk' },
+      ...{ payload: null, maxAttempts: 1, now },
+    }),
+  ]);
+  for (const { id } of await jobs.claim('elsewhere', now, later, 9, { only: null, full: [], except: [] }))
+    await jobs.release('elsewhere', id, later);
   await stop(app, { scope: 'Agent', agentName: 'clerk' });
   await resume(app, { scope: 'Agent', agentName: 'clerk' });
-  const waiting = app.rows<{ id: string }>('select id from service_jobs where scheduled_for = ? order by id', later);
-  assert.deepEqual(
-    waiting.map(({ id }) => id),
-    others.toSorted(),
-  );
-  const [due] = app.rows<{ scheduled_for: number }>('select scheduled_for from service_jobs where id = ?', held);
-  assert.ok((due?.scheduled_for ?? later) < later);
+  const dueAt = async (id: string) => (await jobs.get(id))?.scheduled_for ?? assert.fail('the job is there');
+  for (const id of [other, sweep]) assert.equal(await dueAt(id), later);
+  assert.ok((await dueAt(held)) < later);
 });
 
 forEachDurableService('queued runs are held, over a restart too, and run once the stop is over', async (open) => {
@@ -198,9 +205,8 @@ forEachDurableService('a tenant stops its own agents, and cannot lift what the h
     token: tokenOf,
     agents: [{ name: 'clerk' }],
   });
-  const { plaintextKey } = (await app.client.keys.create({ body: { name: 'k', scopes: ['SecurityAdmin'] } })).body;
-  // A key of the default tenant is the host's; the other tenant's key is moved there in the store.
-  app.change("update service_api_keys set tenant_id = 'acme'");
+  const host = app.inTenant('acme');
+  const { plaintextKey } = (await host.keys.create({ body: { name: 'k', scopes: ['SecurityAdmin'] } })).body;
   const acme = { client: await app.clientFor(plaintextKey) };
   assert.equal((await refusal(stop(acme, { scope: 'All' }))).code, 'tenant-rejected');
   assert.equal((await refusal(stop(acme, { scope: 'Tenant', tenantId: 'default' }))).code, 'not-found');
@@ -213,14 +219,14 @@ forEachDurableService('a tenant stops its own agents, and cannot lift what the h
   assert.equal((await refusal(resume(acme, { scope: 'Tenant' }))).code, 'not-found');
   assert.equal((await acme.client.emergency.status({})).body.length, 1);
   assert.deepEqual(
-    trail(app, 'acme').map(({ action }) => action),
-    ['emergency.stop', 'emergency.stop', 'emergency.resume'],
+    (await trail({ client: host })).map(({ action }) => action),
+    ['apikey.create', 'emergency.stop', 'emergency.stop', 'emergency.resume'],
   );
 });
 
 forEachDurableService('a stop that cannot be audited is refused and stops nothing', async (open) => {
   const app = await open({ agents: [{ name: 'clerk' }] });
-  app.change("create trigger no_audit before insert on service_audit_entries begin select raise(abort, 'full'); end");
+  app.store.refuse('audit entries');
   // Two at once: the second one must not be told that the first is in force.
   for (const refused of await Promise.all([1, 2].map(() => refusal(stop(app, { scope: 'All' })))))
     assert.deepEqual([refused.status, refused.code], [503, 'audit-unavailable']);

@@ -110,7 +110,7 @@ forEachDurableService(
       got.push(args);
       // What another process would go on with, while the call is made.
       assertNowhere(app, mail);
-      assert.match(JSON.stringify(app.rows('select content from service_run_steps')), /redacted/);
+      assert.match(app.store.text(), /redacted/);
       return 'sent';
     });
     const args = { to: [mail], card: 4_111_111_111_111_111, note: 'a\\u0040b', count: 3 };
@@ -429,7 +429,7 @@ forEachDurableService('GUARD-14 what the agent writes into its memory is kept ma
     says('Kept.'),
   );
   await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
-  assert.deepEqual(app.rows('select content from service_agent_files'), [{ content: 'Mail [redacted]' }]);
+  assert.ok(app.store.text().includes('"Mail [redacted]"'));
   assertNowhere(app, mail);
 });
 

@@ -3,6 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { hostname } from 'node:os';
 import { inspect } from 'node:util';
 import { ProblemError } from '../../../src/client/problem.ts';
+import { providerAccessStore } from '../../../src/features/provider-access/provider-access.store.ts';
 import { isPublicAddress } from '../../../src/providers/http/address.ts';
 import { type AppSetup, forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
@@ -28,14 +29,13 @@ const model = { provider: 'openai', model: 'gpt-4.1-mini' };
 /** A client of the tenant with full authority there. */
 const clientOf = async (app: TestApp, tenantId: string) => {
   const { plaintextKey } = (
-    await app.client.keys.create({
+    await app.inTenant(tenantId).keys.create({
       body: {
         name: `k-${tenantId}`,
         scopes: ['PlatformAdmin', 'AgentsAdmin', 'AgentsRead', 'RunsWrite', 'RunsRead', 'PlatformRead'],
       },
     })
   ).body;
-  app.change('update service_api_keys set tenant_id = ? where name = ?', tenantId, `k-${tenantId}`);
   return app.clientFor(plaintextKey);
 };
 
@@ -64,10 +64,10 @@ forEachDurableService(
     assert.deepEqual(sentKeys(app), [shared, 'Bearer sk-acme', shared, shared]);
     assert.equal((await refusal(acme.providerBindings.remove({ params }))).code, 'not-found');
     assert.deepEqual(
-      trail(app, 'acme').map(({ action }) => action),
-      ['agent.create', 'provider-binding.save', 'provider-binding.delete'],
+      (await trail({ client: app.inTenant('acme') })).map(({ action }) => action),
+      ['apikey.create', 'agent.create', 'provider-binding.save', 'provider-binding.delete'],
     );
-    assert.ok(!JSON.stringify(app.rows('select * from service_audit_entries')).includes('sk-acme'));
+    assert.ok(!app.store.text().includes('sk-acme'));
   },
 );
 
@@ -123,11 +123,10 @@ forEachDurableService(
       ['a__b', 'Bearer sk-a__b'],
     ] as const) {
       const { plaintextKey } = (
-        await app.client.keys.create({
+        await app.inTenant(tenantId).keys.create({
           body: { name: tenantId, scopes: ['AgentsAdmin', 'AgentsRead', 'RunsWrite', 'RunsRead'], role: 'Admin' },
         })
       ).body;
-      app.change('update service_api_keys set tenant_id = ? where name = ?', tenantId, tenantId);
       const client = await app.clientFor(plaintextKey);
       await client.agents.create({ body: { name: 'helper', model } });
       await runJson(client, 'helper', 'Hi');
@@ -144,7 +143,12 @@ forEachDurableService(
       params: { tenantId: 'blue', provider: 'openai' },
       body: { apiKeyConfigurationName: 'Service:ProviderKeys:blue:openai' },
     });
-    app.change("update service_tenant_provider_bindings set tenant_id = 'BLUE'");
+    const storage = app.store.open();
+    const store = storage.stores(providerAccessStore);
+    const [row] = await store.bindings();
+    assert.ok(row !== undefined);
+    await store.bind({ ...row, tenant_id: 'BLUE' });
+    await app.client.providerBindings.remove({ params: { tenantId: 'blue', provider: 'openai' } });
     await app.close();
     const next = await open(setup({ folder: app.folder, service: { ProviderKeys: alikeKeys } }));
     const [listed] = (await next.client.providerBindings.list({ params: { tenantId: 'BLUE' } })).body;
@@ -319,8 +323,8 @@ forEachDurableService('SEC-41 SEC-42 SEC-44 the policy of a tenant: set, read, l
   await acme.egressPolicies.remove(tenant);
   assert.equal((await acme.egressPolicies.get(tenant)).body.allowedProviders, null);
   assert.deepEqual(
-    trail(app, 'acme').map(({ action }) => action),
-    ['egress-policy.save', 'egress-policy.save', 'egress-policy.delete'],
+    (await trail({ client: app.inTenant('acme') })).map(({ action }) => action),
+    ['apikey.create', 'egress-policy.save', 'egress-policy.save', 'egress-policy.delete'],
   );
 });
 

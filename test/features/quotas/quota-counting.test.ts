@@ -5,6 +5,7 @@ import {
   followToEnd,
   Gate,
   getRun,
+  listRuns,
   refusal,
   runJson,
   runStream,
@@ -69,7 +70,7 @@ forEachDurableService(
 );
 
 forEachDurableService('QUOTA-19 a quota that is used up refuses, says which, and leaves no row', async (open) => {
-  const { client, rows } = await open(priced);
+  const { client } = await open(priced);
   await saveQuota(client, { agentName: 'helper', period: 'Daily', maxTokens: 1 });
   await runJson(client, 'helper', 'Hi');
   const problem = await refusal(start(client, 'helper', 'Hi'));
@@ -83,7 +84,7 @@ forEachDurableService('QUOTA-19 a quota that is used up refuses, says which, and
   assert.equal(problem.quotaResetsAt, dailyResetsAt);
   assert.ok((problem.retryAfterMs ?? 0) > 0 && (problem.retryAfterMs ?? 0) <= 86_400_000);
   await runJson(client, 'other', 'Hi');
-  assert.equal(rows('select id from service_runs').length, 2);
+  assert.equal((await listRuns(client, { includeChildren: true })).length, 2);
 });
 
 forEachDurableService('QUOTA-20 of several the one that resets last is told, on a tie the agent’s', async (open) => {
@@ -219,7 +220,7 @@ forEachDurableService('QUOTA-17 a cost that is found later changes no counter', 
 });
 
 forEachDurableService('QUOTA-12 of 64 callers exactly as many get through as the quota has places', async (open) => {
-  const { client, rows } = await open(priced);
+  const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 20 });
   const outcomes = await Promise.all(
     Array.from({ length: 64 }, (_, index) =>
@@ -232,7 +233,7 @@ forEachDurableService('QUOTA-12 of 64 callers exactly as many get through as the
   assert.equal(outcomes.filter((outcome) => outcome === 'ran').length, 20);
   assert.equal(outcomes.filter((outcome) => outcome === 'quota-exceeded').length, 44);
   assert.equal((await daily(client))?.runs, 20);
-  assert.equal(rows('select id from service_runs').length, 20);
+  assert.equal((await listRuns(client, { includeChildren: true })).length, 20);
 });
 
 forEachDurableService('QUOTA-13 side by side runs pass a token quota no further than one by one', async (open) => {

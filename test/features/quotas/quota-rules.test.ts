@@ -4,7 +4,7 @@ import { refusal, runJson, start } from '../runs/run-calls.ts';
 import { listQuotas, saveQuota, usageOf } from './quota-calls.ts';
 
 forEachDurableService('QUOTA-1 saving creates the quota of a scope and period, then replaces it', async (open) => {
-  const { client, rows } = await open();
+  const { client } = await open();
   const first = await saveQuota(client, { period: 'Daily', maxRuns: 5, maxCost: 1.5 });
   assert.deepEqual(
     [first.agentName, first.maxRuns, first.maxTokens, first.maxCost, first.enabled, first.tenantId],
@@ -25,9 +25,9 @@ forEachDurableService('QUOTA-1 saving creates the quota of a scope and period, t
       ['nobody', 'Monthly'],
     ],
   );
-  const entries = rows<{ action: string; entity: string; before: string | null; after: string }>(
-    "select action, entity, before, after from service_audit_entries where action like 'quota.%' order by rowid",
-  );
+  const entries = (await client.audit.list({ query: {} })).body
+    .filter(({ action }) => action.startsWith('quota.'))
+    .toReversed();
   assert.deepEqual([entries[0]?.action, entries[0]?.entity], ['quota.save', `quota:${first.id}`]);
   assert.equal(entries[0]?.before, null);
   assert.equal(JSON.parse(entries[1]?.before ?? '').maxRuns, 5);
@@ -78,7 +78,7 @@ forEachDurableService('QUOTA-3 names compare exactly', async (open) => {
 });
 
 forEachDurableService('QUOTA-8 a deleted quota is gone, and what was used stays counted', async (open) => {
-  const { client, rows } = await open({ agents: [{ name: 'helper' }] });
+  const { client } = await open({ agents: [{ name: 'helper' }] });
   const rule = await saveQuota(client, { period: 'Daily', maxRuns: 1 });
   await runJson(client, 'helper', 'Hi');
   assert.equal((await refusal(start(client, 'helper', 'Hi'))).code, 'quota-exceeded');
@@ -91,9 +91,7 @@ forEachDurableService('QUOTA-8 a deleted quota is gone, and what was used stays 
   const again = await saveQuota(client, { period: 'Daily', maxRuns: 2 });
   assert.notEqual(again.id, rule.id);
   assert.equal((await refusal(start(client, 'helper', 'Hi'))).quotaUsed, 2);
-  const [entry] = rows<{ before: string; after: string | null }>(
-    "select before, after from service_audit_entries where action = 'quota.delete'",
-  );
+  const [entry] = (await client.audit.list({ query: { action: 'quota.delete' } })).body;
   assert.deepEqual([JSON.parse(entry?.before ?? '').id, entry?.after], [rule.id, null]);
 });
 

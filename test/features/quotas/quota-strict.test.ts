@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
+import type { Client } from '../../../src/client/client.ts';
 import { type AppSetup, forEachDurableService, type OpenApp } from '../../support/app.ts';
 import { openMeteredProvider } from '../../support/providers/metered.ts';
-import { refusal, runJson } from '../runs/run-calls.ts';
+import { listRuns, refusal, runJson } from '../runs/run-calls.ts';
 import { daily, saveQuota } from './quota-calls.ts';
 
 const strict = { Quotas: { Strict: true } };
@@ -17,20 +18,20 @@ const openMetered = async (t: TestContext, open: OpenApp, agents: AppSetup['agen
   const provider = await openMeteredProvider(() => 100_000);
   t.after(() => provider.close());
   const Providers = { OpenAI: { ApiKey: 'none', Endpoint: `${provider.origin}/v1` } };
-  const { client, rows } = await open({ service: { ...service, Providers }, agents });
-  return { client, rows, provider };
+  const { client } = await open({ service: { ...service, Providers }, agents });
+  return { client, provider };
 };
 
-const lastError = (rows: <T>(sql: string) => T[]) =>
-  rows<{ status: string; error_class: string; error_type: string }>(
-    'select status, error_class, error_type from service_runs order by id desc limit 1',
-  )[0];
+const lastError = async (client: Client) => {
+  const [last] = await listRuns(client);
+  return [last?.status, last?.error?.class, last?.error?.type];
+};
 
 forEachDurableService(
   'QUOTA-13 strict: what is left bounds an answer, and a call that does not fit is not made',
   async (open, t) => {
     const agents = [{ name: 'talker', model: binding(4000) }];
-    const { client, provider, rows } = await openMetered(t, open, agents);
+    const { client, provider } = await openMetered(t, open, agents);
     await saveQuota(client, { agentName: 'talker', period: 'Daily', maxTokens: 6000 });
     const first = await runJson(client, 'talker', 'Hi');
     assert.equal(first.finishReason, 'Length');
@@ -43,10 +44,7 @@ forEachDurableService(
     assert.deepEqual([problem.status, problem.code], [429, 'quota-exceeded']);
     assert.ok((problem.retryAfterMs ?? 0) > 0);
     assert.equal(provider.calls.length, 1);
-    assert.deepEqual(
-      { ...lastError(rows) },
-      { status: 'Failed', error_class: 'QuotaExceeded', error_type: 'quota_exceeded' },
-    );
+    assert.deepEqual(await lastError(client), ['Failed', 'QuotaExceeded', 'quota_exceeded']);
     assert.equal((await daily(client, 'talker'))?.tokens, used);
   },
 );

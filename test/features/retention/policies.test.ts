@@ -30,7 +30,7 @@ forEachDurableService(
       retention.get({ params: { target: 'Jobs' } }),
     ])
       assert.equal((await refusal(call)).code, 'retention-policy-not-found');
-    const entries = trail(app);
+    const entries = await trail(app);
     assert.deepEqual(
       entries.map(({ action, entity, before, after }) => [action, entity, before?.maxRows, after?.maxRows]),
       [

@@ -60,9 +60,7 @@ forEachDurableService('RET-9 RET-13 RET-25 logs and inputs of old runs go, and t
   assert.equal((await refusal(app.client.runs.input({ params: { runId: old.runId } }))).code, 'run-input-not-recorded');
   assert.equal((await app.client.runs.input({ params: { runId: young.runId } })).status, 200);
   assert.deepEqual(
-    trail(app)
-      .filter(({ action }) => action === 'retention.run')
-      .map(({ entity }) => entity),
+    (await trail(app)).filter(({ action }) => action === 'retention.run').map(({ entity }) => entity),
     ['retention:*'],
   );
   const again = await swept(app, 'RunEvents');

@@ -1,6 +1,18 @@
 import assert from 'node:assert/strict';
 import { forEachDurableService, type OpenApp } from '../../support/app.ts';
-import { assertWholeLog, collect, Gate, getRun, refusal, runJson, start, stream, waitingSetup } from './run-calls.ts';
+import { eventually } from '../../support/eventually.ts';
+import {
+  assertWholeLog,
+  collect,
+  Gate,
+  getRun,
+  listRuns,
+  refusal,
+  runJson,
+  start,
+  stream,
+  waitingSetup,
+} from './run-calls.ts';
 
 const sessionId = 's-1';
 const inLine = { sessionId, concurrency: 'Enqueue' as const };
@@ -40,8 +52,7 @@ forEachDurableService(
   async (open) => {
     const { app, gate, holding } = await openBusy(open);
     const answer = refusal(start(app.client, 'helper', { message: 'next', stream: false, ...inLine }));
-    while (app.rows("select id from service_runs where status = 'Queued'").length === 0)
-      await new Promise((resolve) => setImmediate(resolve));
+    await eventually('a run in line', async () => (await listRuns(app.client, { status: 'Queued' })).length > 0);
     await app.client.agents.remove({ params: { name: 'helper' } });
     gate.open();
     await holding;

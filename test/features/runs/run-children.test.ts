@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createRunStore } from '../../../src/features/runs/runs.store.ts';
 import { type AgentSetup, forEachDurableService } from '../../support/app.ts';
 import type { SimulatedRequest } from '../../support/providers/scenario.ts';
 import {
@@ -223,7 +224,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('RUN-43 cancelling a root stops its descendants, and every log ends once', async (open) => {
+forEachDurableService('RUN-43 cancelling a root stops its descendants, and every log ends once', async (open, t) => {
   const gate = new Gate();
   const app = await open({
     tools: [
@@ -261,11 +262,13 @@ forEachDurableService('RUN-43 cancelling a root stops its descendants, and every
   assertWholeLog(await readEvents(client, runId));
   const counts = (await listRuns(client, { rootRunId: runId })).map((run) => [run.id, run.eventCount]);
   await app.close();
-  const stored = app.rows<{ run_id: string; last: number }>(
-    'select run_id, max(last_sequence) as last from service_run_events group by run_id order by run_id desc',
+  const storage = app.store.open();
+  t.after(() => storage.close());
+  const stored = await Promise.all(
+    counts.map(async ([id]) => [id, (await createRunStore(storage).packs('default', String(id), 0, 999)).at(-1)]),
   );
   assert.deepEqual(
-    stored.map(({ run_id, last }) => [run_id, last + 1]),
+    stored.map(([id, pack]) => [id, typeof pack === 'object' ? pack.lastSequence + 1 : null]),
     counts,
     'nothing was written after the ends',
   );

@@ -106,9 +106,7 @@ forEachDurableService('RUN-46 deleting a score is audited without its comment, a
   assert.equal((await app.client.scores.remove({ params })).status, 204);
   assert.equal((await refusal(app.client.scores.remove({ params }))).code, 'score-not-found');
   assert.deepEqual(await scoresOf(app, runId), []);
-  const entries = app.rows<{ action: string; entity: string; before: string; after: string | null }>(
-    `select * from service_audit_entries where action = 'run-score.delete'`,
-  );
+  const { body: entries } = await app.client.audit.list({ query: { action: 'run-score.delete' } });
   assert.deepEqual(
     entries.map(({ entity, after }) => [entity, after]),
     [[`run-score:${scoreId}`, null]],
@@ -121,8 +119,9 @@ forEachDurableService('RUN-40 RUN-46 scores of an unknown run, or of another ten
     agents: [{ name: 'helper' }],
     host: { Tenancy: { Enabled: true, AllowHeaderResolution: true } },
   });
-  const { runId } = await runJson(app.client, 'helper', 'Hi');
-  app.change(`update service_runs set tenant_id = 'other'`);
+  const elsewhere = app.inTenant('other');
+  await elsewhere.agents.create({ body: { name: 'helper', model: { provider: 'demo', model: 'demo-1' } } });
+  const { runId } = await runJson(elsewhere, 'helper', 'Hi');
   for (const id of [runId, unknownId]) {
     const params = { runId: id };
     const save = app.client.scores.save({ params, body: { kind: 'Stars', value: 1 } });

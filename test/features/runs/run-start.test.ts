@@ -247,14 +247,15 @@ forEachDurableService('RUN-4 RUN-14 the row is there, and Running, before the mo
   const app = await open({
     simulator: {
       respond: () => {
-        seen.push(...app.rows('select id, status, started_at is not null as started, model_id from service_runs'));
+        const runs = listRuns(app.inTenant('default'));
+        seen.push(runs.then((list) => list.map((run) => [run.id, run.status, run.startedAt !== null, run.modelId])));
         return { answer: { text: ['Hello.'] } };
       },
     },
     agents: [{ name: 'helper', model: local }],
   });
   const { runId } = await runStream(app.client, 'helper', 'Hi');
-  assert.deepEqual(seen, [{ id: runId, status: 'Running', started: 1, model_id: 'any-name' }]);
+  assert.deepEqual(await Promise.all(seen), [[[runId, 'Running', true, 'any-name']]]);
 });
 
 forEachDurableService(

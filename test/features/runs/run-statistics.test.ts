@@ -203,9 +203,7 @@ forEachDurableService(
       runsStillUnknown: 1,
       runsSkipped: 1,
     });
-    const audited = priced.rows<{ entity: string }>(
-      `select entity from service_audit_entries where action = 'run.recalculate-costs'`,
-    );
+    const { body: audited } = await priced.client.audit.list({ query: { action: 'run.recalculate-costs' } });
     assert.deepEqual(
       audited.map(({ entity }) => entity),
       ['tenant:default', 'tenant:default'],

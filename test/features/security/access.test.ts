@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { ConfigError } from '../../../src/core/config/index.ts';
 import type { RolePolicy } from '../../../src/features/modules/index.ts';
 import { openApp, overHttp } from '../../support/app.ts';
+import { trail } from '../../support/audit-chain.ts';
 import { startIssuer } from '../../support/issuer.ts';
 
 const host = (url: string) => ({ Oidc: { Issuer: url, Audience: 'acp' } });
@@ -24,8 +25,11 @@ overHttp('SEC-14 SEC-15 SEC-17 RUN-36 a person signs in: what they do has their 
   const admin = issuer.token({ sub: 'u-1', name: 'Ada', roles: 'admin' });
   const created = await post('/api/agents', admin, { name: 'a', model: { provider: 'demo', model: 'demo-1' } });
   assert.equal(created.status, 201);
-  const entries = service.rows<{ actor: string }>('select actor from service_audit_entries');
-  assert.deepEqual(entries, [{ actor: 'Ada' }]);
+  const entries = await trail({ client: service.inTenant('default') });
+  assert.deepEqual(
+    entries.map(({ actor }) => actor),
+    ['Ada'],
+  );
 
   const operator = issuer.token({ sub: 'u-2' });
   const run = await post('/api/agents/a/run', operator, { message: 'Hi', stream: false });

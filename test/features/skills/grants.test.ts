@@ -68,7 +68,7 @@ forEachDurableService(
     await revoke();
     assert.equal((await refusal(revoke())).status, 404);
     assert.deepEqual(
-      trail(app)
+      (await trail(app))
         .filter(({ action }) => action.startsWith('skill-script-grant'))
         .map(({ action, entity }) => [action.split('.')[1], entity.split(':')[1]]),
       [
@@ -91,14 +91,14 @@ forEachDurableService('SKILL-13 the grants of a skill go with it, with an entry 
   await app.client.skills.remove({ params: { name: 'pdf' } });
   await save(app, withScript);
   assert.ok((await app.client.grants.list({})).body.every(({ revokedAt }) => revokedAt !== null));
-  assert.equal(trail(app).filter(({ action }) => action === 'skill-script-grant.revoke').length, 2);
+  assert.equal((await trail(app)).filter(({ action }) => action === 'skill-script-grant.revoke').length, 2);
 });
 
 forEachDurableService('GRANT-10 without its entry nothing is granted or revoked', async (open) => {
   const app = await open(on);
   await save(app, withScript);
   await app.client.grants.create({ body: { skillName: 'pdf' } });
-  app.change('alter table service_audit_entries rename to gone');
+  app.store.refuse('audit entries');
   const create = await refusal(app.client.grants.create({ body: { skillName: 'pdf', scriptName: 'go' } }));
   assert.deepEqual([create.status, create.code], [503, 'audit-unavailable']);
   const revoke = await refusal(app.client.grants.remove({ params: { skillName: 'pdf' } }));

@@ -45,8 +45,10 @@ const ask = (app: TestApp, args?: object) => runJson(app.client, 'clerk', { mess
 const decide = (app: TestApp, approvals: NonNullable<AgentRunRequest['approvals']>) =>
   runJson(app.client, 'clerk', { sessionId, approvals });
 
-const scriptActions = (app: TestApp): string[] =>
-  trail(app).flatMap(({ action, after }) => (/^script\./.test(action) ? [`${action} ${after.gate ?? ''}`.trim()] : []));
+const scriptActions = async (app: TestApp): Promise<string[]> =>
+  (await trail(app)).flatMap(({ action, after }) =>
+    /^script\./.test(action) ? [`${action} ${after.gate ?? ''}`.trim()] : [],
+  );
 
 const invocationsOf = async (app: TestApp, runId: string) =>
   (await app.client.runs.tools({ params: { runId } })).body.map(({ toolName, source, succeeded, error }) => [
@@ -70,13 +72,13 @@ forEachDurableService(
       [request?.toolName, request?.arguments],
       ['run_skill_script', { skillName: 'pdf', scriptName: 'go', arguments: { n: 1 } }],
     );
-    assert.deepEqual(scriptActions(app), [], 'nothing has started, and nothing was refused');
+    assert.deepEqual(await scriptActions(app), [], 'nothing has started, and nothing was refused');
     assert.deepEqual(await invocationsOf(app, first.runId), []);
     const second = await decide(app, [{ requestId: request?.requestId ?? '', approved: true }]);
     assert.equal(second.status, 'Completed');
     assert.deepEqual(toolTexts(app.simulator.lastRequest()), [output]);
-    assert.deepEqual(scriptActions(app), ['script.run']);
-    assert.equal(trail(app).find(({ action }) => action === 'script.run')?.after.runId, second.runId);
+    assert.deepEqual(await scriptActions(app), ['script.run']);
+    assert.equal((await trail(app)).find(({ action }) => action === 'script.run')?.after.runId, second.runId);
     assert.deepEqual(await invocationsOf(app, second.runId), [['run_skill_script', 'skill:pdf', true, null]]);
   },
 );
@@ -87,7 +89,7 @@ forEachDurableService('SKILL-25 a declined script does not run', async (open) =>
   const { approvals } = await ask(app);
   await decide(app, [{ requestId: approvals[0]?.requestId ?? '', approved: false, reason: 'Not today.' }]);
   assert.deepEqual(toolTexts(app.simulator.lastRequest()), ['Not approved: Not today.']);
-  assert.deepEqual(scriptActions(app), []);
+  assert.deepEqual(await scriptActions(app), []);
 });
 
 forEachDurableService('SKILL-25 a standing rule or the policy of the host pre-approves a script', async (open) => {
@@ -99,7 +101,7 @@ forEachDurableService('SKILL-25 a standing rule or the policy of the host pre-ap
   const free = await openScripts(open, { approvalPolicy: { decide: async () => 'NotRequired' } });
   await grant(free);
   assert.equal((await ask(free)).status, 'Completed');
-  assert.deepEqual(scriptActions(free), ['script.run']);
+  assert.deepEqual(await scriptActions(free), ['script.run']);
 });
 
 forEachDurableService('SCRIPT-12 a closed gate asks nobody; the run goes on with one text', async (open) => {
@@ -114,7 +116,7 @@ forEachDurableService('SCRIPT-12 a closed gate asks nobody; the run goes on with
   assert.ok(types.includes('tool.failed') && !types.includes('approval.requested'));
   await grant(app);
   assert.equal((await ask(app, { n: 'one' })).status, 'Completed', 'the arguments do not fit');
-  assert.deepEqual(scriptActions(app), ['script.denied grant', 'script.denied arguments']);
+  assert.deepEqual(await scriptActions(app), ['script.denied grant', 'script.denied arguments']);
 });
 
 forEachDurableService(
@@ -127,6 +129,6 @@ forEachDurableService(
     const second = await decide(app, [{ requestId: approvals[0]?.requestId ?? '', approved: true }]);
     assert.equal(second.status, 'Completed');
     assert.deepEqual(toolTexts(app.simulator.lastRequest()), ['The script could not be run.']);
-    assert.deepEqual(scriptActions(app), ['script.denied grant']);
+    assert.deepEqual(await scriptActions(app), ['script.denied grant']);
   },
 );

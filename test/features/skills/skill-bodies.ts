@@ -11,7 +11,7 @@ export const skill = (name: string, more: Partial<AgentSkillRequest> = {}): Agen
   ...more,
 });
 
-export const save = async (app: TestApp, body: AgentSkillRequest) => {
+export const save = async (app: Pick<TestApp, 'client'>, body: AgentSkillRequest) => {
   const reply = await app.client.skills.save({ params: { name: body.name }, body });
   return { ...reply.body, status: reply.status, headers: reply.headers };
 };

@@ -82,10 +82,9 @@ forEachDurableService(
       'There is no skill of this name here. Skills: pdf.',
       'The skill pdf has no such resource. Resources: references/form.md.',
     ]);
-    const calls = app.rows(
-      'select tool_name, source, succeeded from service_tool_invocations where run_id = ? order by settled_order',
-      runId,
-    );
+    const calls = (await app.client.runs.tools({ params: { runId } })).body.map(({ toolName, source, succeeded }) => ({
+      ...{ tool_name: toolName, source, succeeded: Number(succeeded) },
+    }));
     assert.deepEqual(calls, [
       { tool_name: 'load_skill', source: 'skill:pdf', succeeded: 1 },
       { tool_name: 'read_skill_resource', source: 'skill:pdf', succeeded: 1 },

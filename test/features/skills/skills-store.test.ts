@@ -69,8 +69,7 @@ forEachDurableService('SKILL-28 skills belong to their tenant', async (open) => 
     token: 'a-long-enough-shared-token',
     host: { AuthToken: 'a-long-enough-shared-token', Tenancy: { Enabled: true } },
   });
-  await save(app, skill('pdf'));
-  app.change("update service_skills set tenant_id = 'other'");
+  await save({ client: app.inTenant('other') }, skill('pdf'));
   assert.equal((await refusal(app.client.skills.get({ params: { name: 'pdf' } }))).status, 404);
   assert.deepEqual((await app.client.skills.list({})).body, []);
   assert.equal((await save(app, skill('pdf'))).status, 201);
@@ -251,7 +250,7 @@ forEachDurableService('AUDIT-12 saves and removals are audited with contents as 
   await save(app, skill('pdf', { scripts, resources, instructions: 'secret-of-text' }));
   await save(app, skill('pdf'));
   await app.client.skills.remove({ params: { name: 'pdf' } });
-  const entries = trail(app);
+  const entries = await trail(app);
   assert.deepEqual(
     entries.map(({ action, entity, before, after }) => [action, entity, before?.version, after?.version]),
     [

@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict';
 import { overHttp } from '../../support/app.ts';
-
-interface Entry {
-  readonly tenant_id: string;
-  readonly action: string;
-  readonly entity: string;
-  readonly before: string | null;
-  readonly after: string | null;
-}
+import { trail } from '../../support/audit-chain.ts';
 
 overHttp('SEC-31 SEC-32 SEC-33 SEC-34 records of tenants, and who may address which', async (open) => {
   const app = await open({ host: { Tenancy: { Enabled: true, AllowHeaderResolution: true } } });
@@ -20,11 +13,6 @@ overHttp('SEC-31 SEC-32 SEC-33 SEC-34 records of tenants, and who may address wh
     const text = await answer.text();
     return { status: answer.status, body: text === '' ? null : JSON.parse(text) };
   };
-  const trail = (): Entry[] =>
-    app.rows<Entry>(
-      'select tenant_id, action, entity, before, after from service_audit_entries order by id, tenant_id',
-    );
-
   assert.deepEqual((await call('blue', 'GET', '/api/tenants/current')).body, { tenantId: 'blue' });
   assert.deepEqual((await call('blue', 'GET', '/api/tenants')).body, []);
 
@@ -60,12 +48,16 @@ overHttp('SEC-31 SEC-32 SEC-33 SEC-34 records of tenants, and who may address wh
   assert.equal((await call('default', 'DELETE', '/api/tenants/blue')).status, 404);
   assert.equal((await call('blue', 'DELETE', '/api/tenants/blue')).body.detail, strangers[0]?.body.detail);
 
-  const chains = (entity: string) =>
-    trail()
+  const chains = async (entity: string) => {
+    const tenants = ['default', 'blue', 'a.red'];
+    const trails = await Promise.all(tenants.map((tenantId) => trail({ client: app.inTenant(tenantId) })));
+    return trails
+      .flatMap((entries, index) => entries.map((entry) => ({ ...entry, tenantId: tenants[index] })))
       .filter((entry) => entry.entity === entity)
-      .map(({ tenant_id, action, before, after }) => [tenant_id, action, before !== null, after !== null])
+      .map(({ tenantId, action, before, after }) => [tenantId, action, before !== null, after !== null])
       .sort();
-  assert.deepEqual(chains('tenant:blue'), [
+  };
+  assert.deepEqual(await chains('tenant:blue'), [
     ['blue', 'tenant.delete', true, false],
     ['blue', 'tenant.save', false, true],
     ['blue', 'tenant.save', true, true],
@@ -73,7 +65,7 @@ overHttp('SEC-31 SEC-32 SEC-33 SEC-34 records of tenants, and who may address wh
     ['default', 'tenant.save', true, true],
   ]);
   // Saved three times and changed once.
-  assert.deepEqual(chains('tenant:a.red'), [
+  assert.deepEqual(await chains('tenant:a.red'), [
     ['a.red', 'tenant.save', false, true],
     ['default', 'tenant.save', false, true],
   ]);
