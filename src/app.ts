@@ -63,6 +63,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const leased = serviceLeases(base);
     const leftovers: LeftoverClosings = {
       ...runs.leftovers,
+      ...quotas.leftovers,
       ...sessions.leftovers,
       ...leased.leftovers,
       ...attachments.leftovers,

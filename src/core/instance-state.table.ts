@@ -29,7 +29,7 @@ export const instanceState = {
   treeBudgets: { kind: 'own', truth: [], sharedAgeMs: null },
   sessionLine: { kind: 'own', truth: ['sessions'], sharedAgeMs: 0 },
   sessionPauses: { kind: 'own', truth: ['session_requests', 'approvals'], sharedAgeMs: 0 },
-  quotaHolds: { kind: 'own', truth: ['quota_usage'], sharedAgeMs: 0 },
+  quotaHolds: { kind: 'own', truth: ['quota_holds', 'quota_usage'], sharedAgeMs: 0 },
   jobLeases: { kind: 'own', truth: ['jobs'], sharedAgeMs: 0 },
   serviceLeases: { kind: 'own', truth: ['service_leases'], sharedAgeMs: 0 },
   idempotencyMarks: { kind: 'own', truth: ['idempotency_keys'], sharedAgeMs: 0 },
@@ -53,6 +53,7 @@ interface Leftover {
 export const leftovers = {
   runs: { ownerOnly: true, otherwise: 'closed when their process gives no sign of life' },
   jobs: { ownerOnly: true, otherwise: 'taken when their lease has lapsed' },
+  quotaHolds: { ownerOnly: true, otherwise: 'they go with the end of their runs' },
   sessionLocks: { ownerOnly: true, otherwise: 'they lapse after a minute' },
   heartbeats: { ownerOnly: false, otherwise: 'those of runs that have ended are nobody’s' },
   idempotencyMarks: { ownerOnly: true, otherwise: 'they lapse after a minute' },

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Handlers } from '../../core/context.ts';
-import { byKey, type InstanceState } from '../../core/instance-state.ts';
+import { byKey, type InstanceState, type LeftoverClosings } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Statement } from '../../db/statement.ts';
@@ -59,8 +59,7 @@ export interface ActiveQuotas {
 export interface QuotasFeature {
   readonly handlers: Handlers<typeof quotaOperations>;
   readonly active: ActiveQuotas | null;
-  /** After the runs of the last owner were closed or put back in line. */
-  recover(): Promise<void>;
+  readonly leftovers: LeftoverClosings<'quotaHolds'>;
   started(): void;
   /** Refuses those that wait for a place. */
   draining(): Promise<void>;
@@ -212,7 +211,9 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
       recordingEnabled: recording.Enabled,
     }),
     active: settings.Enabled ? active : null,
-    recover: async () => holds.recover(settings.Strict ? await unfinishedUse(storage, deps.turns) : []),
+    leftovers: {
+      quotaHolds: async () => holds.recover(settings.Strict ? await unfinishedUse(storage, deps.turns) : []),
+    },
     started: () => announcements.look(null),
     draining: async () => admission.wake(null),
     async close() {
