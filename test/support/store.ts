@@ -1,3 +1,4 @@
+// Another connection, for a second process, refused writes, and the text of all that is stored: no caller has them.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// Somebody who can write to the database changes the trail: the chain has to show what no door of the service does.
 import type { Storage } from '../../../src/db/storage.ts';
 import type { AuditEntryRow } from '../../../src/db/tables.ts';
 import type { TestApp } from '../../support/app.ts';

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { test } from 'node:test';
+
+const root = resolve(import.meta.dirname, '../..');
+
+// A query, a handle on the open database, the driver, or the name of a table.
+const reaches =
+  /\b(selectFrom|insertInto|updateTable|deleteFrom)\(|storage\.db\b|\.db\.schema\b|from 'better-sqlite3'|\bapp\.(rows|change)\(|\.(rows|change)<|\bservice_(?!tier\b)[a-z]{2,}/;
+
+const codeOf = (file: string): string => readFileSync(join(root, file), 'utf8').replaceAll(/^\s*(\/?\*|\/\/).*$/gm, '');
+
+const files = globSync('test/**/*.{ts,tsx}', { cwd: root })
+  .map((file) => file.replaceAll('\\', '/'))
+  // What the store itself is, is proved on its tables.
+  .filter((file) => !file.startsWith('test/db/') && !file.startsWith('test/architecture/'));
+
+/** Reach behind the service for good, each for the reason at its head. */
+const forGood: readonly string[] = ['test/features/audit/tampering.ts', 'test/support/store.ts'];
+
+/** Are still to be asked through doors; the list only becomes shorter. */
+const leftover: readonly string[] = [
+  'test/cli/quotas.test.ts',
+  'test/cli/reencrypt.test.ts',
+  'test/core/files/assets.test.ts',
+  'test/e2e/faults/attachments.test.ts',
+  'test/e2e/faults/continuations.test.ts',
+  'test/e2e/faults/disk-full.test.ts',
+  'test/e2e/faults/drain.test.ts',
+  'test/e2e/faults/effects.test.ts',
+  'test/e2e/faults/kill.test.ts',
+  'test/e2e/faults/providers.test.ts',
+  'test/e2e/faults/quota-storm.ts',
+  'test/e2e/faults/quotas-store.test.ts',
+  'test/e2e/faults/quotas-strict.test.ts',
+  'test/e2e/faults/quotas.test.ts',
+  'test/e2e/faults/refused-writes.test.ts',
+  'test/e2e/faults/rolling-restart.test.ts',
+  'test/e2e/faults/service-leases.test.ts',
+  'test/e2e/support.ts',
+  'test/engine/context/turn-resume.test.ts',
+  'test/features/approvals/answers.test.ts',
+  'test/features/approvals/approval-world.ts',
+  'test/features/approvals/decision-races.test.ts',
+  'test/features/approvals/in-band.test.ts',
+  'test/features/approvals/mailbox.test.ts',
+  'test/features/approvals/turns-after-pause.test.ts',
+  'test/features/audit/audited-change.test.ts',
+  'test/features/data-subjects/data-subjects.test.ts',
+  'test/features/data-subjects/subject-race.test.ts',
+  'test/features/guards/guard-world.ts',
+  'test/features/instance-state.test.ts',
+  'test/features/jobs/jobs.test.ts',
+  'test/features/judges/judges.test.ts',
+  'test/features/platform/moved-store.test.ts',
+  'test/features/policy-tests/policy-tests.test.ts',
+  'test/features/policy-tests/policy-world.ts',
+  'test/features/quotas/quota-holds.test.ts',
+  'test/features/quotas/quota-lines.test.ts',
+  'test/features/quotas/quota-notices.test.ts',
+  'test/features/quotas/quota-store-failure.test.ts',
+  'test/features/quotas/quota-strict-in-progress.test.ts',
+  'test/features/quotas/quota-verification.test.ts',
+  'test/features/replays/offline-continuations.test.ts',
+  'test/features/replays/offline-replay.test.ts',
+  'test/features/replays/run-bundle.test.ts',
+  'test/features/replays/run-replay.test.ts',
+  'test/features/retention/jobs.test.ts',
+  'test/features/retention/retention-world.ts',
+  'test/features/retention/sweeps.test.ts',
+  'test/features/runs/job-leases.test.ts',
+  'test/features/runs/response-cache.test.ts',
+  'test/features/runs/run-authorization.test.ts',
+  'test/features/runs/run-cancel.test.ts',
+  'test/features/runs/run-compaction.test.ts',
+  'test/features/runs/run-compare.test.ts',
+  'test/features/runs/run-events.test.ts',
+  'test/features/runs/run-idempotency.test.ts',
+  'test/features/runs/run-queued.test.ts',
+  'test/features/runs/run-reading.test.ts',
+  'test/features/runs/run-recording.test.ts',
+  'test/features/runs/run-retries.test.ts',
+  'test/features/runs/run-schema-limits.test.ts',
+  'test/features/runs/run-sessions.test.ts',
+  'test/features/runs/run-shutdown.test.ts',
+  'test/features/runs/run-statistics.test.ts',
+  'test/features/runs/run-takeover.test.ts',
+  'test/features/runs/run-tools.test.ts',
+  'test/features/runs/session-lock.test.ts',
+  'test/features/security/at-rest-lists.test.ts',
+  'test/features/security/at-rest.test.ts',
+  'test/features/security/keys.test.ts',
+  'test/features/sessions/session-calls.ts',
+  'test/features/sessions/sessions-branch.test.ts',
+  'test/features/sessions/sessions-delete.test.ts',
+  'test/features/sessions/sessions-read.test.ts',
+  'test/features/skills/script-world.ts',
+  'test/features/skills/scripts.test.ts',
+  'test/features/telemetry/prometheus.test.ts',
+  'test/scheduler/service-leases.test.ts',
+  'test/support/app.ts',
+];
+
+test('tests ask the service, and no more files than five reach behind it', () => {
+  assert.ok(forGood.length <= 5);
+  const found = files.filter((file) => reaches.test(codeOf(file))).sort();
+  const listed = [...forGood, ...leftover];
+  assert.deepEqual(
+    found.filter((file) => !listed.includes(file)),
+    [],
+    'these reach behind the service: CONTRIBUTING.md says what they can do instead',
+  );
+});
+
+test('a file that reaches behind the service would be seen', () => {
+  const lines = [
+    "db.selectFrom('runs')",
+    "app.rows('select 1')",
+    "import Database from 'better-sqlite3';",
+    'from service_runs',
+  ];
+  for (const line of lines) assert.match(line, reaches);
+  for (const line of ['app.client.runs.list({})', "app.store.refuse('jobs')"]) assert.doesNotMatch(line, reaches);
+});
