@@ -175,7 +175,7 @@ test('the owner of a store closes all that is open, runs before what they hold; 
 test('a closing that fails ends the recovery, and is told', async () => {
   const closed: string[] = [];
   await assert.rejects(owned().recover(closingsOf(closed, 'sessionLocks')), { message: 'sessionLocks' });
-  assert.deepEqual(closed, ['runs', 'jobs']);
+  assert.deepEqual(closed, ['runs', 'jobs', 'quotaHolds']);
 });
 
 const decision = (name: string) => readFileSync(new URL(`../../docs/decisions/${name}`, import.meta.url), 'utf8');
