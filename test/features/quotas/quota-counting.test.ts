@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { testClock } from '../../support/clock.ts';
 import {
   enqueue,
   followToEnd,
@@ -15,12 +16,12 @@ import {
 import { daily, priced, saveQuota, usageOf, verify } from './quota-calls.ts';
 
 forEachDurableService('QUOTA-11 a root run counts for its tenant and its agent, by day and by month', async (open) => {
-  const { client } = await open(priced);
+  const { client } = await open({ ...priced, clock: testClock({ at: Date.UTC(2026, 4, 14, 12) }) });
   await runJson(client, 'helper', 'Hi');
   await runStream(client, 'other', 'Hi');
   await runJson(client, 'helper', 'Hi');
   const { usage, timeZone, dailyResetsAt, monthlyResetsAt } = await usageOf(client);
-  const today = new Date().toISOString().slice(0, 10);
+  const today = '2026-05-14';
   assert.deepEqual(
     usage.map((row) => [row.agentName, row.period, row.periodStart, row.runs, row.tokens, row.cost]),
     [

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import {
   assertWholeLog,
   collect,
@@ -96,8 +97,10 @@ for (const service of [{ Drain: { Timeout: '10ms' } }, { Drain: { Enabled: false
     },
   );
 
-const jobStatus = (app: TestApp, id: string) =>
-  app.rows<{ status: string; attempt: number }>('select status, attempt from service_jobs where id = ?', id)[0];
+const jobStatus = async ({ client }: TestApp, id: string) => {
+  const { status, attempt } = (await client.jobs.get({ params: { id } })).body.job;
+  return { status, attempt };
+};
 
 forEachDurableService(
   'RUN-79 JOB-45 a queued run that executes ends as shutdown, one that has not begun goes on later',
@@ -109,12 +112,14 @@ forEachDurableService(
     await gate.reached;
     const waiting = await enqueue(app.client, 'helper', { message: 'two', sessionId: 's', concurrency: 'Enqueue' });
     const untouched = await enqueue(app.client, 'helper', 'three');
-    while (jobStatus(app, waiting)?.status !== 'Running') await new Promise((done) => setImmediate(done));
+    await eventually('the job of the second', async () => (await jobStatus(app, waiting)).status === 'Running');
     await app.close();
-    assert.equal(jobStatus(app, executing)?.status, 'Failed');
-    assert.deepEqual(jobStatus(app, waiting), { status: 'Pending', attempt: 0 });
-    assert.deepEqual(jobStatus(app, untouched), { status: 'Pending', attempt: 0 });
     const { agents: _created, ...rest } = setup;
+    const idle = await open({ ...rest, folder: app.folder, service: { Scheduling: { RunWorker: false } } });
+    assert.equal((await jobStatus(idle, executing)).status, 'Failed');
+    assert.deepEqual(await jobStatus(idle, waiting), { status: 'Pending', attempt: 0 });
+    assert.deepEqual(await jobStatus(idle, untouched), { status: 'Pending', attempt: 0 });
+    await idle.close();
     const next = await open({ ...rest, folder: app.folder });
     assert.equal((await followToEnd(next.client, executing)).at(-1)?.['error'].type, 'shutdown');
     for (const id of [waiting, untouched]) {

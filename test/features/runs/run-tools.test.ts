@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Frame } from '../../../src/contract/operation.ts';
 import type { ToolAuthorizer } from '../../../src/engine/tools/tool.ts';
 import { ToolError } from '../../../src/engine/tools/tool.ts';
+import { createTurnStore } from '../../../src/features/runs/run-turns.store.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import type { SimulatedToolCall } from '../../support/providers/scenario.ts';
 import {
@@ -39,14 +40,7 @@ const call = (id: string, name: string, args: unknown = {}): SimulatedToolCall =
 
 const named = (name: string) => ({ name: 'helper', model: local, toolNames: [name] });
 
-const invocations = (app: TestApp) =>
-  app.rows<{
-    state: string;
-    tool_name: string;
-    idempotency_key: string;
-    arguments: string;
-    settled_order: number | null;
-  }>('select state, tool_name, idempotency_key, arguments, settled_order from service_tool_invocations order by id');
+const ledgerOf = (app: TestApp, runId: string) => createTurnStore(app.store.open()).ledger(runId);
 
 forEachDurableService(
   'TOOL-27 a call stands in the ledger as Pending before it is made, and is settled after it',
@@ -58,9 +52,10 @@ forEachDurableService(
         tool(
           'pay',
           async (_args, context) => {
-            seen.push(invocations(app).map(({ state, tool_name, arguments: args }) => [state, tool_name, args]));
+            const ledger = await ledgerOf(app, context.runId);
+            seen.push(ledger.map(({ state, tool_name: name }) => [state, name]));
             keys.push(context.idempotencyKey);
-            assert.equal(invocations(app)[0]?.idempotency_key, context.idempotencyKey);
+            assert.equal(ledger[0]?.idempotency_key, context.idempotencyKey);
             return 'paid';
           },
           {
@@ -74,13 +69,19 @@ forEachDurableService(
     });
     app.simulator.enqueue(asksFor(call('c1', 'pay', '{"to": "Ada",  "amount": 5}')));
     const { runId, events } = await runStream(app.client, 'helper', 'Hi');
-    assert.deepEqual(seen, [[['Pending', 'pay', '{"amount":5,"to":"Ada"}']]], 'arguments are canonical JSON');
+    assert.deepEqual(seen, [[['Pending', 'pay']]]);
     assert.match(keys[0] ?? '', /^[0-9a-f]{40}$/);
     const name = createHash('sha256').update(`${runId}\n1\n0\npay\n{"amount":5,"to":"Ada"}`).digest('hex').slice(0, 40);
     assert.equal(keys[0], name, 'the key follows from run, turn, tool and arguments alone');
+    const { body: settled } = await app.client.runs.tools({ params: { runId } });
     assert.deepEqual(
-      invocations(app).map(({ state, settled_order }) => [state, settled_order]),
-      [['Settled', 0]],
+      settled.map((record) => [record.succeeded, record.arguments]),
+      [[true, '{"amount":5,"to":"Ada"}']],
+      'arguments are canonical JSON',
+    );
+    assert.deepEqual(
+      (await ledgerOf(app, runId)).map(({ state }) => state),
+      ['Settled'],
     );
     const order = typesOf(events).filter((type) => type.startsWith('tool.'));
     assert.deepEqual(order, ['tool.invoking', 'tool.invoked']);
