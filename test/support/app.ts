@@ -81,6 +81,8 @@ export interface TestApp {
   readonly store: {
     /** Writes of this kind fail until the returned function is called. */
     refuse(what: Fault): () => void;
+    /** What a process keeps a copy of can be neither read nor written until the returned function is called. */
+    takeAway(truth: string): () => void;
     /** Everything that is stored, as text. */
     text(): string;
     /** As another process has it: for the faces that features have of it. */
@@ -217,6 +219,7 @@ const storeAside = (aside: StoreAside | undefined, closeLater: (storage: Storage
   };
   return {
     refuse: (what) => there().refuse(faults[what]),
+    takeAway: (truth) => there().takeAway(truth),
     open() {
       const storage = there().open();
       closeLater(storage);

@@ -30,6 +30,8 @@ export interface StoreAside {
   open(): Storage;
   /** Every write to the table fails until the returned function is called. */
   refuse(table: string): () => void;
+  /** The table can be neither read nor written until the returned function is called. */
+  takeAway(table: string): () => void;
   /** All rows of all tables. */
   dump(): Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>;
 }
@@ -58,6 +60,12 @@ const sqliteAside = (folder: string): StoreAside => {
           `create trigger ${name(action)} before ${action} on service_${table} begin select raise(abort, 'refused'); end`,
       );
       return () => change((action) => `drop trigger ${name(action)}`);
+    },
+    takeAway(table) {
+      const rename = (from: string, to: string) =>
+        work((database) => void database.exec(`alter table "${from}" rename to "${to}"`));
+      rename(`service_${table}`, `away_${table}`);
+      return () => rename(`away_${table}`, `service_${table}`);
     },
     dump: () =>
       work((database) => {

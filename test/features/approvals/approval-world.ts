@@ -3,6 +3,7 @@ import type { Client } from '../../../src/client/client.ts';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
 import type { PendingApproval } from '../../../src/features/approvals/approvals.schema.ts';
 import type { AgentSetup, AppSetup, OpenApp, TestApp } from '../../support/app.ts';
+import { type TrailEntry, trail } from '../../support/audit-chain.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
 import { enqueue, followToEnd, type LoggedEvent, tool } from '../runs/run-calls.ts';
 
@@ -117,15 +118,5 @@ export const decide = async (
   return (await client.approvals.decide({ params: { id }, body })).body;
 };
 
-export interface AuditRow {
-  readonly action: string;
-  readonly entity: string;
-  readonly actor: string | null;
-  readonly after: string | null;
-}
-
-export const auditOf = (app: TestApp, prefix: string): AuditRow[] =>
-  app.rows<AuditRow>(
-    'select action, entity, actor, after from service_audit_entries where action like ? order by id',
-    `${prefix}%`,
-  );
+export const auditOf = async (app: TestApp, prefix: string): Promise<TrailEntry[]> =>
+  (await trail(app)).filter(({ action }) => action.startsWith(prefix));

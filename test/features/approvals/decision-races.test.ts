@@ -31,7 +31,7 @@ forEachDurableService('APPR-27 an approval that expires while it is decided is n
   assert.deepEqual([problem.status, problem.code], [409, 'approval-expired']);
   const { status, decidedAt, continuationRunId } = (await app.client.approvals.get({ params: { id } })).body;
   assert.deepEqual([status, decidedAt, continuationRunId], ['Expired', null, null]);
-  assert.deepEqual(auditOf(app, 'approval.decide'), []);
+  assert.deepEqual(await auditOf(app, 'approval.decide'), []);
   // APPR-39: nothing was queued, and the session takes its next message.
   assert.deepEqual(
     (await listRuns(app.client)).map(({ id: run }) => run),
@@ -57,7 +57,7 @@ forEachDurableService('APPR-27 APPR-38 the scan and a decision at the same momen
   gate.open();
   assert.equal((await decided).code, 'approval-expired');
   assert.deepEqual(
-    auditOf(app, 'approval.').map(({ action }) => action),
+    (await auditOf(app, 'approval.')).map(({ action }) => action),
     ['approval.expire'],
   );
 });
@@ -111,7 +111,7 @@ overHttp('APPR-15 two clients bring the same decision at the same moment: one ru
     );
     assert.equal((await listRuns(app.client, { sessionId: session })).length, 2, 'the other made no row');
   }
-  assert.equal(auditOf(app, 'approval.decide').length, 5);
+  assert.equal((await auditOf(app, 'approval.decide')).length, 5);
 });
 
 forEachDurableService('APPR-36 AGENT-7 an agent that was edited goes on in the version that paused', async (open) => {
@@ -167,7 +167,7 @@ forEachDurableService('APPR-28 what fails in the middle of a decision decides no
     else assert.equal(problem.status, 503, table);
     app.change('drop trigger broken');
     assert.deepEqual((await app.client.approvals.get({ params: { id } })).body, rows[0], table);
-    assert.deepEqual(auditOf(app, 'approval.'), [], table);
+    assert.deepEqual(await auditOf(app, 'approval.'), [], table);
     assert.equal((await listRuns(app.client)).length, 1, table);
   }
   const { continuationRunId } = await decide(app.client, id, true);
@@ -182,11 +182,11 @@ forEachDurableService(
     const list = async () => (await app.client.approvalRules.list({ query: {} })).body;
     const create = () => app.client.approvalRules.create({ body: { toolName: 'pay' } });
     const broken = async (table: string, action: 'insert' | 'delete', change: () => Promise<unknown>) => {
-      const before = [await list(), auditOf(app, 'approval-rule.')];
+      const before = [await list(), await auditOf(app, 'approval-rule.')];
       app.change(`create trigger broken before ${action} on ${table} begin select raise(abort, 'out of order'); end`);
       const problem = await refusal(change());
       app.change('drop trigger broken');
-      assert.deepEqual([await list(), auditOf(app, 'approval-rule.')], before, `${action} ${table}`);
+      assert.deepEqual([await list(), await auditOf(app, 'approval-rule.')], before, `${action} ${table}`);
       return problem;
     };
     const entry = await broken('service_audit_entries', 'insert', create);
@@ -198,7 +198,7 @@ forEachDurableService(
     await broken('service_approval_rules', 'delete', remove);
     await remove();
     assert.deepEqual(
-      auditOf(app, 'approval-rule.').map(({ action, entity }) => [action, entity]),
+      (await auditOf(app, 'approval-rule.')).map(({ action, entity }) => [action, entity]),
       [
         ['approval-rule.create', `approval-rule:${rule.id}`],
         ['approval-rule.delete', `approval-rule:${rule.id}`],
@@ -218,7 +218,7 @@ forEachDurableService('RULE-12 APPR-18 what is remembered is stored with the dec
     assert.ok((await refusal(answer())).status >= 500, table);
     app.change('drop trigger broken');
     assert.deepEqual((await app.client.approvalRules.list({ query: {} })).body, [], table);
-    assert.deepEqual(auditOf(app, 'approval'), [], table);
+    assert.deepEqual(await auditOf(app, 'approval'), [], table);
     assert.deepEqual(app.done, [], table);
   }
   assert.equal((await answer()).status, 'Completed');

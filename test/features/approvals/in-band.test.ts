@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
+import { createSessionRequestStore } from '../../../src/features/sessions/turns/session-requests.store.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { followToEnd, getRun, listRuns, refusal, runJson, runStream, start, tool, typesOf } from '../runs/run-calls.ts';
 import {
@@ -99,10 +100,8 @@ forEachDurableService('APPR-14 TOOL-30 approved calls run first in the run that 
     (await app.client.runs.tools({ params: { runId } })).body.map(({ toolName }) => toolName);
   assert.deepEqual(await names(first.runId), ['look']);
   assert.deepEqual(await names(second.runId), ['pay']);
-  const source = app.rows<{ idempotency_key: string }>(
-    'select idempotency_key from service_session_requests order by position',
-  );
-  assert.equal(app.done[1]?.idempotencyKey, source[0]?.idempotency_key, 'TOOL-27');
+  const [source] = await createSessionRequestStore(app.store.open()).list('default', sessionId);
+  assert.equal(app.done[1]?.idempotencyKey, source?.idempotency_key, 'TOOL-27');
 });
 
 forEachDurableService(
@@ -299,7 +298,8 @@ forEachDurableService('APPR-5 TOOL-31 a called agent cannot ask', async (open) =
   assert.match(reply.output ?? '', /approval-not-available/);
   assert.deepEqual(app.done, []);
   assert.deepEqual(await pendingOf(app.client), []);
-  assert.deepEqual(app.rows('select * from service_session_requests'), []);
+  const requests = createSessionRequestStore(app.store.open());
+  assert.deepEqual(await requests.list('default', 'boss-1'), []);
 });
 
 forEachDurableService(
@@ -326,7 +326,7 @@ forEachDurableService('APPR-19 decisions are audited before the tool runs', asyn
   let app: TestApp | null = null;
   const pay = {
     ...tool('pay', async () => {
-      entries = app === null ? -1 : auditOf(app, 'approval.decide').length;
+      entries = app === null ? -1 : (await auditOf(app, 'approval.decide')).length;
       return 'paid';
     }),
     requiresApproval: true,
@@ -336,24 +336,24 @@ forEachDurableService('APPR-19 decisions are audited before the tool runs', asyn
   const { approvals } = await paused(app, ['pay', { amount: 250 }]);
   const reply = await answer(app, [{ requestId: approvals[0]?.requestId ?? '', approved: true }]);
   assert.equal(entries, 1);
-  const [entry] = auditOf(app, 'approval.decide');
+  const [entry] = await auditOf(app, 'approval.decide');
   assert.equal(entry?.entity, `run:${reply.runId}`);
-  const after = JSON.parse(entry?.after ?? '{}') as Record<string, unknown>;
-  assert.deepEqual([after['decision'], after['toolName']], ['Approved', 'pay']);
-  assert.match(String(after['argumentsHash']), /^[0-9a-f]{64}$/);
+  const after = entry?.after;
+  assert.deepEqual([after.decision, after.toolName], ['Approved', 'pay']);
+  assert.match(String(after.argumentsHash), /^[0-9a-f]{64}$/);
 });
 
 forEachDurableService('APPR-19 without the audit trail nothing is decided', async (open) => {
   const app = await openApprovals(open);
   const { approvals } = await paused(app, ['pay']);
   const before = await listRuns(app.client);
-  app.change('alter table service_audit_entries rename to hidden');
+  const accept = app.store.refuse('audit entries');
   const approval = [{ requestId: approvals[0]?.requestId ?? '', approved: true }];
   const problem = await refusal(start(app.client, 'helper', { sessionId, approvals: approval }));
   assert.equal(problem.status, 503);
   assert.deepEqual(await listRuns(app.client), before);
   assert.deepEqual(app.done, []);
-  app.change('alter table hidden rename to service_audit_entries');
+  accept();
   assert.equal((await answer(app, approval)).status, 'Completed');
 });
 

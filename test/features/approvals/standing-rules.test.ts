@@ -88,7 +88,7 @@ forEachService('RULE-1 RULE-2 RULE-10 a rule that matches the same is not stored
   assert.deepEqual(await idsOf({ agentName: 'helper' }), [ids[1]]);
   assert.equal((await idsOf({ agentName: '' })).length, 5, 'an empty name selects the rules for all agents');
   assert.deepEqual(await idsOf({ toolName: 'pay', agentName: 'Helper' }), []);
-  assert.equal(auditOf(app, 'approval-rule.create').length, ids.length, 'what was there already is no change');
+  assert.equal((await auditOf(app, 'approval-rule.create')).length, ids.length, 'what was there already is no change');
 });
 
 forEachService('RULE-3 RULE-8 RULE-9 one match is enough, and without the rule is asked again', async (open) => {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ContentGuard, GuardInput, GuardVerdict } from '../../../src/engine/control/guards/content-guard.ts';
 import type { TestApp } from '../../support/app.ts';
+import { trail } from '../../support/audit-chain.ts';
 import type { SimulatedToolCall } from '../../support/providers/scenario.ts';
 import type { LoggedEvent } from '../runs/run-calls.ts';
 
@@ -44,12 +45,8 @@ export const findings = (events: readonly LoggedEvent[]) =>
     event.type.startsWith('content.') ? [[event.type, event['source'], event['guardName'], event['ruleName']]] : [],
   );
 
-export const audited = (app: TestApp) =>
-  app
-    .rows<{ entity: string; after: string }>(
-      "select entity, after from service_audit_entries where action = 'content.blocked' order by id",
-    )
-    .map(({ entity, after }) => [entity, JSON.parse(after) as unknown]);
+export const audited = async (app: TestApp): Promise<[string, unknown][]> =>
+  (await trail(app)).flatMap(({ action, entity, after }) => (action === 'content.blocked' ? [[entity, after]] : []));
 
 /** What the model was sent in its last call. */
 export const sent = (app: TestApp): string => JSON.stringify(app.simulator.lastRequest().body['messages']);

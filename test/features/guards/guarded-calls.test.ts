@@ -83,7 +83,7 @@ forEachDurableService(
     );
     assert.equal((await getRun(app.client, runId)).error?.class, 'ContentBlocked');
     assert.equal(app.simulator.requests.length, 1, 'the model is not called again');
-    assert.equal(audited(app).length, 1);
+    assert.equal((await audited(app)).length, 1);
     assertNowhere(app, secret);
   },
 );
@@ -183,7 +183,7 @@ forEachDurableService('GUARD-11 a blocked child fails, and its caller reads a to
   assert.deepEqual(findings(await followToEnd(app.client, child?.id ?? '')), [
     ['content.blocked', 'ModelOutput', 'pattern', 'denied-term:0'],
   ]);
-  assert.equal(audited(app)[0]?.[0], `run:${child?.id}`);
+  assert.equal((await audited(app))[0]?.[0], `run:${child?.id}`);
   assertNowhere(app, secret);
 });
 
@@ -288,7 +288,7 @@ forEachDurableService(
       [problem.status, problem.code, problem.errorType, problem.guardName, problem.ruleName],
       [422, 'content-blocked', 'content_blocked', 'pattern', 'denied-term:0'],
     );
-    assert.deepEqual(audited(app), [
+    assert.deepEqual(await audited(app), [
       [`request:${problem.requestId}`, { source: 'UserMessage', guardName: 'pattern', ruleName: 'denied-term:0' }],
     ]);
     const { body: decided } = await decide(`Ask ${mail}`);

@@ -75,7 +75,7 @@ forEachDurableService(
       'what stands beside the blocked text was not inspected and is not kept either',
     );
     assert.deepEqual(
-      audited(app),
+      await audited(app),
       [[`run:${row.id}`, { source: 'UserMessage', guardName: 'pattern', ruleName: 'denied-term:0' }]],
       'GUARD-23',
     );
@@ -136,7 +136,7 @@ forEachDurableService(
     const { body: history } = await app.client.sessions.get({ params: { sessionId: 's' } });
     assert.match(JSON.stringify(history), /Write to \[redacted\]!.*I wrote to \[redacted\]\./s, 'SESS-9');
     assert.deepEqual(eventsOf(await readEvents(app.client, runId)), events);
-    assert.deepEqual(audited(app), [], 'GUARD-23 masks are not audited');
+    assert.deepEqual(await audited(app), [], 'GUARD-23 masks are not audited');
     assertNowhere(app, mail);
   },
 );
@@ -250,7 +250,7 @@ forEachDurableService(
       ['UserMessage', 'So?'],
       ['ModelOutput', 'Fine.'],
     ]);
-    assert.equal(audited(app).length, 2);
+    assert.equal((await audited(app)).length, 2);
   },
 );
 

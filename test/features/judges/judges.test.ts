@@ -3,6 +3,8 @@ import type { Client } from '../../../src/client/client.ts';
 import type { Judge, JudgedRun } from '../../../src/features/judges/index.ts';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
+import { testClock } from '../../support/clock.ts';
+import { dayMs, daysAgo, swept } from '../retention/retention-world.ts';
 import { callsTools, enqueue, followToEnd, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
 
 const unknownId = '0190b6a2-0000-7000-8000-000000000000';
@@ -163,7 +165,7 @@ forEachDurableService('EVAL-43 what cannot be judged is 200 with empty lists', a
     { reply: { text: 'Hello.' } },
   ];
   const agents = [{ name: 'helper' }];
-  const app = await open({ script, agents, module: { judges } });
+  const app = await open({ script, agents, module: { judges }, clock: testClock({ at: daysAgo(2) }) });
   const failed = await start(app.client, 'helper', { message: 'fail' }).then(async ({ headers, frames }) => {
     for await (const _frame of frames ?? []);
     return headers['x-run-id'] ?? '';
@@ -177,7 +179,9 @@ forEachDurableService('EVAL-43 what cannot be judged is 200 with empty lists', a
   await followToEnd(app.client, running);
   assert.deepEqual(await judged(app.client, running), nothing, 'canceled');
   const erased = await runJson(app.client, 'helper', 'Hi');
-  app.change('delete from service_run_events where run_id = ?', erased.runId);
+  await app.clock.jump(2 * dayMs);
+  await app.client.retention.save({ params: { target: 'RunEvents' }, body: { maxAgeDays: 1 } });
+  await swept(app, 'RunEvents');
   assert.deepEqual(await judged(app.client, erased.runId), nothing, 'events removed by retention');
   assert.equal(asked, 0);
 
@@ -211,7 +215,7 @@ forEachDurableService('EVAL-43 RUN-39 a run that the caller may not judge or rea
     assert.deepEqual([problem.status, problem.code], [404, 'run-not-found'], action);
     refused.clear();
   }
-  assert.deepEqual(app.rows('select id from service_run_scores'), []);
+  assert.deepEqual((await app.client.scores.list({ params: { runId } })).body, []);
   asked.length = 0;
   assert.equal((await judged(app.client, runId)).scores.length, 1);
   assert.deepEqual(asked, ['Judge', 'Read']);
@@ -232,17 +236,19 @@ forEachDurableService('JOB-43 no run is judged while its agent is stopped or the
 });
 
 forEachDurableService('EVAL-36 what was erased while a judge thought is not written about', async (open) => {
-  let erase = (): void => undefined;
+  let erase = async (): Promise<unknown> => undefined;
   const judge: Judge = {
     name: 'tone',
-    judge() {
-      erase();
+    async judge() {
+      await erase();
       return { score: 5, reason: 'It said Hello.' };
     },
   };
-  const app = await open({ agents: [{ name: 'helper' }], module: { judges: [judge] } });
-  const { runId } = await runJson(app.client, 'helper', 'Hi');
-  erase = () => app.change('delete from service_runs where id = ?', runId);
+  const dataSubjectResolver = { resolve: async () => ({ sessionIds: ['s'], userIds: [], ownerIds: [] }) };
+  const app = await open({ agents: [{ name: 'helper' }], module: { judges: [judge], dataSubjectResolver } });
+  const { runId } = await runJson(app.client, 'helper', { message: 'Hi', sessionId: 's' });
+  erase = () => app.client.dataSubjects.erase({ params: { id: 'ada' }, query: { dryRun: false } });
   assert.equal((await refusal(judged(app.client, runId))).code, 'run-not-found');
-  assert.deepEqual(app.rows('select id from service_run_scores'), []);
+  assert.equal((await refusal(scoresOf(app, runId))).code, 'run-not-found');
+  assert.doesNotMatch(app.store.text(), /It said Hello\./);
 });

@@ -54,7 +54,7 @@ for (const [what, suffix] of [
     assert.deepEqual(await readiness(app), [200, 'Healthy']);
     assert.equal((await runJson(app.client, 'helper', 'Hi')).warnings, undefined);
     assert.equal(told(app, /^The files of the store are where they were/).length, 1);
-    assert.equal(app.rows('select id from service_runs').length, 2);
+    assert.equal((await app.client.runs.list({})).body.length, 2);
   });
 
 overHttp('OBS-31 another file in its place is never taken up, nor is it touched', async (open) => {

@@ -4,6 +4,8 @@ import { test } from 'node:test';
 import { apiKeyScopes } from '../../../src/contract/authority.ts';
 import { AcpError } from '../../../src/contract/errors.ts';
 import { defaultRole, grantedRole } from '../../../src/features/security/keys.service.ts';
+import { keyStore } from '../../../src/features/security/keys.store.ts';
+import { forEachDurableService } from '../../support/app.ts';
 import { admin, bearer, createHouse, request } from './security-fixture.ts';
 
 const refused = (code: string, member?: Record<string, unknown>) => (error: unknown) => {
@@ -12,6 +14,8 @@ const refused = (code: string, member?: Record<string, unknown>) => (error: unkn
   for (const [name, value] of Object.entries(member ?? {})) assert.deepEqual(error.details[name as never], value);
   return true;
 };
+
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 test('KEY-1 KEY-2 the key has its form, is shown once and is stored as a hash', async (t) => {
   const house = await createHouse(t);
@@ -22,11 +26,19 @@ test('KEY-1 KEY-2 the key has its form, is shown once and is stored as a hash', 
   assert.match(plaintextKey, /^acp_team\.one_x_[0-9A-Za-z]{43}$/);
   assert.equal(record.keyPrefix, plaintextKey.slice(0, 12));
   assert.equal(record.createdBy, 'token');
-  const rows = await house.storage.db.selectFrom('api_keys').selectAll().execute();
-  assert.equal(rows[0]?.key_hash, createHash('sha256').update(plaintextKey).digest('hex'));
-  const shown = JSON.stringify([rows, await house.listKeys(admin('team.one_x'))]);
+  assert.equal((await house.storage.stores(keyStore).findByHash(hashOf(plaintextKey)))?.id, record.id);
+  const shown = JSON.stringify(await house.listKeys(admin('team.one_x')));
+  assert.ok(shown.includes(record.id));
   assert.ok(!shown.includes(plaintextKey.slice(-43)));
-  assert.ok(!JSON.stringify(await house.listKeys(admin('team.one_x'))).includes(rows[0]?.key_hash ?? ''));
+  assert.ok(!shown.includes(hashOf(plaintextKey)));
+});
+
+forEachDurableService('KEY-2 the key itself stands nowhere in the store, not once it was used either', async (open) => {
+  const app = await open();
+  const { plaintextKey } = (await app.client.keys.create({ body: { name: 'CI', scopes: ['RunsRead'] } })).body;
+  await (await app.clientFor(plaintextKey)).keys.whoami({});
+  assert.ok(app.store.text().includes(hashOf(plaintextKey)));
+  assert.ok(!app.store.text().includes(plaintextKey.slice(-43)));
 });
 
 test('KEY-1 keys use all of their characters and do not repeat', async (t) => {

@@ -6,6 +6,7 @@ import type { Json } from '../../../src/contract/schema.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
+import { createAuditReadingStore } from '../../../src/features/audit/audit-reading.store.ts';
 import { createAuditLog } from '../../../src/features/audit/index.ts';
 import { grantStore } from '../../../src/features/skills/grants.store.ts';
 import type { AgentSkill } from '../../../src/features/skills/host-skills.ts';
@@ -26,13 +27,15 @@ export interface WorldOptions {
   readonly total?: number;
   readonly interpreter?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** Of a store in a file; default: one in memory. */
+  readonly folder?: string;
   /** `none`: as on a system without PID namespaces. Default: what this one has. */
   readonly isolation?: 'none';
 }
 
 /** A runner of real processes on a real store, with one skill whose script is given. */
 export const scriptWorld = async (t: TestContext, source: string, options: WorldOptions = {}) => {
-  const { storage } = await openTestStore(t);
+  const { storage } = await openTestStore(t, options.folder === undefined ? null : join(options.folder, 'data/acp.db'));
   const temporary = mkdtempSync(join(tmpdir(), 'acp-scripts-'));
   const environment = { PATH: '/usr/bin:/bin', ...options.environment };
   const audit = createAuditLog({ storage, telemetry: noTelemetry(), log: silentLogger, now: Date.now, newId });
@@ -120,10 +123,12 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
       requestId: 'q',
     },
   });
+  const everything = { fromId: null, toId: null };
   const actions = async () =>
-    (await storage.db.selectFrom('audit_entries').select(['action', 'after']).orderBy('id').execute()).map(
-      ({ action, after }) => [action, JSON.parse(after ?? 'null').gate ?? null],
-    );
+    (await createAuditReadingStore(storage).page('default', everything, null, 100)).map(({ action, after }) => [
+      action,
+      JSON.parse(after ?? 'null').gate ?? null,
+    ]);
   return {
     storage,
     temporary,

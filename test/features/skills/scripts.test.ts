@@ -4,6 +4,10 @@ import { tmpdir } from 'node:os';
 import { test } from 'node:test';
 import { ToolStop } from '../../../src/engine/tools/tool.ts';
 import { createScriptQueue } from '../../../src/features/skills/script-queue.ts';
+import { eventually } from '../../support/eventually.ts';
+import { faults } from '../../support/faults.ts';
+import { temporaryFolder } from '../../support/opened-store.ts';
+import { defaultStore } from '../../support/store.ts';
 import { processesWith, scriptWorld } from './script-world.ts';
 
 const refused = async (work: Promise<unknown>): Promise<ToolStop> => {
@@ -69,10 +73,11 @@ test('GRANT-7 SCRIPT-6 SCRIPT-7 SCRIPT-8 SCRIPT-9 SCRIPT-12 gates 1 to 4 refuse 
 });
 
 test('SCRIPT-10 the entry stands before the process; without it nothing starts', async (t) => {
-  const world = await scriptWorld(t, 'echo started\n');
+  const folder = temporaryFolder(t);
+  const world = await scriptWorld(t, 'echo started\n', { folder });
   assert.match(await world.run(), /started/);
   assert.deepEqual(await world.actions(), [['script.run', null]]);
-  await world.storage.db.schema.dropTable('audit_entries').execute();
+  defaultStore.aside?.(folder).refuse(faults['audit entries']);
   const stop = await refused(world.run());
   assert.match(stop.recorded, /"audit"/);
 });
@@ -109,7 +114,7 @@ test('SCRIPT-18 cancelling the run ends the tree', async (t) => {
   const world = await scriptWorld(t, `sleep ${mark}1 & sleep ${mark}2\n`);
   const canceled = new AbortController();
   const running = world.scripts.run(world.callOf(null, canceled.signal));
-  while ((await processesWith(mark)).length < 2) await new Promise((resolve) => setImmediate(resolve));
+  await eventually('the processes', async () => (await processesWith(mark)).length >= 2);
   canceled.abort();
   await assert.rejects(running, { name: 'ToolError' });
   assert.deepEqual(await processesWith(mark), []);
@@ -120,7 +125,7 @@ test('SCRIPT-21 the stop of the service ends every script', async (t) => {
   const world = await scriptWorld(t, `sleep ${mark}\n`);
   const running = world.run();
   const ended = assert.rejects(running, { name: 'ToolError' });
-  while ((await processesWith(mark)).length < 1) await new Promise((resolve) => setImmediate(resolve));
+  await eventually('the processes', async () => (await processesWith(mark)).length >= 1);
   world.stopping.abort();
   await world.scripts.idle();
   await ended;
@@ -162,7 +167,7 @@ test('GRANT-7 a grant revoked while the call waits for its turn authorizes nothi
   });
   const canceled = new AbortController();
   const entries = async (count: number): Promise<void> => {
-    while ((await world.actions()).length < count) await new Promise((resolve) => setImmediate(resolve));
+    await eventually('the entry', async () => (await world.actions()).length >= count);
   };
   const firstEnds = assert.rejects(world.scripts.run(world.callOf(null, canceled.signal)));
   // Its entry stands, so the one place is its own.

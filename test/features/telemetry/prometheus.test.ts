@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
+import { testClock } from '../../support/clock.ts';
 import { calls, decide, messagesOf, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { saveQuota } from '../quotas/quota-calls.ts';
-import { swept } from '../retention/retention-world.ts';
+import { dayMs, daysAgo, swept } from '../retention/retention-world.ts';
 import { collect, followToEnd, refusal, runJson, runStream, stream } from '../runs/run-calls.ts';
 import { save, skill } from '../skills/skill-bodies.ts';
 
@@ -208,6 +209,7 @@ overHttp('OBS-20 a refused request is counted by the partition of the limit', as
 
 overHttp('OBS-20 busy sessions, sweeps and refused addresses are counted', async (open) => {
   const app = await open({
+    clock: testClock({ at: daysAgo(2) }),
     host: withMetrics,
     simulator: {},
     script: [{ when: { message: 'wait' }, reply: { text: 'So far', stall: true } }, { reply: { text: 'Yes.' } }],
@@ -226,7 +228,7 @@ overHttp('OBS-20 busy sessions, sweeps and refused addresses are counted', async
   });
   await app.client.runs.cancel({ params: { runId } });
   await reading;
-  app.change('update service_runs set created_at = 0, completed_at = 0');
+  await app.clock.jump(2 * dayMs);
   await app.client.retention.save({ params: { target: 'RunEvents' }, body: { maxAgeDays: 1 } });
   await swept(app, 'RunEvents');
   const binding = { apiKeyConfigurationName: 'Service:ProviderKeys:any', endpoint: 'https://10.0.0.1/v1' };
