@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import type { ApprovalCall, ApprovalPolicyAnswer } from '../../../src/engine/control/approval-gate.ts';
+import { createApprovalStore } from '../../../src/features/approvals/approvals.store.ts';
 import { forEachDurableService } from '../../support/app.ts';
+import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { enqueue, followToEnd, getRun, listRuns, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
 import { calls, decide, messagesOf, openApprovals, pendingOf, queueWaiting, toolTexts } from './approval-world.ts';
 
@@ -171,18 +174,25 @@ forEachDurableService('RUN-39 the host is asked about an answer with the run tha
 });
 
 forEachDurableService('APPR-38 the scan completes what settled while the queue was off', async (open) => {
-  const app = await openApprovals(open, { service: { Approvals: { ScanInterval: '50ms' } } });
-  const { rows } = await queueWaiting(app, sessionId, ['pay', { amount: 5 }], ['wipe']);
-  // As a scan leaves it that runs without the queue: one call decided before, the other stored as expired.
-  app.change(
-    `update service_approvals set status = case tool_name when 'pay' then 'Approved' else 'Expired' end where session_id = ?`,
-    sessionId,
+  const Approvals = { DefaultExpiration: '30m', ScanInterval: '50ms' };
+  const clock = testClock({ at: Date.now() - 3_600_000 });
+  const first = await openApprovals(open, { clock, service: { Approvals } });
+  const { runId, rows } = await queueWaiting(first, sessionId, ['pay', { amount: 5 }], ['wipe']);
+  const id = rows[0]?.id ?? '';
+  await decide(first.client, id, true);
+  await first.close();
+  const { folder } = first;
+  const off = await openApprovals(open, { folder, service: { Approvals, Scheduling: { Enabled: false } } });
+  const approvals = createApprovalStore(off.store.open());
+  const states = async () => (await approvals.ofRun(runId)).map(({ status }) => status).toString();
+  await eventually('the scan without the queue', async () => (await states()) === 'Approved,Expired');
+  assert.equal((await off.client.approvals.get({ params: { id } })).body.continuationRunId, null);
+  await off.close();
+  const app = await openApprovals(open, { folder, service: { Approvals } });
+  const next = await eventually(
+    'the run that goes on',
+    async () => (await app.client.approvals.get({ params: { id } })).body.continuationRunId,
   );
-  let next: string | null = null;
-  while (next === null) {
-    next = (await app.client.approvals.get({ params: { id: rows[0]?.id ?? '' } })).body.continuationRunId;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
   assert.equal((await followToEnd(app.client, next)).at(-1)?.type, 'run.completed');
   assert.deepEqual(
     app.done.map(({ name }) => name),
@@ -195,9 +205,9 @@ forEachDurableService('APPR-40 deleting the session expires its rows, and nothin
   const { rows } = await queueWaiting(app, sessionId, ['pay'], ['wipe']);
   await decide(app.client, rows[0]?.id ?? '', true);
   await app.client.sessions.remove({ params: { sessionId } });
-  const states = app.rows<{ status: string }>('select status from service_approvals order by id');
+  const states = await Promise.all(rows.map(({ id }) => app.client.approvals.get({ params: { id } })));
   assert.deepEqual(
-    states.map(({ status }) => status),
+    states.map(({ body }) => body.status),
     ['Approved', 'Expired'],
   );
   assert.equal((await listRuns(app.client)).length, 1);

@@ -86,7 +86,7 @@ export const openApprovals = async (
   const app = await open({
     simulator: { respond },
     ...rest,
-    agents: [helper, ...(setup.agents ?? [])],
+    agents: setup.folder === undefined ? [helper, ...(setup.agents ?? [])] : [],
     tools: [...tools, ...(more ?? [])],
   });
   return Object.assign(app, { done });

@@ -1,10 +1,21 @@
 import assert from 'node:assert/strict';
 import type { RunAuthorization } from '../../../src/core/caller/run-authorization.ts';
+import { createApprovalStore } from '../../../src/features/approvals/approvals.store.ts';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { enqueue, followToEnd, Gate, getRun, listRuns, post, refusal, runJson } from '../runs/run-calls.ts';
 import { auditOf, calls, decide, openApprovals, pendingOf, queueWaiting, toolTexts } from './approval-world.ts';
 
 const sessionId = 's-1';
+
+const hourMs = 3_600_000;
+
+/** Begins an hour ago; whatever is asked for lapses within that hour. */
+const lapsing = (ScanInterval: string) => ({
+  clock: testClock({ at: Date.now() - hourMs }),
+  service: { Approvals: { DefaultExpiration: '30m', ScanInterval } },
+});
 
 type Authorize = RunAuthorization['allows'];
 
@@ -20,12 +31,12 @@ const holdingDecisions = (gate: Gate) => ({
 
 forEachDurableService('APPR-27 an approval that expires while it is decided is not decided', async (open) => {
   const gate = new Gate();
-  const app = await openApprovals(open, { module: holdingDecisions(gate) as never });
+  const app = await openApprovals(open, { module: holdingDecisions(gate) as never, ...lapsing('1d') });
   const { runId, rows } = await queueWaiting(app, sessionId, ['pay']);
   const id = rows[0]?.id ?? '';
   const decided = refusal(app.client.approvals.decide({ params: { id }, body: { approved: true } }));
   await gate.reached;
-  app.change('update service_approvals set expires_at = ? where id = ?', Date.now() - 1, id);
+  await app.clock.jump(hourMs);
   gate.open();
   const problem = await decided;
   assert.deepEqual([problem.status, problem.code], [409, 'approval-expired']);
@@ -43,17 +54,14 @@ forEachDurableService('APPR-27 an approval that expires while it is decided is n
 
 forEachDurableService('APPR-27 APPR-38 the scan and a decision at the same moment agree', async (open) => {
   const gate = new Gate();
-  const app = await openApprovals(open, {
-    module: holdingDecisions(gate) as never,
-    service: { Approvals: { ScanInterval: '20ms' } },
-  });
-  const { rows } = await queueWaiting(app, sessionId, ['pay']);
+  const app = await openApprovals(open, { module: holdingDecisions(gate) as never, ...lapsing('20ms') });
+  const { runId, rows } = await queueWaiting(app, sessionId, ['pay']);
   const id = rows[0]?.id ?? '';
   const decided = refusal(app.client.approvals.decide({ params: { id }, body: { approved: true } }));
   await gate.reached;
-  app.change('update service_approvals set expires_at = ? where id = ?', Date.now() - 1, id);
-  const stored = () => app.rows<{ status: string }>('select status from service_approvals where id = ?', id)[0]?.status;
-  while (stored() !== 'Expired') await new Promise((resolve) => setImmediate(resolve));
+  const approvals = createApprovalStore(app.store.open());
+  await app.clock.jump(hourMs);
+  await eventually('the scan', async () => (await approvals.ofRun(runId))[0]?.status === 'Expired');
   gate.open();
   assert.equal((await decided).code, 'approval-expired');
   assert.deepEqual(
@@ -65,11 +73,11 @@ forEachDurableService('APPR-27 APPR-38 the scan and a decision at the same momen
 forEachDurableService(
   'APPR-31 a call that expires after another was decided queues the continuation, and no turn comes between',
   async (open) => {
-    const app = await openApprovals(open, { service: { Approvals: { ScanInterval: '1h' } } });
+    const app = await openApprovals(open, lapsing('1d'));
     const { runId, rows } = await queueWaiting(app, sessionId, ['pay', { amount: 5 }], ['wipe']);
-    const [pay, wipe] = rows.map(({ id }) => id);
+    const [pay] = rows.map(({ id }) => id);
     assert.equal((await decide(app.client, pay ?? '', true)).continuationRunId, null);
-    app.change('update service_approvals set expires_at = ? where id = ?', Date.now() - 1, wipe);
+    await app.clock.jump(hourMs);
     // The scan has not come: whoever asks first completes it, and the approved call is not lost to another turn.
     const turn = await refusal(runJson(app.client, 'helper', { message: 'Hi', sessionId }));
     assert.equal(turn.code, 'approval-pending');
@@ -152,23 +160,15 @@ forEachDurableService('APPR-28 what fails in the middle of a decision decides no
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, sessionId, ['pay']);
   const id = rows[0]?.id ?? '';
-  for (const [action, table] of [
-    ['insert', 'service_audit_entries'],
-    ['update', 'service_audit_heads'],
-    ['update', 'service_approvals'],
-    ['insert', 'service_jobs'],
-    ['insert', 'service_runs'],
-  ] as const) {
-    app.change(`create trigger broken before ${action} on ${table} begin select raise(abort, 'out of order'); end`);
+  for (const what of ['audit entries', 'audit heads', 'approvals', 'jobs', 'runs'] as const) {
+    const accept = app.store.refuse(what);
     const problem = await refusal(app.client.approvals.decide({ params: { id }, body: { approved: true } }));
-    // A trigger is no failure that the store knows by itself, only its audit trail has an answer for whatever fails.
-    if (table.startsWith('service_audit_'))
-      assert.deepEqual([problem.status, problem.code], [503, 'audit-unavailable']);
-    else assert.equal(problem.status, 503, table);
-    app.change('drop trigger broken');
-    assert.deepEqual((await app.client.approvals.get({ params: { id } })).body, rows[0], table);
-    assert.deepEqual(await auditOf(app, 'approval.'), [], table);
-    assert.equal((await listRuns(app.client)).length, 1, table);
+    const code = what.startsWith('audit') ? 'audit-unavailable' : 'store-unavailable';
+    assert.deepEqual([problem.status, problem.code], [503, code], what);
+    accept();
+    assert.deepEqual((await app.client.approvals.get({ params: { id } })).body, rows[0], what);
+    assert.deepEqual(await auditOf(app, 'approval.'), [], what);
+    assert.equal((await listRuns(app.client)).length, 1, what);
   }
   const { continuationRunId } = await decide(app.client, id, true);
   assert.equal((await followToEnd(app.client, continuationRunId ?? '')).at(-1)?.type, 'run.completed');
@@ -181,21 +181,21 @@ forEachDurableService(
     const app = await openApprovals(open);
     const list = async () => (await app.client.approvalRules.list({ query: {} })).body;
     const create = () => app.client.approvalRules.create({ body: { toolName: 'pay' } });
-    const broken = async (table: string, action: 'insert' | 'delete', change: () => Promise<unknown>) => {
+    const broken = async (what: 'audit entries' | 'standing rules', change: () => Promise<unknown>) => {
       const before = [await list(), await auditOf(app, 'approval-rule.')];
-      app.change(`create trigger broken before ${action} on ${table} begin select raise(abort, 'out of order'); end`);
+      const accept = app.store.refuse(what);
       const problem = await refusal(change());
-      app.change('drop trigger broken');
-      assert.deepEqual([await list(), await auditOf(app, 'approval-rule.')], before, `${action} ${table}`);
+      accept();
+      assert.deepEqual([await list(), await auditOf(app, 'approval-rule.')], before, what);
       return problem;
     };
-    const entry = await broken('service_audit_entries', 'insert', create);
+    const entry = await broken('audit entries', create);
     assert.deepEqual([entry.status, entry.code], [503, 'audit-unavailable']);
-    await broken('service_approval_rules', 'insert', create);
+    await broken('standing rules', create);
     const rule = (await create()).body;
     const remove = () => app.client.approvalRules.remove({ params: { ruleId: rule.id } });
-    assert.equal((await broken('service_audit_entries', 'insert', remove)).code, 'audit-unavailable');
-    await broken('service_approval_rules', 'delete', remove);
+    assert.equal((await broken('audit entries', remove)).code, 'audit-unavailable');
+    await broken('standing rules', remove);
     await remove();
     assert.deepEqual(
       (await auditOf(app, 'approval-rule.')).map(({ action, entity }) => [action, entity]),
@@ -213,13 +213,13 @@ forEachDurableService('RULE-12 APPR-18 what is remembered is stored with the dec
   const requestId = approvals[0]?.requestId ?? '';
   const answer = () =>
     runJson(app.client, 'helper', { sessionId, approvals: [{ requestId, approved: true, remember: true }] });
-  for (const table of ['service_audit_entries', 'service_approval_rules']) {
-    app.change(`create trigger broken before insert on ${table} begin select raise(abort, 'out of order'); end`);
-    assert.ok((await refusal(answer())).status >= 500, table);
-    app.change('drop trigger broken');
-    assert.deepEqual((await app.client.approvalRules.list({ query: {} })).body, [], table);
-    assert.deepEqual(await auditOf(app, 'approval'), [], table);
-    assert.deepEqual(app.done, [], table);
+  for (const what of ['audit entries', 'standing rules'] as const) {
+    const accept = app.store.refuse(what);
+    assert.ok((await refusal(answer())).status >= 500, what);
+    accept();
+    assert.deepEqual((await app.client.approvalRules.list({ query: {} })).body, [], what);
+    assert.deepEqual(await auditOf(app, 'approval'), [], what);
+    assert.deepEqual(app.done, [], what);
   }
   assert.equal((await answer()).status, 'Completed');
   assert.equal((await app.client.approvalRules.list({ query: {} })).body.length, 1);

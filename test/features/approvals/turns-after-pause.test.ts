@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Frame } from '../../../src/contract/operation.ts';
 import { forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import {
   assertWholeLog,
   collect,
@@ -55,8 +56,10 @@ const userTexts = (app: TestApp): string[] =>
 
 /** Resolves when the worker has given a run back because it is not its turn. */
 const givenBack = async (app: TestApp, id: string): Promise<void> => {
-  const waits = 'select id from service_jobs where id = ? and status = ? and scheduled_for > created_at';
-  while (app.rows(waits, id, 'Pending').length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await eventually('the job back in line for later', async () => {
+    const { job } = (await app.client.jobs.get({ params: { id } })).body;
+    return job.status === 'Pending' && job.scheduledFor > job.createdAt;
+  });
 };
 
 const endOf = async (frames: AsyncIterable<Frame>) => assertWholeLog(await collect(frames)).at(-1);
@@ -201,8 +204,8 @@ forEachDurableService(
     const other = await stream(app.client, 'helper', { message: calls(['stay']), sessionId: 'other' });
     await readUntil(other.frames[Symbol.asyncIterator](), 'tool.invoking');
     await enqueue(app.client, 'helper', { message: 'Behind', sessionId: 'other', concurrency: 'Enqueue' });
-    while (app.rows("select id from service_jobs where status = 'Running'").length === 0)
-      await new Promise((resolve) => setImmediate(resolve));
+    const running = async () => (await app.client.jobs.list({ query: { status: 'Running' } })).body.length > 0;
+    await eventually('the job at work', running);
     const { continuationRunId } = await decide(app.client, id, true);
     await app.client.runs.cancel({ params: { runId: continuationRunId ?? '' } });
     assert.equal((await endOf(later.frames))?.type, 'run.completed');

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { ProblemError } from '../../../src/client/problem.ts';
+import { createJobStore } from '../../../src/features/jobs/index.ts';
 import { LeaseLostError } from '../../../src/scheduler/job-queue.ts';
 import { forEachDurableService, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { enqueue, followToEnd, Gate, getRun, refusal, stream, tool, waitingSetup } from '../runs/run-calls.ts';
+
+const anyJob = { only: null, full: [], except: [] };
 
 const jobOf = async (app: TestApp, id: string) => (await app.client.jobs.get({ params: { id } })).body.job;
 const cancel = async (app: TestApp, id: string) => (await app.client.jobs.cancel({ params: { id } })).status;
@@ -50,7 +54,7 @@ forEachDurableService(
     assert.equal(job.createdAt, job.scheduledFor);
     gate.open();
     await followToEnd(app.client, waiting);
-    while ((await jobOf(app, waiting)).status !== 'Completed') await new Promise((resolve) => setImmediate(resolve));
+    await eventually('the end of the job', async () => (await jobOf(app, waiting)).status === 'Completed');
     const done = await jobOf(app, executing);
     assert.deepEqual([done.status, done.leaseOwner, done.errorCode], ['Completed', null, null]);
     assert.notEqual(done.completedAt, null);
@@ -81,7 +85,7 @@ forEachDurableService('JOB-23 JOB-24 a job in progress is asked to stop, as ofte
   for (const answer of answers) assert.ok([204, 'job-not-cancelable'].includes(answer), String(answer));
   const events = await followToEnd(app.client, executing);
   assert.deepEqual([events.at(-1)?.type, events.at(-1)?.['cause']], ['run.canceled', 'Requested']);
-  while ((await jobOf(app, executing)).completedAt === null) await new Promise((resolve) => setImmediate(resolve));
+  await eventually('the end of the job', async () => (await jobOf(app, executing)).completedAt !== null);
   assert.equal((await jobOf(app, executing)).status, 'Canceled');
   assert.equal((await refusal(cancel(app, executing))).code, 'job-not-cancelable');
 });
@@ -92,12 +96,12 @@ forEachDurableService('JOB-23 a job that waits for its session at the worker sto
   const holding = await stream(app.client, 'helper', { message: 'wait', sessionId: 's-1' });
   await gate.reached;
   const waiting = await enqueue(app.client, 'helper', { message: 'later', sessionId: 's-1', concurrency: 'Enqueue' });
-  while ((await jobOf(app, waiting)).status !== 'Running') await new Promise((resolve) => setImmediate(resolve));
+  await eventually('the job at work', async () => (await jobOf(app, waiting)).status === 'Running');
   assert.equal(await cancel(app, waiting), 204);
   assert.equal((await followToEnd(app.client, waiting)).at(-1)?.type, 'run.canceled');
   gate.open();
   assert.equal((await followToEnd(app.client, holding.runId)).at(-1)?.type, 'run.completed');
-  while ((await jobOf(app, waiting)).completedAt === null) await new Promise((resolve) => setImmediate(resolve));
+  await eventually('the end of the job', async () => (await jobOf(app, waiting)).completedAt !== null);
   assert.equal((await jobOf(app, waiting)).status, 'Canceled');
 });
 
@@ -105,7 +109,17 @@ forEachDurableService('JOB-23 a request that a worker of before did not heed is 
   const { app, executing } = await openFull(open);
   const waiting = await enqueue(app.client, 'helper', 'Hi');
   await app.close();
-  app.change('update service_jobs set cancel_requested_at = 1 where id = ?', waiting);
+  const storage = app.store.open();
+  const jobs = createJobStore(storage);
+  const now = app.clock.now();
+  const taken = await jobs.claim('elsewhere', now, now + 60_000, 9, anyJob);
+  assert.deepEqual(
+    taken.map(({ id }) => id),
+    [waiting],
+  );
+  assert.ok(await jobs.requestCancel(waiting, null, now));
+  await jobs.release('elsewhere', waiting, null);
+  await storage.close();
   const next = await open({ folder: app.folder, tools: waitingSetup(new Gate()).tools });
   assert.equal((await followToEnd(next.client, waiting)).at(-1)?.type, 'run.canceled');
   assert.equal((await getRun(next.client, waiting)).startedAt, null);
@@ -158,7 +172,7 @@ forEachDurableService('JOB-36 JOB-38 a job that fails says why, in words of the 
   await app.client.agents.remove({ params: { name: 'helper' } });
   gate.open();
   await followToEnd(app.client, id);
-  while ((await jobOf(app, id)).completedAt === null) await new Promise((resolve) => setImmediate(resolve));
+  await eventually('the end of the job', async () => (await jobOf(app, id)).completedAt !== null);
   const { status, errorCode, errorMessage } = await jobOf(app, id);
   assert.deepEqual(
     [status, errorCode, errorMessage],
@@ -175,11 +189,16 @@ overHttp('JOB-30 a worker that lost its job while it waited leaves the run to th
   const holding = await stream(app.client, 'helper', { message: 'wait', sessionId: 's-1' });
   await gate.reached;
   const waiting = await enqueue(app.client, 'helper', { message: 'later', sessionId: 's-1', concurrency: 'Enqueue' });
-  while ((await jobOf(app, waiting)).status !== 'Running') await new Promise((resolve) => setImmediate(resolve));
-  app.change("update service_jobs set lease_owner = 'other' where id = ?", waiting);
-  const lost = () =>
-    app.log.some(({ fields }) => fields['jobId'] === waiting && fields['error'] instanceof LeaseLostError);
-  while (!lost()) await new Promise((resolve) => setImmediate(resolve));
+  await eventually('the job at work', async () => (await jobOf(app, waiting)).status === 'Running');
+  const jobs = createJobStore(app.store.open());
+  const now = app.clock.now();
+  await jobs.release((await jobOf(app, waiting)).leaseOwner ?? '', waiting, null);
+  await jobs.claim('other', now, now + 3_600_000, 1, anyJob);
+  assert.ok(await jobs.begin('other', waiting));
+  await app.clock.jump(9000);
+  await eventually('the worker that lost its lease', () =>
+    app.log.some(({ fields }) => fields['jobId'] === waiting && fields['error'] instanceof LeaseLostError),
+  );
   assert.equal((await getRun(app.client, waiting)).status, 'Queued');
   assert.deepEqual([(await jobOf(app, waiting)).status, (await jobOf(app, waiting)).leaseOwner], ['Running', 'other']);
   gate.open();
