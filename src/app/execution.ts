@@ -3,19 +3,13 @@ import { agentReferences, agentsFeature, loadCodeAgents } from '../features/agen
 import { approvalsFeature } from '../features/approvals/index.ts';
 import { attachmentsFeature } from '../features/attachments/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
-import { createJobStore } from '../features/jobs/index.ts';
+import { jobStore } from '../features/jobs/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';
 import { providerAccessFeature } from '../features/provider-access/index.ts';
 import { quotasFeature } from '../features/quotas/index.ts';
-import {
-  createRunWrites,
-  createTurnStore,
-  pauseContextOf,
-  preflightCheck,
-  runsFeature,
-} from '../features/runs/index.ts';
+import { createRunWrites, pauseContextOf, preflightCheck, runsFeature, turnStore } from '../features/runs/index.ts';
 import { runScores } from '../features/scores/index.ts';
-import { createSessionStore, createSessionWaits, sessionsFeature } from '../features/sessions/index.ts';
+import { createSessionWaits, sessionStore, sessionsFeature } from '../features/sessions/index.ts';
 import { skillsFeature } from '../features/skills/index.ts';
 import { createJobSignal } from '../scheduler/job-signal.ts';
 import { createJobWorker } from '../scheduler/job-worker.ts';
@@ -30,11 +24,11 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
   const { storage, log, clock, now } = base;
   const content = guardsFeature({ ...base, guards: modules.guards, usesPattern: modules.usesPatternGuard });
   const memory = memoryFeature({ storage, now });
-  const jobs = createJobStore(storage);
+  const jobs = storage.stores(jobStore);
   const { wake, heard } = createJobSignal();
-  const quotas = quotasFeature({ ...base, turns: createTurnStore(storage) });
+  const quotas = quotasFeature({ ...base, turns: storage.stores(turnStore) });
   const writes = createRunWrites({ ...base, jobs, quotas: quotas.active, wake });
-  const sessionStore = createSessionStore(storage);
+  const storedSessions = storage.stores(sessionStore);
   const waits = createSessionWaits(base);
   const attachments = attachmentsFeature({
     ...base,
@@ -43,7 +37,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
       maxBytes: Service.Attachments.MaxBytes,
       allowedMediaTypes: Service.Attachments.AllowedMediaTypes,
     },
-    session: sessionStore.get,
+    session: storedSessions.get,
   });
   const approvals = approvalsFeature({
     ...base,
@@ -58,7 +52,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     ...base,
     deletions: [attachments.removedWithSession, memory.sessionDeleted, approvals.onSessionDeleted],
     cleanups: [attachments.cleanupWithSession],
-    store: sessionStore,
+    store: storedSessions,
     waits,
     mailbox: approvals.mailbox,
     recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
@@ -128,7 +122,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     jobs,
     wake,
     quotas,
-    sessionStore,
+    sessionStore: storedSessions,
     attachments,
     approvals,
     sessions,

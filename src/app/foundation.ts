@@ -7,6 +7,7 @@ import { createInstanceState } from '../core/instance-state.ts';
 import type { Logger } from '../core/logger.ts';
 import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
+import type { Storage } from '../db/storage.ts';
 import { storeOptions } from '../db/store-options.ts';
 import { conventionalProvider, createRunListeners } from '../engine/record/index.ts';
 import { createAuditLog } from '../features/audit/index.ts';
@@ -81,7 +82,7 @@ export const layFoundation = async ({ config, mode, clock = systemClock, ...opti
     log,
     waitMs: mode === 'local' ? 5000 : 1000,
   });
-  const { storage } = opened;
+  const storage: Storage = opened.storage;
   const audit = createAuditLog({ storage, telemetry, log, now, newId });
   modulesAudit.trail = audit;
   const state = createInstanceState({ ownsStore: true, now });

@@ -1,5 +1,5 @@
 import type { LeftoverClosings } from '../core/instance-state.ts';
-import { createServiceLeaseStore } from '../features/jobs/index.ts';
+import { serviceLeaseStore } from '../features/jobs/index.ts';
 import { createServiceLeases, type ServiceLeases } from '../scheduler/service-leases.ts';
 import type { Foundation } from './foundation.ts';
 import { processName } from './options.ts';
@@ -13,7 +13,7 @@ export interface LeasedServices extends Pick<ServiceLeases, 'guarded'> {
 /** Who of several processes does the background work, as it is configured. */
 export const serviceLeases = ({ config, storage, clock, log }: Foundation['base']): LeasedServices => {
   const { Enabled: enabled, LeaseDuration: leaseDurationMs, OwnerId } = config.Service.SingletonExecution;
-  const store = createServiceLeaseStore(storage);
+  const store = storage.stores(serviceLeaseStore);
   const leases = createServiceLeases(
     { store, clock, log },
     { enabled, leaseDurationMs, owner: OwnerId ?? processName() },

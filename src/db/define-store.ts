@@ -1,5 +1,6 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import type { SqlDialect } from './dialect.ts';
+import type { LazyUnit } from './commit-queue.ts';
+import type { Condense, SqlDialect } from './dialect.ts';
 import type { ProtectedRows } from './protection/protected-rows.ts';
 import type { Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
@@ -17,6 +18,10 @@ export interface StoreHandle {
   atomic<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T>;
   /** Compiled writes, all or nothing: in that transaction, else grouped with others of the same moment. */
   write(statements: readonly Statement[]): Promise<void>;
+  /** As `write`, for a unit that is collected at the last moment; only on the open database. */
+  enqueue(unit: LazyUnit): void;
+  /** How compiled writes of this store become fewer where several units are committed together. */
+  condenseBy(condense: Condense): void;
 }
 
 /** Names a store. `stores(definition)` builds it on the database or the transaction that `stores` belongs to. */
@@ -31,6 +36,9 @@ export class StoreDefinition<S> {
     return this.#build(handle);
   }
 }
+
+/** What a definition is built to. */
+export type StoreOf<D> = D extends StoreDefinition<infer S> ? S : never;
 
 /** For `*.store.ts` alone: nothing else sees a handle. */
 export const defineStore = <S>(build: (handle: StoreHandle) => S): StoreDefinition<S> => new StoreDefinition(build);

@@ -18,7 +18,7 @@ import {
 import { makeStandalone } from './sqlite/open.ts';
 import { readOwner, type StoreOwner } from './sqlite/owner-lock.ts';
 import { openFailure, prepareStoreFile, realStorePath } from './sqlite/store-location.ts';
-import type { Storage } from './storage.ts';
+import type { RootStorage } from './storage.ts';
 import { type Tables, tableNames } from './tables.ts';
 
 export interface StoreStatus {
@@ -65,7 +65,10 @@ const pagesAtOnce = 16_384;
 // A damaged store has the same finding many times over.
 const maxFindings = 100;
 
-const reading = async <T>(options: StoreOptions, work: (storage: Storage, path: string) => Promise<T>): Promise<T> => {
+const reading = async <T>(
+  options: StoreOptions,
+  work: (storage: RootStorage, path: string) => Promise<T>,
+): Promise<T> => {
   const { storage, path } = await openForReading(options);
   try {
     return await work(storage, path);
@@ -74,7 +77,7 @@ const reading = async <T>(options: StoreOptions, work: (storage: Storage, path: 
   }
 };
 
-const countRows = async (storage: Storage): Promise<Record<string, number>> => {
+const countRows = async (storage: RootStorage): Promise<Record<string, number>> => {
   const existing = new Set((await storage.db.introspection.getTables()).map((table) => table.name));
   const rows: Record<string, number> = {};
   for (const name of tableNames.filter((table) => existing.has(storage.dialect.qualifiedName(table)))) {
@@ -242,7 +245,7 @@ const verifyCopy = (copy: StoreOptions): Promise<void> =>
 
 /** Copies the files that the copied rows name; what was deleted meanwhile goes from the copy's rows, too. */
 const copyAttachments = async (
-  from: Storage,
+  from: RootStorage,
   fromFolder: string,
   copy: StoreOptions,
   toFolder: string,

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import { AcpError } from '../contract/errors.ts';
 import type { SqlDialect } from './dialect.ts';
-import type { Storage } from './storage.ts';
+import type { RootStorage } from './storage.ts';
 import type { Tables } from './tables.ts';
 
 export interface MigrationContext {
@@ -26,7 +26,7 @@ export interface MigrationStatus {
   readonly pending: readonly string[];
 }
 
-const ensureTable = async (storage: Storage): Promise<void> => {
+const ensureTable = async (storage: RootStorage): Promise<void> => {
   await storage.db.schema
     .createTable('schema_migrations')
     .ifNotExists()
@@ -36,13 +36,16 @@ const ensureTable = async (storage: Storage): Promise<void> => {
     .execute();
 };
 
-const hasTable = async (storage: Storage): Promise<boolean> => {
+const hasTable = async (storage: RootStorage): Promise<boolean> => {
   const tables = await storage.db.introspection.getTables();
   return tables.some((table) => table.name === storage.dialect.qualifiedName('schema_migrations'));
 };
 
 /** Reads only. A store written by a newer version, or with other migrations, is refused rather than guessed at. */
-export const migrationStatus = async (storage: Storage, migrations: readonly Migration[]): Promise<MigrationStatus> => {
+export const migrationStatus = async (
+  storage: RootStorage,
+  migrations: readonly Migration[],
+): Promise<MigrationStatus> => {
   const names = migrations.map((migration) => migration.name);
   const checksums = new Map(migrations.map((migration) => [migration.name, migration.checksum]));
   if (!(await hasTable(storage))) return { applied: [], pending: names };
@@ -59,7 +62,7 @@ export const migrationStatus = async (storage: Storage, migrations: readonly Mig
 
 /** Applies what is pending, one transaction each, so that a crash leaves whole steps; returns their names. */
 export const migrate = (
-  storage: Storage,
+  storage: RootStorage,
   migrations: readonly Migration[],
   now: () => number,
 ): Promise<readonly string[]> =>

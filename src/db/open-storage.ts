@@ -16,7 +16,7 @@ import { acquireOwnership, type OwnerLock } from './sqlite/owner-lock.ts';
 import { openFailure, prepareStoreFile, realStorePath, type StorePlace, storePlace } from './sqlite/store-location.ts';
 import { startStoreWatch } from './sqlite/store-watch.ts';
 import { startWatchdog } from './sqlite/watchdog.ts';
-import { createStorage, type Storage } from './storage.ts';
+import { createStorage, type RootStorage } from './storage.ts';
 import { createStoreCondition, type StoreCondition, type StoreTrouble } from './store-condition.ts';
 
 export interface StoreOptions {
@@ -41,7 +41,7 @@ export interface OpenOptions extends StoreOptions {
 }
 
 export interface OpenedStorage {
-  readonly storage: Storage;
+  readonly storage: RootStorage;
   /** Null where there is no file to own. */
   readonly ownership: OwnerLock | null;
   /** Migrations that are not applied, because that is left to `acp db migrate`: until then nothing can be served. */
@@ -98,7 +98,7 @@ const openDialect = (options: StoreOptions, path: string, condition: StoreCondit
 };
 
 /** A store of these options on an open database. */
-const storageOn = (dialect: SqlDialect, persistent: boolean, { cipher }: StoreOptions): Storage =>
+const storageOn = (dialect: SqlDialect, persistent: boolean, { cipher }: StoreOptions): RootStorage =>
   createStorage(dialect, persistent, cipher ?? plainContent);
 
 const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
@@ -119,7 +119,7 @@ const beside = (path: string) => ({
   signingKeyFile: `${path}.audit-key.pem`,
 });
 
-const prepareSchema = async (storage: Storage, options: OpenOptions): Promise<readonly string[]> => {
+const prepareSchema = async (storage: RootStorage, options: OpenOptions): Promise<readonly string[]> => {
   const migrations = options.migrations ?? allMigrations;
   if (options.autoApplyMigrations) {
     await migrate(storage, migrations, options.now);
@@ -138,7 +138,7 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
   prepareStoreFile(configured.path);
   const path = realStorePath(configured.path);
   const ownership = await acquireOwnership(path, { waitMs: options.waitMs ?? 0 });
-  let storage: Storage | null = null;
+  let storage: RootStorage | null = null;
   try {
     const condition = createStoreCondition(path, classifySqlite, options.log);
     const opened = storageOn(openDialect(options, path, condition), true, options);
@@ -209,12 +209,12 @@ export const storeFile = (options: StoreOptions): string => {
 };
 
 /** Opens an existing store file for reading, whoever owns it. Throws `store-unavailable` when there is none. */
-export const openForReading = async (options: StoreOptions): Promise<{ storage: Storage; path: string }> => {
+export const openForReading = async (options: StoreOptions): Promise<{ storage: RootStorage; path: string }> => {
   const path = storeFile(options);
   if (!existsSync(path)) throw new AcpError('store-unavailable', `There is no store at ${path}.`);
   return { storage: storageOn(createDialect(options, path, true), true, options), path };
 };
 
 /** Opens a file for writing without owning it: a copy in the making, of which nobody else knows. */
-export const openCopy = (options: StoreOptions): Storage =>
+export const openCopy = (options: StoreOptions): RootStorage =>
   storageOn(createDialect(options, options.location, false), true, options);

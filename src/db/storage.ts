@@ -3,7 +3,7 @@ import { type CompiledQuery, Kysely, type Transaction } from 'kysely';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import { CommitQueue, type LazyUnit } from './commit-queue.ts';
 import { type StoreHandle, type Stores, storesOn } from './define-store.ts';
-import type { Condense, SqlDialect } from './dialect.ts';
+import type { SqlDialect } from './dialect.ts';
 import { createProtectedRows } from './protection/protected-rows.ts';
 import type { Statement } from './statement.ts';
 import { translateStoreError } from './store-failure.ts';
@@ -11,7 +11,8 @@ import type { Tables } from './tables.ts';
 import { doWork, type UnitOfWork } from './unit-of-work.ts';
 
 /** The only way to the database. */
-export interface Storage extends StoreHandle {
+export interface Storage {
+  readonly dialect: SqlDialect;
   /** True when what is written survives the process. */
   readonly persistent: boolean;
   /** Stores on the open database: reads, and writes that are a unit by themselves. They throw inside a transaction. */
@@ -22,12 +23,13 @@ export interface Storage extends StoreHandle {
   write(statements: readonly Statement[]): Promise<void>;
   /** As `write`, for a unit that is collected at the last moment. */
   enqueue(unit: LazyUnit): void;
-  /** For a store whose statements of many units can be fewer: given those of one transaction, it says what is written. */
-  condenseBy(condense: Condense): void;
   /** A small read; rejects when the store cannot be reached. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
+
+/** The storage for db/ itself, with the handle that stores are built on. */
+export interface RootStorage extends Storage, StoreHandle {}
 
 const inTransaction = new AsyncLocalStorage<true>();
 
@@ -40,7 +42,7 @@ export const createStorage = (
   dialect: SqlDialect,
   persistent: boolean,
   cipher: ContentCipher = plainContent,
-): Storage => {
+): RootStorage => {
   const root = new Kysely<Tables>({ dialect: dialect.kysely, plugins: [...dialect.plugins] });
   const queue = new CommitQueue(dialect);
   const inOne = async <T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> => {
@@ -73,6 +75,11 @@ export const createStorage = (
       }
     },
     atomic: inOne,
+    enqueue(unit) {
+      refuseInTransaction();
+      queue.enqueue(unit);
+    },
+    condenseBy: (condense) => queue.condenseBy(condense),
   };
   return {
     dialect,
@@ -86,10 +93,7 @@ export const createStorage = (
     persistent,
     stores: storesOn(handle),
     transaction: (work) => inOne((transaction) => doWork(transaction, handle, work)),
-    enqueue(unit) {
-      refuseInTransaction();
-      queue.enqueue(unit);
-    },
+    enqueue: handle.enqueue,
     condenseBy: (condense) => queue.condenseBy(condense),
     async probe() {
       await root.selectFrom('schema_migrations').select('name').limit(1).execute();

@@ -57,6 +57,11 @@ export const doWork = async <T>(
     scan: async <Row>(query: { compile(): CompiledQuery<Row> }) => (await db.executeQuery(query.compile())).rows,
     atomic: (steps) => steps(db),
     write,
+    // A unit is committed alone.
+    condenseBy: () => undefined,
+    enqueue() {
+      throw new Error('A transaction has no batch to wait for.');
+    },
   });
   const part = async <R>(steps: () => Promise<R>): Promise<R> => {
     await sql`savepoint part`.execute(db);

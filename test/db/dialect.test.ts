@@ -4,7 +4,7 @@ import { migrations } from '../../migrations/index.ts';
 import type { SqlDialect } from '../../src/db/dialect.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { ConditionFailedError, type Statement, updateStatement } from '../../src/db/statement.ts';
-import { createStorage, type Storage } from '../../src/db/storage.ts';
+import { createStorage, type RootStorage } from '../../src/db/storage.ts';
 import { temporaryFolder } from '../support/opened-store.ts';
 import { durableStores, forEachStore, openTestStorage } from '../support/store.ts';
 import { agentNames, insertAgent } from './rows.ts';
@@ -62,7 +62,7 @@ forEachStore('an unknown table is an error of its unit only, and of no known kin
 });
 
 /** A storage whose commits are counted. */
-const counted = (dialect: SqlDialect): { storage: Storage; commits: number[] } => {
+const counted = (dialect: SqlDialect): { storage: RootStorage; commits: number[] } => {
   const commits: number[] = [];
   const storage = createStorage(
     {

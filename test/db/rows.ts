@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { insertStatement, type Statement } from '../../src/db/statement.ts';
-import type { Storage } from '../../src/db/storage.ts';
+import type { RootStorage } from '../../src/db/storage.ts';
 import type { Tables } from '../../src/db/tables.ts';
 
 export const insertAgent = (db: Kysely<Tables>, name: string, tenant = 't'): Statement =>
@@ -15,7 +15,7 @@ export const agentNames = async (db: Kysely<Tables>): Promise<string[]> =>
 
 /** A closed run with a log of the given packs, each `[first, last]`. */
 export const insertRun = async (
-  storage: Storage,
+  storage: RootStorage,
   id: string,
   eventCount: number,
   packs: readonly (readonly [number, number])[],

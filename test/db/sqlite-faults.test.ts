@@ -6,14 +6,14 @@ import { AcpError } from '../../src/contract/errors.ts';
 import { classifySqlite } from '../../src/db/sqlite/failure.ts';
 import { openSqlite } from '../../src/db/sqlite/open.ts';
 import type { Statement } from '../../src/db/statement.ts';
-import type { Storage } from '../../src/db/storage.ts';
+import type { RootStorage } from '../../src/db/storage.ts';
 import { openTestStore, temporaryFolder } from '../support/opened-store.ts';
 import { agentNames, insertAgent } from './rows.ts';
 
 const isFull = (error: unknown): boolean =>
   error instanceof AcpError && error.code === 'store-unavailable' && /disk of the store is full/.test(error.message);
 
-const wide = (storage: Storage, name: string, bytes: number): Statement =>
+const wide = (storage: RootStorage, name: string, bytes: number): Statement =>
   storage.db
     .insertInto('agent_versions')
     .values({
@@ -28,7 +28,7 @@ const wide = (storage: Storage, name: string, bytes: number): Statement =>
     .compile();
 
 /** Leaves room for some 400 KB, as a disk does that is almost full. */
-const almostFull = async (storage: Storage): Promise<void> => {
+const almostFull = async (storage: RootStorage): Promise<void> => {
   const { totalBytes } = await storage.dialect.size();
   await sql.raw(`pragma max_page_count = ${totalBytes / 4096 + 100}`).execute(storage.db);
 };

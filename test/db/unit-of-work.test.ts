@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { defineStore } from '../../src/db/define-store.ts';
 import { ConditionFailedError } from '../../src/db/statement.ts';
-import type { Storage } from '../../src/db/storage.ts';
+import type { RootStorage } from '../../src/db/storage.ts';
 import { forEachStore, openTestStorage } from '../support/store.ts';
 
 const labels = defineStore((storage) => ({
@@ -22,7 +22,7 @@ const labels = defineStore((storage) => ({
   }),
 }));
 
-const left = (storage: Storage) => storage.stores(labels).all();
+const left = (storage: RootStorage) => storage.stores(labels).all();
 
 forEachStore('what the stores of a transaction write stands together, or nothing of it', async (t, store) => {
   const storage = await openTestStorage(t, store);

@@ -6,7 +6,7 @@ import { silentLogger } from '../../src/core/logger.ts';
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import { openCopy } from '../../src/db/open-storage.ts';
 import type { Storage } from '../../src/db/storage.ts';
-import { createJobStore, type JobStore } from '../../src/features/jobs/index.ts';
+import { type JobStore, jobStore } from '../../src/features/jobs/index.ts';
 import { type JobHandler, type JobResult, LeaseLostError } from '../../src/scheduler/job-queue.ts';
 import { createJobTelemetry } from '../../src/scheduler/job-telemetry.ts';
 import { createJobWorker } from '../../src/scheduler/job-worker.ts';
@@ -24,7 +24,7 @@ const openProcesses = async (t: TestContext) => {
   const second = openCopy(storeOptions(location));
   t.after(() => second.close());
   const clock = { now: 1_000_000 };
-  const jobs = createJobStore(first.storage);
+  const jobs = first.storage.stores(jobStore);
 
   const put = (id: string, maxAttempts = 1) =>
     first.storage.write([
@@ -47,7 +47,7 @@ const openProcesses = async (t: TestContext) => {
     const begun: string[] = [];
     const lost: string[] = [];
     const reasons: unknown[] = [];
-    const store: JobStore = createJobStore(storage);
+    const store: JobStore = storage.stores(jobStore);
     const queue: JobStore = new Proxy(store, {
       get: (target, name) => {
         if (!state.away || name === 'then') return Reflect.get(target, name);

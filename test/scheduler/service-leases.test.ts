@@ -5,7 +5,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import { openCopy } from '../../src/db/open-storage.ts';
 import type { Storage } from '../../src/db/storage.ts';
-import { createServiceLeaseStore } from '../../src/features/jobs/index.ts';
+import { serviceLeaseStore } from '../../src/features/jobs/index.ts';
 import type { BackgroundService } from '../../src/scheduler/background-service.ts';
 import { createServiceLeases, type LeaseStore } from '../../src/scheduler/service-leases.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
@@ -33,7 +33,7 @@ const openProcesses = async (t: TestContext, enabled = true) => {
   const clock = { now: 1_000_000 };
 
   const start = (owner: string, storage: Storage): Process => {
-    const real = createServiceLeaseStore(storage);
+    const real = storage.stores(serviceLeaseStore);
     const store = { fails: false };
     const asked: LeaseStore = {
       ...real,
@@ -189,7 +189,7 @@ test('JOB-41 a drain releases the lease, and another process need not wait for i
 test('JOB-42 two processes with the same owner id both act', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
   const { storage } = await openTestStore(t);
-  const store = createServiceLeaseStore(storage);
+  const store = storage.stores(serviceLeaseStore);
   assert.equal(await store.take('retention', 'same', 1, 100), true);
   assert.equal(await store.take('retention', 'same', 2, 101), true);
   assert.equal(await store.take('retention', 'other', 100, 200), false);

@@ -12,7 +12,7 @@ import type { Transport } from '../../src/client/transport.ts';
 import type { CallerRequest } from '../../src/core/caller/caller-request.ts';
 import { loadConfig } from '../../src/core/config/index.ts';
 import type { Logger } from '../../src/core/logger.ts';
-import type { Storage } from '../../src/db/storage.ts';
+import type { RootStorage } from '../../src/db/storage.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../src/engine/tools/tool.ts';
 import type { HostModule } from '../../src/features/modules/index.ts';
 import { createService } from '../../src/http/service.ts';
@@ -86,7 +86,7 @@ export interface TestApp {
     /** Everything that is stored, as text. */
     text(): string;
     /** As another process has it: for the faces that features have of it. */
-    open(): Storage;
+    open(): RootStorage;
     /** How many rows each table has that has any. */
     counts(): Readonly<Record<string, number>>;
   };
@@ -212,7 +212,7 @@ const startOver: Record<TransportName, (options: Parameters<typeof createService
   },
 };
 
-const storeAside = (aside: StoreAside | undefined, closeLater: (storage: Storage) => void): TestApp['store'] => {
+const storeAside = (aside: StoreAside | undefined, closeLater: (storage: RootStorage) => void): TestApp['store'] => {
   const there = (): StoreAside => {
     if (aside === undefined) throw new Error('This store is not to be reached from aside.');
     return aside;

@@ -8,7 +8,7 @@ import { migrations } from '../../migrations/index.ts';
 import type { SqlDialect } from '../../src/db/dialect.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { createSqliteDialect } from '../../src/db/sqlite/dialect.ts';
-import { createStorage, type Storage } from '../../src/db/storage.ts';
+import { createStorage, type RootStorage } from '../../src/db/storage.ts';
 
 /** A kind of store that tests run on. */
 export interface TestStore {
@@ -27,7 +27,7 @@ export interface TestStore {
 /** For what no caller can bring about or see: a store that fails, and everything that was written. */
 export interface StoreAside {
   /** The store as another process has it; to be closed. */
-  open(): Storage;
+  open(): RootStorage;
   /** Every write to the table fails until the returned function is called. */
   refuse(table: string): () => void;
   /** The table can be neither read nor written until the returned function is called. */
@@ -106,7 +106,7 @@ export const testStores: readonly TestStore[] = [
 ];
 
 /** A migrated store in a temporary folder; both are gone when the test ends. */
-export const openTestStorage = async (context: TestContext, store = defaultStore): Promise<Storage> => {
+export const openTestStorage = async (context: TestContext, store = defaultStore): Promise<RootStorage> => {
   const folder = await mkdtemp(join(tmpdir(), 'acp-test-'));
   const storage = createStorage(store.open(folder), store.durable);
   context.after(async () => {

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { isDecryptionFailure } from '../../core/content-cipher.ts';
-import type { Storage } from '../storage.ts';
+import type { RootStorage } from '../storage.ts';
 import { contentFinding, damaged, missing, openNamed, unreadable } from './check.ts';
 import { contentFiles } from './files.ts';
 import { forgetContent, hasAttachments, isNamed, type NamedContent, namedContents } from './rows.ts';
@@ -18,10 +18,10 @@ export interface ContentCopy {
 
 export interface ContentCopyPlan {
   /** The store, which may be served. */
-  readonly from: Storage;
+  readonly from: RootStorage;
   readonly fromFolder: string;
   /** The copy of its rows, made before. */
-  readonly to: Storage;
+  readonly to: RootStorage;
   readonly toFolder: string;
 }
 
@@ -90,12 +90,12 @@ export const copyContents = async ({ from, fromFolder, to, toFolder }: ContentCo
 };
 
 /** Makes the rows of a copy those of its files. */
-export const forgetDeleted = async (to: Storage, deleted: readonly NamedContent[]): Promise<void> => {
+export const forgetDeleted = async (to: RootStorage, deleted: readonly NamedContent[]): Promise<void> => {
   for (const named of deleted) await forgetContent(to.db, named);
 };
 
 /** Removes from the folder of a copy what only an older one of its name had. */
-export const removeUnnamed = async (storage: Storage, folder: string): Promise<void> => {
+export const removeUnnamed = async (storage: RootStorage, folder: string): Promise<void> => {
   const content = contentFiles(folder);
   const unnamed: ContentPlace[] = [];
   const any = await hasAttachments(storage);

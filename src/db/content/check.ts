@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { isDecryptionFailure } from '../../core/content-cipher.ts';
-import type { Storage } from '../storage.ts';
+import type { RootStorage } from '../storage.ts';
 import { contentFiles, contentFolder } from './files.ts';
 import { hasAttachments, isNamed, type NamedContent, namedContents } from './rows.ts';
 import { sealedContent } from './sealing.ts';
@@ -26,7 +26,7 @@ export const unreadable = 'cannot be decrypted: its key is not in Service:AtRest
  * when they are there and it is not.
  */
 export const openNamed = async (
-  storage: Storage,
+  storage: RootStorage,
   content: ContentStore,
   named: NamedContent,
 ): Promise<ContentSource | 'deleted' | null> => {
@@ -38,7 +38,7 @@ export const openNamed = async (
 };
 
 /** What is wrong with a content; null: nothing. */
-const faultOf = async (storage: Storage, content: ContentStore, named: NamedContent): Promise<string | null> => {
+const faultOf = async (storage: RootStorage, content: ContentStore, named: NamedContent): Promise<string | null> => {
   try {
     const source = await openNamed(storage, content, named);
     if (source === 'deleted') return null;
@@ -53,7 +53,11 @@ const faultOf = async (storage: Storage, content: ContentStore, named: NamedCont
 };
 
 /** Reads every file of a store's attachments and compares it with its row. Also while a server runs. */
-export const checkContents = async (storage: Storage, path: string, maxFindings: number): Promise<ContentReport> => {
+export const checkContents = async (
+  storage: RootStorage,
+  path: string,
+  maxFindings: number,
+): Promise<ContentReport> => {
   if (!(await hasAttachments(storage))) return { findings: [], notes: [] };
   const folder = contentFolder(path);
   const content = sealedContent(contentFiles(folder), storage.rows.cipher);

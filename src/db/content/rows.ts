@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import type { Storage } from '../storage.ts';
+import type { RootStorage } from '../storage.ts';
 import type { Tables } from '../tables.ts';
 import { type ContentPlace, contentPlace, hashOfPlace } from './store.ts';
 
@@ -17,7 +17,7 @@ export interface NamedContent {
 const pageSize = 1000;
 
 /** False for a store from before there were attachments. */
-export const hasAttachments = async ({ db, dialect }: Storage): Promise<boolean> => {
+export const hasAttachments = async ({ db, dialect }: RootStorage): Promise<boolean> => {
   const name = dialect.qualifiedName('attachments');
   return (await db.introspection.getTables()).some((table) => table.name === name);
 };

@@ -3,21 +3,21 @@ import { contentFiles, contentFolder } from '../content/files.ts';
 import { hasAttachments, namedContents } from '../content/rows.ts';
 import { sealOf } from '../content/sealing.ts';
 import { openForReading, type StoreOptions } from '../open-storage.ts';
-import type { Storage } from '../storage.ts';
+import type { RootStorage } from '../storage.ts';
 import { protectedTableNames } from './protected-rows.ts';
 import { rowsAtEnds } from './protected-walk.ts';
 
 // Most keys grow with time, and a key is taken away as the oldest or the newest one.
 const rowsLookedAt = 100;
 
-const keysOfRows = async function* ({ db }: Storage): AsyncGenerator<string | null, void> {
+const keysOfRows = async function* ({ db }: RootStorage): AsyncGenerator<string | null, void> {
   for (const table of protectedTableNames)
     for (const { starts } of await rowsAtEnds(db, table, rowsLookedAt))
       for (const start of Object.values(starts)) yield keyNameOf(start);
 };
 
 /** To the first that is under another key than the known ones: such a file is read whole to tell it from a plain one. */
-const keysOfFiles = async function* (storage: Storage, path: string): AsyncGenerator<string | null, void> {
+const keysOfFiles = async function* (storage: RootStorage, path: string): AsyncGenerator<string | null, void> {
   if (!(await hasAttachments(storage))) return;
   const { cipher } = storage.rows;
   const files = contentFiles(contentFolder(path));

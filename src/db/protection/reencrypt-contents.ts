@@ -2,7 +2,7 @@ import { contentFiles } from '../content/files.ts';
 import { hasAttachments, type NamedContent, namedContents } from '../content/rows.ts';
 import { sealedContent, sealOf } from '../content/sealing.ts';
 import { type ContentStore, digestOf } from '../content/store.ts';
-import type { Storage } from '../storage.ts';
+import type { RootStorage } from '../storage.ts';
 import type { ReencryptTally } from './reencrypt-tally.ts';
 
 /** False: what is there is not what was stored, and stays as it is. */
@@ -22,7 +22,7 @@ const rewrite = async (content: ContentStore, named: NamedContent): Promise<bool
 
 /** As `reencryptTable` for the files that rows name; one that is missing is not counted. */
 export const reencryptContents = async (
-  storage: Storage,
+  storage: RootStorage,
   folder: string,
   tally: ReencryptTally,
   dryRun: boolean,

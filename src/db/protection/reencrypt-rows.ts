@@ -1,6 +1,6 @@
 import { isDecryptionFailure, keyNameOf } from '../../core/content-cipher.ts';
 import { type Statement, updateStatement } from '../statement.ts';
-import type { Storage } from '../storage.ts';
+import type { RootStorage } from '../storage.ts';
 import { type ProtectedTable, protectedShape } from './protected-rows.ts';
 import {
   type FindTenants,
@@ -69,7 +69,7 @@ interface Rewritten {
 }
 
 const rewritten = (
-  { rows }: Storage,
+  { rows }: RootStorage,
   table: ProtectedTable,
   tenantId: string,
   stored: StoredValues,
@@ -91,7 +91,10 @@ const rewritten = (
   return { values, unreadable };
 };
 
-const updates = (storage: Storage, table: ProtectedTable): ((values: StoredValues, row: StoredValues) => Statement) => {
+const updates = (
+  storage: RootStorage,
+  table: ProtectedTable,
+): ((values: StoredValues, row: StoredValues) => Statement) => {
   const { columns } = protectedShape(table);
   const update = updateStatement(storage.db, table, columns as never, orderOf(table) as never);
   return (values, row) =>
@@ -103,7 +106,7 @@ const updates = (storage: Storage, table: ProtectedTable): ((values: StoredValue
  * leaves some rows as they were and the others written. `dryRun` reads and counts alike.
  */
 export const reencryptTable = async (
-  storage: Storage,
+  storage: RootStorage,
   findTenants: FindTenants,
   table: ProtectedTable,
   tally: ReencryptTally,

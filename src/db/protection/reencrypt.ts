@@ -4,7 +4,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { contentFolder } from '../content/files.ts';
 import { migrationStatus } from '../migrate.ts';
 import { type OpenOptions, openForReading, openStorage } from '../open-storage.ts';
-import type { Storage } from '../storage.ts';
+import type { RootStorage } from '../storage.ts';
 import { protectedTableNames } from './protected-rows.ts';
 import { createTenantFinder } from './protected-walk.ts';
 import { reencryptContents } from './reencrypt-contents.ts';
@@ -56,7 +56,7 @@ const leftOf = (tables: readonly ReencryptedTable[], dryRun: boolean): number =>
     .reduce((sum, rows) => sum + rows, 0);
 
 const reencrypted = async (
-  storage: Storage,
+  storage: RootStorage,
   path: string,
   { dryRun = false, compact = false, progress = () => undefined }: ReencryptOptions,
 ): Promise<ReencryptReport> => {

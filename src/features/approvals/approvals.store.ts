@@ -1,6 +1,6 @@
+import { defineStore } from '../../db/define-store.ts';
 import type { OpenedList } from '../../db/protection/protected-rows.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
 
 export interface DecisionRow {
@@ -96,7 +96,7 @@ const handoverColumns = [
   'created_at',
 ] as const;
 
-export const createApprovalStore = (storage: Storage): ApprovalStore => {
+export const approvalStore = defineStore((storage): ApprovalStore => {
   const insertRow = insertStatement(storage.db, 'approvals', rowColumns);
   const insertHandover = insertStatement(storage.db, 'approval_handovers', handoverColumns);
   const mailbox = () =>
@@ -266,4 +266,4 @@ export const createApprovalStore = (storage: Storage): ApprovalStore => {
       return [rows, handovers].map(({ sql, parameters }) => ({ sql, parameters }));
     },
   };
-};
+});

@@ -25,7 +25,7 @@ import { createApprovalMetrics } from './approval-metrics.ts';
 import { type ApprovalRuleStore, approvalRuleStore, type StandingRule } from './approval-rules.store.ts';
 import type { approvalOperations, approvalRuleOperations } from './approvals.operations.ts';
 import { approvalService } from './approvals.service.ts';
-import { createApprovalStore } from './approvals.store.ts';
+import { approvalStore } from './approvals.store.ts';
 import { createInBandDecisions } from './in-band-decisions.ts';
 import { createPauseJournal } from './paused-runs.ts';
 import { sessionBlock } from './session-block.ts';
@@ -70,7 +70,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
   const { now } = clock;
   const { requests, ends } = deps.waits;
   const { Approvals: settings, RunRecording: recording, Scheduling: scheduling } = deps.config.Service;
-  const store = createApprovalStore(storage);
+  const store = storage.stores(approvalStore);
   const metrics = createApprovalMetrics({ ...deps, now, store });
   const ruleStore = storage.stores(approvalRuleStore);
   const rules = createStandingRules({

@@ -1,5 +1,5 @@
+import { defineStore } from '../../db/define-store.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 
 export interface AttachmentFilter {
@@ -31,7 +31,7 @@ export interface AttachmentStore {
   isReferenced(tenantId: string, sha256: string): Promise<boolean>;
 }
 
-export const createAttachmentStore = (storage: Storage): AttachmentStore => {
+export const attachmentStore = defineStore((storage): AttachmentStore => {
   const insertRow = insertStatement(storage.db, 'attachments', [
     'id',
     'tenant_id',
@@ -133,4 +133,4 @@ export const createAttachmentStore = (storage: Storage): AttachmentStore => {
       return row !== undefined;
     },
   };
-};
+});

@@ -12,7 +12,7 @@ import { createContentCleanup } from './attachment-content.ts';
 import { type AttachmentLimits, createAttachmentIntake } from './attachment-intake.ts';
 import type { attachmentOperations } from './attachments.operations.ts';
 import { attachmentService } from './attachments.service.ts';
-import { createAttachmentStore } from './attachments.store.ts';
+import { attachmentStore } from './attachments.store.ts';
 import { createRunAttachments, type RunAttachmentPort } from './run-attachments.ts';
 import { type SaveAttachment, toolAttachments } from './tool-attachments.ts';
 
@@ -57,7 +57,7 @@ export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature =>
   const { storage, content, limits, telemetry, prefix, log, now, newId } = deps;
   const access = createAttachmentAccess(deps);
   const ownerOf = deps.owners.callerOwner;
-  const store = createAttachmentStore(storage);
+  const store = storage.stores(attachmentStore);
   const intake = createAttachmentIntake({ store, content, limits, telemetry, now, newId });
   const cleanup = createContentCleanup(store, content);
   // Bytes that could not be removed go with the next start; their rows are gone.

@@ -1,5 +1,5 @@
 import { isoTime } from '../../core/iso-time.ts';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
 import type { AuditEntryRow } from '../../db/tables.ts';
 import type { AuditRecord } from './audit.schema.ts';
 import type { ChainHead } from './chain-check.rules.ts';
@@ -50,7 +50,7 @@ const toRecord = (row: AuditEntryRow): AuditRecord => ({
 // Behind every entry of the tenant: no id is a word.
 const nowhere = '~';
 
-export const createAuditReadingStore = (storage: Storage): AuditReadingStore => {
+export const auditReadingStore = defineStore((storage): AuditReadingStore => {
   const entries = (tenantId: string) =>
     storage.db.selectFrom('audit_entries').selectAll().where('tenant_id', '=', tenantId);
 
@@ -116,4 +116,4 @@ export const createAuditReadingStore = (storage: Storage): AuditReadingStore => 
       };
     },
   };
-};
+});

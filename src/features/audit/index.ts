@@ -3,7 +3,7 @@ import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { auditOperations } from './audit.operations.ts';
 import { auditService } from './audit.service.ts';
-import { createAuditReadingStore } from './audit-reading.store.ts';
+import { auditReadingStore } from './audit-reading.store.ts';
 import { loadSigningKey } from './signing-key.ts';
 
 export { reservedActions } from './audit-actions.rules.ts';
@@ -27,7 +27,7 @@ export const auditFeature = ({
   now,
 }: AuditDeps): { handlers: Handlers<typeof auditOperations> } => ({
   handlers: auditService({
-    store: createAuditReadingStore(storage),
+    store: storage.stores(auditReadingStore),
     signingKey: signingKeyFile === null ? null : () => loadSigningKey(signingKeyFile),
     telemetry,
     now,

@@ -1,7 +1,7 @@
 import type { ExpressionBuilder } from 'kysely';
+import { defineStore } from '../../db/define-store.ts';
 import type { OpenedList } from '../../db/protection/protected-rows.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
@@ -49,7 +49,7 @@ export interface JobStore extends JobQueue {
   depth(): Promise<readonly { readonly lane: string; readonly status: string; readonly count: number }[]>;
 }
 
-export const createJobStore = (storage: Storage): JobStore => {
+export const jobStore = defineStore((storage): JobStore => {
   const payloadOf = (row: JobRow): unknown => {
     const { payload } = storage.rows.open('jobs', row.tenant_id, row);
     return payload === null ? null : (JSON.parse(payload) as unknown);
@@ -318,4 +318,4 @@ export const createJobStore = (storage: Storage): JobStore => {
         .execute();
     },
   };
-};
+});

@@ -3,7 +3,7 @@ import type { Storage } from '../../db/storage.ts';
 import { type AgentMemory, agentModes, firstMode } from '../../engine/context/index.ts';
 import type { RegisteredTool } from '../../engine/tools/index.ts';
 import { fileTools, searchTools } from './file.tools.ts';
-import { createMemoryStore } from './memory.store.ts';
+import { memoryStore } from './memory.store.ts';
 import { modeTools } from './mode.tools.ts';
 import { todoTools } from './todo.tools.ts';
 
@@ -32,7 +32,7 @@ export interface MemoryFeature {
 
 /** Todo list, files and mode of agents. */
 export const memoryFeature = (deps: { readonly storage: Storage; readonly now: () => number }): MemoryFeature => {
-  const store = createMemoryStore(deps.storage);
+  const store = deps.storage.stores(memoryStore);
   const toolDeps = { store, now: deps.now };
   const tools = {
     todo: todoTools(toolDeps),

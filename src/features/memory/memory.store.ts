@@ -1,5 +1,5 @@
+import { defineStore } from '../../db/define-store.ts';
 import type { Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { MemoryOwner } from '../../engine/context/index.ts';
 
 export const todoStatuses = ['pending', 'in_progress', 'completed'] as const;
@@ -36,7 +36,7 @@ export interface MemoryStore {
 const keyOf = ({ sessionId, runId }: Omit<MemoryOwner, 'tenantId'>): string =>
   sessionId === null ? `run:${runId}` : `session:${sessionId}`;
 
-export const createMemoryStore = (storage: Storage): MemoryStore => {
+export const memoryStore = defineStore((storage): MemoryStore => {
   const state = (owner: MemoryOwner) =>
     storage.db
       .selectFrom('agent_states')
@@ -130,4 +130,4 @@ export const createMemoryStore = (storage: Storage): MemoryStore => {
     forgetSession: (tenantId, sessionId) => forget(tenantId, `session:${sessionId}`),
     forgetRun: (tenantId, runId) => forget(tenantId, `run:${runId}`),
   };
-};
+});

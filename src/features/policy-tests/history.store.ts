@@ -1,6 +1,6 @@
 import { isDecryptionFailure } from '../../core/content-cipher.ts';
+import { defineStore } from '../../db/define-store.ts';
 import { idFloor, idSlackMs } from '../../db/started-after.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 
 /** Runs that were created from `sinceMs` on and before `untilMs`. */
@@ -67,7 +67,7 @@ const readable = <T>(open: () => T, otherwise: T): T => {
   }
 };
 
-export const createHistoryStore = (storage: Storage): HistoryStore => {
+export const historyStore = defineStore((storage): HistoryStore => {
   const { db } = storage;
   return {
     runs(tenantId, { sinceMs, untilMs, ownerId }, afterId, rootsOnly) {
@@ -155,4 +155,4 @@ export const createHistoryStore = (storage: Storage): HistoryStore => {
       return new Set((await storage.scan(query)).map((row) => `${row.session_id}\n${row.tool_call_id}`));
     },
   };
-};
+});

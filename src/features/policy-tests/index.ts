@@ -6,7 +6,7 @@ import type { ToolRegistry } from '../../engine/tools/index.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import { approvalRuleStore } from '../approvals/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
-import { createHistoryStore } from './history.store.ts';
+import { historyStore } from './history.store.ts';
 import type { policyTestOperations } from './policy-tests.operations.ts';
 import { policyTestService } from './policy-tests.service.ts';
 
@@ -30,7 +30,7 @@ export const policyTestsFeature = ({
   return {
     handlers: policyTestService({
       ...deps,
-      store: createHistoryStore(storage),
+      store: storage.stores(historyStore),
       rules: storage.stores(approvalRuleStore),
       timeZone: quotas.TimeZone,
       thresholdPercents: quotas.ThresholdPercents,

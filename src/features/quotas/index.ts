@@ -21,7 +21,7 @@ import { createQuotaMetrics } from './quota-metrics.ts';
 import { createQuotaNotices } from './quota-notices.store.ts';
 import { quotaRuleStore } from './quota-rules.store.ts';
 import { noUse } from './quota-use.ts';
-import { createQuotaVerifier } from './quota-verification.store.ts';
+import { quotaVerifier } from './quota-verification.store.ts';
 import type { quotaOperations } from './quotas.operations.ts';
 import { appliesTo } from './quotas.rules.ts';
 import { limitsOf, quotaService } from './quotas.service.ts';
@@ -71,19 +71,21 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
   const { Quotas: settings, RunRecording: recording, Observability: observability, Pricing: pricing } = config.Service;
   const metrics = createQuotaMetrics(deps.telemetry);
   const periods = createPeriodClock(settings.TimeZone, now);
-  const store = createQuotaStore(storage, {
-    added: (...asked) => backlog.added(...asked),
-    openAdded: (...asked) => backlog.openAdded(...asked),
-  });
+  const store = storage.stores(
+    createQuotaStore({
+      added: (...asked) => backlog.added(...asked),
+      openAdded: (...asked) => backlog.openAdded(...asked),
+    }),
+  );
   const ruleStore = storage.stores(quotaRuleStore);
   const rules = deps.state.entries('quotaRules', { load: byKey(ruleStore.list) });
   const wake = (tenantId: string | null): void => {
     admission.wake(tenantId);
     allowances?.wake(tenantId);
   };
-  const holds = createQuotaHolds(storage, wake);
-  const notices = createQuotaNotices(storage, rules, periods, settings.ThresholdPercents, now);
-  const counters = createRunCounters(storage, periods, notices, holds, now);
+  const holds = storage.stores(createQuotaHolds(wake));
+  const notices = storage.stores(createQuotaNotices(rules, periods, settings.ThresholdPercents, now));
+  const counters = storage.stores(createRunCounters(periods, notices, holds, now));
   const backlog = createQuotaBacklog({
     write: (statements) => storage.write(statements),
     booking: (id, root, runs, use) => counters.booked({ ...root, id, counts: runs > 0 }, use),
@@ -206,13 +208,13 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
           wake(tenantId);
         },
       },
-      verify: createQuotaVerifier(storage),
+      verify: storage.stores(quotaVerifier),
       clock: periods,
       recordingEnabled: recording.Enabled,
     }),
     active: settings.Enabled ? active : null,
     leftovers: {
-      quotaHolds: async () => holds.recover(settings.Strict ? await unfinishedUse(storage, deps.turns) : []),
+      quotaHolds: async () => holds.recover(settings.Strict ? await storage.stores(unfinishedUse)(deps.turns) : []),
     },
     started: () => announcements.look(null),
     draining: async () => admission.wake(null),

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
+import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
 import { boundText, type Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import { type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { QuotaHolds } from './quota-holds.store.ts';
@@ -125,46 +125,46 @@ const withNotices = (booking: Statement, notices: readonly Statement[]): readonl
 const isUsed = (use: RunUse | null): boolean => use !== null && (use.tokens !== 0 || use.costMicros !== 0);
 
 export const createRunCounters = (
-  storage: Storage,
   clock: PeriodClock,
   notices: QuotaNotices,
   holds: Pick<QuotaHolds, 'settled'>,
   now: () => number,
-): RunCounters => {
-  const usage = sql.table('quota_usage');
-  // Qualified, since the new row has the same columns.
-  const plus = (column: string) => sql`${sql.ref(`quota_usage.${column}`)} + excluded.${sql.ref(column)}`;
-  const larger = (column: string) => {
-    const [before, after] = [sql.ref(`quota_usage.${column}`), sql`excluded.${sql.ref(column)}`];
-    return sql`case when ${after} > ${before} then ${after} else ${before} end`;
-  };
-  const conflict = sql`on conflict (tenant_id, agent_name, period, period_start) do update set`;
+): StoreDefinition<RunCounters> =>
+  defineStore((storage) => {
+    const usage = sql.table('quota_usage');
+    // Qualified, since the new row has the same columns.
+    const plus = (column: string) => sql`${sql.ref(`quota_usage.${column}`)} + excluded.${sql.ref(column)}`;
+    const larger = (column: string) => {
+      const [before, after] = [sql.ref(`quota_usage.${column}`), sql`excluded.${sql.ref(column)}`];
+      return sql`case when ${after} > ${before} then ${after} else ${before} end`;
+    };
+    const conflict = sql`on conflict (tenant_id, agent_name, period, period_start) do update set`;
 
-  const rise = sql`tokens = ${plus('tokens')}, cost_micros = ${plus('cost_micros')},
+    const rise = sql`tokens = ${plus('tokens')}, cost_micros = ${plus('cost_micros')},
     most_tokens = ${larger('most_tokens')}, most_cost_micros = ${larger('most_cost_micros')},
     updated_at = excluded.updated_at`;
-  const row = sql`(${''}, ${''}, ${''}, ${''}, ${0}, ${0}, ${0}, ${0}, ${0}, ${0})`;
-  const { sql: addSql } = sql`insert into ${usage}
+    const row = sql`(${''}, ${''}, ${''}, ${''}, ${0}, ${0}, ${0}, ${0}, ${0}, ${0})`;
+    const { sql: addSql } = sql`insert into ${usage}
     (tenant_id, agent_name, period, period_start, runs, tokens, cost_micros, most_tokens, most_cost_micros, updated_at)
     values ${row}, ${row}, ${row}, ${row}
     ${conflict} runs = ${plus('runs')}, ${rise}`.compile(storage.db);
 
-  storage.condenseBy(condensed);
-  const roots = new CountedRoots();
+    storage.condenseBy(condensed);
+    const roots = new CountedRoots();
 
-  const add = (root: CountedRoot, runs: number, use: RunUse, most: RunUse): Booking =>
-    new Booking(addSql, root, {
-      runs,
-      tokens: use.tokens,
-      costMicros: use.costMicros,
-      mostTokens: most.tokens,
-      mostCostMicros: most.costMicros,
-      at: now(),
-    });
+    const add = (root: CountedRoot, runs: number, use: RunUse, most: RunUse): Booking =>
+      new Booking(addSql, root, {
+        runs,
+        tokens: use.tokens,
+        costMicros: use.costMicros,
+        mostTokens: most.tokens,
+        mostCostMicros: most.costMicros,
+        at: now(),
+      });
 
-  // The root's row says where one counts that was admitted before a restart. Reading it costs several times what the
-  // counters do, so where the roots of this process count is kept in memory.
-  const { sql: settleSql } = sql`insert into ${usage}
+    // The root's row says where one counts that was admitted before a restart. Reading it costs several times what the
+    // counters do, so where the roots of this process count is kept in memory.
+    const { sql: settleSql } = sql`insert into ${usage}
     (tenant_id, agent_name, period, period_start, tokens, cost_micros, most_tokens, most_cost_micros, updated_at)
     select root.tenant_id,
       case scope.of_agent when 1 then root.agent_name else '' end,
@@ -177,44 +177,44 @@ export const createRunCounters = (
     where root.tenant_id = ${boundText} and root.id = ${boundText} and root.quota_day is not null
     ${conflict} ${rise}`.compile(storage.db);
 
-  const openRoots = new Map<string, CountedRoot>();
+    const openRoots = new Map<string, CountedRoot>();
 
-  const opened = (root: OpenedRootRun): Statement => {
-    if (openRoots.size >= maxOpenRoots) openRoots.delete(openRoots.keys().next().value ?? '');
-    const counted = roots.of(root);
-    openRoots.set(root.id, counted);
-    return add(counted, root.counts ? 1 : 0, noUse, noUse);
-  };
+    const opened = (root: OpenedRootRun): Statement => {
+      if (openRoots.size >= maxOpenRoots) openRoots.delete(openRoots.keys().next().value ?? '');
+      const counted = roots.of(root);
+      openRoots.set(root.id, counted);
+      return add(counted, root.counts ? 1 : 0, noUse, noUse);
+    };
 
-  const settled = ({ id, tenantId, rootRunId, tree, use }: ClosedRunUse): Statement => {
-    const rootId = rootRunId ?? id;
-    const root = openRoots.get(rootId);
-    const most = tree ?? noUse;
-    if (root?.tenantId === tenantId) return add(root, 0, use, most);
-    const parameters = [use.tokens, use.costMicros, most.tokens, most.costMicros, now(), tenantId, rootId];
-    return { sql: settleSql, parameters };
-  };
-
-  return {
-    day: () => clock.current().day,
-    rootOf(tenantId, rootId) {
+    const settled = ({ id, tenantId, rootRunId, tree, use }: ClosedRunUse): Statement => {
+      const rootId = rootRunId ?? id;
       const root = openRoots.get(rootId);
-      return root?.tenantId === tenantId ? root : undefined;
-    },
-    opened: (run) => [...withNotices(opened(run), notices.crossed(run.tenantId, run.id)), ...holds.settled(run.id)],
-    openedUnrecorded: (run) => [
-      ...withNotices(add(roots.of(run), run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),
-      ...holds.settled(run.id),
-    ],
-    closed(run) {
-      const { id, tenantId, rootRunId, tree } = run;
-      const isBooked = isUsed(run.use) || isUsed(tree);
-      const statements = isBooked ? withNotices(settled(run), notices.crossed(tenantId, rootRunId ?? id)) : [];
-      if (rootRunId === null || rootRunId === id) openRoots.delete(id);
-      return [...statements, ...holds.settled(id)];
-    },
-    booked: (root, use) => withNotices(add(roots.of(root), root.counts ? 1 : 0, use, use), notices.crossedBy(root)),
-    closedUnrecorded: (root, use) =>
-      isUsed(use) ? withNotices(add(roots.of(root), 0, use, noUse), notices.crossedBy(root)) : [],
-  };
-};
+      const most = tree ?? noUse;
+      if (root?.tenantId === tenantId) return add(root, 0, use, most);
+      const parameters = [use.tokens, use.costMicros, most.tokens, most.costMicros, now(), tenantId, rootId];
+      return { sql: settleSql, parameters };
+    };
+
+    return {
+      day: () => clock.current().day,
+      rootOf(tenantId, rootId) {
+        const root = openRoots.get(rootId);
+        return root?.tenantId === tenantId ? root : undefined;
+      },
+      opened: (run) => [...withNotices(opened(run), notices.crossed(run.tenantId, run.id)), ...holds.settled(run.id)],
+      openedUnrecorded: (run) => [
+        ...withNotices(add(roots.of(run), run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),
+        ...holds.settled(run.id),
+      ],
+      closed(run) {
+        const { id, tenantId, rootRunId, tree } = run;
+        const isBooked = isUsed(run.use) || isUsed(tree);
+        const statements = isBooked ? withNotices(settled(run), notices.crossed(tenantId, rootRunId ?? id)) : [];
+        if (rootRunId === null || rootRunId === id) openRoots.delete(id);
+        return [...statements, ...holds.settled(id)];
+      },
+      booked: (root, use) => withNotices(add(roots.of(root), root.counts ? 1 : 0, use, use), notices.crossedBy(root)),
+      closedUnrecorded: (root, use) =>
+        isUsed(use) ? withNotices(add(roots.of(root), 0, use, noUse), notices.crossedBy(root)) : [],
+    };
+  });

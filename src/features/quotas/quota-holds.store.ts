@@ -1,6 +1,6 @@
 import { ChurningMap } from '../../core/churning-map.ts';
+import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { QuotaHoldRow } from '../../db/tables/quotas.ts';
 import type { QuotaUse } from '../../engine/control/index.ts';
 import type { CountedRoot } from './counted-roots.ts';
@@ -90,135 +90,136 @@ const toRow = ({ runId, root, isAdmission, held, spent }: QuotaHold): QuotaHoldR
  * Holds of a store with one owner. That process decides with its copy of the rows, which is all there is while nobody else
  * takes holds; the rows go along with its commits, and tell the next owner what was left behind.
  */
-export const createQuotaHolds = (storage: Storage, freed: (tenantId: string) => void): QuotaHolds => {
-  const holds = new ChurningMap<string, KeptHold>();
-  const changed = new Set<KeptHold>();
-  const insert = insertStatement(storage.db, 'quota_holds', columns);
-  const anew = ` on conflict (run_id) do update set ${changing.map((column) => `${column} = excluded.${column}`).join(', ')}`;
-  const { sql: removeSql } = storage.db.deleteFrom('quota_holds').where('run_id', '=', '').compile();
-  let departures = 0;
-  let isScheduled = false;
+export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefinition<QuotaHolds> =>
+  defineStore((storage) => {
+    const holds = new ChurningMap<string, KeptHold>();
+    const changed = new Set<KeptHold>();
+    const insert = insertStatement(storage.db, 'quota_holds', columns);
+    const anew = ` on conflict (run_id) do update set ${changing.map((column) => `${column} = excluded.${column}`).join(', ')}`;
+    const { sql: removeSql } = storage.db.deleteFrom('quota_holds').where('run_id', '=', '').compile();
+    let departures = 0;
+    let isScheduled = false;
 
-  const removed = (runId: string): Statement => ({ sql: removeSql, parameters: [runId] });
+    const removed = (runId: string): Statement => ({ sql: removeSql, parameters: [runId] });
 
-  const written = (hold: KeptHold): readonly Statement[] => {
-    if (hold.isGone) return hold.isStored ? [removed(hold.runId)] : [];
-    if (hold.isSettling || !hold.isLimited) return [];
-    hold.isStored = true;
-    const { sql, parameters } = insert(toRow(hold));
-    return [{ sql: sql + anew, parameters }];
-  };
+    const written = (hold: KeptHold): readonly Statement[] => {
+      if (hold.isGone) return hold.isStored ? [removed(hold.runId)] : [];
+      if (hold.isSettling || !hold.isLimited) return [];
+      hold.isStored = true;
+      const { sql, parameters } = insert(toRow(hold));
+      return [{ sql: sql + anew, parameters }];
+    };
 
-  const write = (): void => {
-    isScheduled = false;
-    let pending: readonly KeptHold[] = [];
-    // Most admissions are over by now: their run is recorded in the turn in which it was admitted.
-    if ([...changed].every((hold) => !hold.isStored && (hold.isGone || hold.isSettling || !hold.isLimited))) {
-      changed.clear();
-      return;
-    }
-    storage.enqueue({
-      collect() {
-        pending = [...changed];
+    const write = (): void => {
+      isScheduled = false;
+      let pending: readonly KeptHold[] = [];
+      // Most admissions are over by now: their run is recorded in the turn in which it was admitted.
+      if ([...changed].every((hold) => !hold.isStored && (hold.isGone || hold.isSettling || !hold.isLimited))) {
         changed.clear();
-        return pending.flatMap(written);
-      },
-      committed: () => undefined,
-      // Memory has those that stand. They are written with the next change; of the others the next owner finds out.
-      failed() {
-        for (const hold of pending) if (!hold.isGone) changed.add(hold);
-      },
-    });
-  };
+        return;
+      }
+      storage.enqueue({
+        collect() {
+          pending = [...changed];
+          changed.clear();
+          return pending.flatMap(written);
+        },
+        committed: () => undefined,
+        // Memory has those that stand. They are written with the next change; of the others the next owner finds out.
+        failed() {
+          for (const hold of pending) if (!hold.isGone) changed.add(hold);
+        },
+      });
+    };
 
-  const follow = (hold: KeptHold): void => {
-    changed.add(hold);
-    if (isScheduled) return;
-    isScheduled = true;
-    setImmediate(write);
-  };
+    const follow = (hold: KeptHold): void => {
+      changed.add(hold);
+      if (isScheduled) return;
+      isScheduled = true;
+      setImmediate(write);
+    };
 
-  return {
-    *of(tenantId) {
-      for (const hold of holds.values()) if (hold.root.tenantId === tenantId) yield hold;
-    },
-    get departures() {
-      return departures;
-    },
-    take({ runId, root, isAdmission, held }, isLimited) {
-      const earlier = holds.get(runId);
-      const hold = earlier ?? { runId, root, spent: noUse, isStored: false, isGone: false };
-      const taken: KeptHold = Object.assign(hold, { isAdmission, held, isLimited, isSettling: false });
-      if (earlier === undefined) holds.set(runId, taken);
-      if (isLimited) follow(taken);
-    },
-    used(runId, use) {
-      const hold = holds.get(runId);
-      if (hold === undefined) return;
-      hold.held = noUse;
-      hold.spent = addedUse(hold.spent, use);
-      hold.isSettling = false;
-      if (hold.isStored) follow(hold);
-      freed(hold.root.tenantId);
-    },
-    settled(runId) {
-      const hold = holds.get(runId);
-      if (hold === undefined) return [];
-      hold.isSettling = true;
-      return hold.isStored ? [removed(runId)] : [];
-    },
-    keep(runId) {
-      const hold = holds.get(runId);
-      if (hold === undefined) return;
-      hold.held = noUse;
-      hold.isSettling = false;
-      if (hold.isLimited) follow(hold);
-    },
-    release(runId) {
-      const hold = holds.get(runId);
-      if (hold === undefined) return;
-      holds.delete(runId);
-      hold.isGone = true;
-      departures += 1;
-      // Whether the transaction that settles it was written is not known here: then the next write makes sure of it.
-      if (hold.isStored && hold.isSettling) changed.add(hold);
-      else if (hold.isStored) follow(hold);
-      freed(hold.root.tenantId);
-    },
-    async recover(unfinished) {
-      await storage.db
-        .deleteFrom('quota_holds')
-        .where((eb) =>
-          eb.not(
-            eb.exists(
-              eb
-                .selectFrom('runs')
-                .select('runs.id')
-                .whereRef('runs.id', '=', 'quota_holds.run_id')
-                .whereRef('runs.tenant_id', '=', 'quota_holds.tenant_id')
-                .where('runs.status', 'in', ['Queued', 'Running']),
+    return {
+      *of(tenantId) {
+        for (const hold of holds.values()) if (hold.root.tenantId === tenantId) yield hold;
+      },
+      get departures() {
+        return departures;
+      },
+      take({ runId, root, isAdmission, held }, isLimited) {
+        const earlier = holds.get(runId);
+        const hold = earlier ?? { runId, root, spent: noUse, isStored: false, isGone: false };
+        const taken: KeptHold = Object.assign(hold, { isAdmission, held, isLimited, isSettling: false });
+        if (earlier === undefined) holds.set(runId, taken);
+        if (isLimited) follow(taken);
+      },
+      used(runId, use) {
+        const hold = holds.get(runId);
+        if (hold === undefined) return;
+        hold.held = noUse;
+        hold.spent = addedUse(hold.spent, use);
+        hold.isSettling = false;
+        if (hold.isStored) follow(hold);
+        freed(hold.root.tenantId);
+      },
+      settled(runId) {
+        const hold = holds.get(runId);
+        if (hold === undefined) return [];
+        hold.isSettling = true;
+        return hold.isStored ? [removed(runId)] : [];
+      },
+      keep(runId) {
+        const hold = holds.get(runId);
+        if (hold === undefined) return;
+        hold.held = noUse;
+        hold.isSettling = false;
+        if (hold.isLimited) follow(hold);
+      },
+      release(runId) {
+        const hold = holds.get(runId);
+        if (hold === undefined) return;
+        holds.delete(runId);
+        hold.isGone = true;
+        departures += 1;
+        // Whether the transaction that settles it was written is not known here: then the next write makes sure of it.
+        if (hold.isStored && hold.isSettling) changed.add(hold);
+        else if (hold.isStored) follow(hold);
+        freed(hold.root.tenantId);
+      },
+      async recover(unfinished) {
+        await storage.db
+          .deleteFrom('quota_holds')
+          .where((eb) =>
+            eb.not(
+              eb.exists(
+                eb
+                  .selectFrom('runs')
+                  .select('runs.id')
+                  .whereRef('runs.id', '=', 'quota_holds.run_id')
+                  .whereRef('runs.tenant_id', '=', 'quota_holds.tenant_id')
+                  .where('runs.status', 'in', ['Queued', 'Running']),
+              ),
             ),
-          ),
-        )
-        .execute();
-      await storage.db
-        .updateTable('quota_holds')
-        .set({ is_admission: 0, held_tokens: 0, held_cost_micros: 0 })
-        .execute();
-      const restore = (runId: string, root: CountedRoot, spent: QuotaUse, isStored: boolean): void =>
-        holds.set(runId, {
-          ...{ runId, root, spent, held: noUse, isAdmission: false },
-          ...{ isLimited: isStored, isStored, isSettling: false, isGone: false },
-        });
-      for (const row of await storage.db.selectFrom('quota_holds').selectAll().execute())
-        restore(
-          row.run_id,
-          { tenantId: row.tenant_id, agentName: row.agent_name, day: row.quota_day },
-          { tokens: row.spent_tokens, costMicros: row.spent_cost_micros },
-          true,
-        );
-      for (const { runId, root, spent } of unfinished)
-        if (holds.get(runId) === undefined) restore(runId, root, spent, false);
-    },
-  };
-};
+          )
+          .execute();
+        await storage.db
+          .updateTable('quota_holds')
+          .set({ is_admission: 0, held_tokens: 0, held_cost_micros: 0 })
+          .execute();
+        const restore = (runId: string, root: CountedRoot, spent: QuotaUse, isStored: boolean): void =>
+          holds.set(runId, {
+            ...{ runId, root, spent, held: noUse, isAdmission: false },
+            ...{ isLimited: isStored, isStored, isSettling: false, isGone: false },
+          });
+        for (const row of await storage.db.selectFrom('quota_holds').selectAll().execute())
+          restore(
+            row.run_id,
+            { tenantId: row.tenant_id, agentName: row.agent_name, day: row.quota_day },
+            { tokens: row.spent_tokens, costMicros: row.spent_cost_micros },
+            true,
+          );
+        for (const { runId, root, spent } of unfinished)
+          if (holds.get(runId) === undefined) restore(runId, root, spent, false);
+      },
+    };
+  });

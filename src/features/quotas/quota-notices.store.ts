@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
+import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
 import { boundText, type Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { QuotaNoticeRow } from '../../db/tables/quotas.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { QuotaRules } from './quotas.store.ts';
@@ -35,19 +35,19 @@ const perPage = 200;
 
 /** `percents` are sorted; without any there are no notices. */
 export const createQuotaNotices = (
-  storage: Storage,
   rules: Pick<QuotaRules, 'known'>,
   clock: PeriodClock,
   percents: readonly number[],
   now: () => number,
-): QuotaNotices => {
-  const percentRows = sql.join(
-    percents.map((percent) => sql`select ${sql.lit(percent)} as threshold`),
-    sql` union all `,
-  );
-  // A closed period gives no notice any more, so the counter must be the current one as well as the run's.
-  const crossedBy = (root: RawBuilder<unknown>) =>
-    sql`insert into ${sql.table('quota_notices')}
+): StoreDefinition<QuotaNotices> =>
+  defineStore((storage) => {
+    const percentRows = sql.join(
+      percents.map((percent) => sql`select ${sql.lit(percent)} as threshold`),
+      sql` union all `,
+    );
+    // A closed period gives no notice any more, so the counter must be the current one as well as the run's.
+    const crossedBy = (root: RawBuilder<unknown>) =>
+      sql`insert into ${sql.table('quota_notices')}
     (id, tenant_id, quota_id, agent_name, metric, period, period_start, threshold_percent, limit_value, used_value,
      run_id, created_at)
     select quota_id || ':' || metric || ':' || limit_value || ':' || period_start || ':' || threshold,
@@ -74,44 +74,46 @@ export const createQuotaNotices = (
     cross join (${percentRows}) as share
     where limit_value > 0 and used_value * 100 >= limit_value * threshold
     on conflict (id) do nothing`.compile(storage.db).sql;
-  // Compiled once, and only where there is something to ask for.
-  const texts =
-    percents.length === 0
-      ? null
-      : {
-          recorded: crossedBy(sql.table('runs')),
-          unrecorded: crossedBy(sql`(select ${''} as id, ${''} as tenant_id, ${''} as agent_name, ${''} as quota_day)`),
-        };
+    // Compiled once, and only where there is something to ask for.
+    const texts =
+      percents.length === 0
+        ? null
+        : {
+            recorded: crossedBy(sql.table('runs')),
+            unrecorded: crossedBy(
+              sql`(select ${''} as id, ${''} as tenant_id, ${''} as agent_name, ${''} as quota_day)`,
+            ),
+          };
 
-  /** Rules that are not known may be there. */
-  const mayCross = (tenantId: string): boolean => rules.known(tenantId)?.some((rule) => rule.enabled) ?? true;
+    /** Rules that are not known may be there. */
+    const mayCross = (tenantId: string): boolean => rules.known(tenantId)?.some((rule) => rule.enabled) ?? true;
 
-  const crossed = (tenantId: string, rootRunId: string, tokens: number, costMicros: number): readonly Statement[] => {
-    if (texts === null || !mayCross(tenantId)) return [];
-    const { day, month } = clock.current();
-    return [{ sql: texts.recorded, parameters: [now(), tokens, costMicros, tenantId, rootRunId, day, month] }];
-  };
-
-  return {
-    crossed: (tenantId, rootRunId) => crossed(tenantId, rootRunId, 0, 0),
-    crossedBy({ id, tenantId, agentName, day: counted }) {
+    const crossed = (tenantId: string, rootRunId: string, tokens: number, costMicros: number): readonly Statement[] => {
       if (texts === null || !mayCross(tenantId)) return [];
       const { day, month } = clock.current();
-      const root = [id, tenantId, agentName, counted];
-      return [{ sql: texts.unrecorded, parameters: [now(), 0, 0, ...root, tenantId, id, day, month] }];
-    },
-    async foretell(tenantId, rootRunId, { tokens, costMicros }) {
-      const statements = crossed(tenantId, rootRunId, tokens, costMicros);
-      if (statements.length > 0) await storage.write(statements);
-    },
-    ofRun: (rootRunId) =>
-      storage.db.selectFrom('quota_notices').selectAll().where('run_id', '=', rootRunId).orderBy('id').execute(),
-    waiting(tenantId) {
-      const query = storage.db.selectFrom('quota_notices').selectAll().where('announced_at', 'is', null);
-      return (tenantId === null ? query : query.where('tenant_id', '=', tenantId)).limit(perPage).execute();
-    },
-    async announced(ids) {
-      await storage.db.updateTable('quota_notices').set({ announced_at: now() }).where('id', 'in', ids).execute();
-    },
-  };
-};
+      return [{ sql: texts.recorded, parameters: [now(), tokens, costMicros, tenantId, rootRunId, day, month] }];
+    };
+
+    return {
+      crossed: (tenantId, rootRunId) => crossed(tenantId, rootRunId, 0, 0),
+      crossedBy({ id, tenantId, agentName, day: counted }) {
+        if (texts === null || !mayCross(tenantId)) return [];
+        const { day, month } = clock.current();
+        const root = [id, tenantId, agentName, counted];
+        return [{ sql: texts.unrecorded, parameters: [now(), 0, 0, ...root, tenantId, id, day, month] }];
+      },
+      async foretell(tenantId, rootRunId, { tokens, costMicros }) {
+        const statements = crossed(tenantId, rootRunId, tokens, costMicros);
+        if (statements.length > 0) await storage.write(statements);
+      },
+      ofRun: (rootRunId) =>
+        storage.db.selectFrom('quota_notices').selectAll().where('run_id', '=', rootRunId).orderBy('id').execute(),
+      waiting(tenantId) {
+        const query = storage.db.selectFrom('quota_notices').selectAll().where('announced_at', 'is', null);
+        return (tenantId === null ? query : query.where('tenant_id', '=', tenantId)).limit(perPage).execute();
+      },
+      async announced(ids) {
+        await storage.db.updateTable('quota_notices').set({ announced_at: now() }).where('id', 'in', ids).execute();
+      },
+    };
+  });

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { isoTime } from '../../core/iso-time.ts';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore, type StoreHandle } from '../../db/define-store.ts';
 import { erasedRunsMark } from '../../db/tables/retention.ts';
 import { shownAmount } from './quotas.rules.ts';
 import type { QuotaDifference, QuotaPeriod } from './quotas.schema.ts';
@@ -79,7 +79,7 @@ const isShort = (counted: Sums, recorded: Sums): boolean =>
 const furthestZoneMs = 14 * 3_600_000;
 
 /** The last local day of which runs were deleted; empty: none ever were. */
-const deletedUntil = async (storage: Storage, tenantId: string): Promise<string> => {
+const deletedUntil = async (storage: StoreHandle, tenantId: string): Promise<string> => {
   const marks = await storage.db
     .selectFrom('retention_marks')
     .select('swept_until')
@@ -91,11 +91,11 @@ const deletedUntil = async (storage: Storage, tenantId: string): Promise<string>
     : isoTime(Math.max(...marks.map((mark) => mark.swept_until)) + furthestZoneMs).slice(0, 10);
 };
 
-export const createQuotaVerifier =
-  (storage: Storage): QuotaVerifier =>
-  async (tenantId) => {
-    // One statement, so that both sides are of the same moment; the whole history of runs is read beside the event loop.
-    const query = sql<SumRow>`
+export const quotaVerifier = defineStore(
+  (storage): QuotaVerifier =>
+    async (tenantId) => {
+      // One statement, so that both sides are of the same moment; the whole history of runs is read beside the event loop.
+      const query = sql<SumRow>`
       select 'counter' as source, agent_name, period, period_start as start, runs, tokens, cost_micros
       from ${sql.table('quota_usage')} where tenant_id = ${tenantId}
       union all
@@ -107,21 +107,22 @@ export const createQuotaVerifier =
       join ${sql.table('runs')} as root on root.tenant_id = run.tenant_id and root.id = coalesce(run.root_run_id, run.id)
       where run.tenant_id = ${tenantId} and root.quota_day is not null
       group by root.agent_name, root.quota_day`;
-    const rows = await storage.scan<SumRow>({ compile: () => query.compile(storage.db) });
-    // After the sums: a mark is written before the first run of its time is deleted.
-    const lastDay = await deletedUntil(storage, tenantId);
-    const differences = pairs(rows)
-      .filter(({ counted, recorded }) => !same(counted, recorded))
-      .map((pair) => ({
-        ...pair,
-        counted: shown(pair.counted),
-        recorded: shown(pair.recorded),
-        runsDeleted: pair.periodStart <= lastDay && isShort(pair.counted, pair.recorded),
-      }));
-    return {
-      matches: differences.length === 0,
-      countersChecked: rows.filter((row) => row.source === 'counter').length,
-      runsChecked: rows.reduce((sum, row) => sum + (row.source === 'record' ? Number(row.runs) : 0), 0),
-      differences,
-    };
-  };
+      const rows = await storage.scan<SumRow>({ compile: () => query.compile(storage.db) });
+      // After the sums: a mark is written before the first run of its time is deleted.
+      const lastDay = await deletedUntil(storage, tenantId);
+      const differences = pairs(rows)
+        .filter(({ counted, recorded }) => !same(counted, recorded))
+        .map((pair) => ({
+          ...pair,
+          counted: shown(pair.counted),
+          recorded: shown(pair.recorded),
+          runsDeleted: pair.periodStart <= lastDay && isShort(pair.counted, pair.recorded),
+        }));
+      return {
+        matches: differences.length === 0,
+        countersChecked: rows.filter((row) => row.source === 'counter').length,
+        runsChecked: rows.reduce((sum, row) => sum + (row.source === 'record' ? Number(row.runs) : 0), 0),
+        differences,
+      };
+    },
+);

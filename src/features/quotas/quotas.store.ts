@@ -1,7 +1,7 @@
 import { CompiledQuery, sql } from 'kysely';
 import type { StoreEntries } from '../../core/instance-state.ts';
+import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
 import { boundText } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { QuotaRow, QuotaUsageRow } from '../../db/tables/quotas.ts';
 import type { OpenRuns } from './counted-roots.ts';
 import type { CurrentPeriods } from './period-clock.ts';
@@ -79,93 +79,94 @@ const mostUsageTexts = 100;
 /** What no row has yet. */
 type Unwritten = Pick<QuotaBacklog, 'added' | 'openAdded'>;
 
-export const createQuotaStore = (storage: Storage, unwritten: Unwritten): QuotaStore => {
-  // Asked before nearly every run of a tenant with quotas: building such a query takes longer than what it does.
-  const usageTexts = new Map<string, string>();
-  const usageText = (starts: number, agentNames: number | null): string => {
-    const key = `${starts} ${agentNames}`;
-    const known = usageTexts.get(key);
-    if (known !== undefined) return known;
-    const query = storage.db
-      .selectFrom('quota_usage')
-      .selectAll()
+export const createQuotaStore = (unwritten: Unwritten): StoreDefinition<QuotaStore> =>
+  defineStore((storage) => {
+    // Asked before nearly every run of a tenant with quotas: building such a query takes longer than what it does.
+    const usageTexts = new Map<string, string>();
+    const usageText = (starts: number, agentNames: number | null): string => {
+      const key = `${starts} ${agentNames}`;
+      const known = usageTexts.get(key);
+      if (known !== undefined) return known;
+      const query = storage.db
+        .selectFrom('quota_usage')
+        .selectAll()
+        .where('tenant_id', '=', boundText)
+        .where('period_start', 'in', boundTexts(starts))
+        .orderBy('agent_name')
+        .orderBy('period')
+        .orderBy('period_start');
+      const { sql: text } = (
+        agentNames === null ? query : query.where('agent_name', 'in', boundTexts(agentNames))
+      ).compile();
+      if (usageTexts.size < mostUsageTexts) usageTexts.set(key, text);
+      return text;
+    };
+    const { sql: openText } = storage.db
+      .selectFrom('runs')
+      .select((eb) => ['agent_name', eb.fn.countAll<number | string>().as('count')])
+      .where('status', 'in', boundTexts(2))
       .where('tenant_id', '=', boundText)
-      .where('period_start', 'in', boundTexts(starts))
-      .orderBy('agent_name')
-      .orderBy('period')
-      .orderBy('period_start');
-    const { sql: text } = (
-      agentNames === null ? query : query.where('agent_name', 'in', boundTexts(agentNames))
-    ).compile();
-    if (usageTexts.size < mostUsageTexts) usageTexts.set(key, text);
-    return text;
-  };
-  const { sql: openText } = storage.db
-    .selectFrom('runs')
-    .select((eb) => ['agent_name', eb.fn.countAll<number | string>().as('count')])
-    .where('status', 'in', boundTexts(2))
-    .where('tenant_id', '=', boundText)
-    .where('parent_run_id', 'is', null)
-    .groupBy('agent_name')
-    .compile();
-  const usageOf = async (tenantId: string, starts: readonly string[], agentNames: readonly string[] | null) => {
-    const text = usageText(starts.length, agentNames?.length ?? null);
-    const query = CompiledQuery.raw(text, [tenantId, ...starts, ...(agentNames ?? [])]);
-    const { rows } = await storage.db.executeQuery<QuotaUsageRow>(query);
-    return unwritten.added(rows, tenantId, starts, agentNames);
-  };
+      .where('parent_run_id', 'is', null)
+      .groupBy('agent_name')
+      .compile();
+    const usageOf = async (tenantId: string, starts: readonly string[], agentNames: readonly string[] | null) => {
+      const text = usageText(starts.length, agentNames?.length ?? null);
+      const query = CompiledQuery.raw(text, [tenantId, ...starts, ...(agentNames ?? [])]);
+      const { rows } = await storage.db.executeQuery<QuotaUsageRow>(query);
+      return unwritten.added(rows, tenantId, starts, agentNames);
+    };
 
-  return {
-    async usage(tenantId, { day, month }, agentNames) {
-      const rows = await usageOf(tenantId, [day, month], agentNames);
-      return rows.filter((row) => row.period_start === (row.period === 'Daily' ? day : month));
-    },
-    usageOf,
-    async dayOf(tenantId, rootId) {
-      const row = await storage.db
-        .selectFrom('runs')
-        .select('quota_day')
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', rootId)
-        .executeTakeFirst();
-      return row?.quota_day ?? null;
-    },
-    recentUsage: (tenantId, { day, month, previousDay, previousMonth }, agentNames) =>
-      usageOf(tenantId, [...new Set([day, month, previousDay, previousMonth])], agentNames),
-    async limitedUse({ day, month }, limit) {
-      const rows = await storage.db
-        .selectFrom('quotas')
-        .leftJoin('quota_usage', (join) =>
-          join
-            .onRef('quota_usage.tenant_id', '=', 'quotas.tenant_id')
-            .onRef('quota_usage.agent_name', '=', 'quotas.agent_name')
-            .onRef('quota_usage.period', '=', 'quotas.period')
-            .on((eb) =>
-              eb(
-                'quota_usage.period_start',
-                '=',
-                eb.case().when('quotas.period', '=', 'Daily').then(day).else(month).end(),
+    return {
+      async usage(tenantId, { day, month }, agentNames) {
+        const rows = await usageOf(tenantId, [day, month], agentNames);
+        return rows.filter((row) => row.period_start === (row.period === 'Daily' ? day : month));
+      },
+      usageOf,
+      async dayOf(tenantId, rootId) {
+        const row = await storage.db
+          .selectFrom('runs')
+          .select('quota_day')
+          .where('tenant_id', '=', tenantId)
+          .where('id', '=', rootId)
+          .executeTakeFirst();
+        return row?.quota_day ?? null;
+      },
+      recentUsage: (tenantId, { day, month, previousDay, previousMonth }, agentNames) =>
+        usageOf(tenantId, [...new Set([day, month, previousDay, previousMonth])], agentNames),
+      async limitedUse({ day, month }, limit) {
+        const rows = await storage.db
+          .selectFrom('quotas')
+          .leftJoin('quota_usage', (join) =>
+            join
+              .onRef('quota_usage.tenant_id', '=', 'quotas.tenant_id')
+              .onRef('quota_usage.agent_name', '=', 'quotas.agent_name')
+              .onRef('quota_usage.period', '=', 'quotas.period')
+              .on((eb) =>
+                eb(
+                  'quota_usage.period_start',
+                  '=',
+                  eb.case().when('quotas.period', '=', 'Daily').then(day).else(month).end(),
+                ),
               ),
-            ),
-        )
-        .selectAll('quotas')
-        .select(['quota_usage.runs', 'quota_usage.tokens', 'quota_usage.cost_micros'])
-        .where('quotas.enabled', '=', 1)
-        .orderBy('quotas.tenant_id')
-        .orderBy('quotas.agent_name')
-        .orderBy('quotas.period')
-        .limit(limit)
-        .execute();
-      return rows.map((row) => ({
-        rule: fromRow(row),
-        used: { runs: row.runs ?? 0, tokens: row.tokens ?? 0, costMicros: row.cost_micros ?? 0 },
-      }));
-    },
-    async openRuns(tenantId) {
-      const query = CompiledQuery.raw(openText, ['Queued', 'Running', tenantId]);
-      const { rows } = await storage.db.executeQuery<{ agent_name: string; count: number | string }>(query);
-      const open = rows.map((row) => ({ agentName: row.agent_name, count: Number(row.count) }));
-      return unwritten.openAdded(open, tenantId);
-    },
-  };
-};
+          )
+          .selectAll('quotas')
+          .select(['quota_usage.runs', 'quota_usage.tokens', 'quota_usage.cost_micros'])
+          .where('quotas.enabled', '=', 1)
+          .orderBy('quotas.tenant_id')
+          .orderBy('quotas.agent_name')
+          .orderBy('quotas.period')
+          .limit(limit)
+          .execute();
+        return rows.map((row) => ({
+          rule: fromRow(row),
+          used: { runs: row.runs ?? 0, tokens: row.tokens ?? 0, costMicros: row.cost_micros ?? 0 },
+        }));
+      },
+      async openRuns(tenantId) {
+        const query = CompiledQuery.raw(openText, ['Queued', 'Running', tenantId]);
+        const { rows } = await storage.db.executeQuery<{ agent_name: string; count: number | string }>(query);
+        const open = rows.map((row) => ({ agentName: row.agent_name, count: Number(row.count) }));
+        return unwritten.openAdded(open, tenantId);
+      },
+    };
+  });

@@ -1,5 +1,5 @@
 import { isDecryptionFailure } from '../../core/content-cipher.ts';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
 import { type QuotaUse, quotaUse } from '../../engine/control/index.ts';
 import type { StoredTurn } from '../../engine/record/index.ts';
 import type { QuotaHold } from './quota-holds.store.ts';
@@ -21,24 +21,24 @@ const spentBy = async (turns: StoredTurns, tenantId: string, runId: string): Pro
 };
 
 /** What runs of all tenants have used that are not over, as far as the steps of their turns tell. */
-export const unfinishedUse = async (
-  storage: Storage,
-  turns: StoredTurns,
-): Promise<readonly Pick<QuotaHold, 'runId' | 'root' | 'spent'>[]> => {
-  const rows = await storage.db
-    .selectFrom('runs')
-    .select(['id', 'tenant_id', 'agent_name', 'quota_day'])
-    .where('status', 'in', ['Queued', 'Running'])
-    .where('quota_day', 'is not', null)
-    .where((eb) =>
-      eb.exists(eb.selectFrom('run_steps').select('sequence').whereRef('run_steps.run_id', '=', 'runs.id')),
-    )
-    .execute();
-  return Promise.all(
-    rows.map(async ({ id, tenant_id: tenantId, agent_name: agentName, quota_day: day }) => ({
-      runId: id,
-      root: { tenantId, agentName, day: day ?? '' },
-      spent: await spentBy(turns, tenantId, id),
-    })),
-  );
-};
+export const unfinishedUse = defineStore(
+  (storage) =>
+    async (turns: StoredTurns): Promise<readonly Pick<QuotaHold, 'runId' | 'root' | 'spent'>[]> => {
+      const rows = await storage.db
+        .selectFrom('runs')
+        .select(['id', 'tenant_id', 'agent_name', 'quota_day'])
+        .where('status', 'in', ['Queued', 'Running'])
+        .where('quota_day', 'is not', null)
+        .where((eb) =>
+          eb.exists(eb.selectFrom('run_steps').select('sequence').whereRef('run_steps.run_id', '=', 'runs.id')),
+        )
+        .execute();
+      return Promise.all(
+        rows.map(async ({ id, tenant_id: tenantId, agent_name: agentName, quota_day: day }) => ({
+          runId: id,
+          root: { tenantId, agentName, day: day ?? '' },
+          spent: await spentBy(turns, tenantId, id),
+        })),
+      );
+    },
+);

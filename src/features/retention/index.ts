@@ -17,12 +17,12 @@ import { retentionJob, retentionKey } from './retention.job.ts';
 import type { retentionOperations } from './retention.operations.ts';
 import { type RetentionTarget, retentionTargets } from './retention.schema.ts';
 import { retentionService } from './retention.service.ts';
-import { createRetentionJobStore } from './retention-jobs.store.ts';
+import { retentionJobStore } from './retention-jobs.store.ts';
 import { retentionStore } from './retention-policies.store.ts';
 import { createRetentionQueue } from './retention-queue.ts';
 import { hourlyRetention } from './retention-schedule.ts';
 import { createSweep, type RemoveUnit } from './sweep.ts';
-import { createSweepRemoval } from './sweep-removal.store.ts';
+import { sweepRemoval } from './sweep-removal.store.ts';
 import { createSweepRows } from './sweep-rows.store.ts';
 import { createSweepUnits } from './sweep-units.store.ts';
 
@@ -82,8 +82,8 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
   const { Retention, Scheduling, DefaultTenantId } = config.Service;
   const defaults = defaultsOf(config);
   const store = storage.stores(retentionStore);
-  const jobs = createRetentionJobStore(storage);
-  const units = createSweepUnits(storage, now);
+  const jobs = storage.stores(retentionJobStore);
+  const units = storage.stores(createSweepUnits(now));
   const removeUnit: Readonly<Partial<Record<RetentionTarget, RemoveUnit>>> = {
     Sessions: (tenantId, { key, age }) => deps.removeSession(tenantId, key, age),
     Attachments: (tenantId, { key }) => deps.removeOrphan(tenantId, key),
@@ -92,8 +92,8 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
     storage,
     store,
     units,
-    removal: createSweepRemoval(storage),
-    rows: createSweepRows(deps),
+    removal: storage.stores(sweepRemoval),
+    rows: storage.stores(createSweepRows(deps)),
     removeUnit,
     sink: deps.archiveSink ?? (deps.archiveFolder === null ? null : archiveFiles(deps.archiveFolder, now)),
     batchSize: Retention.BatchSize,

@@ -1,5 +1,5 @@
+import { defineStore } from '../../db/define-store.ts';
 import type { Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { Tables } from '../../db/tables.ts';
 import { retentionKey } from './retention.job.ts';
 
@@ -33,7 +33,7 @@ const byTenant = [
   'skill_script_grants',
   'retention_policies',
 ] as const satisfies readonly (keyof Tables)[];
-export const createRetentionJobStore = (storage: Storage): RetentionJobStore => {
+export const retentionJobStore = defineStore((storage): RetentionJobStore => {
   /** From one tenant to the next by an index, whatever the number of rows. */
   const tenantsOf = async (table: (typeof byTenant)[number]): Promise<string[]> => {
     const found: string[] = [];
@@ -95,4 +95,4 @@ export const createRetentionJobStore = (storage: Storage): RetentionJobStore => 
       return [...new Set(found.flat())].sort();
     },
   };
-};
+});

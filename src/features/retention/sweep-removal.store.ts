@@ -1,5 +1,5 @@
+import { defineStore, type StoreHandle } from '../../db/define-store.ts';
 import type { Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 import type { SweepUnit } from './sweep-units.store.ts';
@@ -24,7 +24,7 @@ const eventsAtOnce = 100;
 type Column<T extends keyof Tables> = keyof Tables[T] & string;
 
 /** `delete from table where a = ? and …`, compiled once. */
-const deletion = <T extends keyof Tables>(storage: Storage, table: T, columns: readonly Column<T>[]) => {
+const deletion = <T extends keyof Tables>(storage: StoreHandle, table: T, columns: readonly Column<T>[]) => {
   const { sql } = storage.db
     .deleteFrom(table as 'jobs')
     .where((eb) => eb.and(columns.map((column) => eb(column as 'id', '=', ''))))
@@ -32,7 +32,7 @@ const deletion = <T extends keyof Tables>(storage: Storage, table: T, columns: r
   return (...values: readonly (string | number)[]): Statement => ({ sql, parameters: values });
 };
 
-export const createSweepRemoval = (storage: Storage): SweepRemoval => {
+export const sweepRemoval = defineStore((storage): SweepRemoval => {
   const { sql: logSql } = storage.db
     .deleteFrom('run_events')
     .where('run_id', '=', '')
@@ -180,4 +180,4 @@ export const createSweepRemoval = (storage: Storage): SweepRemoval => {
       return last.id;
     },
   };
-};
+});

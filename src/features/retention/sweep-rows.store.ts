@@ -1,4 +1,4 @@
-import type { Storage } from '../../db/storage.ts';
+import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
 import type { AttachmentRow, Tables } from '../../db/tables.ts';
 import { decodePack } from '../../engine/record/index.ts';
 import { readableRow } from './readable-row.ts';
@@ -16,7 +16,6 @@ export type SweepRows = (
 ) => Promise<readonly ArchivedRow[]>;
 
 export interface SweepRowsDeps {
-  readonly storage: Storage;
   /** The bytes of an attachment; null: they are gone. */
   readonly bytesOf: (row: AttachmentRow) => Promise<Uint8Array | null>;
   /** The messages of a session. */
@@ -33,179 +32,187 @@ const chunks = <T>(list: readonly T[]): T[][] =>
     list.slice(index * atOnce, (index + 1) * atOnce),
   );
 
-export const createSweepRows = ({ storage, bytesOf, messagesOf }: SweepRowsDeps): SweepRows => {
-  const { db } = storage;
-  // An archive is for readers without this store, who have no keys either.
-  const { open } = storage.rows;
+export const createSweepRows = ({ bytesOf, messagesOf }: SweepRowsDeps): StoreDefinition<SweepRows> =>
+  defineStore((storage) => {
+    const { db } = storage;
+    // An archive is for readers without this store, who have no keys either.
+    const { open } = storage.rows;
 
-  /** A log in parts, since one of a long run is longer than a turn may be. */
-  const eventsOf = async (tenantId: string, runId: string, turn: () => Promise<void>): Promise<ArchivedRow[]> => {
-    const rows: ArchivedRow[] = [];
-    for (let from = 0; ; ) {
-      const packs = await db
-        .selectFrom('run_events')
-        .selectAll()
-        .where('run_id', '=', runId)
-        .where('first_sequence', '>=', from)
-        .orderBy('first_sequence')
-        .limit(packsAtOnce)
-        .execute();
-      for (const pack of packs) {
-        const { events } = open('run_events', tenantId, pack);
-        for (const { data } of decodePack(runId, pack.first_sequence, events, 0))
-          rows.push(JSON.parse(data) as ArchivedRow);
+    /** A log in parts, since one of a long run is longer than a turn may be. */
+    const eventsOf = async (tenantId: string, runId: string, turn: () => Promise<void>): Promise<ArchivedRow[]> => {
+      const rows: ArchivedRow[] = [];
+      for (let from = 0; ; ) {
+        const packs = await db
+          .selectFrom('run_events')
+          .selectAll()
+          .where('run_id', '=', runId)
+          .where('first_sequence', '>=', from)
+          .orderBy('first_sequence')
+          .limit(packsAtOnce)
+          .execute();
+        for (const pack of packs) {
+          const { events } = open('run_events', tenantId, pack);
+          for (const { data } of decodePack(runId, pack.first_sequence, events, 0))
+            rows.push(JSON.parse(data) as ArchivedRow);
+        }
+        await turn();
+        const last = packs.at(-1);
+        if (last === undefined || packs.length < packsAtOnce) return rows;
+        from = last.last_sequence + 1;
       }
-      await turn();
-      const last = packs.at(-1);
-      if (last === undefined || packs.length < packsAtOnce) return rows;
-      from = last.last_sequence + 1;
-    }
-  };
+    };
 
-  const events = async (tenantId: string, runIds: readonly string[]): Promise<ArchivedRow[]> => {
-    const turn = createTurns();
-    const logs: ArchivedRow[][] = [];
-    for (const runId of runIds) logs.push(await eventsOf(tenantId, runId, turn));
-    return logs.flat();
-  };
+    const events = async (tenantId: string, runIds: readonly string[]): Promise<ArchivedRow[]> => {
+      const turn = createTurns();
+      const logs: ArchivedRow[][] = [];
+      for (const runId of runIds) logs.push(await eventsOf(tenantId, runId, turn));
+      return logs.flat();
+    };
 
-  const byRun = async (
-    table: 'run_inputs' | 'tool_invocations' | 'run_scores' | 'approvals',
-    tenantId: string,
-    runIds: readonly string[],
-  ) => {
-    const rows = await db.selectFrom(table).selectAll().where('run_id', 'in', runIds).execute();
-    return rows.map((row) => readableRow(storage.rows.openAny(table, tenantId, row)));
-  };
+    const byRun = async (
+      table: 'run_inputs' | 'tool_invocations' | 'run_scores' | 'approvals',
+      tenantId: string,
+      runIds: readonly string[],
+    ) => {
+      const rows = await db.selectFrom(table).selectAll().where('run_id', 'in', runIds).execute();
+      return rows.map((row) => readableRow(storage.rows.openAny(table, tenantId, row)));
+    };
 
-  const spans = async (tenantId: string, rootIds: readonly string[]): Promise<ArchivedRow[]> => {
-    const rows = await db.selectFrom('run_traces').select(['run_id', 'spans']).where('run_id', 'in', rootIds).execute();
-    return rows.flatMap((row) => JSON.parse(open('run_traces', tenantId, row).spans) as ArchivedRow[]);
-  };
+    const spans = async (tenantId: string, rootIds: readonly string[]): Promise<ArchivedRow[]> => {
+      const rows = await db
+        .selectFrom('run_traces')
+        .select(['run_id', 'spans'])
+        .where('run_id', 'in', rootIds)
+        .execute();
+      return rows.flatMap((row) => JSON.parse(open('run_traces', tenantId, row).spans) as ArchivedRow[]);
+    };
 
-  const trees = async (tenantId: string, rootIds: readonly string[]): Promise<ArchivedRow[]> => {
-    const runs = await db
-      .selectFrom('runs')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where((eb) => eb.or([eb('id', 'in', rootIds), eb('root_run_id', 'in', rootIds)]))
-      .orderBy('id')
-      .execute();
-    const ids = runs.map(({ id }) => id);
-    const [logs, inputs, invocations, scores, approvals] = await Promise.all([
-      events(tenantId, ids),
-      byRun('run_inputs', tenantId, ids),
-      byRun('tool_invocations', tenantId, ids),
-      byRun('run_scores', tenantId, ids),
-      byRun('approvals', tenantId, ids),
-    ]);
-    const of = (rows: readonly ArchivedRow[], id: string) => rows.filter((row) => row['runId'] === id);
-    return runs.map((run) => ({
-      ...readableRow(run),
-      input: of(inputs, run.id)[0] ?? null,
-      events: of(logs, run.id),
-      toolInvocations: of(invocations, run.id),
-      scores: of(scores, run.id),
-      approvals: of(approvals, run.id),
-    }));
-  };
-
-  const byKey = async <T extends keyof Tables & ('jobs' | 'skill_script_grants')>(table: T, keys: readonly string[]) =>
-    (
-      await db
-        .selectFrom(table as 'jobs')
-        .selectAll()
-        .where('id', 'in', keys)
-        .execute()
-    ).map((row) => readableRow(storage.rows.openAny(table, row.tenant_id, row)));
-
-  const attachments = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> => {
-    const rows = await db
-      .selectFrom('attachments')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where('id', 'in', keys)
-      .execute();
-    return Promise.all(
-      rows.map(async (row) => {
-        const bytes = await bytesOf(row);
-        return { ...readableRow(row), bytes: bytes === null ? null : Buffer.from(bytes).toString('base64') };
-      }),
-    );
-  };
-
-  const sessions = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> => {
-    const rows = await db
-      .selectFrom('sessions')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where('id', 'in', keys)
-      .execute();
-    return Promise.all(
-      rows.map(async (row) => ({
-        ...readableRow(open('sessions', tenantId, row)),
-        messages: await messagesOf(tenantId, row.id),
-      })),
-    );
-  };
-
-  const keyed = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> =>
-    (
-      await db
-        .selectFrom('idempotency_keys')
+    const trees = async (tenantId: string, rootIds: readonly string[]): Promise<ArchivedRow[]> => {
+      const runs = await db
+        .selectFrom('runs')
         .selectAll()
         .where('tenant_id', '=', tenantId)
-        .where('key', 'in', keys)
-        .execute()
-    ).map((row) => readableRow(open('idempotency_keys', tenantId, row)));
+        .where((eb) => eb.or([eb('id', 'in', rootIds), eb('root_run_id', 'in', rootIds)]))
+        .orderBy('id')
+        .execute();
+      const ids = runs.map(({ id }) => id);
+      const [logs, inputs, invocations, scores, approvals] = await Promise.all([
+        events(tenantId, ids),
+        byRun('run_inputs', tenantId, ids),
+        byRun('tool_invocations', tenantId, ids),
+        byRun('run_scores', tenantId, ids),
+        byRun('approvals', tenantId, ids),
+      ]);
+      const of = (rows: readonly ArchivedRow[], id: string) => rows.filter((row) => row['runId'] === id);
+      return runs.map((run) => ({
+        ...readableRow(run),
+        input: of(inputs, run.id)[0] ?? null,
+        events: of(logs, run.id),
+        toolInvocations: of(invocations, run.id),
+        scores: of(scores, run.id),
+        approvals: of(approvals, run.id),
+      }));
+    };
 
-  const named = async (
-    table: 'tool_invocations' | 'run_scores',
-    tenantId: string,
-    units: readonly SweepUnit[],
-  ): Promise<ArchivedRow[]> => {
-    const wanted = new Set(units.map(({ sub }) => sub));
-    const rows = await byRun(table, tenantId, [...new Set(units.map(({ key }) => key))]);
-    return rows.filter((row) => wanted.has(String(row['id'])));
-  };
+    const byKey = async <T extends keyof Tables & ('jobs' | 'skill_script_grants')>(
+      table: T,
+      keys: readonly string[],
+    ) =>
+      (
+        await db
+          .selectFrom(table as 'jobs')
+          .selectAll()
+          .where('id', 'in', keys)
+          .execute()
+      ).map((row) => readableRow(storage.rows.openAny(table, row.tenant_id, row)));
 
-  const read = (target: RetentionTarget, tenantId: string, units: readonly SweepUnit[]): Promise<ArchivedRow[]> => {
-    const keys = units.map(({ key }) => key);
-    switch (target) {
-      case 'RunEvents':
-        return events(tenantId, keys);
-      case 'RunInputs':
-        return byRun('run_inputs', tenantId, keys);
-      case 'ToolInvocations':
-        return named('tool_invocations', tenantId, units);
-      case 'RunScores':
-        return named('run_scores', tenantId, units);
-      case 'Spans':
-        return spans(tenantId, keys);
-      case 'Jobs':
-        return byKey('jobs', keys);
-      case 'SkillScriptGrants':
-        return byKey('skill_script_grants', keys);
-      case 'Attachments':
-        return attachments(tenantId, keys);
-      case 'Sessions':
-        return sessions(tenantId, keys);
-      case 'IdempotencyKeys':
-        return keyed(tenantId, keys);
-      case 'Runs':
-        return trees(tenantId, keys);
-      default:
-        return Promise.resolve([]);
-    }
-  };
+    const attachments = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> => {
+      const rows = await db
+        .selectFrom('attachments')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('id', 'in', keys)
+        .execute();
+      return Promise.all(
+        rows.map(async (row) => {
+          const bytes = await bytesOf(row);
+          return { ...readableRow(row), bytes: bytes === null ? null : Buffer.from(bytes).toString('base64') };
+        }),
+      );
+    };
 
-  return async (target, tenantId, units) => {
-    const turn = createTurns();
-    const parts: ArchivedRow[][] = [];
-    for (const chunk of chunks(units)) {
-      parts.push(await read(target, tenantId, chunk));
-      await turn();
-    }
-    return parts.flat();
-  };
-};
+    const sessions = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> => {
+      const rows = await db
+        .selectFrom('sessions')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('id', 'in', keys)
+        .execute();
+      return Promise.all(
+        rows.map(async (row) => ({
+          ...readableRow(open('sessions', tenantId, row)),
+          messages: await messagesOf(tenantId, row.id),
+        })),
+      );
+    };
+
+    const keyed = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> =>
+      (
+        await db
+          .selectFrom('idempotency_keys')
+          .selectAll()
+          .where('tenant_id', '=', tenantId)
+          .where('key', 'in', keys)
+          .execute()
+      ).map((row) => readableRow(open('idempotency_keys', tenantId, row)));
+
+    const named = async (
+      table: 'tool_invocations' | 'run_scores',
+      tenantId: string,
+      units: readonly SweepUnit[],
+    ): Promise<ArchivedRow[]> => {
+      const wanted = new Set(units.map(({ sub }) => sub));
+      const rows = await byRun(table, tenantId, [...new Set(units.map(({ key }) => key))]);
+      return rows.filter((row) => wanted.has(String(row['id'])));
+    };
+
+    const read = (target: RetentionTarget, tenantId: string, units: readonly SweepUnit[]): Promise<ArchivedRow[]> => {
+      const keys = units.map(({ key }) => key);
+      switch (target) {
+        case 'RunEvents':
+          return events(tenantId, keys);
+        case 'RunInputs':
+          return byRun('run_inputs', tenantId, keys);
+        case 'ToolInvocations':
+          return named('tool_invocations', tenantId, units);
+        case 'RunScores':
+          return named('run_scores', tenantId, units);
+        case 'Spans':
+          return spans(tenantId, keys);
+        case 'Jobs':
+          return byKey('jobs', keys);
+        case 'SkillScriptGrants':
+          return byKey('skill_script_grants', keys);
+        case 'Attachments':
+          return attachments(tenantId, keys);
+        case 'Sessions':
+          return sessions(tenantId, keys);
+        case 'IdempotencyKeys':
+          return keyed(tenantId, keys);
+        case 'Runs':
+          return trees(tenantId, keys);
+        default:
+          return Promise.resolve([]);
+      }
+    };
+
+    return async (target, tenantId, units) => {
+      const turn = createTurns();
+      const parts: ArchivedRow[][] = [];
+      for (const chunk of chunks(units)) {
+        parts.push(await read(target, tenantId, chunk));
+        await turn();
+      }
+      return parts.flat();
+    };
+  });

@@ -1,5 +1,5 @@
 import { type AliasableExpression, type ExpressionBuilder, type ExpressionWrapper, type SqlBool, sql } from 'kysely';
-import type { Storage } from '../../db/storage.ts';
+import type { StoreHandle } from '../../db/define-store.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 
@@ -20,7 +20,7 @@ interface UnitMoment {
 }
 
 interface TargetQuery {
-  units(storage: Storage, tenantId: string, at: UnitMoment): UnitQuery;
+  units(storage: StoreHandle, tenantId: string, at: UnitMoment): UnitQuery;
   /**
    * In which order units are found: by key where keys are made in the order of time, so that a sweep walks the primary
    * key once; else by age.

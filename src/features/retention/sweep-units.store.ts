@@ -1,12 +1,12 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore, type StoreDefinition, type StoreHandle } from '../../db/define-store.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 import { targetQueries, type UnitRow } from './sweep-targets.store.ts';
 
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 
 /** Ids that runs in line or in progress name in what they were given: those of attachments are among them. */
-const usedByOpenRuns = async ({ db, rows }: Storage, tenantId: string): Promise<readonly string[]> => {
+const usedByOpenRuns = async ({ db, rows }: StoreHandle, tenantId: string): Promise<readonly string[]> => {
   const open = db
     .selectFrom('runs')
     .where('runs.tenant_id', '=', tenantId)
@@ -82,70 +82,71 @@ const nothing: SweepBound = { cutoff: null, newestToGo: null };
 const isNothing = ({ cutoff, newestToGo }: SweepBound): boolean => cutoff === null && newestToGo === null;
 
 /** Finds what a policy removes, in the thread that scans: the event loop only gets the keys. */
-export const createSweepUnits = (storage: Storage, now: () => number): SweepUnits => {
-  const unitsOf = async (target: RetentionTarget, tenantId: string) => {
-    const query = targetQueries[target];
-    if (query === undefined) return null;
-    const usedAttachments = target === 'Attachments' ? await usedByOpenRuns(storage, tenantId) : [];
-    const units = query.units(storage, tenantId, { now: now(), usedAttachments });
-    return { order: query.order, units: units.as('unit') };
-  };
+export const createSweepUnits = (now: () => number): StoreDefinition<SweepUnits> =>
+  defineStore((storage) => {
+    const unitsOf = async (target: RetentionTarget, tenantId: string) => {
+      const query = targetQueries[target];
+      if (query === undefined) return null;
+      const usedAttachments = target === 'Attachments' ? await usedByOpenRuns(storage, tenantId) : [];
+      const units = query.units(storage, tenantId, { now: now(), usedAttachments });
+      return { order: query.order, units: units.as('unit') };
+    };
 
-  return {
-    async bound(target, tenantId, { cutoff, maxRows }) {
-      if (maxRows === null) return { cutoff, newestToGo: null };
-      const found = await unitsOf(target, tenantId);
-      if (found === null) return nothing;
-      const sums = storage.db
-        .selectFrom(found.units)
-        .select(['key', 'sub', 'age'])
-        .select(sql<number>`sum("rows") over (order by age desc, key desc, sub desc)`.as('total'));
-      const [newestToGo] = await storage.scan(
-        storage.db
-          .selectFrom(sums.as('sums'))
+    return {
+      async bound(target, tenantId, { cutoff, maxRows }) {
+        if (maxRows === null) return { cutoff, newestToGo: null };
+        const found = await unitsOf(target, tenantId);
+        if (found === null) return nothing;
+        const sums = storage.db
+          .selectFrom(found.units)
           .select(['key', 'sub', 'age'])
-          .where('total', '>', maxRows)
-          .orderBy('age', 'desc')
-          .orderBy('key', 'desc')
-          .orderBy('sub', 'desc')
-          .limit(1),
-      );
-      return { cutoff, newestToGo: newestToGo ?? null };
-    },
+          .select(sql<number>`sum("rows") over (order by age desc, key desc, sub desc)`.as('total'));
+        const [newestToGo] = await storage.scan(
+          storage.db
+            .selectFrom(sums.as('sums'))
+            .select(['key', 'sub', 'age'])
+            .where('total', '>', maxRows)
+            .orderBy('age', 'desc')
+            .orderBy('key', 'desc')
+            .orderBy('sub', 'desc')
+            .limit(1),
+        );
+        return { cutoff, newestToGo: newestToGo ?? null };
+      },
 
-    async next(target, tenantId, bound, behind, limit) {
-      const found = isNothing(bound) ? null : await unitsOf(target, tenantId);
-      if (found === null) return [];
-      let query = storage.db
-        .selectFrom(found.units)
-        .select(['key', 'sub', 'age', 'rows'])
-        .where((eb) => isPast(eb, bound))
-        .limit(limit);
-      // The first comparison of each pair is what an index can use.
-      if (found.order === 'key') {
+      async next(target, tenantId, bound, behind, limit) {
+        const found = isNothing(bound) ? null : await unitsOf(target, tenantId);
+        if (found === null) return [];
+        let query = storage.db
+          .selectFrom(found.units)
+          .select(['key', 'sub', 'age', 'rows'])
+          .where((eb) => isPast(eb, bound))
+          .limit(limit);
+        // The first comparison of each pair is what an index can use.
+        if (found.order === 'key') {
+          if (behind !== null)
+            query = query
+              .where('key', '>=', behind.key)
+              .where((eb) => eb.or([eb('key', '>', behind.key), eb('sub', '>', behind.sub)]));
+          return storage.scan(query.orderBy('key').orderBy('sub'));
+        }
         if (behind !== null)
           query = query
-            .where('key', '>=', behind.key)
-            .where((eb) => eb.or([eb('key', '>', behind.key), eb('sub', '>', behind.sub)]));
-        return storage.scan(query.orderBy('key').orderBy('sub'));
-      }
-      if (behind !== null)
-        query = query
-          .where('age', '>=', behind.age)
-          .where((eb) => eb.or([eb('age', '>', behind.age), eb('key', '>', behind.key)]));
-      return storage.scan(query.orderBy('age').orderBy('key'));
-    },
+            .where('age', '>=', behind.age)
+            .where((eb) => eb.or([eb('age', '>', behind.age), eb('key', '>', behind.key)]));
+        return storage.scan(query.orderBy('age').orderBy('key'));
+      },
 
-    async count(target, tenantId, bound) {
-      const found = isNothing(bound) ? null : await unitsOf(target, tenantId);
-      if (found === null) return 0;
-      const [row] = await storage.scan(
-        storage.db
-          .selectFrom(found.units)
-          .select(sql<number>`coalesce(sum("rows"), 0)`.as('total'))
-          .where((eb) => isPast(eb, bound)),
-      );
-      return Number(row?.total ?? 0);
-    },
-  };
-};
+      async count(target, tenantId, bound) {
+        const found = isNothing(bound) ? null : await unitsOf(target, tenantId);
+        if (found === null) return 0;
+        const [row] = await storage.scan(
+          storage.db
+            .selectFrom(found.units)
+            .select(sql<number>`coalesce(sum("rows"), 0)`.as('total'))
+            .where((eb) => isPast(eb, bound)),
+        );
+        return Number(row?.total ?? 0);
+      },
+    };
+  });

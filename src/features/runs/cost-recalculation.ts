@@ -1,4 +1,4 @@
-import { type Statement, updateStatement } from '../../db/statement.ts';
+import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { type CostMicros, costOf, type PriceList, type UnitPrices } from '../../engine/pricing.ts';
@@ -17,7 +17,7 @@ export interface CostRecalculation {
 }
 
 export interface CostRecalculationDeps {
-  readonly storage: Storage;
+  readonly storage: Pick<Storage, 'write'>;
   readonly unpriced: UnpricedRuns;
   readonly prices: PriceList;
   readonly providers: Pick<ModelProviders, 'list'>;
@@ -56,13 +56,6 @@ export const createRunPricing = (prices: PriceList, providers: Pick<ModelProvide
 /** Gives a cost to closed runs whose price was unknown. A known cost is never rewritten. */
 export const createCostRecalculation = ({ storage, unpriced, prices, providers }: CostRecalculationDeps) => {
   const newCost = createRunPricing(prices, providers);
-  const setCost = updateStatement(
-    storage.db,
-    'runs',
-    ['cost', 'total_cost_micros', 'cost_recalculated'],
-    ['tenant_id', 'id'],
-  );
-
   return async (tenantId: string): Promise<CostRecalculation> => {
     const result = { runsConsidered: 0, runsUpdated: 0, runsStillUnknown: 0, runsSkipped: 0 };
     for (let after = ''; ; ) {
@@ -76,13 +69,7 @@ export const createCostRecalculation = ({ storage, unpriced, prices, providers }
         const cost = newCost(row);
         if (cost === 'Skipped') result.runsSkipped += 1;
         else if (cost === 'Unknown') result.runsStillUnknown += 1;
-        else
-          writes.push(
-            setCost(
-              { cost: encodeCost(cost, prices.currency), total_cost_micros: cost.total, cost_recalculated: 1 },
-              { tenant_id: tenantId, id: row.id },
-            ),
-          );
+        else writes.push(unpriced.priced(row, encodeCost(cost, prices.currency), cost.total));
       }
       if (writes.length > 0) await storage.write(writes);
       result.runsUpdated += writes.length;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore, type StoreDefinition, type StoreHandle } from '../../db/define-store.ts';
 
 /** The answer that every repeat of a request gets again. */
 export interface StoredAnswer {
@@ -48,7 +48,7 @@ export interface IdempotencyDeps {
 // Each owner has keys of its own; no header has a line break, so that no key reads as another owner's.
 const ownedKey = (ownerId: string | null, key: string): string => (ownerId === null ? key : `${ownerId}\n${key}`);
 
-export const createIdempotencyKeys = (storage: Storage, { keptMs, clock, log }: IdempotencyDeps): IdempotencyKeys => {
+const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: IdempotencyDeps): IdempotencyKeys => {
   const held = new Map<string, { tenantId: string; key: string }>();
   const table = () => storage.db;
   const { now } = clock;
@@ -175,3 +175,6 @@ export const createIdempotencyKeys = (storage: Storage, { keptMs, clock, log }: 
     close: () => renewal.stop(),
   };
 };
+
+export const createIdempotencyKeys = (deps: IdempotencyDeps): StoreDefinition<IdempotencyKeys> =>
+  defineStore((storage) => idempotencyKeys(storage, deps));

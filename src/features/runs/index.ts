@@ -49,14 +49,14 @@ import { runReading } from './run-reading.service.ts';
 import { createRunReconciliation, type RunReconciliation } from './run-reconciliation.ts';
 import { closeOpenRuns, freeLeasedJobs } from './run-recovery.ts';
 import { createRunStart } from './run-start.service.ts';
-import { createRunTraceStore, type RunTraceStore } from './run-traces.store.ts';
-import { createTurnStore } from './run-turns.store.ts';
+import { type RunTraceStore, runTraceStore } from './run-traces.store.ts';
+import { turnStore } from './run-turns.store.ts';
 import { runJobHandler } from './runs.job.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { RunComparisonSide } from './runs.schema.ts';
 import { runService } from './runs.service.ts';
-import { createRunStore, type RunStore } from './runs.store.ts';
-import { createUnpricedRuns } from './unpriced-runs.store.ts';
+import { type RunStore, runStore } from './runs.store.ts';
+import { unpricedRuns } from './unpriced-runs.store.ts';
 
 export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly config: Config;
@@ -140,8 +140,8 @@ type RunWriteDeps = Pick<RunsDeps, 'config' | 'storage' | 'listeners' | 'wake' |
 export const createRunWrites = (deps: RunWriteDeps): RunWrites => {
   const { AsyncRun, Pricing, RunContinuation, Scheduling } = deps.config.Service;
   const prices = createPriceList(Pricing.Currency, Pricing.Models);
-  const store = createRunStore(deps.storage);
-  const journal = createRunJournal(deps.storage, prices.currency, deps.quotas?.counters ?? null);
+  const store = deps.storage.stores(runStore);
+  const journal = deps.storage.stores(createRunJournal(prices.currency, deps.quotas?.counters ?? null));
   const queued = createQueuedRuns({
     ...deps,
     store,
@@ -164,7 +164,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   const { store, journal, prices, queued } = deps.writes;
   const { Service, Host } = config;
   const settings = engineSettings(config);
-  const traces = createRunTraceStore(storage);
+  const traces = storage.stores(runTraceStore);
   const access = createRunAccess(store, deps.authorization, owners);
   const recordingEnabled = settings.recording.enabled;
   const detached = createDetachedRuns({
@@ -176,7 +176,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     quotas: deps.quotas,
     now,
   });
-  const turns = createTurnStore(storage);
+  const turns = storage.stores(turnStore);
   const lost = createLostRuns({
     storage,
     store,
@@ -189,8 +189,8 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     now,
   });
   const recovery = { runs: store, lost, jobs, log, now };
-  const keys = createIdempotencyKeys(storage, { keptMs: deps.keysKeptMs, clock, log });
-  const responses = createResponseCache(storage, clock, log);
+  const keys = storage.stores(createIdempotencyKeys({ keptMs: deps.keysKeptMs, clock, log }));
+  const responses = storage.stores(createResponseCache(clock, log));
   const lateClosings = createLateClosings({
     storage,
     clock,
@@ -323,7 +323,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
     records: { ...store, ...detached, spanOf: traces.spanOf },
     recalculateCosts: createCostRecalculation({
       storage,
-      unpriced: createUnpricedRuns(storage),
+      unpriced: storage.stores(unpricedRuns),
       prices,
       providers: deps.providers,
     }),
@@ -366,5 +366,5 @@ export {
 } from './launch/index.ts';
 export type { RunAccess } from './run-access.ts';
 export { toRunRecord } from './run-record.ts';
-export { createTurnStore } from './run-turns.store.ts';
+export { turnStore } from './run-turns.store.ts';
 export type { TreeMember } from './runs.store.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
 import type { ResponseCache } from '../../engine/turn/index.ts';
 import type { ModelPart } from '../../providers/models/model-provider.ts';
 
@@ -23,73 +23,74 @@ const sweptAtOnce = 200;
 const rowId = (tenantId: string, key: string): string =>
   createHash('sha256').update(`${tenantId}\n${key}`).digest('base64url');
 
-export const createResponseCache = (storage: Storage, clock: Clock, log: Pick<Logger, 'warn'>): StoredResponses => {
-  const { now } = clock;
-  let timer: Timer | null = null;
-  let closed = false;
+export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>): StoreDefinition<StoredResponses> =>
+  defineStore((storage) => {
+    const { now } = clock;
+    let timer: Timer | null = null;
+    let closed = false;
 
-  const removeExpired = async (): Promise<number> => {
-    let removed = 0;
-    while (!closed) {
-      const count = await storage.dialect.deleteChunk(
-        'response_cache',
-        'id',
-        { column: 'expires_at', below: now() },
-        sweptAtOnce,
-      );
-      removed += count;
-      if (count < sweptAtOnce) break;
-    }
-    return removed;
-  };
-
-  return {
-    async find(tenantId, key, lifetimeMs) {
-      try {
-        const row = await storage.db
-          .selectFrom('response_cache')
-          .select(['id', 'answer'])
-          .where('id', '=', rowId(tenantId, key))
-          .where('tenant_id', '=', tenantId)
-          // The definition may ask for fresher answers than it did when this one was kept.
-          .where('created_at', '>', now() - lifetimeMs)
-          .where('expires_at', '>', now())
-          .executeTakeFirst();
-        if (row === undefined) return null;
-        return JSON.parse(storage.rows.open('response_cache', tenantId, row).answer) as readonly ModelPart[];
-      } catch (error) {
-        log.warn({ error }, 'The response cache could not be read, so the model is called');
-        return null;
+    const removeExpired = async (): Promise<number> => {
+      let removed = 0;
+      while (!closed) {
+        const count = await storage.dialect.deleteChunk(
+          'response_cache',
+          'id',
+          { column: 'expires_at', below: now() },
+          sweptAtOnce,
+        );
+        removed += count;
+        if (count < sweptAtOnce) break;
       }
-    },
-    keep(tenantId, key, lifetimeMs, parts) {
-      const answer = JSON.stringify(parts);
-      if (Buffer.byteLength(answer) > maxAnswerBytes) return;
-      const createdAt = now();
-      const id = rowId(tenantId, key);
-      const times = { created_at: createdAt, expires_at: createdAt + lifetimeMs };
-      const { id: _id, ...values } = storage.rows.seal('response_cache', tenantId, { id, answer, ...times });
-      const query = storage.db
-        .insertInto('response_cache')
-        .values({ id, tenant_id: tenantId, ...values })
-        .onConflict((conflict) => conflict.column('id').doUpdateSet(values))
-        .compile();
-      storage.write([{ sql: query.sql, parameters: query.parameters }]).catch((error: unknown) => {
-        log.warn({ error }, 'An answer could not be kept in the response cache');
-      });
-    },
-    start() {
-      timer ??= clock.every(sweepEveryMs, () =>
-        removeExpired().catch((error: unknown) => {
-          // A sweep that the end of the service overtook is no fault.
-          if (!closed) log.warn({ error }, 'Expired answers could not be removed from the response cache');
-        }),
-      );
-    },
-    removeExpired,
-    close() {
-      closed = true;
-      timer?.stop();
-    },
-  };
-};
+      return removed;
+    };
+
+    return {
+      async find(tenantId, key, lifetimeMs) {
+        try {
+          const row = await storage.db
+            .selectFrom('response_cache')
+            .select(['id', 'answer'])
+            .where('id', '=', rowId(tenantId, key))
+            .where('tenant_id', '=', tenantId)
+            // The definition may ask for fresher answers than it did when this one was kept.
+            .where('created_at', '>', now() - lifetimeMs)
+            .where('expires_at', '>', now())
+            .executeTakeFirst();
+          if (row === undefined) return null;
+          return JSON.parse(storage.rows.open('response_cache', tenantId, row).answer) as readonly ModelPart[];
+        } catch (error) {
+          log.warn({ error }, 'The response cache could not be read, so the model is called');
+          return null;
+        }
+      },
+      keep(tenantId, key, lifetimeMs, parts) {
+        const answer = JSON.stringify(parts);
+        if (Buffer.byteLength(answer) > maxAnswerBytes) return;
+        const createdAt = now();
+        const id = rowId(tenantId, key);
+        const times = { created_at: createdAt, expires_at: createdAt + lifetimeMs };
+        const { id: _id, ...values } = storage.rows.seal('response_cache', tenantId, { id, answer, ...times });
+        const query = storage.db
+          .insertInto('response_cache')
+          .values({ id, tenant_id: tenantId, ...values })
+          .onConflict((conflict) => conflict.column('id').doUpdateSet(values))
+          .compile();
+        storage.write([{ sql: query.sql, parameters: query.parameters }]).catch((error: unknown) => {
+          log.warn({ error }, 'An answer could not be kept in the response cache');
+        });
+      },
+      start() {
+        timer ??= clock.every(sweepEveryMs, () =>
+          removeExpired().catch((error: unknown) => {
+            // A sweep that the end of the service overtook is no fault.
+            if (!closed) log.warn({ error }, 'Expired answers could not be removed from the response cache');
+          }),
+        );
+      },
+      removeExpired,
+      close() {
+        closed = true;
+        timer?.stop();
+      },
+    };
+  });

@@ -1,6 +1,6 @@
 import { expressionBuilder, type SqlBool } from 'kysely';
+import type { StoreHandle } from '../../db/define-store.ts';
 import { type RunCondition, startedLate, startedSince } from '../../db/started-after.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { RunRow, Tables } from '../../db/tables.ts';
 
 export interface RunFilter {
@@ -70,11 +70,11 @@ const matching = (conditions: readonly RunCondition[]) => {
   return eb.and(conditions.map((condition) => condition(eb))).$castTo<SqlBool>();
 };
 
-const plain = ({ db }: Storage, tenantId: string, conditions: readonly RunCondition[]) =>
+const plain = ({ db }: StoreHandle, tenantId: string, conditions: readonly RunCondition[]) =>
   db.selectFrom('runs').selectAll('runs').where('runs.tenant_id', '=', tenantId).where(matching(conditions));
 
 /** From the labels to the runs, newest first: a rare label costs no more than a common one. */
-const labeled = ({ db }: Storage, tenantId: string, label: string, conditions: readonly RunCondition[]) => {
+const labeled = ({ db }: StoreHandle, tenantId: string, label: string, conditions: readonly RunCondition[]) => {
   const colon = label.indexOf(':');
   const query = db
     .selectFrom('run_labels')
@@ -87,7 +87,7 @@ const labeled = ({ db }: Storage, tenantId: string, label: string, conditions: r
 };
 
 const page = async (
-  storage: Storage,
+  storage: StoreHandle,
   tenantId: string,
   filter: RunFilter,
   conditions: readonly RunCondition[],
@@ -113,7 +113,7 @@ const page = async (
 };
 
 const count = async (
-  storage: Storage,
+  storage: StoreHandle,
   tenantId: string,
   filter: RunFilter,
   conditions: readonly RunCondition[],
@@ -130,7 +130,11 @@ const count = async (
 };
 
 /** Runs that match every filter, newest first. Each filter by itself is answered from an index, however many runs there are. */
-export const listRuns = async (storage: Storage, tenantId: string, filter: RunFilter): Promise<readonly RunRow[]> => {
+export const listRuns = async (
+  storage: StoreHandle,
+  tenantId: string,
+  filter: RunFilter,
+): Promise<readonly RunRow[]> => {
   const rootsOnly = !filter.includeChildren && filter.parentRunId === undefined && filter.rootRunId === undefined;
   const base = rootsOnly ? [filters(tenantId, filter), roots] : [filters(tenantId, filter)];
   const { skip, take, startedAfterMs: after } = filter;

@@ -1,10 +1,10 @@
 import type { Clock, Timer } from '../../core/clock.ts';
-import { updateStatement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobStore } from '../jobs/index.ts';
+import { heartbeatStore } from './run-heartbeats.store.ts';
 import type { LostRuns } from './run-lost.ts';
 import type { RunStore } from './runs.store.ts';
 
@@ -27,11 +27,8 @@ export interface RunReconciliation {
   scan(mayAct?: () => boolean): Promise<number>;
 }
 
-/** `beat_at`: null without a sign of life. */
-type SilentRun = RunRow & { readonly beat_at: number | null };
-
 interface ReconciliationDeps {
-  readonly storage: Storage;
+  readonly storage: Pick<Storage, 'stores'>;
   readonly runs: Pick<RunStore, 'heartbeatsDropped'>;
   readonly engine: Pick<LiveRuns, 'list' | 'active'>;
   readonly jobs: Pick<JobStore, 'get'>;
@@ -51,43 +48,15 @@ export const createRunReconciliation = (
   let scanning: Promise<unknown> | null = null;
   let beating = new Set<string>();
 
-  /** Changes nothing, and fails its unit when the run has given a sign of life since. */
-  const lastBeat = updateStatement(storage.db, 'run_heartbeats', ['beat_at'], ['run_id', 'beat_at'], {
-    mustChange: true,
-  });
+  const heartbeats = storage.stores(heartbeatStore);
 
   const beat = async (): Promise<void> => {
     const ids = new Set(engine.list().map((run) => run.id));
     const ended = [...beating].filter((id) => !ids.has(id));
-    if (ended.length > 0) await storage.db.deleteFrom('run_heartbeats').where('run_id', 'in', ended).execute();
+    if (ended.length > 0) await heartbeats.drop(ended);
     beating = ids;
-    if (ids.size === 0) return;
-    const at = clock.now();
-    await storage.db
-      .insertInto('run_heartbeats')
-      .values([...ids].map((id) => ({ run_id: id, beat_at: at })))
-      .onConflict((conflict) => conflict.column('run_id').doUpdateSet({ beat_at: at }))
-      .execute();
+    if (ids.size > 0) await heartbeats.beat([...ids], clock.now());
   };
-
-  /** Running rows, oldest first. A run that never gave a sign of life is as old as its start. */
-  const silent = (): Promise<SilentRun[]> =>
-    storage.db
-      .selectFrom('runs')
-      .selectAll('runs')
-      .leftJoin('run_heartbeats', 'run_heartbeats.run_id', 'runs.id')
-      .select('run_heartbeats.beat_at')
-      .where('runs.status', '=', 'Running')
-      .where((eb) =>
-        eb(
-          eb.fn.coalesce('run_heartbeats.beat_at', 'runs.started_at', 'runs.created_at'),
-          '<',
-          clock.now() - settings.orphanThresholdMs,
-        ),
-      )
-      .orderBy('runs.id')
-      .limit(settings.maxRunsPerScan)
-      .execute();
 
   /** The queue looks after the runs of its jobs: a lease that lapses is its own sign. */
   const belongsToQueue = async (row: RunRow): Promise<boolean> => {
@@ -98,11 +67,11 @@ export const createRunReconciliation = (
 
   const scan = async (mayAct = () => true): Promise<number> => {
     let closed = 0;
-    for (const row of await silent()) {
+    const since = clock.now() - settings.orphanThresholdMs;
+    for (const row of await heartbeats.silent(since, settings.maxRunsPerScan)) {
       if (!mayAct()) break;
       if (engine.active(row.id) !== undefined || (await belongsToQueue(row))) continue;
-      const stillSilent =
-        row.beat_at === null ? [] : [lastBeat({ beat_at: row.beat_at }, { run_id: row.id, beat_at: row.beat_at })];
+      const stillSilent = row.beat_at === null ? [] : [heartbeats.stillSilent(row.id, row.beat_at)];
       closed += await lost.loseDescendants(row, stillSilent);
       if ((await lost.lose(row, stillSilent)) === 'closed') closed += 1;
     }

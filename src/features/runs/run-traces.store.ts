@@ -1,5 +1,5 @@
 import { isoTime } from '../../core/iso-time.ts';
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
 import type { StoredSpan } from '../../engine/record/index.ts';
 import type { RunTrace } from './runs.schema.ts';
 
@@ -18,7 +18,7 @@ export interface RunSpan {
 const byStart = (a: StoredSpan, b: StoredSpan): number =>
   a.startedAt - b.startedAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
-export const createRunTraceStore = ({ db, rows }: Storage): RunTraceStore => {
+export const runTraceStore = defineStore(({ db, rows }): RunTraceStore => {
   const get: RunTraceStore['get'] = async (tenantId, rootRunId) => {
     const stored = await db
       .selectFrom('run_traces')
@@ -50,4 +50,4 @@ export const createRunTraceStore = ({ db, rows }: Storage): RunTraceStore => {
       return trace === null || span === undefined ? null : { traceId: trace.traceId, spanId: span.spanId };
     },
   };
-};
+});

@@ -1,4 +1,4 @@
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { OpenCall, TurnResume } from '../../engine/context/index.ts';
@@ -23,39 +23,41 @@ export interface TurnStore {
   hasLaterRun(row: RunRow): Promise<boolean>;
 }
 
-export const createTurnStore = (storage: Storage): TurnStore => ({
-  async turn(tenantId, runId) {
-    const rows = await storage.db
-      .selectFrom('run_steps')
-      .select(['run_id', 'sequence', 'content'])
-      .where('run_id', '=', runId)
-      .orderBy('sequence')
-      .execute();
-    const steps = rows.map((row) => storage.rows.open('run_steps', tenantId, row));
-    const turn = storedTurn(steps.map(({ content }) => JSON.parse(content) as TurnStep));
-    return turn === null ? null : { turn, storedSteps: rows.length };
-  },
-  ledger: (runId) =>
-    storage.db
-      .selectFrom('tool_invocations')
-      .select(['tool_call_id', 'tool_name', 'effect', 'idempotency_key', 'state'])
-      .where('run_id', '=', runId)
-      .orderBy('id')
-      .execute(),
-  async hasLaterRun(row) {
-    const later = await storage.db
-      .selectFrom('runs')
-      .select('id')
-      .where('tenant_id', '=', row.tenant_id)
-      .where('session_id', '=', row.session_id)
-      .where('id', '>', row.id)
-      .where('parent_run_id', 'is', null)
-      .where('started_at', 'is not', null)
-      .limit(1)
-      .executeTakeFirst();
-    return later !== undefined;
-  },
-});
+export const turnStore = defineStore(
+  (storage): TurnStore => ({
+    async turn(tenantId, runId) {
+      const rows = await storage.db
+        .selectFrom('run_steps')
+        .select(['run_id', 'sequence', 'content'])
+        .where('run_id', '=', runId)
+        .orderBy('sequence')
+        .execute();
+      const steps = rows.map((row) => storage.rows.open('run_steps', tenantId, row));
+      const turn = storedTurn(steps.map(({ content }) => JSON.parse(content) as TurnStep));
+      return turn === null ? null : { turn, storedSteps: rows.length };
+    },
+    ledger: (runId) =>
+      storage.db
+        .selectFrom('tool_invocations')
+        .select(['tool_call_id', 'tool_name', 'effect', 'idempotency_key', 'state'])
+        .where('run_id', '=', runId)
+        .orderBy('id')
+        .execute(),
+    async hasLaterRun(row) {
+      const later = await storage.db
+        .selectFrom('runs')
+        .select('id')
+        .where('tenant_id', '=', row.tenant_id)
+        .where('session_id', '=', row.session_id)
+        .where('id', '>', row.id)
+        .where('parent_run_id', 'is', null)
+        .where('started_at', 'is not', null)
+        .limit(1)
+        .executeTakeFirst();
+      return later !== undefined;
+    },
+  }),
+);
 
 /** True when a call whose fate is unknown may be made once more. */
 const mayRepeat = (call: LedgerCall, agent: CompiledAgent): boolean => {

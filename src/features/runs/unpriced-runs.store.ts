@@ -1,23 +1,35 @@
-import type { Storage } from '../../db/storage.ts';
+import { defineStore } from '../../db/define-store.ts';
+import { type Statement, updateStatement } from '../../db/statement.ts';
 import type { RunRow } from '../../db/tables.ts';
 
 /** Closed runs of agents without a known cost. */
 export interface UnpricedRuns {
   /** In the order of their ids, after one of them; at most `limit`. */
   next(tenantId: string, afterId: string, limit: number): Promise<readonly RunRow[]>;
+  priced(run: Pick<RunRow, 'tenant_id' | 'id'>, cost: string | null, totalMicros: number | null): Statement;
 }
 
-export const createUnpricedRuns = (storage: Storage): UnpricedRuns => ({
-  next: (tenantId, afterId, limit) =>
-    storage.scan(
-      storage.db
-        .selectFrom('runs')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where('completed_at', 'is not', null)
-        .where('total_cost_micros', 'is', null)
-        .where('id', '>', afterId)
-        .orderBy('id')
-        .limit(limit),
-    ),
+export const unpricedRuns = defineStore((storage): UnpricedRuns => {
+  const setCost = updateStatement(
+    storage.db,
+    'runs',
+    ['cost', 'total_cost_micros', 'cost_recalculated'],
+    ['tenant_id', 'id'],
+  );
+  return {
+    priced: ({ tenant_id, id }, cost, totalMicros) =>
+      setCost({ cost, total_cost_micros: totalMicros, cost_recalculated: 1 }, { tenant_id, id }),
+    next: (tenantId, afterId, limit) =>
+      storage.scan(
+        storage.db
+          .selectFrom('runs')
+          .selectAll()
+          .where('tenant_id', '=', tenantId)
+          .where('completed_at', 'is not', null)
+          .where('total_cost_micros', 'is', null)
+          .where('id', '>', afterId)
+          .orderBy('id')
+          .limit(limit),
+      ),
+  };
 });

@@ -7,7 +7,7 @@ import type { Statement } from '../../db/statement.ts';
 import type { SessionRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import { publicMessage } from '../../engine/context/index.ts';
-import { createSessionBranchStore } from './session-branches.store.ts';
+import { sessionBranchStore } from './session-branches.store.ts';
 import { sessionHistory } from './session-history.ts';
 import { createSessionRemoval, type SessionRemovalDeps } from './session-removal.ts';
 import type { sessionOperations } from './sessions.operations.ts';
@@ -24,7 +24,7 @@ import {
 } from './turns/index.ts';
 
 export type { SessionCleanup, SessionDeletion } from './session-removal.ts';
-export { createSessionStore, type SessionStore } from './sessions.store.ts';
+export { type SessionStore, sessionStore } from './sessions.store.ts';
 export {
   answeredCalls,
   createSessionAccess,
@@ -75,7 +75,7 @@ export interface SessionsFeature {
 export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
   const { storage, store, mailbox, clock } = deps;
   const { requests, ends } = deps.waits;
-  const branches = createSessionBranchStore(storage);
+  const branches = storage.stores(sessionBranchStore);
   const { owners: access } = deps;
   const turns = createSessionTurns({ storage, store, access, clock, newId: deps.newId });
   const pauses = createSessionPauses({ storage, requests, mailbox, ends, now: deps.now, newId: deps.newId });

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { defineStore } from '../../db/define-store.ts';
 import type { Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
 
 /**
@@ -23,7 +23,7 @@ export interface SessionBranchStore {
 // Messages deleted at once: a few milliseconds of work, after which other callers have their turn.
 const purgeChunk = 500;
 
-export const createSessionBranchStore = (storage: Storage): SessionBranchStore => {
+export const sessionBranchStore = defineStore((storage): SessionBranchStore => {
   const statement = (
     query: { compile(): { readonly sql: string; readonly parameters: readonly unknown[] } },
     mustChange = false,
@@ -192,4 +192,4 @@ export const createSessionBranchStore = (storage: Storage): SessionBranchStore =
       return purged;
     },
   };
-};
+});

@@ -1,5 +1,5 @@
+import { defineStore } from '../../db/define-store.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { SessionMessageRow, SessionRow } from '../../db/tables.ts';
 import type { ChatMessage, KeptSummary } from '../../engine/context/index.ts';
 
@@ -41,7 +41,7 @@ export interface SessionStore {
   freeAll(): Promise<void>;
 }
 
-export const createSessionStore = (storage: Storage): SessionStore => {
+export const sessionStore = defineStore((storage): SessionStore => {
   const { db } = storage;
   const insertSession = insertStatement(db, 'sessions', [
     'tenant_id',
@@ -199,4 +199,4 @@ export const createSessionStore = (storage: Storage): SessionStore => {
         .execute();
     },
   };
-};
+});

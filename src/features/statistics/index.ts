@@ -1,10 +1,10 @@
 import type { Storage } from '../../db/storage.ts';
 import { type StatisticsDeps, statisticsService } from './statistics.service.ts';
-import { createStatisticsStore } from './statistics.store.ts';
+import { statisticsStore } from './statistics.store.ts';
 
 export const statisticsFeature = ({
   storage,
   ...deps
 }: Omit<StatisticsDeps, 'store'> & { readonly storage: Storage }) => ({
-  handlers: statisticsService({ ...deps, store: createStatisticsStore(storage) }),
+  handlers: statisticsService({ ...deps, store: storage.stores(statisticsStore) }),
 });

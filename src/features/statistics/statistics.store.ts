@@ -1,6 +1,6 @@
 import { expressionBuilder, type SqlBool, sql } from 'kysely';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { startedLate, startedSince } from '../../db/started-after.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { Tables } from '../../db/tables.ts';
 
 export interface StatisticsFilter {
@@ -59,7 +59,7 @@ const conditions = (tenantId: string, filter: StatisticsFilter) => {
   return eb.and(parts).$castTo<SqlBool>();
 };
 
-export const createStatisticsStore = (storage: Storage) => {
+export const statisticsStore = defineStore((storage) => {
   const runs = (tenantId: string, filter: StatisticsFilter) =>
     storage.db.selectFrom('runs').where(conditions(tenantId, filter));
 
@@ -251,6 +251,6 @@ export const createStatisticsStore = (storage: Storage) => {
       );
     },
   };
-};
+});
 
-export type StatisticsStore = ReturnType<typeof createStatisticsStore>;
+export type StatisticsStore = StoreOf<typeof statisticsStore>;

@@ -1,7 +1,7 @@
-import type { Storage } from '../../db/storage.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 
 /** How the recorded calls of each tool went. */
-export const createToolUsageStore = (storage: Storage) => ({
+export const toolUsageStore = defineStore((storage) => ({
   /** Most called first, at most `limit`; calls that settled, counted from a moment on when one is given. */
   byTool(tenantId: string, settledAfterMs: number | null, limit: number) {
     const { db } = storage;
@@ -22,6 +22,6 @@ export const createToolUsageStore = (storage: Storage) => ({
         .limit(limit),
     );
   },
-});
+}));
 
-export type ToolUsageStore = ReturnType<typeof createToolUsageStore>;
+export type ToolUsageStore = StoreOf<typeof toolUsageStore>;

@@ -8,7 +8,7 @@ import { contentFiles, contentFolder } from '../../../src/db/content/files.ts';
 import { contentPlace } from '../../../src/db/content/store.ts';
 import { backupStore, checkStore } from '../../../src/db/maintenance.ts';
 import { insertStatement } from '../../../src/db/statement.ts';
-import type { Storage } from '../../../src/db/storage.ts';
+import type { RootStorage } from '../../../src/db/storage.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../../support/opened-store.ts';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -21,7 +21,7 @@ const filesBelow = (folder: string): string[] =>
         .sort()
     : [];
 
-const insertRow = (storage: Storage, id: string, text: string, tenant = 'default') => {
+const insertRow = (storage: RootStorage, id: string, text: string, tenant = 'default') => {
   const row = insertStatement(storage.db, 'attachments', [
     'id',
     'tenant_id',

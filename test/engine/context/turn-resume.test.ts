@@ -100,7 +100,7 @@ const openEngine = async (t: TestContext) => {
     listeners: null,
     pauses: { opened: () => [] },
     stops: { reason: () => null },
-    journal: createRunJournal(storage, null, null),
+    journal: storage.stores(createRunJournal(null, null)),
     prices: createPriceList(null, {}),
     access: openAccess,
     protection: noProtection,

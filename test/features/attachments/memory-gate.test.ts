@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { memoryContent } from '../../../src/db/content/memory.ts';
 import type { AttachmentReference } from '../../../src/engine/context/run-attachments.ts';
-import { createAttachmentStore } from '../../../src/features/attachments/attachments.store.ts';
+import { attachmentStore } from '../../../src/features/attachments/attachments.store.ts';
 import { createMemoryGate } from '../../../src/features/attachments/memory-gate.ts';
 import { createRunAttachments } from '../../../src/features/attachments/run-attachments.ts';
 import { openTestStore } from '../../support/opened-store.ts';
@@ -84,7 +84,7 @@ const limitBytes = 64 * mebibyte;
 /** Attachments of 20 MiB each, whose bytes are made when they are read. */
 const openAttachments = async (t: TestContext, hashes: readonly string[]) => {
   const { storage } = await openTestStore(t);
-  const store = createAttachmentStore(storage);
+  const store = storage.stores(attachmentStore);
   const references: AttachmentReference[] = [];
   for (const [index, digit] of hashes.entries()) {
     const id = `0190b6a2-0000-7000-8000-00000000000${index}`;

@@ -5,9 +5,9 @@ import type { AuditedCall, CallContext } from '../../../src/core/context.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
-import { createAuditReadingStore } from '../../../src/features/audit/audit-reading.store.ts';
+import { auditReadingStore } from '../../../src/features/audit/audit-reading.store.ts';
 import { auditFeature, createAuditLog } from '../../../src/features/audit/index.ts';
-import { createJobStore } from '../../../src/features/jobs/index.ts';
+import { jobStore } from '../../../src/features/jobs/index.ts';
 import { forEachDurableService } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { openTestStore } from '../../support/opened-store.ts';
@@ -156,13 +156,13 @@ test('AUDIT-13 AUDIT-24 writers at once and a clock set back leave one chain per
 test('AUDIT-18 a change whose condition fails writes no entry and reports its own failure', async (t) => {
   const { storage } = await openTestStore(t);
   const audit = createAuditLog({ storage, telemetry: noTelemetry(), log: silentLogger, now: Date.now, newId });
-  const unmet = createJobStore(storage).canceledPending('gone', 0);
+  const unmet = storage.stores(jobStore).canceledPending('gone', 0);
   const change = audit.change(by('a', 'fail-closed'), async (stores, tell) => {
     tell(quota);
     await stores.write([unmet]);
   });
   await assert.rejects(change, { name: 'ConditionFailedError' });
-  assert.deepEqual(await createAuditReadingStore(storage).page('a', { fromId: null, toId: null }, null, 1), []);
+  assert.deepEqual(await storage.stores(auditReadingStore).page('a', { fromId: null, toId: null }, null, 1), []);
 });
 
 forEachDurableService(

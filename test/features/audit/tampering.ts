@@ -1,5 +1,5 @@
 // Somebody who can write to the database changes the trail: the chain has to show what no door of the service does.
-import type { Storage } from '../../../src/db/storage.ts';
+import type { RootStorage } from '../../../src/db/storage.ts';
 import type { AuditEntryRow } from '../../../src/db/tables.ts';
 import type { TestApp } from '../../support/app.ts';
 
@@ -13,7 +13,7 @@ export interface Tampering {
 }
 
 export const tampering = (app: TestApp): Tampering => {
-  const { db }: Storage = app.store.open();
+  const { db }: RootStorage = app.store.open();
   return {
     change: (id, values) => db.updateTable('audit_entries').set(values).where('id', '=', id).execute(),
     remove: (...ids) => db.deleteFrom('audit_entries').where('id', 'in', ids).execute(),

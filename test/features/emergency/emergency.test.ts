@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createJobStore } from '../../../src/features/jobs/index.ts';
+import { jobStore } from '../../../src/features/jobs/index.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { enqueue, followToEnd, Gate, getRun, listRuns, refusal, runJson, start, tool } from '../runs/run-calls.ts';
@@ -144,7 +144,7 @@ forEachDurableService('a resume makes the runs of its agents due, and no other j
   const held = await enqueue(app.client, 'clerk', 'Hi');
   const other = await enqueue(app.client, 'other', 'Hi');
   const storage = app.store.open();
-  const jobs = createJobStore(storage);
+  const jobs = storage.stores(jobStore);
   const sweep = 'a-job-of-another-kind';
   const now = app.clock.now();
   await storage.write([

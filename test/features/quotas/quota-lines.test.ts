@@ -38,11 +38,13 @@ const openQuotas = (storage: Storage, limits: Partial<QuotaRule>) => {
   const periods = createPeriodClock('UTC', clock.now);
   const own = [{ ...rule, ...limits }];
   const rules = { known: () => own, read: () => own, readAll: () => [own], changed: () => undefined } as QuotaRules;
-  const store = createQuotaStore(storage, nothing);
-  const holds = createQuotaHolds(storage, (tenantId) => {
-    admission.wake(tenantId);
-    allowances.wake(tenantId);
-  });
+  const store = storage.stores(createQuotaStore(nothing));
+  const holds = storage.stores(
+    createQuotaHolds((tenantId) => {
+      admission.wake(tenantId);
+      allowances.wake(tenantId);
+    }),
+  );
   let lastId = 0;
   const admission = createQuotaAdmission({
     ...{ store, rules, holds, periods, clock, prices: priceless, allowOnStoreFailure: false },
@@ -59,7 +61,7 @@ const openQuotas = (storage: Storage, limits: Partial<QuotaRule>) => {
     countedRoot: async (tenantId, { agentName }) => ({ tenantId, agentName, day: periods.current().day }),
   });
   const notices = { crossed: () => [], crossedBy: () => [] } as never;
-  const counters = createRunCounters(storage, periods, notices, holds, clock.now);
+  const counters = storage.stores(createRunCounters(periods, notices, holds, clock.now));
   return { admission, allowances, holds, counters, periods };
 };
 

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../../src/core/clock.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
-import { createJobStore } from '../../../src/features/jobs/index.ts';
+import { jobStore } from '../../../src/features/jobs/index.ts';
 import { JobCanceledError, type JobHandler, type JobResult } from '../../../src/scheduler/job-queue.ts';
 import { createJobTelemetry } from '../../../src/scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorkerOptions } from '../../../src/scheduler/job-worker.ts';
@@ -13,7 +13,7 @@ import { openTestStore } from '../../support/opened-store.ts';
 const openQueue = async (t: TestContext) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { storage } = await openTestStore(t);
-  const jobs = createJobStore(storage);
+  const jobs = storage.stores(jobStore);
   const clock = { now: 1_000_000 };
   const put = (id: string, more: { lane?: string; handlerKey?: string; maxAttempts?: number } = {}) =>
     storage.write([

@@ -245,7 +245,7 @@ const parts: readonly ModelPart[] = [{ type: 'text-delta', text: 'Yes.' }];
 forEachStore('AGENT-26 an answer is given until its lifetime has passed', async (context, store) => {
   const clock = { now: 1_000_000 };
   const storage = await openTestStorage(context, store);
-  const cache = createResponseCache(storage, { ...systemClock, now: () => clock.now }, silentLogger);
+  const cache = storage.stores(createResponseCache({ ...systemClock, now: () => clock.now }, silentLogger));
   cache.keep('red', 'k', 60_000, parts);
   await storage.write([]);
   assert.deepEqual(await cache.find('red', 'k', 60_000), parts);
@@ -264,7 +264,7 @@ forEachStore('AGENT-26 an answer is given until its lifetime has passed', async 
 forEachStore('AGENT-26 expired answers are removed in chunks', async (context, store) => {
   const clock = { now: 0 };
   const storage = await openTestStorage(context, store);
-  const cache = createResponseCache(storage, { ...systemClock, now: () => clock.now }, silentLogger);
+  const cache = storage.stores(createResponseCache({ ...systemClock, now: () => clock.now }, silentLogger));
   for (let index = 0; index < 450; index += 1) cache.keep('red', `old ${index}`, 1000, parts);
   clock.now = 900;
   cache.keep('red', 'new', 1000, parts);
@@ -280,10 +280,8 @@ forEachStore('AGENT-26 a cache that cannot be read or written is a miss, never a
   const storage = createStorage(store.open(temporaryFolder(context)), store.durable);
   context.after(() => storage.close());
   const warnings: string[] = [];
-  const cache = createResponseCache(
-    storage,
-    { ...systemClock, now: () => 0 },
-    { warn: (_fields, message) => void warnings.push(message) },
+  const cache = storage.stores(
+    createResponseCache({ ...systemClock, now: () => 0 }, { warn: (_fields, message) => void warnings.push(message) }),
   );
   assert.equal(await cache.find('red', 'k', 1000), null);
   cache.keep('red', 'k', 1000, parts);

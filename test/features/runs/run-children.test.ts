@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createRunStore } from '../../../src/features/runs/runs.store.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { type AgentSetup, forEachDurableService } from '../../support/app.ts';
 import type { SimulatedRequest } from '../../support/providers/scenario.ts';
 import {
@@ -265,7 +265,7 @@ forEachDurableService('RUN-43 cancelling a root stops its descendants, and every
   const storage = app.store.open();
   t.after(() => storage.close());
   const stored = await Promise.all(
-    counts.map(async ([id]) => [id, (await createRunStore(storage).packs('default', String(id), 0, 999)).at(-1)]),
+    counts.map(async ([id]) => [id, (await storage.stores(runStore).packs('default', String(id), 0, 999)).at(-1)]),
   );
   assert.deepEqual(
     stored.map(([id, pack]) => [id, typeof pack === 'object' ? pack.lastSequence + 1 : null]),

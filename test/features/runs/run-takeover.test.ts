@@ -8,7 +8,7 @@ import { openCopy } from '../../../src/db/open-storage.ts';
 import { ConditionFailedError, type Statement } from '../../../src/db/statement.ts';
 import { encodePack } from '../../../src/engine/record/event-pack.ts';
 import { createRunReconciliation } from '../../../src/features/runs/run-reconciliation.ts';
-import { createRunStore } from '../../../src/features/runs/runs.store.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { openApp } from '../../support/app.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../../support/opened-store.ts';
 import { collect, enqueue, followToEnd, Gate, getRun, stream, tool } from './run-calls.ts';
@@ -133,7 +133,7 @@ test('RUN-74 a run that gives a sign of life while it is looked at is not closed
     {
       ...base,
       storage: second,
-      runs: createRunStore(second),
+      runs: second.stores(runStore),
       engine: { list: () => [{ id: 'alive' }] as never, active: () => undefined },
       lost: { lose: () => assert.fail(), loseDescendants: async () => 0 },
     },
@@ -143,7 +143,7 @@ test('RUN-74 a run that gives a sign of life while it is looked at is not closed
     {
       ...base,
       storage,
-      runs: createRunStore(storage),
+      runs: storage.stores(runStore),
       engine: nothingRuns,
       lost: {
         async lose(row, conditions: readonly Statement[] = []) {
@@ -152,7 +152,7 @@ test('RUN-74 a run that gives a sign of life while it is looked at is not closed
           try {
             await storage.write([
               ...conditions,
-              createRunStore(storage).closeFrom(row, 'Running', { status: 'Failed' }),
+              storage.stores(runStore).closeFrom(row, 'Running', { status: 'Failed' }),
             ]);
             closed.push(row.id);
             return 'closed';

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Principal } from '../../../src/core/context.ts';
-import { createSessionAccess, createSessionStore } from '../../../src/features/sessions/index.ts';
+import { createSessionAccess, sessionStore } from '../../../src/features/sessions/index.ts';
 import { createSessionTurns } from '../../../src/features/sessions/turns/index.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 
@@ -35,7 +35,7 @@ const openInstances = async (t: TestContext) => {
   const instance = () => {
     const turns = createSessionTurns({
       storage,
-      store: createSessionStore(storage),
+      store: storage.stores(sessionStore),
       access: createSessionAccess(withoutOwners),
       clock: { ...systemClock, now: () => clock.now },
       newId: () => `conversation-${ids++}`,

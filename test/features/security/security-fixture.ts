@@ -7,7 +7,7 @@ import { newId } from '../../../src/core/ids.ts';
 import { createInstanceState } from '../../../src/core/instance-state.ts';
 import { type Logger, silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
-import type { Storage } from '../../../src/db/storage.ts';
+import type { RootStorage } from '../../../src/db/storage.ts';
 import { createAuditLog } from '../../../src/features/audit/index.ts';
 import { platformFeature } from '../../../src/features/platform/index.ts';
 import { metaOperations } from '../../../src/features/platform/meta.operations.ts';
@@ -55,7 +55,7 @@ export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(r
 export const createHouse = async (
   t: TestContext,
   options: Partial<IdentityOptions> = {},
-  shared: Storage | null = null,
+  shared: RootStorage | null = null,
   roles: RoleDecision | null = null,
 ) => {
   const storage = shared ?? (await openTestStore(t)).storage;

@@ -1,6 +1,6 @@
 import type { Storage } from '../../../db/storage.ts';
 import { createPauseEnds, type PauseEndDeps, type PauseEnds } from './pause-ends.ts';
-import { createSessionRequestStore, type SessionRequestStore } from './session-requests.store.ts';
+import { type SessionRequestStore, sessionRequestStore } from './session-requests.store.ts';
 
 export { answeredCalls, refusedPart, rejection } from './open-calls.rules.ts';
 export { hasAnswers } from './request-answers.rules.ts';
@@ -17,6 +17,6 @@ export interface SessionWaits {
 }
 
 export const createSessionWaits = (deps: PauseEndDeps & { readonly storage: Storage }): SessionWaits => ({
-  requests: createSessionRequestStore(deps.storage),
+  requests: deps.storage.stores(sessionRequestStore),
   ends: createPauseEnds(deps),
 });

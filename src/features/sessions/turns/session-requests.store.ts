@@ -1,5 +1,5 @@
+import { defineStore } from '../../../db/define-store.ts';
 import { insertStatement, type Statement } from '../../../db/statement.ts';
-import type { Storage } from '../../../db/storage.ts';
 import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
 import type { ToolInvocationRow } from '../../../db/tables.ts';
 
@@ -16,76 +16,78 @@ export interface SessionRequestStore {
   dropped(tenantId: string, sessionId: string): Statement;
 }
 
-export const createSessionRequestStore = (storage: Storage): SessionRequestStore => ({
-  list: (tenantId, sessionId) =>
-    storage.db
-      .selectFrom('session_requests')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where('session_id', '=', sessionId)
-      .orderBy('created_at', 'desc')
-      .orderBy('run_id', 'desc')
-      .orderBy('position')
-      .execute(),
-  async made(rows) {
-    const [first] = rows;
-    if (first === undefined) return [];
-    const calls = await storage.db
-      .selectFrom('tool_invocations')
-      .innerJoin('runs', 'runs.id', 'tool_invocations.run_id')
-      .selectAll('tool_invocations')
-      .where('runs.tenant_id', '=', first.tenant_id)
-      .where('runs.session_id', '=', first.session_id)
-      .where(
-        'tool_invocations.idempotency_key',
-        'in',
-        rows.map(({ idempotency_key }) => idempotency_key),
-      )
-      .execute();
-    return calls.map((row) => storage.rows.open('tool_invocations', first.tenant_id, row));
-  },
-  inserted: insertStatement(storage.db, 'session_requests', [
-    'tenant_id',
-    'session_id',
-    'run_id',
-    'id',
-    'kind',
-    'tool_call_id',
-    'tool_name',
-    'channel',
-    'state',
-    'idempotency_key',
-    'position',
-    'created_at',
-  ]),
-  answered(row) {
-    const { sql, parameters } = storage.db
-      .updateTable('session_requests')
-      .set({ state: 'Answered' })
-      .where('tenant_id', '=', row.tenant_id)
-      .where('session_id', '=', row.session_id)
-      .where('run_id', '=', row.run_id)
-      .where('id', '=', row.id)
-      .where('state', '=', 'Open')
-      .compile();
-    return { sql, parameters, mustChange: true };
-  },
-  voided(tenantId, sessionId) {
-    const { sql, parameters } = storage.db
-      .updateTable('session_requests')
-      .set({ state: 'Void' })
-      .where('tenant_id', '=', tenantId)
-      .where('session_id', '=', sessionId)
-      .where('state', '=', 'Open')
-      .compile();
-    return { sql, parameters };
-  },
-  dropped(tenantId, sessionId) {
-    const { sql, parameters } = storage.db
-      .deleteFrom('session_requests')
-      .where('tenant_id', '=', tenantId)
-      .where('session_id', '=', sessionId)
-      .compile();
-    return { sql, parameters };
-  },
-});
+export const sessionRequestStore = defineStore(
+  (storage): SessionRequestStore => ({
+    list: (tenantId, sessionId) =>
+      storage.db
+        .selectFrom('session_requests')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('session_id', '=', sessionId)
+        .orderBy('created_at', 'desc')
+        .orderBy('run_id', 'desc')
+        .orderBy('position')
+        .execute(),
+    async made(rows) {
+      const [first] = rows;
+      if (first === undefined) return [];
+      const calls = await storage.db
+        .selectFrom('tool_invocations')
+        .innerJoin('runs', 'runs.id', 'tool_invocations.run_id')
+        .selectAll('tool_invocations')
+        .where('runs.tenant_id', '=', first.tenant_id)
+        .where('runs.session_id', '=', first.session_id)
+        .where(
+          'tool_invocations.idempotency_key',
+          'in',
+          rows.map(({ idempotency_key }) => idempotency_key),
+        )
+        .execute();
+      return calls.map((row) => storage.rows.open('tool_invocations', first.tenant_id, row));
+    },
+    inserted: insertStatement(storage.db, 'session_requests', [
+      'tenant_id',
+      'session_id',
+      'run_id',
+      'id',
+      'kind',
+      'tool_call_id',
+      'tool_name',
+      'channel',
+      'state',
+      'idempotency_key',
+      'position',
+      'created_at',
+    ]),
+    answered(row) {
+      const { sql, parameters } = storage.db
+        .updateTable('session_requests')
+        .set({ state: 'Answered' })
+        .where('tenant_id', '=', row.tenant_id)
+        .where('session_id', '=', row.session_id)
+        .where('run_id', '=', row.run_id)
+        .where('id', '=', row.id)
+        .where('state', '=', 'Open')
+        .compile();
+      return { sql, parameters, mustChange: true };
+    },
+    voided(tenantId, sessionId) {
+      const { sql, parameters } = storage.db
+        .updateTable('session_requests')
+        .set({ state: 'Void' })
+        .where('tenant_id', '=', tenantId)
+        .where('session_id', '=', sessionId)
+        .where('state', '=', 'Open')
+        .compile();
+      return { sql, parameters };
+    },
+    dropped(tenantId, sessionId) {
+      const { sql, parameters } = storage.db
+        .deleteFrom('session_requests')
+        .where('tenant_id', '=', tenantId)
+        .where('session_id', '=', sessionId)
+        .compile();
+      return { sql, parameters };
+    },
+  }),
+);
