@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ApprovalCall, ApprovalPolicyAnswer } from '../../../src/engine/control/approval-gate.ts';
-import { createApprovalStore } from '../../../src/features/approvals/approvals.store.ts';
+import { approvalStore } from '../../../src/features/approvals/approvals.store.ts';
 import { forEachDurableService } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -183,7 +183,7 @@ forEachDurableService('APPR-38 the scan completes what settled while the queue w
   await first.close();
   const { folder } = first;
   const off = await openApprovals(open, { folder, service: { Approvals, Scheduling: { Enabled: false } } });
-  const approvals = createApprovalStore(off.store.open());
+  const approvals = off.store.open().stores(approvalStore);
   const states = async () => (await approvals.ofRun(runId)).map(({ status }) => status).toString();
   await eventually('the scan without the queue', async () => (await states()) === 'Approved,Expired');
   assert.equal((await off.client.approvals.get({ params: { id } })).body.continuationRunId, null);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RunAuthorization } from '../../../src/core/caller/run-authorization.ts';
-import { createApprovalStore } from '../../../src/features/approvals/approvals.store.ts';
+import { approvalStore } from '../../../src/features/approvals/approvals.store.ts';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -59,7 +59,7 @@ forEachDurableService('APPR-27 APPR-38 the scan and a decision at the same momen
   const id = rows[0]?.id ?? '';
   const decided = refusal(app.client.approvals.decide({ params: { id }, body: { approved: true } }));
   await gate.reached;
-  const approvals = createApprovalStore(app.store.open());
+  const approvals = app.store.open().stores(approvalStore);
   await app.clock.jump(hourMs);
   await eventually('the scan', async () => (await approvals.ofRun(runId))[0]?.status === 'Expired');
   gate.open();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
-import { createSessionRequestStore } from '../../../src/features/sessions/turns/session-requests.store.ts';
+import { sessionRequestStore } from '../../../src/features/sessions/turns/session-requests.store.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { followToEnd, getRun, listRuns, refusal, runJson, runStream, start, tool, typesOf } from '../runs/run-calls.ts';
 import {
@@ -100,7 +100,7 @@ forEachDurableService('APPR-14 TOOL-30 approved calls run first in the run that 
     (await app.client.runs.tools({ params: { runId } })).body.map(({ toolName }) => toolName);
   assert.deepEqual(await names(first.runId), ['look']);
   assert.deepEqual(await names(second.runId), ['pay']);
-  const [source] = await createSessionRequestStore(app.store.open()).list('default', sessionId);
+  const [source] = await app.store.open().stores(sessionRequestStore).list('default', sessionId);
   assert.equal(app.done[1]?.idempotencyKey, source?.idempotency_key, 'TOOL-27');
 });
 
@@ -298,7 +298,7 @@ forEachDurableService('APPR-5 TOOL-31 a called agent cannot ask', async (open) =
   assert.match(reply.output ?? '', /approval-not-available/);
   assert.deepEqual(app.done, []);
   assert.deepEqual(await pendingOf(app.client), []);
-  const requests = createSessionRequestStore(app.store.open());
+  const requests = app.store.open().stores(sessionRequestStore);
   assert.deepEqual(await requests.list('default', 'boss-1'), []);
 });
 

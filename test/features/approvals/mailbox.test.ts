@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createApprovalStore } from '../../../src/features/approvals/approvals.store.ts';
+import { approvalStore } from '../../../src/features/approvals/approvals.store.ts';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
 import {
   enqueue,
@@ -334,7 +334,7 @@ forEachDurableService('APPR-10 a run that streams makes no mailbox row', async (
   const { runId, events } = await runStream(app.client, 'helper', { message: calls(['pay']), sessionId });
   assert.equal(events.at(-1)?.type, 'run.awaiting-approval');
   assert.deepEqual(await pendingOf(app.client), []);
-  assert.deepEqual(await createApprovalStore(app.store.open()).ofRun(runId), []);
+  assert.deepEqual(await app.store.open().stores(approvalStore).ofRun(runId), []);
 });
 
 forEachDurableService('APPR-34 the continuation waits while its session is busy', async (open) => {

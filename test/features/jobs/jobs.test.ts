@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ProblemError } from '../../../src/client/problem.ts';
-import { createJobStore } from '../../../src/features/jobs/index.ts';
+import { jobStore } from '../../../src/features/jobs/index.ts';
 import { LeaseLostError } from '../../../src/scheduler/job-queue.ts';
 import { forEachDurableService, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -110,7 +110,7 @@ forEachDurableService('JOB-23 a request that a worker of before did not heed is 
   const waiting = await enqueue(app.client, 'helper', 'Hi');
   await app.close();
   const storage = app.store.open();
-  const jobs = createJobStore(storage);
+  const jobs = storage.stores(jobStore);
   const now = app.clock.now();
   const taken = await jobs.claim('elsewhere', now, now + 60_000, 9, anyJob);
   assert.deepEqual(
@@ -190,7 +190,7 @@ overHttp('JOB-30 a worker that lost its job while it waited leaves the run to th
   await gate.reached;
   const waiting = await enqueue(app.client, 'helper', { message: 'later', sessionId: 's-1', concurrency: 'Enqueue' });
   await eventually('the job at work', async () => (await jobOf(app, waiting)).status === 'Running');
-  const jobs = createJobStore(app.store.open());
+  const jobs = app.store.open().stores(jobStore);
   const now = app.clock.now();
   await jobs.release((await jobOf(app, waiting)).leaseOwner ?? '', waiting, null);
   await jobs.claim('other', now, now + 3_600_000, 1, anyJob);

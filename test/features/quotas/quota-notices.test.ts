@@ -7,7 +7,9 @@ import { listRuns, readEvents, runJson, runStream } from '../runs/run-calls.ts';
 import { priced, saveQuota } from './quota-calls.ts';
 
 const storedNotices = (app: TestApp) =>
-  createQuotaNotices(app.store.open(), { known: () => undefined }, createPeriodClock('UTC', Date.now), [], Date.now);
+  app.store
+    .open()
+    .stores(createQuotaNotices({ known: () => undefined }, createPeriodClock('UTC', Date.now), [], Date.now));
 
 const notices = async (app: TestApp) => {
   const store = storedNotices(app);

@@ -15,11 +15,10 @@ const cached = { provider: 'local', model: 'any', responseCache: { enabled: true
 const answered = (...text: string[]) => ({ answer: { text, usage: { input: 3, output: 2 } } });
 /** How many answers are stored; all of them go. */
 const takeKept = (app: TestApp): Promise<number> =>
-  createResponseCache(
-    app.store.open(),
-    { ...systemClock, now: () => Number.MAX_SAFE_INTEGER },
-    silentLogger,
-  ).removeExpired();
+  app.store
+    .open()
+    .stores(createResponseCache({ ...systemClock, now: () => Number.MAX_SAFE_INTEGER }, silentLogger))
+    .removeExpired();
 
 const ofType = (events: readonly LoggedEvent[], type: string) => events.filter((event) => event.type === type);
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Frame } from '../../../src/contract/operation.ts';
 import type { ToolAuthorizer } from '../../../src/engine/tools/tool.ts';
 import { ToolError } from '../../../src/engine/tools/tool.ts';
-import { createTurnStore } from '../../../src/features/runs/run-turns.store.ts';
+import { turnStore } from '../../../src/features/runs/run-turns.store.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import type { SimulatedToolCall } from '../../support/providers/scenario.ts';
 import {
@@ -40,7 +40,7 @@ const call = (id: string, name: string, args: unknown = {}): SimulatedToolCall =
 
 const named = (name: string) => ({ name: 'helper', model: local, toolNames: [name] });
 
-const ledgerOf = (app: TestApp, runId: string) => createTurnStore(app.store.open()).ledger(runId);
+const ledgerOf = (app: TestApp, runId: string) => app.store.open().stores(turnStore).ledger(runId);
 
 forEachDurableService(
   'TOOL-27 a call stands in the ledger as Pending before it is made, and is settled after it',

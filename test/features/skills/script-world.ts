@@ -6,7 +6,7 @@ import type { Json } from '../../../src/contract/schema.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
-import { createAuditReadingStore } from '../../../src/features/audit/audit-reading.store.ts';
+import { auditReadingStore } from '../../../src/features/audit/audit-reading.store.ts';
 import { createAuditLog } from '../../../src/features/audit/index.ts';
 import { grantStore } from '../../../src/features/skills/grants.store.ts';
 import type { AgentSkill } from '../../../src/features/skills/host-skills.ts';
@@ -125,7 +125,7 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
   });
   const everything = { fromId: null, toId: null };
   const actions = async () =>
-    (await createAuditReadingStore(storage).page('default', everything, null, 100)).map(({ action, after }) => [
+    (await storage.stores(auditReadingStore).page('default', everything, null, 100)).map(({ action, after }) => [
       action,
       JSON.parse(after ?? 'null').gate ?? null,
     ]);
