@@ -148,6 +148,13 @@ export default {
       to: { path: packages('kysely'), dependencyTypesNot: typeOnly },
     },
     {
+      name: 'handles-only-in-stores',
+      comment: 'A handle of the store is given to what is declared as a store, and to nothing else.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: ['^src/db/', '\\.store\\.ts$'] },
+      to: { path: '^src/db/define-store\\.ts$' },
+    },
+    {
       name: 'drivers-only-in-open',
       comment: 'One file a dialect knows the driver; its types may be named beside it.',
       severity: 'error',
