@@ -72,10 +72,6 @@ const leftover: readonly string[] = [
   'test/features/runs/session-lock.test.ts',
   'test/features/security/at-rest-lists.test.ts',
   'test/features/security/at-rest.test.ts',
-  'test/features/sessions/session-calls.ts',
-  'test/features/sessions/sessions-branch.test.ts',
-  'test/features/sessions/sessions-delete.test.ts',
-  'test/features/sessions/sessions-read.test.ts',
   'test/scheduler/service-leases.test.ts',
   'test/support/app.ts',
 ];

@@ -87,6 +87,8 @@ export interface TestApp {
     text(): string;
     /** As another process has it: for the faces that features have of it. */
     open(): RootStorage;
+    /** How many rows of this kind there are. */
+    count(what: Fault): number;
     /** How many rows each table has that has any. */
     counts(): Readonly<Record<string, number>>;
   };
@@ -226,6 +228,7 @@ const storeAside = (aside: StoreAside | undefined, closeLater: (storage: RootSto
       return storage;
     },
     text: () => JSON.stringify(there().dump()),
+    count: (what) => there().dump()[`service_${faults[what]}`]?.length ?? 0,
     counts: () =>
       Object.fromEntries(
         Object.entries(there().dump()).flatMap(([table, rows]) => (rows.length === 0 ? [] : [[table, rows.length]])),

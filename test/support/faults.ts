@@ -1,4 +1,4 @@
-/** What a store can be told to refuse, so that tests name no table. */
+/** What a store can be told to refuse or asked to count, so that tests name no table. */
 export const faults = {
   'audit entries': 'audit_entries',
   'audit heads': 'audit_heads',
@@ -9,6 +9,10 @@ export const faults = {
   'run events': 'run_events',
   'tool calls': 'tool_invocations',
   'quota use': 'quota_usage',
+  sessions: 'sessions',
+  'session messages': 'session_messages',
+  'shared stretches': 'conversation_segments',
+  'dropped conversations': 'dropped_conversations',
 } as const;
 
 export type Fault = keyof typeof faults;

@@ -1,4 +1,8 @@
 import type { ApiKeyScope, Role } from '../../../src/contract/authority.ts';
+import { newId } from '../../../src/core/ids.ts';
+import type { SessionRow } from '../../../src/db/tables.ts';
+import type { ChatMessage } from '../../../src/engine/context/index.ts';
+import { createSessionStore } from '../../../src/features/sessions/index.ts';
 import type { SessionDetailResponse, SessionRecord } from '../../../src/features/sessions/sessions.schema.ts';
 import type { TestApp } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
@@ -33,18 +37,60 @@ export const say = (client: Client, sessionId: string, message = 'Hello', agent 
 export const textsOf = ({ messages }: SessionDetailResponse): string[] =>
   (messages ?? []).map(({ contents }) => contents.map((part) => ('text' in part ? part.text : part.type)).join(' '));
 
-export const count = (app: TestApp, from: string): number =>
-  app.rows<{ count: number }>(`select count(*) as count from service_${from}`)[0]?.count ?? -1;
-
-/** Rows of every table that only sessions fill. */
-export const sessionRows = (app: TestApp) => ({
-  sessions: count(app, 'sessions'),
-  messages: count(app, 'session_messages'),
-  segments: count(app, 'conversation_segments'),
-  dropped: count(app, 'dropped_conversations'),
+/** All that only sessions leave in the store. */
+export const sessionRows = ({ store }: TestApp) => ({
+  sessions: store.count('sessions'),
+  messages: store.count('session messages'),
+  segments: store.count('shared stretches'),
+  dropped: store.count('dropped conversations'),
 });
 
 export const nothingLeft = { sessions: 0, messages: 0, segments: 0, dropped: 0 };
+
+/** A session that has no turn yet; `version` 0 is one whose first turn is not saved. */
+export const sessionRow = (id: string, updatedAt: number, version = 1): SessionRow => ({
+  tenant_id: 'default',
+  id,
+  agent_name: 'helper',
+  owner_id: null,
+  conversation_id: `conversation-of-${id}`,
+  version,
+  message_count: 0,
+  active_run_id: null,
+  lock_until: null,
+  last_run_id: null,
+  created_at: updatedAt,
+  updated_at: updatedAt,
+  parent_session_id: null,
+  parent_conversation_id: null,
+  branch_from_sequence: null,
+  summary: null,
+});
+
+/** A turn that another process saves, whatever it says; a session that is not there is opened for it. */
+export const saveTurn = async (
+  app: TestApp,
+  id: string,
+  contents: readonly ChatMessage['contents'][],
+): Promise<void> => {
+  const storage = app.store.open();
+  const sessions = createSessionStore(storage);
+  const now = app.clock.now();
+  const there = await sessions.get('default', id);
+  const row = there ?? sessionRow(id, now, 0);
+  const message = { runId: null, createdAt: new Date(now).toISOString(), interrupted: false };
+  const messages = contents.map((parts, index) => ({
+    ...message,
+    messageId: newId(),
+    role: index % 2 === 0 ? ('User' as const) : ('Assistant' as const),
+    contents: parts,
+  }));
+  await storage.write([
+    ...(there === undefined ? [sessions.open(row)] : []),
+    sessions.lock('default', id, 'elsewhere', now, now + 60_000),
+    ...sessions.saveTurn(row, 'elsewhere', messages, null, now),
+  ]);
+};
 
 export const makeKey = async (
   app: TestApp,

@@ -4,11 +4,11 @@ import type { SimulatedRequest } from '../../support/providers/scenario.ts';
 import { callsTools, collect, Gate, refusal, runJson, stream, tool, waitingSetup } from '../runs/run-calls.ts';
 import {
   branch,
-  count,
   getSession,
   listSessions,
   nothingLeft,
   removeSession,
+  saveTurn,
   say,
   sessionRows,
   textsOf,
@@ -19,25 +19,13 @@ const echo = {
   script: [{ when: { message: '/^(?<said>.*)$/' }, reply: { text: 'You said {{said}}.' } }],
 };
 
-const messageBytes = (app: TestApp): number =>
-  app.rows<{ bytes: number }>('select sum(length(message)) as bytes from service_session_messages')[0]?.bytes ?? 0;
-
-/** Turns as a long conversation left them, without running them. */
-const fillSession = (app: TestApp, id: string, turns: number): void => {
-  const conversation = app.rows<{ id: string }>(
-    'select conversation_id as id from service_sessions where id = ?',
+/** Lengthens a session of one turn to as many turns, without running them. */
+const fillSession = (app: TestApp, id: string, turns: number): Promise<void> =>
+  saveTurn(
+    app,
     id,
-  )[0];
-  app.change(
-    `with recursive n(i) as (select 2 union all select i + 1 from n where i < ? * 2 - 1)
-     insert into service_session_messages (conversation_id, sequence, message)
-     select conversation_id, i, json_set(message, '$.contents[0].text', printf('message %d', i))
-     from n, service_session_messages where conversation_id = ? and sequence = 0`,
-    turns,
-    conversation?.id,
+    Array.from({ length: 2 * turns - 2 }, (_, index) => [{ type: 'Text', text: `message ${index + 2}` }]),
   );
-  app.change('update service_sessions set version = ?, message_count = ? * 2 where id = ?', turns, turns, id);
-};
 
 forEachDurableService(
   'SESS-14 SESS-17 a branch begins with the history of its parent, and both go on alone',
@@ -142,9 +130,7 @@ forEachDurableService('SESS-15 SESS-16 what a branch may ask for', async (open) 
 
 forEachDurableService('SESS-16 an empty history can only be branched whole', async (open) => {
   const app = await open(echo);
-  await say(app.client, 's', 'one');
-  app.change('update service_sessions set message_count = 0');
-  app.change('delete from service_session_messages');
+  await saveTurn(app, 's', []);
   assert.equal((await refusal(branch(app.client, 's', 'b', 0))).code, 'sequence-out-of-range');
   const made = await branch(app.client, 's', 'b');
   assert.deepEqual([made.branchFromSequence, made.copiedItemCount], [-1, 0]);
@@ -193,22 +179,22 @@ forEachDurableService('SESS-18 a run in progress does not block a branch, which 
 forEachDurableService('SESS-14 a branch of a session of 1,000 turns copies no message', async (open) => {
   const app = await open(echo);
   await say(app.client, 's', 'one');
-  fillSession(app, 's', 1000);
-  const before = { rows: sessionRows(app), bytes: messageBytes(app) };
-  assert.equal(before.rows.messages, 2000);
+  await fillSession(app, 's', 1000);
+  assert.equal(sessionRows(app).messages, 2000);
   await branch(app.client, 's', 'whole');
   await branch(app.client, 's', 'half', 999);
   await branch(app.client, 'half', 'quarter', 499);
   const after = sessionRows(app);
   assert.equal(after.messages, 2000);
-  assert.equal(messageBytes(app), before.bytes);
+  for (const text of ['message 2', 'message 499', 'message 1999'])
+    assert.equal(app.store.text().split(`${text}\\"`).length, 2, `${text} is stored once`);
   assert.equal(after.segments, 3, 'one stretch for each');
   const parent = await getSession(app.client, 's');
   assert.equal(parent.messages?.length, 2000);
   assert.deepEqual((await getSession(app.client, 'whole')).messages, parent.messages);
   assert.deepEqual((await getSession(app.client, 'quarter')).messages, parent.messages?.slice(0, 500));
   await say(app.client, 'half', 'go on');
-  assert.equal(count(app, 'session_messages'), 2002, 'a turn of a branch appends its own messages');
+  assert.equal(app.store.count('session messages'), 2002, 'a turn of a branch appends its own messages');
 });
 
 forEachDurableService('SESS-14 a branch of a branch of a branch … reads as one history', async (open) => {
@@ -223,14 +209,12 @@ forEachDurableService('SESS-14 a branch of a branch of a branch … reads as one
     expected.push(`turn ${depth}`, `You said turn ${depth}.`);
   }
   assert.deepEqual(textsOf(await getSession(app.client, 's-50')), expected);
-  const deepest = app.rows<{ stretches: number }>(
-    `select count(*) as stretches from service_conversation_segments g join service_sessions s
-     on s.conversation_id = g.conversation_id where s.id = 's-50'`,
-  )[0];
-  assert.equal(deepest?.stretches, 5, 'those that wrote messages, not those that were branched');
-  assert.equal(count(app, 'session_messages'), 12);
+  // Ten sessions with one stretch, ten with two, and so on up to five.
+  assert.equal(app.store.count('shared stretches'), 150, 'those that wrote messages, not those that were branched');
+  assert.equal(app.store.count('session messages'), 12);
   for (let depth = 0; depth < 50; depth += 1) await removeSession(app.client, `s-${depth}`);
   assert.deepEqual(textsOf(await getSession(app.client, 's-50')), expected);
+  assert.equal(app.store.count('shared stretches'), 5, 'those of the deepest one');
   await removeSession(app.client, 's-50');
   assert.deepEqual(sessionRows(app), nothingLeft);
 });
@@ -240,14 +224,14 @@ forEachDurableService(
   async (open) => {
     const app = await open(echo);
     await say(app.client, 's', 'one');
-    fillSession(app, 's', 800);
+    await fillSession(app, 's', 800);
     await branch(app.client, 's', 'b', 1199);
     await say(app.client, 'b', 'more');
     await branch(app.client, 'b', 'c', 599);
     const expected = { b: textsOf(await getSession(app.client, 'b')), c: textsOf(await getSession(app.client, 'c')) };
     const { conversationId } = await getSession(app.client, 's');
     await removeSession(app.client, 's');
-    assert.equal(count(app, 'session_messages'), 1202, 'what no branch shares is gone');
+    assert.equal(app.store.count('session messages'), 1202, 'what no branch shares is gone');
     const orphan = await getSession(app.client, 'b');
     assert.deepEqual([orphan.parentSessionId, orphan.parentConversationId], ['s', conversationId]);
     assert.deepEqual(textsOf(orphan), expected.b);
@@ -255,10 +239,10 @@ forEachDurableService(
     assert.deepEqual(textsOf(await getSession(app.client, 's')), ['anew', 'You said anew.'], 'the id starts empty');
     await removeSession(app.client, 'b');
     assert.deepEqual(textsOf(await getSession(app.client, 'c')), expected.c);
-    assert.equal(count(app, 'session_messages'), 602);
+    assert.equal(app.store.count('session messages'), 602);
     await branch(app.client, 'c', 'd', 9);
     await removeSession(app.client, 'c');
-    assert.equal(count(app, 'session_messages'), 12);
+    assert.equal(app.store.count('session messages'), 12);
     assert.equal((await getSession(app.client, 'd')).messages?.length, 10);
     await removeSession(app.client, 'd');
     await removeSession(app.client, 's');
@@ -269,7 +253,7 @@ forEachDurableService(
 forEachDurableService('SESS-14 branches, turns and deletions at once leave every history whole', async (open) => {
   const app = await open(echo);
   await say(app.client, 's', 'one');
-  fillSession(app, 's', 600);
+  await fillSession(app, 's', 600);
   const history = textsOf(await getSession(app.client, 's'));
   await Promise.all([
     ...Array.from({ length: 8 }, (_, index) => branch(app.client, 's', `b-${index}`, 100 * index)),
@@ -283,7 +267,7 @@ forEachDurableService('SESS-14 branches, turns and deletions at once leave every
     assert.deepEqual(b, history.slice(0, 100 * (index + 4) + 1));
     assert.deepEqual(textsOf(await getSession(app.client, `c-${index}`)), history.slice(0, 51));
   }
-  assert.equal(count(app, 'session_messages'), 701);
+  assert.equal(app.store.count('session messages'), 701);
   await Promise.all((await listSessions(app.client)).map(({ id }) => removeSession(app.client, id)));
   assert.deepEqual(sessionRows(app), nothingLeft);
 });
@@ -296,5 +280,5 @@ forEachDurableService('SESS-15 of branches that ask for one id at once, one gets
   for (const result of results)
     if (result.status === 'rejected')
       assert.equal((await refusal(Promise.reject(result.reason))).code, 'session-exists');
-  assert.equal(count(app, 'conversation_segments'), 1);
+  assert.equal(app.store.count('shared stretches'), 1);
 });

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService } from '../../support/app.ts';
+import { createSessionStore } from '../../../src/features/sessions/index.ts';
+import { createSessionBranchStore } from '../../../src/features/sessions/session-branches.store.ts';
+import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import {
   collect,
   enqueue,
@@ -12,16 +14,17 @@ import {
   stream,
   waitingSetup,
 } from '../runs/run-calls.ts';
-import {
-  branch,
-  count,
-  getSession,
-  listSessions,
-  nothingLeft,
-  removeSession,
-  say,
-  sessionRows,
-} from './session-calls.ts';
+import { branch, getSession, listSessions, nothingLeft, removeSession, say, sessionRows } from './session-calls.ts';
+
+/** The transaction of the deletion alone, in which another process is at this time. */
+const removedElsewhere = async (app: TestApp, now: number, ...ids: readonly string[]): Promise<void> => {
+  const storage = app.store.open();
+  const branches = createSessionBranchStore(storage);
+  for (const id of ids) {
+    const row = (await createSessionStore(storage).get('default', id)) ?? assert.fail(`${id} is there`);
+    await storage.write(branches.removed(row, now, 'token'));
+  }
+};
 
 forEachDurableService(
   'SESS-11 delete takes the session and its messages; runs stay, and the id starts empty',
@@ -98,17 +101,18 @@ forEachDurableService(
   'SESS-21 a turn whose session is deleted meanwhile ends with a conflict and saves nothing',
   async (open) => {
     const gate = new Gate();
-    const app = await open(waitingSetup(gate));
+    // Without a record of the run, another process knows it by its lock alone.
+    const app = await open({ ...waitingSetup(gate), service: { RunRecording: { Enabled: false } } });
     await say(app.client, 's', 'hello');
     const answered = start(app.client, 'helper', { message: 'wait', sessionId: 's', stream: false });
     await Promise.race([gate.reached, answered]);
     // What another instance may do once the lock has lapsed.
-    app.change("delete from service_sessions where id = 's'");
+    await removedElsewhere(app, app.clock.now() + 3_600_000, 's');
     gate.open();
     const problem = await refusal(answered);
     assert.deepEqual([problem.status, problem.code, problem.errorType], [409, 'session-conflict', 'session_conflict']);
-    assert.equal(count(app, 'sessions'), 0);
-    assert.equal(count(app, 'session_messages'), 2, 'the turn left nothing');
+    assert.equal(app.store.count('sessions'), 0);
+    assert.equal(app.store.count('session messages'), 2, 'the turn left nothing');
   },
 );
 
@@ -165,12 +169,7 @@ forEachDurableService('SESS-11 what a process that died had not freed yet is fre
   for (const id of ['s', 'shared']) await say(first.client, id);
   await branch(first.client, 'shared', 'b', 0);
   // The transaction of the deletion was the last thing that it did.
-  for (const id of ['s', 'shared'])
-    first.change(
-      `insert into service_dropped_conversations select conversation_id, 'token' from service_sessions where id = ?`,
-      id,
-    );
-  first.change("delete from service_sessions where id in ('s', 'shared')");
+  await removedElsewhere(first, first.clock.now(), 's', 'shared');
   assert.deepEqual(sessionRows(first), { sessions: 1, messages: 4, segments: 1, dropped: 2 });
   await first.close();
   const next = await open({ folder: first.folder });

@@ -1,8 +1,19 @@
 import assert from 'node:assert/strict';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
+import { createSessionStore } from '../../../src/features/sessions/index.ts';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { testClock } from '../../support/clock.ts';
 import { collect, Gate, getRun, listRuns, refusal, runStream, stream, waitingSetup } from '../runs/run-calls.ts';
-import { branch, getSession, listSessions, removeSession, say, textsOf } from './session-calls.ts';
+import {
+  branch,
+  getSession,
+  listSessions,
+  removeSession,
+  saveTurn,
+  say,
+  sessionRow,
+  textsOf,
+} from './session-calls.ts';
 
 forEachDurableService('SESS-1 an id that no run used is 404, also one that no session can have', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
@@ -91,18 +102,18 @@ forEachDurableService(
 forEachDurableService(
   'SESS-7 the last updated session is first; agentName narrows; any page is answered',
   async (open) => {
-    const app = await open({ agents: [{ name: 'helper' }, { name: 'other' }] });
-    for (const [id, agent] of [
-      ['a', 'helper'],
-      ['b', 'other'],
-      ['c', 'helper'],
-      ['d', 'helper'],
-    ] as const)
+    const clock = testClock({ stands: true });
+    const app = await open({ agents: [{ name: 'helper' }, { name: 'other' }], clock });
+    for (const [id, agent, afterMs] of [
+      ['d', 'helper', 0],
+      ['a', 'helper', 0],
+      ['c', 'helper', 1000],
+      ['b', 'other', 1000],
+    ] as const) {
+      await clock.advance(afterMs);
       await say(app.client, id, 'Hello', agent);
+    }
     const ids = async (query = {}) => (await listSessions(app.client, query)).map(({ id }) => id);
-    app.change("update service_sessions set updated_at = 1000 where id in ('a', 'd')");
-    app.change("update service_sessions set updated_at = 3000 where id = 'b'");
-    app.change("update service_sessions set updated_at = 2000 where id = 'c'");
     assert.deepEqual(await ids(), ['b', 'c', 'd', 'a'], 'the same moment: by id, the last one first');
     assert.deepEqual(await ids({ agentName: 'helper' }), ['c', 'd', 'a']);
     assert.deepEqual(await ids({ agentName: 'help' }), []);
@@ -111,6 +122,7 @@ forEachDurableService(
     assert.deepEqual(await ids({ take: 0 }), ['b']);
     assert.deepEqual(await ids({ take: -5 }), ['b']);
     assert.deepEqual(await ids({ skip: 9_007_199_254_740_991 }), []);
+    await clock.advance(1000);
     await say(app.client, 'a');
     assert.equal((await ids())[0], 'a');
   },
@@ -118,11 +130,10 @@ forEachDurableService(
 
 overHttp('SESS-7 take is 50 unless given, at most 200, and a list is a bare array', async (open) => {
   const app = await open();
-  app.change(
-    `with recursive n(i) as (select 1 union all select i + 1 from n where i < 230)
-     insert into service_sessions (tenant_id, id, agent_name, conversation_id, version, message_count, created_at, updated_at)
-     select 'default', printf('s-%03d', i), 'helper', printf('c-%d', i), 1, 0, i, i from n`,
-  );
+  const storage = app.store.open();
+  const sessions = createSessionStore(storage);
+  const ids = Array.from({ length: 230 }, (_, index) => `s-${String(index + 1).padStart(3, '0')}`);
+  await storage.write(ids.map((id, index) => sessions.open(sessionRow(id, index))));
   const list = async (query: string) =>
     (await (await fetch(`${app.url}/api/sessions${query}`)).json()) as { readonly id: string }[];
   assert.deepEqual(
@@ -160,23 +171,20 @@ for (const shown of [false, true])
         agents: [{ name: 'helper' }],
         service: { RunRecording: { RecordReasoningDeltas: shown } },
       });
-      await say(app.client, 's');
       const part = {
-        type: 'Reasoning',
+        type: 'Reasoning' as const,
         text: 'Hm.',
         providerMetadata: { anthropic: { signature: 'secret-signature' } },
       };
       const call = {
-        type: 'ToolCall',
+        type: 'ToolCall' as const,
         toolCallId: 'c',
         toolName: 't',
         arguments: {},
         providerMetadata: part.providerMetadata,
       };
-      app.change(
-        `update service_session_messages set message = json_set(message, '$.contents', json(?)) where sequence = 1`,
-        JSON.stringify([part, call]),
-      );
+      await saveTurn(app, 's', [[{ type: 'Text', text: 'Hi' }], [part, call]]);
+      assert.ok(app.store.text().includes('secret-signature'));
       const session = await getSession(app.client, 's');
       assert.deepEqual(session.messages?.[1]?.contents, [
         ...(shown ? [{ type: 'Reasoning', text: 'Hm.' }] : []),
