@@ -2,7 +2,7 @@ import type { ApiKeyScope, Role } from '../../../src/contract/authority.ts';
 import { newId } from '../../../src/core/ids.ts';
 import type { SessionRow } from '../../../src/db/tables.ts';
 import type { ChatMessage } from '../../../src/engine/context/index.ts';
-import { createSessionStore } from '../../../src/features/sessions/index.ts';
+import { sessionStore } from '../../../src/features/sessions/index.ts';
 import type { SessionDetailResponse, SessionRecord } from '../../../src/features/sessions/sessions.schema.ts';
 import type { TestApp } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
@@ -74,7 +74,7 @@ export const saveTurn = async (
   contents: readonly ChatMessage['contents'][],
 ): Promise<void> => {
   const storage = app.store.open();
-  const sessions = createSessionStore(storage);
+  const sessions = storage.stores(sessionStore);
   const now = app.clock.now();
   const there = await sessions.get('default', id);
   const row = there ?? sessionRow(id, now, 0);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { createSessionStore } from '../../../src/features/sessions/index.ts';
-import { createSessionBranchStore } from '../../../src/features/sessions/session-branches.store.ts';
+import { sessionStore } from '../../../src/features/sessions/index.ts';
+import { sessionBranchStore } from '../../../src/features/sessions/session-branches.store.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import {
   collect,
@@ -19,9 +19,9 @@ import { branch, getSession, listSessions, nothingLeft, removeSession, say, sess
 /** The transaction of the deletion alone, in which another process is at this time. */
 const removedElsewhere = async (app: TestApp, now: number, ...ids: readonly string[]): Promise<void> => {
   const storage = app.store.open();
-  const branches = createSessionBranchStore(storage);
+  const branches = storage.stores(sessionBranchStore);
   for (const id of ids) {
-    const row = (await createSessionStore(storage).get('default', id)) ?? assert.fail(`${id} is there`);
+    const row = (await storage.stores(sessionStore).get('default', id)) ?? assert.fail(`${id} is there`);
     await storage.write(branches.removed(row, now, 'token'));
   }
 };

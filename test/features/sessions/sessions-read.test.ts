@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
-import { createSessionStore } from '../../../src/features/sessions/index.ts';
+import { sessionStore } from '../../../src/features/sessions/index.ts';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { collect, Gate, getRun, listRuns, refusal, runStream, stream, waitingSetup } from '../runs/run-calls.ts';
@@ -131,7 +131,7 @@ forEachDurableService(
 overHttp('SESS-7 take is 50 unless given, at most 200, and a list is a bare array', async (open) => {
   const app = await open();
   const storage = app.store.open();
-  const sessions = createSessionStore(storage);
+  const sessions = storage.stores(sessionStore);
   const ids = Array.from({ length: 230 }, (_, index) => `s-${String(index + 1).padStart(3, '0')}`);
   await storage.write(ids.map((id, index) => sessions.open(sessionRow(id, index))));
   const list = async (query: string) =>
