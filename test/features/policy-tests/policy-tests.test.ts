@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { forEachDurableService } from '../../support/app.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { priced } from '../quotas/quota-calls.ts';
-import { followToEnd, refusal, runJson, tool } from '../runs/run-calls.ts';
+import { swept } from '../retention/retention-world.ts';
+import { followToEnd, readEvents, refusal, runJson, tool } from '../runs/run-calls.ts';
 import { otherTenant, policyTest, tenantHost } from './policy-world.ts';
 
 const secret = 'Project Zeus';
@@ -61,9 +62,12 @@ forEachDurableService('policy test: what is not recorded, or gone, is counted as
     service: { RunRecording: { RecordToolPayloads: false } },
   });
   const gone = await runJson(app.client, 'helper', secret);
-  await runJson(app.client, 'helper', 'mail');
-  app.change('delete from service_run_inputs where run_id = ?', gone.runId);
-  app.change('delete from service_run_events where run_id = ?', gone.runId);
+  const mailed = await runJson(app.client, 'helper', 'mail');
+  const { retention } = app.client;
+  await retention.save({ params: { target: 'RunInputs' }, body: { maxRows: 1 } });
+  const { length: maxRows } = await readEvents(app.client, mailed.runId);
+  await retention.save({ params: { target: 'RunEvents' }, body: { maxRows } });
+  await swept(app);
   const report = await policyTest(app.client, { guard: { DeniedTerms: [secret] } });
   assert.equal(report.matches, 0);
   assert.deepEqual(

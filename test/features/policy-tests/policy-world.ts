@@ -8,9 +8,8 @@ export const policyTest = async (client: Client, body: PolicyTestRequest): Promi
 /** A client of the tenant `acme` in a service whose runs are those of the default tenant. */
 export const otherTenant = async (app: TestApp): Promise<Client> => {
   const { plaintextKey } = (
-    await app.client.keys.create({ body: { name: 'k', scopes: ['RunsRead'], role: 'Operator' } })
+    await app.inTenant('acme').keys.create({ body: { name: 'k', scopes: ['RunsRead'], role: 'Operator' } })
   ).body;
-  app.change("update service_api_keys set tenant_id = 'acme'");
   return app.clientFor(plaintextKey);
 };
 

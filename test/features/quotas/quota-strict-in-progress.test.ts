@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
+import { jobStore } from '../../../src/features/jobs/index.ts';
 import { mostCost } from '../../../src/features/quotas/quota-room.rules.ts';
 import { type AppSetup, forEachDurableService, openApp, type TestApp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import { collect, enqueue, followToEnd, Gate, getRun, refusal, runJson, stream, tool } from '../runs/run-calls.ts';
 import { daily, saveQuota, verify } from './quota-calls.ts';
 
@@ -26,13 +27,6 @@ const prepared = async ({ client }: Pick<TestApp, 'client'>): Promise<void> => {
   await runJson(client, 'small', 'small');
 };
 
-const waitFor = async (holds: () => boolean): Promise<void> => {
-  for (let turn = 0; !holds(); turn += 1) {
-    assert.ok(turn < 500, 'it never came');
-    await delay(10);
-  }
-};
-
 const shaky = (): AppSetup => ({
   service: {
     ...strict,
@@ -52,9 +46,10 @@ const requeued = async (app: TestApp): Promise<string> => {
   await prepared(app);
   await saveQuota(app.client, { period: 'Daily', maxTokens });
   const runId = await enqueue(app.client, 'helper', 'Hi');
-  await waitFor(
-    () => app.rows("select id from service_jobs where id = ? and status = 'Pending' and attempt = 1", runId).length > 0,
-  );
+  await eventually('the job is back in line', async () => {
+    const { status, attempt } = (await app.client.jobs.get({ params: { id: runId } })).body.job;
+    return status === 'Pending' && attempt === 1;
+  });
   return runId;
 };
 
@@ -66,7 +61,7 @@ test('QUOTA-13 strict: what an attempt has used counts until the run is over, al
   await app.close();
   const again = await openApp(t, 'in process', { ...shaky(), folder: app.folder });
   assert.equal((await refusal(runJson(again.client, 'small', 'small'))).code, 'quota-exceeded');
-  again.change('update service_jobs set scheduled_for = 0 where id = ?', runId);
+  await again.store.open().stores(jobStore).due(runId, again.clock.now());
   const events = await followToEnd(again.client, runId);
   assert.equal(events.at(-1)?.['error'].type, 'quota_exceeded');
   assert.ok(((await daily(again.client))?.tokens ?? 0) <= maxTokens);

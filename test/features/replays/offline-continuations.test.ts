@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { jobStore } from '../../../src/features/jobs/index.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
+import { eventually } from '../../support/eventually.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { says } from '../runs/chat-requests.ts';
 import {
@@ -68,8 +71,11 @@ replayTest('RUN-30 results that may not be recorded whole are missing, and said 
   const decisions = [{ requestId: approvals[0]?.requestId ?? '', approved: true }];
   await refusal(runJson(app.client, 'helper', { sessionId, approvals: decisions }));
   const [failed] = await listRuns(app.client);
-  const kept = app.rows<{ calls: string }>('select calls from service_run_model_calls where run_id = ?', failed?.id);
-  assert.ok(!(kept[0]?.calls ?? '').includes('pay done'));
+  const kept = await app.store
+    .open()
+    .stores(runStore)
+    .modelCalls('default', failed?.id ?? '');
+  assert.ok(kept !== null && !JSON.stringify(kept).includes('pay done'));
   const report = await replays.replay(app, failed?.id ?? '');
   assert.deepEqual(
     [report.result, report.divergences[0]?.detail],
@@ -108,12 +114,11 @@ replayTest('APPR-20 a run that went on from the mailbox replays identically', as
   const app = await openApprovals(open);
   const { runId, rows } = await queueWaiting(app, sessionId, ['pay'], ['wipe']);
   for (const [index, row] of rows.entries()) await decide(app.client, row.id, index === 0);
-  let next = '';
-  while (next === '') {
-    const continued = (await listRuns(app.client, { sessionId })).find((run) => run.continuedFromRunId === runId);
-    if (continued?.status === 'Completed') next = continued.id;
-    else await new Promise((resolve) => setImmediate(resolve));
-  }
+  const { id: next } = await eventually('the run goes on', async () =>
+    (await listRuns(app.client, { sessionId })).find(
+      (run) => run.continuedFromRunId === runId && run.status === 'Completed',
+    ),
+  );
   await replays.identical(app, runId, next);
 });
 
@@ -187,10 +192,11 @@ replayTest('RUN-17 a retried run is compared in its last attempt; earlier ones a
     agents: [{ name: 'helper', toolNames: ['shaky'] }],
   });
   const runId = await enqueue(app.client, 'helper', 'Hi');
-  const waits = () =>
-    app.rows("select id from service_jobs where id = ? and status = 'Pending' and attempt = 1", runId).length === 1;
-  while (!waits()) await new Promise((resolve) => setImmediate(resolve));
-  app.change('update service_jobs set scheduled_for = 0 where id = ?', runId);
+  await eventually('the job is back in line', async () => {
+    const { status, attempt } = (await app.client.jobs.get({ params: { id: runId } })).body.job;
+    return status === 'Pending' && attempt === 1;
+  });
+  await app.store.open().stores(jobStore).due(runId, app.clock.now());
   await followToEnd(app.client, runId);
   const report = await replays.replay(app, runId);
   assert.deepEqual(
@@ -241,12 +247,11 @@ replayTest('RUN-76 RUN-77 a run that continues a lost one replays from where it 
   await first.close();
   isFirst = false;
   const second = await open(setup);
-  let next = '';
-  while (next === '') {
-    const run = (await listRuns(second.client, { sessionId })).find((each) => each.continuedFromRunId === lost.runId);
-    if (run?.status === 'Completed') next = run.id;
-    else await new Promise((resolve) => setImmediate(resolve));
-  }
+  const { id: next } = await eventually('the run goes on', async () =>
+    (await listRuns(second.client, { sessionId })).find(
+      (run) => run.continuedFromRunId === lost.runId && run.status === 'Completed',
+    ),
+  );
   const report = await replays.replay(second, next);
   assert.deepEqual(
     report.runs[0]?.steps.map(({ number, result }) => [number, result]),

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { AcpError } from '../../../src/contract/errors.ts';
+import { newId } from '../../../src/core/ids.ts';
 import { readDefinition } from '../../../src/features/agents/index.ts';
 import { type BundleLine, bundleText } from '../../../src/features/replays/bundle.format.ts';
 import { replayBundle } from '../../../src/features/replays/index.ts';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { opensRun } from '../runs/other-process.ts';
 import { listRuns, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
 import { bundleOf, bundleTextOf, openText, runsOf } from './bundle-calls.ts';
 
@@ -293,8 +295,9 @@ forEachDurableService(
     const narrow = await app.clientFor(key.plaintextKey);
     const refusedCall = await refusal(narrow.replays.bundle({ params: { runId } }));
     assert.deepEqual([refusedCall.status, refusedCall.requiredScope], [403, 'AgentsRead']);
-    app.change("update service_runs set status = 'Running' where id = ?", runId);
-    assert.equal((await refusal(app.client.replays.bundle({ params: { runId } }))).code, 'run-not-finished');
+    const going = newId();
+    await opensRun(app.store.open(), going);
+    assert.equal((await refusal(app.client.replays.bundle({ params: { runId: going } }))).code, 'run-not-finished');
     const text = await refusal(
       app.client.replays.bundle({ params: { runId: '0190b6a2-0000-7000-8000-000000000000' } }),
     );

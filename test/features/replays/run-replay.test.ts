@@ -3,9 +3,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Client, ClientInput } from '../../../src/client/client.ts';
+import { newId } from '../../../src/core/ids.ts';
 import type { replayOperations } from '../../../src/features/replays/replays.operations.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { forEachDurableService } from '../../support/app.ts';
+import { trail } from '../../support/audit-chain.ts';
 import { calls, openApprovals } from '../approvals/approval-world.ts';
+import { swept } from '../retention/retention-world.ts';
+import { opensRun } from '../runs/other-process.ts';
 import {
   callsTools,
   followToEnd,
@@ -199,14 +204,12 @@ forEachDurableService('RUN-54 LiveTools executes tools, needs Admin, and is audi
   const live = await replay(app.client, runId, { toolMode: 'LiveTools' });
   assert.equal(counted.calls, 2);
   assert.equal(live.output, 'Done: number 2');
-  const entries = app.rows<{ entity: string; after: string }>(
-    "select entity, after from service_audit_entries where action = 'run.replay-live'",
-  );
+  const entries = (await trail(app)).filter(({ action }) => action === 'run.replay-live');
   assert.deepEqual(
     entries.map(({ entity }) => entity),
     [`run:${runId}`],
   );
-  assert.match(entries[0]?.after ?? '', new RegExp(live.runId));
+  assert.match(JSON.stringify(entries[0]?.after), new RegExp(live.runId));
   const own = await replay(operator, runId);
   assert.deepEqual((await getRun(app.client, own.runId)).labels, { apiKey: 'operator' }, 'RUN-36 the caller counts');
 });
@@ -216,7 +219,7 @@ forEachDurableService('RUN-55 RUN-50 RUN-40 what cannot be replayed is refused b
   const app = await open({ ...waitingSetup(gate) });
   const { client } = app;
   const { runId } = await runJson(client, 'helper', 'Hi');
-  const count = (): number => app.rows('select id from service_runs').length;
+  const count = async (): Promise<number> => (await listRuns(client)).length;
   const unknown = await replayRefusal(client, unknownId);
   assert.deepEqual([unknown.status, unknown.code], [404, 'run-not-found']);
   const version = await replayRefusal(client, runId, { agentVersion: 7 });
@@ -228,14 +231,15 @@ forEachDurableService('RUN-55 RUN-50 RUN-40 what cannot be replayed is refused b
   assert.deepEqual([early.status, early.code], [409, 'run-not-finished']);
   gate.open();
   for (let next = await frames.next(); next.done !== true; ) next = await frames.next();
-  assert.equal(count(), 2);
-  app.change('delete from service_run_inputs where run_id = ?', runId);
+  assert.equal(await count(), 2);
+  await client.retention.save({ params: { target: 'RunInputs' }, body: { maxRows: 1 } });
+  await swept(app);
   const gone = await replayRefusal(client, runId);
   assert.deepEqual([gone.status, gone.code], [404, 'run-input-not-recorded']);
   await client.agents.remove({ params: { name: 'helper' } });
   const agent = await replayRefusal(client, open1.runId);
   assert.deepEqual([agent.status, agent.code], [404, 'agent-not-found']);
-  assert.equal(count(), 2);
+  assert.equal(await count(), 2);
 });
 
 forEachDurableService(
@@ -253,9 +257,9 @@ forEachDurableService(
     const sources = new Map<string, string>();
     for (const name of ['client', 'payer', 'asking']) sources.set(name, (await runJson(app.client, name, 'Hi')).runId);
     const refused = async (name: string, toolMode: 'ReplayTools' | 'NoTools' | 'LiveTools') => {
-      const before = app.rows('select id from service_runs').length;
+      const before = (await listRuns(app.client)).length;
       const problem = await replayRefusal(app.client, sources.get(name) ?? '', { toolMode });
-      assert.equal(app.rows('select id from service_runs').length, before);
+      assert.equal((await listRuns(app.client)).length, before);
       return [problem.status, problem.code, /tool "(\w+)"/i.exec(problem.detail ?? '')?.[1]];
     };
     for (const mode of ['ReplayTools', 'NoTools', 'LiveTools'] as const)
@@ -269,7 +273,7 @@ forEachDurableService(
         'APPR-6',
       );
     assert.deepEqual(
-      app.rows("select id from service_audit_entries where action = 'run.replay-live'"),
+      (await trail(app)).filter(({ action }) => action === 'run.replay-live'),
       [],
       'a refused replay is not audited as one',
     );
@@ -280,12 +284,12 @@ forEachDurableService('RUN-55 what is no turn of an agent, or has no versions, c
   const folder = mkdtempSync(join(tmpdir(), 'acp-test-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, 'code.yaml'), 'name: coded\nmodel: { provider: demo, model: demo-1 }\n');
-  const app = await openApprovals(open, { folder, host: { Agents: ['./code.yaml'] } });
+  const app = await openApprovals(open, { host: { Agents: [join(folder, 'code.yaml')] } });
   const { client } = app;
   const refused = async (runId: string, body: Body = {}) => {
-    const before = app.rows('select id from service_runs').length;
+    const before = (await listRuns(app.client)).length;
     const problem = await replayRefusal(client, runId, body);
-    assert.equal(app.rows('select id from service_runs').length, before);
+    assert.equal((await listRuns(app.client)).length, before);
     return { status: problem.status, code: problem.code, detail: problem.detail ?? '' };
   };
   const coded = await runJson(client, 'coded', 'Hi');
@@ -299,8 +303,13 @@ forEachDurableService('RUN-55 what is no turn of an agent, or has no versions, c
   const answered = await refused(second.runId);
   assert.deepEqual([answered.status, answered.code], [400, 'replay-not-supported']);
   assert.match(answered.detail, /has no input of its own/);
-  app.change("update service_runs set kind = 'Workflow' where id = ?", coded.runId);
-  assert.equal((await refused(coded.runId)).code, 'replay-not-supported');
+  const other = app.store.open();
+  const workflow = newId();
+  await opensRun(other, workflow, { agentName: 'coded', kind: 'Workflow' as never });
+  const runs = other.stores(runStore);
+  const row = (await runs.get('default', workflow)) ?? assert.fail('the run is stored');
+  await other.write([runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: 1 })]);
+  assert.equal((await refused(workflow)).code, 'replay-not-supported');
 });
 
 forEachDurableService(
@@ -378,7 +387,7 @@ forEachDurableService('RUN-39 a replay asks for a start with the source run, bef
   const refused = await replayRefusal(app.client, runId);
   assert.deepEqual([refused.status, refused.code], [403, 'run-not-allowed']);
   assert.deepEqual(asked.at(-1), ['Start', runId, 'helper']);
-  assert.equal(app.rows('select id from service_runs').length, 1);
+  assert.equal((await listRuns(app.client)).length, 1);
 });
 
 forEachDurableService('RUN-28 RUN-79 replays need recording, and a stopping service starts none', async (open) => {

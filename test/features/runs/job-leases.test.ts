@@ -8,7 +8,9 @@ import { JobCanceledError, type JobHandler, type JobResult } from '../../../src/
 import { createJobTelemetry } from '../../../src/scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorkerOptions } from '../../../src/scheduler/job-worker.ts';
 import { retryDelayMs } from '../../../src/scheduler/retry-delay.ts';
+import { eventually } from '../../support/eventually.ts';
 import { openTestStore } from '../../support/opened-store.ts';
+import { anyJob } from './other-process.ts';
 
 const openQueue = async (t: TestContext) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
@@ -48,14 +50,12 @@ const openQueue = async (t: TestContext) => {
         ...options,
       },
     );
-  /** Resolves when the row says so; every look is a turn of the event loop. */
-  const until = async (id: string, status: string) => {
-    for (;;) {
+  /** Resolves when the row says so. */
+  const until = (id: string, status: string) =>
+    eventually(`${id} is ${status}`, async () => {
       const row = await jobs.get(id);
-      if (row?.status === status) return row;
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-  };
+      return row?.status === status ? row : null;
+    });
   return { storage, jobs, clock, put, worker, until };
 };
 
@@ -128,15 +128,18 @@ test('JOB-30 a lease is renewed while the worker lives', async (t) => {
 });
 
 test('JOB-30 a worker that lost its lease aborts the work, and what it writes later is refused', async (t) => {
-  const { put, worker, until, storage, jobs } = await openQueue(t);
+  const { put, worker, until, clock, jobs } = await openQueue(t);
   const desk = new Desk();
-  await put('a');
+  await put('a', { maxAttempts: 2 });
   const one = worker('w', desk.handler);
   one.start();
   await until('a', 'Running');
-  await storage.db.updateTable('jobs').set({ lease_owner: 'other' }).where('id', '=', 'a').execute();
+  // The lease has lapsed for a process whose clock is ahead.
+  const later = clock.now + 20_000;
+  assert.equal((await jobs.claim('other', later, later + 10_000, 1, anyJob)).length, 1);
+  await jobs.begin('other', 'a');
   t.mock.timers.tick(5000);
-  while (desk.aborted.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await eventually('the work is aborted', () => desk.aborted.length > 0);
   desk.end('a', { status: 'Failed', code: 'x', message: 'y' });
   await one.idle();
   const row = await jobs.get('a');

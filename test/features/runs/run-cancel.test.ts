@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { newId } from '../../../src/core/ids.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { forEachDurableService, openApp } from '../../support/app.ts';
+import { opensRun } from './other-process.ts';
 import {
   assertWholeLog,
   collect,
@@ -98,11 +101,14 @@ forEachDurableService(
   'RUN-42 a run whose process is gone cannot be cancelled, nor one that is not known',
   async (open) => {
     const app = await open({ agents: [{ name: 'helper' }] });
-    const { runId } = await runJson(app.client, 'helper', 'Hi');
-    app.change("update service_runs set status = 'Running', completed_at = null");
+    const other = app.store.open();
+    const runId = newId();
+    await opensRun(other, runId);
     const elsewhere = await refusal(app.client.runs.cancel({ params: { runId } }));
     assert.deepEqual([elsewhere.status, elsewhere.code], [409, 'run-not-on-this-instance']);
-    app.change("update service_runs set status = 'AwaitingApproval'");
+    const runs = other.stores(runStore);
+    const row = (await runs.get('default', runId)) ?? assert.fail('the run is stored');
+    await other.write([runs.closeFrom(row, 'Running', { status: 'AwaitingApproval' })]);
     assert.equal((await refusal(app.client.runs.cancel({ params: { runId } }))).code, 'run-finished');
     const unknown = await refusal(
       app.client.runs.cancel({ params: { runId: '0190b6a2-0000-7000-8000-000000000000' } }),

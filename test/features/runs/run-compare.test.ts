@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { forEachDurableService } from '../../support/app.ts';
+import { swept } from '../retention/retention-world.ts';
 import { refusal, runJson } from './run-calls.ts';
 
 const unknownId = '0190b6a2-0000-7000-8000-000000000000';
@@ -77,6 +78,8 @@ forEachDurableService('RUN-50 an input that was not recorded, or was removed, is
   assert.equal((await refusal(unrecorded.client.runs.input({ params: { runId: unknownId } }))).code, 'run-not-found');
   const app = await open({ agents: [{ name: 'helper' }] });
   const removed = (await runJson(app.client, 'helper', 'Hi')).runId;
-  app.change('delete from service_run_inputs');
+  await runJson(app.client, 'helper', 'Hi');
+  await app.client.retention.save({ params: { target: 'RunInputs' }, body: { maxRows: 1 } });
+  await swept(app);
   assert.equal((await refusal(app.client.runs.input({ params: { runId: removed } }))).code, 'run-input-not-recorded');
 });

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import type { Frame } from '../../../src/contract/operation.ts';
+import { newId } from '../../../src/core/ids.ts';
+import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { swept } from '../retention/retention-world.ts';
+import { opensRun } from './other-process.ts';
 import {
   assertWholeLog,
   callsTools,
@@ -65,7 +70,9 @@ forEachDurableService('RUN-24 a Last-Event-ID that is no sequence, and an unknow
 forEachDurableService('RUN-24 a log that retention has removed is an empty stream', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runStream(app.client, 'helper', 'Hi');
-  app.change('delete from service_run_events');
+  const { length: maxRows } = (await runStream(app.client, 'helper', 'Hi')).frames;
+  await app.client.retention.save({ params: { target: 'RunEvents' }, body: { maxRows } });
+  await swept(app);
   assert.deepEqual(await readEvents(app.client, runId), []);
 });
 
@@ -107,26 +114,29 @@ forEachDurableService('RUN-24 a reader whose connection drops goes on where it w
 
 forEachDurableService('RUN-24 a run that another process executes is followed through the store', async (open) => {
   const app = await open({ host: { RunEventPollInterval: '5ms' }, agents: [{ name: 'helper' }] });
-  const { runId, frames } = await runStream(app.client, 'helper', 'Hi');
-  const [pack] = app.rows<{ first_sequence: number; last_sequence: number; events: string }>(
-    'select * from service_run_events where run_id = ? order by first_sequence desc limit 1',
-    runId,
+  const template = await runStream(app.client, 'helper', 'Hi');
+  const other = app.store.open();
+  const runs = other.stores(runStore);
+  const journal = other.stores(createRunJournal(null, null));
+  const runId = newId();
+  await opensRun(other, runId);
+  const packs = (await runs.packs('default', template.runId, 0, 100)).map(
+    ({ firstSequence, lastSequence, events }) => ({
+      firstSequence,
+      write: () => other.write([journal.packed('default', runId, firstSequence, lastSequence, events)]),
+    }),
   );
-  app.change('delete from service_run_events where run_id = ? and first_sequence = ?', runId, pack?.first_sequence);
-  app.change("update service_runs set status = 'Running', completed_at = null");
+  const last = packs.pop() ?? assert.fail('the log is stored');
+  for (const { write } of packs) await write();
   const reply = await app.client.runs.events({ params: { runId } });
   const iterator = reply.frames[Symbol.asyncIterator]();
   const seen: Frame[] = [];
-  for (let index = 0; index < (pack?.first_sequence ?? 0); index += 1) seen.push((await iterator.next()).value);
-  app.change(
-    'insert into service_run_events values (?, ?, ?, ?)',
-    runId,
-    pack?.events,
-    pack?.first_sequence,
-    pack?.last_sequence,
-  );
-  app.change("update service_runs set status = 'Completed', completed_at = 1");
+  for (let index = 0; index < last.firstSequence; index += 1) seen.push((await iterator.next()).value);
+  await last.write();
+  const row = (await runs.get('default', runId)) ?? assert.fail('the run is stored');
+  await other.write([runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: 1 })]);
   for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) seen.push(next.value);
+  const frames = template.frames.map((frame) => ({ ...frame, data: frame.data.replaceAll(template.runId, runId) }));
   assert.deepEqual(seen, frames);
 });
 

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { testClock } from '../../support/clock.ts';
+import { idleKeys } from './other-process.ts';
 import { followToEnd, Gate, listRuns, post, refusal, start, waitingSetup } from './run-calls.ts';
+
+// Far enough back that no file that moves on from there meets the present.
+const longAgo = Date.UTC(2020, 0, 1);
 
 const once = (key: string, more: Record<string, string> = {}) => ({ headers: { 'idempotency-key': key, ...more } });
 
@@ -114,15 +119,15 @@ forEachDurableService('RUN-19 an answer that is not a success frees the key', as
 });
 
 forEachDurableService('RUN-19 a mark that nobody renews lapses, and so does an answer after its day', async (open) => {
-  const app = await open({ agents: [{ name: 'helper' }] });
+  const app = await open({ clock: testClock({ at: longAgo }), agents: [{ name: 'helper' }] });
   const runIdOf = async (): Promise<string | undefined> =>
     (await start(app.client, 'helper', 'Hi', once('k'))).headers['x-run-id'];
-  const first = await runIdOf();
-  app.change("update service_idempotency_keys set status = null, locked_until = ? where key = 'k'", Date.now() - 1);
+  await idleKeys(app.store.open(), app.clock).claim('default', null, 'k', 'that of another process');
+  assert.equal((await refusal(start(app.client, 'helper', 'Hi', once('k')))).code, 'idempotency-key-reused');
+  await app.clock.jump(60_001);
   const second = await runIdOf();
-  assert.notEqual(second, first);
   assert.equal(await runIdOf(), second);
-  app.change("update service_idempotency_keys set created_at = ? where key = 'k'", Date.now() - 86_400_001);
+  await app.clock.jump(86_400_001);
   assert.notEqual(await runIdOf(), second);
 });
 
@@ -156,26 +161,25 @@ overHttp('RUN-18 RUN-10 a client that lost its connection gets the answer by ask
 });
 
 forEachDurableService('RUN-19 RET-8 a stored policy says how long an answer is given again', async (open) => {
-  const app = await open({ agents: [{ name: 'helper' }] });
+  const app = await open({ clock: testClock({ at: longAgo }), agents: [{ name: 'helper' }] });
   const params = { target: 'IdempotencyKeys' };
   const repeated = async (): Promise<boolean> =>
     (await start(app.client, 'helper', 'Hi', once('k'))).headers['idempotency-replayed'] === 'true';
-  const age = (days: number) =>
-    app.change('update service_idempotency_keys set created_at = ?', Date.now() - days * 86_400_000);
+  const age = (days: number) => app.clock.jump(days * 86_400_000);
   assert.equal(await repeated(), false);
-  age(0.9);
+  await age(0.9);
   assert.equal(await repeated(), true);
-  age(1.1);
+  await age(0.2);
   assert.equal(await repeated(), false, 'a day without a policy');
   await app.client.retention.save({ params, body: { maxAgeDays: 3 } });
-  age(2.9);
+  await age(2.9);
   assert.equal(await repeated(), true);
-  age(3.1);
+  await age(0.2);
   assert.equal(await repeated(), false);
   // One that is switched off, or counts rows alone, removes nothing by age.
   for (const body of [{ maxAgeDays: 3, enabled: false }, { maxRows: 10 }]) {
     await app.client.retention.save({ params, body });
-    age(40);
+    await age(40);
     assert.equal(await repeated(), true, JSON.stringify(body));
   }
   await app.client.retention.remove({ params });

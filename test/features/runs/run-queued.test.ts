@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
+import type { SessionRow } from '../../../src/db/tables.ts';
+import { jobStore } from '../../../src/features/jobs/index.ts';
+import { sessionStore } from '../../../src/features/sessions/index.ts';
 import { type AppSetup, forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
+import { beginsJobs, beginsRun, idleKeys } from './other-process.ts';
 import {
   collect,
   enqueue,
@@ -20,13 +25,8 @@ import {
 
 const noWorker = { Scheduling: { RunWorker: false } };
 
-const jobOf = (app: TestApp, id: string) =>
-  app.rows<{ status: string; lane: string; attempt: number; payload: string | null; handler_key: string }>(
-    'select status, lane, attempt, payload, handler_key from service_jobs where id = ?',
-    id,
-  )[0];
-
-const inputOf = (app: TestApp, id: string) => app.rows('select * from service_run_inputs where run_id = ?', id);
+/** The job as it is stored: no caller sees the payload of a queued run. */
+const jobOf = (app: TestApp, id: string) => app.store.open().stores(jobStore).get(id);
 
 overHttp('RUN-15 the answer says where the queued run is', async (open) => {
   const app = await open({ host: { Prefix: '/acp' }, service: noWorker, agents: [{ name: 'helper' }] });
@@ -59,7 +59,7 @@ forEachDurableService(
     await gate.reached;
     const running = await getRun(app.client, runId);
     assert.deepEqual([running.status, running.jobId, running.modelId], ['Running', runId, 'demo-1']);
-    assert.equal(jobOf(app, runId)?.handler_key, 'acp.agent-run');
+    assert.equal((await jobOf(app, runId))?.handler_key, 'acp.agent-run');
     gate.open();
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next());
     const events = await followToEnd(app.client, runId);
@@ -83,7 +83,8 @@ forEachDurableService('RUN-14 a run that no worker has taken is Queued and has n
     [run.status, run.startedAt, run.completedAt, run.durationMs, run.agentVersion, run.sessionId, run.jobId],
     ['Queued', null, null, null, null, 's', runId],
   );
-  assert.deepEqual([jobOf(app, runId)?.status, jobOf(app, runId)?.lane], ['Pending', 'agents']);
+  const job = await jobOf(app, runId);
+  assert.deepEqual([job?.status, job?.lane], ['Pending', 'agents']);
   assert.deepEqual(await listRuns(app.client, { status: 'Queued' }), [run]);
 });
 
@@ -97,7 +98,8 @@ forEachDurableService('RUN-41 JOB-26 a queued run is cancelled at once, and no w
   const events = await followToEnd(app.client, runId);
   assert.deepEqual(typesOf(events), ['run.queued', 'run.canceled']);
   assert.deepEqual([events[1]?.['cause'], events[1]?.['usage']], ['Requested', null]);
-  assert.deepEqual([jobOf(app, runId)?.status, jobOf(app, runId)?.payload], ['Canceled', null]);
+  const job = await jobOf(app, runId);
+  assert.deepEqual([job?.status, job?.payload], ['Canceled', null]);
   const again = await refusal(app.client.runs.cancel({ params: { runId } }));
   assert.deepEqual([again.status, again.code], [409, 'run-finished']);
 });
@@ -122,9 +124,11 @@ forEachDurableService('RUN-17 a queued run on a busy session waits its turn', as
 });
 
 /** Resolves once a worker has the job. */
-const taken = async (app: TestApp, id: string): Promise<void> => {
-  while (jobOf(app, id)?.status !== 'Running') await new Promise((resolve) => setImmediate(resolve));
-};
+const taken = (app: TestApp, id: string) =>
+  eventually(
+    'a worker has the job',
+    async () => (await app.client.jobs.get({ params: { id } })).body.job.status === 'Running',
+  );
 
 forEachDurableService(
   'RUN-41 a queued run that waits for its session can be cancelled, and its worker goes on',
@@ -140,7 +144,7 @@ forEachDurableService(
     assert.deepEqual(typesOf(await followToEnd(app.client, runId)), ['run.queued', 'run.canceled']);
     const other = await enqueue(app.client, 'helper', 'Hi');
     assert.equal((await followToEnd(app.client, other)).at(-1)?.type, 'run.completed', 'the only worker is free again');
-    assert.equal(jobOf(app, runId)?.status, 'Canceled');
+    assert.equal((await jobOf(app, runId))?.status, 'Canceled');
     gate.open();
     await collect(first.frames);
     await runJson(app.client, 'helper', { message: 'three', sessionId: 's' });
@@ -217,15 +221,15 @@ forEachDurableService(
       body: { name: 'helper', model: { provider: 'demo', model: 'demo-2' } },
     });
     await app.client.agents.remove({ params: { name: 'gone' } });
-    assert.notEqual(jobOf(app, saved)?.payload, null, 'OBS-6 the input is kept until the run starts');
+    assert.notEqual((await jobOf(app, saved))?.payload, null, 'OBS-6 the input is kept until the run starts');
     await app.close();
     t.diagnostic('opened again with a worker');
     const next = await open({ folder: app.folder });
     await followToEnd(next.client, saved);
     const run = await getRun(next.client, saved);
     assert.deepEqual([run.status, run.agentVersion, run.modelId], ['Completed', 2, 'demo-2']);
-    assert.equal(jobOf(next, saved)?.payload, null);
-    assert.equal(inputOf(next, saved).length, 1);
+    assert.equal((await jobOf(next, saved))?.payload, null);
+    assert.equal((await next.client.runs.input({ params: { runId: saved } })).body.messages.length, 1);
     assert.deepEqual(typesOf(await followToEnd(next.client, gone)), ['run.queued', 'run.failed']);
     const failed = await getRun(next.client, gone);
     assert.deepEqual([failed.error?.class, failed.error?.type], ['CompilationFailed', 'agent_not_found']);
@@ -321,21 +325,29 @@ forEachDurableService(
     const app = await open({ ...setup, agents: [{ name: 'helper' }] });
     const lost = await enqueue(app.client, 'helper', { message: 'Hi', sessionId: 's' });
     const kept = await enqueue(app.client, 'helper', 'Hi');
+    // What a process leaves when it dies while it executes the one run and has just taken the other.
+    const dead = app.store.open();
+    const now = Date.now();
+    await beginsRun(dead, lost);
+    await beginsJobs(dead, 'dead', now, 1);
+    const sessions = dead.stores(sessionStore);
+    await dead.write([
+      sessions.open({
+        tenant_id: 'default',
+        id: 's',
+        agent_name: 'helper',
+        owner_id: null,
+        conversation_id: 'c',
+        version: 0,
+        message_count: 0,
+        active_run_id: lost,
+        lock_until: 9e15,
+        created_at: 1,
+        updated_at: 1,
+      } as SessionRow),
+    ]);
+    await idleKeys(dead, { now: () => 8e15 }).claim('default', null, 'k', 'f');
     await app.close();
-    // The state that a process leaves when it dies while it executes the one run and has just taken the other.
-    const left = [
-      [`update service_runs set status = 'Running', started_at = created_at where id = '${lost}'`],
-      ["update service_jobs set status = 'Running', lease_owner = 'dead', lease_until = 1, attempt = 1"],
-      [
-        `insert into service_sessions (tenant_id, id, agent_name, conversation_id, version, message_count, active_run_id,
-       lock_until, created_at, updated_at) values ('default', 's', 'helper', 'c', 0, 0, '${lost}', 9e15, 1, 1)`,
-      ],
-      [
-        `insert into service_idempotency_keys (tenant_id, key, fingerprint, locked_until, created_at)
-       values ('default', 'k', 'f', 9e15, 9e15)`,
-      ],
-    ];
-    for (const [sql] of left) app.change(sql ?? '');
     const next = await open({ folder: app.folder });
     const orphan = await getRun(next.client, lost);
     assert.deepEqual(
@@ -343,7 +355,7 @@ forEachDurableService(
       ['Failed', 'Infrastructure', 'orphaned'],
     );
     assert.deepEqual(typesOf(await followToEnd(next.client, lost)), ['run.queued', 'run.failed']);
-    assert.equal(jobOf(next, lost)?.status, 'Failed');
+    assert.equal((await jobOf(next, lost))?.status, 'Failed');
     assert.equal((await followToEnd(next.client, kept)).at(-1)?.type, 'run.completed');
     await runJson(next.client, 'helper', { message: 'Hi', sessionId: 's' });
     await runJson(next.client, 'helper', 'Hi', { headers: { 'idempotency-key': 'k' } });

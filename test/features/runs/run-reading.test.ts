@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { newId } from '../../../src/core/ids.ts';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { opensRun } from './other-process.ts';
 import { getRun, listRuns, post, refusal, runJson, runStream, start } from './run-calls.ts';
 
 const unknownId = '0190b6a2-0000-7000-8000-000000000000';
@@ -40,14 +42,8 @@ forEachDurableService('RUN-34 the list is newest first, of roots, and paged', as
 
 forEachDurableService('RUN-34 pages hold 50 runs by default and 200 at most', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
-  await runJson(app.client, 'helper', 'Hi');
-  const [{ id = '' } = {}] = await listRuns(app.client);
-  app.change(
-    `insert or ignore into service_runs (id, tenant_id, agent_name, kind, status, created_at, is_streaming, depth, child_run_count, event_count)
-     with recursive n(i) as (select 1 union all select i + 1 from n where i < 210)
-     select printf('%s%04d', substr(?, 1, 32), i), 'default', 'helper', 'Agent', 'Completed', i, 0, 0, 0, 0 from n`,
-    id,
-  );
+  const other = app.store.open();
+  for (let index = 0; index < 210; index += 1) await opensRun(other, newId());
   assert.equal((await listRuns(app.client)).length, 50);
   assert.equal((await listRuns(app.client, { take: 500 })).length, 200);
 });
@@ -90,11 +86,10 @@ forEachDurableService(
   'RUN-35 startedAfter is exclusive, and a run that has not started counts by its creation',
   async (open) => {
     const app = await open({ service: { Scheduling: { RunWorker: false } }, agents: [{ name: 'helper' }] });
-    await runJson(app.client, 'helper', 'Hi');
-    await start(app.client, 'helper', 'Hi', { headers: { prefer: 'respond-async' } });
+    const other = app.store.open();
+    await opensRun(other, newId(), { createdAt: 1000, startedAt: 5000 });
+    await opensRun(other, newId(), { status: 'Queued', createdAt: 6000, startedAt: null });
     const [queued, started] = await listRuns(app.client);
-    app.change('update service_runs set started_at = 5000, created_at = 1000 where started_at is not null');
-    app.change('update service_runs set created_at = 6000 where started_at is null');
     const found = async (ms: number) =>
       (await listRuns(app.client, { startedAfter: new Date(ms).toISOString() })).map((run) => run.id);
     assert.deepEqual(await found(4999), [queued?.id, started?.id]);
@@ -164,15 +159,10 @@ forEachDurableService(
 forEachDurableService('RUN-37 a tree is cut at 200 runs, by depth and start', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runJson(app.client, 'helper', 'Hi');
-  app.change(
-    `insert into service_runs (id, tenant_id, agent_name, kind, status, created_at, started_at, is_streaming, parent_run_id,
-       root_run_id, depth, child_run_count, event_count)
-     with recursive n(i) as (select 1 union all select i + 1 from n where i < 210)
-     select printf('%s%04d', substr(?, 1, 32), i), 'default', 'c', 'Agent', 'Completed', i, 1000 - i, 0, ?, ?, 1, 0, 0 from n`,
-    runId,
-    runId,
-    runId,
-  );
+  const other = app.store.open();
+  const place = { agentName: 'c', parentRunId: runId, rootRunId: runId, depth: 1 };
+  for (let index = 0; index < 210; index += 1)
+    await opensRun(other, newId(), { ...place, createdAt: index, startedAt: 1000 - index });
   const { body } = await app.client.runs.tree({ params: { runId } });
   assert.equal(body.length, 200);
   assert.equal(body[0]?.id, runId);
@@ -189,10 +179,10 @@ forEachDurableService('RUN-80 a record is a summary and holds nothing of the con
 });
 
 forEachDurableService('RUN-40 unknown runs, and runs of another tenant, are the same 404 everywhere', async (open) => {
-  const app = await open({ agents: [{ name: 'helper' }] });
-  const { runId } = await runStream(app.client, 'helper', 'Hi');
-  app.change("update service_runs set tenant_id = 'other'");
-  const { client } = app;
+  const { client, inTenant } = await open({});
+  const elsewhere = inTenant('other');
+  await elsewhere.agents.create({ body: { name: 'helper', model: { provider: 'demo', model: 'demo-1' } } });
+  const { runId } = await runStream(elsewhere, 'helper', 'Hi');
   const bodies = new Set<string>();
   for (const id of [runId, unknownId])
     for (const call of [
@@ -280,7 +270,7 @@ forEachDurableService('RUN-35 ids are ids in any case: in paths, filters and bod
   assert.equal((await client.runs.tree({ params: { runId: upper } })).body[0]?.id, runId);
   const compared = (await client.runs.compare({ params: { a: upper, b: runId } })).body;
   assert.equal(compared.left.runId, compared.right.runId);
-  const [agent] = app.rows<{ id: string }>("select id from service_audit_entries where action = 'agent.create'");
+  const agent = (await client.audit.list({ query: {} })).body.find(({ action }) => action === 'agent.create');
   const before = { beforeId: (agent?.id ?? '').toUpperCase() };
   assert.deepEqual((await client.audit.list({ query: before })).body, []);
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { forEachDurableService } from '../../support/app.ts';
 import {
   assertWholeLog,
@@ -58,8 +59,7 @@ for (const recorded of [false, true])
     const stored = eventsOf(await readEvents(app.client, runId)).filter((event) => event.type === 'reasoning.delta');
     assert.equal(stored.length, live.length);
     assert.equal(stored[0]?.['text'], recorded ? live[0]?.['text'] : null);
-    const everything = JSON.stringify(app.rows('select * from service_run_events'));
-    assert.equal(everything.includes('wonder'), recorded, 'kept nowhere');
+    assert.equal(app.store.text().includes('wonder'), recorded, 'kept nowhere');
   });
 
 const echo = tool('echo', async (args) => ({ said: args as never, secret: 'xyzzy-result' }), {
@@ -90,8 +90,7 @@ forEachDurableService(
       [record?.arguments, record?.result, record?.truncated, record?.succeeded],
       [null, null, false, true],
     );
-    for (const table of ['run_events', 'tool_invocations', 'runs', 'run_inputs'])
-      assert.ok(!JSON.stringify(app.rows(`select * from service_${table}`)).includes('xyzzy'), table);
+    assert.ok(!app.store.text().includes('xyzzy'));
   },
 );
 
@@ -145,13 +144,13 @@ for (const recorded of [true, false])
     const { runId } = await runJson(app.client, 'helper', { message: 'Hi', documents: [{ name: 'a', content: 'b' }] });
     const queuedId = await enqueue(app.client, 'helper', 'Ho');
     await followToEnd(app.client, queuedId);
-    const inputs = app.rows<{ run_id: string; messages: string }>('select * from service_run_inputs order by run_id');
-    assert.deepEqual(
-      inputs.map((row) => row.run_id),
-      recorded ? [runId, queuedId] : [],
-    );
-    if (!recorded) return;
-    const [message] = JSON.parse(inputs[0]?.messages ?? '') as { role: string; contents: unknown }[];
+    const inputOf = (id: string) => app.client.runs.input({ params: { runId: id } });
+    if (!recorded) {
+      for (const id of [runId, queuedId]) assert.equal((await refusal(inputOf(id))).code, 'run-input-not-recorded');
+      return;
+    }
+    assert.equal((await inputOf(queuedId)).body.messages.length, 1);
+    const [message] = (await inputOf(runId)).body.messages;
     assert.equal(message?.role, 'User');
     assert.deepEqual(message?.contents, [
       { type: 'Document', name: 'a', text: 'b' },
@@ -172,12 +171,18 @@ forEachDurableService('OBS-1 RUN-28 without recording runs work and stream, and 
     assert.equal((await refusal(call)).code, 'run-not-found');
   const queued = await refusal(start(app.client, 'helper', 'Hi', { headers: { prefer: 'respond-async' } }));
   assert.deepEqual([queued.status, queued.code], [501, 'run-recording-disabled']);
-  for (const table of ['runs', 'run_events', 'run_inputs', 'tool_invocations', 'jobs'])
-    assert.deepEqual(app.rows(`select * from service_${table}`), [], table);
-  const [session] = app.rows<{ version: number; message_count: number; active_run_id: string | null }>(
-    'select version, message_count, active_run_id from service_sessions',
+  const runs = app.store.open().stores(runStore);
+  assert.equal(await runs.get('default', runId), undefined);
+  assert.deepEqual(await runs.packs('default', runId, 0, 10), []);
+  assert.equal(await runs.input('default', runId), null);
+  assert.deepEqual(await runs.toolInvocations('default', runId, 10), []);
+  assert.deepEqual((await app.client.jobs.list({ query: {} })).body, []);
+  const { body: session } = await app.client.sessions.get({ params: { sessionId: 's' } });
+  assert.deepEqual(
+    [session.version, session.messageCount, session.activeRunId],
+    [2, 6, null],
+    'a conversation is no recording',
   );
-  assert.deepEqual(session, { version: 2, message_count: 6, active_run_id: null }, 'a conversation is no recording');
 });
 
 forEachDurableService('OBS-1 without recording a failed and a cancelled turn free their session too', async (open) => {
@@ -202,18 +207,18 @@ forEachDurableService('OBS-7 RUN-28 a store that fails ends the recording, not t
   const iterator = frames[Symbol.asyncIterator]();
   const seen = await readUntil(iterator, 'tool.invoking');
   await gate.reached;
-  app.change('alter table service_run_events rename to broken');
+  const mend = app.store.refuse('run events');
   gate.open();
   for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) seen.push(next.value);
   const events = assertWholeLog(seen);
   assert.equal(events.at(-1)?.['output'], 'It is over.');
   const failures = app.log.filter((line) => line.level === 'error' && line.fields['runId'] === runId);
   assert.equal(failures.filter((line) => line.message === 'Recording of a run failed and has ended').length, 1);
-  app.change('alter table broken rename to service_run_events');
+  mend();
   const next = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
   assert.deepEqual(await readEvents(app.client, next.runId), next.frames, 'the next run is recorded again');
-  const [session] = app.rows<{ message_count: number }>('select message_count from service_sessions');
-  assert.equal(session?.message_count, 6, 'both turns are part of the conversation');
+  const { body: session } = await app.client.sessions.get({ params: { sessionId: 's' } });
+  assert.equal(session.messageCount, 6, 'both turns are part of the conversation');
 });
 
 forEachDurableService('RUN-28 a tool with effects is not called when its entry cannot be stored', async (open) => {
@@ -232,7 +237,7 @@ forEachDurableService('RUN-28 a tool with effects is not called when its entry c
     script: callsTools('read', 'write'),
     agents: [{ name: 'helper', toolNames: ['read', 'write'] }],
   });
-  app.change('alter table service_tool_invocations rename to broken');
+  app.store.refuse('tool calls');
   const { events } = await runStream(app.client, 'helper', 'Hi');
   assert.deepEqual(calls, ['read']);
   assert.match(events.find((event) => event.type === 'tool.failed')?.['error'], /could not be recorded/);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Frame } from '../../../src/contract/operation.ts';
+import { sessionStore } from '../../../src/features/sessions/index.ts';
 import { type AgentSetup, forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest, WireName } from '../../support/providers/scenario.ts';
 import { surfaceCases } from '../../support/providers/surface-cases.ts';
@@ -77,27 +78,21 @@ const openSessions = (open: OpenApp, gates: readonly Gate[]): Promise<TestApp> =
   });
 };
 
-const sessionOf = (app: TestApp, id: string) =>
-  app.rows<{ version: number; message_count: number; active_run_id: string | null; conversation_id: string }>(
-    'select version, message_count, active_run_id, conversation_id from service_sessions where id = ?',
-    id,
-  )[0];
+/** The session as it is stored: also while its first turn goes on. */
+const sessionOf = (app: TestApp, id: string) => app.store.open().stores(sessionStore).get('default', id);
 
-const storedMessages = (app: TestApp, id: string) =>
-  app
-    .rows<{ sequence: number; message: string }>(
-      `select m.sequence, m.message from service_session_messages m
-       join service_sessions s on s.conversation_id = m.conversation_id where s.id = ? order by m.sequence`,
-      id,
-    )
-    .map(({ sequence, message }) => {
-      const { role, interrupted, contents } = JSON.parse(message) as {
-        role: string;
-        interrupted: boolean;
-        contents: { type: string; text?: string }[];
-      };
-      return { sequence, role, interrupted, text: contents.map((part) => part.text ?? part.type).join(' ') };
-    });
+const storedMessages = async (app: TestApp, id: string) => {
+  const store = app.store.open().stores(sessionStore);
+  const session = await store.get('default', id);
+  return (session === undefined ? [] : await store.messages(session)).map(
+    ({ role, interrupted, contents }, sequence) => ({
+      sequence,
+      role,
+      interrupted,
+      text: contents.map((part) => (part.type === 'Text' ? part.text : part.type)).join(' '),
+    }),
+  );
+};
 
 /** Starts a run that waits inside its tool, holding its session. */
 const hold = async (app: TestApp, gate: Gate, sessionId: string, message = 'wait') => {
@@ -144,18 +139,11 @@ forEachDurableService('SESS-3 SESS-5 each completed turn is one version more, it
   const app = await openSessions(open, []);
   const first = await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
   assert.equal(first.sessionId, 's');
-  assert.deepEqual(
-    { ...sessionOf(app, 's'), conversation_id: '' },
-    {
-      version: 1,
-      message_count: 2,
-      active_run_id: null,
-      conversation_id: '',
-    },
-  );
+  const session = await sessionOf(app, 's');
+  assert.deepEqual([session?.version, session?.message_count, session?.active_run_id], [1, 2, null]);
   await runJson(app.client, 'helper', { message: 'wait two', sessionId: 's' });
-  assert.equal(sessionOf(app, 's')?.version, 2);
-  assert.deepEqual(storedMessages(app, 's'), [
+  assert.equal((await sessionOf(app, 's'))?.version, 2);
+  assert.deepEqual(await storedMessages(app, 's'), [
     { sequence: 0, role: 'User', interrupted: false, text: 'one' },
     { sequence: 1, role: 'Assistant', interrupted: false, text: 'You said one.' },
     { sequence: 2, role: 'User', interrupted: false, text: 'wait two' },
@@ -170,11 +158,11 @@ forEachDurableService('SESS-3 a failed turn leaves the session as it was, and a 
   const fault = { fault: { kind: 'status', status: 500 } } as const;
   app.simulator.enqueue(fault);
   await refusal(start(app.client, 'helper', { message: 'one', sessionId: 's', stream: false }));
-  assert.equal(sessionOf(app, 's'), undefined);
+  assert.equal(await sessionOf(app, 's'), undefined);
   await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
   app.simulator.enqueue(fault);
   await refusal(start(app.client, 'helper', { message: 'two', sessionId: 's', stream: false }));
-  assert.equal(sessionOf(app, 's')?.version, 1);
+  assert.equal((await sessionOf(app, 's'))?.version, 1);
   await runJson(app.client, 'helper', { message: 'two', sessionId: 's' });
   assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: one', 'assistant: You said one.', 'user: two']);
 });
@@ -206,7 +194,7 @@ forEachDurableService('RUN-8 Reject: a second message is refused while the first
   gate.open();
   await rest(first.frames);
   await runJson(app.client, 'helper', { message: 'two', sessionId: 's' });
-  assert.equal(sessionOf(app, 's')?.version, 2);
+  assert.equal((await sessionOf(app, 's'))?.version, 2);
 });
 
 forEachDurableService('RUN-2 a busy session is told before an agent that does not compile', async (open) => {
@@ -247,7 +235,7 @@ forEachDurableService('RUN-8 Enqueue: runs wait and start in the order they came
     assert.deepEqual(typesOf(await followToEnd(app.client, runId)).slice(0, 2), ['run.queued', 'run.started']);
   }
   assert.deepEqual(
-    storedMessages(app, 's').flatMap((message) => (message.role === 'User' ? [message.text] : [])),
+    (await storedMessages(app, 's')).flatMap((message) => (message.role === 'User' ? [message.text] : [])),
     ['wait', 'two', 'three', 'four'],
   );
 });
@@ -283,7 +271,7 @@ forEachDurableService(
     for (const { iterator } of waiting)
       for (let next = await iterator.next(); next.done !== true; next = await iterator.next());
     await rest(last.frames);
-    assert.equal(sessionOf(app, 's')?.version, 17);
+    assert.equal((await sessionOf(app, 's'))?.version, 17);
   },
 );
 
@@ -299,7 +287,7 @@ forEachDurableService('RUN-8 SESS-3 Interrupt: the running turn ends, what it wr
     'user: wait',
     'assistant: Let me wait. wait()',
   ]);
-  const kept = storedMessages(app, 's');
+  const kept = await storedMessages(app, 's');
   assert.deepEqual(kept.map(({ role, interrupted }) => [role, interrupted]).slice(0, 2), [
     ['User', false],
     ['Assistant', true],
@@ -323,7 +311,7 @@ forEachDurableService(
       'assistant: You said one.',
       'user: three',
     ]);
-    assert.equal(sessionOf(app, 's')?.version, 2);
+    assert.equal((await sessionOf(app, 's'))?.version, 2);
   },
 );
 
@@ -335,7 +323,7 @@ forEachDurableService('RUN-8 Interrupt goes before those that wait', async (open
   const urgent = await stream(app.client, 'helper', { message: 'now', sessionId: 's', concurrency: 'Interrupt' });
   await Promise.all([rest(first.frames), rest(urgent.frames), rest(waiting.frames)]);
   assert.deepEqual(
-    storedMessages(app, 's').flatMap((message) => (message.role === 'User' ? [message.text] : [])),
+    (await storedMessages(app, 's')).flatMap((message) => (message.role === 'User' ? [message.text] : [])),
     ['wait', 'now', 'two'],
   );
 });
@@ -356,7 +344,7 @@ forEachDurableService(
     const first = await hold(app, gate, 's', 'both');
     await app.client.runs.cancel({ params: { runId: first.runId } });
     await rest(first.frames);
-    const before = storedMessages(app, 's');
+    const before = await storedMessages(app, 's');
     await runJson(app.client, 'helper', { message: 'go on', sessionId: 's' });
     const messages = app.simulator.lastRequest().body['messages'] as ChatRequestMessage[];
     const called = messages.flatMap((message) => message.tool_calls?.map((call) => call.id) ?? []);
@@ -364,7 +352,11 @@ forEachDurableService(
     assert.deepEqual(called, ['c1', 'c2']);
     assert.deepEqual(answers.map((message) => message.tool_call_id).sort(), ['c1', 'c2']);
     assert.match(textOf(answers.find((message) => message.tool_call_id === 'c2')?.content), /not executed/);
-    assert.deepEqual(storedMessages(app, 's').slice(0, before.length), before, 'stored messages stay as they were');
+    assert.deepEqual(
+      (await storedMessages(app, 's')).slice(0, before.length),
+      before,
+      'stored messages stay as they were',
+    );
   },
 );
 
@@ -376,7 +368,7 @@ forEachDurableService('SESS-3 a cancelled answer is kept as far as it came, mark
   await readUntil(frames, 'message.delta');
   await app.client.runs.cancel({ params: { runId: first.runId } });
   for (let next = await frames.next(); next.done !== true; next = await frames.next());
-  const [user, partial, ...more] = storedMessages(app, 's');
+  const [user, partial, ...more] = await storedMessages(app, 's');
   assert.deepEqual(more, []);
   assert.equal(user?.text, 'tell');
   assert.equal(partial?.interrupted, true);
@@ -394,9 +386,16 @@ forEachDurableService(
   async (open) => {
     const gates = [new Gate(), new Gate()] as const;
     const app = await openSessions(open, gates);
-    const steal = () => app.change("update service_sessions set version = version + 1 where id = 's'");
+    const other = app.store.open();
+    const sessions = other.stores(sessionStore);
+    /** Another process saves a turn in the place of the one that goes on. */
+    const steal = async () => {
+      const row = await sessions.get('default', 's');
+      assert.ok(row !== undefined && row.active_run_id !== null);
+      await other.write(sessions.saveTurn(row, row.active_run_id, [], null, 1));
+    };
     const streamed = await hold(app, gates[0], 's');
-    steal();
+    await steal();
     gates[0].open();
     const frames = await collect(streamed.frames);
     const events = assertWholeLog(frames);
@@ -413,11 +412,11 @@ forEachDurableService(
     assert.equal((await getRun(app.client, streamed.runId)).error?.class, 'Infrastructure');
     const answered = start(app.client, 'helper', { message: 'wait', sessionId: 's', stream: false });
     await Promise.race([gates[1].reached, answered]);
-    steal();
+    await steal();
     gates[1].open();
     const problem = await refusal(answered);
     assert.deepEqual([problem.status, problem.code, problem.errorType], [409, 'session-conflict', 'session_conflict']);
-    assert.deepEqual(storedMessages(app, 's'), []);
+    assert.deepEqual(await storedMessages(app, 's'), []);
   },
 );
 
@@ -426,7 +425,9 @@ forEachDurableService(
   async (open) => {
     const app = await openSessions(open, []);
     await runJson(app.client, 'helper', { message: 'one', sessionId: 's' });
-    app.change("update service_sessions set active_run_id = 'elsewhere', lock_until = 9e15 where id = 's'");
+    const other = app.store.open();
+    const sessions = other.stores(sessionStore);
+    await other.write([sessions.lock('default', 's', 'elsewhere', Date.now(), 9e15)]);
     for (const [concurrency, code] of [
       ['Reject', 'session-busy'],
       ['Interrupt', 'run-not-on-this-instance'],
@@ -436,7 +437,7 @@ forEachDurableService(
       assert.deepEqual([problem.status, problem.code], [409, code]);
     }
     assert.equal((await listRuns(app.client)).length, 1);
-    app.change('update service_sessions set lock_until = 1');
+    await sessions.renew(['elsewhere'], 1);
     await runJson(app.client, 'helper', { message: 'two', sessionId: 's' });
   },
 );
@@ -446,7 +447,9 @@ forEachDurableService('SESS-21 a waiting run whose session was taken meanwhile e
   const app = await openSessions(open, [gate]);
   const first = await hold(app, gate, 's');
   const waiting = await stream(app.client, 'helper', { message: 'two', sessionId: 's', concurrency: 'Enqueue' });
-  app.change("update service_sessions set active_run_id = 'elsewhere', lock_until = 9e15 where id = 's'");
+  const other = app.store.open();
+  // The lock has lapsed for a process whose clock is ahead.
+  await other.write([other.stores(sessionStore).lock('default', 's', 'elsewhere', 8e15, 9e15)]);
   gate.open();
   assert.equal((await rest(first.frames)).at(-1)?.['error'].type, 'session_conflict');
   const events = await rest(waiting.frames);

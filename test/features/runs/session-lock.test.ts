@@ -47,7 +47,7 @@ const openInstances = async (t: TestContext) => {
     clock.now += ms;
     t.mock.timers.tick(ms);
     // The renewal that the tick began is one write.
-    await storage.db.selectFrom('sessions').selectAll().execute();
+    await storage.stores(sessionStore).get('t', 's');
   };
   return { storage, first: instance(), second: instance(), pass };
 };
@@ -71,7 +71,7 @@ test('RUN-9 SESS-21 the lock of a crashed instance lapses after 60 s, and its la
   const turn = await second.take('t', 's', 'agent', 'run-3', caller);
   await assert.rejects(storage.write(lost.save([], null, 1)), { name: 'ConditionFailedError' });
   await storage.write(turn.save([], null, 2));
-  const [row] = await storage.db.selectFrom('sessions').selectAll().execute();
+  const row = await storage.stores(sessionStore).get('t', 's');
   assert.deepEqual([row?.version, row?.last_run_id, row?.active_run_id], [1, 'run-3', null]);
 });
 
@@ -81,7 +81,7 @@ test('RUN-9 a further attempt of a run takes the session that the lost one holds
   await assert.rejects(second.take('t', 's', 'agent', 'run-2', caller), busy);
   const again = await second.take('t', 's', 'agent', 'run-1', caller);
   await storage.write(again.save([], null, 1));
-  const [row] = await storage.db.selectFrom('sessions').selectAll().execute();
+  const row = await storage.stores(sessionStore).get('t', 's');
   assert.deepEqual([row?.version, row?.active_run_id], [1, null]);
 });
 
