@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import Database from 'better-sqlite3';
+import { openCopy } from '../../src/db/open-storage.ts';
+import { bookElsewhere } from '../features/quotas/quota-calls.ts';
+import { storeOptions } from '../support/opened-store.ts';
 import { createFolder, type Outcome } from './support.ts';
 
 test('quotas are set, listed, used, verified and deleted, in process as over HTTP', async (t) => {
@@ -32,9 +34,9 @@ test('quotas are set, listed, used, verified and deleted, in process as over HTT
   assert.match(local[3]?.stderr ?? '', /4 counters are the sums of 2 recorded runs/);
   await folder.serve();
   for (const [index, call] of calls.entries()) assert.deepEqual(await folder.acp(call), local[index], call.join(' '));
-  const database = new Database(join(folder.path, 'data/acp.db'));
-  database.prepare("update service_quota_usage set tokens = tokens + 1 where agent_name = ''").run();
-  database.close();
+  const copy = openCopy(storeOptions(join(folder.path, 'data/acp.db')));
+  await bookElsewhere(copy, Date.now, false, 1, 'hello');
+  await copy.close();
   const overHttp = await folder.acp(['quotas', 'verify']);
   assert.equal(overHttp.code, 5);
   assert.match(overHttp.stdout, /\n?\(all\) +Daily +\d{4}-\d\d-\d\d +2 +27, recorded 26 +0\n/);

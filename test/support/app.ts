@@ -89,6 +89,8 @@ export interface TestApp {
     open(): RootStorage;
     /** How many rows of this kind there are. */
     count(what: Fault): number;
+    /** What there is of this kind, where no face of a feature tells it. */
+    stored(what: Fault): readonly Readonly<Record<string, unknown>>[];
     /** How many rows each table has that has any. */
     counts(): Readonly<Record<string, number>>;
   };
@@ -228,6 +230,7 @@ const storeAside = (aside: StoreAside | undefined, closeLater: (storage: RootSto
       return storage;
     },
     text: () => JSON.stringify(there().dump()),
+    stored: (what) => there().dump()[`service_${faults[what]}`] ?? [],
     count: (what) => there().dump()[`service_${faults[what]}`]?.length ?? 0,
     counts: () =>
       Object.fromEntries(

@@ -9,6 +9,7 @@ export const faults = {
   'run events': 'run_events',
   'tool calls': 'tool_invocations',
   'quota use': 'quota_usage',
+  'quota holds': 'quota_holds',
   sessions: 'sessions',
   'session messages': 'session_messages',
   'shared stretches': 'conversation_segments',

@@ -18,6 +18,8 @@ import { registeredTool } from '../../../src/engine/tools/registry.ts';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
 import { runPlan } from '../../../src/features/runs/launch/run-plan.ts';
 import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
+import { turnStore } from '../../../src/features/runs/run-turns.store.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { createModelProviders } from '../../../src/providers/models/index.ts';
 import { noProtection } from '../../../src/providers/models/protection/call-protection.ts';
 import { openAccess } from '../../../src/providers/models/provider-access.ts';
@@ -171,14 +173,9 @@ const openEngine = async (t: TestContext) => {
     return engine.start(plan);
   };
   const eventsOf = async (runId: string) => {
-    const packs = await storage.db
-      .selectFrom('run_events')
-      .selectAll()
-      .where('run_id', '=', runId)
-      .orderBy('first_sequence')
-      .execute();
+    const packs = await storage.stores(runStore).packs('t', runId, 0, 100);
     return packs
-      .flatMap((pack) => decodePack(runId, pack.first_sequence, pack.events, 0))
+      .flatMap((pack) => decodePack(runId, pack.firstSequence, pack.events, 0))
       .map((frame) => JSON.parse(frame.data) as Record<string, unknown>);
   };
   return { storage, called, start, eventsOf };
@@ -226,7 +223,7 @@ test('RUN-77 a resumed turn executes only the calls that are not answered yet, u
   const outcome = await run.done;
   assert.deepEqual([outcome.status, outcome.output], ['Completed', 'Seen: pay done']);
   assert.deepEqual(called, [{ name: 'pay', key: resume.calls[1]?.idempotencyKey }]);
-  const ledger = await storage.db.selectFrom('tool_invocations').selectAll().where('run_id', '=', run.id).execute();
+  const ledger = await storage.stores(turnStore).ledger(run.id);
   assert.deepEqual(
     ledger.map((row) => [row.tool_name, row.state, row.idempotency_key]),
     [['pay', 'Settled', resume.calls[1]?.idempotencyKey]],
@@ -237,7 +234,7 @@ test('RUN-77 a resumed turn executes only the calls that are not answered yet, u
     ['run.started', 'tool.invoking', 'tool.invoked', 'message.completed', 'usage.updated', 'run.completed'],
   );
   assert.equal(events[0]?.['continuedFromRunId'], 'earlier');
-  const row = await storage.db.selectFrom('runs').selectAll().where('id', '=', run.id).executeTakeFirst();
+  const row = await storage.stores(runStore).get('t', run.id);
   assert.equal(row?.continued_from_run_id, 'earlier');
 });
 
@@ -265,8 +262,8 @@ test("RUN-5 a message of a resumed turn follows the answered calls as the user's
     run.messages.map((entry) => entry.role),
     ['Tool', 'User', 'Assistant'],
   );
-  const input = await storage.db.selectFrom('run_inputs').selectAll().where('run_id', '=', run.id).executeTakeFirst();
-  assert.match(input?.messages ?? '', /And now\?/);
+  const input = await storage.stores(runStore).input('t', run.id);
+  assert.match(JSON.stringify(input), /And now\?/);
 });
 
 test('TOOL-27 keys of calls made after a resumed turn differ from the earlier ones', async (t) => {

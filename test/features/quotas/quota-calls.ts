@@ -1,4 +1,7 @@
 import type { Client } from '../../../src/client/client.ts';
+import type { Storage } from '../../../src/db/storage.ts';
+import { createPeriodClock } from '../../../src/features/quotas/period-clock.ts';
+import { createRunCounters } from '../../../src/features/quotas/quota-counters.store.ts';
 import type { QuotaDefinition, QuotaSaveRequest } from '../../../src/features/quotas/quotas.schema.ts';
 import type { AppSetup } from '../../support/app.ts';
 
@@ -20,5 +23,27 @@ export const usageOf = async (client: Client, query: { agentName?: string; perio
 /** The daily counter of a scope; undefined: nothing was counted. */
 export const daily = async (client: Client, agentName = '') =>
   (await usageOf(client, { agentName, period: 'Daily' })).usage[0];
+
+/** Another process counts for `agentName` what no run has used. */
+export const bookElsewhere = async (
+  storage: Storage,
+  now: () => number,
+  counts: boolean,
+  tokens: number,
+  agentName = 'helper',
+): Promise<void> => {
+  const nothing = () => [];
+  const notices = { crossed: nothing, crossedBy: nothing, foretell: async () => undefined, ofRun: async () => [] };
+  const counters = storage.stores(
+    createRunCounters(
+      createPeriodClock('UTC', now),
+      { ...notices, waiting: async () => [], announced: async () => undefined },
+      { settled: nothing },
+      now,
+    ),
+  );
+  const root = { id: 'nobody', tenantId: 'default', agentName, day: counters.day(), counts };
+  await storage.write(counters.booked(root, { tokens, costMicros: 0 }));
+};
 
 export const verify = async (client: Client) => (await client.quotas.verify({})).body;

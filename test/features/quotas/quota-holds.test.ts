@@ -5,14 +5,7 @@ import { testClock } from '../../support/clock.ts';
 import { enqueue, Gate, getRun, refusal, runJson, start, waitingSetup } from '../runs/run-calls.ts';
 import { daily, saveQuota, verify } from './quota-calls.ts';
 
-interface HoldRow {
-  readonly run_id: string;
-  readonly is_admission: number;
-  readonly held_tokens: number | null;
-  readonly spent_tokens: number;
-}
-
-const holdsOf = ({ rows }: Pick<TestApp, 'rows'>): HoldRow[] => rows<HoldRow>('select * from service_quota_holds');
+const holdsOf = ({ store }: Pick<TestApp, 'store'>) => store.stored('quota holds');
 
 const usage = { inputTokens: 20, outputTokens: 10 };
 const waiting = (gate: Gate) => {
@@ -68,14 +61,14 @@ forEachDurableService('QUOTA-12 an admitted run is a hold until its row is there
   await asked.reached;
   await settle();
   const [hold, ...others] = holdsOf(app);
-  assert.deepEqual([hold?.is_admission, hold?.held_tokens, others], [1, null, []]);
+  assert.deepEqual([hold?.['is_admission'], hold?.['held_tokens'], others], [1, null, []]);
   assert.equal((await daily(app.client))?.runs, undefined);
   // It holds the only place: whoever must have an answer at once does not get it.
   assert.match((await refusal(enqueue(app.client, 'helper', 'Hi'))).detail ?? '', /^Runs in progress may use up/);
   answer = { userId: null };
   asked.open();
   const { runId } = await first;
-  assert.equal(runId, hold?.run_id);
+  assert.equal(runId, hold?.['run_id']);
   assert.deepEqual([holdsOf(app), (await daily(app.client))?.runs], [[], 1]);
 });
 
@@ -113,7 +106,7 @@ forEachDurableService(
     await gate.reached;
     await settle();
     assert.deepEqual(
-      holdsOf(app).map((row) => [row.is_admission, row.held_tokens, row.spent_tokens]),
+      holdsOf(app).map((row) => [row['is_admission'], row['held_tokens'], row['spent_tokens']]),
       [[0, 0, 30]],
     );
     gate.open();

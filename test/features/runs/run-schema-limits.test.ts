@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
 import type { Json } from '../../../src/contract/schema.ts';
+import { agentStore } from '../../../src/features/agents/agents.store.ts';
 import { type AgentSetup, forEachDurableService } from '../../support/app.ts';
 import { lastOf, says } from './chat-requests.ts';
 import { assertWholeLog, getRun, listRuns, readEvents, refusal, runJson, runStream, start, tool } from './run-calls.ts';
@@ -76,7 +77,11 @@ forEachDurableService(
       simulator: {},
       agents: [withSchema('strict', { properties: { a: { pattern: '^abc$' } } })],
     });
-    app.change(`update service_agent_versions set content = replace(content, '^abc$', '(?=a)b')`);
+    // As a version of the service stored it that did not refuse such a pattern.
+    const agents = app.store.open().stores(agentStore);
+    const { content } = (await agents.find('default', 'strict')) ?? assert.fail('the agent is stored');
+    const older = JSON.parse(JSON.stringify(content).replace('^abc$', '(?=a)b')) as typeof content;
+    await agents.append('default', { content: older, expectedVersion: null, updatedAt: 1, updatedBy: null });
     const problem = await refusal(start(app.client, 'strict', { message: 'Hi', stream: false }));
     assert.ok(problem.status < 500, JSON.stringify(problem));
     assert.match(JSON.stringify(problem), /model\.responseFormat\.schema\.properties\.a\.pattern/);
