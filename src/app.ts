@@ -1,7 +1,7 @@
-import { appFace } from './app/app-face.ts';
 import type { App, AppOptions } from './app/app-interface.ts';
+import { composeApp } from './app/compose-app.ts';
 import { composeExecution } from './app/execution.ts';
-import { layFoundation } from './app/foundation.ts';
+import { createFoundation } from './app/foundation.ts';
 import { apiHandlers } from './app/handlers.ts';
 import { createLifecycle } from './app/lifecycle.ts';
 import { identityOptions } from './app/options.ts';
@@ -23,7 +23,7 @@ const listenersEndMs = 5000;
 /** The composition root: configuration → store → features → dispatch. Throws before anything listens. */
 export const createApp = async ({ config, mode, ...options }: AppOptions): Promise<App> => {
   const { Service, Host } = config.values;
-  const foundation = await layFoundation({ config, mode, ...options });
+  const foundation = await createFoundation({ config, mode, ...options });
   const { base, opened, providers, modules, hostTools, reporting } = foundation;
   const { storage, log, clock } = base;
   try {
@@ -114,7 +114,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
           );
         });
     }
-    return appFace({
+    return composeApp({
       config,
       telemetry: base.telemetry,
       log,

@@ -48,7 +48,7 @@ const roleDecision = (
 };
 
 /** What stands before the first feature: what the host brings, the open store, and the base of all features. */
-export const layFoundation = async ({ config, mode, clock = systemClock, ...options }: AppOptions) => {
+export const createFoundation = async ({ config, mode, clock = systemClock, ...options }: AppOptions) => {
   const { Service, Host } = config.values;
   const reporting = await openTelemetry(config.values, options.log ?? createLogger(Host.LogLevel), mode === 'serve');
   const { log, telemetry } = reporting;
@@ -113,4 +113,4 @@ export const layFoundation = async ({ config, mode, clock = systemClock, ...opti
   return { base, opened, providers, modules, hostTools, reporting };
 };
 
-export type Foundation = Awaited<ReturnType<typeof layFoundation>>;
+export type Foundation = Awaited<ReturnType<typeof createFoundation>>;

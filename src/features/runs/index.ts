@@ -25,6 +25,7 @@ import type { JobStore, JobWork } from '../jobs/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type CostRecalculation, createCostRecalculation } from './cost-recalculation.ts';
+import { createDetachedRuns, type DetachedRuns } from './detached-runs.ts';
 import { engineSettings } from './engine-settings.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
 import {
@@ -38,13 +39,12 @@ import {
   type QueuedRuns,
   runJobKeys,
 } from './launch/index.ts';
+import { createLostRuns } from './lost-runs.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess, type RunAccess } from './run-access.ts';
-import { createDetachedRuns, type DetachedRuns } from './run-detached.ts';
 import { createRunJobs } from './run-jobs.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
-import { createLostRuns } from './run-lost.ts';
 import { runReading } from './run-reading.service.ts';
 import { createRunReconciliation, type RunReconciliation } from './run-reconciliation.ts';
 import { closeOpenRuns, freeLeasedJobs } from './run-recovery.ts';

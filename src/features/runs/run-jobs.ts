@@ -6,9 +6,9 @@ import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { JobStore, JobWork } from '../jobs/index.ts';
 import type { SessionAccess, SessionPlaces } from '../sessions/index.ts';
+import type { DetachedRuns } from './detached-runs.ts';
 import { type ContinuationPayload, continuationKey, runJobKeys } from './launch/index.ts';
 import type { RunAccess } from './run-access.ts';
-import type { DetachedRuns } from './run-detached.ts';
 import type { RunStore } from './runs.store.ts';
 
 export interface RunJobs extends JobWork {

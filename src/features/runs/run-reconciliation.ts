@@ -4,8 +4,8 @@ import type { RunRow } from '../../db/tables.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobStore } from '../jobs/index.ts';
+import type { LostRuns } from './lost-runs.ts';
 import { heartbeatStore } from './run-heartbeats.store.ts';
-import type { LostRuns } from './run-lost.ts';
 import type { RunStore } from './runs.store.ts';
 
 export interface ReconciliationSettings {

@@ -1,6 +1,6 @@
 import type { Logger } from '../../core/logger.ts';
 import type { JobStore } from '../jobs/index.ts';
-import type { LostRuns } from './run-lost.ts';
+import type { LostRuns } from './lost-runs.ts';
 import type { RunStore } from './runs.store.ts';
 
 interface RecoveryDeps {

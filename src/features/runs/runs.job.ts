@@ -13,9 +13,9 @@ import {
 } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionPlaces } from '../sessions/index.ts';
+import type { DetachedRuns } from './detached-runs.ts';
 import { type ContinuationPayload, continuationKey, type Launch } from './launch/index.ts';
-import type { DetachedRuns } from './run-detached.ts';
-import type { LostRuns } from './run-lost.ts';
+import type { LostRuns } from './lost-runs.ts';
 import type { RunStore } from './runs.store.ts';
 
 interface RunJobDeps {

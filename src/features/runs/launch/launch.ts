@@ -6,7 +6,7 @@ import type { RunEngine } from '../../../engine/lifecycle/index.ts';
 import type { QueuedJob } from '../../../scheduler/job-queue.ts';
 import type { ActiveQuotas, Admission } from '../../quotas/index.ts';
 import type { Placed, SessionPlaces } from '../../sessions/index.ts';
-import type { DetachedRuns } from '../run-detached.ts';
+import type { DetachedRuns } from '../detached-runs.ts';
 import { storedAttribution } from '../run-record.ts';
 import { checkPrompt, currentRequest } from './accepted-run.ts';
 import type { AskedKind, Entrance, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';

@@ -5,13 +5,13 @@ export const busyError = (sessionId: string): AcpError =>
   new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });
 
 /** What a refusal of the session means to a run that was accepted already. */
-export const asConflict = (error: unknown): never => {
+export const failAsConflict = (error: unknown): never => {
   if (!(error instanceof AcpError)) throw error;
   throw new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
 };
 
 /** A session that nobody holds here and that is busy all the same: its run cannot be stopped from here. */
-export const asElsewhere = (error: unknown): never => {
+export const refuseForeignHolder = (error: unknown): never => {
   if (!(error instanceof AcpError) || error.code !== 'session-busy') throw error;
   throw new AcpError('run-not-on-this-instance', 'The run in progress does not execute on this instance.', {
     cause: error,

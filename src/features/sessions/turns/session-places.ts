@@ -8,7 +8,7 @@ import type { BegunTurn, CancelCause, RunPlan } from '../../../engine/active-run
 import type { TurnResume } from '../../../engine/context/index.ts';
 import type { SessionTurn } from '../../../engine/record/index.ts';
 import { hasAnswers } from './request-answers.rules.ts';
-import { asConflict, asElsewhere, busyError } from './session-conflict.ts';
+import { busyError, failAsConflict, refuseForeignHolder } from './session-conflict.ts';
 import type { SessionPauses } from './session-pauses.ts';
 import type { SessionPlace, SessionTurns } from './session-turns.ts';
 
@@ -141,7 +141,7 @@ export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: Ses
     });
 
   const begin: SessionPlaces['begin'] = async (run, { resume, resumes }) => {
-    const session = await take(run).catch(asConflict);
+    const session = await take(run).catch(failAsConflict);
     try {
       if (resume !== null) return { session, resume };
       if (resumes !== null) return { session, resume: await pauses.resume(resumes, session) };
@@ -149,7 +149,7 @@ export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: Ses
     } catch (error) {
       await free(session);
       if (error instanceof AcpError && error.code === 'approval-pending') return null;
-      return asConflict(error);
+      return failAsConflict(error);
     }
   };
 
@@ -180,7 +180,7 @@ export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: Ses
     if (policy === 'Interrupt' || policy === 'Rollback') {
       if (turns.busy(run.tenantId, run.sessionId)) busy(policy);
       await stopHolder(run, policy === 'Interrupt' ? 'Interrupted' : 'RolledBack');
-      return take(run).catch(asElsewhere);
+      return take(run).catch(refuseForeignHolder);
     }
     return take(run).catch((error: unknown) => {
       if (error instanceof AcpError && error.code === 'session-busy') busy(policy);

@@ -36,7 +36,7 @@ interface AppParts extends Pick<Foundation, 'opened' | 'providers' | 'hostTools'
 }
 
 /** What transports and commands see of the composed service. */
-export const appFace = (parts: AppParts): App => {
+export const composeApp = (parts: AppParts): App => {
   const { config, log, dispatch, security, platform, life, opened, ready } = parts;
   return {
     dispatch,

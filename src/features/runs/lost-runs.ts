@@ -7,8 +7,8 @@ import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { SessionStore } from '../sessions/index.ts';
+import type { DetachedRuns } from './detached-runs.ts';
 import { type QueuedRuns, runJobKeys } from './launch/index.ts';
-import type { DetachedRuns } from './run-detached.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
 import type { RunStore } from './runs.store.ts';
 
