@@ -5,7 +5,7 @@ import { subjectTargets } from '../../../src/features/data-subjects/data-subject
 import type { DataSubjectResolver } from '../../../src/features/data-subjects/index.ts';
 import { type AppSetup, forEachDurableService, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
-import { refusal, runJson } from '../runs/run-calls.ts';
+import { listRuns, refusal, runJson, stream } from '../runs/run-calls.ts';
 
 const byName: DataSubjectResolver = {
   async resolve({ id }) {
@@ -15,17 +15,21 @@ const byName: DataSubjectResolver = {
 };
 
 const openWorld = async (open: OpenApp, setup: AppSetup = {}): Promise<TestApp> => {
-  const app = await open({ agents: [{ name: 'helper' }], module: { dataSubjectResolver: byName }, ...setup });
+  let labels: Record<string, string> | null = null;
+  let userId: string | null = null;
+  const attributionResolver = { resolve: async () => ({ userId, labels }) };
+  const agents = [{ name: 'helper' }];
+  const app = await open({ agents, module: { dataSubjectResolver: byName, attributionResolver }, ...setup });
   for (const person of ['zoraida', 'bob']) {
+    labels = { person };
     const sessionId = `of-${person}`;
     const { runId } = await runJson(app.client, 'helper', { message: `I am ${person}`, sessionId });
-    app.change('update service_runs set labels = ? where id = ?', JSON.stringify({ person }), runId);
-    app.change(`insert into service_run_labels values ('default', 'person', ?, ?)`, person, runId);
     await app.client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3 } });
     await app.client.attachments.upload({ query: { sessionId }, file: textFile(`notes of ${person}`) });
     // A run outside of a session, known by its user alone.
-    const loose = await runJson(app.client, 'helper', 'Hello');
-    app.change('update service_runs set user_id = ? where id = ?', person, loose.runId);
+    [labels, userId] = [null, person];
+    await runJson(app.client, 'helper', 'Hello');
+    userId = null;
   }
   return app;
 };
@@ -46,6 +50,14 @@ const exported = async ({ client }: TestApp, id: string) => {
 
 const erase = async ({ client }: TestApp, id: string, dryRun?: boolean) =>
   (await client.dataSubjects.erase({ params: { id }, query: dryRun === undefined ? {} : { dryRun } })).body;
+
+/** The trail says that something was done, and nothing else in the store says of whom. */
+const assertForgotten = async (app: TestApp, person: string): Promise<void> => {
+  const times = (text: string): number => text.split(person).length - 1;
+  const entries = (await app.client.audit.list({ query: { limit: 500 } })).body;
+  assert.ok(times(JSON.stringify(entries)) > 0);
+  assert.equal(times(app.store.text()), times(JSON.stringify(entries)), 'the store still knows the person');
+};
 
 const contents = (app: TestApp): number => {
   const folder = join(app.folder, 'data/acp.db-attachments');
@@ -73,13 +85,11 @@ forEachDurableService('SUBJ-3 SUBJ-6 SUBJ-7 SUBJ-10 SUBJ-11 a person is exported
   const left = await exported(app, 'zoraida');
   for (const target of subjectTargets) assert.deepEqual(left[target], [], target);
   assert.equal(contents(app), 1);
-  assert.deepEqual(app.rows('select id from service_sessions'), [{ id: 'of-bob' }]);
-  for (const { name } of app.rows<{ name: string }>(`select name from sqlite_schema where type = 'table'`))
-    if (!/audit|_attachments$/.test(name))
-      assert.ok(
-        !JSON.stringify(app.rows(`select * from ${name}`)).includes('zoraida'),
-        `${name} still knows the person`,
-      );
+  assert.deepEqual(
+    (await app.client.sessions.list({})).body.map(({ id }) => id),
+    ['of-bob'],
+  );
+  await assertForgotten(app, 'zoraida');
   const again = await erase(app, 'zoraida', false);
   assert.ok(Object.values(again.rowsByTarget).every((rows) => rows === 0));
   const entries = (await trail(app)).filter(({ entity }) => entity === 'data-subject:zoraida');
@@ -115,33 +125,33 @@ forEachDurableService('SUBJ-7 the runs below those of a person go with them, how
   });
   for (const person of ['zoraida', 'bob'])
     await runJson(app.client, 'helper', { message: 'Go', sessionId: `of-${person}` });
-  const runs = () => app.rows<{ session_id: string | null }>('select session_id from service_runs order by id');
+  const runs = async () => (await listRuns(app.client, { includeChildren: true })).toReversed();
+  const before = await runs();
   // Only the root is known by its session.
   assert.deepEqual(
-    runs().map(({ session_id }) => session_id),
+    before.map(({ sessionId }) => sessionId),
     ['of-zoraida', null, null, 'of-bob', null, null],
   );
   assert.equal((await exported(app, 'zoraida'))['runs']?.length, 3);
   const { rowsByTarget } = await erase(app, 'zoraida', false);
   assert.deepEqual([rowsByTarget['runs'], rowsByTarget['toolInvocations']], [3, 2]);
   assert.deepEqual(
-    runs().map(({ session_id }) => session_id),
+    (await runs()).map(({ sessionId }) => sessionId),
     ['of-bob', null, null],
   );
-  for (const table of ['run_events', 'run_inputs', 'tool_invocations', 'run_traces'])
-    assert.deepEqual(
-      app.rows(`select run_id from service_${table} where run_id not in (select id from service_runs)`),
-      [],
-      table,
-    );
+  assert.deepEqual(
+    before.map(({ id }) => app.store.text().includes(id)),
+    [false, false, false, true, true, true],
+  );
 });
 
 forEachDurableService(
   'SUBJ-6 SUBJ-7 SUBJ-10 answers that are kept to be given again go with their runs',
   async (open) => {
+    const cached = { name: 'helper', model: { provider: 'local', model: 'any', responseCache: { enabled: true } } };
     const app = await open({
       simulator: {},
-      agents: [{ name: 'helper', model: { provider: 'local', model: 'any', responseCache: { enabled: true } } }],
+      agents: [cached],
       module: { dataSubjectResolver: byName },
     });
     for (const person of ['zoraida', 'bob']) {
@@ -153,19 +163,24 @@ forEachDurableService(
         headers: { 'idempotency-key': `key-${person.length}` },
       });
     }
-    app.change(`insert into service_response_cache select 'other', 'other', answer, created_at, expires_at
-    from service_response_cache limit 1`);
+    const other = app.inTenant('other');
+    await other.agents.create({ body: cached });
+    await runJson(other, 'helper', 'Hi');
     await erase(app, 'zoraida');
-    assert.equal(app.rows('select id from service_response_cache').length, 3, 'a preview deletes nothing');
+    assert.equal(app.store.count('kept answers'), 3, 'a preview deletes nothing');
     await erase(app, 'zoraida', false);
-    assert.deepEqual(app.rows('select key from service_idempotency_keys'), [{ key: 'key-3' }]);
-    assert.deepEqual(app.rows('select tenant_id from service_response_cache'), [{ tenant_id: 'other' }]);
+    assert.ok(!app.store.text().includes('key-7'));
+    assert.ok(app.store.text().includes('"key-3"'));
+    assert.equal(app.store.count('kept answers'), 1);
+    const requests = app.simulator.requests.length;
+    await runJson(other, 'helper', 'Hi');
+    assert.equal(app.simulator.requests.length, requests, 'that of the other tenant');
   },
 );
 
 forEachDurableService('SUBJ-6 AUDIT-18 without its audit entry nothing is erased or exported', async (open) => {
   const app = await openWorld(open);
-  app.change('alter table service_audit_entries rename to gone');
+  app.store.refuse('audit entries');
   const before = await erase(app, 'bob');
   for (const call of [
     app.client.dataSubjects.erase({ params: { id: 'bob' }, query: { dryRun: false } }),
@@ -177,15 +192,16 @@ forEachDurableService('SUBJ-6 AUDIT-18 without its audit entry nothing is erased
 });
 
 forEachDurableService('SUBJ-1 SUBJ-2 SUBJ-8 who cannot be told, or is busy, is left alone', async (open) => {
-  const app = await openWorld(open);
+  const app = await openWorld(open, {
+    script: [{ when: { message: 'wait' }, reply: { text: 'So far', stall: true } }, { reply: { text: 'Hello.' } }],
+  });
   assert.equal((await refusal(erase(app, 'broken'))).code, 'data-subject-resolver-failed');
   const nobody = await erase(app, 'nobody', false);
   assert.ok(Object.values(nobody.rowsByTarget).every((rows) => rows === 0));
-  const [run] = app.rows<{ id: string }>(`select id from service_runs where user_id = 'zoraida'`);
-  app.change(`update service_runs set status = 'Running' where id = ?`, run?.id);
+  const { runId } = await stream(app.client, 'helper', { message: 'wait', sessionId: 'of-zoraida' });
   const busy = await refusal(erase(app, 'zoraida', false));
-  assert.deepEqual([busy.status, busy.code, busy.runIds], [409, 'data-subject-active', [run?.id]]);
-  assert.equal((await erase(app, 'zoraida')).rowsByTarget['runs'], 2);
+  assert.deepEqual([busy.status, busy.code, busy.runIds], [409, 'data-subject-active', [runId]]);
+  assert.equal((await erase(app, 'zoraida')).rowsByTarget['runs'], 3);
   const without = await open({});
   for (const call of [erase(without, 'zoraida'), exported(without, 'zoraida')])
     assert.equal((await refusal(call)).code, 'data-subject-resolver-missing');

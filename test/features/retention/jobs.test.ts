@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
+import { newId } from '../../../src/core/ids.ts';
+import { jobStore } from '../../../src/features/jobs/index.ts';
 import type { ArchiveBatch } from '../../../src/features/retention/index.ts';
+import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
+import { grantStore } from '../../../src/features/skills/grants.store.ts';
 import { forEachDurableService } from '../../support/app.ts';
+import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { runJson } from '../runs/run-calls.ts';
-import { daysAgo, swept } from './retention-world.ts';
+import { dayMs, daysAgo, ended, swept } from './retention-world.ts';
 
 const agents = [{ name: 'helper' }];
 
@@ -19,67 +24,82 @@ forEachDurableService('RET-20 a sweep that is in line answers for every target t
   const all = await run();
   assert.notEqual(all.jobId, jobs.jobId);
   assert.deepEqual(await run({ target: 'Runs' }), { jobId: all.jobId, target: '*' });
-  assert.equal(app.rows('select id from service_jobs').length, 2);
+  assert.equal((await app.client.jobs.list({ query: {} })).body.length, 2);
 });
 
 forEachDurableService(
   'RET-18 RET-21 RET-26 while retention is on a sweep comes by itself, once an hour',
   async (open) => {
-    const first = await open({ agents });
+    const first = await open({ agents, clock: testClock({ at: daysAgo(31) }) });
     for (const message of ['one', 'two', 'three']) await runJson(first.client, 'helper', message);
-    first.change('update service_runs set created_at = ?, completed_at = ?', daysAgo(31), daysAgo(31));
     await first.close();
     const service = { Retention: { Enabled: true, BatchSize: 1, BatchDelay: '0s' } };
     const second = await open({ service, folder: first.folder });
     const history = async () => (await second.client.retention.history({})).body;
-    for (let tries = 0; (await history()).filter(({ completedAt }) => completedAt !== null).length < 2; tries += 1) {
-      assert.ok(tries < 1000, 'the hourly sweep did not end');
-      await pause(10);
-    }
-    const runs = await history();
+    const runs = await eventually('the end of the hourly sweep', async () => {
+      const over = (await history()).filter(({ completedAt }) => completedAt !== null);
+      return over.length === 2 && over;
+    });
     assert.deepEqual(runs.map(({ target }) => target).sort(), ['RunEvents', 'RunInputs']);
     assert.ok(runs.every(({ trigger, deletedRows }) => trigger === 'Schedule' && deletedRows > 0));
     await second.close();
     const third = await open({ service, folder: first.folder });
     assert.equal((await third.client.retention.history({})).body.length, 2);
-    assert.equal(third.rows(`select id from service_jobs where handler_key = 'acp.retention'`).length, 1);
+    assert.equal(third.store.count('jobs'), 1);
   },
 );
 
 forEachDurableService('RET-11 RET-18 a tenant without a run is swept for whatever else it has', async (open) => {
-  const first = await open({});
-  const old = daysAgo(200);
-  first.change(
-    `insert into service_jobs (id, tenant_id, handler_key, lane, target_name, status, max_attempts, scheduled_for, completed_at, created_at)
-     values ('j-1', 'only-jobs', 'x', 'default', 'x', 'Completed', 1, 0, ?, 0), ('j-2', 'others', 'x', 'default', 'x', 'Failed', 1, 0, ?, 0)`,
-    old,
-    old,
-  );
-  first.change(
-    `insert into service_skill_script_grants (id, tenant_id, skill_name, granted_at, revoked_at) values ('g-1', 'only-grants', 'pdf', 0, ?)`,
-    old,
-  );
-  first.change(
-    `insert into service_run_traces (run_id, id, tenant_id, trace_id, started_at, ended_at, spans, span_count) values ('r-1', 't-1', 'only-traces', 'x', ?, ?, '[{}]', 1)`,
-    old,
-    old,
-  );
+  const clock = testClock({ at: daysAgo(200) });
+  const first = await open({ clock, service: { Scheduling: { RunWorker: false } } });
+  const storage = first.store.open();
+  const [jobs, grants] = [storage.stores(jobStore), storage.stores(grantStore)];
+  const now = clock.now();
+  for (const [tenantId, fails] of [
+    ['only-jobs', false],
+    ['others', true],
+  ] as const) {
+    const id = newId();
+    const job = { id, tenantId, handlerKey: 'x', lane: 'none', targetName: 'x', payload: null, maxAttempts: 1, now };
+    await storage.write([jobs.queued(job)]);
+    await jobs.claim('elsewhere', now, now + 60_000, 9, { only: ['none'], full: [], except: [] });
+    await (fails ? jobs.fail('elsewhere', id, now, 'no', 'No.') : jobs.complete('elsewhere', id, now));
+  }
+  const grant = { skillName: 'pdf', scriptName: null, grantedBy: null, grantedAt: now, expiresAt: null };
+  await grants.insert({ id: newId(), tenantId: 'only-grants', ...grant, revokedAt: now });
+  const span = {
+    id: 's-1',
+    spanId: 'a',
+    parentId: null,
+    name: 'x',
+    kind: 'Internal' as const,
+    status: 'Ok' as const,
+    attributes: {},
+  };
+  const trace = { id: newId(), runId: newId(), tenantId: 'only-traces', traceId: 'x', startedAt: now, endedAt: now };
+  await storage.write([
+    storage
+      .stores(createRunJournal(null, null))
+      .trace({ ...trace, spans: [{ ...span, startedAt: now, endedAt: now }] }),
+  ]);
+  await storage.close();
   await first.close();
   const second = await open({ service: { Retention: { Enabled: true } }, folder: first.folder });
-  const history = () =>
-    second.rows<{ tenant_id: string; target: string }>(
-      `select tenant_id, target, deleted_rows as rows from service_retention_runs where completed_at is not null order by tenant_id`,
-    );
-  for (let tries = 0; history().length < 4; tries += 1) {
-    assert.ok(tries < 1000, 'the hourly sweep did not end');
-    await pause(10);
+  const history = async (tenantId: string) =>
+    (await second.inTenant(tenantId).retention.history({})).body.map(({ target, deletedRows, completedAt }) => [
+      target,
+      deletedRows,
+      completedAt !== null,
+    ]);
+  for (const [tenantId, target] of Object.entries({
+    'only-grants': 'SkillScriptGrants',
+    'only-traces': 'Spans',
+    'only-jobs': 'Jobs',
+    others: 'Jobs',
+  })) {
+    await eventually('the end of the hourly sweep', async () => (await history(tenantId))[0]?.[2]);
+    assert.deepEqual(await history(tenantId), [[target, 1, true]]);
   }
-  assert.deepEqual(history(), [
-    { tenant_id: 'only-grants', target: 'SkillScriptGrants', rows: 1 },
-    { tenant_id: 'only-jobs', target: 'Jobs', rows: 1 },
-    { tenant_id: 'only-traces', target: 'Spans', rows: 1 },
-    { tenant_id: 'others', target: 'Jobs', rows: 1 },
-  ]);
 });
 
 forEachDurableService('RET-21 RET-26 a canceled sweep stops between batches and says what it removed', async (open) => {
@@ -95,28 +115,19 @@ forEachDurableService('RET-21 RET-26 a canceled sweep stops between batches and 
     agents,
     module: { archiveSink },
     service: { Retention: { BatchSize: 2, BatchDelay: '0s' } },
+    clock: testClock({ at: daysAgo(9) }),
   });
   for (let run = 0; run < 7; run += 1) await runJson(app.client, 'helper', 'Hi');
-  app.change('update service_runs set created_at = ?, completed_at = ?', daysAgo(9), daysAgo(9));
+  await app.clock.jump(9 * dayMs);
   for (const target of ['RunInputs', 'RunEvents'])
     await app.client.retention.save({ params: { target }, body: { maxAgeDays: 8, archive: target === 'RunInputs' } });
   const { jobId } = (await app.client.retention.run({ query: { target: 'RunInputs' } })).body;
-  const stopping = async (): Promise<void> => {
-    while (taken.length < 2) await pause(1);
-    await app.client.jobs.cancel({ params: { id: jobId } });
-    gate.resolve();
-  };
-  await stopping();
-  for (let tries = 0; ; tries += 1) {
-    const { job } = (await app.client.jobs.get({ params: { id: jobId } })).body;
-    if (job.completedAt !== null) {
-      assert.deepEqual([job.status, job.errorCode], ['Canceled', null]);
-      break;
-    }
-    assert.ok(tries < 1000, 'the job did not end');
-    await pause(10);
-  }
-  const inputs = () => app.rows('select run_id from service_run_inputs').length;
+  await eventually('the second batch', () => taken.length >= 2);
+  await app.client.jobs.cancel({ params: { id: jobId } });
+  gate.resolve();
+  const job = await ended(app, jobId);
+  assert.deepEqual([job.status, job.errorCode], ['Canceled', null]);
+  const inputs = () => app.store.count('run inputs');
   const [entry] = (await app.client.retention.history({})).body;
   // The batch that was handed over when the stop came is not deleted: it comes again.
   assert.deepEqual([entry?.deletedRows, entry?.archivedRows, entry?.error], [2, 2, 'canceled']);
@@ -149,10 +160,10 @@ forEachDurableService('RET-15 RET-16 a module takes what goes, and what it refus
       batches.push(batch);
     },
   };
-  const app = await open({ agents, module: { archiveSink } });
+  const app = await open({ agents, module: { archiveSink }, clock: testClock({ at: daysAgo(9) }) });
   const { runId } = await runJson(app.client, 'helper', 'Hi');
   await app.client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3 } });
-  for (const table of ['runs', 'run_scores']) app.change(`update service_${table} set created_at = ?`, daysAgo(9));
+  await app.clock.jump(9 * dayMs);
   for (const target of ['RunInputs', 'RunScores'])
     await app.client.retention.save({ params: { target }, body: { maxAgeDays: 8, archive: true } });
   const runs = await swept(app);
@@ -167,23 +178,17 @@ forEachDurableService('RET-15 RET-16 a module takes what goes, and what it refus
     batches.map(({ tenantId, target, rows }) => [tenantId, target, rows.length, rows[0]?.['runId']]),
     [['default', 'RunInputs', 1, runId]],
   );
-  assert.equal(app.rows('select id from service_run_scores').length, 1);
+  assert.equal((await app.client.scores.list({ params: { runId } })).body.length, 1);
 });
 
 forEachDurableService('RET-24 after a sweep the store file is smaller', async (open) => {
-  const app = await open({ agents });
-  const file = join(app.folder, 'data/acp.db');
-  const { runId } = await runJson(app.client, 'helper', 'Hi');
-  app.change('update service_runs set created_at = ?, completed_at = ?', daysAgo(31), daysAgo(31));
-  app.change(
-    `with recursive more(at) as (select 100000 union all select at + 1 from more where at < 102000)
-     insert into service_run_events select ?, at, at, json_array(json_array('custom', 0, json_object('text', hex(zeroblob(4000))))) from more`,
-    runId,
-  );
-  app.change('update service_runs set event_count = 102001');
-  app.change('vacuum');
+  const first = await open({ agents, clock: testClock({ at: daysAgo(31) }) });
+  const file = join(first.folder, 'data/acp.db');
+  for (let run = 0; run < 16; run += 1) await runJson(first.client, 'helper', 'x'.repeat(1_000_000));
+  await first.close();
   const before = statSync(file).size;
-  await app.client.retention.save({ params: { target: 'RunEvents' }, body: { maxAgeDays: 30 } });
+  const app = await open({ folder: first.folder });
+  await app.client.retention.save({ params: { target: 'RunInputs' }, body: { maxAgeDays: 30 } });
   await swept(app);
   await app.close();
   assert.ok(before > 12_000_000, `${before}`);

@@ -5,9 +5,11 @@ import { gunzipSync } from 'node:zlib';
 import type { RetentionTarget } from '../../../src/features/retention/retention.schema.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
-import { refusal, runJson } from '../runs/run-calls.ts';
+import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { enqueue, followToEnd, listRuns, refusal, runJson, tool } from '../runs/run-calls.ts';
 import { save as saveSkill, skill } from '../skills/skill-bodies.ts';
-import { daysAgo, swept } from './retention-world.ts';
+import { dayMs, daysAgo, swept } from './retention-world.ts';
 
 const agents = [{ name: 'helper' }];
 
@@ -17,23 +19,11 @@ const policy = (
   body: Parameters<TestApp['client']['retention']['save']>[0]['body'],
 ) => app.client.retention.save({ params: { target }, body });
 
-const count = (app: TestApp, table: string): number =>
-  app.rows<{ count: number }>(`select count(*) as count from service_${table}`)[0]?.count ?? -1;
-
-const ageRun = (app: TestApp, runId: string, days: number): void =>
-  app.change(
-    'update service_runs set created_at = ?, started_at = ?, completed_at = ? where id = ?',
-    daysAgo(days),
-    daysAgo(days),
-    daysAgo(days),
-    runId,
-  );
-
 forEachDurableService('RET-9 RET-13 RET-25 logs and inputs of old runs go, and the runs stay', async (open) => {
-  const app = await open({ agents });
+  const app = await open({ agents, clock: testClock({ at: daysAgo(31) }) });
   const old = await runJson(app.client, 'helper', 'Old');
+  await app.clock.jump(31 * dayMs);
   const young = await runJson(app.client, 'helper', 'Young');
-  ageRun(app, old.runId, 31);
   await policy(app, 'RunEvents', { maxAgeDays: 30 });
   await policy(app, 'RunInputs', { maxAgeDays: 30 });
   const previews = (await app.client.retention.preview({})).body;
@@ -53,7 +43,7 @@ forEachDurableService('RET-9 RET-13 RET-25 logs and inputs of old runs go, and t
       ['RunInputs', 1, null, 'Manual'],
     ],
   );
-  assert.equal(count(app, 'runs'), 2);
+  assert.equal((await listRuns(app.client)).length, 2);
   // RUN-24: a log that is gone is an empty one.
   const { frames } = await app.client.runs.events({ params: { runId: old.runId } });
   for await (const frame of frames ?? []) assert.fail(`${frame.event} is still there`);
@@ -71,50 +61,46 @@ forEachDurableService('RET-9 RET-13 RET-25 logs and inputs of old runs go, and t
 });
 
 forEachDurableService('RET-9 the newest rows stay by number', async (open) => {
-  const app = await open({ agents });
+  const app = await open({ agents, clock: testClock({ at: daysAgo(3) }) });
   const runIds: string[] = [];
-  for (const message of ['one', 'two', 'three']) runIds.push((await runJson(app.client, 'helper', message)).runId);
-  for (const [index, runId] of runIds.entries()) ageRun(app, runId, 3 - index);
+  for (const message of ['one', 'two', 'three']) {
+    runIds.push((await runJson(app.client, 'helper', message)).runId);
+    await app.clock.jump(dayMs);
+  }
   await policy(app, 'RunInputs', { maxRows: 2 });
   await policy(app, 'Runs', { maxRows: 1 });
   await swept(app, 'RunInputs');
-  assert.deepEqual(
-    app.rows<{ run_id: string }>('select run_id from service_run_inputs order by run_id').map(({ run_id }) => run_id),
-    runIds.slice(1),
-  );
-  assert.equal(
-    app.rows('select run_id from service_run_model_calls').length,
-    2,
-    'what was kept beside the input goes with it',
-  );
+  const input = (runId: string) => app.client.runs.input({ params: { runId } });
+  assert.equal((await refusal(input(runIds[0] ?? ''))).code, 'run-input-not-recorded');
+  for (const runId of runIds.slice(1)) assert.equal((await input(runId)).status, 200);
+  assert.equal(app.store.count('model calls'), 2, 'what was kept beside the input goes with it');
   const [runs] = await swept(app, 'Runs');
   assert.equal(runs?.deletedRows, 2);
   // Whatever a later version hangs on a run has to go with it.
-  const hanging = app.rows<{ name: string }>(
-    `select schema.name from sqlite_schema schema join pragma_table_info(schema.name) col
-     where schema.type = 'table' and col.name = 'run_id'`,
+  assert.deepEqual(
+    runIds.map((runId) => app.store.text().includes(runId)),
+    [false, false, true],
   );
-  assert.ok(hanging.length >= 10);
-  for (const { name } of hanging)
-    for (const runId of runIds.slice(0, 2))
-      assert.deepEqual(app.rows(`select run_id from ${name} where run_id = ?`, runId), [], name);
-  assert.equal(count(app, 'runs'), 1);
+  assert.equal((await listRuns(app.client)).length, 1);
 });
 
 forEachDurableService(
   'RET-11 SESS-1 sessions go with their messages and attachments, each tenant by its own rule',
   async (open) => {
-    const app = await open({ agents });
+    const app = await open({ agents, clock: testClock({ at: daysAgo(10) }) });
     for (const sessionId of ['old', 'young']) {
+      if (sessionId === 'young') await app.clock.jump(10 * dayMs);
       await runJson(app.client, 'helper', { message: 'Hi', sessionId });
       await app.client.attachments.upload({ query: { sessionId }, file: textFile(`notes of ${sessionId}`) });
     }
-    app.change(`update service_sessions set updated_at = ? where id = 'old'`, daysAgo(10));
     await policy(app, 'Sessions', { maxAgeDays: 9 });
     await swept(app);
-    assert.deepEqual(app.rows('select id from service_sessions'), [{ id: 'young' }]);
-    assert.equal(count(app, 'session_messages'), 2);
-    assert.equal(count(app, 'attachments'), 1);
+    assert.deepEqual(
+      (await app.client.sessions.list({})).body.map(({ id }) => id),
+      ['young'],
+    );
+    assert.equal(app.store.count('session messages'), 2);
+    assert.equal((await app.client.attachments.list({ query: {} })).body.length, 1);
     assert.equal(contents(app).length, 1);
   },
 );
@@ -134,34 +120,38 @@ const contents = (app: TestApp): string[] =>
 forEachDurableService(
   'ATT-18 GRANT-11 orphaned attachments, ended grants, jobs, scores, keys and calls go',
   async (open) => {
+    const held = Promise.withResolvers<void>();
     const app = await open({
-      agents,
-      service: { Skills: { Scripts: { PlatformIsolationAcknowledged: true } } },
+      agents: [...agents, { name: 'slow', toolNames: ['hold'] }],
+      script: [
+        { when: { message: 'Wait' }, reply: { toolCalls: [{ name: 'hold', arguments: {} }] } },
+        { reply: { text: 'Hello.' } },
+      ],
+      tools: [tool('hold', () => held.promise.then(() => 'held'))],
+      clock: testClock({ at: daysAgo(181) }),
+      service: {
+        Skills: { Scripts: { PlatformIsolationAcknowledged: true } },
+        Scheduling: { Lanes: ['default'] },
+      },
       host: { SkillScripts: { Register: true } },
     });
     const { client } = app;
     await saveSkill(app, skill('pdf'));
     await client.grants.create({ body: { skillName: 'pdf' } });
     await client.grants.remove({ params: { skillName: 'pdf' } });
-    await client.grants.create({ body: { skillName: 'pdf' } });
-    app.change('update service_skill_script_grants set revoked_at = ? where revoked_at is not null', daysAgo(31));
-    const orphan = await client.attachments.upload({ file: textFile('orphan') });
-    await client.attachments.upload({ file: textFile('young') });
-    app.change('update service_attachments set created_at = ? where id = ?', daysAgo(8), orphan.body.id);
-    const { runId } = await runJson(client, 'helper', 'Hi');
+    await client.attachments.upload({ file: textFile('orphan') });
+    const keyed = (key: string) => ({ headers: { 'idempotency-key': key } });
+    const { runId } = await runJson(client, 'helper', 'Hi', keyed('done'));
     await client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3 } });
-    app.change('update service_run_scores set created_at = ?', daysAgo(181));
-    app.change(
-      `insert into service_jobs (id, tenant_id, handler_key, lane, target_name, status, max_attempts, scheduled_for, completed_at, created_at)
-     values ('j-old', 'default', 'x', 'default', 'x', 'Completed', 1, 0, ?, 0), ('j-open', 'default', 'x', 'none', 'x', 'Failed', 1, 0, null, 0)`,
-      daysAgo(31),
-    );
-    app.change(
-      `insert into service_idempotency_keys (tenant_id, key, fingerprint, status, locked_until, created_at)
-     values ('default', 'done', 'x', 200, 0, ?), ('default', 'open', 'x', null, 0, ?)`,
-      daysAgo(2),
-      daysAgo(2),
-    );
+    const ended = await enqueue(client, 'helper', 'Hi');
+    await followToEnd(client, ended);
+    // Nobody works in its lane.
+    const waiting = await enqueue(client, 'helper', { message: 'Hi', lane: 'none' });
+    const inProgress = runJson(client, 'slow', 'Wait', keyed('open'));
+    await eventually('the run in progress', async () => (await listRuns(client, { agentName: 'slow' })).length === 1);
+    await app.clock.jump(181 * dayMs);
+    await client.grants.create({ body: { skillName: 'pdf' } });
+    await client.attachments.upload({ file: textFile('young') });
     const days = { SkillScriptGrants: 30, Attachments: 7, RunScores: 180, Jobs: 30, IdempotencyKeys: 1 } as const;
     for (const [target, maxAgeDays] of Object.entries(days))
       await policy(app, target as RetentionTarget, { maxAgeDays });
@@ -172,9 +162,14 @@ forEachDurableService(
         .map((target) => [target, 1, null])
         .sort(),
     );
-    assert.equal(count(app, 'skill_script_grants'), 1);
-    assert.equal(count(app, 'attachments'), 1);
+    assert.equal((await client.grants.list({})).body.length, 1);
+    assert.equal((await client.attachments.list({ query: {} })).body.length, 1);
     assert.equal(contents(app).length, 1);
+    assert.equal((await client.jobs.get({ params: { id: waiting } })).body.job.status, 'Pending');
+    assert.equal((await refusal(client.jobs.get({ params: { id: ended } }))).status, 404);
+    held.resolve();
+    const { output } = await inProgress;
+    assert.equal((await runJson(client, 'slow', 'Wait', keyed('open'))).output, output, 'its key was kept');
   },
 );
 
@@ -191,14 +186,14 @@ const archived = (folder: string): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 forEachDurableService('RET-15 RET-17 what is archived is in files before it is gone', async (open) => {
-  const app = await open({ agents, host: { ArchiveFolder: './archive' } });
+  const clock = testClock({ at: daysAgo(31) });
+  const app = await open({ agents, host: { ArchiveFolder: './archive' }, clock });
   const { runId } = await runJson(app.client, 'helper', 'Hi');
   const { frames } = await app.client.runs.events({ params: { runId } });
   const events: unknown[] = [];
   for await (const { data } of frames ?? []) events.push(JSON.parse(data));
   const orphan = await app.client.attachments.upload({ file: textFile('bytes') });
-  ageRun(app, runId, 31);
-  app.change('update service_attachments set created_at = ?', daysAgo(31));
+  await clock.jump(31 * dayMs);
   await policy(app, 'RunEvents', { maxAgeDays: 30, archive: true });
   await policy(app, 'Attachments', { maxAgeDays: 30, archive: true });
   const runs = await swept(app);
@@ -213,15 +208,15 @@ forEachDurableService('RET-15 RET-17 what is archived is in files before it is g
   const [file] = archived(join(folder, 'Attachments'));
   assert.equal(file?.['id'], orphan.body.id);
   assert.equal(Buffer.from(String(file?.['bytes']), 'base64').toString(), 'bytes');
-  assert.equal(count(app, 'run_events'), 0);
+  assert.equal(app.store.count('run events'), 0);
 });
 
 forEachDurableService(
   'RET-15 RET-16 RET-22 a sink that is missing or fails keeps the rows, and the other targets go on',
   async (open) => {
-    const without = await open({ agents });
-    const { runId } = await runJson(without.client, 'helper', 'Hi');
-    ageRun(without, runId, 31);
+    const without = await open({ agents, clock: testClock({ at: daysAgo(31) }) });
+    await runJson(without.client, 'helper', 'Hi');
+    await without.clock.jump(31 * dayMs);
     await policy(without, 'RunEvents', { maxAgeDays: 30, archive: true });
     await policy(without, 'RunInputs', { maxAgeDays: 30 });
     const runs = await swept(without);
@@ -229,6 +224,6 @@ forEachDurableService(
       ['RunEvents', 0, 'archive-sink-missing'],
       ['RunInputs', 1, null],
     ]);
-    assert.equal(count(without, 'run_events') > 0, true);
+    assert.ok(without.store.count('run events') > 0);
   },
 );
