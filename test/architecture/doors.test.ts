@@ -40,7 +40,6 @@ const leftover: readonly string[] = [
   'test/e2e/support.ts',
   'test/features/audit/audited-change.test.ts',
   'test/features/data-subjects/subject-race.test.ts',
-  'test/features/policy-tests/policy-tests.test.ts',
   'test/features/quotas/quota-lines.test.ts',
   'test/features/replays/offline-replay.test.ts',
   'test/features/runs/run-takeover.test.ts',

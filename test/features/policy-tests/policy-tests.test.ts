@@ -1,10 +1,17 @@
 // A process of its own: it finds runs by the time in their ids, which files that move the clock ahead take along.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { createContentCipher } from '../../../src/core/content-cipher.ts';
+import { newId } from '../../../src/core/ids.ts';
+import { openCopy } from '../../../src/db/open-storage.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { forEachDurableService } from '../../support/app.ts';
+import { storeOptions } from '../../support/opened-store.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { priced } from '../quotas/quota-calls.ts';
 import { swept } from '../retention/retention-world.ts';
-import { followToEnd, readEvents, refusal, runJson, tool } from '../runs/run-calls.ts';
+import { opensRun } from '../runs/other-process.ts';
+import { followToEnd, listRuns, readEvents, refusal, runJson, tool } from '../runs/run-calls.ts';
 import { otherTenant, policyTest, tenantHost } from './policy-world.ts';
 
 const secret = 'Project Zeus';
@@ -87,17 +94,28 @@ forEachDurableService(
   async (open) => {
     const atRest = { ActiveKeyId: 'a', Keys: { a: Buffer.alloc(32, 1).toString('base64') } };
     const app = await open({ ...guarded, service: { AtRest: atRest } });
+    const plain = await runJson(app.client, 'helper', secret);
     await runJson(app.client, 'helper', secret);
-    const moved = await runJson(app.client, 'helper', secret);
     await runJson(app.client, 'helper', 'mail');
-    const [row] = app.rows<{ messages: string }>('select messages from service_run_inputs');
-    assert.match(row?.messages ?? '', /^acp:sealed:/);
+    assert.ok(app.store.text().includes('acp:sealed:') && !app.store.text().includes(secret));
     const guard = { DeniedTerms: [secret], MaskedPii: ['Email' as const] };
     const report = await policyTest(app.client, { guard });
     assert.deepEqual([report.guard?.runsBlocked, report.guard?.runsMasked, report.notEvaluated], [2, 1, []]);
-    app.change('update service_run_inputs set messages = ? where run_id = ?', row?.messages, moved.runId);
+    // Written by a process that had another key of this name.
+    const cipher = createContentCipher('a', { a: Buffer.alloc(32, 2).toString('base64') });
+    const other = openCopy(storeOptions(join(app.folder, 'data/acp.db'), { cipher }));
+    const sealed = newId();
+    const { messages } = (await app.client.runs.input({ params: { runId: plain.runId } })).body;
+    await opensRun(other, sealed, { createdAt: Date.now(), startedAt: Date.now(), input: messages as never });
+    const runs = other.stores(runStore);
+    const row = (await runs.get('default', sealed)) ?? assert.fail('the run is stored');
+    await other.write([runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: Date.now() })]);
+    await other.close();
     const gap = await policyTest(app.client, { guard });
-    assert.deepEqual([gap.guard?.runsBlocked, gap.notEvaluated[0]?.sampleRunIds], [1, [moved.runId]]);
+    assert.deepEqual([gap.runsExamined, gap.guard?.runsBlocked], [4, 2]);
+    assert.deepEqual([gap.notEvaluated[0]?.part, gap.notEvaluated[0]?.sampleRunIds], ['Input', [sealed]]);
+    const unreadable = await refusal(app.client.runs.input({ params: { runId: sealed } }));
+    assert.equal(unreadable.code, 'decryption-failed', 'it is stored');
   },
 );
 
@@ -107,8 +125,8 @@ forEachDurableService(
   'policy test: a rule says which calls would have run unasked, and which would have asked',
   async (open) => {
     const app = await openApprovals(open);
-    const small = await queueWaiting(app, 's-1', ['pay', { amount: 5 }]);
     const large = await queueWaiting(app, 's-2', ['pay', { amount: 500 }]);
+    const small = await queueWaiting(app, 's-1', ['pay', { amount: 5 }]);
     const { continuationRunId } = await decide(app.client, small.rows[0]?.id ?? '', true);
     if (continuationRunId !== null) await followToEnd(app.client, continuationRunId);
     const looked = await runJson(app.client, 'helper', calls(['look']));
@@ -133,7 +151,10 @@ forEachDurableService(
     const kept = await policyTest(app.client, { rule: { requireApproval: ['look'], rules: [{ toolName: 'look' }] } });
     assert.equal(kept.matches, 0, 'a rule of the document approves it again');
     assert.deepEqual(report.notEvaluated, []);
-    app.change('delete from service_run_events where run_id = ?', large.runId);
+    const others = (await listRuns(app.client)).filter(({ id }) => id !== large.runId);
+    const logs = await Promise.all(others.map(({ id }) => readEvents(app.client, id)));
+    await app.client.retention.save({ params: { target: 'RunEvents' }, body: { maxRows: logs.flat().length } });
+    await swept(app);
     const gap = await policyTest(app.client, { rule: { rules: [{ toolName: 'pay' }] } });
     assert.deepEqual(
       gap.notEvaluated.map(({ part, sampleRunIds }) => [part, sampleRunIds]),
