@@ -41,7 +41,6 @@ const leftover: readonly string[] = [
   'test/features/audit/audited-change.test.ts',
   'test/features/data-subjects/subject-race.test.ts',
   'test/features/quotas/quota-lines.test.ts',
-  'test/features/replays/offline-replay.test.ts',
   'test/features/runs/run-takeover.test.ts',
   'test/features/security/at-rest-lists.test.ts',
   'test/features/security/at-rest.test.ts',

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { newId } from '../../../src/core/ids.ts';
+import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import type { OpenApp, TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
 import { fileOf, png } from '../attachments/files.ts';
 import { calls, conversation, lastOf, says } from '../runs/chat-requests.ts';
+import { opensRun } from '../runs/other-process.ts';
 import { callsTools, getRun, listRuns, refusal, runJson, runStream, tool } from '../runs/run-calls.ts';
 import { bundleOf, runsOf } from './bundle-calls.ts';
 import { replayTest } from './replayed-file.ts';
@@ -290,11 +294,36 @@ replayTest(
   async (open, replays) => {
     const app = await open({ simulator: {}, agents: [{ name: 'helper', model: local }] });
     const { id } = (await app.client.attachments.upload({ query: {}, file: fileOf('Words.', 'b.txt') })).body;
-    const { runId } = await runJson(app.client, 'helper', { message: 'Look', attachmentIds: [id] });
-    app.change(
-      "update service_run_model_calls set calls = json_remove(calls, '$.attachments') where run_id = ?",
-      runId,
-    );
+    const { runId: hashed } = await runJson(app.client, 'helper', { message: 'Look', attachmentIds: [id] });
+    // The same run as a version of the service recorded it that kept no hashes.
+    const other = app.store.open();
+    const runs = other.stores(runStore);
+    const journal = other.stores(createRunJournal(null, null));
+    const runId = newId();
+    const stored = (await runs.get('default', hashed)) ?? assert.fail('the run is stored');
+    const input = await runs.recordedInput('default', hashed);
+    const recorded = (await runs.modelCalls('default', hashed)) ?? assert.fail('its calls are stored');
+    assert.ok('attachments' in recorded);
+    await opensRun(other, runId, {
+      agentVersion: stored.agent_version,
+      modelProvider: stored.model_provider,
+      modelId: stored.model_id,
+      isStreaming: false,
+      createdAt: stored.created_at,
+      startedAt: stored.started_at,
+      input: input?.messages ?? null,
+      ...(input === null ? {} : { inputContext: input.context }),
+    });
+    const packs = await runs.packs('default', hashed, 0, 100);
+    await other.write([
+      ...packs.map((pack) => journal.packed('default', runId, pack.firstSequence, pack.lastSequence, pack.events)),
+      journal.modelCalls('default', runId, JSON.stringify({ ...recorded, attachments: undefined })),
+      runs.closeFrom({ tenant_id: 'default', id: runId }, 'Running', {
+        status: 'Completed',
+        completed_at: stored.completed_at,
+        event_count: stored.event_count,
+      }),
+    ]);
     const report = await replays.replay(app, runId);
     assert.equal(report.result, 'missing');
     assert.match(report.divergences[0]?.detail ?? '', /attachments of which no hash was recorded/);
