@@ -39,10 +39,8 @@ const leftover: readonly string[] = [
   'test/e2e/faults/service-leases.test.ts',
   'test/e2e/support.ts',
   'test/features/audit/audited-change.test.ts',
-  'test/features/data-subjects/subject-race.test.ts',
   'test/features/quotas/quota-lines.test.ts',
   'test/features/runs/run-takeover.test.ts',
-  'test/features/security/at-rest-lists.test.ts',
   'test/features/security/at-rest.test.ts',
   'test/support/app.ts',
 ];

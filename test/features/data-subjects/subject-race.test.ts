@@ -3,9 +3,12 @@ import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { SessionRow } from '../../../src/db/tables.ts';
+import { auditReadingStore } from '../../../src/features/audit/audit-reading.store.ts';
 import { createAuditLog } from '../../../src/features/audit/index.ts';
 import { dataSubjectOperations } from '../../../src/features/data-subjects/data-subjects.operations.ts';
 import { dataSubjectsFeature } from '../../../src/features/data-subjects/index.ts';
+import { sessionStore } from '../../../src/features/sessions/index.ts';
+import { sessionBranchStore } from '../../../src/features/sessions/session-branches.store.ts';
 import { forEachStore, openTestStorage } from '../../support/store.ts';
 
 const session = (id: string): SessionRow => ({
@@ -29,7 +32,8 @@ const session = (id: string): SessionRow => ({
 
 forEachStore('SUBJ-6 SUBJ-8 a session that comes while its person is erased keeps all of them', async (t, store) => {
   const storage = await openTestStorage(t, store);
-  const add = (id: string) => storage.db.insertInto('sessions').values(session(id)).execute();
+  const sessions = storage.stores(sessionStore);
+  const add = (id: string) => storage.write([sessions.open(session(id))]);
   const log = silentLogger;
   let comes: string | null = 'second';
   const { handlers } = dataSubjectsFeature({
@@ -41,11 +45,7 @@ forEachStore('SUBJ-6 SUBJ-8 a session that comes while its person is erased keep
     async eraseSessions(rows) {
       if (comes !== null) await add(comes);
       comes = null;
-      const statements = rows.map(({ id }) => ({
-        sql: 'delete from service_sessions where id = ?',
-        parameters: [id],
-        mustChange: true,
-      }));
+      const statements = rows.flatMap((row) => storage.stores(sessionBranchStore).removed(row, Date.now(), newId()));
       return { statements, done: async () => undefined };
     },
     assertReleasable: () => undefined,
@@ -61,10 +61,11 @@ forEachStore('SUBJ-6 SUBJ-8 a session that comes while its person is erased keep
     const { erase: handler } = handlers;
     return handler(context as Parameters<typeof handler>[0], input as Parameters<typeof handler>[1]);
   };
-  const left = async () => (await storage.db.selectFrom('sessions').select('id').orderBy('id').execute()).length;
+  const left = async () => (await sessions.list('default', { ownerId: null, skip: 0, take: 9 })).length;
   await assert.rejects(erase(), { code: 'data-subject-active' });
   assert.equal(await left(), 2);
-  assert.deepEqual(await storage.db.selectFrom('audit_entries').select('id').execute(), []);
+  const everything = { fromId: null, toId: null };
+  assert.deepEqual(await storage.stores(auditReadingStore).page('default', everything, null, 9), []);
   await erase();
   assert.equal(await left(), 0);
 });

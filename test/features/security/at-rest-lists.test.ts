@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { approvalStore } from '../../../src/features/approvals/approvals.store.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
-import { pendingOf, queueWaiting } from '../approvals/approval-world.ts';
+import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { decide, pendingOf, queueWaiting } from '../approvals/approval-world.ts';
 import { keys, marker, openWorld, refused } from './at-rest-world.ts';
+
+const hourMs = 3_600_000;
 
 const failed = '500 decryption-failed';
 const onA = { ActiveKeyId: 'a', Keys: { a: keys.a } };
@@ -15,11 +19,12 @@ forEachDurableService(
   'SEC-53 an approval whose key is gone is listed without its arguments, and holds up no other',
   async (open) => {
     const service = { Approvals: { DefaultExpiration: '1h', ScanInterval: '50ms' } };
-    const lost = await openWorld(open, onA, { service });
-    const { rows: old } = await queueWaiting(lost, 'old', ['pay', { note: marker }]);
+    const at = Date.now() - 2 * hourMs;
+    const lost = await openWorld(open, onA, { service, clock: testClock({ at }) });
+    const { runId: oldRun, rows: old } = await queueWaiting(lost, 'old', ['pay', { note: marker }]);
     await lost.close();
-    const app = await openWorld(open, onB, { folder: lost.folder, service });
-    const { rows: fresh } = await queueWaiting(app, 'fresh', ['pay', { note: marker }]);
+    const app = await openWorld(open, onB, { folder: lost.folder, service, clock: testClock({ at }) });
+    const { runId: freshRun, rows: fresh } = await queueWaiting(app, 'fresh', ['pay', { note: marker }]);
     const [oldId, freshId] = [old[0]?.id ?? '', fresh[0]?.id ?? ''];
 
     const before = warnings(app, /^Listed approvals lack/).length;
@@ -43,13 +48,10 @@ forEachDurableService(
     assert.equal((await app.client.approvals.get({ params: { id: freshId } })).body.status, 'Pending');
 
     // Ends of pauses need no key.
-    app.change("update service_approvals set expires_at = 1 where status = 'Pending'");
-    const waiting = () => app.rows("select 1 from service_approvals where status = 'Pending'").length;
-    while (waiting() > 0) await sleep(20);
-    assert.deepEqual(
-      app.rows('select state from service_approval_handovers').map(({ state }) => state),
-      ['Lapsed', 'Lapsed'],
-    );
+    const approvals = app.store.open().stores(approvalStore);
+    await app.clock.jump(2 * hourMs);
+    for (const runId of [oldRun, freshRun])
+      await eventually('the end of the pause', async () => (await approvals.handover(runId))?.state === 'Lapsed');
     assert.doesNotMatch(JSON.stringify(app.log), /acp:sealed|AQEBAQ/);
   },
 );
@@ -57,21 +59,34 @@ forEachDurableService(
 forEachDurableService(
   'SEC-53 a pause that cannot go on without its key does not keep others from going on',
   async (open) => {
-    const service = { Approvals: { ScanInterval: '50ms' }, Scheduling: { RunWorker: true } };
-    const lost = await openWorld(open, onA, { service });
-    await queueWaiting(lost, 'old', ['pay', { note: marker }]);
-    await lost.close();
-    const app = await openWorld(open, onB, { folder: lost.folder, service });
-    await queueWaiting(app, 'fresh', ['pay', { note: marker }]);
-    // As a decision leaves them that was stored while the queue was off.
-    app.change("update service_approvals set status = 'Approved', decided_at = 1 where status = 'Pending'");
-    const stateOf = (sessionId: string) =>
-      app.rows<{ state: string }>('select state from service_approval_handovers where session_id = ?', sessionId)[0]
-        ?.state;
-    while (stateOf('fresh') === 'Waiting') await sleep(20);
-    assert.equal(stateOf('fresh'), 'Queued');
-    assert.equal(stateOf('old'), 'Waiting');
-    assert.ok(app.log.some(({ level, message }) => level === 'error' && message === 'A decided pause cannot go on'));
+    const service = { Approvals: { DefaultExpiration: '1h', ScanInterval: '50ms' } };
+    const at = Date.now() - 2 * hourMs;
+    /** A pause of two calls, one of which is decided. */
+    const halfDecided = async (made: TestApp, sessionId: string): Promise<string> => {
+      const { runId, rows } = await queueWaiting(made, sessionId, ['pay', { note: marker }], ['pay', { note: 'more' }]);
+      await decide(made.client, rows[0]?.id ?? '', true);
+      await made.close();
+      return runId;
+    };
+    const lost = await openWorld(open, onA, { service, clock: testClock({ at }) });
+    const { folder } = lost;
+    const old = await halfDecided(lost, 'old');
+    const fresh = await halfDecided(await openWorld(open, onB, { folder, service, clock: testClock({ at }) }), 'fresh');
+    // The other call lapses while the queue is off.
+    const off = await openWorld(open, onB, { folder, service: { ...service, Scheduling: { Enabled: false } } });
+    const settled = off.store.open().stores(approvalStore);
+    for (const runId of [old, fresh])
+      await eventually('the scan', async () =>
+        (await settled.ofRun(runId)).every(({ status }) => status !== 'Pending'),
+      );
+    await off.close();
+    const app = await openWorld(open, onB, { folder, service });
+    const approvals = app.store.open().stores(approvalStore);
+    await eventually('the pause that goes on', async () => (await approvals.handover(fresh))?.state === 'Queued');
+    assert.equal((await approvals.handover(old))?.state, 'Waiting');
+    const told = ({ level, message }: TestApp['log'][number]) =>
+      level === 'error' && message === 'A decided pause cannot go on';
+    await eventually('the line of the log', () => app.log.some(told));
   },
 );
 
