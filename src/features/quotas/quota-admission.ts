@@ -119,22 +119,18 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
     if (taken !== undefined && clock.now() >= until) throw overLimit(taken, takenByOthers(taken, retryAfterMs));
   };
 
-  /** One read of what stands against the rules, as of one moment: nothing has left the holds meanwhile. */
   const read = async (tenantId: string, names: readonly string[]) => {
-    for (;;) {
-      const { departures } = holds;
-      const found = (await rules.read(tenantId)) ?? [];
-      const limitsUse = found.some((rule) => rule.maxTokens !== null || rule.maxCostMicros !== null);
-      // Open runs first: a run that ends in between has its use in the counters and still stands among the open ones.
-      const open: readonly OpenRuns[] = limitsUse ? await store.openRuns(tenantId) : [];
-      const counters = await store.recentUsage(tenantId, periods.current(), names);
-      if (holds.departures === departures) return { rules: found, open, counters };
-    }
+    const all = (await rules.read(tenantId)) ?? [];
+    const limitsUse = all.some((rule) => rule.maxTokens !== null || rule.maxCostMicros !== null);
+    // Open runs first: a run that ends in between has its use in the counters and still stands among the open ones.
+    const open: readonly OpenRuns[] = limitsUse ? await store.openRuns(tenantId) : [];
+    const counters = await store.recentUsage(tenantId, periods.current(), names);
+    return { all, open, counters };
   };
 
   const look = async (tenantId: string, asked: readonly Asked[]): Promise<Decide<Asked, Admission>> => {
     const names = ['', ...new Set(asked.map(({ agentName }) => agentName))];
-    const { rules: all, open, counters } = await read(tenantId, names);
+    const { all, open, counters } = await holds.readSteadily(tenantId, () => read(tenantId, names));
     const inProgress = (rule: (typeof all)[number]): InProgress => {
       const isOwn = ({ agentName }: { readonly agentName: string }): boolean => isInScope(rule, agentName);
       const places = [...holds.of(tenantId)].filter(({ isAdmission, root }) => isAdmission && isOwn(root));

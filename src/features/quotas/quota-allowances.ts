@@ -87,22 +87,18 @@ export const createQuotaAllowances = ({
     );
   };
 
-  /** The counters as of one moment: no hold has gone meanwhile, whose use they may lack. */
   const read = async (tenantId: string, roots: readonly CountedRoot[]) => {
     const starts = [...new Set(roots.flatMap(({ day }) => [day, monthOf(day)]))];
     const names = ['', ...new Set(roots.map(({ agentName }) => agentName))];
-    for (;;) {
-      const { departures } = holds;
-      const limiting = (await rules.read(tenantId)) ?? [];
-      const isLimited = roots.some(({ agentName }) => limitingUse(limiting, agentName).length > 0);
-      const rows = isLimited ? await store.usageOf(tenantId, starts, names) : [];
-      if (holds.departures === departures) return { limiting, rows };
-    }
+    const limiting = (await rules.read(tenantId)) ?? [];
+    const isLimited = roots.some(({ agentName }) => limitingUse(limiting, agentName).length > 0);
+    const rows = isLimited ? await store.usageOf(tenantId, starts, names) : [];
+    return { limiting, rows };
   };
 
   const look = async (tenantId: string, calls: readonly Asked[]): Promise<Decide<Asked, CallAllowance>> => {
     const roots = calls.map(({ counted }) => counted);
-    const { limiting, rows } = await read(tenantId, roots);
+    const { limiting, rows } = await holds.readSteadily(tenantId, () => read(tenantId, roots));
     // What those before in line wait for: nobody overtakes them.
     const awaited = new Set<QuotaRule>();
     return (call) => {

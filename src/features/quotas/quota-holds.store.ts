@@ -22,8 +22,11 @@ export interface QuotaHold {
 /** The hold of a run is taken before, and settled in the transaction that records what it was for. */
 export interface QuotaHolds {
   of(tenantId: string): Iterable<QuotaHold>;
-  /** How often a hold has gone: counters that were read before one went may lack what it stood for. */
-  readonly departures: number;
+  /**
+   * What is read of a tenant, as of one moment: it is read again where a hold of the tenant went meanwhile, since counters
+   * that were read before may lack what it stood for.
+   */
+  readSteadily<T>(tenantId: string, read: () => Promise<T>): Promise<T>;
   /**
    * From now on it stands against the quotas of its root. `isLimited`: some quota applies; it is a row from the next
    * commit on, unless it is over by then.
@@ -93,12 +96,30 @@ const toRow = ({ runId, root, isAdmission, held, spent }: QuotaHold): QuotaHoldR
 export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefinition<QuotaHolds> =>
   defineStore((storage) => {
     const holds = new ChurningMap<string, KeptHold>();
+    const ofTenants = new ChurningMap<string, ChurningMap<string, KeptHold>>();
+    const readers = new Set<{ readonly tenantId: string; isStale: boolean }>();
     const changed = new Set<KeptHold>();
     const insert = insertStatement(storage.db, 'quota_holds', columns);
     const anew = ` on conflict (run_id) do update set ${changing.map((column) => `${column} = excluded.${column}`).join(', ')}`;
     const { sql: removeSql } = storage.db.deleteFrom('quota_holds').where('run_id', '=', '').compile();
-    let departures = 0;
     let isScheduled = false;
+
+    const add = (hold: KeptHold): void => {
+      holds.set(hold.runId, hold);
+      const { tenantId } = hold.root;
+      const own = ofTenants.get(tenantId) ?? new ChurningMap<string, KeptHold>();
+      own.set(hold.runId, hold);
+      ofTenants.set(tenantId, own);
+    };
+
+    const forget = (hold: KeptHold): void => {
+      const { tenantId } = hold.root;
+      holds.delete(hold.runId);
+      const own = ofTenants.get(tenantId);
+      own?.delete(hold.runId);
+      if (own?.size === 0) ofTenants.delete(tenantId);
+      for (const reader of readers) if (reader.tenantId === tenantId) reader.isStale = true;
+    };
 
     const removed = (runId: string): Statement => ({ sql: removeSql, parameters: [runId] });
 
@@ -140,17 +161,25 @@ export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefini
     };
 
     return {
-      *of(tenantId) {
-        for (const hold of holds.values()) if (hold.root.tenantId === tenantId) yield hold;
-      },
-      get departures() {
-        return departures;
+      of: (tenantId) => ofTenants.get(tenantId)?.values() ?? [],
+      async readSteadily(tenantId, read) {
+        const reader = { tenantId, isStale: false };
+        readers.add(reader);
+        try {
+          for (;;) {
+            reader.isStale = false;
+            const values = await read();
+            if (!reader.isStale) return values;
+          }
+        } finally {
+          readers.delete(reader);
+        }
       },
       take({ runId, root, isAdmission, held }, isLimited) {
         const earlier = holds.get(runId);
         const hold = earlier ?? { runId, root, spent: noUse, isStored: false, isGone: false };
         const taken: KeptHold = Object.assign(hold, { isAdmission, held, isLimited, isSettling: false });
-        if (earlier === undefined) holds.set(runId, taken);
+        if (earlier === undefined) add(taken);
         if (isLimited) follow(taken);
       },
       used(runId, use) {
@@ -178,9 +207,8 @@ export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefini
       release(runId) {
         const hold = holds.get(runId);
         if (hold === undefined) return;
-        holds.delete(runId);
+        forget(hold);
         hold.isGone = true;
-        departures += 1;
         // Whether the transaction that settles it was written is not known here: then the next write makes sure of it.
         if (hold.isStored && hold.isSettling) changed.add(hold);
         else if (hold.isStored) follow(hold);
@@ -207,7 +235,7 @@ export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefini
           .set({ is_admission: 0, held_tokens: 0, held_cost_micros: 0 })
           .execute();
         const restore = (runId: string, root: CountedRoot, spent: QuotaUse, isStored: boolean): void =>
-          holds.set(runId, {
+          add({
             ...{ runId, root, spent, held: noUse, isAdmission: false },
             ...{ isLimited: isStored, isStored, isSettling: false, isGone: false },
           });

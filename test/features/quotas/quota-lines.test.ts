@@ -8,7 +8,12 @@ import { createQuotaAdmission } from '../../../src/features/quotas/quota-admissi
 import { createQuotaAllowances } from '../../../src/features/quotas/quota-allowances.ts';
 import { createRunCounters } from '../../../src/features/quotas/quota-counters.store.ts';
 import { createQuotaHolds } from '../../../src/features/quotas/quota-holds.store.ts';
-import { createQuotaStore, type QuotaRule, type QuotaRules } from '../../../src/features/quotas/quotas.store.ts';
+import {
+  createQuotaStore,
+  type QuotaRule,
+  type QuotaRules,
+  type QuotaStore,
+} from '../../../src/features/quotas/quotas.store.ts';
 import { testClock } from '../../support/clock.ts';
 import { forEachStore, openTestStorage } from '../../support/store.ts';
 
@@ -33,12 +38,16 @@ const stillStanding = async (): Promise<void> => {
 };
 
 /** Admission and allowances of one tenant on a store of its own, with a clock that stands. */
-const openQuotas = (storage: Storage, limits: Partial<QuotaRule>) => {
+const openQuotas = (
+  storage: Storage,
+  limits: Partial<QuotaRule>,
+  watched: (store: QuotaStore) => QuotaStore = (store) => store,
+) => {
   const clock = testClock({ stands: true });
   const periods = createPeriodClock('UTC', clock.now);
   const own = [{ ...rule, ...limits }];
   const rules = { known: () => own, read: () => own, readAll: () => [own], changed: () => undefined } as QuotaRules;
-  const store = storage.stores(createQuotaStore(nothing));
+  const store = watched(storage.stores(createQuotaStore(nothing)));
   const holds = storage.stores(
     createQuotaHolds((tenantId) => {
       admission.wake(tenantId);
@@ -154,6 +163,38 @@ forEachStore(
     await storage.write(counters.opened(run));
     assert.deepEqual(await stored(), { holds: 0, runs: [1, 1] });
     place?.settled();
+  },
+);
+
+forEachStore(
+  'QUOTA-12 counters are read again where a hold of the tenant went meanwhile, and only then',
+  async (t, kind) => {
+    const storage = await openTestStorage(t, kind);
+    let reads = 0;
+    let goes: (() => void)[] = [];
+    const { admission, holds } = openQuotas(storage, { maxTokens: 1000 }, (store) => ({
+      ...store,
+      recentUsage(...asked) {
+        reads += 1;
+        // More often than anybody would wait for, should each of these count.
+        if (reads < 50) goes.shift()?.();
+        return store.recentUsage(...asked);
+      },
+    }));
+    const leave = (tenantId: string) => () => {
+      const runId = `${tenantId}-${reads}`;
+      const held = { tokens: 1, costMicros: 0 };
+      holds.take({ runId, root: { tenantId, agentName: 'a', day: '2026-01-01' }, isAdmission: false, held }, false);
+      holds.release(runId);
+    };
+    const admit = async () =>
+      (await admission.admit({ tenantId: 't', agentName: 'a', mayWait: false, signal }))?.settled();
+    goes = Array.from({ length: 50 }, () => leave('another'));
+    await admit();
+    assert.equal(reads, 1, 'what goes of another tenant is nothing to this one');
+    goes = [leave('t')];
+    await admit();
+    assert.equal(reads, 3, 'of its own it is looked at again, once');
   },
 );
 
