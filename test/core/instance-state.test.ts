@@ -50,6 +50,28 @@ test('what was read before a change is not remembered after it', async () => {
   }
 });
 
+test('a read from before a change that answers last does not take the place of what is true now', async () => {
+  for (const ask of ['read', 'readAll'] as const) {
+    const answers: PromiseWithResolvers<readonly number[]>[] = [];
+    const entries = owned().entries<number>('agentVersions', {
+      load() {
+        const answer = Promise.withResolvers<readonly number[]>();
+        answers.push(answer);
+        return answer.promise;
+      },
+    });
+    const before = ask === 'read' ? entries.read('a') : entries.readAll(['a']);
+    entries.changed('a');
+    const after = entries.read('a');
+    answers[1]?.resolve([2]);
+    await after;
+    answers[0]?.resolve([1]);
+    await before;
+    assert.equal(entries.known('a'), 2, ask);
+    assert.equal(await entries.read('a'), 2, ask);
+  }
+});
+
 test('a read that failed is refused, and the next one asks again', async () => {
   const { store, load } = source({ a: 1, b: 1 });
   const entries = owned().entries('agentVersions', { load });
