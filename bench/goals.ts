@@ -3,12 +3,14 @@ import type { Goal, Memory, Starts } from './report.ts';
 import type { Listing } from './run-listing.ts';
 import type { SessionTurn } from './storage-growth.ts';
 import type { Measurement } from './throughput.ts';
+import type { Turns } from './turns.ts';
 import type { YoungGarbage } from './young-garbage.ts';
 
 const bytesPerMb = 1_000_000;
 
 export interface Measured {
   readonly measurements: readonly Measurement[];
+  readonly quotaRules: readonly Turns[];
   readonly memory: readonly Memory[];
   readonly starts: Starts | null;
   readonly listings: readonly Listing[];
@@ -17,9 +19,16 @@ export interface Measured {
   readonly youngGarbage: readonly YoungGarbage[];
 }
 
+// What one machine with the counters in memory reached, before holds were rows.
+const quotaGoals: readonly (readonly [name: string, least: number])[] = [
+  ['a rule on runs', 0.98],
+  ['a rule on tokens', 0.82],
+];
+
 /** What the service promises, compared with what was measured; a goal that was not measured is left out. */
 export const judge = ({
   measurements,
+  quotaRules,
   memory,
   starts,
   listings,
@@ -47,6 +56,9 @@ export const judge = ({
   return [
     ...atLeast('runs/s to (b), SSE, 16 at once, at least', acp('sse', 16)?.ratio, 0.6),
     ...atLeast('runs/s to (b), JSON, 16 at once, at least', acp('json', 16)?.ratio, 0.5),
+    ...quotaGoals.flatMap(([name, least]) =>
+      atLeast(`runs/s with ${name}, to none, at least`, quotaRules.find((line) => line.name === name)?.ratio, least),
+    ),
     ...atMost('added to the first token, 1 at once, p50', acp('sse', 1)?.addedFirstTokenMs, 1.5, 'ms'),
     ...atMost('memory after load', after === undefined ? undefined : after / bytesPerMb, 200, 'MB'),
     ...atMost(

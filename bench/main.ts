@@ -3,12 +3,14 @@ import { cpus, loadavg } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
+import { measureAgainst } from './against.ts';
 import { judge } from './goals.ts';
 import { type Options, readOptions, usage } from './options.ts';
 import { peakResidentBytes, residentBytes } from './process-usage.ts';
 import { profileAcp, profileText } from './profile.ts';
+import { measureQuotaRules } from './quota-rules.ts';
 import { measureRecordings } from './recordings.ts';
-import { type Memory, type Results, reportText, type Starts } from './report.ts';
+import { againstText, type Memory, type Results, reportText, type Starts } from './report.ts';
 import { measureRunListing } from './run-listing.ts';
 import {
   builtProgram,
@@ -24,6 +26,7 @@ import {
 import { median } from './statistics.ts';
 import { measureSession, measureStoredRun, type SessionTurn, type StoredRun } from './storage-growth.ts';
 import { type Measurement, measureThroughput } from './throughput.ts';
+import type { TurnsOptions } from './turns.ts';
 import { acpCall, acpFolder, createAgents, temporaryFolder, yardstickCall } from './workspace.ts';
 import { measureYoungGarbage } from './young-garbage.ts';
 
@@ -31,6 +34,7 @@ const root = join(import.meta.dirname, '..');
 const storedRunsPerSecondOfLoad = 400;
 // V8 gives memory back some eight seconds after the last allocations.
 const idleSeconds = 15;
+const turnSeconds = 0.5;
 
 // The table goes to stdout, so that it can be kept; what is going on goes to stderr.
 const note = (text: string): void => void process.stderr.write(`  ${text}\n`);
@@ -104,9 +108,9 @@ const storage = async (
  * The executable as a user has it: copied to its place. Linux maps a file that a build has just written in larger pieces,
  * which counts as 20 MB more of resident memory.
  */
-const installed = (program: Program, folder: string): Program => {
+const installed = (program: Program, folder: string, name = basename(program.path)): Program => {
   if (program.kind !== 'executable') return program;
-  const path = join(folder, basename(program.path));
+  const path = join(folder, name);
   copyFileSync(program.path, path);
   return { ...programAt(path), path: program.path };
 };
@@ -136,6 +140,8 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
   const [loadBefore = 0] = loadavg();
   const simulator = await startSimulator(folder);
   const { measurements, memory } = await throughput(folder, program, simulator, options);
+  note('quota rules');
+  const quotaRules = await measureQuotaRules(folder, program, simulator, inTurns(options));
   const { storedRuns, session } = await storage(folder, program, simulator, options);
   const started = await starts(folder, program, simulator, options.starts);
   note('what runs add to the old generation');
@@ -154,6 +160,7 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
     rounds: options.rounds,
     seconds: options.seconds,
     measurements,
+    quotaRules,
     memory,
     storedRuns,
     session,
@@ -162,8 +169,23 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
     listedRuns: options.listed,
     recordings,
     youngGarbage,
-    goals: judge({ measurements, memory, starts: started, listings, session, recordings, youngGarbage }),
+    goals: judge({ measurements, quotaRules, memory, starts: started, listings, session, recordings, youngGarbage }),
   };
+};
+
+/** Short turns follow each other closely, and many of them even out what the machine does besides. */
+const inTurns = ({ rounds, seconds }: Options): TurnsOptions => ({
+  rounds: Math.ceil((rounds * seconds) / turnSeconds),
+  seconds: turnSeconds,
+  concurrency: 16,
+});
+
+const compare = async (against: string, options: Options, folder: string): Promise<void> => {
+  const simulator = await startSimulator(folder);
+  const own = options.acp === undefined ? builtProgram() : programAt(options.acp);
+  const programs = { 'the other': installed(programAt(against), folder, 'other'), this: installed(own, folder) };
+  console.log(againstText(await measureAgainst(folder, simulator, programs, inTurns(options), note)));
+  await simulator.stop();
 };
 
 const profile = async (options: Options, folder: string): Promise<void> => {
@@ -189,6 +211,7 @@ const main = async (): Promise<void> => {
   stopServersAtExit();
   const folder = temporaryFolder();
   if (options.profile) return profile(options, folder);
+  if (options.against !== undefined) return compare(options.against, options, folder);
   const results = await benchmark(options, folder);
   mkdirSync(dirname(options.json), { recursive: true });
   writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);

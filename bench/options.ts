@@ -16,6 +16,8 @@ export interface Options {
   readonly listed: number;
   readonly json: string;
   readonly acp: string | undefined;
+  /** Another build that the program is compared with, in turns, instead of everything else. */
+  readonly against: string | undefined;
   readonly profile: boolean;
 }
 
@@ -24,13 +26,14 @@ export const usage = `npm run bench -- [options]
   --quick               fewer and shorter rounds, a shorter session: an idea of the numbers in one minute
   --seconds <n>         length of one measurement (default 1.5)
   --rounds <n>          measurements of each kind; their median counts (default 5)
-  --concurrency <list>  such as 1,16,64 (the default)
+  --concurrency <list>  such as 1,16,64 (the default); comparisons in turns use 16
   --turns <n>           turns of the long session (default 500; 0: none)
   --history <n>         turns of the session that is read and branched (default 1000; 0: none)
   --tree <n>            agents that one run calls, in the tree that is exported and replayed (default 500; 0: none)
   --starts <n>          starts of the program that are timed (default 9; 0: none)
   --listed <n>          runs in the store whose list is timed (default 1000000; 0: none)
   --acp <path>          program to measure (default dist/acp, else dist/acp.mjs)
+  --against <path>      compare that program with another build of it in turns, and measure nothing else
   --json <path>         file for the results (default bench/results/latest.json)
   --cpu-prof            profile acp under streamed load at concurrency 16 instead, and sum its time by layer
 `;
@@ -57,6 +60,7 @@ export const readOptions = (args: readonly string[], defaultJson: string): Optio
       tree: { type: 'string' },
       listed: { type: 'string' },
       acp: { type: 'string' },
+      against: { type: 'string' },
       json: { type: 'string', default: defaultJson },
       'cpu-prof': { type: 'boolean', default: false },
     },
@@ -77,6 +81,7 @@ export const readOptions = (args: readonly string[], defaultJson: string): Optio
     json: values.json,
     // Servers run in folders of their own.
     acp: values.acp === undefined ? undefined : resolve(values.acp),
+    against: values.against === undefined ? undefined : resolve(values.against),
     profile: values['cpu-prof'],
   };
 };

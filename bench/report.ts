@@ -1,7 +1,9 @@
+import type { Against } from './against.ts';
 import type { Recorded } from './recordings.ts';
 import type { Listing } from './run-listing.ts';
 import type { SessionTurn, StoredRun } from './storage-growth.ts';
 import type { Measurement } from './throughput.ts';
+import type { Turns } from './turns.ts';
 import type { YoungGarbage } from './young-garbage.ts';
 
 export interface Memory {
@@ -37,6 +39,8 @@ export interface Results {
   readonly rounds: number;
   readonly seconds: number;
   readonly measurements: readonly Measurement[];
+  /** JSON runs under quota rules, in turns with a service that has none. */
+  readonly quotaRules: readonly Turns[];
   readonly memory: readonly Memory[];
   readonly storedRuns: readonly StoredRun[];
   readonly session: readonly SessionTurn[];
@@ -84,6 +88,27 @@ const measurementRows = (measurements: readonly Measurement[]): Cell[][] =>
     number(measured.cpuMsPerRun, 2),
     measured.target === 'simulator' ? '–' : number(measured.cpuRatio, 2),
   ]);
+
+const turnsRows = (turns: readonly Turns[], prefix = ''): Cell[][] =>
+  turns.map(({ name, runs, runsPerSecond, ratio, quartiles, cpuMsPerRun, cpuRatio }) => [
+    `${prefix}${name}`,
+    runs,
+    number(runsPerSecond),
+    number(ratio, 3),
+    quartiles.map((quartile) => number(quartile, 3)).join(' to '),
+    number(cpuMsPerRun, 3),
+    number(cpuRatio, 3),
+  ]);
+
+const turnsHead = (first: string): string[] => [
+  '',
+  'runs',
+  'runs/s',
+  `to ${first}`,
+  'middle half',
+  'CPU ms/run',
+  `CPU to ${first}`,
+];
 
 const section = (title: string, text: string): string => `${title}\n\n${text}\n`;
 
@@ -197,6 +222,14 @@ export const reportText = (results: Results): string =>
         measurementRows(results.measurements),
       ),
     ),
+    ...(results.quotaRules.length === 0
+      ? []
+      : [
+          section(
+            'Quota rules: JSON runs, in turns with a service without rules',
+            table(turnsHead('none'), turnsRows(results.quotaRules)),
+          ),
+        ]),
     section(
       'Memory, MiB',
       table(
@@ -231,4 +264,23 @@ export const reportText = (results: Results): string =>
     ...listingText(results),
     ...startText(results.starts),
     goalText(results.goals),
+  ].join('\n');
+
+/** Two builds compared in turns; the first of each pair is what the second is compared with. */
+export const againstText = ({ lines, memory }: Against): string =>
+  [
+    section(
+      'Two builds in turns, 16 at once',
+      table(
+        turnsHead('the first'),
+        lines.flatMap(({ name, turns }) => turnsRows(turns, `${name}: `)),
+      ),
+    ),
+    section(
+      'Memory, MiB',
+      table(
+        ['', 'after load', 'peak'],
+        memory.map(({ name, afterBytes, peakBytes }) => [name, mebibytes(afterBytes), mebibytes(peakBytes)]),
+      ),
+    ),
   ].join('\n');

@@ -23,15 +23,20 @@ export const temporaryFolder = (): string => {
   return folder;
 };
 
-/** Where one `acp` runs: its configuration with the simulator as the model provider, and a store of its own. */
-export const acpFolder = (parent: string, name: string, simulator: Server): { cwd: string; store: string } => {
+/** Where one `acp` runs: its configuration with the simulator as the model provider, and a store of its own. `settings`: further members of `Service`. */
+export const acpFolder = (
+  parent: string,
+  name: string,
+  simulator: Server,
+  settings?: string,
+): { cwd: string; store: string } => {
   const cwd = join(parent, name);
   mkdirSync(cwd);
   writeFileSync(join(cwd, 'lookup.mjs'), toolModule);
   writeFileSync(
     join(cwd, 'service.yaml'),
     `Host: { Url: "http://127.0.0.1:0", LogLevel: warn, Modules: [./lookup.mjs] }
-Service: { Providers: { OpenAI: { ApiKey: none, Endpoint: "${simulator.url.origin}/v1" } } }
+Service: { Providers: { OpenAI: { ApiKey: none, Endpoint: "${simulator.url.origin}/v1" } }${settings === undefined ? '' : `, ${settings}`} }
 `,
   );
   return { cwd, store: join(cwd, 'data', 'acp.db') };
