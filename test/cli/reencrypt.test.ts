@@ -2,12 +2,20 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import Database from 'better-sqlite3';
-import { createContentCipher } from '../../src/core/content-cipher.ts';
-import { openStorage } from '../../src/db/open-storage.ts';
+import {
+  type ContentCipher,
+  createContentCipher,
+  isDecryptionFailure,
+  plainContent,
+} from '../../src/core/content-cipher.ts';
+import { openForReading, openStorage } from '../../src/db/open-storage.ts';
 import type { ReencryptReport } from '../../src/db/protection/reencrypt.ts';
+import type { RootStorage } from '../../src/db/storage.ts';
+import { sessionStore } from '../../src/features/sessions/index.ts';
+import { sessionRow } from '../features/sessions/session-calls.ts';
+import { eventually } from '../support/eventually.ts';
 import { storeOptions } from '../support/opened-store.ts';
+import { storedRows } from '../support/store.ts';
 import { createFolder } from './support.ts';
 
 const key = Buffer.alloc(32, 7).toString('base64');
@@ -17,52 +25,50 @@ const command = ['db', 'reencrypt', ...settings];
 const messages = 40_000;
 const textOf = (sequence: number): string => `message ${sequence} ${'.'.repeat(200)}`;
 
+const conversation = { ...sessionRow('s', 1, 0), conversation_id: 'c', active_run_id: 'r' };
+
 /** Messages in plain, as a service without a key left them. */
 const fillStore = async (file: string): Promise<void> => {
   const { storage, close } = await openStorage(storeOptions(file));
-  await storage.db
-    .insertInto('sessions')
-    .values({
-      tenant_id: 'default',
-      id: 's',
-      agent_name: 'a',
-      conversation_id: 'c',
-      version: 1,
-      message_count: messages,
-      created_at: 1,
-      updated_at: 1,
-    } as never)
-    .execute();
+  const sessions = storage.stores(sessionStore);
+  const turn = Array.from({ length: messages }, (_, sequence) => ({
+    ...{ messageId: `m${sequence}`, runId: null, createdAt: '', interrupted: false, role: 'User' as const },
+    contents: [{ type: 'Text' as const, text: textOf(sequence) }],
+  }));
+  await storage.write([sessions.open(conversation), ...sessions.saveTurn(conversation, 'r', turn, null, 1)]);
   await close();
-  const database = new Database(file);
-  const insert = database.prepare('insert into service_session_messages values (?, ?, ?)');
-  database.transaction(() => {
-    for (let sequence = 0; sequence < messages; sequence += 1)
-      insert.run('c', JSON.stringify(textOf(sequence)), sequence);
-  })();
-  database.close();
 };
 
-/** How many messages are encrypted. */
-const sealedIn = (file: string): number => {
-  const database = new Database(file, { readonly: true, timeout: 5000 });
+const withStore = async <T>(file: string, cipher: ContentCipher, read: (storage: RootStorage) => Promise<T>) => {
+  const { storage } = await openForReading(storeOptions(file, { cipher }));
   try {
-    return database
-      .prepare("select count(*) from service_session_messages where message like 'acp:sealed:1:k:%'")
-      .pluck()
-      .get() as number;
+    return await read(storage);
   } finally {
-    database.close();
+    await storage.close();
   }
 };
 
-const everyMessage = async (file: string): Promise<string[]> => {
-  const { storage, close } = await openStorage(storeOptions(file, { cipher: createContentCipher('k', { k: key }) }));
-  const rows = await storage.db.selectFrom('session_messages').selectAll().orderBy('sequence').execute();
-  const texts = rows.map((row) => JSON.parse(storage.rows.open('session_messages', 'default', row).message) as string);
-  await close();
-  return texts;
+const textsOf = async (file: string, cipher: ContentCipher, count: number): Promise<string[]> => {
+  const read = await withStore(file, cipher, (storage) =>
+    storage.stores(sessionStore).messages({ ...conversation, message_count: count }),
+  );
+  return read.map(({ contents: [part] }) => (part?.type === 'Text' ? part.text : ''));
 };
+
+/** The first message cannot be read without a key any more. */
+const isBegun = (file: string): Promise<boolean> =>
+  textsOf(file, plainContent, 1).then(
+    () => false,
+    (error: unknown) => isDecryptionFailure(error),
+  );
+
+/** How many messages are encrypted. */
+const sealedIn = async (file: string): Promise<number> => {
+  const rows = await withStore(file, plainContent, (storage) => storedRows(storage, 'session messages'));
+  return rows.filter(({ message }) => String(message).startsWith('acp:sealed:1:k:')).length;
+};
+
+const everyMessage = (file: string): Promise<string[]> => textsOf(file, createContentCipher('k', { k: key }), messages);
 
 test('SEC-52 encrypting a store anew that is killed midway leaves it readable, and goes on when called again', async (t) => {
   const folder = createFolder(t);
@@ -73,13 +79,13 @@ test('SEC-52 encrypting a store anew that is killed midway leaves it readable, a
 
   const { child } = folder.start(command);
   const ended = once(child, 'exit');
-  while (sealedIn(file) === 0) {
+  await eventually('the first message is encrypted', () => {
     assert.equal(child.exitCode, null, 'it began before it ended');
-    await sleep(2);
-  }
+    return isBegun(file);
+  });
   child.kill('SIGKILL');
   await ended;
-  const done = sealedIn(file);
+  const done = await sealedIn(file);
   assert.ok(done > 0 && done < messages, `it was killed midway, at ${done}`);
   assert.deepEqual(await everyMessage(file), expected);
 
@@ -91,7 +97,7 @@ test('SEC-52 encrypting a store anew that is killed midway leaves it readable, a
   assert.deepEqual([rest.code, report.left], [0, 0]);
   const table = report.tables.find((found) => found.table === 'session_messages');
   assert.deepEqual([table?.rows, table?.rewritten], [messages, messages - done], 'what was done is not done again');
-  assert.equal(sealedIn(file), messages);
+  assert.equal(await sealedIn(file), messages);
   assert.deepEqual(await everyMessage(file), expected);
   assert.match((await folder.acp(['db', 'check', ...settings])).stdout, /is sound/);
 });

@@ -2,7 +2,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import Database from 'better-sqlite3';
 import { stringify } from 'yaml';
 import { type App, createApp } from '../../src/app.ts';
 import { type Client, createClient } from '../../src/client/client.ts';
@@ -91,13 +90,11 @@ export interface TestApp {
     count(what: Fault): number;
     /** What there is of this kind, where no face of a feature tells it. */
     stored(what: Fault): readonly Readonly<Record<string, unknown>>[];
+    /** How many values of each column, as `table.column`, are encrypted under this key. */
+    sealed(keyId: string): Readonly<Record<string, number>>;
     /** How many rows each table has that has any. */
     counts(): Readonly<Record<string, number>>;
   };
-  /** Rows of the store file as they are committed, read on a connection of its own. */
-  rows<T = Record<string, unknown>>(sql: string, ...parameters: unknown[]): T[];
-  /** Changes the store file from outside, for faults and for what a dead process left. */
-  change(sql: string, ...parameters: unknown[]): void;
   /** Also called when the test ends. */
   close(): Promise<void>;
 }
@@ -230,8 +227,16 @@ const storeAside = (aside: StoreAside | undefined, closeLater: (storage: RootSto
       return storage;
     },
     text: () => JSON.stringify(there().dump()),
-    stored: (what) => there().dump()[`service_${faults[what]}`] ?? [],
-    count: (what) => there().dump()[`service_${faults[what]}`]?.length ?? 0,
+    stored: (what) => there().dump()[faults[what]] ?? [],
+    count: (what) => there().dump()[faults[what]]?.length ?? 0,
+    sealed(keyId) {
+      const counts: Record<string, number> = {};
+      for (const [table, rows] of Object.entries(there().dump()))
+        for (const [column, value] of rows.flatMap((row) => Object.entries(row)))
+          if (typeof value === 'string' && value.startsWith(`acp:sealed:1:${keyId}:`))
+            counts[`${table}.${column}`] = (counts[`${table}.${column}`] ?? 0) + 1;
+      return counts;
+    },
     counts: () =>
       Object.fromEntries(
         Object.entries(there().dump()).flatMap(([table, rows]) => (rows.length === 0 ? [] : [[table, rows.length]])),
@@ -278,14 +283,6 @@ const openOn = async (t: TestContext, { transport: name, store }: Ground, setup:
     opened.push(() => transport.close());
     return createClient(transport);
   };
-  const withStore = <T>(work: (database: Database.Database) => T): T => {
-    const database = new Database(join(folder, 'data/acp.db'), { timeout: 2000 });
-    try {
-      return work(database);
-    } finally {
-      database.close();
-    }
-  };
   const client = await open(setup.token ?? null);
   const createAgent = async ({ name: agentName, ...rest }: AgentSetup): Promise<void> => {
     const body = { name: agentName, model: { provider: 'demo', model: 'demo-1' }, ...rest };
@@ -309,9 +306,6 @@ const openOn = async (t: TestContext, { transport: name, store }: Ground, setup:
       createClient(inProcessTransport(running.app.dispatch, { ...running.app.localCaller, tenantId })),
     createAgent,
     store: storeAside(store.aside?.(folder), (storage) => opened.push(() => storage.close())),
-    rows: <T>(sql: string, ...parameters: unknown[]) =>
-      withStore((database) => database.prepare(sql).all(...parameters) as T[]),
-    change: (sql, ...parameters) => withStore((database) => void database.prepare(sql).run(...parameters)),
     close,
   };
 };

@@ -17,6 +17,7 @@ export const faults = {
   'session messages': 'session_messages',
   'shared stretches': 'conversation_segments',
   'dropped conversations': 'dropped_conversations',
+  'signs of life': 'run_heartbeats',
 } as const;
 
 export type Fault = keyof typeof faults;

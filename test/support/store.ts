@@ -9,6 +9,7 @@ import type { SqlDialect } from '../../src/db/dialect.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { createSqliteDialect } from '../../src/db/sqlite/dialect.ts';
 import { createStorage, type RootStorage } from '../../src/db/storage.ts';
+import { type Fault, faults } from './faults.ts';
 
 /** A kind of store that tests run on. */
 export interface TestStore {
@@ -32,7 +33,7 @@ export interface StoreAside {
   refuse(table: string): () => void;
   /** The table can be neither read nor written until the returned function is called. */
   takeAway(table: string): () => void;
-  /** All rows of all tables. */
+  /** All rows, by the name of their table. */
   dump(): Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>;
 }
 
@@ -74,7 +75,7 @@ const sqliteAside = (folder: string): StoreAside => {
           .all();
         return Object.fromEntries(
           tables.map(({ name }) => [
-            name,
+            name.slice('service_'.length),
             database.prepare<[], Record<string, unknown>>(`select * from "${name}"`).all(),
           ]),
         );
@@ -116,6 +117,10 @@ export const openTestStorage = async (context: TestContext, store = defaultStore
   await migrate(storage, migrations, () => 0);
   return storage;
 };
+
+/** What there is of a kind, where no face of a feature tells it. */
+export const storedRows = ({ db }: RootStorage, what: Fault): Promise<readonly Readonly<Record<string, unknown>>[]> =>
+  db.selectFrom(faults[what]).selectAll().execute();
 
 /** What one service leaves in them is there for the next one. */
 export const durableStores = testStores.filter(({ durable }) => durable);

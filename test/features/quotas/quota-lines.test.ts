@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { ConditionFailedError, updateStatement } from '../../../src/db/statement.ts';
+import { ConditionFailedError } from '../../../src/db/statement.ts';
 import type { Storage } from '../../../src/db/storage.ts';
+import { jobStore } from '../../../src/features/jobs/index.ts';
 import { createPeriodClock } from '../../../src/features/quotas/period-clock.ts';
 import { createQuotaAdmission } from '../../../src/features/quotas/quota-admission.ts';
 import { createQuotaAllowances } from '../../../src/features/quotas/quota-allowances.ts';
@@ -15,7 +15,7 @@ import {
   type QuotaStore,
 } from '../../../src/features/quotas/quotas.store.ts';
 import { testClock } from '../../support/clock.ts';
-import { forEachStore, openTestStorage } from '../../support/store.ts';
+import { forEachStore, openTestStorage, storedRows } from '../../support/store.ts';
 
 const rule: QuotaRule = {
   id: 'q',
@@ -147,16 +147,16 @@ forEachStore(
     const { admission, counters, periods } = openQuotas(storage, { maxRuns: 5 });
     const place = await admission.admit(request);
     await stillStanding();
+    const usage = storage.stores(createQuotaStore(nothing));
     const stored = async () => ({
-      holds: (await storage.db.selectFrom('quota_holds').select('run_id').execute()).length,
-      runs: (await storage.db.selectFrom('quota_usage').select('runs').where('period', '=', 'Daily').execute()).map(
-        ({ runs }) => runs,
-      ),
+      holds: (await storedRows(storage, 'quota holds')).length,
+      runs: (await usage.usage('t', periods.current(), null))
+        .filter(({ period }) => period === 'Daily')
+        .map(({ runs }) => runs),
     });
     assert.deepEqual(await stored(), { holds: 1, runs: [] });
     const run = { id: place?.runId ?? '', tenantId: 't', agentName: 'a', day: periods.current().day, counts: true };
-    const change = updateStatement(storage.db, 'quotas', ['enabled'], ['id'], { mustChange: true });
-    const gone = change({ enabled: 1 }, { id: 'none' });
+    const gone = storage.stores(jobStore).canceledPending('none', 0);
     await assert.rejects(storage.write([...counters.opened(run), gone]), ConditionFailedError);
     assert.deepEqual(await stored(), { holds: 1, runs: [] });
     // Nothing else was asked for: the record alone takes the hold away.
@@ -215,17 +215,17 @@ forEachStore('a hold that is recorded in the turn in which it was taken never is
   assert.equal(inserts, 0);
 });
 
-test('what a dead owner of the store left is explained by the next one', async (t) => {
-  const storage = await openTestStorage(t);
+forEachStore('what a dead owner of the store left is explained by the next one', async (t, kind) => {
+  const storage = await openTestStorage(t, kind);
   const before = openQuotas(storage, { maxTokens: 1000 });
   await before.admission.admit(request);
   const call = await before.allowances.allow(callOf('closed', 100, 100));
   call.settle({ tokens: 50, costMicros: 0 });
   await stillStanding();
-  assert.equal((await storage.db.selectFrom('quota_holds').select('run_id').execute()).length, 2);
+  assert.equal((await storedRows(storage, 'quota holds')).length, 2);
   const after = openQuotas(storage, { maxTokens: 1000 });
   // Neither run is in the store: the one never came, the other is closed.
   await after.holds.recover([]);
-  assert.deepEqual(await storage.db.selectFrom('quota_holds').selectAll().execute(), []);
+  assert.deepEqual(await storedRows(storage, 'quota holds'), []);
   assert.deepEqual([...after.holds.of('t')], []);
 });

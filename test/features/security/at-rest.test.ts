@@ -20,18 +20,12 @@ import {
   protectedColumns,
   refused,
 } from './at-rest-world.ts';
+import { tampering } from './tampering.ts';
 
 const onA = { ActiveKeyId: 'a', Keys: { a: keys.a } };
 
 /** Values of a column that are sealed under a key. */
-const sealedUnder = (app: TestApp, keyId: string, column: string): number => {
-  const [table, name] = column.split('.');
-  const [row] = app.rows<{ count: number }>(
-    `select count(*) as count from service_${table} where ${name} like ?`,
-    `acp:sealed:1:${keyId}:%`,
-  );
-  return row?.count ?? 0;
-};
+const sealedUnder = (app: TestApp, keyId: string, column: string): number => app.store.sealed(keyId)[column] ?? 0;
 
 const download = async (app: TestApp, id: string): Promise<string> =>
   (await readAll((await app.client.attachments.download({ params: { id } })).bytes)).toString();
@@ -100,10 +94,10 @@ forEachDurableService(
     assert.match(await inputOf(app.client, made.sessionRun), new RegExp(marker));
     assert.match(await sessionTexts(app, 's'), new RegExp(marker));
     assert.equal(await download(app, made.attachmentId), attached);
-    const before = app.rows('select 1 from service_session_messages').length;
+    const before = app.store.count('session messages');
     const message = calls(['file_read', { path: 'a.txt' }], ['file_write', { path: 'a.txt', content: 'new' }]);
     assert.equal((await runJson(app.client, 'helper', { message, sessionId: 's' })).status, 'Completed');
-    const after = app.rows('select 1 from service_session_messages').length;
+    const after = app.store.count('session messages');
     assert.ok(after > before);
     assert.equal(sealedUnder(app, 'a', 'session_messages.message'), after - before, 'what was written since is sealed');
     assert.equal(sealedUnder(app, 'a', 'agent_files.content'), 1, 'and what was written anew');
@@ -200,15 +194,15 @@ forEachDurableService(
     const { client } = app;
     const failed = '500 decryption-failed';
     const [one, two] = [await runJson(client, 'helper', `One ${marker}`), await runJson(client, 'helper', 'Two')];
-    const move = 'update service_run_inputs set messages = (select messages from service_run_inputs where run_id = ?)';
-    app.change(`${move} where run_id = ?`, one.runId, two.runId);
+    const hand = tampering(app);
+    await hand.moveInput(one.runId, two.runId);
     assert.equal(await refused(inputOf(client, two.runId)), failed, 'to another row');
     assert.match(await inputOf(client, one.runId), new RegExp(marker));
     const message = calls(['search', { q: marker }]);
     const { runId } = await runJson(client, 'helper', message);
     const invocations = () => client.runs.tools({ params: { runId } });
     assert.equal((await invocations()).body.length, 1);
-    app.change('update service_tool_invocations set result = arguments where run_id = ?', runId);
+    await hand.argumentsAsResult(runId);
     assert.equal(await refused(invocations()), failed, 'to another column');
     const { body: file } = await client.attachments.upload({ query: {}, file: fileOf(attached) });
     const path = dataFiles(app).find((name) => name.includes(file.sha256)) ?? '';
