@@ -50,7 +50,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
   });
   const sessions = sessionsFeature({
     ...base,
-    deletions: [attachments.removedWithSession, memory.sessionDeleted, approvals.onSessionDeleted],
+    deletions: [attachments.removeWithSession, memory.forgetSession, approvals.dropSession],
     cleanups: [attachments.cleanupWithSession],
     store: storedSessions,
     waits,

@@ -18,6 +18,7 @@ export const faults = {
   'shared stretches': 'conversation_segments',
   'dropped conversations': 'dropped_conversations',
   'signs of life': 'run_heartbeats',
+  'agent state': 'agent_states',
 } as const;
 
 export type Fault = keyof typeof faults;

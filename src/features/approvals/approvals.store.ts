@@ -58,8 +58,8 @@ export interface ApprovalStore {
   expired(tenantId: string, id: string): Statement;
   /** Orders everything that happens to the calls of one run; fails its unit when another change came first. */
   handoverMoved(handover: ApprovalHandoverRow, state: string): Statement;
-  /** For the deletion of a session: nothing of it waits any more, and nothing goes on. */
-  sessionDropped(tenantId: string, sessionId: string): readonly Statement[];
+  /** With the deletion of a session: nothing of it waits any more, and nothing goes on. */
+  dropSession(tenantId: string, sessionId: string): Promise<void>;
 }
 
 const rowColumns = [
@@ -248,22 +248,22 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
         .compile();
       return { sql, parameters, mustChange: true };
     },
-    sessionDropped(tenantId, sessionId) {
-      const rows = storage.db
-        .updateTable('approvals')
-        .set({ status: 'Expired' })
-        .where('tenant_id', '=', tenantId)
-        .where('session_id', '=', sessionId)
-        .where('status', '=', 'Pending')
-        .compile();
-      const handovers = storage.db
-        .updateTable('approval_handovers')
-        .set((eb) => ({ state: 'Dropped', version: eb('version', '+', 1) }))
-        .where('tenant_id', '=', tenantId)
-        .where('session_id', '=', sessionId)
-        .where('state', '=', 'Waiting')
-        .compile();
-      return [rows, handovers].map(({ sql, parameters }) => ({ sql, parameters }));
-    },
+    dropSession: (tenantId, sessionId) =>
+      storage.atomic(async (db) => {
+        await db
+          .updateTable('approvals')
+          .set({ status: 'Expired' })
+          .where('tenant_id', '=', tenantId)
+          .where('session_id', '=', sessionId)
+          .where('status', '=', 'Pending')
+          .execute();
+        await db
+          .updateTable('approval_handovers')
+          .set((eb) => ({ state: 'Dropped', version: eb('version', '+', 1) }))
+          .where('tenant_id', '=', tenantId)
+          .where('session_id', '=', sessionId)
+          .where('state', '=', 'Waiting')
+          .execute();
+      }),
   };
 });

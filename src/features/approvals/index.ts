@@ -5,7 +5,6 @@ import type { Handlers } from '../../core/context.ts';
 import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
 import {
@@ -18,7 +17,7 @@ import type { PauseJournal } from '../../engine/lifecycle/index.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { GuardsFeature } from '../guards/index.ts';
-import type { Mailbox, SessionAccess, SessionWaits } from '../sessions/index.ts';
+import type { Mailbox, SessionAccess, SessionDeletion, SessionWaits } from '../sessions/index.ts';
 import { type Continuations, createApprovalDecisions, statusAt } from './approval-decisions.ts';
 import { createApprovalExpiration } from './approval-expiration.ts';
 import { createApprovalMetrics } from './approval-metrics.ts';
@@ -60,8 +59,7 @@ export interface ApprovalsFeature {
   readonly pauseJournal: PauseJournal;
   readonly mailbox: Mailbox;
   readonly expiration: BackgroundService;
-  /** Writes for the transaction that deletes a session. */
-  onSessionDeleted(tenantId: string, sessionId: string): readonly Statement[];
+  readonly dropSession: SessionDeletion;
 }
 
 /** Who must say yes before a tool runs: rules, the mailbox, and what paused sessions wait for. */
@@ -144,7 +142,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
         maxPerScan: settings.MaxPerScan,
       },
     }),
-    onSessionDeleted: store.sessionDropped,
+    dropSession: (stores, ...session) => stores(approvalStore).dropSession(...session),
   };
 };
 

@@ -1,5 +1,4 @@
 import { defineStore } from '../../db/define-store.ts';
-import { insertStatement, type Statement } from '../../db/statement.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 
 export interface AttachmentFilter {
@@ -22,8 +21,7 @@ export interface AttachmentStore {
   remove(tenantId: string, id: string): Promise<boolean>;
   /** Deletes it while it has no session, or one that is gone; undefined: it stays, or was gone. */
   removeOrphan(tenantId: string, id: string): Promise<AttachmentRow | undefined>;
-  /** Deletes the rows of a session, as part of its own deletion. */
-  removedWithSession(tenantId: string, sessionId: string): Statement;
+  removeOfSession(tenantId: string, sessionId: string): Promise<void>;
   /** Those of the ids that have no session get this one. */
   link(tenantId: string, ids: readonly string[], sessionId: string): Promise<void>;
   /** Tenants with a row of these bytes. */
@@ -32,29 +30,12 @@ export interface AttachmentStore {
 }
 
 export const attachmentStore = defineStore((storage): AttachmentStore => {
-  const insertRow = insertStatement(storage.db, 'attachments', [
-    'id',
-    'tenant_id',
-    'session_id',
-    'run_id',
-    'file_name',
-    'media_type',
-    'byte_size',
-    'sha256',
-    'created_by',
-    'user_id',
-    'owner_id',
-    'created_at',
-  ]);
-  const { sql: removeOfSession } = storage.db
-    .deleteFrom('attachments')
-    .where('tenant_id', '=', '')
-    .where('session_id', '=', '')
-    .compile();
   const rowsOf = (tenantId: string) =>
     storage.db.selectFrom('attachments').selectAll().where('tenant_id', '=', tenantId);
   return {
-    insert: (row) => storage.write([insertRow(row)]),
+    async insert(row) {
+      await storage.db.insertInto('attachments').values(row).execute();
+    },
     get: (tenantId, id) => rowsOf(tenantId).where('id', '=', id).executeTakeFirst(),
     getAll: async (tenantId, ids) => (ids.length === 0 ? [] : rowsOf(tenantId).where('id', 'in', ids).execute()),
     list(tenantId, { sessionId, ownerId, skip, take }) {
@@ -102,7 +83,13 @@ export const attachmentStore = defineStore((storage): AttachmentStore => {
         )
         .returningAll()
         .executeTakeFirst(),
-    removedWithSession: (tenantId, sessionId) => ({ sql: removeOfSession, parameters: [tenantId, sessionId] }),
+    async removeOfSession(tenantId, sessionId) {
+      await storage.db
+        .deleteFrom('attachments')
+        .where('tenant_id', '=', tenantId)
+        .where('session_id', '=', sessionId)
+        .execute();
+    },
     async link(tenantId, ids, sessionId) {
       if (ids.length === 0) return;
       await storage.db

@@ -37,7 +37,7 @@ export interface AttachmentsFeature {
   readonly runs: RunAttachmentPort;
   readonly save: SaveAttachment;
   /** The rows of a session go with it; then the bytes that nothing names any more. */
-  readonly removedWithSession: SessionDeletion;
+  readonly removeWithSession: SessionDeletion;
   readonly cleanupWithSession: SessionCleanup;
   /** Deletes an attachment without a session, with its bytes; false: it stays, or was gone. */
   removeOrphan(tenantId: string, id: string): Promise<boolean>;
@@ -68,7 +68,7 @@ export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature =>
     handlers: attachmentService({ store, content, intake, cleanup, access, ownerOf, prefix }),
     runs: createRunAttachments({ store, content, access }),
     save: toolAttachments(intake, ownerOf),
-    removedWithSession: (tenantId, sessionId) => [store.removedWithSession(tenantId, sessionId)],
+    removeWithSession: (stores, ...session) => stores(attachmentStore).removeOfSession(...session),
     async cleanupWithSession(tenantId, sessionId) {
       const hashes = (await store.ofSession(tenantId, sessionId)).map((row) => row.sha256);
       if (hashes.length > 0) content.assertWritable();

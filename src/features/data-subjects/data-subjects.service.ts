@@ -4,21 +4,15 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { errorTypeOf, type Span } from '../../core/telemetry/span.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
 import type { AuditLog } from '../audit/index.ts';
+import type { SessionErasure } from '../sessions/index.ts';
 import type { ResolveSubject } from './data-subject-resolver.ts';
 import type { dataSubjectOperations } from './data-subjects.operations.ts';
 import { writeSubject } from './subject-export.ts';
 import { type SubjectScope, subjectStore } from './subject-rows.store.ts';
-
-/** What takes sessions away with all that other features keep of them. */
-export interface SessionErasure {
-  readonly statements: readonly Statement[];
-  /** After the commit: what is outside of the store. */
-  done(): Promise<void>;
-}
 
 export interface DataSubjectDeps {
   readonly storage: Pick<Storage, 'stores'>;
@@ -117,7 +111,7 @@ export const dataSubjectService = (deps: DataSubjectDeps): Handlers<typeof dataS
             if (!scope.sessions.every((session) => known.has(session.id))) throw new ConditionFailedError();
             const rowsByTarget = await subject.count(scope);
             // Fails where a session has got a run meanwhile.
-            await stores.write(erasure.statements);
+            await erasure.remove(stores);
             await subject.remove(scope);
             tell({ id, before: null, after: { rowsByTarget } });
             return { rowsByTarget, scope };

@@ -1,5 +1,5 @@
-import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import { type AgentMemory, agentModes, firstMode } from '../../engine/context/index.ts';
 import type { RegisteredTool } from '../../engine/tools/index.ts';
 import { fileTools, searchTools } from './file.tools.ts';
@@ -26,8 +26,8 @@ export interface MemoryFeature {
   builtInTools(flags: MemoryFlags): readonly RegisteredTool[];
   /** What runs ask for. */
   readonly memory: AgentMemory;
-  /** Writes that forget what belonged to a session, for the unit that removes it. */
-  sessionDeleted(tenantId: string, sessionId: string): readonly Statement[];
+  /** Forgets what belonged to a session, in the unit that removes it. */
+  forgetSession(stores: UnitOfWork, tenantId: string, sessionId: string): Promise<void>;
 }
 
 /** Todo list, files and mode of agents. */
@@ -64,8 +64,8 @@ export const memoryFeature = (deps: { readonly storage: Storage; readonly now: (
         const stored = await store.mode(owner);
         return agentModes.find((mode) => mode === stored) ?? firstMode;
       },
-      runClosed: (tenantId, runId) => store.forgetRun(tenantId, runId),
+      runClosed: (tenantId, runId) => store.forgottenRun(tenantId, runId),
     },
-    sessionDeleted: (tenantId, sessionId) => store.forgetSession(tenantId, sessionId),
+    forgetSession: (stores, ...session) => stores(memoryStore).forgetSession(...session),
   };
 };

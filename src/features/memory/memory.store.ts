@@ -28,9 +28,9 @@ export interface MemoryStore {
   saveFile(owner: MemoryOwner, path: string, content: string, limit: FileLimit, now: number): Promise<void>;
   /** False: there was none. */
   removeFile(owner: MemoryOwner, path: string): Promise<boolean>;
-  /** Everything of a session, or of a run without one; compiled, for the unit that removes the owner. */
-  forgetSession(tenantId: string, sessionId: string): readonly Statement[];
-  forgetRun(tenantId: string, runId: string): readonly Statement[];
+  forgetSession(tenantId: string, sessionId: string): Promise<void>;
+  /** What a run without a session had; compiled, for the unit of its end. */
+  forgottenRun(tenantId: string, runId: string): readonly Statement[];
 }
 
 const keyOf = ({ sessionId, runId }: Omit<MemoryOwner, 'tenantId'>): string =>
@@ -61,12 +61,10 @@ export const memoryStore = defineStore((storage): MemoryStore => {
   const ownFiles = (owner: MemoryOwner) =>
     storage.db.selectFrom('agent_files').where('tenant_id', '=', owner.tenantId).where('owner', '=', keyOf(owner));
 
-  const forget = (tenantId: string, owner: string): readonly Statement[] =>
-    (['agent_files', 'agent_states'] as const).map((table) => {
-      const query = storage.db.deleteFrom(table).where('tenant_id', '=', tenantId).where('owner', '=', owner);
-      const { sql, parameters } = query.compile();
-      return { sql, parameters };
-    });
+  const forget = (db: typeof storage.db, tenantId: string, owner: string) =>
+    (['agent_files', 'agent_states'] as const).map((table) =>
+      db.deleteFrom(table).where('tenant_id', '=', tenantId).where('owner', '=', owner),
+    );
 
   return {
     async todos(owner) {
@@ -127,7 +125,14 @@ export const memoryStore = defineStore((storage): MemoryStore => {
         .executeTakeFirst();
       return numDeletedRows > 0n;
     },
-    forgetSession: (tenantId, sessionId) => forget(tenantId, `session:${sessionId}`),
-    forgetRun: (tenantId, runId) => forget(tenantId, `run:${runId}`),
+    forgetSession: (tenantId, sessionId) =>
+      storage.atomic(async (db) => {
+        for (const deletion of forget(db, tenantId, `session:${sessionId}`)) await deletion.execute();
+      }),
+    forgottenRun: (tenantId, runId) =>
+      forget(storage.db, tenantId, `run:${runId}`).map((deletion) => {
+        const { sql, parameters } = deletion.compile();
+        return { sql, parameters };
+      }),
   };
 });

@@ -3,13 +3,16 @@ import type { Clock } from '../../core/clock.ts';
 import type { Handlers, Principal } from '../../core/context.ts';
 import type { LeftoverClosings } from '../../core/instance-state.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import type { Statement } from '../../db/statement.ts';
-import type { SessionRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import { publicMessage } from '../../engine/context/index.ts';
 import { sessionBranchStore } from './session-branches.store.ts';
 import { sessionHistory } from './session-history.ts';
-import { createSessionRemoval, type SessionRemovalDeps } from './session-removal.ts';
+import {
+  createSessionRemoval,
+  type SessionDeletion,
+  type SessionRemoval,
+  type SessionRemovalDeps,
+} from './session-removal.ts';
 import type { sessionOperations } from './sessions.operations.ts';
 import { type SessionServiceDeps, sessionService } from './sessions.service.ts';
 import type { SessionStore } from './sessions.store.ts';
@@ -21,9 +24,10 @@ import {
   type SessionAccess,
   type SessionPlaces,
   type SessionWaits,
+  sessionRequestStore,
 } from './turns/index.ts';
 
-export type { SessionCleanup, SessionDeletion } from './session-removal.ts';
+export type { SessionCleanup, SessionDeletion, SessionErasure } from './session-removal.ts';
 export { type SessionStore, sessionStore } from './sessions.store.ts';
 export {
   answeredCalls,
@@ -42,8 +46,8 @@ export {
 } from './turns/index.ts';
 
 export interface SessionsDeps
-  extends Pick<SessionRemovalDeps, 'storage' | 'deletions' | 'cleanups' | 'now' | 'newId'>,
-    Pick<SessionServiceDeps, 'prefix' | 'recordReasoningDeltas' | 'authorization' | 'log'> {
+  extends Pick<SessionRemovalDeps, 'deletions' | 'cleanups' | 'now' | 'newId'>,
+    Pick<SessionServiceDeps, 'storage' | 'prefix' | 'recordReasoningDeltas' | 'authorization' | 'log'> {
   readonly store: SessionStore;
   readonly owners: SessionAccess;
   readonly waits: SessionWaits;
@@ -64,8 +68,7 @@ export interface SessionsFeature {
   historyFor(tenantId: string, sessionId: string, caller: Principal): Promise<readonly ChatMessage[]>;
   /** Every message of a session as the API shows it; empty for one that does not exist. */
   publicMessages(tenantId: string, sessionId: string): Promise<readonly PublicMessage[]>;
-  /** The writes that take sessions away in somebody else's transaction, and what comes after its commit. */
-  erasure(rows: readonly SessionRow[]): Promise<{ statements: readonly Statement[]; done(): Promise<void> }>;
+  readonly erasure: SessionRemoval['erasure'];
   /** Deletes a session that has not been written to since; false: it is in use, or has been. */
   removeUnused(tenantId: string, sessionId: string, updatedAt: number): Promise<boolean>;
   readonly leftovers: LeftoverClosings<'sessionLocks' | 'deletedSessions'>;
@@ -75,7 +78,6 @@ export interface SessionsFeature {
 export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
   const { storage, store, mailbox, clock } = deps;
   const { requests, ends } = deps.waits;
-  const branches = storage.stores(sessionBranchStore);
   const { owners: access } = deps;
   const turns = createSessionTurns({ storage, store, access, clock, newId: deps.newId });
   const pauses = createSessionPauses({ storage, requests, mailbox, ends, now: deps.now, newId: deps.newId });
@@ -92,10 +94,11 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
     clock,
     busy: (concurrency) => busy.add(1, [concurrency]),
   });
-  const deletions = [requests.dropped, ...deps.deletions];
-  const removeRow = createSessionRemoval({ ...deps, deletions, ended: ends.ended, branches, turns });
+  const dropRequests: SessionDeletion = (stores, ...session) => stores(sessionRequestStore).drop(...session);
+  const deletions = [dropRequests, ...deps.deletions];
+  const { remove, erasure } = createSessionRemoval({ ...deps, deletions, ended: ends.ended, turns });
   return {
-    handlers: sessionService({ ...deps, branches, access, removeRow, openRequests: pauses.open }),
+    handlers: sessionService({ ...deps, access, removeRow: remove, openRequests: pauses.open }),
     store,
     places,
     access,
@@ -107,29 +110,15 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
       if (row === undefined) return [];
       return (await store.messages(row)).map((message, sequence) => publicMessage(message, sequence, deps));
     },
-    async erasure(rows) {
-      const cleanups = await Promise.all(
-        rows.flatMap((row) => deps.cleanups.map((cleanup) => cleanup(row.tenant_id, row.id))),
-      );
-      const statements = rows.flatMap((row) => [
-        ...branches.removed(row, deps.now(), deps.newId()),
-        ...deletions.flatMap((deletion) => deletion(row.tenant_id, row.id)),
-      ]);
-      const done = async (): Promise<void> => {
-        await branches.purge();
-        for (const cleanup of cleanups) await cleanup();
-        for (const row of rows) ends.ended(row.tenant_id, row.id);
-      };
-      return { statements, done };
-    },
+    erasure,
     async removeUnused(tenantId, sessionId, updatedAt) {
       const row = await store.get(tenantId, sessionId);
-      return row?.updated_at === updatedAt && (await removeRow(row)) === 'removed';
+      return row?.updated_at === updatedAt && (await remove(row)) === 'removed';
     },
     leftovers: {
       sessionLocks: store.freeAll,
       // Of one that was deleted, and whose process ended before its messages were.
-      deletedSessions: branches.purge,
+      deletedSessions: storage.stores(sessionBranchStore).purge,
     },
     close() {
       turns.close();

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { defineStore } from '../../db/define-store.ts';
-import type { Statement } from '../../db/statement.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
 import type { SessionRow } from '../../db/tables.ts';
 
 /**
@@ -10,12 +10,12 @@ import type { SessionRow } from '../../db/tables.ts';
  */
 export interface SessionBranchStore {
   /** Opens a branch of the first `branch.message_count` messages; fails its unit when the source is gone. */
-  branched(source: SessionRow, branch: SessionRow): readonly Statement[];
+  branch(source: SessionRow, branch: SessionRow): Promise<void>;
   /**
    * Takes a free session away; fails its unit when a run is Queued or Running on it. `token` marks the messages for
    * `purge`.
    */
-  removed(session: SessionRow, now: number, token: string): readonly Statement[];
+  remove(session: SessionRow, now: number, token: string): Promise<void>;
   /** Deletes the messages of deleted sessions that no branch shares; how many there were. */
   purge(): Promise<number>;
 }
@@ -24,14 +24,6 @@ export interface SessionBranchStore {
 const purgeChunk = 500;
 
 export const sessionBranchStore = defineStore((storage): SessionBranchStore => {
-  const statement = (
-    query: { compile(): { readonly sql: string; readonly parameters: readonly unknown[] } },
-    mustChange = false,
-  ): Statement => {
-    const { sql, parameters } = query.compile();
-    return { sql, parameters, mustChange };
-  };
-
   /** The branch with the summary of its source, under its own name. */
   const withSummary = (source: SessionRow, branch: SessionRow): SessionRow => {
     const { summary } = storage.rows.open('sessions', source.tenant_id, source);
@@ -88,98 +80,89 @@ export const sessionBranchStore = defineStore((storage): SessionBranchStore => {
   };
 
   return {
-    branched(source, branch) {
-      const last = branch.message_count - 1;
-      const ownFrom = (source.branch_from_sequence ?? -1) + 1;
-      const { db } = storage;
-      const statements = [
+    branch: (source, branch) =>
+      storage.atomic(async (db) => {
+        const last = branch.message_count - 1;
+        const ownFrom = (source.branch_from_sequence ?? -1) + 1;
         // Changes nothing; it holds the source's row, so that it cannot be deleted between here and the commit.
-        statement(
-          db
-            .updateTable('sessions')
-            .set((eb) => ({ message_count: eb.ref('message_count') }))
-            .where('tenant_id', '=', source.tenant_id)
-            .where('id', '=', source.id)
-            .where('conversation_id', '=', source.conversation_id),
-          true,
-        ),
-        statement(db.insertInto('sessions').values(withSummary(source, branch))),
-        statement(
-          db
-            .insertInto('conversation_segments')
-            .columns(['conversation_id', 'first_sequence', 'last_sequence', 'source_id'])
-            .expression((eb) =>
-              eb
-                .selectFrom('conversation_segments')
-                .select((row) => [
-                  row.val(branch.conversation_id).as('conversation_id'),
-                  'first_sequence',
-                  row
-                    .case()
-                    .when('last_sequence', '<', last)
-                    .then(row.ref('last_sequence'))
-                    .else(last)
-                    .end()
-                    .as('last_sequence'),
-                  'source_id',
-                ])
-                .where('conversation_id', '=', source.conversation_id)
-                .where('first_sequence', '<=', last),
-            ),
-        ),
-      ];
-      if (last >= ownFrom)
-        statements.push(
-          statement(
-            db.insertInto('conversation_segments').values({
-              conversation_id: branch.conversation_id,
-              first_sequence: ownFrom,
-              last_sequence: last,
-              source_id: source.conversation_id,
-            }),
-          ),
-        );
-      return statements;
-    },
+        const { numUpdatedRows } = await db
+          .updateTable('sessions')
+          .set((eb) => ({ message_count: eb.ref('message_count') }))
+          .where('tenant_id', '=', source.tenant_id)
+          .where('id', '=', source.id)
+          .where('conversation_id', '=', source.conversation_id)
+          .executeTakeFirst();
+        if (numUpdatedRows === 0n) throw new ConditionFailedError();
+        await db.insertInto('sessions').values(withSummary(source, branch)).execute();
+        await db
+          .insertInto('conversation_segments')
+          .columns(['conversation_id', 'first_sequence', 'last_sequence', 'source_id'])
+          .expression((eb) =>
+            eb
+              .selectFrom('conversation_segments')
+              .select((row) => [
+                row.val(branch.conversation_id).as('conversation_id'),
+                'first_sequence',
+                row
+                  .case()
+                  .when('last_sequence', '<', last)
+                  .then(row.ref('last_sequence'))
+                  .else(last)
+                  .end()
+                  .as('last_sequence'),
+                'source_id',
+              ])
+              .where('conversation_id', '=', source.conversation_id)
+              .where('first_sequence', '<=', last),
+          )
+          .execute();
+        if (last < ownFrom) return;
+        await db
+          .insertInto('conversation_segments')
+          .values({
+            conversation_id: branch.conversation_id,
+            first_sequence: ownFrom,
+            last_sequence: last,
+            source_id: source.conversation_id,
+          })
+          .execute();
+      }),
 
-    removed(session, now, token) {
-      const { db } = storage;
-      const conversationId = session.conversation_id;
-      return [
-        statement(
-          db
-            .deleteFrom('sessions')
-            .where('tenant_id', '=', session.tenant_id)
-            .where('id', '=', session.id)
-            .where('conversation_id', '=', conversationId)
-            .where((eb) => eb.or([eb('active_run_id', 'is', null), eb('lock_until', '<', now)]))
-            .where(({ not, exists, selectFrom }) =>
-              not(
-                exists(
-                  selectFrom('runs')
-                    .select('id')
-                    .where('tenant_id', '=', session.tenant_id)
-                    .where('session_id', '=', session.id)
-                    .where('status', 'in', ['Queued', 'Running']),
-                ),
+    remove: (session, now, token) =>
+      storage.atomic(async (db) => {
+        const { conversation_id: conversationId } = session;
+        const { numDeletedRows } = await db
+          .deleteFrom('sessions')
+          .where('tenant_id', '=', session.tenant_id)
+          .where('id', '=', session.id)
+          .where('conversation_id', '=', conversationId)
+          .where((eb) => eb.or([eb('active_run_id', 'is', null), eb('lock_until', '<', now)]))
+          .where(({ not, exists, selectFrom }) =>
+            not(
+              exists(
+                selectFrom('runs')
+                  .select('id')
+                  .where('tenant_id', '=', session.tenant_id)
+                  .where('session_id', '=', session.id)
+                  .where('status', 'in', ['Queued', 'Running']),
               ),
             ),
-          true,
-        ),
-        statement(
-          db.insertInto('dropped_conversations').values({ conversation_id: conversationId, purge_token: token }),
-        ),
-        statement(
-          db
-            .updateTable('dropped_conversations')
-            .set({ purge_token: token })
-            .where('conversation_id', 'in', (eb) =>
-              eb.selectFrom('conversation_segments').select('source_id').where('conversation_id', '=', conversationId),
-            ),
-        ),
-        statement(db.deleteFrom('conversation_segments').where('conversation_id', '=', conversationId)),
-      ];
-    },
+          )
+          .executeTakeFirst();
+        if (numDeletedRows === 0n) throw new ConditionFailedError();
+        await db
+          .insertInto('dropped_conversations')
+          .values({ conversation_id: conversationId, purge_token: token })
+          .execute();
+        await db
+          .updateTable('dropped_conversations')
+          .set({ purge_token: token })
+          .where('conversation_id', 'in', (eb) =>
+            eb.selectFrom('conversation_segments').select('source_id').where('conversation_id', '=', conversationId),
+          )
+          .execute();
+        await db.deleteFrom('conversation_segments').where('conversation_id', '=', conversationId).execute();
+      }),
 
     async purge() {
       const dropped = await storage.db

@@ -8,7 +8,7 @@ import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { SessionRow } from '../../db/tables.ts';
 import { publicMessage } from '../../engine/context/index.ts';
-import type { SessionBranchStore } from './session-branches.store.ts';
+import { sessionBranchStore } from './session-branches.store.ts';
 import type { SessionRemoval } from './session-removal.ts';
 import type { sessionOperations } from './sessions.operations.ts';
 import type { OpenRequest, SessionRecord } from './sessions.schema.ts';
@@ -18,9 +18,8 @@ import type { SessionAccess } from './turns/index.ts';
 export interface SessionServiceDeps {
   readonly storage: Storage;
   readonly store: SessionStore;
-  readonly branches: SessionBranchStore;
   readonly access: SessionAccess;
-  readonly removeRow: SessionRemoval;
+  readonly removeRow: SessionRemoval['remove'];
   /** What a session waits for. */
   openRequests(tenantId: string, sessionId: string): Promise<readonly OpenRequest[]>;
   readonly prefix: string;
@@ -36,7 +35,7 @@ export interface SessionServiceDeps {
 const stateSchemaVersion = 1;
 
 export const sessionService = (deps: SessionServiceDeps): Handlers<typeof sessionOperations> => {
-  const { storage, store, branches, access, now } = deps;
+  const { storage, store, access, now } = deps;
   // A store that keeps nothing promises no history either: clients must not come to rely on one.
   const { persistent } = storage;
 
@@ -149,7 +148,7 @@ export const sessionService = (deps: SessionServiceDeps): Handlers<typeof sessio
         summary: null,
       };
       try {
-        await storage.write(branches.branched(source, branch));
+        await storage.stores(sessionBranchStore).branch(source, branch);
       } catch (error) {
         if (error instanceof ConditionFailedError) throw notFound(source.id);
         if (storage.dialect.classify(error) !== 'unique-violation') throw error;

@@ -45,8 +45,12 @@ forEachStore('SUBJ-6 SUBJ-8 a session that comes while its person is erased keep
     async eraseSessions(rows) {
       if (comes !== null) await add(comes);
       comes = null;
-      const statements = rows.flatMap((row) => storage.stores(sessionBranchStore).removed(row, Date.now(), newId()));
-      return { statements, done: async () => undefined };
+      return {
+        async remove(stores) {
+          for (const row of rows) await stores(sessionBranchStore).remove(row, Date.now(), newId());
+        },
+        done: async () => undefined,
+      };
     },
     assertReleasable: () => undefined,
     releaseBytes: async () => undefined,

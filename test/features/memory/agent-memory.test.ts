@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { type AgentSetup, forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
+import { fileOf, readAll } from '../attachments/files.ts';
 import { calls, conversation, lastOf, offeredTools, says } from '../runs/chat-requests.ts';
 import { runJson } from '../runs/run-calls.ts';
+import { getSession, nothingLeft, removeSession, sessionRows } from '../sessions/session-calls.ts';
 
 /** The user's message is a list of calls as JSON, `[["tool", {…}], …]`; the answer is what the last one returned. */
 const respond = (request: SimulatedRequest): Scenario => {
@@ -163,6 +165,24 @@ forEachDurableService('AGENT-40 SESS-11 files, todo entries and mode go with the
   await app.client.sessions.remove({ params: { sessionId: 's' } });
   assert.deepEqual(owners(), new Set(['"owner":"session:t"']));
   assert.deepEqual(await use(app, 's', ['todo_list', {}]), { todos: [] });
+});
+
+forEachDurableService('SESS-11 a deletion of which one part fails deletes nothing', async (open) => {
+  const app = await openWith(open, { harness: {} });
+  const todos = [{ text: 'Paint', status: 'pending' }];
+  await use(app, 's', ['todo_write', { todos }], ['file_write', { path: 'a', content: 'x' }]);
+  const { body: file } = await app.client.attachments.upload({ query: { sessionId: 's' }, file: fileOf('text') });
+  const session = await getSession(app.client, 's');
+  const accept = app.store.refuse('agent state');
+  await assert.rejects(removeSession(app.client, 's'));
+  accept();
+  assert.deepEqual(await getSession(app.client, 's'), session);
+  const download = () => app.client.attachments.download({ params: { id: file.id } });
+  assert.equal(String(await readAll((await download()).bytes)), 'text');
+  assert.deepEqual(await use(app, 's', ['file_list', {}]), { files: [{ path: 'a', sizeBytes: 1 }] });
+  await removeSession(app.client, 's');
+  assert.deepEqual(sessionRows(app), nothingLeft);
+  await assert.rejects(download());
 });
 
 forEachDurableService(

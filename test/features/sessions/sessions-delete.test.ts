@@ -22,7 +22,7 @@ const removedElsewhere = async (app: TestApp, now: number, ...ids: readonly stri
   const branches = storage.stores(sessionBranchStore);
   for (const id of ids) {
     const row = (await storage.stores(sessionStore).get('default', id)) ?? assert.fail(`${id} is there`);
-    await storage.write(branches.removed(row, now, 'token'));
+    await branches.remove(row, now, 'token');
   }
 };
 

@@ -7,7 +7,7 @@ export { hasAnswers } from './request-answers.rules.ts';
 export { createSessionAccess, type SessionAccess } from './session-access.ts';
 export { createSessionPauses, type Mailbox, responseMessage } from './session-pauses.ts';
 export { createSessionPlaces, type Placed, type SessionPlaces } from './session-places.ts';
-export type { SessionRequestStore } from './session-requests.store.ts';
+export { type SessionRequestStore, sessionRequestStore } from './session-requests.store.ts';
 export { createSessionTurns, type SessionTurns } from './session-turns.ts';
 
 /** What sessions wait for, and who is told when that is over: made before those who pause sessions and those who go on. */

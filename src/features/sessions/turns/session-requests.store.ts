@@ -13,7 +13,7 @@ export interface SessionRequestStore {
   /** Fails its unit when the request is not open any more. */
   answered(row: SessionRequestRow): Statement;
   voided(tenantId: string, sessionId: string): Statement;
-  dropped(tenantId: string, sessionId: string): Statement;
+  drop(tenantId: string, sessionId: string): Promise<void>;
 }
 
 export const sessionRequestStore = defineStore(
@@ -81,13 +81,12 @@ export const sessionRequestStore = defineStore(
         .compile();
       return { sql, parameters };
     },
-    dropped(tenantId, sessionId) {
-      const { sql, parameters } = storage.db
+    async drop(tenantId, sessionId) {
+      await storage.db
         .deleteFrom('session_requests')
         .where('tenant_id', '=', tenantId)
         .where('session_id', '=', sessionId)
-        .compile();
-      return { sql, parameters };
+        .execute();
     },
   }),
 );
