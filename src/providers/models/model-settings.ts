@@ -14,22 +14,21 @@ type Connection<S> = Loose<Omit<S, 'Models'>> & {
   readonly Models?: readonly ModelEntrySettings[] | null | undefined;
 };
 
-export type OpenAISettings = Connection<Section<'OpenAI'>>;
+type Vendor = Exclude<keyof Sections, 'Compatible' | 'Scripted'>;
+
+/** The section of a vendor. */
+export type VendorSettings<K extends Vendor> = Connection<Section<K>>;
+export type OpenAISettings = VendorSettings<'OpenAI'>;
 export type CompatibleSettings = Connection<Section<'Compatible'>[string]>;
-export type AnthropicSettings = Connection<Section<'Anthropic'>>;
-export type GoogleSettings = Connection<Section<'Google'>>;
-export type AzureOpenAISettings = Connection<Section<'AzureOpenAI'>>;
 export type ScriptedSettings = Loose<Section<'Scripted'>[string]>;
 
 /** What the sections of all connections have. */
 export type ConnectionSettings = Pick<OpenAISettings, 'ApiKey' | 'Endpoint' | 'Timeout' | 'DisplayName' | 'Models'>;
 
 /** The `Providers` section of the configuration; a section that exists registers its provider. */
-export type ModelProviderSettings = Loose<{
-  readonly OpenAI: OpenAISettings;
-  readonly Compatible: Loose<Readonly<Record<string, CompatibleSettings>>>;
-  readonly Anthropic: AnthropicSettings;
-  readonly Google: GoogleSettings;
-  readonly AzureOpenAI: AzureOpenAISettings;
-  readonly Scripted: Loose<Readonly<Record<string, ScriptedSettings>>>;
-}>;
+export type ModelProviderSettings = Loose<
+  { readonly [K in Vendor]: VendorSettings<K> } & {
+    readonly Compatible: Loose<Readonly<Record<string, CompatibleSettings>>>;
+    readonly Scripted: Loose<Readonly<Record<string, ScriptedSettings>>>;
+  }
+>;

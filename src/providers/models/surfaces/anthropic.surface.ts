@@ -1,6 +1,6 @@
 import { modelCatalog, takesReasoning } from '../model-catalog.ts';
 import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.ts';
-import type { AnthropicSettings } from '../model-settings.ts';
+import type { VendorSettings } from '../model-settings.ts';
 import { anthropicUsage, memberOf } from '../model-usage.ts';
 import { splitSettings } from '../owned-settings.ts';
 import { webSearchTool } from '../web-search-parts.ts';
@@ -68,7 +68,7 @@ const webSearch: WebSearch = {
 };
 
 /** Anthropic messages. */
-export const anthropicSurface = (settings: AnthropicSettings): Surface => {
+export const anthropicSurface = (settings: VendorSettings<'Anthropic'>): Surface => {
   const apiKey = settings.ApiKey || null;
   const catalog = modelCatalog(settings);
   const maxOutputTokens = settings.DefaultMaxOutputTokens ?? standardMaxOutputTokens;

@@ -1,6 +1,6 @@
 import { CredentialError } from '../call-failure.ts';
 import { modelCatalog } from '../model-catalog.ts';
-import type { AzureOpenAISettings } from '../model-settings.ts';
+import type { VendorSettings } from '../model-settings.ts';
 import { chatUsage, memberOf } from '../model-usage.ts';
 import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
 import { type Surface, trimmedUrl } from './surface.ts';
@@ -31,7 +31,10 @@ const listUrl = (endpoint: string): string => {
 };
 
 /** Deployments of the vendor's models in a customer's own account; a binding's model is a deployment name. */
-export const azureSurface = (settings: AzureOpenAISettings, credential: DeploymentCredential | null): Surface => {
+export const azureSurface = (
+  settings: VendorSettings<'AzureOpenAI'>,
+  credential: DeploymentCredential | null,
+): Surface => {
   const apiKey = credential === null ? settings.ApiKey || null : null;
   const catalog = modelCatalog(settings);
   const dialect: OpenAIDialect = { namespace: 'openai', responses: false, catalog, parallelSwitch: true };
@@ -78,7 +81,7 @@ export const azureSurface = (settings: AzureOpenAISettings, credential: Deployme
 };
 
 const tokenFrom =
-  (credential: DeploymentCredential, settings: AzureOpenAISettings): (() => Promise<string>) =>
+  (credential: DeploymentCredential, settings: VendorSettings<'AzureOpenAI'>): (() => Promise<string>) =>
   async () => {
     try {
       return await credential(settings.Audience ?? null);

@@ -1,6 +1,6 @@
 import { modelCatalog, takesReasoning } from '../model-catalog.ts';
 import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.ts';
-import type { GoogleSettings } from '../model-settings.ts';
+import type { VendorSettings } from '../model-settings.ts';
 import { googleUsage, memberOf } from '../model-usage.ts';
 import { splitSettings } from '../owned-settings.ts';
 import { webSearchTool } from '../web-search-parts.ts';
@@ -62,7 +62,7 @@ const webSearch: WebSearch = {
 };
 
 /** Gemini's generateContent. */
-export const googleSurface = (settings: GoogleSettings): Surface => {
+export const googleSurface = (settings: VendorSettings<'Google'>): Surface => {
   const apiKey = settings.ApiKey || null;
   const catalog = modelCatalog(settings);
   return {
