@@ -1,7 +1,7 @@
 import type { CompiledBinding, CompiledTarget } from '../../engine/compiled-agent.ts';
 import type { ModelJson, ModelProviders, ModelResponseFormat } from '../../providers/models/model-provider.ts';
-import type { BindingContent, ModelReferenceContent, ResponseFormatContent } from './agent-model.content.ts';
 import { splitSettingKey } from './agent-model.rules.ts';
+import type { BindingContent, ModelReferenceContent, ResponseFormatContent } from './agents.content.ts';
 
 type Providers = Pick<ModelProviders, 'get'>;
 type Settings = BindingContent['providerSettings'];

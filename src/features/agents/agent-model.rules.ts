@@ -3,7 +3,7 @@ import { formatPath, inputSchemaProblems } from '../../engine/tools/index.ts';
 import type { ModelCatalogEntry, ModelProviders } from '../../providers/models/model-provider.ts';
 import { isOwnedSetting } from '../../providers/models/owned-settings.ts';
 import { countLimit, maxListed, nestingFindings, rangeLimit, textLimit } from './agent-limits.rules.ts';
-import type { BindingContent, ModelReferenceContent, ResponseFormatContent } from './agent-model.content.ts';
+import type { BindingContent, ModelReferenceContent, ResponseFormatContent } from './agents.content.ts';
 import { error, type Finding, quoted, warning } from './agents.findings.ts';
 import { responseFormatKinds } from './agents.schema.ts';
 

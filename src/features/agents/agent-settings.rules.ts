@@ -3,9 +3,8 @@ import { agentModes } from '../../engine/context/index.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
 import { byteLimit, countLimit, rangeLimit, textLimit } from './agent-limits.rules.ts';
 import { modelFindings } from './agent-model.rules.ts';
-import type { HarnessContent, LoopContent, LoopCriterionContent } from './agent-settings.content.ts';
 import { compactionStrategies } from './agent-settings.schema.ts';
-import type { AgentContent } from './agents.content.ts';
+import type { AgentContent, HarnessContent, LoopContent } from './agents.content.ts';
 import { error, type Finding, quoted } from './agents.findings.ts';
 
 const anyWhole = Number.MAX_SAFE_INTEGER;
@@ -15,6 +14,7 @@ const longestMarker = 256;
 const most = { criteria: 10, judgeCriteria: 20, iterations: 1000, loopIterations: 100 } as const;
 /** Left to the answer when neither the settings nor the binding say how long it may be. */
 export const defaultOutputTokens = 4096;
+const noRoom = 'The window must be larger than what is left to the answer.';
 const collectionName = /^[A-Za-z0-9._-]{1,128}$/;
 
 export interface SettingReferences {
@@ -58,7 +58,7 @@ const compactionFindings = (content: AgentContent, providers: SettingReferences[
   else if (strategy === 'ContextWindow' && maxContextWindowTokens === null)
     refuse(`${path}.maxContextWindowTokens`, 'The strategy ContextWindow needs maxContextWindowTokens.');
   else if (strategy === 'ContextWindow' && !leavesRoom(content, maxContextWindowTokens, maxOutputTokens))
-    refuse(`${path}.maxContextWindowTokens`, 'The window must be larger than what is left to the answer.');
+    refuse(`${path}.maxContextWindowTokens`, noRoom);
   else if (strategy !== 'None' && strategy !== 'ContextWindow' && triggers.every((trigger) => trigger === null))
     refuse(path, `The strategy ${strategy} needs triggerTokens, triggerMessages or triggerTurns.`);
   return findings;
@@ -80,7 +80,11 @@ const memoryFindings = ({ memory }: AgentContent): Finding[] => {
 
 const isMode = (word: string): boolean => agentModes.some((mode) => mode === word);
 
-const criterionFindings = (path: string, criterion: LoopCriterionContent, known: SettingReferences): Finding[] => {
+const criterionFindings = (
+  path: string,
+  criterion: LoopContent['criteria'][number],
+  references: SettingReferences,
+): Finding[] => {
   const { kind, marker, judgeCriteria, judgeInstructions, modes } = criterion;
   const findings = [
     ...textLimit(`${path}.marker`, marker, longestMarker),
@@ -89,7 +93,7 @@ const criterionFindings = (path: string, criterion: LoopCriterionContent, known:
   ];
   const refuse = (member: string, message: string) =>
     findings.push(error('invalid-harness', `${path}.${member}`, message));
-  if (!builtInCriteria.some((name) => name === kind) && !known.loopCriteria.has(kind)) {
+  if (!builtInCriteria.some((name) => name === kind) && !references.loopCriteria.has(kind)) {
     const message = `${quoted(kind)} is no loop criterion: neither ${builtInCriteria.join(', ')} nor one of a module.`;
     findings.push(error('loop-criterion-not-found', `${path}.kind`, message));
   }
@@ -102,7 +106,7 @@ const criterionFindings = (path: string, criterion: LoopCriterionContent, known:
   return findings;
 };
 
-const loopFindings = (loop: LoopContent, known: SettingReferences): Finding[] => {
+const loopFindings = (loop: LoopContent, references: SettingReferences): Finding[] => {
   const path = 'harness.loop';
   const listed = loop.criteria.slice(0, most.criteria);
   return [
@@ -110,20 +114,19 @@ const loopFindings = (loop: LoopContent, known: SettingReferences): Finding[] =>
       ? [error('invalid-harness', `${path}.criteria`, 'A loop needs at least one criterion.')]
       : countLimit(`${path}.criteria`, loop.criteria.length, most.criteria)),
     ...rangeLimit(`${path}.maxIterations`, loop.maxIterations, 1, most.loopIterations),
-    ...listed.flatMap((criterion, index) => criterionFindings(`${path}.criteria[${index}]`, criterion, known)),
+    ...listed.flatMap((criterion, index) => criterionFindings(`${path}.criteria[${index}]`, criterion, references)),
   ];
 };
 
-const harnessFindings = (content: AgentContent, harness: HarnessContent, known: SettingReferences): Finding[] => {
+const harnessFindings = (content: AgentContent, harness: HarnessContent, references: SettingReferences): Finding[] => {
   const { maxContextWindowTokens, maxOutputTokens, maximumIterationsPerRequest, harnessInstructions } = harness;
   const room = harness.disableCompaction || leavesRoom(content, maxContextWindowTokens, maxOutputTokens);
-  const window = 'The window must be larger than what is left to the answer.';
   return [
     ...atLeastOne('harness', { maxContextWindowTokens, maxOutputTokens }),
     ...rangeLimit('harness.maximumIterationsPerRequest', maximumIterationsPerRequest, 1, most.iterations),
     ...byteLimit('harness.harnessInstructions', harnessInstructions, longestHarnessBytes),
-    ...(room ? [] : [error('invalid-harness', 'harness.maxContextWindowTokens', window)]),
-    ...(harness.loop === null ? [] : loopFindings(harness.loop, known)),
+    ...(room ? [] : [error('invalid-harness', 'harness.maxContextWindowTokens', noRoom)]),
+    ...(harness.loop === null ? [] : loopFindings(harness.loop, references)),
   ];
 };
 
@@ -152,9 +155,9 @@ const conflictFindings = ({ harness, compaction, memory }: AgentContent): Findin
 };
 
 /** Compaction, memory, harness and loop, each for itself and against one another. */
-export const settingFindings = (content: AgentContent, known: SettingReferences): Finding[] => [
-  ...compactionFindings(content, known.providers),
+export const settingFindings = (content: AgentContent, references: SettingReferences): Finding[] => [
+  ...compactionFindings(content, references.providers),
   ...memoryFindings(content),
-  ...(content.harness === null ? [] : harnessFindings(content, content.harness, known)),
+  ...(content.harness === null ? [] : harnessFindings(content, content.harness, references)),
   ...conflictFindings(content),
 ];

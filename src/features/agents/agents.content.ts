@@ -1,76 +1,77 @@
 import type { Json } from '../../contract/schema.ts';
-import { type BindingContent, bindingContent, canonicalWord } from './agent-model.content.ts';
-import {
-  type CompactionContent,
-  compactionContent,
-  type HarnessContent,
-  harnessContent,
-  type MemoryContent,
-  memoryContent,
-} from './agent-settings.content.ts';
-import {
-  type AgentDefinitionRequest,
-  type AgentParameter,
-  parameterKinds,
-  type SubAgentSettings,
-} from './agents.schema.ts';
+import { AgentDefinitionRequest } from './agents.schema.ts';
 
-type JsonObject = Readonly<Record<string, Json>>;
+/** With nothing left out, at any depth; JSON and maps stay as they are. */
+type Whole<T> = Json extends T
+  ? T
+  : T extends readonly (infer E)[]
+    ? Whole<E>[]
+    : T extends object
+      ? string extends keyof T
+        ? T
+        : { readonly [K in keyof T]-?: Whole<T[K]> }
+      : T;
 
 /** What a version holds: every field of a definition with its defaults filled in, nothing about who saved it. */
-export interface AgentContent {
-  readonly name: string;
-  readonly model: BindingContent;
-  readonly displayName: string | null;
-  readonly description: string | null;
-  readonly instructions: string | null;
-  readonly instructionsByCulture: Record<string, string> | null;
-  readonly sharedInstructionsName: string | null;
-  readonly parameters: Required<AgentParameter>[];
-  readonly toolNames: string[];
-  readonly skillNames: string[];
-  readonly callableAgentNames: string[];
-  readonly subAgents: Required<SubAgentSettings> | null;
-  readonly mcpResourceUris: string[];
-  readonly harness: HarnessContent | null;
-  readonly compaction: CompactionContent | null;
-  readonly memory: MemoryContent | null;
-  readonly metadata: JsonObject & Record<string, Json>;
+export type AgentContent = Omit<Whole<AgentDefinitionRequest>, 'expectedVersion'>;
+export type BindingContent = AgentContent['model'];
+export type ModelReferenceContent = BindingContent['fallbacks'][number];
+export type ResponseFormatContent = NonNullable<BindingContent['responseFormat']>;
+export type HarnessContent = NonNullable<AgentContent['harness']>;
+export type LoopContent = NonNullable<HarnessContent['loop']>;
+
+/** What the schema of a body says of its members. */
+export interface SchemaShape {
+  readonly type?: string | readonly string[];
+  readonly default?: unknown;
+  /** Words that are taken in any case; one that is not among them stays as it is, for the rules to report. */
+  readonly examples?: readonly string[];
+  readonly properties?: Readonly<Record<string, SchemaShape>>;
+  readonly items?: SchemaShape;
 }
 
-const parameter = (given: AgentParameter): Required<AgentParameter> => ({
-  name: given.name,
-  kind: canonicalWord(parameterKinds, given.kind),
-  required: given.required ?? false,
-  defaultValue: given.defaultValue ?? null,
-  description: given.description ?? null,
-});
+/** What an omitted member stands for: the schema's default, an empty list or map, false, or null. */
+const omitted = ({ type, default: named }: SchemaShape): unknown => {
+  if (named !== undefined) return named;
+  if (type === 'array') return [];
+  if (type === 'object') return {};
+  return type === 'boolean' ? false : null;
+};
 
-const subAgents = (given: AgentDefinitionRequest['subAgents']): Required<SubAgentSettings> | null =>
-  given === undefined || given === null
-    ? null
-    : { childDeadlineMs: given.childDeadlineMs ?? null, waitTimeoutMs: given.waitTimeoutMs ?? null };
+const filled = (shape: SchemaShape, value: unknown): unknown => {
+  const { examples, items, properties } = shape;
+  if (value === undefined) return omitted(shape);
+  if (typeof value === 'string') return examples?.find((word) => word.toLowerCase() === value.toLowerCase()) ?? value;
+  if (Array.isArray(value)) return items === undefined ? value : value.map((item) => filled(items, item));
+  if (properties === undefined || value === null) return value;
+  const members = value as Readonly<Record<string, unknown>>;
+  return Object.fromEntries(Object.entries(properties).map(([name, member]) => [name, filled(member, members[name])]));
+};
+
+const defaultSchemaName = 'response';
+
+/** A format with a schema has a name, which providers ask for. */
+const withSchemaName = (binding: BindingContent): BindingContent => {
+  const { responseFormat } = binding;
+  if (responseFormat?.kind !== 'JsonSchema' || responseFormat.schemaName !== null) return binding;
+  return { ...binding, responseFormat: { ...responseFormat, schemaName: defaultSchemaName } };
+};
 
 /**
  * The content that a body stands for: omitted fields take their defaults, members that are no content fall away.
  * Two bodies with equal contents are the same definition, and so are a body and a stored definition.
  */
-export const agentContent = (body: AgentDefinitionRequest): AgentContent => ({
-  name: body.name,
-  model: bindingContent(body.model),
-  displayName: body.displayName ?? null,
-  description: body.description ?? null,
-  instructions: body.instructions ?? null,
-  instructionsByCulture: body.instructionsByCulture ?? null,
-  sharedInstructionsName: body.sharedInstructionsName ?? null,
-  parameters: (body.parameters ?? []).map(parameter),
-  toolNames: body.toolNames ?? [],
-  skillNames: body.skillNames ?? [],
-  callableAgentNames: body.callableAgentNames ?? [],
-  subAgents: subAgents(body.subAgents),
-  mcpResourceUris: body.mcpResourceUris ?? [],
-  harness: harnessContent(body.harness ?? null),
-  compaction: compactionContent(body.compaction ?? null),
-  memory: memoryContent(body.memory ?? null),
-  metadata: body.metadata ?? {},
-});
+export const agentContent = (body: AgentDefinitionRequest): AgentContent => {
+  const whole = filled(AgentDefinitionRequest as SchemaShape, body) as Whole<AgentDefinitionRequest>;
+  const { expectedVersion: _expectedVersion, ...content } = whole;
+  const { compaction } = content;
+  const summarizer = compaction?.summarizationModel ?? null;
+  return {
+    ...content,
+    model: withSchemaName(content.model),
+    compaction:
+      compaction === null || summarizer === null
+        ? compaction
+        : { ...compaction, summarizationModel: withSchemaName(summarizer) },
+  };
+};

@@ -1,7 +1,6 @@
 import type { RegisteredTool, ToolRegistry } from '../../engine/tools/index.ts';
 import type { AgentSkill } from '../skills/index.ts';
 import { limitFindings, type WaitDefaults } from './agent-limits.rules.ts';
-import type { ModelReferenceContent } from './agent-model.content.ts';
 import { modelFindings } from './agent-model.rules.ts';
 import type { AllowsProvider } from './agent-providers.rules.ts';
 import { type ReachableAgents, referenceFindings } from './agent-references.rules.ts';
@@ -9,6 +8,7 @@ import { type SettingReferences, settingFindings } from './agent-settings.rules.
 import { type ReachableSkills, skillFindings } from './agent-skills.rules.ts';
 import { textFindings } from './agent-texts.rules.ts';
 import { webSearchFindings } from './agent-web-search.rules.ts';
+import type { ModelReferenceContent } from './agents.content.ts';
 import { type AgentContent, agentContent } from './agents.content.ts';
 import { boundedFindings, error, type Finding } from './agents.findings.ts';
 import type { AgentDefinitionRequest } from './agents.schema.ts';

@@ -1,4 +1,4 @@
-import type { HarnessContent } from './agent-settings.content.ts';
+import type { HarnessContent } from './agents.content.ts';
 
 const todoText =
   'Plan work of several steps with todo_write before you begin, keep the list true while you work, and set an entry to completed as soon as it is done.';

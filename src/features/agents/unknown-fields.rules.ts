@@ -1,11 +1,7 @@
 import { closest, distance } from 'fastest-levenshtein';
+import type { SchemaShape } from './agents.content.ts';
 import { error, type Finding, quoted } from './agents.findings.ts';
 import { AgentDefinitionRequest } from './agents.schema.ts';
-
-interface SchemaShape {
-  readonly properties?: Readonly<Record<string, SchemaShape>>;
-  readonly items?: SchemaShape;
-}
 
 /** Members of a stored definition that a body may bring back; they are ignored. */
 const readOnlyMembers = new Set(['origin', 'version', 'tenantId', 'updatedAt', 'updatedBy', 'restoredFrom']);
@@ -15,9 +11,9 @@ const maxPerObject = 50;
 const longestTypo = 40;
 const largestTypoDistance = 3;
 
-const suggestion = (name: string, known: readonly string[]): string => {
-  if (name.length > longestTypo || known.length === 0) return '';
-  const nearest = closest(name, known);
+const suggestion = (name: string, names: readonly string[]): string => {
+  if (name.length > longestTypo || names.length === 0) return '';
+  const nearest = closest(name, names);
   return distance(name, nearest) <= largestTypoDistance ? ` Did you mean ${nearest}?` : '';
 };
 
@@ -31,7 +27,7 @@ const walk = (schema: SchemaShape, value: unknown, path: string, findings: Findi
     return;
   }
   if (schema.properties === undefined || !isRecord(value)) return;
-  const known = Object.keys(schema.properties);
+  const names = Object.keys(schema.properties);
   let unknown = 0;
   for (const [name, member] of Object.entries(value)) {
     const below = path === '' ? name : `${path}.${name}`;
@@ -40,7 +36,7 @@ const walk = (schema: SchemaShape, value: unknown, path: string, findings: Findi
     else if (!(path === '' && readOnlyMembers.has(name))) {
       unknown += 1;
       if (unknown > maxPerObject) continue;
-      const message = `${quoted(name)} is not a known field.${suggestion(name, known)}`;
+      const message = `${quoted(name)} is not a known field.${suggestion(name, names)}`;
       findings.push(error('unknown-field', below.slice(0, 256), message));
     }
   }
