@@ -1,6 +1,6 @@
 import { type Json, namePattern } from '../../contract/schema.ts';
 import type { AgentContent } from './agents.content.ts';
-import { error, type Finding, quoted } from './agents.findings.ts';
+import { error, errorUnless, type Finding, quoted } from './agents.findings.ts';
 
 const agentName = new RegExp(namePattern);
 
@@ -40,17 +40,12 @@ export const countLimit = (path: string, count: number, most: number): Finding[]
   count <= most ? [] : [error('too-long', path, `${path} has ${count} entries; at most ${most} are allowed.`)];
 
 export const rangeLimit = (path: string, value: number | null, least: number, most: number): Finding[] =>
-  value === null || (value >= least && value <= most)
-    ? []
-    : [
-        error(
-          'value-out-of-range',
-          path,
-          most === Number.MAX_SAFE_INTEGER
-            ? `${path} must be at least ${least}.`
-            : `${path} must be ${least} to ${most}.`,
-        ),
-      ];
+  errorUnless(
+    value === null || (value >= least && value <= most),
+    'value-out-of-range',
+    path,
+    `${path} must be ${most === Number.MAX_SAFE_INTEGER ? `at least ${least}` : `${least} to ${most}`}.`,
+  );
 
 /** A finding for each entry that an earlier one equals. */
 const duplicateFindings = (path: string, keys: readonly string[], what: string): Finding[] => {
@@ -72,20 +67,15 @@ const subAgentFindings = ({ subAgents }: AgentContent, defaults: WaitDefaults): 
   if (subAgents === null) return [];
   const deadline = subAgents.childDeadlineMs ?? defaults.childDeadlineMs;
   const wait = subAgents.waitTimeoutMs ?? defaults.waitTimeoutMs;
-  const order =
-    deadline !== null && wait !== null && wait <= deadline
-      ? [
-          error(
-            'value-out-of-range',
-            'subAgents.waitTimeoutMs',
-            `The wait for a child (${wait} ms) must be longer than the time the child gets (${deadline} ms).`,
-          ),
-        ]
-      : [];
   return [
     ...rangeLimit('subAgents.childDeadlineMs', subAgents.childDeadlineMs, 1, longestWaitMs),
     ...rangeLimit('subAgents.waitTimeoutMs', subAgents.waitTimeoutMs, 1, longestWaitMs),
-    ...order,
+    ...errorUnless(
+      deadline === null || wait === null || wait > deadline,
+      'value-out-of-range',
+      'subAgents.waitTimeoutMs',
+      `The wait for a child (${wait} ms) must be longer than the time the child gets (${deadline} ms).`,
+    ),
   ];
 };
 
@@ -96,15 +86,12 @@ const metadataFindings = (metadata: Record<string, Json>): Finding[] => {
 
 /** Name and sizes: what can be said of a definition without knowing anything else. */
 export const limitFindings = (content: AgentContent, defaults: WaitDefaults): Finding[] => [
-  ...(isAgentName(content.name)
-    ? []
-    : [
-        error(
-          'invalid-name',
-          'name',
-          `${quoted(content.name)} is no agent name: 1 to 128 of A-Z a-z 0-9 . _ - that start with a letter or digit.`,
-        ),
-      ]),
+  ...errorUnless(
+    isAgentName(content.name),
+    'invalid-name',
+    'name',
+    `${quoted(content.name)} is no agent name: 1 to 128 of A-Z a-z 0-9 . _ - that start with a letter or digit.`,
+  ),
   ...textLimit('displayName', content.displayName, 128),
   ...textLimit('description', content.description, 1024),
   ...byteLimit('instructions', content.instructions, maxInstructionBytes),

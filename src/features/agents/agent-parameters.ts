@@ -13,7 +13,7 @@ export const fitsKind = (kind: Parameter['kind'], value: string): boolean => {
 
 const expected = { Text: 'text', Number: 'a number in JSON syntax', Boolean: 'true or false' } as const;
 
-const givenError = (parameter: Parameter, value: string, maxBytes: number): string | null => {
+const valueError = (parameter: Parameter, value: string, maxBytes: number): string | null => {
   if (Buffer.byteLength(value) > maxBytes) return `is longer than ${maxBytes} bytes`;
   return fitsKind(parameter.kind, value) ? null : `must be ${expected[parameter.kind]}`;
 };
@@ -21,22 +21,22 @@ const givenError = (parameter: Parameter, value: string, maxBytes: number): stri
 type Values = Readonly<Record<string, string>>;
 
 /**
- * Values of a run's parameters: given ones, else defaults, else the empty string. The function throws
+ * Values of a run's parameters: those of the request, else defaults, else the empty string. The function throws
  * `parameter-invalid` with an entry for each undeclared, missing, unfit or too long (`maxBytes`) parameter.
  */
 export const parameterResolver = (
   parameters: readonly Parameter[],
   maxBytes: number,
-): ((given: Values | null) => Values) => {
+): ((sent: Values | null) => Values) => {
   const declared = new Set(parameters.map((parameter) => parameter.name));
-  return (given) => {
-    const errors: FieldError[] = Object.keys(given ?? {})
+  return (sent) => {
+    const errors: FieldError[] = Object.keys(sent ?? {})
       .filter((name) => !declared.has(name))
       .map((name) => ({ path: `parameters.${name}`, message: 'is not a parameter of this agent' }));
     const values = parameters.map((parameter): [string, string] => {
       const { name } = parameter;
-      const value = given !== null && Object.hasOwn(given, name) ? given[name] : undefined;
-      const message = value === undefined ? null : givenError(parameter, value, maxBytes);
+      const value = sent !== null && Object.hasOwn(sent, name) ? sent[name] : undefined;
+      const message = value === undefined ? null : valueError(parameter, value, maxBytes);
       if (message !== null) errors.push({ path: `parameters.${name}`, message });
       if (value === undefined && parameter.required && parameter.defaultValue === null)
         errors.push({ path: `parameters.${name}`, message: 'is required' });

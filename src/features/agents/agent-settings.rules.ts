@@ -132,26 +132,17 @@ const harnessFindings = (content: AgentContent, harness: HarnessContent, referen
 
 /** Settings that say the same thing twice, or lean on something that is off. */
 const conflictFindings = ({ harness, compaction, memory }: AgentContent): Finding[] => {
-  const conflict = (path: string, message: string) => [error('feature-conflict', path, message)];
-  const has = {
-    compaction: harness !== null && !harness.disableCompaction,
-    todo: harness !== null && !harness.disableTodo,
-    files: harness !== null && !harness.disableFileMemory,
-  };
-  return [
-    ...(compaction !== null && compaction.strategy !== 'None' && has.compaction
-      ? conflict('compaction', 'The harness compacts by itself; switch one of the two off.')
-      : []),
-    ...(memory?.enableTodo === true && has.todo
-      ? conflict('memory.enableTodo', 'The harness brings the todo list already.')
-      : []),
-    ...(memory?.enableFileMemory === true && has.files
-      ? conflict('memory.enableFileMemory', 'The harness brings the files already.')
-      : []),
-    ...(memory?.enableTextSearch === true && !memory.enableFileMemory && !has.files
-      ? conflict('memory.enableTextSearch', 'There are no files to search: neither memory nor a harness brings any.')
-      : []),
-  ];
+  const findings: Finding[] = [];
+  const refuse = (path: string, message: string) => findings.push(error('feature-conflict', path, message));
+  if (compaction !== null && compaction.strategy !== 'None' && harness?.disableCompaction === false)
+    refuse('compaction', 'The harness compacts by itself; switch one of the two off.');
+  if (memory?.enableTodo === true && harness?.disableTodo === false)
+    refuse('memory.enableTodo', 'The harness brings the todo list already.');
+  if (memory?.enableFileMemory === true && harness?.disableFileMemory === false)
+    refuse('memory.enableFileMemory', 'The harness brings the files already.');
+  if (memory?.enableTextSearch === true && !memory.enableFileMemory && harness?.disableFileMemory !== false)
+    refuse('memory.enableTextSearch', 'There are no files to search: neither memory nor a harness brings any.');
+  return findings;
 };
 
 /** Compaction, memory, harness and loop, each for itself and against one another. */

@@ -1,6 +1,6 @@
 import type { AgentSkill } from '../skills/index.ts';
 import type { AgentContent } from './agents.content.ts';
-import { error, type Finding, quoted, warning } from './agents.findings.ts';
+import { error, errorUnless, type Finding, quoted, warning } from './agents.findings.ts';
 
 /** Skills that a definition names, by name: those of its tenant and of the host; a missing one resolves to nothing. */
 export type ReachableSkills = ReadonlyMap<string, AgentSkill>;
@@ -14,16 +14,7 @@ export const enabledSkills = (content: AgentContent, skills: ReachableSkills): r
 
 export const skillFindings = (content: AgentContent, skills: ReachableSkills, maxSkills: number): Finding[] => {
   const { skillNames } = content;
-  const tooMany =
-    skillNames.length <= maxSkills
-      ? []
-      : [
-          error(
-            'too-many-skills',
-            'skillNames',
-            `The agent names ${skillNames.length} skills; at most ${maxSkills} are allowed.`,
-          ),
-        ];
+  const tooMany = `The agent names ${skillNames.length} skills; at most ${maxSkills} are allowed.`;
   const seen = new Set<string>();
   // Beyond the limit entries are not looked at: the list may have any length.
   const each = skillNames.slice(0, maxSkills).flatMap((name, index) => {
@@ -35,7 +26,7 @@ export const skillFindings = (content: AgentContent, skills: ReachableSkills, ma
     if (skill.enabled) return [];
     return [warning('skill-disabled', path, `The skill ${quoted(name)} is switched off; the agent runs without it.`)];
   });
-  return [...tooMany, ...each];
+  return [...errorUnless(skillNames.length <= maxSkills, 'too-many-skills', 'skillNames', tooMany), ...each];
 };
 
 /** What the model reads of its skills before it loads one; null without any. */

@@ -2,30 +2,17 @@ import { AcpError } from '../../contract/errors.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
-import type { AgentCatalog, KnownAgent, Reached } from './agents.catalog.ts';
+import type { AgentCatalog, KnownAgent } from './agents.catalog.ts';
 import { compileAgent } from './agents.compile.ts';
 import { type Finding, fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
-import { type AgentStore, missingVersion } from './agents.store.ts';
+import { type AgentStore, missingAgent, missingVersion } from './agents.store.ts';
 
 /** What differs from the agent as it is current; null: nothing. */
 export interface VariantChange {
   readonly version: number | null;
   readonly modelProvider: string | null;
   readonly modelId: string | null;
-}
-
-/** A definition as it is known, with what it reaches. */
-export interface AgentVariant {
-  readonly known: KnownAgent;
-  readonly reached: Reached;
-}
-
-export interface AgentVariants {
-  /** Throws `agent-not-found`, `version-not-found`, and `replay-not-supported` for a version of a code agent. */
-  find(tenantId: string, name: string, version: number | null): Promise<AgentVariant>;
-  /** Compiles an agent with a change; `trace` is what the compile belongs to. Also throws CompileError. */
-  compile(tenantId: string, name: string, change: VariantChange, trace?: TraceParent | null): Promise<CompiledAgent>;
 }
 
 export interface AgentVariantDeps {
@@ -63,29 +50,43 @@ const variantError = (
 };
 
 /** Agents in another version or on another model than the current one: compiled on demand, never cached. */
-export const createAgentVariants = ({ catalog, store, source, references }: AgentVariantDeps): AgentVariants => {
-  const find: AgentVariants['find'] = async (tenantId, name, version) => {
+export const createAgentVariants = ({ catalog, store, source, references }: AgentVariantDeps) => {
+  /**
+   * The definition, with what it reaches. Throws `agent-not-found`, `version-not-found`, and `replay-not-supported` for
+   * a version of a code agent.
+   */
+  const find = async (tenantId: string, name: string, version: number | null) => {
     const current = await catalog.find(tenantId, name);
-    if (current === null) throw new AcpError('agent-not-found', `There is no agent "${name}".`);
+    if (current === null) throw missingAgent(name);
     if (version !== null && current.origin === 'code')
       throw new AcpError('replay-not-supported', `Agent "${name}" is defined in code and has no versions.`);
     const stored = version === null ? null : await store.findVersion(tenantId, name, version);
     if (version !== null && stored === null) throw missingVersion(name, version);
-    const known: KnownAgent = stored === null ? current : { origin: 'database', ...stored };
-    return { known, reached: await catalog.reach(tenantId, known.content) };
+    const agent: KnownAgent = stored === null ? current : { origin: 'database', ...stored };
+    return { agent, reached: await catalog.reach(tenantId, agent.content) };
   };
   return {
     find,
-    async compile(tenantId, name, change, trace = null) {
+    /** Compiles an agent with a change; `trace` is what the compile belongs to. Also throws CompileError. */
+    async compile(
+      tenantId: string,
+      name: string,
+      change: VariantChange,
+      trace: TraceParent | null = null,
+    ): Promise<CompiledAgent> {
       const { version, modelProvider, modelId } = change;
       if (version === null && modelProvider === null && modelId === null) return source.compile(tenantId, name, trace);
-      const { known, reached } = await find(tenantId, name, version);
-      const { model } = known.content;
+      const { agent: original, reached } = await find(tenantId, name, version);
+      const { model } = original.content;
       const binding = { ...model, provider: modelProvider ?? model.provider, model: modelId ?? model.model };
-      const subject = { ...known, content: { ...known.content, model: binding } };
+      const subject = { ...original, content: { ...original.content, model: binding } };
       const { agent, findings } = compileAgent(subject, reached, references);
-      if (agent === null) throw variantError({ name, version: known.version }, change, findings, references.providers);
+      if (agent === null)
+        throw variantError({ name, version: original.version }, change, findings, references.providers);
       return agent;
     },
   };
 };
+
+export type AgentVariants = ReturnType<typeof createAgentVariants>;
+export type AgentVariant = Awaited<ReturnType<AgentVariants['find']>>;

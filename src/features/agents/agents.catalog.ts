@@ -1,7 +1,6 @@
 import type { AgentSkills } from '../skills/index.ts';
 import { isAgentName } from './agent-limits.rules.ts';
-import type { ReachableAgents } from './agent-references.rules.ts';
-import { listedCallables } from './agent-references.rules.ts';
+import { listedCallables, type ReachableAgents } from './agent-references.rules.ts';
 import type { ReachableSkills } from './agent-skills.rules.ts';
 import type { AgentContent } from './agents.content.ts';
 import type { AgentStore, StoredAgent } from './agents.store.ts';
@@ -19,28 +18,15 @@ export interface Reached {
   readonly skills: ReachableSkills;
 }
 
-/** Both sources as one: code agents hide stored ones of the same name, everywhere. */
-export interface AgentCatalog {
-  isCode(name: string): boolean;
-  find(tenantId: string, name: string): Promise<KnownAgent | null>;
-  /** A version of a stored agent that still exists. */
-  findVersion(tenantId: string, name: string, version: number): Promise<KnownAgent | null>;
-  /** Ordered by name. */
-  list(tenantId: string): Promise<readonly KnownAgent[]>;
-  /** Follows calls to any depth and shared instructions one hop; the definition itself is not looked up. */
-  reach(tenantId: string, content: AgentContent): Promise<Reached>;
-}
-
-export type CodeAgentContents = ReadonlyMap<string, AgentContent>;
-
 const codeAgent = (content: AgentContent): KnownAgent => ({ origin: 'code', content, version: 1 });
 const storedAgent = (agent: StoredAgent): KnownAgent => ({ origin: 'database', ...agent });
+const storedOrNull = (agent: StoredAgent | null): KnownAgent | null => (agent === null ? null : storedAgent(agent));
 
 /** Names that a definition leads to. Malformed ones resolve to nothing and are not worth a query. */
 const leadsTo = (content: AgentContent): readonly string[] => listedCallables(content).filter(isAgentName);
 
 /** The walk of `reach`, over any lookup. */
-export const reachAgents = async (
+const reachAgents = async (
   content: AgentContent,
   lookUp: (names: readonly string[]) => Promise<ReadonlyMap<string, AgentContent>>,
 ): Promise<ReachableAgents> => {
@@ -52,52 +38,65 @@ export const reachAgents = async (
   while (next.length > 0) {
     const names = [...new Set(next)].filter((name) => !asked.has(name));
     for (const name of names) asked.add(name);
-    const found = names.length === 0 ? new Map<string, AgentContent>() : await lookUp(names);
-    for (const [name, agent] of found) agents.set(name, agent);
-    next = [...found.values()].flatMap(leadsTo);
+    const reached = names.length === 0 ? new Map<string, AgentContent>() : await lookUp(names);
+    for (const [name, agent] of reached) agents.set(name, agent);
+    next = [...reached.values()].flatMap(leadsTo);
   }
   return agents;
 };
 
+/** The same over definitions at hand. */
+export const reachWithin = (
+  contents: ReadonlyMap<string, AgentContent>,
+  content: AgentContent,
+): Promise<ReachableAgents> =>
+  reachAgents(content, async (names) => {
+    const wanted = new Set(names);
+    return new Map([...contents].filter(([name]) => wanted.has(name)));
+  });
+
+/** Both sources as one: code agents hide stored ones of the same name, everywhere. */
 export const createAgentCatalog = (
   store: AgentStore,
-  code: CodeAgentContents,
+  code: ReadonlyMap<string, AgentContent>,
   skills: Pick<AgentSkills, 'resolve'>,
-): AgentCatalog => ({
-  isCode: (name) => code.has(name),
-  async find(tenantId, name) {
+) => ({
+  isCode: (name: string): boolean => code.has(name),
+  async find(tenantId: string, name: string): Promise<KnownAgent | null> {
     const content = code.get(name);
-    if (content !== undefined) return codeAgent(content);
-    const stored = await store.find(tenantId, name);
-    return stored === null ? null : storedAgent(stored);
+    return content === undefined ? storedOrNull(await store.find(tenantId, name)) : codeAgent(content);
   },
-  async findVersion(tenantId, name, version) {
-    const stored = await store.findVersion(tenantId, name, version);
-    return stored === null ? null : storedAgent(stored);
+  /** A version of a stored agent that still exists. */
+  async findVersion(tenantId: string, name: string, version: number): Promise<KnownAgent | null> {
+    return storedOrNull(await store.findVersion(tenantId, name, version));
   },
-  async list(tenantId) {
+  /** Ordered by name. */
+  async list(tenantId: string): Promise<readonly KnownAgent[]> {
     const stored = (await store.list(tenantId)).filter(({ name }) => !code.has(name));
     const agents = [...[...code.values()].map(codeAgent), ...stored.map(storedAgent)];
     // Names are ASCII: the order of UTF-16 units is the order of code points.
     return agents.sort((a, b) => (a.content.name < b.content.name ? -1 : 1));
   },
-  async reach(tenantId, content) {
+  /** Follows calls to any depth and shared instructions one hop; the definition itself is not looked up. */
+  async reach(tenantId: string, content: AgentContent): Promise<Reached> {
     const versions = new Map<string, number | null>();
     const agents = await reachAgents(content, async (names) => {
-      const found = new Map<string, AgentContent>();
+      const reached = new Map<string, AgentContent>();
       const inStore: string[] = [];
       for (const name of names) {
         const agent = code.get(name);
         if (agent === undefined) inStore.push(name);
-        else found.set(name, agent);
+        else reached.set(name, agent);
       }
       for (const name of inStore) versions.set(name, null);
       for (const agent of await store.findMany(tenantId, inStore)) {
         versions.set(agent.name, agent.version);
-        found.set(agent.name, agent.content);
+        reached.set(agent.name, agent.content);
       }
-      return found;
+      return reached;
     });
     return { agents, versions, skills: await skills.resolve(tenantId, content.skillNames) };
   },
 });
+
+export type AgentCatalog = ReturnType<typeof createAgentCatalog>;

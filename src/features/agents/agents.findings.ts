@@ -53,6 +53,10 @@ export const error = (code: FindingCode, path: string, message: string): Finding
   path,
 });
 
+/** What is wrong where the rule does not hold. */
+export const errorUnless = (holds: boolean, ...finding: Parameters<typeof error>): Finding[] =>
+  holds ? [] : [error(...finding)];
+
 export const warning = (code: FindingCode, path: string, message: string): Finding => ({
   severity: 'Warning',
   code,

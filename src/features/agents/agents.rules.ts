@@ -10,27 +10,18 @@ import { textFindings } from './agent-texts.rules.ts';
 import { webSearchFindings } from './agent-web-search.rules.ts';
 import type { ModelReferenceContent } from './agents.content.ts';
 import { type AgentContent, agentContent } from './agents.content.ts';
-import { boundedFindings, error, type Finding } from './agents.findings.ts';
+import { boundedFindings, errorUnless, type Finding } from './agents.findings.ts';
 import type { AgentDefinitionRequest } from './agents.schema.ts';
 import { unknownFieldFindings } from './unknown-fields.rules.ts';
 
-interface LaterFeature {
-  readonly feature: string;
-  readonly field: string;
-  readonly isUsed: (content: AgentContent) => boolean;
-}
-
-/** Fields whose features this version does not have. A definition that uses one is refused, never half obeyed. */
-const laterFeatures: readonly LaterFeature[] = [
-  { feature: 'mcp-resources', field: 'mcpResourceUris', isUsed: (content) => content.mcpResourceUris.length > 0 },
-];
-
-const featureFindings = (content: AgentContent): Finding[] =>
-  laterFeatures
-    .filter(({ isUsed }) => isUsed(content))
-    .map(({ feature, field }) =>
-      error('feature-not-available', field, `${field} needs the feature "${feature}", which this build does not have.`),
-    );
+/** A definition that uses what this version does not have is refused, never half obeyed. */
+const featureFindings = ({ mcpResourceUris }: AgentContent): Finding[] =>
+  errorUnless(
+    mcpResourceUris.length === 0,
+    'feature-not-available',
+    'mcpResourceUris',
+    'mcpResourceUris needs the feature "mcp-resources", which this build does not have.',
+  );
 
 /** What definitions are checked and compiled against; fixed while the process lives. */
 export interface AgentReferences extends SettingReferences {

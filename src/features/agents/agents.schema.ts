@@ -11,7 +11,7 @@ const names = () => Type.Optional(Type.Array(Type.String()));
 const ModelReference = closed({ provider: Type.String(), model: Type.String() });
 const OpenModelReference = Type.Object({ provider: Type.String(), model: Type.String() });
 
-export const defaultCacheLifetimeMs = 600_000;
+const defaultCacheLifetimeMs = 600_000;
 
 export const responseFormatKinds = ['Text', 'Json', 'JsonSchema'] as const;
 const responseFormat = (word: WordSchema) =>
@@ -50,7 +50,6 @@ const modelBinding = (word: WordSchema, reference: typeof OpenModelReference) =>
   });
 const ModelBindingRequest = modelBinding(openWord, OpenModelReference);
 const ModelBinding = modelBinding(oneOf, ModelReference);
-export type ModelBinding = Static<typeof ModelBinding>;
 
 export const parameterKinds = ['Text', 'Number', 'Boolean'] as const;
 const agentParameter = (word: WordSchema) =>
@@ -63,13 +62,11 @@ const agentParameter = (word: WordSchema) =>
   });
 const AgentParameterRequest = agentParameter(openWord);
 const AgentParameter = agentParameter(oneOf);
-export type AgentParameter = Static<typeof AgentParameter>;
 
-export const SubAgentSettings = Type.Object({
+const SubAgentSettings = Type.Object({
   childDeadlineMs: Type.Optional(nullable(Type.Integer())),
   waitTimeoutMs: Type.Optional(nullable(Type.Integer())),
 });
-export type SubAgentSettings = Static<typeof SubAgentSettings>;
 
 /** Body of create, update and validate. Unknown members are findings of the agent rules, never dropped. */
 export const AgentDefinitionRequest = Type.Object(

@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
-import type { Handlers } from '../../core/context.ts';
+import type { AuditedCall, CallContext, Handlers } from '../../core/context.ts';
 import { type StoreEntries, tenantKey } from '../../core/instance-state.ts';
 import type { AuditLog, ChangedEntity } from '../audit/index.ts';
 import { allowedProviderFindings } from './agent-providers.rules.ts';
@@ -10,7 +10,7 @@ import { type Finding, fieldErrors, isError } from './agents.findings.ts';
 import type { agentOperations } from './agents.operations.ts';
 import { type AgentReferences, bodyFindings } from './agents.rules.ts';
 import type { AgentDefinitionRequest } from './agents.schema.ts';
-import { type AgentStore, agentStore, missingVersion, type StoredAgent } from './agents.store.ts';
+import { type AgentStore, agentStore, missingAgent, missingVersion, type StoredAgent } from './agents.store.ts';
 import { toDefinition, toDescriptor } from './agents.view.ts';
 import type { EstimateHandler } from './estimate.service.ts';
 
@@ -26,8 +26,6 @@ export interface AgentServiceDeps {
   readonly now: () => number;
 }
 
-const notFound = (name: string): AcpError => new AcpError('agent-not-found', `There is no agent "${name}".`);
-
 const refuseErrors = (findings: readonly Finding[]): void => {
   const errors = fieldErrors(findings);
   const [first] = errors;
@@ -36,7 +34,7 @@ const refuseErrors = (findings: readonly Finding[]): void => {
   throw new AcpError('definition-invalid', detail, { details: { errors } });
 };
 
-const found = <T>(value: T | null, otherwise: () => AcpError): T => {
+const orThrow = <T>(value: T | null, otherwise: () => AcpError): T => {
   if (value === null) throw otherwise();
   return value;
 };
@@ -46,10 +44,6 @@ const changed = (before: StoredAgent | null, after: StoredAgent | null): Changed
   before: before === null ? null : toDefinition(before),
   after: after === null ? null : toDefinition(after),
 });
-
-/** Versions are never changed, so that the one before can be read afterwards. */
-const versionBefore = (agents: AgentStore, agent: StoredAgent): Promise<StoredAgent | null> =>
-  agents.findVersion(agent.tenantId, agent.name, agent.version - 1);
 
 export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOperations> => {
   const { store, catalog, versions, references, estimate, audit, prefix, now } = deps;
@@ -68,7 +62,23 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
   /** Versions of a stored agent that no code agent hides; 404 otherwise. */
   const refuseUnstored = async (tenantId: string, name: string): Promise<void> => {
     const [version = null] = catalog.isCode(name) ? [] : await store.currentVersions(tenantId, [name]);
-    if (version === null) throw notFound(name);
+    if (version === null) throw missingAgent(name);
+  };
+  /** Appends a version, and tells of it and the one before: versions are never changed, so that it can still be read. */
+  const append = async (
+    context: CallContext & AuditedCall,
+    name: string,
+    write: (agents: AgentStore) => Promise<StoredAgent>,
+  ) => {
+    const { tenantId } = context;
+    const agent = await audit.change(context, async (stores, tell) => {
+      const agents = stores(agentStore);
+      const after = await write(agents);
+      tell(changed(await agents.findVersion(tenantId, name, after.version - 1), after));
+      return after;
+    });
+    versions.changed(tenantKey(tenantId, name));
+    return ok(toDefinition(agent));
   };
 
   return {
@@ -82,14 +92,9 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
       const { name } = body;
       const taken = () => new AcpError('agent-name-taken', `An agent "${name}" exists already.`);
       if (catalog.isCode(name)) throw taken();
-      const change = {
-        content: agentContent(body),
-        expectedVersion: null,
-        updatedAt: now(),
-        updatedBy: principal.actor,
-      };
+      const saving = { updatedAt: now(), updatedBy: principal.actor };
       const agent = await audit.change(context, async (stores, tell) => {
-        const made = found(await stores(agentStore).create(tenantId, change), taken);
+        const made = orThrow(await stores(agentStore).create(tenantId, agentContent(body), saving), taken);
         tell(changed(null, made));
         return made;
       });
@@ -98,7 +103,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
     },
 
     async get({ tenantId }, { params }) {
-      const agent = found(await catalog.find(tenantId, params.name), () => notFound(params.name));
+      const agent = orThrow(await catalog.find(tenantId, params.name), () => missingAgent(params.name));
       const definition = agent.origin === 'code' ? null : toDefinition(agent);
       return ok({ descriptor: toDescriptor(agent), definition, isEditable: definition !== null });
     },
@@ -113,20 +118,8 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
       refuseCode(name);
       await refuseUnstored(tenantId, name);
       refuseErrors(await check(tenantId, body));
-      const change = {
-        content: agentContent(body),
-        expectedVersion: body.expectedVersion ?? null,
-        updatedAt: now(),
-        updatedBy: principal.actor,
-      };
-      const agent = await audit.change(context, async (stores, tell) => {
-        const agents = stores(agentStore);
-        const saved = await agents.append(tenantId, change);
-        tell(changed(await versionBefore(agents, saved), saved));
-        return saved;
-      });
-      versions.changed(tenantKey(tenantId, name));
-      return ok(toDefinition(agent));
+      const saving = { expectedVersion: body.expectedVersion ?? null, updatedAt: now(), updatedBy: principal.actor };
+      return append(context, name, (agents) => agents.append(tenantId, agentContent(body), saving));
     },
 
     async remove(context, { params }) {
@@ -135,12 +128,8 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
       refuseCode(name);
       await audit.change(context, async (stores, tell) => {
         const removed = await stores(agentStore).remove(tenantId, name);
-        tell(
-          changed(
-            found(removed, () => notFound(name)),
-            null,
-          ),
-        );
+        if (removed === null) throw missingAgent(name);
+        tell(changed(removed, null));
       });
       versions.changed(tenantKey(tenantId, name));
       return noContent();
@@ -155,7 +144,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
     async versions({ tenantId }, { params }) {
       const { name } = params;
       const stored = catalog.isCode(name) ? [] : await store.versions(tenantId, name);
-      if (stored.length === 0) throw notFound(name);
+      if (stored.length === 0) throw missingAgent(name);
       return ok(stored.map(toDefinition));
     },
 
@@ -163,22 +152,15 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
       const { tenantId, principal } = context;
       const { name } = params;
       refuseCode(name);
-      const change = { expectedVersion: body.expectedVersion ?? null, updatedAt: now(), updatedBy: principal.actor };
-      const agent = await audit.change(context, async (stores, tell) => {
-        const agents = stores(agentStore);
-        const restored = await agents.restore(tenantId, name, body.version, change);
-        tell(changed(await versionBefore(agents, restored), restored));
-        return restored;
-      });
-      versions.changed(tenantKey(tenantId, name));
-      return ok(toDefinition(agent));
+      const saving = { expectedVersion: body.expectedVersion ?? null, updatedAt: now(), updatedBy: principal.actor };
+      return append(context, name, (agents) => agents.restore(tenantId, name, body.version, saving));
     },
 
     async diff({ tenantId }, { params }) {
       const { name, a, b } = params;
       await refuseUnstored(tenantId, name);
-      const left = found(await store.findVersion(tenantId, name, a), () => missingVersion(name, a));
-      const right = found(await store.findVersion(tenantId, name, b), () => missingVersion(name, b));
+      const left = orThrow(await store.findVersion(tenantId, name, a), () => missingVersion(name, a));
+      const right = orThrow(await store.findVersion(tenantId, name, b), () => missingVersion(name, b));
       return ok({ left: toDefinition(left), right: toDefinition(right) });
     },
 

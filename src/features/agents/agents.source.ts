@@ -10,6 +10,7 @@ import type { AgentCatalog } from './agents.catalog.ts';
 import { type Compilation, compileAgent } from './agents.compile.ts';
 import { fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
+import { missingAgent } from './agents.store.ts';
 
 /** A compilation and the versions that it was made of; it holds while they are current. */
 interface CacheEntry {
@@ -73,17 +74,18 @@ export const createAgentSource = ({
     });
   };
   const readAgent = async (tenantId: string, name: string, version?: number): Promise<CacheEntry | null> => {
-    const known = await (version === undefined
+    const agent = await (version === undefined
       ? catalog.find(tenantId, name)
       : catalog.findVersion(tenantId, name, version));
-    if (known === null) return null;
-    const reached = await catalog.reach(tenantId, known.content);
+    if (agent === null) return null;
+    const { skillNames } = agent.content;
+    const reached = await catalog.reach(tenantId, agent.content);
     return {
-      compilation: compileAgent(known, reached, references),
+      compilation: compileAgent(agent, reached, references),
       keys: [name, ...reached.versions.keys()].map((reachedName) => tenantKey(tenantId, reachedName)),
-      versions: [known.version, ...reached.versions.values()],
-      skillNames: known.content.skillNames,
-      fingerprints: known.content.skillNames.map((skill) => reached.skills.get(skill)?.fingerprint ?? ''),
+      versions: [agent.version, ...reached.versions.values()],
+      skillNames,
+      fingerprints: skillNames.map((skill) => reached.skills.get(skill)?.fingerprint ?? ''),
     };
   };
   const compileNow = (...which: Parameters<typeof readAgent>): Promise<CacheEntry | null> =>
@@ -111,7 +113,7 @@ export const createAgentSource = ({
     if (isCached) return allowed(tenantId, compiled(name, cached));
     const entry = await compileNow(tenantId, name);
     cache.delete(key);
-    if (entry === null) throw new AcpError('agent-not-found', `There is no agent "${name}".`);
+    if (entry === null) throw missingAgent(name);
     const oldest = cache.keys().next();
     if (cache.size >= maxCached && oldest.done !== true) cache.delete(oldest.value);
     cache.set(key, entry);

@@ -10,7 +10,7 @@ import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import { compileChecker } from '../../core/validate.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import { reachAgents } from './agents.catalog.ts';
+import { reachWithin } from './agents.catalog.ts';
 import { compileAgent } from './agents.compile.ts';
 import { type AgentContent, agentContent } from './agents.content.ts';
 import { type Finding, isError } from './agents.findings.ts';
@@ -54,12 +54,10 @@ export interface ModuleAgents {
 }
 
 /** A definition with its place: a document of a file, or an entry of a module, which has no lines. */
-interface SourceDocument {
-  readonly file: string;
+interface SourceDocument extends Pick<DefinitionDocument, 'file' | 'value'> {
   readonly line: number | null;
-  /** Path of the entry in its module; empty for a document. */
-  readonly entry: string;
-  readonly value: Readonly<Record<string, unknown>>;
+  /** Path of the entry in its module. */
+  readonly entry?: string;
   lineOf(path: string): number | null;
 }
 
@@ -67,14 +65,6 @@ interface Sources {
   readonly documents: SourceDocument[];
   readonly problems: DefinitionProblem[];
 }
-
-const fileProblem = (file: string, message: string): DefinitionProblem => ({
-  file,
-  line: null,
-  name: null,
-  field: '',
-  message,
-});
 
 const isDefinitionFile = (name: string): boolean => /\.(?:ya?ml|json)$/i.test(name);
 
@@ -91,14 +81,6 @@ const filesOf = async (path: string): Promise<string[]> => {
   return files;
 };
 
-const asSource = (document: DefinitionDocument): SourceDocument => ({
-  file: document.file,
-  line: document.line,
-  entry: '',
-  value: document.value,
-  lineOf: (path) => document.lineOf(path),
-});
-
 const errorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unreadable';
 
@@ -108,11 +90,12 @@ const readSources = async (paths: readonly string[], parse: DefinitionParser): P
     try {
       for (const file of await filesOf(path)) {
         const parsed = parse(await readFile(file, 'utf8'), file);
-        sources.documents.push(...parsed.documents.map(asSource));
+        sources.documents.push(...parsed.documents);
         sources.problems.push(...parsed.problems);
       }
     } catch (error) {
-      sources.problems.push(fileProblem(path, `The file or folder cannot be read (${errorCode(error)}).`));
+      const message = `The file or folder cannot be read (${errorCode(error)}).`;
+      sources.problems.push({ file: path, line: null, name: null, field: '', message });
     }
   }
   return sources;
@@ -124,15 +107,12 @@ interface CodeDefinition {
   readonly unknown: readonly Finding[];
 }
 
-const givenName = ({ value }: Pick<SourceDocument, 'value'>): string | null =>
-  typeof value['name'] === 'string' ? value['name'] : null;
-
 const located = (document: SourceDocument, field: string, message: string): DefinitionProblem => {
-  const name = givenName(document);
+  const { name: stated } = document.value;
+  const name = typeof stated === 'string' ? stated : null;
   // Without a name only its place in the list tells which definition of a module it is.
-  const place =
-    name === null && document.entry !== '' ? [document.entry, field].filter((part) => part !== '') : [field];
-  return { file: document.file, line: document.lineOf(field), name, field: place.join('.'), message };
+  const place = [name === null ? document.entry : '', field].filter(Boolean).join('.');
+  return { file: document.file, line: document.lineOf(field), name, field: place, message };
 };
 
 const placeOf = ({ file, line }: SourceDocument): string => (line === null ? file : `${file}:${line}`);
@@ -198,11 +178,7 @@ export const loadCodeAgents = async (paths: readonly string[], deps: CodeAgentDe
   const compiled = new Map<string, CompiledAgent>();
   const warnings: DefinitionProblem[] = [];
   for (const [name, { document, content, unknown }] of definitions) {
-    const agents = await reachAgents(content, async (names) => {
-      const known = names.map((callee): [string, AgentContent | undefined] => [callee, contents.get(callee)]);
-      return new Map(known.filter((entry): entry is [string, AgentContent] => entry[1] !== undefined));
-    });
-    const reachable = { agents, skills: deps.hostSkills };
+    const reachable = { agents: await reachWithin(contents, content), skills: deps.hostSkills };
     const { agent, findings } = compileAgent({ content, version: 1, origin: 'code' }, reachable, deps);
     for (const finding of [...unknown, ...findings])
       (isError(finding) ? sources.problems : warnings).push(located(document, finding.path, finding.message));

@@ -17,6 +17,7 @@ export interface EstimateDeps {
   readonly source: AgentSource;
   readonly history: (context: CallContext, sessionId: string) => ReturnType<PromptHistory>;
   readonly attachments: Pick<RunAttachmentPort, 'named' | 'measure'>;
+  /** `Preflight:ReserveRatio`. */
   readonly reserveRatio: number;
 }
 

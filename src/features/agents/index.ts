@@ -1,19 +1,13 @@
 import type { Config } from '../../core/config/schema.ts';
-import type { Handlers } from '../../core/context.ts';
 import { byTenant, type InstanceState } from '../../core/instance-state.ts';
-import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { ToolRegistry } from '../../engine/tools/index.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
-import type { AuditLog } from '../audit/index.ts';
-import type { AgentSkills } from '../skills/index.ts';
-import { type AgentVariants, createAgentVariants } from './agent-variants.ts';
+import { createAgentVariants } from './agent-variants.ts';
 import { createAgentCatalog } from './agents.catalog.ts';
-import type { agentOperations } from './agents.operations.ts';
 import type { AgentReferences } from './agents.rules.ts';
-import { agentService } from './agents.service.ts';
-import { createAgentSource } from './agents.source.ts';
+import { type AgentServiceDeps, agentService } from './agents.service.ts';
+import { type AgentSourceDeps, createAgentSource } from './agents.source.ts';
 import { agentStore } from './agents.store.ts';
 import type { CodeAgents } from './code-agents.ts';
 import { type EstimateDeps, estimateService } from './estimate.service.ts';
@@ -62,62 +56,27 @@ export const agentReferences = (
   },
 });
 
-export interface AgentsDeps {
+export interface AgentsDeps
+  extends Omit<EstimateDeps, 'source'>,
+    Pick<AgentServiceDeps, 'audit' | 'prefix' | 'now'>,
+    Pick<AgentSourceDeps, 'skills' | 'references' | 'telemetry'> {
   readonly storage: Storage;
   readonly state: Pick<InstanceState, 'entries'>;
-  readonly references: AgentReferences;
   readonly codeAgents: CodeAgents;
-  readonly skills: AgentSkills;
-  readonly history: EstimateDeps['history'];
-  readonly attachments: EstimateDeps['attachments'];
-  readonly audit: Pick<AuditLog, 'change'>;
-  /** `Preflight:ReserveRatio`. */
-  readonly reserveRatio: number;
-  readonly prefix: string;
-  readonly telemetry: Pick<Telemetry, 'metrics' | 'settings' | 'begin' | 'finish'>;
-  readonly now: () => number;
 }
 
-export interface AgentsFeature {
-  readonly variants: AgentVariants;
-  readonly handlers: Handlers<typeof agentOperations>;
-  /** Agents that a tenant sees. */
-  count(tenantId: string): Promise<number>;
-  /** Where the engine gets compiled agents from. */
-  readonly source: AgentSource;
-}
-
-export const agentsFeature = (deps: AgentsDeps): AgentsFeature => {
+export const agentsFeature = (deps: AgentsDeps) => {
   const { references, codeAgents } = deps;
   const store = deps.storage.stores(agentStore);
   const catalog = createAgentCatalog(store, codeAgents.contents, deps.skills);
   const versions = deps.state.entries('agentVersions', { load: byTenant(store.currentVersions) });
-  const source = createAgentSource({
-    catalog,
-    versions,
-    skills: deps.skills,
-    references,
-    codeAgents: codeAgents.compiled,
-    telemetry: deps.telemetry,
-  });
-  const estimate = estimateService({
-    source,
-    history: deps.history,
-    attachments: deps.attachments,
-    reserveRatio: deps.reserveRatio,
-  });
+  const source = createAgentSource({ ...deps, catalog, versions, codeAgents: codeAgents.compiled });
+  const estimate = estimateService({ ...deps, source });
   return {
-    count: async (tenantId) => (await catalog.list(tenantId)).length,
-    handlers: agentService({
-      store,
-      catalog,
-      versions,
-      references,
-      estimate,
-      audit: deps.audit,
-      prefix: deps.prefix,
-      now: deps.now,
-    }),
+    /** Agents that a tenant sees. */
+    count: async (tenantId: string) => (await catalog.list(tenantId)).length,
+    handlers: agentService({ ...deps, store, catalog, versions, estimate }),
+    /** Where the engine gets compiled agents from. */
     source,
     variants: createAgentVariants({ catalog, store, source, references }),
   };

@@ -3,7 +3,7 @@ import { compileChecker } from '../../core/validate.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import { registeredTool } from '../../engine/tools/index.ts';
 import type { ModelProvider, ModelTool } from '../../providers/models/model-provider.ts';
-import { reachAgents } from './agents.catalog.ts';
+import { reachWithin } from './agents.catalog.ts';
 import { compileAgent } from './agents.compile.ts';
 import { type AgentContent, agentContent } from './agents.content.ts';
 import { fieldErrors } from './agents.findings.ts';
@@ -60,10 +60,7 @@ export const compileOffline = async (
   world: OfflineWorld,
 ): Promise<CompiledAgent> => {
   const own = { ...content, skillNames: [], mcpResourceUris: [] };
-  const agents = await reachAgents(own, async (names) => {
-    const known = names.map((name): [string, AgentContent | undefined] => [name, world.contents.get(name)]);
-    return new Map(known.filter((entry): entry is [string, AgentContent] => entry[1] !== undefined));
-  });
+  const agents = await reachWithin(world.contents, own);
   const subject = { content: own, version, origin: 'database' as const };
   const { agent, findings } = compileAgent(subject, { agents, skills: new Map() }, referencesTo(world));
   if (agent === null) throw new CompileError(content.name, version, fieldErrors(findings));

@@ -110,7 +110,7 @@ const findAgent = async (
 ): Promise<Found> => {
   const current = await orNull(deps.variants.find(tenantId, name, null));
   // Agents of code have one version, which is always the current one.
-  const version = current?.known.origin === 'code' ? null : agentVersion;
+  const version = current?.agent.origin === 'code' ? null : agentVersion;
   const change = { version, modelProvider: null, modelId: null };
   return {
     variant: version === null ? current : await orNull(deps.variants.find(tenantId, name, version)),
@@ -179,7 +179,7 @@ const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Fou
       historySummary: context.historySummary ?? null,
       openResults: openResults ?? null,
       compiled: agent === null ? null : compiledStart(agent, context, calls[0]?.prompt),
-      skills: (variant?.known.content.skillNames ?? []).map((name) => ({
+      skills: (variant?.agent.content.skillNames ?? []).map((name) => ({
         name,
         fingerprint: variant?.reached.skills.get(name)?.fingerprint ?? '',
       })),
@@ -201,8 +201,8 @@ const definitionsOf = (variants: readonly AgentVariant[]): BundleDefinition[] =>
     const key = `${definition.name}@${definition.version}`;
     if (!found.has(key)) found.set(key, definition);
   };
-  for (const { known } of variants)
-    add({ name: known.content.name, version: known.version, origin: known.origin, content: known.content });
+  for (const { agent } of variants)
+    add({ name: agent.content.name, version: agent.version, origin: agent.origin, content: agent.content });
   const names = new Set([...found.values()].map(({ name }) => name));
   for (const { reached } of variants)
     for (const [name, content] of reached.agents)

@@ -289,7 +289,7 @@ test('AGENT-5 a stored agent behind a code agent is out of reach everywhere', as
     model: { provider: 'demo', model: 'demo-1' },
     description: 'stored',
   });
-  await store.create('default', { content, expectedVersion: null, updatedAt: 0, updatedBy: null });
+  await store.create('default', content, { updatedAt: 0, updatedBy: null });
   assert.equal(
     (await createAgentCatalog(store, noCodeAgents.contents, noSkills).find('default', 'support'))?.origin,
     'database',

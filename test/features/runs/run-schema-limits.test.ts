@@ -81,7 +81,7 @@ forEachDurableService(
     const agents = app.store.open().stores(agentStore);
     const { content } = (await agents.find('default', 'strict')) ?? assert.fail('the agent is stored');
     const older = JSON.parse(JSON.stringify(content).replace('^abc$', '(?=a)b')) as typeof content;
-    await agents.append('default', { content: older, expectedVersion: null, updatedAt: 1, updatedBy: null });
+    await agents.append('default', older, { expectedVersion: null, updatedAt: 1, updatedBy: null });
     const problem = await refusal(start(app.client, 'strict', { message: 'Hi', stream: false }));
     assert.ok(problem.status < 500, JSON.stringify(problem));
     assert.match(JSON.stringify(problem), /model\.responseFormat\.schema\.properties\.a\.pattern/);
