@@ -3,13 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import process from 'node:process';
-import { setTimeout as pause } from 'node:timers/promises';
-import Database from 'better-sqlite3';
 import { stringify } from 'yaml';
 import { environment } from '../../src/core/environment.ts';
+import type { RootStorage } from '../../src/db/storage.ts';
+import { eventually } from '../support/eventually.ts';
 import { program as bundled, programEnvironment } from '../support/program.ts';
+import { defaultStore } from '../support/store.ts';
 
 type Settings = Readonly<Record<string, unknown>>;
 
@@ -59,7 +60,7 @@ export interface SiteSetup {
   readonly host?: Settings;
   /** Rules of the scripted provider `demo`. */
   readonly script?: readonly Settings[];
-  /** Folder of the store; default `data` below the site's folder. */
+  /** Folder of the store, named `data`; default: below the site's folder. */
   readonly dataFolder?: string;
 }
 
@@ -77,8 +78,8 @@ export interface Site {
   serve(options?: StartOptions): Promise<ServiceProcess>;
   /** Any command, to its end; also a `serve` that is expected to fail. */
   acp(args: readonly string[], options?: StartOptions): Promise<Finished>;
-  /** Rows of the store file on a connection of the test's own, while it is served or not. */
-  rows<T = Record<string, unknown>>(sql: string, ...parameters: readonly unknown[]): T[];
+  /** The store as one more process has it, while it is served or not: for the faces that features have of it. */
+  aside<T>(work: (storage: RootStorage) => Promise<T>): Promise<T>;
   /** `acp db check` has nothing to say. */
   checkStore(): Promise<void>;
   /** Ends the processes that still run, each by its own id, and removes all files. */
@@ -105,8 +106,8 @@ const finished = (
   return { text, ended };
 };
 
-const writeConfig = (folder: string, setup: SiteSetup): string => {
-  const storePath = join(setup.dataFolder ?? join(folder, 'data'), 'acp.db');
+const writeConfig = (folder: string, dataFolder: string, setup: SiteSetup): string => {
+  const storePath = join(dataFolder, 'acp.db');
   const { Providers, ...service } = (setup.service ?? {}) as { Providers?: Settings } & Settings;
   writeFileSync(join(folder, 'script.yaml'), stringify({ rules: setup.script ?? [{ reply: { text: 'Hello.' } }] }));
   const config = {
@@ -124,7 +125,9 @@ const writeConfig = (folder: string, setup: SiteSetup): string => {
 /** Opens a site; the caller closes it when its tests are over. */
 export const openSite = (setup: SiteSetup = {}): Site => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'acp-faults-')));
-  const storePath = writeConfig(folder, setup);
+  const dataFolder = setup.dataFolder ?? join(folder, 'data');
+  const storePath = writeConfig(folder, dataFolder, setup);
+  const store = defaultStore.aside?.(dirname(dataFolder)) ?? assert.fail('another process can open the store');
   const home = join(folder, 'home');
   mkdirSync(home);
   const children = new Set<ChildProcess>();
@@ -175,12 +178,12 @@ export const openSite = (setup: SiteSetup = {}): Site => {
         stop: () => end('SIGTERM'),
       };
     },
-    rows: <T>(sql: string, ...parameters: readonly unknown[]) => {
-      const database = new Database(storePath, { readonly: true, timeout: 5000 });
+    async aside(work) {
+      const storage = store.open();
       try {
-        return database.prepare(sql).all(...parameters) as T[];
+        return await work(storage);
       } finally {
-        database.close();
+        await storage.close();
       }
     },
     async checkStore() {
@@ -201,13 +204,8 @@ export const openSite = (setup: SiteSetup = {}): Site => {
   };
 };
 
-/** Asks again until the answer is there. Bounded only by the test's own timeout: being slow is no failure. */
-export const until = async <T>(
-  ask: () => Promise<T | null | undefined | false> | T | null | undefined | false,
-): Promise<T> => {
-  for (;;) {
-    const answer = await ask();
-    if (answer !== null && answer !== undefined && answer !== false) return answer;
-    await pause(20);
-  }
-};
+// Processes are slow on a machine that has much to do, and being slow is no failure.
+const longestMs = 60_000;
+
+/** `eventually`, with the time that a process of its own may take. */
+export const until: typeof eventually = (what, look) => eventually(what, look, longestMs);

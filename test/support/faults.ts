@@ -8,6 +8,7 @@ export const faults = {
   runs: 'runs',
   'run events': 'run_events',
   'run inputs': 'run_inputs',
+  'run steps': 'run_steps',
   'model calls': 'run_model_calls',
   'kept answers': 'response_cache',
   'tool calls': 'tool_invocations',

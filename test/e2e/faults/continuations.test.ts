@@ -7,18 +7,13 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { stringify } from 'yaml';
+import { everyJob, everyRun, type JobRecord, ledger, type RunRecord, unfinishedTurns } from '../records.ts';
 import { openSite, type ServiceProcess, type Site, until } from '../support.ts';
 import { call, openStream, readLog, type SseFrame } from '../wire.ts';
 
-interface RunRecord {
-  readonly id: string;
-  readonly status: string;
-  readonly continuedFromRunId: string | null;
-  readonly error: { readonly type: string; readonly message: string } | null;
-}
-
 interface Approval {
   readonly id: string;
+  readonly runId: string;
   readonly status: string;
   readonly continuationRunId: string | null;
 }
@@ -185,11 +180,13 @@ test('APPR-28 APPR-29 RUN-78 kill -9 while decisions are made: one continuation 
   let service = await site.serve();
   await createAgent(service);
   const sources: string[] = [];
+  const asked = new Map<string, string>();
   for (let round = 0; round < 3; round += 1) {
     for (const name of ['a', 'b', 'c'])
       sources.push(await queue(service, { message: 'pay', sessionId: `${name}-${round}` }));
     for (const source of sources) await readLog(service.url, source);
     const rows = (await call(`${service.url}/api/approvals/pending`)).json<Approval[]>();
+    for (const { id, runId } of rows) asked.set(id, runId);
     // Two clients for each, of which the kill may leave one, both or none with an answer.
     const answers = rows.flatMap(({ id }) =>
       [decide(service, id), decide(service, id)].map((one) => one.catch(cutOff)),
@@ -204,18 +201,20 @@ test('APPR-28 APPR-29 RUN-78 kill -9 while decisions are made: one continuation 
     }
   }
   // What no answer came for is decided now; the same decision again completes what had stopped half-way.
-  const all = site.rows<{ id: string; run_id: string }>('select id, run_id from service_approvals order by id');
-  for (const { id, run_id: source } of all) {
+  for (const [id, source] of asked) {
     const next = (await decide(service, id)).continuationRunId ?? assert.fail('no continuation');
     const end = (await readLog(service.url, next)).at(-1);
     assert.match(end?.event ?? '', /^run\.(completed|failed)$/);
-    const from = site.rows('select id from service_runs where continued_from_run_id = ?', source);
-    assert.deepEqual(from, [{ id: next }]);
+    const from = (await everyRun(service)).filter(({ continuedFromRunId }) => continuedFromRunId === source);
+    assert.deepEqual(
+      from.map(({ id: run }) => run),
+      [next],
+    );
   }
-  assert.equal(all.length, sources.length);
+  assert.deepEqual([...asked.values()].sort(), sources.toSorted());
   const keys = world.hits.map(({ key }) => key);
   assert.equal(new Set(keys).size, keys.length, 'no approved call was made twice');
-  const settled = site.rows(`select id from service_tool_invocations where state = 'Settled'`);
+  const settled = (await ledger(site, await everyRun(service))).filter(({ state }) => state === 'Settled');
   assert.ok(settled.length <= keys.length);
   await site.checkStore();
 });
@@ -228,7 +227,7 @@ test('RUN-78 APPR-33 kill -9 while the approved call is out: it is not made agai
   const { approval } = await askInMailbox(service);
   world.holds = true;
   const next = (await decide(service, approval)).continuationRunId ?? '';
-  await until(() => world.hits.length === 1);
+  await until('the call', () => world.hits.length === 1);
   await service.kill();
   world.holds = false;
 
@@ -239,9 +238,10 @@ test('RUN-78 APPR-33 kill -9 while the approved call is out: it is not made agai
   assert.equal(error?.type, 'orphaned');
   assert.match(error?.message ?? '', /"pay" \(Destructive\)/);
   assert.equal(world.hits.length, 1);
-  assert.deepEqual(site.rows('select tool_name, state from service_tool_invocations where run_id = ?', next), [
-    { tool_name: 'pay', state: 'Unknown' },
-  ]);
+  assert.deepEqual(
+    (await ledger(site, [{ id: next }])).map(({ tool_name, state }) => [tool_name, state]),
+    [['pay', 'Unknown']],
+  );
   assert.deepEqual((await call(`${service.url}/api/approvals/pending`)).json(), []);
   // The session takes its next message, and the model hears what is known of the call.
   const body = { message: 'and now?', sessionId, stream: false };
@@ -275,14 +275,13 @@ test('RUN-17 RUN-77 JOB-34 a continuation that is lost goes on in its log while 
   );
   const { status, error, continuedFromRunId } = await runOf(service, next);
   assert.deepEqual([status, error?.type, continuedFromRunId], ['Failed', 'orphaned', source]);
-  assert.deepEqual(site.rows('select status, attempt, error_code from service_jobs where id = ?', next), [
-    { status: 'Failed', attempt: 2, error_code: 'lease-expired' },
-  ]);
+  const { job } = (await call(`${service.url}/api/jobs/${next}`)).json<{ job: JobRecord }>();
+  assert.deepEqual([job.status, job.attempt, job.errorCode], ['Failed', 2, 'lease-expired']);
   assert.deepEqual(
     world.hits.map(({ path }) => path),
     ['/pay'],
   );
-  assert.deepEqual(site.rows('select * from service_run_steps'), []);
+  assert.deepEqual(await unfinishedTurns(site), []);
 });
 
 test('RUN-17 RUN-77 a lost continuation completes in its second attempt without the call that was settled', async (t) => {
@@ -319,7 +318,9 @@ test('RUN-76 RUN-77 a lost run of a session goes on in a new run, which makes no
   const sourceLog = await readLog(service.url, source.runId);
   assert.deepEqual(sourceLog.slice(0, source.frames.length), source.frames);
   assert.equal(sourceLog.at(-1)?.event, 'run.failed');
-  const next = await until(async () => (await runsOfSession(service)).find(({ id }) => id !== source.runId));
+  const next = await until('the run that goes on', async () =>
+    (await runsOfSession(service)).find(({ id }) => id !== source.runId),
+  );
   const log = await readLog(service.url, next.id);
   assert.equal(log[0]?.id, 0, 'a log of its own');
   assert.deepEqual([log[0]?.event, log.at(-1)?.event], ['run.started', 'run.completed']);
@@ -334,7 +335,7 @@ test('RUN-76 RUN-77 a lost run of a session goes on in a new run, which makes no
     ['User', 'Assistant', 'Tool', 'Assistant'],
     'the session holds the whole turn once',
   );
-  assert.deepEqual(site.rows('select * from service_run_steps'), []);
+  assert.deepEqual(await unfinishedTurns(site), []);
 });
 
 test('RUN-76 a run is continued no more often than the setting says', async (t) => {
@@ -349,19 +350,19 @@ test('RUN-76 a run is continued no more often than the setting says', async (t) 
   await source.first('message.delta');
   await service.kill();
   service = await site.serve();
-  const next = await until(async () => (await runsOfSession(service)).find(({ id }) => id !== source.runId));
+  const next = await until('the run that goes on', async () =>
+    (await runsOfSession(service)).find(({ id }) => id !== source.runId),
+  );
   await reachesModel(service, next.id);
   await service.kill();
   service = await site.serve();
-  const jobs = await until(() => {
-    const rows = site.rows<{ status: string; error_code: string | null }>(
-      `select status, error_code from service_jobs where handler_key = 'acp.run-continuation' order by created_at, id`,
-    );
-    return rows.length === 2 && rows.every(({ status }) => status === 'Failed') ? rows : null;
+  const [job] = await until('the end of both continuations', async () => {
+    const jobs = await everyJob(service, { handlerKey: 'acp.run-continuation' });
+    return jobs.length === 2 && jobs.every(({ status }) => status === 'Failed') && jobs;
   });
-  assert.equal(jobs.at(-1)?.error_code, 'continuation-blocked');
+  assert.equal(job?.errorCode, 'continuation-blocked');
   assert.equal((await runOf(service, next.id)).error?.type, 'orphaned');
   assert.equal((await runsOfSession(service)).length, 2);
   assert.equal(world.hits.length, 1);
-  assert.deepEqual(site.rows('select * from service_run_steps'), []);
+  assert.deepEqual(await unfinishedTurns(site), []);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
+import { everyRun, unfinishedRuns } from '../records.ts';
 import { openSite, type ServiceProcess, type Site, until } from '../support.ts';
 import { type Answer, call, type EventStream, openStream, readLog } from '../wire.ts';
 import { mountDisk } from './refusing-disk.ts';
@@ -64,7 +64,10 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
     cutShort.push(...streams);
     for (const opened of streams) await opened.atLeast(5);
     const keyed = run({ message: 'pause' }, { 'idempotency-key': 'begun' });
-    await until(() => site.rows(`select key from service_idempotency_keys where key = 'begun'`)[0]);
+    // A key is marked before its run begins.
+    await until('the run of the key', async () =>
+      (await everyRun(service, { status: 'Running' })).some(({ isStreaming }) => !isStreaming),
+    );
     disk?.fill();
     for (const opened of streams) {
       assert.equal(await opened.ended, 'end');
@@ -135,8 +138,11 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
       assert.deepEqual([record['status'], record['eventCount']], ['Completed', log.length]);
     }
     for (const runId of unrecorded) {
-      await until(() => site.rows('select id from service_runs where id = ?', runId)[0]);
-      assert.equal((await call(`${service.url}/api/runs/${runId}`)).json()['status'], 'Completed');
+      const record = await until('the record of the run', async () => {
+        const answer = await call(`${service.url}/api/runs/${runId}`);
+        return answer.status === 200 && answer;
+      });
+      assert.equal(record.json()['status'], 'Completed');
       const log = await readLog(service.url, runId);
       assertGapless({ frames: log });
       assert.deepEqual([log[0]?.event, log.at(-1)?.event], ['run.started', 'run.completed']);
@@ -155,7 +161,7 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
     const opened = await stream({});
     await opened.atLeast(5);
     disk?.fill();
-    await until(() => endedRecording().some(({ runId }) => runId === opened.runId));
+    await until('the end of its recording', () => endedRecording().some(({ runId }) => runId === opened.runId));
     await service.kill();
     disk?.free();
     await site.checkStore();
@@ -163,8 +169,7 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
     const log = await readLog(service.url, opened.runId);
     assertGapless({ frames: log });
     assert.match(log.at(-1)?.data ?? '', /"type":"orphaned"/);
-    const open = site.rows(`select id from service_runs where status in ('Queued', 'Running')`);
-    assert.deepEqual(open, []);
+    assert.deepEqual(await unfinishedRuns(service), []);
     assert.equal((await service.stop()).code, 0);
     await site.checkStore();
   });
@@ -186,10 +191,7 @@ describe('a full disk', { skip: disk === null ? 'this user may not mount a file 
     assert.equal(refused.status, 503, refused.text);
     assert.equal(await readiness(), 'Degraded');
     disk?.free();
-    for (let turn = 0; (await readiness()) !== 'Healthy'; turn += 1) {
-      assert.ok(turn < 200, 'readiness never came back');
-      await pause(50);
-    }
+    await until('readiness that is Healthy again', async () => (await readiness()) === 'Healthy');
     assert.equal((await call(`${service.url}/api/agents`, { body: { name: 'another', model } })).status, 201);
     assert.equal((await service.stop()).code, 0);
     await site.checkStore();

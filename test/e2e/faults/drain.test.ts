@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { everyJob, everyRun } from '../records.ts';
 import { openSite, type ServiceProcess, type Site, type SiteSetup, until } from '../support.ts';
 import { type Answer, call, type EventStream, openStream, readLog } from '../wire.ts';
 
@@ -37,14 +38,18 @@ const started = async (server: ServiceProcess, runId: string): Promise<void> => 
   log.leave();
 };
 const draining = (server: ServiceProcess): Promise<Answer> =>
-  until(async () => {
+  until('a service that drains', async () => {
     const answer = await call(`${server.url}/health/ready`);
     return answer.status === 503 && answer;
   });
 const errorOf = (opened: EventStream): string =>
   (JSON.parse(opened.frames.at(-1)?.data ?? '') as { error: { type: string } }).error.type;
-const statuses = (site: Site): { status: string; error_type: string | null }[] =>
-  site.rows(`select status, error_type from service_runs order by id`);
+/** What a start found of the runs of the process before. */
+const recovered = (server: ServiceProcess) =>
+  server
+    .log()
+    .filter(({ message }) => message.includes('last owner'))
+    .map(({ orphanedRuns, requeuedRuns }) => ({ orphanedRuns, requeuedRuns }));
 
 test('JOB-43 JOB-44 SIGTERM: what runs may finish, nothing new starts, everything else is answered', async (t) => {
   const { site, server } = await open(t, {});
@@ -80,15 +85,18 @@ test('JOB-43 JOB-44 SIGTERM: what runs may finish, nothing new starts, everythin
   const ended = await server.ended;
   assert.deepEqual([ended.code, ended.signal], [0, null], ended.stderr);
   await site.checkStore();
-  assert.deepEqual(
-    statuses(site)
-      .map(({ status }) => status)
-      .sort(),
-    ['Canceled', 'Canceled', 'Completed', 'Queued'],
-  );
 
   const next = await site.serve();
-  assert.equal((await readLog(next.url, waiting)).at(-1)?.event, 'run.completed');
+  assert.deepEqual(recovered(next), [{ orphanedRuns: 0, requeuedRuns: 1 }]);
+  const log = (await readLog(next.url, waiting)).map(({ event }) => event);
+  assert.deepEqual(log.slice(0, 2), ['run.queued', 'run.started'], 'it was in line');
+  assert.equal(log.at(-1), 'run.completed');
+  const ends = new Map((await everyRun(next)).map(({ id, status }) => [id, status]));
+  assert.deepEqual(
+    [talk.runId, hang.runId, executing, waiting].map((runId) => ends.get(runId)),
+    ['Completed', 'Canceled', 'Canceled', 'Completed'],
+  );
+  assert.equal(ends.size, 4);
   assert.equal((await next.stop()).code, 0);
 });
 
@@ -101,7 +109,7 @@ test('JOB-45 RUN-79 after the timeout the rest ends as shutdown, and its readers
   const json = call(runUrl(server), { body: { message: 'hang', stream: false, ...session } });
   const queued = await queue(server, 'hang');
   await started(server, queued);
-  await until(() => statuses(site).length === 5);
+  await until('the record of every run', async () => (await everyRun(server)).length === 5);
   server.signal('SIGINT');
   const ended = await server.ended;
   assert.deepEqual([ended.code, ended.signal], [0, null], ended.stderr);
@@ -119,18 +127,16 @@ test('JOB-45 RUN-79 after the timeout the rest ends as shutdown, and its readers
   const answer = await json;
   assert.deepEqual([answer.status, answer.json()['code'], answer.json()['errorType']], [503, 'draining', 'shutdown']);
   assert.match(answer.headers['retry-after'] ?? '', /^\d+$/);
-  assert.deepEqual(statuses(site), Array(5).fill({ status: 'Failed', error_type: 'shutdown' }));
-  const jobs = site.rows<{ status: string; error_code: string }>('select status, error_code from service_jobs');
-  assert.deepEqual(jobs, [{ status: 'Failed', error_code: 'shutdown' }]);
   await site.checkStore();
 
   const next = await site.serve();
+  const ends = (await everyRun(next)).map(({ status, error }) => [status, error?.type]);
+  assert.deepEqual(ends, Array(5).fill(['Failed', 'shutdown']));
+  const jobs = (await everyJob(next)).map(({ status, errorCode }) => [status, errorCode]);
+  assert.deepEqual(jobs, [['Failed', 'shutdown']]);
   const again = await call(runUrl(next), { body: { message: 'hello', stream: false, ...session } });
   assert.equal(again.status, 200, again.text);
-  assert.deepEqual(
-    next.log().filter(({ message }) => message.includes('last owner')),
-    [],
-  );
+  assert.deepEqual(recovered(next), []);
   assert.equal((await next.stop()).code, 0);
 });
 

@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { stringify } from 'yaml';
+import { everyRun, isIdle, ledger, type RunRecord, unfinishedTurns } from '../records.ts';
 import { openSite, type ServiceProcess, type Site, until } from '../support.ts';
-import { call, openStream, readLog } from '../wire.ts';
+import { call, openStream, readLog, type SseFrame } from '../wire.ts';
 
 const effects = ['Read', 'Write', 'Destructive', 'External'] as const;
 type Effect = (typeof effects)[number];
@@ -22,22 +23,14 @@ interface Hit {
   readonly key: string | null;
 }
 
-interface LedgerRow {
-  readonly run_id: string;
-  readonly tool_call_id: string;
+interface Entry {
+  readonly runId: string;
+  readonly toolCallId: string;
+  /** Of the call, as the log of the run tells it. */
+  readonly name: string;
   readonly effect: Effect;
   readonly state: string;
-  readonly idempotency_key: string;
-  readonly arguments: string;
-}
-
-interface RunRow {
-  readonly id: string;
-  readonly status: string;
-  readonly error_type: string | null;
-  readonly error_message: string | null;
-  readonly continued_from_run_id: string | null;
-  readonly job_id: string | null;
+  readonly key: string;
 }
 
 /** The effects that every order calls, turn by turn. */
@@ -93,8 +86,11 @@ describe('calls with effects while the process is killed at random points', () =
   let site: Site;
   let service: ServiceProcess;
   let toolFolder: string;
-  let runs: readonly RunRow[];
-  let ledger: readonly LedgerRow[];
+  let runs: readonly RunRecord[];
+  let logs: ReadonlyMap<string, readonly SseFrame[]>;
+  let entries: readonly Entry[];
+  /** By the run that was started with it. */
+  let placed: ReadonlyMap<string, string>;
 
   const begin = async (round: number): Promise<void> => {
     for (const kind of ['queued', 'queued', 'session']) {
@@ -148,16 +144,40 @@ describe('calls with effects while the process is killed at random points', () =
       await service.kill();
       service = await site.serve();
     }
-    await until(() => {
-      const [open] = site.rows<{ n: number }>(
-        `select (select count(*) from service_runs where status in ('Queued', 'Running'))
-          + (select count(*) from service_jobs where status in ('Pending', 'Leased', 'Running')) as n`,
-      );
-      return open?.n === 0;
-    });
-    runs = site.rows('select * from service_runs order by id');
-    ledger = site.rows('select * from service_tool_invocations order by id');
+    await until('the end of every run and job', () => isIdle(service));
+    runs = await everyRun(service);
+    logs = new Map(await Promise.all(runs.map(async ({ id }) => [id, await readLog(service.url, id)] as const)));
+    entries = (await Promise.all(runs.map(entriesOfRun))).flat();
+    placed = new Map((await Promise.all(runs.map(orderPlaced))).flat());
   });
+
+  const namesIn = (runId: string): Map<string, string> =>
+    new Map(
+      (logs.get(runId) ?? [])
+        .filter(({ event }) => event === 'tool.invoking')
+        .map(({ data }) => JSON.parse(data) as { toolCallId: string; arguments: { name: string } })
+        .map((invoking) => [invoking.toolCallId, invoking.arguments.name]),
+    );
+  const orderPlaced = async ({ id }: RunRecord): Promise<[runId: string, order: string][]> => {
+    const [, order] = /"order (\w+)"/.exec((await call(`${service.url}/api/runs/${id}/input`)).text) ?? [];
+    return order === undefined ? [] : [[id, order]];
+  };
+  /** A run that goes on with the turn of another one is for the same order. */
+  const orderOf = ({ id, continuedFromRunId }: RunRecord): string | undefined => {
+    const source = runs.find((run) => run.id === continuedFromRunId);
+    return placed.get(id) ?? (source === undefined ? undefined : orderOf(source));
+  };
+  const entriesOfRun = async (run: RunRecord): Promise<Entry[]> => {
+    const names = namesIn(run.id);
+    return (await ledger(site, [run])).map((row) => ({
+      runId: run.id,
+      toolCallId: row.tool_call_id,
+      name: names.get(row.tool_call_id) ?? assert.fail(`no event of ${row.tool_call_id}, seed ${seed}`),
+      effect: row.effect as Effect,
+      state: row.state,
+      key: row.idempotency_key,
+    }));
+  };
 
   after(async () => {
     await site.close();
@@ -168,8 +188,7 @@ describe('calls with effects while the process is killed at random points', () =
 
   const hitsOf = (name: string): Hit[] => hits.filter((hit) => hit.name === name);
   const allCalls = (): { effect: Effect; name: string }[] => orders.flatMap(callNames);
-  const entriesOf = (name: string): LedgerRow[] =>
-    ledger.filter((row) => (JSON.parse(row.arguments) as { name: string }).name === name);
+  const entriesOf = (name: string): Entry[] => entries.filter((entry) => entry.name === name);
 
   test('RUN-78 no Destructive or External call is executed twice', (t) => {
     const repeated = allCalls().filter(({ name }) => hitsOf(name).length > 1);
@@ -184,7 +203,7 @@ describe('calls with effects while the process is killed at random points', () =
   test('TOOL-27 every execution of a call carries the same key, and different calls differ', () => {
     const owners = new Map<string, string>();
     for (const { name, effect } of allCalls()) {
-      const keys = new Set(entriesOf(name).map((row) => row.idempotency_key));
+      const keys = new Set(entriesOf(name).map((entry) => entry.key));
       assert.ok(keys.size <= 1, `${name}, seed ${seed}`);
       for (const key of keys) {
         assert.equal(owners.get(key) ?? name, name, `seed ${seed}`);
@@ -198,11 +217,11 @@ describe('calls with effects while the process is killed at random points', () =
   test('RUN-78 no call is dropped: each stands in the ledger as settled or as unknown', () => {
     for (const hit of hits)
       assert.ok(entriesOf(hit.name).length > 0, `${hit.name} was made without an entry, seed ${seed}`);
-    for (const row of ledger)
-      assert.ok(row.state === 'Settled' || row.state === 'Unknown', `${row.run_id} ${row.tool_call_id} ${row.state}`);
+    for (const { runId, toolCallId, state } of entries)
+      assert.ok(state === 'Settled' || state === 'Unknown', `${runId} ${toolCallId} ${state}`);
     for (const { name } of allCalls())
       assert.ok(
-        entriesOf(name).filter((row) => row.state === 'Settled').length <= 1,
+        entriesOf(name).filter(({ state }) => state === 'Settled').length <= 1,
         `${name} settled twice, seed ${seed}: ${JSON.stringify(entriesOf(name))}`,
       );
   });
@@ -210,9 +229,7 @@ describe('calls with effects while the process is killed at random points', () =
   test('RUN-76 RUN-77 a turn that went on to its end made all its calls, one that did not says why', () => {
     const outcomes: Record<string, number> = {};
     for (const order of orders) {
-      const own = runs.filter(
-        (run) => ledgerOrInput(run.id).includes(`${order}.`) || ledgerOrInput(run.id).includes(`order ${order}"`),
-      );
+      const own = runs.filter((run) => orderOf(run) === order);
       const completed = own.filter((run) => run.status === 'Completed');
       assert.ok(completed.length <= 1, `${order}, seed ${seed}`);
       outcomes[completed.length === 1 ? 'completed' : 'failed'] =
@@ -220,41 +237,36 @@ describe('calls with effects while the process is killed at random points', () =
       if (completed.length === 1) {
         for (const { name } of callNames(order))
           assert.ok(
-            entriesOf(name).some((row) => row.state === 'Settled'),
+            entriesOf(name).some(({ state }) => state === 'Settled'),
             `${name}, seed ${seed}`,
           );
         continue;
       }
       for (const run of own) {
-        assert.deepEqual([run.status, run.error_type], ['Failed', 'orphaned'], `${order}, seed ${seed}`);
-        const unknown = ledger.filter(
-          (row) => row.run_id === run.id && row.state === 'Unknown' && !repeatable.has(row.effect),
+        assert.deepEqual([run.status, run.error?.type], ['Failed', 'orphaned'], `${order}, seed ${seed}`);
+        const unknown = entries.filter(
+          ({ runId, state, effect }) => runId === run.id && state === 'Unknown' && !repeatable.has(effect),
         );
-        for (const row of unknown)
-          assert.match(run.error_message ?? '', new RegExp(row.tool_call_id), `${order}, seed ${seed}`);
+        for (const { toolCallId } of unknown)
+          assert.match(run.error?.message ?? '', new RegExp(toolCallId), `${order}, seed ${seed}`);
       }
     }
     assert.ok((outcomes['completed'] ?? 0) > 0, `seed ${seed}`);
   });
 
-  const ledgerOrInput = (runId: string): string =>
-    JSON.stringify(site.rows('select messages from service_run_inputs where run_id = ?', runId)).replaceAll('\\', '') +
-    JSON.stringify(ledger.filter((row) => row.run_id === runId));
-
-  test('RUN-22 every log is gapless and has one terminal event, which is last', async () => {
-    for (const run of runs) {
-      const log = await readLog(service.url, run.id);
+  test('RUN-22 every log is gapless and has one terminal event, which is last', () => {
+    for (const [runId, log] of logs) {
       assert.deepEqual(
         log.map(({ id }) => id),
         log.map((_, index) => index),
         `seed ${seed}`,
       );
       const ends = log.filter(({ event }) => /^run\.(completed|failed|canceled)$/.test(event));
-      assert.deepEqual([ends.length, ends[0]], [1, log.at(-1)], `${run.id}, seed ${seed}`);
+      assert.deepEqual([ends.length, ends[0]], [1, log.at(-1)], `${runId}, seed ${seed}`);
     }
   });
 
-  test('RUN-77 nothing is left of the steps of turns that are over', () => {
-    assert.deepEqual(site.rows('select distinct run_id from service_run_steps'), [], `seed ${seed}`);
+  test('RUN-77 nothing is left of the steps of turns that are over', async () => {
+    assert.deepEqual(await unfinishedTurns(site), [], `seed ${seed}`);
   });
 });

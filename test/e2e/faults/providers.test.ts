@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Scenario, SimulatedFault } from '../../support/providers/scenario.ts';
 import { type ProviderSimulator, startProviderSimulator } from '../../support/providers/simulator.ts';
+import { unfinishedRuns } from '../records.ts';
 import { openSite, type ServiceProcess, type Site, until } from '../support.ts';
 import { call, type EventStream, openStream } from '../wire.ts';
 
@@ -101,8 +102,7 @@ describe('a provider that dies', () => {
   });
 
   after(async () => {
-    const open = site.rows(`select id from service_runs where status in ('Queued', 'Running')`);
-    assert.deepEqual(open, []);
+    assert.deepEqual(await unfinishedRuns(service), []);
     assert.equal((await service.stop()).code, 0);
     await site.checkStore();
     await site.close();
@@ -169,10 +169,10 @@ describe('a provider that dies', () => {
   test('RUN-10 a client that leaves with onDisconnect=cancel takes the connection to the provider with it', async () => {
     const earlier = simulator.requests.length;
     const opened = await stream('patient', 'death:stalled-at-once', '?onDisconnect=cancel');
-    const { aborted } = await until(() => simulator.requests[earlier]);
+    const { aborted } = await until('a request to the provider', () => simulator.requests[earlier]);
     opened.leave();
     await aborted;
-    await until(async () => (await recordOf(opened.runId)).status === 'Canceled');
+    await until('the end of the run', async () => (await recordOf(opened.runId)).status === 'Canceled');
   });
 
   test('a provider process that is killed fails the run; the next run finds its successor', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { type ServiceProcess, type Site, until } from '../support.ts';
+import { everyRun } from '../records.ts';
+import { type ServiceProcess, until } from '../support.ts';
 import { call } from '../wire.ts';
 
 const clients = 64;
@@ -26,7 +27,6 @@ export const verified = async (service: ServiceProcess): Promise<boolean> =>
  * answers any more: after `enough` answers the service is killed in the middle of runs. Gives why each client stopped.
  */
 export const storm = async (
-  site: Site,
   service: ServiceProcess,
   agents: readonly [string, string],
   enough: number,
@@ -52,7 +52,7 @@ export const storm = async (
     void working.then(() => {
       over = true;
     });
-    await until(() => over || site.rows("select id from service_runs where status = 'Running'").length > 0);
+    await until('runs in progress', async () => over || (await everyRun(service, { status: 'Running' })).length > 0);
     await service.kill();
   }
   return working;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { everyRun } from '../records.ts';
 import { openSite, type ServiceProcess, type Site, until } from '../support.ts';
 import { type Answer, call, openStream } from '../wire.ts';
 import { put, usedBy, verified } from './quota-storm.ts';
@@ -46,12 +47,10 @@ const openBench = async (stop: WriteStop, quotas: object): Promise<Bench> => {
 
 const works = async (bench: Bench): Promise<void> => {
   bench.stop.allow(bench.service.pid);
-  const { deadline, isWell } = { deadline: 200, isWell: async () => (await readiness(bench))[1] === 'Healthy' };
-  for (let turn = 0; !(await isWell()); turn += 1) {
-    assert.ok(turn < deadline, 'readiness never came back');
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  await until(() => bench.service.log().some(({ message }) => /^The store takes what is written again/.test(message)));
+  await until('readiness that is Healthy again', async () => (await readiness(bench))[1] === 'Healthy');
+  await until('word in the log that the store takes writes', () =>
+    bench.service.log().some(({ message }) => /^The store takes what is written again/.test(message)),
+  );
 };
 
 for (const { name, open } of writeStops) {
@@ -95,12 +94,13 @@ for (const { name, open } of writeStops) {
 
     test('QUOTA-23 what could not be written is written when the store takes it again', async () => {
       await works(bench);
-      await until(() => bench.site.rows('select id from service_runs').length === maxRuns);
+      await until('a record of every run', async () => (await everyRun(bench.service)).length === maxRuns);
       const used = await usedBy(bench.service, 'helper', 'Daily');
       assert.deepEqual([used.runs, used.tokens], [12, 360]);
       assert.equal(await verified(bench.service), true);
       assert.equal((await run(bench)).status, 429);
-      assert.deepEqual(bench.site.rows("select id from service_runs where status <> 'Completed'"), []);
+      const statuses = (await everyRun(bench.service)).map(({ status }) => status);
+      assert.deepEqual(statuses, Array(maxRuns).fill('Completed'));
       await bench.site.checkStore();
     });
 
@@ -160,8 +160,9 @@ for (const { name, open } of writeStops) {
         assert.equal((await usedBy(bench.service, 'helper', 'Daily')).runs, madeBefore);
         for (let more = madeBefore; more < maxRuns; more += 1) assert.equal((await run(bench)).status, 200);
         assert.equal((await run(bench)).status, 429);
-        await until(() => bench.site.rows("select id from service_runs where agent_name = 'other'")[0]);
-        assert.equal(bench.site.rows("select id from service_runs where agent_name = 'helper'").length, maxRuns);
+        const runsOf = (agentName: string) => everyRun(bench.service, { agentName });
+        await until('the record of the run without a quota', async () => (await runsOf('other')).length > 0);
+        assert.equal((await runsOf('helper')).length, maxRuns);
         assert.equal(await verified(bench.service), true);
       });
     });

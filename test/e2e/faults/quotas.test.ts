@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { everyRun, unfinishedRuns } from '../records.ts';
 import { openSite } from '../support.ts';
 import { put, storm, usedBy, verified } from './quota-storm.ts';
 
@@ -23,21 +24,20 @@ test('QUOTA-12 QUOTA-13 64 clients and kill -9 in between: no run and no token o
   await put(service, '/api/quotas', 'PUT', { agentName: 'runs', period: 'Daily', maxRuns });
   await put(service, '/api/quotas', 'PUT', { agentName: 'tokens', period: 'Monthly', maxTokens });
   for (const enough of [20, 30]) {
-    await storm(site, service, agents, enough);
+    await storm(service, agents, enough);
     service = await site.serve();
     assert.equal(await verified(service), true);
     // What was in progress is closed: no reservation is left of it.
-    assert.deepEqual(site.rows("select id from service_runs where status in ('Queued', 'Running')"), []);
+    assert.deepEqual(await unfinishedRuns(service), []);
     assert.ok((await usedBy(service, 'runs', 'Daily')).runs <= maxRuns);
     assert.ok((await usedBy(service, 'tokens', 'Daily')).tokens <= maxTokens);
   }
-  const codes = await storm(site, service, agents, Number.POSITIVE_INFINITY);
+  const codes = await storm(service, agents, Number.POSITIVE_INFINITY);
   assert.deepEqual([...new Set(codes)], ['quota-exceeded']);
   assert.equal((await usedBy(service, 'runs', 'Daily')).runs, maxRuns);
   assert.equal((await usedBy(service, 'tokens', 'Daily')).tokens, maxTokens);
-  assert.equal(site.rows("select id from service_runs where agent_name = 'runs'").length, maxRuns);
-  const lost = site.rows("select id from service_runs where error_type = 'orphaned'").length;
-  assert.ok(lost > 0, 'the kills hit runs in progress');
+  assert.equal((await everyRun(service, { agentName: 'runs' })).length, maxRuns);
+  assert.ok((await everyRun(service, { errorType: 'orphaned' })).length > 0, 'the kills hit runs in progress');
   await service.stop();
   assert.equal((await site.acp(['quotas', 'verify'])).code, 0);
 });

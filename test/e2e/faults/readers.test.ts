@@ -92,7 +92,9 @@ describe('readers of event streams', () => {
     const fast = await follow(slow.runId, undefined);
     assert.equal(await fast.ended, 'end');
     // Half of the output is 4 MB: more than the connection and the allowance together hold.
-    await until(() => service.log().find((line) => line.message === 'A slow reader was cut off'));
+    await until('the end of the slow reader', () =>
+      service.log().find((line) => line.message === 'A slow reader was cut off'),
+    );
     slow.resume();
     assert.equal(await slow.ended, 'cut');
     const log = await readLog(service.url, slow.runId);
@@ -126,8 +128,8 @@ describe('readers of event streams', () => {
     );
     const running = async () =>
       (await call(`${service.url}/api/runs?status=Running`)).json<{ id: string; isStreaming: boolean }[]>()[0];
-    const run = await until(running);
+    const run = await until('a run in progress', running);
     socket.destroy();
-    await until(async () => (await statusOf(run.id)) === 'Canceled');
+    await until('the end of the run', async () => (await statusOf(run.id)) === 'Canceled');
   });
 });

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { stringify } from 'yaml';
+import { everyRun, unfinishedRuns } from '../records.ts';
 import { openSite, type ServiceProcess, until } from '../support.ts';
 import { type Answer, call } from '../wire.ts';
 
@@ -106,31 +107,23 @@ test('JOB-43 RUN-14 restarts under load: what was accepted ends once, and what w
   const load = Array.from({ length: clients }, async () => {
     while (!over) await place();
   });
-  for (let round = 0; round < restarts; round += 1) {
-    const before = accepted.length;
-    await until(() => accepted.length >= before + 3 * clients);
-    const ended = await service.stop();
-    assert.deepEqual([ended.code, ended.signal], [0, null], ended.stderr);
-    service = await site.serve();
+  try {
+    for (let round = 0; round < restarts; round += 1) {
+      const before = accepted.length;
+      await until('more orders', () => accepted.length >= before + 3 * clients);
+      const ended = await service.stop();
+      assert.deepEqual([ended.code, ended.signal], [0, null], ended.stderr);
+      service = await site.serve();
+    }
+  } finally {
+    over = true;
   }
-  over = true;
   await Promise.all(load);
-  await until(() => {
-    const [open] = site.rows<{ n: number }>(
-      `select count(*) as n from service_runs where status in ('Queued', 'Running')`,
-    );
-    return open?.n === 0;
-  });
+  await until('the end of every run', async () => (await unfinishedRuns(service)).length === 0);
 
-  const runs = new Map(
-    site
-      .rows<{ id: string; status: string; error_type: string | null }>(
-        'select id, status, error_type from service_runs',
-      )
-      .map((row) => [row.id, row]),
-  );
+  const runs = new Map((await everyRun(service)).map((run) => [run.id, run]));
   for (const { name, mode, runId } of accepted) {
-    assert.equal(runs.get(runId)?.status, 'Completed', `${mode} ${name}: ${runs.get(runId)?.error_type}`);
+    assert.equal(runs.get(runId)?.status, 'Completed', `${mode} ${name}: ${runs.get(runId)?.error?.type}`);
     assert.equal(hits.get(name), 1, `${mode} ${name} was shipped once`);
   }
   assert.equal(runs.size, accepted.length, 'no run without an answer that accepted it');

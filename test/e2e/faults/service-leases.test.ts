@@ -1,11 +1,33 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openSite, until } from '../support.ts';
+import { serviceLeaseStore } from '../../../src/features/jobs/index.ts';
+import { openSite, type ServiceProcess, type Site, until } from '../support.ts';
 
-interface Lease {
-  readonly name: string;
-  readonly owner: string;
-}
+const names = ['approval-expiration', 'model-health', 'retention', 'run-reconciliation'] as const;
+
+const leaseMs = 600_000;
+
+/** The work of which this process says that it does it, and under which name. */
+const workOf = (service: ServiceProcess): { service: unknown; owner: unknown }[] =>
+  service
+    .log()
+    .filter(({ message }) => message === 'This process does the work of a service')
+    .map(({ service: name, owner }) => ({ service: name, owner }));
+
+const doesAll = (service: ServiceProcess) =>
+  until('a process that does the work of every service', () => {
+    const work = workOf(service);
+    return work.length === names.length && work;
+  });
+
+/** Which of the leases an owner has or gets, as any process asks for them. */
+const taken = (site: Site, owner: string): Promise<string[]> =>
+  site.aside(async (storage) => {
+    const leases = storage.stores(serviceLeaseStore);
+    const now = Date.now();
+    const answers = names.map(async (name) => ((await leases.take(name, owner, now, now + leaseMs)) ? [name] : []));
+    return (await Promise.all(answers)).flat();
+  });
 
 test('JOB-41 leases of a killed process do not hold up the next owner of the store, and a stop releases them', async (t) => {
   const site = openSite({
@@ -16,26 +38,18 @@ test('JOB-41 leases of a killed process do not hold up the next owner of the sto
     },
   });
   t.after(() => site.close());
-  const leases = () => site.rows<Lease>('select name, owner from service_service_leases order by name');
-  const names = ['approval-expiration', 'model-health', 'retention', 'run-reconciliation'];
-  const allHeld = (pid: number) =>
-    until(() => {
-      const held = leases();
-      return held.length === names.length && held.every(({ owner }) => owner.includes(`:${pid}:`)) && held;
-    });
-
   const first = await site.serve();
-  assert.deepEqual(
-    (await allHeld(first.pid)).map(({ name }) => name),
-    names,
-  );
+  const work = await doesAll(first);
+  assert.deepEqual(work.map(({ service }) => service).sort(), names);
+  assert.ok(work.every(({ owner }) => String(owner).includes(`:${first.pid}:`)));
   await first.kill();
-  assert.equal(leases().length, names.length, 'nothing was released');
+  assert.deepEqual(await taken(site, 'elsewhere'), [], 'nothing was released');
 
   const second = await site.serve();
-  await allHeld(second.pid);
+  await doesAll(second);
+  assert.deepEqual(await taken(site, 'elsewhere'), []);
   assert.equal((await second.stop()).code, 0);
-  assert.deepEqual(leases(), []);
+  assert.deepEqual(await taken(site, 'elsewhere'), names);
   await site.checkStore();
 });
 
@@ -43,10 +57,12 @@ test('JOB-42 a process has the name that it was given', async (t) => {
   const site = openSite({ service: { SingletonExecution: { Enabled: true, OwnerId: 'node-7' } } });
   t.after(() => site.close());
   const service = await site.serve();
-  const owners = await until(() => {
-    const rows = site.rows<Lease>('select distinct owner from service_service_leases');
-    return rows.length > 0 && rows;
+  const [work] = await until('a process that does the work of a service', () => {
+    const all = workOf(service);
+    return all.length > 0 && all;
   });
-  assert.deepEqual(owners, [{ owner: 'node-7' }]);
+  assert.equal(work?.owner, 'node-7');
+  assert.ok(!(await taken(site, 'elsewhere')).includes(String(work?.service)));
+  assert.ok((await taken(site, 'node-7')).includes(String(work?.service)));
   assert.equal((await service.stop()).code, 0);
 });
