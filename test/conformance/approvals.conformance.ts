@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { setTimeout as pause } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
 import { type Answer, type Api, assertProblem, type Body, errorPaths, type Frame, unique } from './api.ts';
 import { rule } from './rule.ts';
 
@@ -70,15 +70,6 @@ const show = async (api: Api, row: Body): Promise<Body> => {
   const answer = await api.get(`/api/approvals/${row.id}`);
   assert.equal(answer.status, 200, answer.text);
   return answer.body;
-};
-
-/** Asks until it holds: what a scan of the service does in its own time. */
-const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
-  for (let tries = 0; tries < 300; tries += 1) {
-    if (await holds()) return;
-    await pause(50);
-  }
-  assert.fail(`${what} did not happen`);
 };
 
 /** What the model was told of the calls of a session, in its order. */
@@ -465,7 +456,7 @@ rule(
     // The row may have lapsed before the list was read.
     const expiring = rows[0];
     assert.equal(Date.parse(expiring.expiresAt) - Date.parse(expiring.createdAt), 3000);
-    await until('expiry', async () => (await show(api, expiring)).status === 'Expired');
+    await eventually('the approval has expired', async () => (await show(api, expiring)).status === 'Expired');
     assertProblem(await decide(api, expiring, true), 409, 'approval-expired');
     assert.deepEqual(await pending(api, here.agent), []);
     assert.deepEqual([(await show(api, expiring)).continuationRunId, (await runsOf(api, here)).length], [null, 1]);
@@ -483,7 +474,7 @@ rule(
     const here = await world(api);
     const { rows } = await mailed(api, here, 'call guards');
     assert.equal((await decide(api, rows[1], true)).body.continuationRunId, null);
-    await until('the continuation', async () => (await show(api, rows[1])).continuationRunId !== null);
+    await eventually('the continuation is there', async () => (await show(api, rows[1])).continuationRunId !== null);
     const { continuationRunId } = await show(api, rows[0]);
     assert.equal((await logOf(api, continuationRunId)).at(-1)?.event, 'run.completed');
     assert.deepEqual(await executed(api, continuationRunId), [['guarded', 'paid 2']]);

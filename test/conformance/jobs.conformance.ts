@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { setTimeout as pause } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
 import { type Api, assertProblem, type Body, unique } from './api.ts';
 import { rule } from './rule.ts';
 import { cancel, ended, enqueue, getRun, idsOf, open } from './run-calls.ts';
@@ -11,13 +11,11 @@ const show = async (api: Api, id: string): Promise<Body> => {
 };
 
 /** The job once it has ended; its run may close a moment before. */
-const endedJob = async (api: Api, id: string): Promise<Body> => {
-  for (;;) {
+const endedJob = (api: Api, id: string): Promise<Body> =>
+  eventually('the job has ended', async () => {
     const { job } = await show(api, id);
-    if (job.completedAt !== null) return job;
-    await pause(20);
-  }
-};
+    return job.completedAt === null ? null : job;
+  });
 
 rule('JOB-20', 'jobs are listed newest first; filters combine, paging is clamped', async (all) => {
   const api = all.inTenant(unique('tenant'));
@@ -72,7 +70,7 @@ rule(
     const holder = await open(api, agent, { message: 'wait', sessionId });
     const runId = await enqueue(api, agent, { message: 'later', sessionId, concurrency: 'Enqueue' });
     const executing = await enqueue(api, agent, { message: 'wait' });
-    while ((await getRun(api, executing)).status === 'Queued') await pause(20);
+    await eventually('the run executes', async () => (await getRun(api, executing)).status !== 'Queued');
     for (const id of [runId, executing]) {
       assert.equal((await api.post(`/api/jobs/${id}/cancel`)).status, 204);
       const run = await ended(api, id);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { eventually } from '../support/eventually.ts';
 import { type Api, assertProblem, type Body } from './api.ts';
 import { rule } from './rule.ts';
 import { only, open } from './run-calls.ts';
@@ -56,11 +57,11 @@ rule(
     const health = await healthOf(api, 'demo', '?refresh=true');
     assert.deepEqual([health.status, health.circuitOpen], ['Unhealthy', true]);
     assert.equal(await statusInCatalog(api, 'demo'), 'Unhealthy');
-    for (;;) {
+    await eventually('a probe closes the circuit', async () => {
       const answer = await api.run(agent, 'Hi');
-      if (answer.status === 200) break;
-      assertProblem(answer, 502, 'provider-unavailable');
-    }
+      if (answer.status !== 200) assertProblem(answer, 502, 'provider-unavailable');
+      return answer.status === 200;
+    });
     assert.equal((await healthOf(api, 'demo')).circuitOpen, false);
     // A success between two failures: the count began anew.
     await api.run(agent, 'fail limited');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { setTimeout as pause } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
 import { type Api, assertProblem, type Body, unique } from './api.ts';
 import { rule } from './rule.ts';
 
@@ -9,13 +9,11 @@ const tenant = (api: Api): Api => api.inTenant(unique('retention'));
 const sweep = async (api: Api, query = '', targets = 1): Promise<Body[]> => {
   const answer = await api.post(`/api/retention/run${query}`);
   assert.equal(answer.status, 200, answer.text);
-  for (let tries = 0; tries < 600; tries += 1) {
+  return eventually('the sweep has ended', async () => {
     const { body } = await api.get('/api/retention/history');
-    const own = body.filter(({ jobId }: Body) => jobId === answer.body.jobId);
-    if (own.length >= targets && own.every(({ completedAt }: Body) => completedAt !== null)) return own;
-    await pause(25);
-  }
-  throw new Error('The sweep did not end.');
+    const own: Body[] = body.filter(({ jobId }: Body) => jobId === answer.body.jobId);
+    return own.length >= targets && own.every(({ completedAt }) => completedAt !== null) ? own : null;
+  });
 };
 
 rule('RET-1 RET-14', 'targets are named in any case, and another name is told which there are', async (api) => {

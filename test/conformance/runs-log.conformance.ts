@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { eventually } from '../support/eventually.ts';
 import { type Api, assertProblem, type Body, type Frame, parseFrames, unique } from './api.ts';
 import { rule } from './rule.ts';
 import { assertWhole, cancel, ended, getRun, last, logOf, namesOf, only, open } from './run-calls.ts';
@@ -116,12 +117,14 @@ rule(
     const run = await open(api, agent, { message: 'chunks' });
     const readers = Array.from({ length: 5 }, () => logOf(api, run.runId));
     const part = await api.fetch('GET', `/api/runs/${run.runId}/events`);
-    const reader = part.body?.getReader();
     let text = '';
     const seen = (): Frame[] => parseFrames(text.slice(0, text.lastIndexOf('\n\n') + 2));
-    while (seen().length < 2) text += Buffer.from((await reader?.read())?.value ?? []).toString();
-    await reader?.cancel();
+    for await (const bytes of part.body ?? []) {
+      text += Buffer.from(bytes).toString();
+      if (seen().length >= 2) break;
+    }
     const first = seen();
+    assert.ok(first.length >= 2, text);
     const rest = await api.frames('GET', `/api/runs/${run.runId}/events`, undefined, {
       headers: { 'last-event-id': String(first.at(-1)?.id) },
     });
@@ -241,12 +244,8 @@ rule(
   'children end with their root; a child that is cancelled is a tool error',
   async (all) => {
     const { api, agent } = await family(all);
-    const childOf = async (runId: string): Promise<string> => {
-      for (;;) {
-        const [child] = (await api.get(`/api/runs?parentRunId=${runId}`)).body;
-        if (child !== undefined) return child.id;
-      }
-    };
+    const childOf = (runId: string): Promise<string> =>
+      eventually('the child is there', async () => (await api.get(`/api/runs?parentRunId=${runId}`)).body[0]?.id);
     const root = await open(api, agent, { message: 'call the child: wait' });
     const child = await childOf(root.runId);
     await cancel(api, root.runId);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { eventually } from '../support/eventually.ts';
 import { assertProblem, type Body, errorPaths, parseFrames, unique } from './api.ts';
 import { rule } from './rule.ts';
 import {
@@ -403,8 +404,10 @@ rule('RUN-18', 'a repeat while the first is in progress is told to wait', async 
   const start = () =>
     api.fetch('POST', `/api/agents/${agent}/run`, { message: 'wait' }, { headers: { 'idempotency-key': key } });
   const first = start();
-  let runId: string | undefined;
-  while (runId === undefined) [runId] = idsOf(await api.get(`/api/runs?agentName=${agent}&status=Running`));
+  const runId = await eventually(
+    'the first run executes',
+    async () => idsOf(await api.get(`/api/runs?agentName=${agent}&status=Running`))[0],
+  );
   const again = await api.post(
     `/api/agents/${agent}/run`,
     { message: 'wait' },

@@ -127,7 +127,8 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
           .filter(({ kind, isUuid }) => kind === one.kind && (!isUuid || uuid.test(one.id)))
           .map((slot) => ({ slot, one })),
       );
-      while (work.length > 0) await Promise.all(work.splice(0, parallel).map(({ slot, one }) => attempt(slot, one)));
+      for (let at = 0; at < work.length; at += parallel)
+        await Promise.all(work.slice(at, at + parallel).map(({ slot, one }) => attempt(slot, one)));
     },
   };
 };

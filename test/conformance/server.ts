@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
-import { setTimeout as pause } from 'node:timers/promises';
 import { environment } from '../../src/core/environment.ts';
+import { eventually } from '../support/eventually.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const startWithinMs = 30_000;
@@ -44,17 +44,16 @@ const freePort = async (): Promise<number> => {
 };
 
 const untilReady = async (url: string, child: ChildProcess, output: () => string): Promise<void> => {
-  const deadline = Date.now() + startWithinMs;
-  while (Date.now() < deadline) {
+  const look = (): Promise<boolean> => {
     if (child.exitCode !== null) throw new Error(`The server ended before it listened:\n${output()}`);
-    const ready = await fetch(`${url}/health/ready`).then(
+    return fetch(`${url}/health/ready`).then(
       (response) => response.ok,
       () => false,
     );
-    if (ready) return;
-    await pause(50);
-  }
-  throw new Error(`The server did not listen in time:\n${output()}`);
+  };
+  await eventually(`the server at ${url} is ready`, look, startWithinMs).catch((error: unknown) => {
+    throw new Error(`The server did not listen:\n${output()}`, { cause: error });
+  });
 };
 
 export interface OwnServer extends Target {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { eventually } from '../support/eventually.ts';
 import { type Answer, type Api, assertProblem, type Body, errorPaths, unique } from './api.ts';
 import { rule } from './rule.ts';
 import { cancel, ended, logOf, namesOf, open } from './run-calls.ts';
@@ -437,8 +438,10 @@ rule(
 rule('GRANT-7', 'a grant authorizes nothing once it has expired', async (api) => {
   const { skillName, run } = await scripted(api, 'echo');
   await grant(api, { skillName, expiresAt: new Date(Date.now() + 400).toISOString() });
-  let ended = await run();
-  while (ended.output !== refusedText) ended = await run();
+  const ended = await eventually('the grant has expired', async () => {
+    const answer = await run();
+    return answer.output === refusedText ? answer : null;
+  });
   await assertRefused(api, ended, 'grant');
 });
 

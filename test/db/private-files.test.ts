@@ -46,16 +46,13 @@ test('a backup is for its owner alone while it is made and after', async (t) => 
   const target = join(folder, 'copies');
   const seen: Record<string, string>[] = [];
   const making = backupStore(storeOptions(file), join(target, 'copy.db'));
-  let isMade = false;
-  const done = (): void => {
-    isMade = true;
-  };
-  making.then(done, done);
-  while (!isMade) {
+  let next: NodeJS.Immediate;
+  const look = (): void => {
     seen.push(modesBelow(folder));
-    await new Promise(setImmediate);
-  }
-  await making;
+    next = setImmediate(look);
+  };
+  look();
+  await making.finally(() => clearImmediate(next));
   assert.equal(statSync(target).mode & 0o777, 0o700);
   assert.equal(statSync(join(target, 'copy.db')).mode & 0o777, 0o600);
   for (const modes of seen)

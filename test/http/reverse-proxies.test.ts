@@ -7,8 +7,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { openApp } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** The proxies that can be tried: how each is started, and with which settings from a line of its own to those of the guide. */
 interface Proxy {
@@ -136,13 +136,11 @@ const start = async (t: TestContext, proxy: Proxy, settings: string, port: numbe
     }
     rmSync(folder, { recursive: true, force: true });
   });
-  for (let tries = 0; tries < 400; tries += 1) {
-    if (child.exitCode !== null) break;
+  await eventually(`${proxy.program} passes on a request`, async () => {
+    assert.equal(child.exitCode, null, said);
     const up = await ask(port, '/health/live', { host: 'acp.example.org' }).catch(() => null);
-    if (up?.status === 200) return;
-    await pause(25);
-  }
-  assert.fail(`${proxy.program} does not pass on anything: ${said}`);
+    return up?.status === 200;
+  });
 };
 
 const token = 'a-shared-token-behind-a-proxy';

@@ -183,16 +183,14 @@ test('RUN-25 a reader that is too far behind is cut off, and others go on', asyn
   const [answer] = await once(slow, 'response');
   const cut = once(answer, 'error');
   const data = JSON.stringify({ text: 'x'.repeat(60_000) });
-  let id = 0;
   let gone = false;
   void source.unsubscribed.promise.then(() => {
     gone = true;
   });
   // The reader takes nothing: what the kernel does not hold grows until the limit is passed.
-  while (!gone && id < 2000) {
+  for (let id = 0; !gone && id < 2000; id += 1) {
     source.push([frame(id)]);
     source.push([frame(id, data)]);
-    id += 1;
     await new Promise((resolve) => setImmediate(resolve));
   }
   assert.equal(gone, true);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../src/core/clock.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import { openCopy } from '../../src/db/open-storage.ts';
@@ -10,6 +9,7 @@ import { type JobStore, jobStore } from '../../src/features/jobs/index.ts';
 import { type JobHandler, type JobResult, LeaseLostError } from '../../src/scheduler/job-queue.ts';
 import { createJobTelemetry } from '../../src/scheduler/job-telemetry.ts';
 import { createJobWorker } from '../../src/scheduler/job-worker.ts';
+import { testClock } from '../support/clock.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
 
 const leaseMs = 10_000;
@@ -18,12 +18,11 @@ const every = { only: null, full: [], except: [] };
 
 /** Two processes with a connection each on one file, and one clock that the test turns. */
 const openProcesses = async (t: TestContext) => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
   const location = join(temporaryFolder(t), 'acp.db');
   const first = await openTestStore(t, location);
   const second = openCopy(storeOptions(location));
   t.after(() => second.close());
-  const clock = { now: 1_000_000 };
+  const clock = testClock({ at: 1_000_000, stands: true });
   const jobs = first.storage.stores(jobStore);
 
   const put = (id: string, maxAttempts = 1) =>
@@ -36,7 +35,7 @@ const openProcesses = async (t: TestContext) => {
         targetName: 'x',
         payload: { id },
         maxAttempts,
-        now: clock.now,
+        now: clock.now(),
       }),
     ]);
 
@@ -64,8 +63,8 @@ const openProcesses = async (t: TestContext) => {
         queue,
         handlers: { work },
         lost: async (job) => void lost.push(job.id),
-        telemetry: createJobTelemetry(noTelemetry(), 64, () => clock.now),
-        clock: { ...systemClock, now: () => clock.now },
+        telemetry: createJobTelemetry(noTelemetry(), 64, clock.now),
+        clock,
         log: silentLogger,
       },
       {
@@ -85,8 +84,7 @@ const openProcesses = async (t: TestContext) => {
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   };
   const pass = async (ms: number): Promise<void> => {
-    clock.now += ms;
-    t.mock.timers.tick(ms);
+    await clock.advance(ms);
     await settle();
   };
   const row = async (id: string) => {
@@ -103,13 +101,13 @@ test('JOB-29 two processes that look at once never take one job', async (t) => {
   const taken: string[] = [];
   for (let round = 0; round < 20; round += 1) {
     const claims = [one, two].map(({ store }, index) =>
-      store.claim(index === 0 ? 'one' : 'two', clock.now, clock.now + leaseMs, 2, every),
+      store.claim(index === 0 ? 'one' : 'two', clock.now(), clock.now() + leaseMs, 2, every),
     );
     taken.push(...(await Promise.all(claims)).flat().map(({ id }) => id));
   }
   assert.deepEqual(taken.toSorted(), ids, 'each once');
-  clock.now += leaseMs + 1;
-  const [lapsed, others] = await Promise.all([one, two].map(({ store }) => store.expire(clock.now, [])));
+  await clock.advance(leaseMs + 1);
+  const [lapsed, others] = await Promise.all([one, two].map(({ store }) => store.expire(clock.now(), [])));
   assert.equal((lapsed?.length ?? 0) + (others?.length ?? 0), ids.length, 'one of them ends each');
 });
 
@@ -120,7 +118,7 @@ test('JOB-30 JOB-31 a suspended worker finds its job with another, and neither e
   await settle();
   assert.deepEqual(await row('a'), ['Running', 'one', 1]);
   // Time passes, and no timer of this process fires.
-  clock.now += leaseMs + 1;
+  clock.setAhead(leaseMs + 1);
   two.worker.start();
   await settle();
   assert.deepEqual(await row('a'), ['Running', 'two', 2]);
@@ -169,7 +167,7 @@ test('JOB-30 a worker that cannot renew aborts the work when its lease ends', as
 test('JOB-31 the job of a dead worker fails in its last attempt, and one process ends what it did', async (t) => {
   const { put, one, two, clock, pass, settle, row, jobs } = await openProcesses(t);
   await put('a');
-  await jobs.claim('dead', clock.now, clock.now + leaseMs, 1, every);
+  await jobs.claim('dead', clock.now(), clock.now() + leaseMs, 1, every);
   one.worker.start();
   two.worker.start();
   await pass(leaseMs);
@@ -219,8 +217,8 @@ test('JOB-44 JOB-23 while a worker drains its leases are renewed, and cancels of
   await settle();
   one.worker.stop();
   await pass(leaseMs / 2);
-  assert.equal((await jobs.get('a'))?.lease_until, clock.now + leaseMs);
-  await two.store.requestCancel('a', 'ann', clock.now);
+  assert.equal((await jobs.get('a'))?.lease_until, clock.now() + leaseMs);
+  await two.store.requestCancel('a', 'ann', clock.now());
   await pass(pollMs);
   assert.equal(one.reasons.length, 1);
   one.end('a', { status: 'Canceled' });

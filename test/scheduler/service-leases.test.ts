@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../src/core/clock.ts';
 import { silentLogger } from '../../src/core/logger.ts';
 import { openCopy } from '../../src/db/open-storage.ts';
 import type { Storage } from '../../src/db/storage.ts';
 import { serviceLeaseStore } from '../../src/features/jobs/index.ts';
 import type { BackgroundService } from '../../src/scheduler/background-service.ts';
 import { createServiceLeases, type LeaseStore } from '../../src/scheduler/service-leases.ts';
+import { testClock } from '../support/clock.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
 
 const duration = 60_000;
@@ -25,12 +25,11 @@ interface Process {
 
 /** Processes with a connection each on one file and one clock that the test turns. */
 const openProcesses = async (t: TestContext, enabled = true) => {
-  t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
   const location = join(temporaryFolder(t), 'acp.db');
   const first = await openTestStore(t, location);
   const second = openCopy(storeOptions(location));
   t.after(() => second.close());
-  const clock = { now: 1_000_000 };
+  const clock = testClock({ at: 1_000_000, stands: true });
   /** As the store has answered. */
   const held = new Map<string, number>();
 
@@ -64,7 +63,7 @@ const openProcesses = async (t: TestContext, enabled = true) => {
       },
     };
     const leases = createServiceLeases(
-      { store: asked, clock: { ...systemClock, now: () => clock.now }, log: silentLogger },
+      { store: asked, clock, log: silentLogger },
       { enabled, owner, leaseDurationMs: duration },
     );
     const { started } = leases.guarded('retention', service);
@@ -83,13 +82,12 @@ const openProcesses = async (t: TestContext, enabled = true) => {
     for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   };
   const pass = async (ms: number): Promise<void> => {
-    clock.now += ms;
-    t.mock.timers.tick(ms);
+    await clock.advance(ms);
     await settle();
   };
   /** What a process leaves that was killed a while ago. */
   const leaveLapsed = async (owner: string): Promise<void> => {
-    const until = clock.now - 1;
+    const until = clock.now() - 1;
     assert.ok(await first.storage.stores(serviceLeaseStore).take('retention', owner, until - duration, until));
   };
   return { leaveLapsed, one: start('one', first.storage), two: start('two', second), clock, lease, pass, settle };
@@ -122,11 +120,11 @@ test('JOB-41 a lease is renewed at a third of it', async (t) => {
   const { one, clock, lease, pass, settle } = await openProcesses(t);
   one.start();
   await settle();
-  assert.deepEqual(lease(), [{ owner: 'one', until: clock.now + duration }]);
+  assert.deepEqual(lease(), [{ owner: 'one', until: clock.now() + duration }]);
   await pass(third - 1);
-  assert.deepEqual(lease(), [{ owner: 'one', until: clock.now - (third - 1) + duration }]);
+  assert.deepEqual(lease(), [{ owner: 'one', until: clock.now() - (third - 1) + duration }]);
   await pass(1);
-  assert.deepEqual(lease(), [{ owner: 'one', until: clock.now + duration }]);
+  assert.deepEqual(lease(), [{ owner: 'one', until: clock.now() + duration }]);
 });
 
 test('JOB-41 a holder that cannot renew stops the service before the lease ends, and another takes over after it', async (t) => {
@@ -154,7 +152,7 @@ test('JOB-41 a process that was suspended acts no more once its lease has ended'
   await settle();
   assert.equal(one.mayAct(), true);
   // Time passes, and no timer of this process fires.
-  clock.now += duration;
+  clock.setAhead(duration);
   assert.deepEqual([one.works(), one.mayAct()], [true, false]);
   two.start();
   await settle();
@@ -192,7 +190,6 @@ test('JOB-41 a drain releases the lease, and another process need not wait for i
 });
 
 test('JOB-42 two processes with the same owner id both act', async (t) => {
-  t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
   const { storage } = await openTestStore(t);
   const store = storage.stores(serviceLeaseStore);
   assert.equal(await store.take('retention', 'same', 1, 100), true);

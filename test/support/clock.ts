@@ -8,6 +8,8 @@ export interface TestClock extends Clock {
   jump(ms: number): Promise<void>;
   /** Tells an earlier time from here on; what waits is not late for it. */
   setBack(ms: number): void;
+  /** Tells a later time from here on, as for a process that stood still; what waits goes on with its wait. */
+  setAhead(ms: number): void;
   /** Goes on by moves alone from here on. */
   stand(): void;
 }
@@ -37,6 +39,12 @@ export const testClock = ({
   const moveTo = (time: number): void => {
     if (standsAt === null) offset = Math.max(time - Date.now(), offset);
     else standsAt = Math.max(time, standsAt);
+  };
+
+  const shift = (ms: number): void => {
+    offset += ms;
+    if (standsAt !== null) standsAt += ms;
+    for (const entry of waiting) entry.dueAt += ms;
   };
 
   const disarm = (entry: Waiting): void => {
@@ -103,11 +111,8 @@ export const testClock = ({
       }
       for (const entry of waiting) arm(entry);
     },
-    setBack(ms) {
-      offset -= ms;
-      if (standsAt !== null) standsAt -= ms;
-      for (const entry of waiting) entry.dueAt -= ms;
-    },
+    setBack: (ms) => shift(-ms),
+    setAhead: shift,
     stand() {
       standsAt = now();
       for (const entry of waiting) disarm(entry);

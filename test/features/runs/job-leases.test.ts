@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../../src/core/clock.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
@@ -8,15 +7,15 @@ import { JobCanceledError, type JobHandler, type JobResult } from '../../../src/
 import { createJobTelemetry } from '../../../src/scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorkerOptions } from '../../../src/scheduler/job-worker.ts';
 import { retryDelayMs } from '../../../src/scheduler/retry-delay.ts';
+import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 import { anyJob } from './other-process.ts';
 
 const openQueue = async (t: TestContext) => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
   const { storage } = await openTestStore(t);
   const jobs = storage.stores(jobStore);
-  const clock = { now: 1_000_000 };
+  const clock = testClock({ at: 1_000_000, stands: true });
   const put = (id: string, more: { lane?: string; handlerKey?: string; maxAttempts?: number } = {}) =>
     storage.write([
       jobs.queued({
@@ -27,7 +26,7 @@ const openQueue = async (t: TestContext) => {
         targetName: 'x',
         payload: { id },
         maxAttempts: 1,
-        now: clock.now,
+        now: clock.now(),
         ...more,
       }),
     ]);
@@ -36,8 +35,8 @@ const openQueue = async (t: TestContext) => {
       {
         queue: jobs,
         handlers: { work: handler },
-        telemetry: createJobTelemetry(noTelemetry(), 64, () => clock.now),
-        clock: { ...systemClock, now: () => clock.now },
+        telemetry: createJobTelemetry(noTelemetry(), 64, clock.now),
+        clock,
         log: silentLogger,
       },
       {
@@ -51,10 +50,10 @@ const openQueue = async (t: TestContext) => {
       },
     );
   /** Resolves when the row says so. */
-  const until = (id: string, status: string) =>
-    eventually(`${id} is ${status}`, async () => {
+  const until = (id: string, status: string, attempts = 0) =>
+    eventually(`${id} is ${status} after ${attempts} attempts or more`, async () => {
       const row = await jobs.get(id);
-      return row?.status === status ? row : null;
+      return row?.status === status && row.attempt >= attempts ? row : null;
     });
   return { storage, jobs, clock, put, worker, until };
 };
@@ -80,9 +79,9 @@ test('JOB-27 jobs are taken oldest first, up to the limit, and the next when one
   const { put, worker, until, clock } = await openQueue(t);
   const desk = new Desk();
   for (const id of ['b', 'c']) await put(id);
-  clock.now -= 10;
+  clock.setBack(10);
   await put('z');
-  clock.now += 10;
+  clock.setAhead(10);
   const one = worker('w', desk.handler);
   one.start();
   await until('b', 'Running');
@@ -118,11 +117,10 @@ test('JOB-30 a lease is renewed while the worker lives', async (t) => {
   const one = worker('w', desk.handler);
   one.start();
   const before = await until('a', 'Running');
-  clock.now += 5000;
-  t.mock.timers.tick(5000);
-  let after = await jobs.get('a');
-  while (after?.lease_until === before.lease_until) after = await jobs.get('a');
-  assert.equal(after?.lease_until, clock.now + 10_000);
+  await clock.advance(5000);
+  const after = await jobs.get('a');
+  assert.notEqual(after?.lease_until, before.lease_until);
+  assert.equal(after?.lease_until, clock.now() + 10_000);
   desk.end('a');
   await one.idle();
 });
@@ -135,10 +133,10 @@ test('JOB-30 a worker that lost its lease aborts the work, and what it writes la
   one.start();
   await until('a', 'Running');
   // The lease has lapsed for a process whose clock is ahead.
-  const later = clock.now + 20_000;
+  const later = clock.now() + 20_000;
   assert.equal((await jobs.claim('other', later, later + 10_000, 1, anyJob)).length, 1);
   await jobs.begin('other', 'a');
-  t.mock.timers.tick(5000);
+  await clock.advance(5000);
   await eventually('the work is aborted', () => desk.aborted.length > 0);
   desk.end('a', { status: 'Failed', code: 'x', message: 'y' });
   await one.idle();
@@ -201,16 +199,13 @@ test('JOB-31 a job whose lease ran out is taken by another worker while attempts
   await put('again', { maxAttempts: 2 });
   await put('last');
   for (const id of ['again', 'last'])
-    assert.equal(
-      (await jobs.claim('dead', clock.now, clock.now + 10, 1, { only: null, full: [], except: [] }))[0]?.id,
-      id,
-    );
-  clock.now += 20;
+    assert.equal((await jobs.claim('dead', clock.now(), clock.now() + 10, 1, anyJob))[0]?.id, id);
+  await clock.advance(20);
   const one = worker('w', desk.handler);
   one.start();
   const taken = await until('again', 'Running');
   assert.deepEqual([taken.attempt, taken.lease_owner], [2, 'w']);
-  t.mock.timers.tick(1000);
+  await clock.advance(1000);
   const lost = await until('last', 'Failed');
   assert.deepEqual([lost.error_code, lost.lease_owner], ['lease-expired', null]);
   desk.end('again');
@@ -219,18 +214,17 @@ test('JOB-31 a job whose lease ran out is taken by another worker while attempts
 });
 
 test('JOB-33 a failed attempt with attempts left waits for the next one', async (t) => {
-  const { put, worker, clock, jobs } = await openQueue(t);
+  const { put, worker, clock, until } = await openQueue(t);
   await put('a', { maxAttempts: 2 });
   const one = worker('w', async () => ({ status: 'Failed', code: 'x', message: 'y' }));
   one.start();
-  let row = await jobs.get('a');
-  while (row?.status !== 'Pending' || row.attempt !== 1) row = await jobs.get('a');
-  const delay = row.scheduled_for - clock.now;
+  const waiting = await until('a', 'Pending', 1);
+  const delay = waiting.scheduled_for - clock.now();
   assert.ok(delay >= 8000 && delay <= 12_000, String(delay));
-  clock.now += 20_000;
+  clock.setAhead(20_000);
   one.wake();
-  while (row?.status !== 'Failed') row = await jobs.get('a');
-  assert.deepEqual([row.attempt, row.error_code], [2, 'x']);
+  const failed = await until('a', 'Failed');
+  assert.deepEqual([failed.attempt, failed.error_code], [2, 'x']);
   await one.idle();
 });
 
@@ -244,7 +238,7 @@ test('JOB-33 the delay doubles up to five minutes, give or take a fifth', () => 
 });
 
 test('JOB-33 a handler may name its own delay, and a failure that it calls final gets none', async (t) => {
-  const { put, worker, clock, jobs, until } = await openQueue(t);
+  const { put, worker, clock, until } = await openQueue(t);
   await put('named', { maxAttempts: 3 });
   await put('final', { maxAttempts: 3 });
   const failed = { status: 'Failed', code: 'x', message: 'y' } as const;
@@ -254,14 +248,13 @@ test('JOB-33 a handler may name its own delay, and a failure that it calls final
   one.start();
   const ended = await until('final', 'Failed');
   assert.deepEqual([ended.attempt, ended.error_code], [1, 'x']);
-  let row = await jobs.get('named');
-  while (row?.status !== 'Pending' || row.attempt !== 1) row = await jobs.get('named');
-  assert.equal(row.scheduled_for - clock.now, 1_234_567);
+  const waiting = await until('named', 'Pending', 1);
+  assert.equal(waiting.scheduled_for - clock.now(), 1_234_567);
   await one.idle();
 });
 
 test('JOB-23 JOB-30 a worker looks at every poll for jobs that somebody asked to stop, and who did', async (t) => {
-  const { put, worker, until, jobs } = await openQueue(t);
+  const { put, worker, until, clock, jobs } = await openQueue(t);
   await put('a');
   const reasons: unknown[] = [];
   const one = worker('w', (_job, signal) => {
@@ -277,7 +270,7 @@ test('JOB-23 JOB-30 a worker looks at every poll for jobs that somebody asked to
   // Asked through another process: this worker is not told.
   assert.equal(await jobs.requestCancel('a', 'ann', 1), true);
   assert.equal(await jobs.requestCancel('a', 'bob', 2), true);
-  t.mock.timers.tick(1000);
+  await clock.advance(1000);
   const row = await until('a', 'Canceled');
   assert.deepEqual([row.cancel_requested_at, row.cancel_requested_by], [1, 'ann']);
   assert.deepEqual(

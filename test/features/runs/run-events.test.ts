@@ -99,9 +99,7 @@ forEachDurableService('RUN-24 a reader whose connection drops goes on where it w
   const iterator = own.frames[Symbol.asyncIterator]();
   const seen = await readUntil(iterator, 'tool.invoking');
   gone.abort();
-  await assert.rejects(async () => {
-    for (;;) if ((await iterator.next()).done === true) return;
-  });
+  await assert.rejects(collect({ [Symbol.asyncIterator]: () => iterator }));
   const { frames } = await client.runs.events({
     params: { runId: own.runId },
     headers: { 'last-event-id': String(seen.at(-1)?.id) },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { idleKeys } from './other-process.ts';
 import { followToEnd, Gate, listRuns, post, refusal, start, waitingSetup } from './run-calls.ts';
 
@@ -152,9 +153,13 @@ overHttp('RUN-18 RUN-10 a client that lost its connection gets the answer by ask
   gate.open();
   const [run] = await listRuns(app.client);
   await followToEnd(app.client, run?.id ?? '');
-  let again = await start(app.client, 'helper', 'wait', once('k')).catch(() => null);
   // The answer is stored just after the run has ended; until then the repeat is told that it is in progress.
-  while (again === null) again = await start(app.client, 'helper', 'wait', once('k')).catch(() => null);
+  const again = await eventually('the answer is given again', () =>
+    start(app.client, 'helper', 'wait', once('k')).catch((error: unknown) => {
+      assert.equal((error as { readonly code?: string }).code, 'idempotency-in-progress');
+      return null;
+    }),
+  );
   assert.equal(again.headers['idempotency-replayed'], 'true');
   assert.equal(again.headers['x-run-id'], run?.id);
   assert.equal((await listRuns(app.client)).length, 1);

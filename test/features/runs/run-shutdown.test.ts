@@ -77,8 +77,7 @@ for (const service of [{ Drain: { Timeout: '10ms' } }, { Drain: { Enabled: false
       const answer = start(client, 'helper', { message: 'wait', stream: false });
       const waiting = await stream(client, 'helper', { message: 'two', sessionId: 's', concurrency: 'Enqueue' });
       await gate.reached;
-      while ((await listRuns(client, { status: 'Running' })).length < 2)
-        await new Promise((done) => setImmediate(done));
+      await eventually('two runs execute', async () => (await listRuns(client, { status: 'Running' })).length === 2);
       const drained = app.drain();
       const problem = await refusal(answer);
       assert.deepEqual([problem.status, problem.code, problem.errorType], [503, 'draining', 'shutdown']);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
-import { systemClock } from '../../../src/core/clock.ts';
 import type { Principal } from '../../../src/core/context.ts';
 import { createSessionAccess, sessionStore } from '../../../src/features/sessions/index.ts';
 import { createSessionTurns } from '../../../src/features/sessions/turns/index.ts';
+import { testClock } from '../../support/clock.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 
 const caller: Principal = {
@@ -28,28 +28,21 @@ const busy = (error: unknown): boolean => error instanceof AcpError && error.cod
 
 /** Two instances on one store, with one clock that the test turns. */
 const openInstances = async (t: TestContext) => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
   const { storage } = await openTestStore(t);
-  const clock = { now: 1_000_000 };
+  const clock = testClock({ at: 1_000_000, stands: true });
   let ids = 0;
   const instance = () => {
     const turns = createSessionTurns({
       storage,
       store: storage.stores(sessionStore),
       access: createSessionAccess(withoutOwners),
-      clock: { ...systemClock, now: () => clock.now },
+      clock,
       newId: () => `conversation-${ids++}`,
     });
     t.after(() => turns.close());
     return turns;
   };
-  const pass = async (ms: number): Promise<void> => {
-    clock.now += ms;
-    t.mock.timers.tick(ms);
-    // The renewal that the tick began is one write.
-    await storage.stores(sessionStore).get('t', 's');
-  };
-  return { storage, first: instance(), second: instance(), pass };
+  return { storage, first: instance(), second: instance(), pass: clock.advance };
 };
 
 test('RUN-9 a lock is renewed while its instance lives, and other instances see it', async (t) => {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { findIsolation } from '../../../src/features/skills/script-isolation.ts';
+import { eventually } from '../../support/eventually.ts';
 import { processesWith, scriptWorld } from './script-world.ts';
 
 const noNamespaces = (await findIsolation()) === null && 'this system makes no PID namespaces';
@@ -53,7 +54,7 @@ test('SCRIPT-21 nor the stop of the service', async (t) => {
   });
   const ended = assert.rejects(world.run(), { name: 'ToolError' });
   // The script itself and the child of it that hides.
-  while ((await processesWith(mark)).length < 2) await new Promise((resolve) => setImmediate(resolve));
+  await eventually('both run', async () => (await processesWith(mark)).length >= 2);
   world.stopping.abort();
   await ended;
   await world.scripts.idle();
@@ -80,7 +81,7 @@ test('SCRIPT-18 nor from its end from outside, as a chain that forks and exits',
   const running = world.scripts.run(world.callOf(null, canceled.signal));
   const ended = assert.rejects(running, { name: 'ToolError' });
   const length = (): number => statSync(links, { throwIfNoEntry: false })?.size ?? 0;
-  while (length() < 6) await new Promise((resolve) => setImmediate(resolve));
+  await eventually('the chain has three links', () => length() >= 6);
   canceled.abort();
   await ended;
   assert.deepEqual(await processesWith(mark), []);
