@@ -21,19 +21,6 @@ export interface JobWorkerOptions {
   readonly maxConcurrentJobsPerLane: Readonly<Record<string, number>>;
 }
 
-export interface JobWorker {
-  start(): void;
-  /** Looks for jobs now; called when one is queued in this process. Nothing happens before the start. */
-  wake(): void;
-  /** Takes no more jobs; those in progress go on. */
-  stop(): void;
-  /** Stops, and resolves when no job is in progress. */
-  idle(): Promise<void>;
-  /** Stops the jobs in progress that somebody asked to stop; looked for at every poll, too. */
-  heedCancels(): Promise<void>;
-  readonly activeJobs: number;
-}
-
 interface Held {
   readonly job: QueuedJob;
   readonly controller: AbortController;
@@ -52,7 +39,7 @@ interface WorkerPorts {
 }
 
 /** Takes due jobs up to its limits and renews their leases at half their duration. */
-export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): JobWorker => {
+export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) => {
   const { queue, handlers, telemetry, clock, log } = ports;
   const { now } = clock;
   const running = new ChurningMap<string, Held>();
@@ -144,6 +131,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     }
   };
 
+  /** Looks for jobs now; called when one is queued in this process. Nothing happens before the start. */
   const wake = (): void => {
     if (!takes) return;
     if (looking !== null) {
@@ -191,12 +179,14 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
   const renew = (): Promise<void> =>
     renewLeases().catch((error: unknown) => log.error({ error }, 'Job leases could not be renewed'));
 
+  /** Stops the jobs in progress that somebody asked to stop; looked for at every poll, too. */
   const heedCancels = async (): Promise<void> => {
     for (const { id, by } of await queue.cancelRequests(options.owner, [...running.keys()]))
       running.get(id)?.controller.abort(new JobCanceledError(by));
   };
 
   // The polls go on: whoever drains still looks for cancels, and keeps its leases.
+  /** Takes no more jobs; those in progress go on. */
   const stop = (): void => {
     takes = false;
   };
@@ -212,10 +202,10 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
   };
 
   return {
-    get activeJobs() {
+    get activeJobs(): number {
       return running.size;
     },
-    start() {
+    start(): void {
       takes = true;
       poll = clock.every(options.pollIntervalMs, onPoll);
       renewal = clock.every(options.leaseDurationMs / 2, renew);
@@ -224,7 +214,8 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     wake,
     stop,
     heedCancels,
-    async idle() {
+    /** Stops, and resolves when no job is in progress. */
+    async idle(): Promise<void> {
       stop();
       await looking;
       while (running.size > 0) await Promise.all([...running.values()].map((entry) => entry.done));
@@ -233,3 +224,5 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions): 
     },
   };
 };
+
+export type JobWorker = ReturnType<typeof createJobWorker>;

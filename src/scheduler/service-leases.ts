@@ -17,13 +17,6 @@ export interface ServiceLeaseOptions {
   readonly leaseDurationMs: number;
 }
 
-export interface ServiceLeases {
-  /** From its start on the service works while this process holds its lease. */
-  guarded(name: ServiceName, service: BackgroundService): { started(): void; close(): Promise<void> };
-  /** Stops the services of this process for good and lets others have them. Nothing happens where leases are off. */
-  release(): Promise<void>;
-}
-
 interface LeasePorts {
   readonly store: LeaseStore;
   readonly clock: Clock;
@@ -136,17 +129,21 @@ class Lease {
 const always = (): boolean => true;
 
 /** Background services that one of several processes does at a time, each behind a lease of its own. */
-export const createServiceLeases = (ports: LeasePorts, options: ServiceLeaseOptions): ServiceLeases => {
+export const createServiceLeases = (ports: LeasePorts, options: ServiceLeaseOptions) => {
   const leases: Lease[] = [];
   return {
-    guarded(name, service) {
+    /** From its start on the service works while this process holds its lease. */
+    guarded(name: ServiceName, service: BackgroundService): { started(): void; close(): Promise<void> } {
       if (!options.enabled) return { started: () => service.start(always), close: () => service.stop() };
       const lease = new Lease(name, service, ports, options);
       leases.push(lease);
       return { started: () => lease.start(), close: () => lease.release() };
     },
-    async release() {
+    /** Stops the services of this process for good and lets others have them. Nothing happens where leases are off. */
+    async release(): Promise<void> {
       await Promise.all(leases.map((lease) => lease.release()));
     },
   };
 };
+
+export type ServiceLeases = ReturnType<typeof createServiceLeases>;

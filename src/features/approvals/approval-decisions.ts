@@ -31,13 +31,6 @@ export interface DecisionDeps {
   readonly now: () => number;
 }
 
-export interface ApprovalDecisions {
-  /** Stores a decision with its entry and, when it was the last one, the continuation. Throws `approval-expired`, `approval-already-decided` or `scheduling-disabled`. */
-  decide(row: MailboxRow, decision: DecisionRow): Promise<MailboxRow>;
-  /** Stores what has lapsed of one run, and queues its continuation when that settled it. */
-  settle(runId: string): Promise<void>;
-}
-
 const expiry = {
   principal: { actor: 'system:approval-expiration' },
   audit: { action: 'approval.expire', entity: 'approval', mode: 'fail-closed' },
@@ -70,7 +63,7 @@ const settledBy = ({ row: { tenant_id: tenantId }, decision }: Settled): Audited
     ? { tenantId, ...expiry }
     : { tenantId, principal: { actor: decision.decidedBy }, audit: approvalOperations.decide.audit };
 
-export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions => {
+export const createApprovalDecisions = (deps: DecisionDeps) => {
   const { storage, store, audit, continuations, metrics, now } = deps;
 
   const count = (settled: readonly Settled[]): void => {
@@ -127,6 +120,7 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
     if (lapsed) deps.lapsed(handover.tenant_id, handover.session_id);
   };
 
+  /** Stores what has lapsed of one run, and queues its continuation when that settled it. */
   const settle = async (runId: string): Promise<void> => {
     for (let tries = 0; tries < maxTries; tries += 1)
       try {
@@ -153,7 +147,8 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
 
   return {
     settle,
-    async decide(first, decision) {
+    /** Stores a decision with its entry and, when it was the last one, the continuation. Throws `approval-expired`, `approval-already-decided` or `scheduling-disabled`. */
+    async decide(first: MailboxRow, decision: DecisionRow): Promise<MailboxRow> {
       if (!deps.schedulingEnabled)
         throw new AcpError('scheduling-disabled', 'The job queue is switched off, so no run could go on.');
       let row = first;
@@ -177,3 +172,5 @@ export const createApprovalDecisions = (deps: DecisionDeps): ApprovalDecisions =
     },
   };
 };
+
+export type ApprovalDecisions = ReturnType<typeof createApprovalDecisions>;

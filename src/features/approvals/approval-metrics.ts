@@ -3,18 +3,6 @@ import { storeValues } from '../../core/telemetry/store-values.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { ApprovalStore } from './approvals.store.ts';
 
-/** What was decided on calls that had to be approved, and how long they waited. Times are epoch milliseconds. */
-export interface ApprovalMetrics {
-  decided(
-    call: { readonly tool_name: string; readonly created_at: number },
-    status: 'Approved' | 'Rejected',
-    channel: 'in_band' | 'mailbox',
-    at: number,
-  ): void;
-  /** Nobody decided in time. */
-  expired(call: { readonly tool_name: string }): void;
-}
-
 export interface ApprovalMetricsDeps {
   readonly telemetry: Telemetry;
   readonly store: Pick<ApprovalStore, 'pendingCount'>;
@@ -26,12 +14,8 @@ export interface ApprovalMetricsDeps {
 // A short query over an index, for a number that people look at in minutes.
 const everyMs = 15_000;
 
-export const createApprovalMetrics = ({
-  telemetry: { metrics },
-  store,
-  now,
-  ...deps
-}: ApprovalMetricsDeps): ApprovalMetrics => {
+/** What was decided on calls that had to be approved, and how long they waited. Times are epoch milliseconds. */
+export const createApprovalMetrics = ({ telemetry: { metrics }, store, now, ...deps }: ApprovalMetricsDeps) => {
   const approvals = metrics.counter(
     'acp.approvals',
     'Calls that were decided on, or that nobody decided on in time.',
@@ -51,10 +35,18 @@ export const createApprovalMetrics = ({
     pending().map((value) => ({ value, values: [] })),
   );
   return {
-    decided(call, status, channel, at) {
+    decided(
+      call: { readonly tool_name: string; readonly created_at: number },
+      status: 'Approved' | 'Rejected',
+      channel: 'in_band' | 'mailbox',
+      at: number,
+    ): void {
       approvals.add(1, [status, channel, call.tool_name]);
       wait.record(Math.max(0, at - call.created_at) / 1000, []);
     },
-    expired: (call) => approvals.add(1, ['Expired', 'mailbox', call.tool_name]),
+    /** Nobody decided in time. */
+    expired: (call: { readonly tool_name: string }): void => approvals.add(1, ['Expired', 'mailbox', call.tool_name]),
   };
 };
+
+export type ApprovalMetrics = ReturnType<typeof createApprovalMetrics>;

@@ -1,4 +1,4 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { ApprovalRuleRow } from '../../db/tables/approvals.ts';
 import type { ToolArgumentCondition } from './approvals.schema.ts';
 import { matchKey, type RuleMatch } from './argument-conditions.rules.ts';
@@ -15,17 +15,6 @@ export interface StandingRule extends RuleMatch {
   readonly createdAt: number;
 }
 
-export interface ApprovalRuleStore {
-  /** All rules of the tenant, newest first. */
-  list(tenantId: string): Promise<readonly StandingRule[]>;
-  get(tenantId: string, id: string): Promise<StandingRule | null>;
-  /** The stored rule that matches the same calls, if there is one. */
-  same(rule: StandingRule): Promise<StandingRule | null>;
-  insert(rule: StandingRule): Promise<void>;
-  /** False: there was none. */
-  remove(tenantId: string, id: string): Promise<boolean>;
-}
-
 const fromRow = (row: ApprovalRuleRow): StandingRule => ({
   id: row.id,
   tenantId: row.tenant_id,
@@ -37,18 +26,20 @@ const fromRow = (row: ApprovalRuleRow): StandingRule => ({
   createdAt: row.created_at,
 });
 
-export const approvalRuleStore = defineStore((storage): ApprovalRuleStore => {
+export const approvalRuleStore = defineStore((storage) => {
   const rules = (tenantId: string) =>
     storage.db.selectFrom('approval_rules').selectAll().where('tenant_id', '=', tenantId);
   return {
-    async list(tenantId) {
+    /** All rules of the tenant, newest first. */
+    async list(tenantId: string): Promise<readonly StandingRule[]> {
       return (await rules(tenantId).orderBy('id', 'desc').execute()).map(fromRow);
     },
-    async get(tenantId, id) {
+    async get(tenantId: string, id: string): Promise<StandingRule | null> {
       const row = await rules(tenantId).where('id', '=', id).executeTakeFirst();
       return row === undefined ? null : fromRow(row);
     },
-    async same(rule) {
+    /** The stored rule that matches the same calls, if there is one. */
+    async same(rule: StandingRule): Promise<StandingRule | null> {
       const row = await rules(rule.tenantId)
         .where('agent_name', '=', rule.agentName ?? '')
         .where('tool_name', '=', rule.toolName)
@@ -56,7 +47,7 @@ export const approvalRuleStore = defineStore((storage): ApprovalRuleStore => {
         .executeTakeFirst();
       return row === undefined ? null : fromRow(row);
     },
-    async insert(rule) {
+    async insert(rule: StandingRule): Promise<void> {
       await storage.db
         .insertInto('approval_rules')
         .values({
@@ -72,7 +63,8 @@ export const approvalRuleStore = defineStore((storage): ApprovalRuleStore => {
         })
         .execute();
     },
-    async remove(tenantId, id) {
+    /** False: there was none. */
+    async remove(tenantId: string, id: string): Promise<boolean> {
       const { numDeletedRows } = await storage.db
         .deleteFrom('approval_rules')
         .where('tenant_id', '=', tenantId)
@@ -82,3 +74,5 @@ export const approvalRuleStore = defineStore((storage): ApprovalRuleStore => {
     },
   };
 });
+
+export type ApprovalRuleStore = StoreOf<typeof approvalRuleStore>;

@@ -1,4 +1,4 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { OpenedList } from '../../db/protection/protected-rows.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
@@ -24,42 +24,6 @@ export interface PendingFilter {
   readonly ownerId: string | null;
   readonly skip: number;
   readonly take: number;
-}
-
-export interface ApprovalStore {
-  /** As it is stored. */
-  get(tenantId: string, id: string): Promise<MailboxRow | undefined>;
-  /** With what is protected in it. Throws `decryption-failed`. */
-  opened(row: MailboxRow): MailboxRow;
-  /** Undecided and not past their time, newest first. What cannot be decrypted is null. */
-  pending(tenantId: string, now: number, filter: PendingFilter): Promise<OpenedList<MailboxRow>>;
-  /** Of all tenants. */
-  pendingCount(now: number): Promise<number>;
-  ofRun(runId: string): Promise<readonly ApprovalRow[]>;
-  /** As it is stored: who only ends a pause needs no context. */
-  handover(runId: string): Promise<ApprovalHandoverRow | undefined>;
-  /** With its context. Throws `decryption-failed`. */
-  openedHandover(row: ApprovalHandoverRow): ApprovalHandoverRow;
-  /** Rows whose time is over and that still say Pending, oldest first. */
-  lapsed(now: number, limit: number): Promise<readonly ApprovalRow[]>;
-  /** Paused runs of which every call is settled and that nothing goes on from yet, while their requests are open. */
-  settled(limit: number): Promise<readonly { readonly run_id: string }[]>;
-  /** Until when a person is asked about calls of the session at most; Infinity: without an end. Null: nobody is asked. */
-  pendingUntil(tenantId: string, sessionId: string, now: number): Promise<number | null>;
-  /** A paused run of the session of which some call was decided and that has not gone on: its continuation is in line, or not yet queued (`Waiting`). */
-  unfinished(
-    tenantId: string,
-    sessionId: string,
-  ): Promise<{ readonly run_id: string; readonly state: string } | undefined>;
-  inserted(row: ApprovalRow): Statement;
-  handoverInserted(row: ApprovalHandoverRow): Statement;
-  /** Fails its unit when the row is not pending at that time any more. */
-  decided(tenantId: string, id: string, decision: DecisionRow): Statement;
-  expired(tenantId: string, id: string): Statement;
-  /** Orders everything that happens to the calls of one run; fails its unit when another change came first. */
-  handoverMoved(handover: ApprovalHandoverRow, state: string): Statement;
-  /** With the deletion of a session: nothing of it waits any more, and nothing goes on. */
-  dropSession(tenantId: string, sessionId: string): Promise<void>;
 }
 
 const rowColumns = [
@@ -96,7 +60,7 @@ const handoverColumns = [
   'created_at',
 ] as const;
 
-export const approvalStore = defineStore((storage): ApprovalStore => {
+export const approvalStore = defineStore((storage) => {
   const insertRow = insertStatement(storage.db, 'approvals', rowColumns);
   const insertHandover = insertStatement(storage.db, 'approval_handovers', handoverColumns);
   const mailbox = () =>
@@ -109,10 +73,17 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
       .select('runs.owner_id');
 
   return {
-    get: (tenantId, id) =>
+    /** As it is stored. */
+    get: (tenantId: string, id: string): Promise<MailboxRow | undefined> =>
       mailbox().where('approvals.tenant_id', '=', tenantId).where('approvals.id', '=', id).executeTakeFirst(),
-    opened: (row) => storage.rows.open('approvals', row.tenant_id, row),
-    async pending(tenantId, now, { agentName, ownerId, skip, take }) {
+    /** With what is protected in it. Throws `decryption-failed`. */
+    opened: (row: MailboxRow): MailboxRow => storage.rows.open('approvals', row.tenant_id, row),
+    /** Undecided and not past their time, newest first. What cannot be decrypted is null. */
+    async pending(
+      tenantId: string,
+      now: number,
+      { agentName, ownerId, skip, take }: PendingFilter,
+    ): Promise<OpenedList<MailboxRow>> {
       let query = mailbox()
         .where('approvals.status', '=', 'Pending')
         .where('approvals.tenant_id', '=', tenantId)
@@ -122,7 +93,8 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
       const rows = await query.orderBy('approvals.id', 'desc').limit(take).offset(skip).execute();
       return storage.rows.openList('approvals', tenantId, rows);
     },
-    async pendingCount(now) {
+    /** Of all tenants. */
+    async pendingCount(now: number): Promise<number> {
       const row = await storage.db
         .selectFrom('approvals')
         .select((eb) => eb.fn.countAll<number | string>().as('count'))
@@ -131,12 +103,16 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
         .executeTakeFirst();
       return Number(row?.count ?? 0);
     },
-    ofRun: (runId) =>
+    ofRun: (runId: string): Promise<readonly ApprovalRow[]> =>
       storage.db.selectFrom('approvals').selectAll().where('run_id', '=', runId).orderBy('id').execute(),
-    handover: (runId) =>
+    /** As it is stored: who only ends a pause needs no context. */
+    handover: (runId: string): Promise<ApprovalHandoverRow | undefined> =>
       storage.db.selectFrom('approval_handovers').selectAll().where('run_id', '=', runId).executeTakeFirst(),
-    openedHandover: (row) => storage.rows.open('approval_handovers', row.tenant_id, row),
-    lapsed: (now, limit) =>
+    /** With its context. Throws `decryption-failed`. */
+    openedHandover: (row: ApprovalHandoverRow): ApprovalHandoverRow =>
+      storage.rows.open('approval_handovers', row.tenant_id, row),
+    /** Rows whose time is over and that still say Pending, oldest first. */
+    lapsed: (now: number, limit: number): Promise<readonly ApprovalRow[]> =>
       storage.db
         .selectFrom('approvals')
         .selectAll()
@@ -146,7 +122,8 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
         .orderBy('id')
         .limit(limit)
         .execute(),
-    settled: (limit) =>
+    /** Paused runs of which every call is settled and that nothing goes on from yet, while their requests are open. */
+    settled: (limit: number): Promise<readonly { readonly run_id: string }[]> =>
       storage.db
         .selectFrom('approval_handovers')
         .select('run_id')
@@ -174,7 +151,8 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
         .orderBy('created_at')
         .limit(limit)
         .execute(),
-    async pendingUntil(tenantId, sessionId, now) {
+    /** Until when a person is asked about calls of the session at most; Infinity: without an end. Null: nobody is asked. */
+    async pendingUntil(tenantId: string, sessionId: string, now: number): Promise<number | null> {
       const rows = await storage.db
         .selectFrom('approvals')
         .select('expires_at')
@@ -186,7 +164,11 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
       if (rows.length === 0) return null;
       return Math.max(...rows.map((row) => row.expires_at ?? Number.POSITIVE_INFINITY));
     },
-    unfinished: (tenantId, sessionId) =>
+    /** A paused run of the session of which some call was decided and that has not gone on: its continuation is in line, or not yet queued (`Waiting`). */
+    unfinished: (
+      tenantId: string,
+      sessionId: string,
+    ): Promise<{ readonly run_id: string; readonly state: string } | undefined> =>
       storage.db
         .selectFrom('session_requests')
         .innerJoin('approval_handovers', 'approval_handovers.run_id', 'session_requests.run_id')
@@ -211,9 +193,11 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
         )
         .limit(1)
         .executeTakeFirst(),
-    inserted: (row) => insertRow(storage.rows.seal('approvals', row.tenant_id, row)),
-    handoverInserted: (row) => insertHandover(storage.rows.seal('approval_handovers', row.tenant_id, row)),
-    decided(tenantId, id, decision) {
+    inserted: (row: ApprovalRow): Statement => insertRow(storage.rows.seal('approvals', row.tenant_id, row)),
+    handoverInserted: (row: ApprovalHandoverRow): Statement =>
+      insertHandover(storage.rows.seal('approval_handovers', row.tenant_id, row)),
+    /** Fails its unit when the row is not pending at that time any more. */
+    decided(tenantId: string, id: string, decision: DecisionRow): Statement {
       const { sql, parameters } = storage.db
         .updateTable('approvals')
         .set({
@@ -229,7 +213,7 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
         .compile();
       return { sql, parameters, mustChange: true };
     },
-    expired(tenantId, id) {
+    expired(tenantId: string, id: string): Statement {
       const { sql, parameters } = storage.db
         .updateTable('approvals')
         .set({ status: 'Expired' })
@@ -239,7 +223,8 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
         .compile();
       return { sql, parameters, mustChange: true };
     },
-    handoverMoved({ run_id, version }, state) {
+    /** Orders everything that happens to the calls of one run; fails its unit when another change came first. */
+    handoverMoved({ run_id, version }: ApprovalHandoverRow, state: string): Statement {
       const { sql, parameters } = storage.db
         .updateTable('approval_handovers')
         .set({ state, version: version + 1 })
@@ -248,7 +233,8 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
         .compile();
       return { sql, parameters, mustChange: true };
     },
-    dropSession: (tenantId, sessionId) =>
+    /** With the deletion of a session: nothing of it waits any more, and nothing goes on. */
+    dropSession: (tenantId: string, sessionId: string): Promise<void> =>
       storage.atomic(async (db) => {
         await db
           .updateTable('approvals')
@@ -267,3 +253,5 @@ export const approvalStore = defineStore((storage): ApprovalStore => {
       }),
   };
 });
+
+export type ApprovalStore = StoreOf<typeof approvalStore>;

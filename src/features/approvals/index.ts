@@ -1,28 +1,20 @@
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
-import type { Handlers } from '../../core/context.ts';
 import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import type { RunPlan } from '../../engine/active-run.ts';
-import {
-  type ApprovalGate,
-  type ApprovalPolicy,
-  type ApprovalPresenter,
-  createApprovalGate,
-} from '../../engine/control/index.ts';
-import type { PauseJournal } from '../../engine/lifecycle/index.ts';
-import type { BackgroundService } from '../../scheduler/background-service.ts';
+import { type ApprovalPolicy, type ApprovalPresenter, createApprovalGate } from '../../engine/control/index.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { GuardsFeature } from '../guards/index.ts';
-import type { Mailbox, SessionAccess, SessionDeletion, SessionWaits } from '../sessions/index.ts';
+import type { Mailbox, SessionAccess, SessionWaits } from '../sessions/index.ts';
 import { type Continuations, createApprovalDecisions, statusAt } from './approval-decisions.ts';
 import { createApprovalExpiration } from './approval-expiration.ts';
 import { createApprovalMetrics } from './approval-metrics.ts';
 import { type ApprovalRuleStore, approvalRuleStore, type StandingRule } from './approval-rules.store.ts';
-import type { approvalOperations, approvalRuleOperations } from './approvals.operations.ts';
 import { approvalService } from './approvals.service.ts';
 import { approvalStore } from './approvals.store.ts';
 import { createInBandDecisions } from './in-band-decisions.ts';
@@ -52,18 +44,8 @@ export interface ApprovalsDeps {
   readonly newId: () => string;
 }
 
-export interface ApprovalsFeature {
-  readonly handlers: Handlers<typeof approvalOperations>;
-  readonly rules: Handlers<typeof approvalRuleOperations>;
-  readonly gate: ApprovalGate;
-  readonly pauseJournal: PauseJournal;
-  readonly mailbox: Mailbox;
-  readonly expiration: BackgroundService;
-  readonly dropSession: SessionDeletion;
-}
-
 /** Who must say yes before a tool runs: rules, the mailbox, and what paused sessions wait for. */
-export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
+export const approvalsFeature = (deps: ApprovalsDeps) => {
   const { storage, audit, log, clock, newId } = deps;
   const { now } = clock;
   const { requests, ends } = deps.waits;
@@ -129,7 +111,7 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
         };
       },
       decide: createInBandDecisions({ requests, rules, audit, metrics, now, newId }),
-    },
+    } satisfies Mailbox,
     expiration: createApprovalExpiration({
       store,
       decisions,
@@ -142,9 +124,12 @@ export const approvalsFeature = (deps: ApprovalsDeps): ApprovalsFeature => {
         maxPerScan: settings.MaxPerScan,
       },
     }),
-    dropSession: (stores, ...session) => stores(approvalStore).dropSession(...session),
+    dropSession: (stores: UnitOfWork, tenantId: string, sessionId: string) =>
+      stores(approvalStore).dropSession(tenantId, sessionId),
   };
 };
+
+export type ApprovalsFeature = ReturnType<typeof approvalsFeature>;
 
 export type { Continuations } from './approval-decisions.ts';
 export { argumentsHash, conditionProblems, ruleMatches } from './argument-conditions.rules.ts';

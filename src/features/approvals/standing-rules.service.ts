@@ -11,16 +11,6 @@ import { approvalRuleOperations } from './approvals.operations.ts';
 import type { ToolApprovalRule } from './approvals.schema.ts';
 import { argumentsHash, conditionProblems, ruleMatches } from './argument-conditions.rules.ts';
 
-export interface StandingRules {
-  readonly handlers: Handlers<typeof approvalRuleOperations>;
-  /** The rule that approves the call, if any. */
-  matching(tenantId: string, agentName: string, toolName: string, args: Json): Promise<StandingRule | null>;
-  /** Stores a rule that `remember` asks for, with its entry; an equal one that is stored stays instead. */
-  remember(stores: UnitOfWork, tell: TellChange, rule: Omit<StandingRule, 'id'>): Promise<void>;
-  /** Called after a rule was written. */
-  changed(tenantId: string): void;
-}
-
 export interface StandingRuleDeps {
   readonly store: Pick<ApprovalRuleStore, 'list'>;
   /** Of each tenant: every marked call asks for them. */
@@ -52,8 +42,9 @@ const storeOnce = async (
 };
 
 /** Rules that approve calls in advance: their operations, and the question that every marked call asks. */
-export const createStandingRules = ({ store, rules, audit, now, newId }: StandingRuleDeps): StandingRules => ({
-  async matching(tenantId, agentName, toolName, args) {
+export const createStandingRules = ({ store, rules, audit, now, newId }: StandingRuleDeps) => ({
+  /** The rule that approves the call, if any. */
+  async matching(tenantId: string, agentName: string, toolName: string, args: Json): Promise<StandingRule | null> {
     const own = (await rules.read(tenantId)) ?? [];
     let hash: string | null = null;
     const hashOnce = (): string => {
@@ -67,12 +58,14 @@ export const createStandingRules = ({ store, rules, audit, now, newId }: Standin
     return own.find(matches) ?? null;
   },
 
-  async remember(stores, tell, rule) {
+  /** Stores a rule that `remember` asks for, with its entry; an equal one that is stored stays instead. */
+  async remember(stores: UnitOfWork, tell: TellChange, rule: Omit<StandingRule, 'id'>): Promise<void> {
     const { tenantId, createdBy: actor } = rule;
     const by = { tenantId, principal: { actor }, audit: approvalRuleOperations.create.audit };
     await storeOnce(stores, tell, by, { ...rule, id: newId() });
   },
 
+  /** Called after a rule was written. */
   changed: rules.changed,
 
   handlers: {
@@ -122,5 +115,7 @@ export const createStandingRules = ({ store, rules, audit, now, newId }: Standin
       rules.changed(tenantId);
       return noContent();
     },
-  },
+  } satisfies Handlers<typeof approvalRuleOperations>,
 });
+
+export type StandingRules = ReturnType<typeof createStandingRules>;

@@ -3,15 +3,6 @@ import type { CallContext } from '../../core/context.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 import type { SessionAccess, SessionStore } from '../sessions/index.ts';
 
-/** Who may use attachments, beyond tenant, role and scope: asked by every operation and by runs that name some. */
-export interface AttachmentAccess {
-  /** Throws `run-not-allowed`, or `session-not-owned` for a session of somebody else. */
-  mayUpload(context: CallContext, sessionId: string | null): Promise<void>;
-  /** Throws `run-not-allowed` for the whole list. Gives the only owner whose attachments are listed; null: all. */
-  mayList(context: CallContext, sessionId: string | null): Promise<string | null>;
-  may(context: CallContext, action: 'Read' | 'Delete', row: AttachmentRow): Promise<boolean>;
-}
-
 export interface AttachmentAccessDeps {
   readonly authorization: RunAuthorization;
   readonly owners: Pick<SessionAccess, 'enabled' | 'maySee' | 'assertMayRun' | 'listOwner'>;
@@ -19,19 +10,21 @@ export interface AttachmentAccessDeps {
 }
 
 /** The host's decision, then that of the session's owner. */
-export const createAttachmentAccess = ({ authorization, owners, session }: AttachmentAccessDeps): AttachmentAccess => ({
-  async mayUpload(context, sessionId) {
+export const createAttachmentAccess = ({ authorization, owners, session }: AttachmentAccessDeps) => ({
+  /** Throws `run-not-allowed`, or `session-not-owned` for a session of somebody else. */
+  async mayUpload(context: CallContext, sessionId: string | null): Promise<void> {
     await authorization.require(context, 'Upload', { resource: 'Attachment', sessionId });
     if (!owners.enabled || sessionId === null) return;
     // A session that does not exist yet is nobody's.
     const row = await session(context.tenantId, sessionId);
     if (row !== undefined) owners.assertMayRun(context.principal, sessionId, row.owner_id);
   },
-  async mayList(context, sessionId) {
+  /** Throws `run-not-allowed` for the whole list. Gives the only owner whose attachments are listed; null: all. */
+  async mayList(context: CallContext, sessionId: string | null): Promise<string | null> {
     await authorization.require(context, 'List', { resource: 'Attachment', sessionId });
     return owners.listOwner(context.principal);
   },
-  async may(context, action, row) {
+  async may(context: CallContext, action: 'Read' | 'Delete', row: AttachmentRow): Promise<boolean> {
     const target = { id: row.id, sessionId: row.session_id, runId: row.run_id, userId: row.user_id };
     if (!(await authorization.allows(context, action, { resource: 'Attachment', ...target }))) return false;
     if (!owners.enabled) return true;
@@ -39,3 +32,6 @@ export const createAttachmentAccess = ({ authorization, owners, session }: Attac
     return owners.maySee(context.principal, owner === undefined ? row.owner_id : owner.owner_id);
   },
 });
+
+/** Who may use attachments, beyond tenant, role and scope: asked by every operation and by runs that name some. */
+export type AttachmentAccess = ReturnType<typeof createAttachmentAccess>;

@@ -2,20 +2,11 @@ import { type ContentStore, contentPlace, hashOfPlace } from '../../db/content/s
 import type { AttachmentStore } from './attachments.store.ts';
 
 /** Removes bytes that no row names any more. Rows go first, so that nothing that has a row is ever without bytes. */
-export interface ContentCleanup {
-  release(tenantId: string, hashes: Iterable<string>): Promise<void>;
-  /**
-   * Looks at every content: for the start, after a process that died between a row and its bytes. Returns how many went;
-   * the signal ends it early.
-   */
-  sweep(signal: AbortSignal): Promise<number>;
-}
-
 export const createContentCleanup = (
   store: Pick<AttachmentStore, 'isReferenced' | 'tenantsOf'>,
   content: ContentStore,
-): ContentCleanup => ({
-  async release(tenantId, hashes) {
+) => ({
+  async release(tenantId: string, hashes: Iterable<string>): Promise<void> {
     for (const sha256 of new Set(hashes)) {
       const place = contentPlace(tenantId, sha256);
       await content.exclusive(place, async () => {
@@ -23,7 +14,11 @@ export const createContentCleanup = (
       });
     }
   },
-  async sweep(signal) {
+  /**
+   * Looks at every content: for the start, after a process that died between a row and its bytes. Returns how many went;
+   * the signal ends it early.
+   */
+  async sweep(signal: AbortSignal): Promise<number> {
     let removed = 0;
     for await (const place of content.places()) {
       if (signal.aborted) break;
@@ -38,3 +33,5 @@ export const createContentCleanup = (
     return removed;
   },
 });
+
+export type ContentCleanup = ReturnType<typeof createContentCleanup>;

@@ -34,14 +34,6 @@ export interface AttachmentOrigin {
   readonly ownerId: string | null;
 }
 
-export interface AttachmentIntake {
-  /**
-   * Reads a file to its end and keeps it. Throws `file-empty`, `attachment-too-large` or `media-type-not-allowed` as
-   * soon as that is known, and then reads no further and keeps nothing.
-   */
-  receive(file: UploadedFile, origin: AttachmentOrigin): Promise<AttachmentRow>;
-}
-
 const notAllowed = (shownType: string): AcpError =>
   new AcpError('media-type-not-allowed', `The file is of the type ${shownType}, which is not allowed here.`);
 
@@ -110,14 +102,7 @@ const intakeMetrics = ({ metrics }: Pick<Telemetry, 'metrics'>) => {
 };
 
 /** The one way in for files, of callers and of tools: never more than a piece of a file is in memory. */
-export const createAttachmentIntake = ({
-  store,
-  content,
-  limits,
-  telemetry,
-  now,
-  newId,
-}: IntakeDeps): AttachmentIntake => {
+export const createAttachmentIntake = ({ store, content, limits, telemetry, now, newId }: IntakeDeps) => {
   const metrics = intakeMetrics(telemetry);
   const keep = async (draft: ContentDraft, row: AttachmentRow): Promise<void> => {
     const place = contentPlace(row.tenant_id, row.sha256);
@@ -134,7 +119,11 @@ export const createAttachmentIntake = ({
     });
   };
   return {
-    async receive(file, origin) {
+    /**
+     * Reads a file to its end and keeps it. Throws `file-empty`, `attachment-too-large` or `media-type-not-allowed` as
+     * soon as that is known, and then reads no further and keeps nothing.
+     */
+    async receive(file: UploadedFile, origin: AttachmentOrigin): Promise<AttachmentRow> {
       const draft = await content.draft();
       try {
         const { sizeBytes, sha256, detected } = await writeDraft(file.bytes, draft, limits);
@@ -168,3 +157,5 @@ export const createAttachmentIntake = ({
     },
   };
 };
+
+export type AttachmentIntake = ReturnType<typeof createAttachmentIntake>;

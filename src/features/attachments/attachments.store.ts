@@ -1,4 +1,4 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 
 export interface AttachmentFilter {
@@ -9,36 +9,20 @@ export interface AttachmentFilter {
   readonly take: number;
 }
 
-export interface AttachmentStore {
-  insert(row: AttachmentRow): Promise<void>;
-  get(tenantId: string, id: string): Promise<AttachmentRow | undefined>;
-  /** In no order; ids without a row are missing. */
-  getAll(tenantId: string, ids: readonly string[]): Promise<readonly AttachmentRow[]>;
-  /** Newest first. */
-  list(tenantId: string, filter: AttachmentFilter): Promise<readonly AttachmentRow[]>;
-  ofSession(tenantId: string, sessionId: string): Promise<readonly AttachmentRow[]>;
-  /** False when it was gone. */
-  remove(tenantId: string, id: string): Promise<boolean>;
-  /** Deletes it while it has no session, or one that is gone; undefined: it stays, or was gone. */
-  removeOrphan(tenantId: string, id: string): Promise<AttachmentRow | undefined>;
-  removeOfSession(tenantId: string, sessionId: string): Promise<void>;
-  /** Those of the ids that have no session get this one. */
-  link(tenantId: string, ids: readonly string[], sessionId: string): Promise<void>;
-  /** Tenants with a row of these bytes. */
-  tenantsOf(sha256: string): Promise<readonly string[]>;
-  isReferenced(tenantId: string, sha256: string): Promise<boolean>;
-}
-
-export const attachmentStore = defineStore((storage): AttachmentStore => {
+export const attachmentStore = defineStore((storage) => {
   const rowsOf = (tenantId: string) =>
     storage.db.selectFrom('attachments').selectAll().where('tenant_id', '=', tenantId);
   return {
-    async insert(row) {
+    async insert(row: AttachmentRow): Promise<void> {
       await storage.db.insertInto('attachments').values(row).execute();
     },
-    get: (tenantId, id) => rowsOf(tenantId).where('id', '=', id).executeTakeFirst(),
-    getAll: async (tenantId, ids) => (ids.length === 0 ? [] : rowsOf(tenantId).where('id', 'in', ids).execute()),
-    list(tenantId, { sessionId, ownerId, skip, take }) {
+    get: (tenantId: string, id: string): Promise<AttachmentRow | undefined> =>
+      rowsOf(tenantId).where('id', '=', id).executeTakeFirst(),
+    /** In no order; ids without a row are missing. */
+    getAll: async (tenantId: string, ids: readonly string[]): Promise<readonly AttachmentRow[]> =>
+      ids.length === 0 ? [] : rowsOf(tenantId).where('id', 'in', ids).execute(),
+    /** Newest first. */
+    list(tenantId: string, { sessionId, ownerId, skip, take }: AttachmentFilter): Promise<readonly AttachmentRow[]> {
       let rows = rowsOf(tenantId);
       if (sessionId !== null) rows = rows.where('session_id', '=', sessionId);
       if (ownerId !== null)
@@ -53,8 +37,10 @@ export const attachmentStore = defineStore((storage): AttachmentStore => {
         });
       return rows.orderBy('id', 'desc').limit(take).offset(skip).execute();
     },
-    ofSession: (tenantId, sessionId) => rowsOf(tenantId).where('session_id', '=', sessionId).execute(),
-    async remove(tenantId, id) {
+    ofSession: (tenantId: string, sessionId: string): Promise<readonly AttachmentRow[]> =>
+      rowsOf(tenantId).where('session_id', '=', sessionId).execute(),
+    /** False when it was gone. */
+    async remove(tenantId: string, id: string): Promise<boolean> {
       const { numDeletedRows } = await storage.db
         .deleteFrom('attachments')
         .where('tenant_id', '=', tenantId)
@@ -62,7 +48,8 @@ export const attachmentStore = defineStore((storage): AttachmentStore => {
         .executeTakeFirstOrThrow();
       return numDeletedRows > 0n;
     },
-    removeOrphan: (tenantId, id) =>
+    /** Deletes it while it has no session, or one that is gone; undefined: it stays, or was gone. */
+    removeOrphan: (tenantId: string, id: string): Promise<AttachmentRow | undefined> =>
       storage.db
         .deleteFrom('attachments')
         .where('tenant_id', '=', tenantId)
@@ -83,14 +70,15 @@ export const attachmentStore = defineStore((storage): AttachmentStore => {
         )
         .returningAll()
         .executeTakeFirst(),
-    async removeOfSession(tenantId, sessionId) {
+    async removeOfSession(tenantId: string, sessionId: string): Promise<void> {
       await storage.db
         .deleteFrom('attachments')
         .where('tenant_id', '=', tenantId)
         .where('session_id', '=', sessionId)
         .execute();
     },
-    async link(tenantId, ids, sessionId) {
+    /** Those of the ids that have no session get this one. */
+    async link(tenantId: string, ids: readonly string[], sessionId: string): Promise<void> {
       if (ids.length === 0) return;
       await storage.db
         .updateTable('attachments')
@@ -100,7 +88,8 @@ export const attachmentStore = defineStore((storage): AttachmentStore => {
         .where('session_id', 'is', null)
         .execute();
     },
-    async tenantsOf(sha256) {
+    /** Tenants with a row of these bytes. */
+    async tenantsOf(sha256: string): Promise<readonly string[]> {
       const rows = await storage.db
         .selectFrom('attachments')
         .select('tenant_id')
@@ -109,7 +98,7 @@ export const attachmentStore = defineStore((storage): AttachmentStore => {
         .execute();
       return rows.map((row) => row.tenant_id);
     },
-    async isReferenced(tenantId, sha256) {
+    async isReferenced(tenantId: string, sha256: string): Promise<boolean> {
       const row = await storage.db
         .selectFrom('attachments')
         .select('id')
@@ -121,3 +110,5 @@ export const attachmentStore = defineStore((storage): AttachmentStore => {
     },
   };
 });
+
+export type AttachmentStore = StoreOf<typeof attachmentStore>;

@@ -1,16 +1,10 @@
-/** Lets runs hold bytes up to a limit together; the others wait in their order. */
-export interface MemoryGate {
-  /** Resolves with what gives the bytes back. Rejects with the signal's reason while it waits. */
-  take(bytes: number, signal: AbortSignal): Promise<() => void>;
-}
-
 interface Waiting {
   readonly bytes: number;
   readonly enter: () => void;
 }
 
 /** One request that is larger than the limit gets in alone: nothing waits for ever. */
-export const createMemoryGate = (limitBytes: number): MemoryGate => {
+export const createMemoryGate = (limitBytes: number) => {
   const line: Waiting[] = [];
   let held = 0;
   const fits = (bytes: number): boolean => held === 0 || held + bytes <= limitBytes;
@@ -31,7 +25,8 @@ export const createMemoryGate = (limitBytes: number): MemoryGate => {
     };
   };
   return {
-    async take(bytes, signal) {
+    /** Resolves with what gives the bytes back. Rejects with the signal's reason while it waits. */
+    async take(bytes: number, signal: AbortSignal): Promise<() => void> {
       signal.throwIfAborted();
       if (line.length === 0 && fits(bytes)) {
         held += bytes;
@@ -58,3 +53,6 @@ export const createMemoryGate = (limitBytes: number): MemoryGate => {
     },
   };
 };
+
+/** Lets runs hold bytes up to a limit together; the others wait in their order. */
+export type MemoryGate = ReturnType<typeof createMemoryGate>;

@@ -14,24 +14,11 @@ export interface JudgePlace {
 /** The span of a run, where a trace of it is stored. */
 type FindSpan = (tenantId: string, rootRunId: string, runId: string) => Promise<Omit<TraceParent, 'sampled'> | null>;
 
-/** What is traced and counted of judges. */
-export interface JudgeTelemetry {
-  placeOf(row: RunRow, request: TraceParent | null): Promise<JudgePlace>;
-  begin(judgeName: string, place: JudgePlace): Span | null;
-  scored(span: Span | null, judgeName: string, agentName: string, score: JudgeScore, reason: string | null): void;
-  /** What a run of the judge has cost, in millionths of the currency. */
-  spent(judgeName: string, costMicros: number): void;
-  end(span: Span | null, errorType: string | null): void;
-}
-
 // Scores go from 0 to 100.
 const bounds = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
-export const createJudgeTelemetry = (
-  telemetry: Telemetry,
-  currency: string | null,
-  findSpan: FindSpan,
-): JudgeTelemetry => {
+/** What is traced and counted of judges. */
+export const createJudgeTelemetry = (telemetry: Telemetry, currency: string | null, findSpan: FindSpan) => {
   const scores = telemetry.metrics.histogram(
     'acp.judge.score',
     'Scores that judges gave, without their metrics.',
@@ -44,7 +31,7 @@ export const createJudgeTelemetry = (
     'acp.cost.currency',
   ]);
   return {
-    async placeOf(row, request) {
+    async placeOf(row: RunRow, request: TraceParent | null): Promise<JudgePlace> {
       const { agent_name: agentName } = row;
       const out = telemetry.export;
       const span = out === null ? null : await findSpan(row.tenant_id, row.root_run_id ?? row.id, row.id);
@@ -52,7 +39,7 @@ export const createJudgeTelemetry = (
       // As the run's own spans were, so that none of a judge stands alone.
       return { agentName, run: { ...span, sampled: out.samples(span.traceId, null) }, request };
     },
-    begin(judgeName, { agentName, run, request }) {
+    begin(judgeName: string, { agentName, run, request }: JudgePlace): Span | null {
       const span = telemetry.begin('acp.judge', 'Internal', run ?? request, {
         'gen_ai.evaluation.name': judgeName,
         'gen_ai.agent.name': agentName,
@@ -60,7 +47,13 @@ export const createJudgeTelemetry = (
       if (span !== null && run !== null && request !== null) span.links = [request];
       return span;
     },
-    scored(span, judgeName, agentName, { metric, value }, reason) {
+    scored(
+      span: Span | null,
+      judgeName: string,
+      agentName: string,
+      { metric, value }: JudgeScore,
+      reason: string | null,
+    ): void {
       if (metric === null) scores.record(value, [judgeName, agentName]);
       if (span === null) return;
       const attributes = {
@@ -73,9 +66,12 @@ export const createJudgeTelemetry = (
       };
       span.events = [...span.events, { name: 'gen_ai.evaluation.result', at: spanTime(), attributes }];
     },
-    spent(judgeName, costMicros) {
+    /** What a run of the judge has cost, in millionths of the currency. */
+    spent(judgeName: string, costMicros: number): void {
       if (costMicros > 0) cost.add(costMicros / 1_000_000, [judgeName, currency]);
     },
-    end: (span, errorType) => telemetry.finish(span, errorType),
+    end: (span: Span | null, errorType: string | null): void => telemetry.finish(span, errorType),
   };
 };
+
+export type JudgeTelemetry = ReturnType<typeof createJudgeTelemetry>;

@@ -21,17 +21,8 @@ export interface MemoryFlags {
   } | null;
 }
 
-export interface MemoryFeature {
-  /** Tools that a definition's settings add, in a fixed order. */
-  builtInTools(flags: MemoryFlags): readonly RegisteredTool[];
-  /** What runs ask for. */
-  readonly memory: AgentMemory;
-  /** Forgets what belonged to a session, in the unit that removes it. */
-  forgetSession(stores: UnitOfWork, tenantId: string, sessionId: string): Promise<void>;
-}
-
 /** Todo list, files and mode of agents. */
-export const memoryFeature = (deps: { readonly storage: Storage; readonly now: () => number }): MemoryFeature => {
+export const memoryFeature = (deps: { readonly storage: Storage; readonly now: () => number }) => {
   const store = deps.storage.stores(memoryStore);
   const toolDeps = { store, now: deps.now };
   const tools = {
@@ -41,7 +32,8 @@ export const memoryFeature = (deps: { readonly storage: Storage; readonly now: (
     modes: modeTools(toolDeps),
   };
   return {
-    builtInTools({ memory, harness }) {
+    /** Tools that a definition's settings add, in a fixed order. */
+    builtInTools({ memory, harness }: MemoryFlags): readonly RegisteredTool[] {
       const has = {
         todo: memory?.enableTodo === true || harness?.disableTodo === false,
         files: memory?.enableFileMemory === true || harness?.disableFileMemory === false,
@@ -55,6 +47,7 @@ export const memoryFeature = (deps: { readonly storage: Storage; readonly now: (
         ...(has.modes ? tools.modes : []),
       ];
     },
+    /** What runs ask for. */
     memory: {
       async openTodos(owner) {
         const todos = await store.todos(owner);
@@ -65,7 +58,9 @@ export const memoryFeature = (deps: { readonly storage: Storage; readonly now: (
         return agentModes.find((mode) => mode === stored) ?? firstMode;
       },
       runClosed: (tenantId, runId) => store.forgottenRun(tenantId, runId),
-    },
-    forgetSession: (stores, ...session) => stores(memoryStore).forgetSession(...session),
+    } satisfies AgentMemory,
+    /** Forgets what belonged to a session, in the unit that removes it. */
+    forgetSession: (stores: UnitOfWork, tenantId: string, sessionId: string) =>
+      stores(memoryStore).forgetSession(tenantId, sessionId),
   };
 };

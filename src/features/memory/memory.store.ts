@@ -1,4 +1,4 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { MemoryOwner } from '../../engine/context/index.ts';
 
@@ -16,27 +16,10 @@ export interface FileEntry {
 /** Bytes that an owner's files have together without this one. */
 export type FileLimit = (otherBytes: number) => void;
 
-export interface MemoryStore {
-  todos(owner: MemoryOwner): Promise<readonly TodoEntry[]>;
-  saveTodos(owner: MemoryOwner, todos: readonly TodoEntry[], now: number): Promise<void>;
-  mode(owner: MemoryOwner): Promise<string | null>;
-  saveMode(owner: MemoryOwner, mode: string, now: number): Promise<void>;
-  /** Ordered by path. */
-  files(owner: MemoryOwner): Promise<readonly FileEntry[]>;
-  file(owner: MemoryOwner, path: string): Promise<string | null>;
-  /** `limit` throws when there is no room, and nothing is written. */
-  saveFile(owner: MemoryOwner, path: string, content: string, limit: FileLimit, now: number): Promise<void>;
-  /** False: there was none. */
-  removeFile(owner: MemoryOwner, path: string): Promise<boolean>;
-  forgetSession(tenantId: string, sessionId: string): Promise<void>;
-  /** What a run without a session had; compiled, for the unit of its end. */
-  forgottenRun(tenantId: string, runId: string): readonly Statement[];
-}
-
 const keyOf = ({ sessionId, runId }: Omit<MemoryOwner, 'tenantId'>): string =>
   sessionId === null ? `run:${runId}` : `session:${sessionId}`;
 
-export const memoryStore = defineStore((storage): MemoryStore => {
+export const memoryStore = defineStore((storage) => {
   const state = (owner: MemoryOwner) =>
     storage.db
       .selectFrom('agent_states')
@@ -67,28 +50,31 @@ export const memoryStore = defineStore((storage): MemoryStore => {
     );
 
   return {
-    async todos(owner) {
+    async todos(owner: MemoryOwner): Promise<readonly TodoEntry[]> {
       const row = await state(owner);
       const todos = row === undefined ? null : storage.rows.open('agent_states', owner.tenantId, row).todos;
       return todos === null ? [] : (JSON.parse(todos) as TodoEntry[]);
     },
-    saveTodos: (owner, todos, now) => saveState(owner, { todos: JSON.stringify(todos) }, now),
-    async mode(owner) {
+    saveTodos: (owner: MemoryOwner, todos: readonly TodoEntry[], now: number): Promise<void> =>
+      saveState(owner, { todos: JSON.stringify(todos) }, now),
+    async mode(owner: MemoryOwner): Promise<string | null> {
       return (await state(owner))?.mode ?? null;
     },
-    saveMode: (owner, mode, now) => saveState(owner, { mode }, now),
-    async files(owner) {
+    saveMode: (owner: MemoryOwner, mode: string, now: number): Promise<void> => saveState(owner, { mode }, now),
+    /** Ordered by path. */
+    async files(owner: MemoryOwner): Promise<readonly FileEntry[]> {
       const rows = await ownFiles(owner).select(['path', 'size_bytes']).orderBy('path').execute();
       return rows.map((row) => ({ path: row.path, sizeBytes: Number(row.size_bytes) }));
     },
-    async file(owner, path) {
+    async file(owner: MemoryOwner, path: string): Promise<string | null> {
       const row = await ownFiles(owner)
         .select(['owner', 'path', 'content'])
         .where('path', '=', path)
         .executeTakeFirst();
       return row === undefined ? null : storage.rows.open('agent_files', owner.tenantId, row).content;
     },
-    saveFile: (owner, path, content, limit, now) =>
+    /** `limit` throws when there is no room, and nothing is written. */
+    saveFile: (owner: MemoryOwner, path: string, content: string, limit: FileLimit, now: number): Promise<void> =>
       // Sum and write belong together: parallel calls must not both fit into the same room.
       storage.atomic(async (transaction) => {
         const { total } = await transaction
@@ -116,7 +102,8 @@ export const memoryStore = defineStore((storage): MemoryStore => {
           .onConflict((conflict) => conflict.columns(['tenant_id', 'owner', 'path']).doUpdateSet(values))
           .execute();
       }),
-    async removeFile(owner, path) {
+    /** False: there was none. */
+    async removeFile(owner: MemoryOwner, path: string): Promise<boolean> {
       const { numDeletedRows } = await storage.db
         .deleteFrom('agent_files')
         .where('tenant_id', '=', owner.tenantId)
@@ -125,14 +112,17 @@ export const memoryStore = defineStore((storage): MemoryStore => {
         .executeTakeFirst();
       return numDeletedRows > 0n;
     },
-    forgetSession: (tenantId, sessionId) =>
+    forgetSession: (tenantId: string, sessionId: string): Promise<void> =>
       storage.atomic(async (db) => {
         for (const deletion of forget(db, tenantId, `session:${sessionId}`)) await deletion.execute();
       }),
-    forgottenRun: (tenantId, runId) =>
+    /** What a run without a session had; compiled, for the unit of its end. */
+    forgottenRun: (tenantId: string, runId: string): readonly Statement[] =>
       forget(storage.db, tenantId, `run:${runId}`).map((deletion) => {
         const { sql, parameters } = deletion.compile();
         return { sql, parameters };
       }),
   };
 });
+
+export type MemoryStore = StoreOf<typeof memoryStore>;

@@ -1,7 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
-import type { Handlers } from '../../core/context.ts';
-import { byKey, type InstanceState, type LeftoverClosings } from '../../core/instance-state.ts';
+import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Statement } from '../../db/statement.ts';
@@ -22,7 +21,6 @@ import { createQuotaNotices } from './quota-notices.store.ts';
 import { quotaRuleStore } from './quota-rules.store.ts';
 import { noUse } from './quota-use.ts';
 import { quotaVerifier } from './quota-verification.store.ts';
-import type { quotaOperations } from './quotas.operations.ts';
 import { appliesTo } from './quotas.rules.ts';
 import { limitsOf, quotaService } from './quotas.service.ts';
 import { createQuotaStore } from './quotas.store.ts';
@@ -56,17 +54,7 @@ export interface ActiveQuotas {
   };
 }
 
-export interface QuotasFeature {
-  readonly handlers: Handlers<typeof quotaOperations>;
-  readonly active: ActiveQuotas | null;
-  readonly leftovers: LeftoverClosings<'quotaHolds'>;
-  started(): void;
-  /** Refuses those that wait for a place. */
-  draining(): Promise<void>;
-  close(): Promise<void>;
-}
-
-export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
+export const quotasFeature = (deps: QuotasDeps) => {
   const { config, storage, log, now } = deps;
   const { Quotas: settings, RunRecording: recording, Observability: observability, Pricing: pricing } = config.Service;
   const metrics = createQuotaMetrics(deps.telemetry);
@@ -216,15 +204,18 @@ export const quotasFeature = (deps: QuotasDeps): QuotasFeature => {
     leftovers: {
       quotaHolds: async () => holds.recover(settings.Strict ? await storage.stores(unfinishedUse)(deps.turns) : []),
     },
-    started: () => announcements.look(null),
-    draining: async () => admission.wake(null),
-    async close() {
+    started: (): void => announcements.look(null),
+    /** Refuses those that wait for a place. */
+    draining: async (): Promise<void> => admission.wake(null),
+    async close(): Promise<void> {
       admission.close();
       await backlog.close();
       await announcements.close();
     },
   };
 };
+
+export type QuotasFeature = ReturnType<typeof quotasFeature>;
 
 export type { Admission } from './quota-admission.ts';
 export type { RunCounters } from './quota-counters.store.ts';

@@ -9,11 +9,6 @@ export interface CurrentPeriods {
   readonly monthEndsAt: number;
 }
 
-export interface PeriodClock {
-  readonly timeZone: string;
-  current(): CurrentPeriods;
-}
-
 const startOf = (date: Temporal.PlainDate, timeZone: string): number =>
   // A day on which the clocks change has 23 or 25 hours, and may begin at one o'clock.
   date.toZonedDateTime({ timeZone }).startOfDay().epochMilliseconds;
@@ -33,14 +28,16 @@ const periodsAt = (now: number, timeZone: string): CurrentPeriods & { readonly d
 };
 
 /** Calendars are slow, and a day is long: it is looked up once. */
-export const createPeriodClock = (timeZone: string, now: () => number): PeriodClock => {
+export const createPeriodClock = (timeZone: string, now: () => number) => {
   let known = periodsAt(now(), timeZone);
   return {
     timeZone,
-    current() {
+    current(): CurrentPeriods {
       const at = now();
       if (at >= known.dayEndsAt || at < known.dayStartedAt) known = periodsAt(at, timeZone);
       return known;
     },
   };
 };
+
+export type PeriodClock = ReturnType<typeof createPeriodClock>;

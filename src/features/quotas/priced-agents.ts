@@ -1,18 +1,11 @@
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { PriceList } from '../../engine/pricing.ts';
 
-/** Whose runs can cost something. */
-export interface PricedAgents {
-  /** Whether a run of the agent may cost something; remembered for those that are open. */
-  asked(tenantId: string, agentName: string, agent: CompiledAgent | null): boolean;
-  /** Of an agent that was asked for before; true where nobody knows. */
-  mayCost(tenantId: string, agentName: string): boolean;
-}
-
 // Only a cache: an agent that it forgets is taken to cost something.
 const maxKnownAgents = 1000;
 
-export const createPricedAgents = (prices: PriceList): PricedAgents => {
+/** Whose runs can cost something. */
+export const createPricedAgents = (prices: PriceList) => {
   const unpriced = new Set<string>();
   const keyOf = (tenantId: string, agentName: string): string => `${tenantId}\n${agentName}`;
 
@@ -25,7 +18,8 @@ export const createPricedAgents = (prices: PriceList): PricedAgents => {
     });
 
   return {
-    asked(tenantId, agentName, agent) {
+    /** Whether a run of the agent may cost something; remembered for those that are open. */
+    asked(tenantId: string, agentName: string, agent: CompiledAgent | null): boolean {
       const key = keyOf(tenantId, agentName);
       if (agent === null) return !unpriced.has(key);
       if (canCost(agent)) {
@@ -36,6 +30,9 @@ export const createPricedAgents = (prices: PriceList): PricedAgents => {
       unpriced.add(key);
       return false;
     },
-    mayCost: (tenantId, agentName) => !unpriced.has(keyOf(tenantId, agentName)),
+    /** Of an agent that was asked for before; true where nobody knows. */
+    mayCost: (tenantId: string, agentName: string): boolean => !unpriced.has(keyOf(tenantId, agentName)),
   };
 };
+
+export type PricedAgents = ReturnType<typeof createPricedAgents>;

@@ -40,15 +40,6 @@ export interface Admission {
   settled(): void;
 }
 
-export interface QuotaAdmission {
-  /** Null where nothing is limited. Rejects with `quota-exceeded`, and `store-unavailable` where that does not admit. */
-  admit(request: AdmissionRequest): Promise<Admission> | null;
-  /** Something has changed by which runs of the tenant may start, or not any more; null: of all tenants. */
-  wake(tenantId: string | null): void;
-  /** Refuses those that wait. */
-  close(): void;
-}
-
 export interface AdmissionDeps {
   readonly store: Pick<QuotaStore, 'recentUsage' | 'openRuns'>;
   readonly rules: QuotaRules;
@@ -85,7 +76,7 @@ const total = (runs: readonly OpenRuns[]): number => runs.reduce((sum, run) => s
  * Decides who may start, tenant by tenant. Whoever is admitted counts from that moment, before the store has the run,
  * so that no two callers get the same last place; a tenant without rules pays for a look into a map.
  */
-export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
+export const createQuotaAdmission = (deps: AdmissionDeps) => {
   const { store, rules, holds, periods, clock } = deps;
   const priced = createPricedAgents(deps.prices);
   let closed = false;
@@ -190,7 +181,8 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
   });
 
   return {
-    admit(request) {
+    /** Null where nothing is limited. Rejects with `quota-exceeded`, and `store-unavailable` where that does not admit. */
+    admit(request: AdmissionRequest): Promise<Admission> | null {
       const { tenantId, agentName, mayWait } = request;
       const known = rules.known(tenantId);
       if (known !== undefined && !known.some((rule) => appliesTo(rule, agentName))) return null;
@@ -202,10 +194,14 @@ export const createQuotaAdmission = (deps: AdmissionDeps): QuotaAdmission => {
         untilKnown: now + (mayWait ? unknownWaitMs : shortWaitMs),
       });
     },
+    /** Something has changed by which runs of the tenant may start, or not any more; null: of all tenants. */
     wake: lines.wake,
-    close() {
+    /** Refuses those that wait. */
+    close(): void {
       closed = true;
       lines.wake(null);
     },
   };
 };
+
+export type QuotaAdmission = ReturnType<typeof createQuotaAdmission>;

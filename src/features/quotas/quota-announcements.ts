@@ -4,14 +4,6 @@ import type { QuotaNoticeRow } from '../../db/tables/quotas.ts';
 import type { QuotaNotices } from './quota-notices.store.ts';
 import { shownAmount } from './quotas.rules.ts';
 
-/** Passes on what the notices say. */
-export interface QuotaAnnouncements {
-  /** Soon, and not in the caller's way; null: of every tenant. */
-  look(tenantId: string | null): void;
-  /** Resolves when nothing is being passed on. */
-  close(): Promise<void>;
-}
-
 // One look serves every run that ended meanwhile; nobody waits for a notice.
 const lookEveryMs = 250;
 
@@ -43,7 +35,7 @@ export const createQuotaAnnouncements = (
   timeZone: string,
   log: Pick<Logger, 'info' | 'warn'>,
   clock: Pick<Clock, 'after'>,
-): QuotaAnnouncements => {
+) => {
   const asked = new Set<string | null>();
   let working: Promise<void> | null = null;
   let timer: Timer | null = null;
@@ -78,11 +70,13 @@ export const createQuotaAnnouncements = (
   };
 
   return {
-    look(tenantId) {
+    /** Soon, and not in the caller's way; null: of every tenant. */
+    look(tenantId: string | null): void {
       asked.add(tenantId);
       timer ??= clock.after(lookEveryMs, start).unref();
     },
-    async close() {
+    /** Resolves when nothing is being passed on. */
+    async close(): Promise<void> {
       await working;
       if (timer === null) return;
       timer.stop();
@@ -90,3 +84,6 @@ export const createQuotaAnnouncements = (
     },
   };
 };
+
+/** Passes on what the notices say. */
+export type QuotaAnnouncements = ReturnType<typeof createQuotaAnnouncements>;

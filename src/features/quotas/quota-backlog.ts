@@ -17,27 +17,6 @@ interface Unwritten {
   isAlone: boolean;
 }
 
-/** What counts and could not be written: counted from memory until the store has it. */
-export interface QuotaBacklog {
-  add(runId: string, root: CountedRoot, runs: number, isAlone: boolean): void;
-  has(runId: string): boolean;
-  ended(runId: string, use: QuotaUse): void;
-  /** The store has it. */
-  written(runId: string): void;
-  /** Its record will not come. */
-  alone(runId: string): void;
-  /** The rows of counters, with what they lack. */
-  added(
-    rows: readonly QuotaUsageRow[],
-    tenantId: string,
-    starts: readonly string[],
-    agentNames: readonly string[] | null,
-  ): readonly QuotaUsageRow[];
-  openAdded(rows: readonly OpenRuns[], tenantId: string): readonly OpenRuns[];
-  /** Tries once more; what is left is lost, and told. */
-  close(): Promise<void>;
-}
-
 export interface BacklogDeps {
   write(statements: readonly Statement[]): Promise<void>;
   /** The statements that count a run without a row. */
@@ -54,7 +33,8 @@ const scopesOf = ({ agentName, day }: CountedRoot) =>
     [agentName, 'Monthly', monthOf(day)],
   ] as const;
 
-export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps): QuotaBacklog => {
+/** What counts and could not be written: counted from memory until the store has it. */
+export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps) => {
   const unwritten = new Map<string, Unwritten>();
   /** Runs that have ended and whose counters nobody else writes. */
   const due = () => [...unwritten].filter(([, { isAlone, isOpen }]) => isAlone && !isOpen);
@@ -68,25 +48,33 @@ export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps):
   const retry = createWriteRetry(clock, () => due().length > 0, book);
 
   return {
-    add(runId, root, runs, isAlone) {
+    add(runId: string, root: CountedRoot, runs: number, isAlone: boolean): void {
       unwritten.set(runId, { root, runs, use: noUse, isOpen: true, isAlone });
     },
-    has: (runId) => unwritten.has(runId),
-    ended(runId, use) {
+    has: (runId: string): boolean => unwritten.has(runId),
+    ended(runId: string, use: QuotaUse): void {
       const run = unwritten.get(runId);
       if (run === undefined) return;
       run.use = addedUse(run.use, use);
       run.isOpen = false;
       retry.schedule();
     },
-    written: (runId) => void unwritten.delete(runId),
-    alone(runId) {
+    /** The store has it. */
+    written: (runId: string): void => void unwritten.delete(runId),
+    /** Its record will not come. */
+    alone(runId: string): void {
       const run = unwritten.get(runId);
       if (run === undefined) return;
       run.isAlone = true;
       retry.schedule();
     },
-    added(rows, tenantId, starts, agentNames) {
+    /** The rows of counters, with what they lack. */
+    added(
+      rows: readonly QuotaUsageRow[],
+      tenantId: string,
+      starts: readonly string[],
+      agentNames: readonly string[] | null,
+    ): readonly QuotaUsageRow[] {
       if (unwritten.size === 0) return rows;
       const found = new Map(rows.map((row) => [`${row.agent_name}\n${row.period}\n${row.period_start}`, { ...row }]));
       for (const { root, runs, use } of unwritten.values()) {
@@ -110,14 +98,15 @@ export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps):
         a.agent_name < b.agent_name ? -1 : a.agent_name > b.agent_name ? 1 : 0,
       );
     },
-    openAdded(rows, tenantId) {
+    openAdded(rows: readonly OpenRuns[], tenantId: string): readonly OpenRuns[] {
       if (unwritten.size === 0) return rows;
       const open = [...unwritten.values()].filter(
         (run) => run.isOpen && run.runs > 0 && run.root.tenantId === tenantId,
       );
       return [...rows, ...open.map(({ root }) => ({ agentName: root.agentName, count: 1 }))];
     },
-    async close() {
+    /** Tries once more; what is left is lost, and told. */
+    async close(): Promise<void> {
       retry.stop();
       for (const run of unwritten.values()) {
         run.isOpen = false;
@@ -136,3 +125,5 @@ export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps):
     },
   };
 };
+
+export type QuotaBacklog = ReturnType<typeof createQuotaBacklog>;

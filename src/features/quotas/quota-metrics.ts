@@ -2,12 +2,7 @@ import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { LimitState } from './quotas.rules.ts';
 
 /** What quotas refuse, and how often the store fails them. */
-export interface QuotaMetrics {
-  rejected(state: LimitState): void;
-  storeFailed(): void;
-}
-
-export const createQuotaMetrics = ({ metrics }: Telemetry): QuotaMetrics => {
+export const createQuotaMetrics = ({ metrics }: Telemetry) => {
   const rejections = metrics.counter('acp.quota.rejections', 'Runs that a quota refused.', '{run}', [
     'acp.quota.scope',
     'acp.quota.period',
@@ -20,8 +15,10 @@ export const createQuotaMetrics = ({ metrics }: Telemetry): QuotaMetrics => {
     [],
   );
   return {
-    rejected: ({ rule, metric }) =>
+    rejected: ({ rule, metric }: LimitState): void =>
       rejections.add(1, [rule.agentName === '' ? 'tenant' : 'agent', rule.period, metric]),
-    storeFailed: () => failures.add(1, []),
+    storeFailed: (): void => failures.add(1, []),
   };
 };
+
+export type QuotaMetrics = ReturnType<typeof createQuotaMetrics>;

@@ -33,13 +33,6 @@ export type PastVerdict =
   /** Held: others in progress would have had to end first. */
   | { readonly kind: 'Refused' | 'Held'; readonly limit: LimitState };
 
-export interface QuotaReplay {
-  /** Runs come in the order in which they started. */
-  next(run: PastRun): PastVerdict;
-  /** Books what has ended by now. */
-  advance(to: number): void;
-}
-
 type Counter = { -readonly [K in keyof QuotaUsageRow]: QuotaUsageRow[K] };
 
 interface Booked {
@@ -60,7 +53,7 @@ export const createQuotaReplay = (
   timeZone: string,
   percents: readonly number[],
   crossed: (threshold: PastThreshold) => void,
-): QuotaReplay => {
+) => {
   let at = 0;
   const clock = createPeriodClock(timeZone, () => at);
   const counters = new Map<string, Counter>();
@@ -129,6 +122,7 @@ export const createQuotaReplay = (
     }
   };
 
+  /** Books what has ended by now. */
   const advance = (to: number): void => {
     for (let next = running.at(-1); next !== undefined; next = running.at(-1)) {
       if ((next.run.endedAt ?? Number.POSITIVE_INFINITY) > to) break;
@@ -174,7 +168,8 @@ export const createQuotaReplay = (
 
   return {
     advance,
-    next(run) {
+    /** Runs come in the order in which they started. */
+    next(run: PastRun): PastVerdict {
       advance(run.startedAt);
       const verdict = verdictOf(run);
       // One that waits is taken to have got its place when it did.
@@ -183,3 +178,5 @@ export const createQuotaReplay = (
     },
   };
 };
+
+export type QuotaReplay = ReturnType<typeof createQuotaReplay>;

@@ -1,19 +1,7 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { QuotaRow } from '../../db/tables/quotas.ts';
 import type { QuotaPeriod } from './quotas.schema.ts';
 import { fromRow, type QuotaRule } from './quotas.store.ts';
-
-export interface QuotaRuleStore {
-  /** By agent, the tenant's own first, then by period. */
-  list(tenantId: string): Promise<readonly QuotaRule[]>;
-  get(tenantId: string, id: string): Promise<QuotaRule | null>;
-  /** The rule of a scope; the agent's name is empty for the tenant's. */
-  find(tenantId: string, agentName: string, period: QuotaPeriod): Promise<QuotaRule | null>;
-  /** Creates the rule of its scope, or replaces its limits. */
-  save(rule: QuotaRule): Promise<void>;
-  /** False: it was gone. */
-  remove(tenantId: string, id: string): Promise<boolean>;
-}
 
 const toRow = (rule: QuotaRule): QuotaRow => ({
   id: rule.id,
@@ -28,22 +16,25 @@ const toRow = (rule: QuotaRule): QuotaRow => ({
   updated_at: rule.updatedAt,
 });
 
-export const quotaRuleStore = defineStore((storage): QuotaRuleStore => {
+export const quotaRuleStore = defineStore((storage) => {
   const rules = (tenantId: string) => storage.db.selectFrom('quotas').selectAll().where('tenant_id', '=', tenantId);
   return {
-    async list(tenantId) {
+    /** By agent, the tenant's own first, then by period. */
+    async list(tenantId: string): Promise<readonly QuotaRule[]> {
       return (await rules(tenantId).orderBy('agent_name').orderBy('period').execute()).map(fromRow);
     },
-    async get(tenantId, id) {
+    async get(tenantId: string, id: string): Promise<QuotaRule | null> {
       const row = await rules(tenantId).where('id', '=', id).executeTakeFirst();
       return row === undefined ? null : fromRow(row);
     },
-    async find(tenantId, agentName, period) {
+    /** The rule of a scope; the agent's name is empty for the tenant's. */
+    async find(tenantId: string, agentName: string, period: QuotaPeriod): Promise<QuotaRule | null> {
       const scope = rules(tenantId).where('agent_name', '=', agentName).where('period', '=', period);
       const row = await scope.executeTakeFirst();
       return row === undefined ? null : fromRow(row);
     },
-    async save(rule) {
+    /** Creates the rule of its scope, or replaces its limits. */
+    async save(rule: QuotaRule): Promise<void> {
       const row = toRow(rule);
       const { max_runs, max_tokens, max_cost_micros, enabled, updated_at } = row;
       await storage.db
@@ -56,7 +47,8 @@ export const quotaRuleStore = defineStore((storage): QuotaRuleStore => {
         )
         .execute();
     },
-    async remove(tenantId, id) {
+    /** False: it was gone. */
+    async remove(tenantId: string, id: string): Promise<boolean> {
       const { numDeletedRows } = await storage.db
         .deleteFrom('quotas')
         .where('tenant_id', '=', tenantId)
@@ -66,3 +58,5 @@ export const quotaRuleStore = defineStore((storage): QuotaRuleStore => {
     },
   };
 });
+
+export type QuotaRuleStore = StoreOf<typeof quotaRuleStore>;

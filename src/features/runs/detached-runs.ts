@@ -32,14 +32,6 @@ type Closing =
   | { readonly status: 'Failed'; readonly failure: RunFailure; readonly keepsTurn?: boolean }
   | { readonly status: 'Canceled'; readonly failure: RunFailure; readonly canceledBy: string | null };
 
-/** Rows and logs of runs that no engine executes: refused at their start, still queued, or left by a dead process. */
-export interface DetachedRuns {
-  /** A run whose agent does not compile: opened and closed at once. */
-  recordFailed(start: FailedStart): Promise<void>;
-  /** Closes an open run; false when its row has another status meanwhile. `extra` is written in the same unit. */
-  close(row: RunRow, closing: Closing, extra?: readonly Statement[]): Promise<boolean>;
-}
-
 interface DetachedDeps {
   readonly storage: Storage;
   readonly store: RunStore;
@@ -51,6 +43,7 @@ interface DetachedDeps {
   readonly now: () => number;
 }
 
+/** Rows and logs of runs that no engine executes: refused at their start, still queued, or left by a dead process. */
 export const createDetachedRuns = ({
   storage,
   store,
@@ -59,7 +52,7 @@ export const createDetachedRuns = ({
   listeners,
   quotas,
   now,
-}: DetachedDeps): DetachedRuns => {
+}: DetachedDeps) => {
   const logged = (first: number, events: readonly (readonly [string, Record<string, unknown>])[]): LoggedEvent[] =>
     events.map(([type, members], index) => {
       const text = JSON.stringify(members);
@@ -74,7 +67,8 @@ export const createDetachedRuns = ({
     );
 
   return {
-    async recordFailed(start) {
+    /** A run whose agent does not compile: opened and closed at once. */
+    async recordFailed(start: FailedStart): Promise<void> {
       if (!recordingEnabled) return;
       const at = now();
       const error = storedError(start.failure);
@@ -133,7 +127,8 @@ export const createDetachedRuns = ({
       const { tenantId, agentName, runId } = start;
       tell({ tenantId, agentName, runId, sessionId: run.sessionId, userId: start.attribution.userId }, null, events);
     },
-    async close(row, closing, extra = []) {
+    /** Closes an open run; false when its row has another status meanwhile. `extra` is written in the same unit. */
+    async close(row: RunRow, closing: Closing, extra: readonly Statement[] = []): Promise<boolean> {
       const at = now();
       const error = storedError(closing.failure);
       const sequence = (await store.lastSequence(row.id)) + 1;
@@ -171,3 +166,5 @@ export const createDetachedRuns = ({
     },
   };
 };
+
+export type DetachedRuns = ReturnType<typeof createDetachedRuns>;

@@ -22,14 +22,6 @@ interface FirstClaim {
 
 export type IdempotencyClaim = FirstClaim | { readonly kind: 'replay'; readonly answer: StoredAnswer };
 
-export interface IdempotencyKeys {
-  /** `ownerId`: whose the run is to be; what one owner has asked is never answered to another. Null: nobody's. */
-  claim(tenantId: string, ownerId: string | null, key: string, fingerprint: string): Promise<IdempotencyClaim>;
-  /** Frees what a dead owner left in progress. */
-  freeAll(): Promise<void>;
-  close(): void;
-}
-
 // A mark that its instance stopped renewing lapses after this.
 const markMs = 60_000;
 const renewEveryMs = 20_000;
@@ -48,7 +40,7 @@ export interface IdempotencyDeps {
 // Each owner has keys of its own; no header has a line break, so that no key reads as another owner's.
 const ownedKey = (ownerId: string | null, key: string): string => (ownerId === null ? key : `${ownerId}\n${key}`);
 
-const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: IdempotencyDeps): IdempotencyKeys => {
+const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: IdempotencyDeps) => {
   const held = new Map<string, { tenantId: string; key: string }>();
   const table = () => storage.db;
   const { now } = clock;
@@ -107,7 +99,13 @@ const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: Idempoten
   };
 
   return {
-    async claim(tenantId, ownerId, given, fingerprint) {
+    /** `ownerId`: whose the run is to be; what one owner has asked is never answered to another. Null: nobody's. */
+    async claim(
+      tenantId: string,
+      ownerId: string | null,
+      given: string,
+      fingerprint: string,
+    ): Promise<IdempotencyClaim> {
       const key = ownedKey(ownerId, given);
       const decide = async (): Promise<IdempotencyClaim | null> => {
         const row = await table()
@@ -169,12 +167,15 @@ const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: Idempoten
       }
       return first(tenantId, key);
     },
-    async freeAll() {
+    /** Frees what a dead owner left in progress. */
+    async freeAll(): Promise<void> {
       await table().deleteFrom('idempotency_keys').where('status', 'is', null).execute();
     },
-    close: () => renewal.stop(),
+    close: (): void => renewal.stop(),
   };
 };
+
+export type IdempotencyKeys = ReturnType<typeof idempotencyKeys>;
 
 export const createIdempotencyKeys = (deps: IdempotencyDeps): StoreDefinition<IdempotencyKeys> =>
   defineStore((storage) => idempotencyKeys(storage, deps));

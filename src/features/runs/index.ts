@@ -2,8 +2,6 @@ import type { Attribution } from '../../core/caller/attribution.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
-import type { Handlers } from '../../core/context.ts';
-import type { LeftoverClosings } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -12,19 +10,18 @@ import type { AgentMemory } from '../../engine/context/index.ts';
 import type { ApprovalGate, ContentGuards } from '../../engine/control/index.ts';
 import type { PauseJournal } from '../../engine/lifecycle/index.ts';
 import { createRunEngine, type RunEngine } from '../../engine/lifecycle/index.ts';
-import { createPriceList, type PriceList } from '../../engine/pricing.ts';
-import type { RunJournal, RunListeners } from '../../engine/record/index.ts';
+import { createPriceList } from '../../engine/pricing.ts';
+import type { RunListeners } from '../../engine/record/index.ts';
 import type { ToolAuthorizer, ToolCallDeps } from '../../engine/tools/index.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/index.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
-import type { BackgroundService } from '../../scheduler/background-service.ts';
-import type { JobHandler, QueuedJob } from '../../scheduler/job-queue.ts';
+import type { QueuedJob } from '../../scheduler/job-queue.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
-import type { JobStore, JobWork } from '../jobs/index.ts';
+import type { JobStore } from '../jobs/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
-import { type CostRecalculation, createCostRecalculation } from './cost-recalculation.ts';
+import { createCostRecalculation } from './cost-recalculation.ts';
 import { createDetachedRuns, type DetachedRuns } from './detached-runs.ts';
 import { engineSettings } from './engine-settings.ts';
 import { createIdempotencyKeys } from './idempotency.store.ts';
@@ -32,27 +29,24 @@ import {
   createChildPlans,
   createLaunch,
   createQueuedRuns,
-  type Launch,
   type LaunchDeps,
   type Preflight,
   packPrincipal,
-  type QueuedRuns,
   runJobKeys,
 } from './launch/index.ts';
 import { createLostRuns } from './lost-runs.ts';
 import { createResponseCache } from './response-cache.store.ts';
-import { createRunAccess, type RunAccess } from './run-access.ts';
+import { createRunAccess } from './run-access.ts';
 import { createRunJobs } from './run-jobs.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
 import { runReading } from './run-reading.service.ts';
-import { createRunReconciliation, type RunReconciliation } from './run-reconciliation.ts';
+import { createRunReconciliation } from './run-reconciliation.ts';
 import { closeOpenRuns, freeLeasedJobs } from './run-recovery.ts';
 import { createRunStart } from './run-start.service.ts';
 import { type RunTraceStore, runTraceStore } from './run-traces.store.ts';
 import { turnStore } from './run-turns.store.ts';
 import { runJobHandler } from './runs.job.ts';
-import type { runOperations } from './runs.operations.ts';
 import type { RunComparisonSide } from './runs.schema.ts';
 import { runService } from './runs.service.ts';
 import { type RunStore, runStore } from './runs.store.ts';
@@ -63,7 +57,7 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly storage: Storage;
   readonly agents: AgentSource;
   readonly sessions: Pick<SessionsFeature, 'store' | 'places' | 'access'>;
-  readonly writes: RunWrites;
+  readonly writes: ReturnType<typeof createRunWrites>;
   readonly jobs: JobStore;
   readonly providers: Pick<ModelProviders, 'list' | 'protection'>;
   readonly providerAccess: ProviderAccess;
@@ -74,6 +68,7 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly authorizer: ToolAuthorizer | null;
   readonly authorization: RunAuthorization;
   readonly attribution: Attribution;
+  readonly prefix: string;
   /** Null: no module listens to events. */
   readonly listeners: RunListeners | null;
   readonly gate: ApprovalGate;
@@ -92,6 +87,7 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   /** Has the worker of this process look for jobs. */
   readonly wake: () => void;
   readonly clock: Clock;
+  readonly now: () => number;
   readonly newId: () => string;
 }
 
@@ -103,41 +99,12 @@ export type RunRecords = Pick<
   Pick<DetachedRuns, 'recordFailed'> &
   Pick<RunTraceStore, 'spanOf'>;
 
-export interface RunsFeature {
-  readonly handlers: Handlers<typeof runOperations>;
-  readonly launch: Launch;
-  /** Runs that execute; only the launch starts them. */
-  readonly engine: Omit<RunEngine, 'start'>;
-  readonly access: RunAccess;
-  readonly records: RunRecords;
-  readonly recalculateCosts: (tenantId: string) => Promise<CostRecalculation>;
-  readonly jobHandlers: Readonly<Record<string, JobHandler>>;
-  readonly jobWork: JobWork;
-  readonly leftovers: LeftoverClosings<'runs' | 'jobs' | 'heartbeats' | 'idempotencyMarks'>;
-  /** Ends the run of a job whose last attempt was lost. */
-  lostJob(job: QueuedJob): Promise<void>;
-  /** Gives signs of life for the runs of this process, where that is switched on. */
-  started(): void;
-  /** Looks for runs whose process is gone; null where that is switched off. */
-  readonly reconciliation: BackgroundService | null;
-  close(): Promise<void>;
-}
-
-/** What is written of runs, and how they come into the job queue. */
-export interface RunWrites {
-  readonly store: RunStore;
-  readonly journal: RunJournal;
-  readonly prices: PriceList;
-  readonly queued: QueuedRuns;
-}
-
-type RunWriteDeps = Pick<RunsDeps, 'config' | 'storage' | 'listeners' | 'wake' | 'clock' | 'newId'> & {
-  readonly jobs: JobStore;
+type RunWriteDeps = Pick<RunsDeps, 'config' | 'storage' | 'jobs' | 'listeners' | 'wake' | 'now' | 'newId'> & {
   readonly quotas: Pick<ActiveQuotas, 'counters'> | null;
 };
 
 /** Made before the features that pause runs and have them go on, and before those that execute them. */
-export const createRunWrites = (deps: RunWriteDeps): RunWrites => {
+export const createRunWrites = (deps: RunWriteDeps) => {
   const { AsyncRun, Pricing, RunContinuation, Scheduling } = deps.config.Service;
   const prices = createPriceList(Pricing.Currency, Pricing.Models);
   const store = deps.storage.stores(runStore);
@@ -146,7 +113,6 @@ export const createRunWrites = (deps: RunWriteDeps): RunWrites => {
     ...deps,
     store,
     journal,
-    now: deps.clock.now,
     settings: {
       enabled: AsyncRun.Enabled && Scheduling.Enabled,
       continues: RunContinuation.Enabled && Scheduling.Enabled,
@@ -157,58 +123,41 @@ export const createRunWrites = (deps: RunWriteDeps): RunWrites => {
   return { store, journal, prices, queued };
 };
 
-export const runsFeature = (deps: RunsDeps): RunsFeature => {
-  const { config, storage, agents, jobs, log, clock, newId } = deps;
-  const { now } = clock;
-  const { places: sessions, access: owners } = deps.sessions;
-  const { store, journal, prices, queued } = deps.writes;
-  const { Service, Host } = config;
-  const settings = engineSettings(config);
-  const traces = storage.stores(runTraceStore);
+export const runsFeature = (deps: RunsDeps) => {
+  const { storage, jobs, log, clock, now } = deps;
+  const { store, queued } = deps.writes;
+  const { Service, Host } = deps.config;
+  const settings = engineSettings(deps.config);
+  const { access: owners, places: sessions } = deps.sessions;
   const access = createRunAccess(store, deps.authorization, owners);
-  const recordingEnabled = settings.recording.enabled;
-  const detached = createDetachedRuns({
-    storage,
-    store,
-    journal,
-    recordingEnabled,
-    listeners: deps.listeners,
-    quotas: deps.quotas,
-    now,
-  });
-  const turns = storage.stores(turnStore);
-  const lost = createLostRuns({
-    storage,
-    store,
-    turns,
-    jobs,
-    sessions: deps.sessions.store,
-    detached,
-    journal,
-    queued,
-    now,
-  });
+  // What nearly every part needs; each takes what its own dependencies name.
+  const base = {
+    ...deps,
+    ...deps.writes,
+    sessions,
+    owners,
+    access,
+    turns: storage.stores(turnStore),
+    recordingEnabled: settings.recording.enabled,
+  };
+  const traces = storage.stores(runTraceStore);
+  const detached = createDetachedRuns(base);
+  const lost = createLostRuns({ ...base, sessions: deps.sessions.store, detached });
   const recovery = { runs: store, lost, jobs, log, now };
   const keys = storage.stores(createIdempotencyKeys({ keptMs: deps.keysKeptMs, clock, log }));
   const responses = storage.stores(createResponseCache(clock, log));
   const lateClosings = createLateClosings({
-    storage,
-    clock,
-    log,
+    ...base,
     written: (runId) => deps.quotas?.engine.writtenLate(runId),
     dropped: (runId) => deps.quotas?.engine.recordDropped(runId),
   });
   const engine = createRunEngine({
-    children: createChildPlans({ agents, now, newId }),
-    journal,
-    prices,
+    ...base,
+    children: createChildPlans(deps),
     responses,
     access: deps.providerAccess,
     protection: deps.providers.protection,
-    telemetry: deps.telemetry,
     settings,
-    attachments: deps.attachments,
-    guards: deps.guards,
     tools: {
       authorizer: deps.authorizer,
       defaultTimeoutMs: Service.Tools.DefaultTimeout,
@@ -222,59 +171,19 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
         queued.continuation({ id, tenantId, agentName: agent.name, sessionId }, failure),
       packPrincipal: (plan) => packPrincipal(plan.principal),
     },
-    memory: deps.memory,
-    structuredResponseValidators: deps.structuredResponseValidators,
-    loopCriteria: deps.loopCriteria,
     approvals: deps.gate,
     pauses: deps.pauseJournal,
-    stops: deps.stops,
     quotas: deps.quotas?.engine ?? null,
-    listeners: deps.listeners,
-    log,
     enqueue: (unit) => storage.enqueue(unit),
-    closeLater: (runId, statements) => lateClosings.add(runId, statements),
-    now,
+    closeLater: lateClosings.add,
     after: clock.after,
-    newId,
   });
-  const launch = createLaunch({
-    authorization: deps.authorization,
-    attribution: deps.attribution,
-    lifecycle: deps.lifecycle,
-    stops: deps.stops,
-    agents,
-    store,
-    turns,
-    jobs,
-    sessions,
-    engine,
-    queued,
-    detached,
-    attachments: deps.attachments,
-    quotas: deps.quotas,
-    preflight: deps.preflight,
-    recordingEnabled,
-    maxContinuations: Service.RunContinuation.MaxAttempts,
-    now,
-    newId,
-  });
-  const handler = runJobHandler({
-    launch,
-    storage,
-    store,
-    journal,
-    jobs,
-    engine,
-    sessions,
-    detached,
-    lost,
-    wake: deps.wake,
-    log,
-    now,
-  });
-  const runJobs = createRunJobs({ storage, store, access, owners, jobs, journal, detached, sessions, now });
+  const executing = { ...base, engine, detached };
+  const launch = createLaunch({ ...executing, maxContinuations: Service.RunContinuation.MaxAttempts });
+  const handler = runJobHandler({ ...executing, launch, lost });
+  const runJobs = createRunJobs(executing);
   const { RunReconciliation: reconciling } = Service;
-  const reconciliation: RunReconciliation | null = reconciling.Enabled
+  const reconciliation = reconciling.Enabled
     ? createRunReconciliation(
         { storage, runs: store, engine, jobs, lost, log, clock },
         {
@@ -286,11 +195,9 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       )
     : null;
   const start = createRunStart({
+    ...executing,
     launch,
-    engine,
     keys,
-    prices,
-    prefix: Host.Prefix,
     settings: {
       payloads: settings.recording,
       idempotency: { enabled: Service.Idempotency.Enabled, maxKeyLength: Service.Idempotency.MaxKeyLength },
@@ -298,47 +205,35 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
   });
   return {
     handlers: {
-      ...runReading({
-        store,
-        access,
-        traces,
-        scoresOf: deps.scoresOf,
-        recording: settings.recording,
-      }),
+      ...runReading({ ...base, traces, recording: settings.recording }),
       ...runService({
-        authorization: deps.authorization,
+        ...executing,
         start,
-        store,
-        access,
-        owners,
-        engine,
         cancelQueued: runJobs.cancelQueued,
         pollIntervalMs: Host.RunEventPollInterval,
-        clock,
       }),
     },
     launch,
-    engine,
+    /** Runs that execute; only the launch starts them. */
+    engine: engine as Omit<RunEngine, 'start'>,
     access,
-    records: { ...store, ...detached, spanOf: traces.spanOf },
-    recalculateCosts: createCostRecalculation({
-      storage,
-      unpriced: storage.stores(unpricedRuns),
-      prices,
-      providers: deps.providers,
-    }),
+    records: { ...store, ...detached, spanOf: traces.spanOf } as RunRecords,
+    recalculateCosts: createCostRecalculation({ ...base, unpriced: storage.stores(unpricedRuns) }),
     jobHandlers: Object.fromEntries(runJobKeys.map((key) => [key, handler])),
     jobWork: runJobs,
-    async lostJob(job) {
+    /** Ends the run of a job whose last attempt was lost. */
+    async lostJob(job: QueuedJob): Promise<void> {
       const row = await store.get(job.tenantId, job.id);
       if (row?.status !== 'Running' && row?.status !== 'Queued') return;
       await lost.loseDescendants(row);
       await lost.lose(row);
     },
-    started() {
+    /** Gives signs of life for the runs of this process, where that is switched on. */
+    started(): void {
       responses.start();
       reconciliation?.start();
     },
+    /** Looks for runs whose process is gone; null where that is switched off. */
     reconciliation: reconciliation?.scans ?? null,
     leftovers: {
       runs: () => closeOpenRuns(recovery),
@@ -346,7 +241,7 @@ export const runsFeature = (deps: RunsDeps): RunsFeature => {
       heartbeats: store.heartbeatsDropped,
       idempotencyMarks: keys.freeAll,
     },
-    close() {
+    close(): Promise<void> {
       responses.close();
       reconciliation?.close();
       keys.close();

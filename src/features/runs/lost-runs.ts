@@ -12,14 +12,6 @@ import { type QueuedRuns, runJobKeys } from './launch/index.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
 import type { RunStore } from './runs.store.ts';
 
-/** Runs whose process is gone: their next attempt, their end, and the run that goes on with their turn. */
-export interface LostRuns {
-  /** `gone`: the run was closed meanwhile, or one of the conditions of its end does not hold. */
-  lose(row: RunRow, conditions?: readonly Statement[]): Promise<'requeued' | 'closed' | 'gone'>;
-  /** Closes what executes below a run of which another attempt follows, or that is closed next; how many. */
-  loseDescendants(row: RunRow, conditions?: readonly Statement[]): Promise<number>;
-}
-
 interface LostRunDeps {
   readonly storage: Storage;
   readonly store: RunStore;
@@ -56,7 +48,8 @@ const unreadable = (error: unknown): null => {
   throw error;
 };
 
-export const createLostRuns = (deps: LostRunDeps): LostRuns => {
+/** Runs whose process is gone: their next attempt, their end, and the run that goes on with their turn. */
+export const createLostRuns = (deps: LostRunDeps) => {
   const { storage, store, turns, jobs, sessions, detached, journal, queued, now } = deps;
 
   /** Back in line at once: the attempt was lost, not refused, and a lost worker stalls a job for one lease at most. */
@@ -94,13 +87,15 @@ export const createLostRuns = (deps: LostRunDeps): LostRuns => {
   };
 
   return {
-    async loseDescendants(row, conditions = []) {
+    /** Closes what executes below a run of which another attempt follows, or that is closed next; how many. */
+    async loseDescendants(row: RunRow, conditions: readonly Statement[] = []): Promise<number> {
       let closed = 0;
       for (const member of await store.executing(row.tenant_id, row.id))
         if ((await close(member, undefined, conditions)) === 'closed') closed += 1;
       return closed;
     },
-    async lose(row, conditions = []) {
+    /** `gone`: the run was closed meanwhile, or one of the conditions of its end does not hold. */
+    async lose(row: RunRow, conditions: readonly Statement[] = []): Promise<'requeued' | 'closed' | 'gone'> {
       const job = row.job_id === null ? undefined : await jobs.get(row.job_id);
       const retries = job !== undefined && runJobKeys.includes(job.handler_key);
       if (row.status === 'Running' && retries && isHeld(job) && job.attempt < job.max_attempts)
@@ -109,3 +104,5 @@ export const createLostRuns = (deps: LostRunDeps): LostRuns => {
     },
   };
 };
+
+export type LostRuns = ReturnType<typeof createLostRuns>;

@@ -5,17 +5,6 @@ import type { RunRow } from '../../db/tables.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { RunStore } from './runs.store.ts';
 
-/** Which runs a caller may act on. Every operation on a run finds it here, so that all refuse alike. */
-export interface RunAccess {
-  /**
-   * The run, or `run-not-found`: for an unknown one, another tenant's, another owner's, and one that the host refuses
-   * the caller for this action (default `Read`).
-   */
-  find(context: CallContext, runId: string, action?: RunAction): Promise<RunRow>;
-  /** Id of the root of the run's tree, or `run-not-found` with the id that was asked for. */
-  rootOf(context: CallContext, runId: string): Promise<string>;
-}
-
 const runTarget = (row: RunRow): RunTarget => ({
   resource: 'Run',
   id: row.id,
@@ -27,21 +16,27 @@ const runTarget = (row: RunRow): RunTarget => ({
 
 const notFound = (runId: string): AcpError => new AcpError('run-not-found', `Run ${runId} was not found.`);
 
+/** Which runs a caller may act on. Every operation on a run finds it here, so that all refuse alike. */
 export const createRunAccess = (
   store: Pick<RunStore, 'get'>,
   authorization: RunAuthorization,
   owners: Pick<SessionAccess, 'maySee'>,
-): RunAccess => {
+) => {
   const allows = async (context: CallContext, action: RunAction, row: RunRow): Promise<boolean> =>
     owners.maySee(context.principal, row.owner_id) && authorization.allows(context, action, runTarget(row));
-  const find: RunAccess['find'] = async (context, runId, action = 'Read') => {
+  /**
+   * The run, or `run-not-found`: for an unknown one, another tenant's, another owner's, and one that the host refuses
+   * the caller for this action (default `Read`).
+   */
+  const find = async (context: CallContext, runId: string, action: RunAction = 'Read'): Promise<RunRow> => {
     const row = await store.get(context.tenantId, runId.toLowerCase());
     if (row === undefined || !(await allows(context, action, row))) throw notFound(runId);
     return row;
   };
   return {
     find,
-    async rootOf(context, runId) {
+    /** Id of the root of the run's tree, or `run-not-found` with the id that was asked for. */
+    async rootOf(context: CallContext, runId: string): Promise<string> {
       const row = await find(context, runId);
       if (row.root_run_id === null || row.root_run_id === row.id) return row.id;
       const root = await store.get(context.tenantId, row.root_run_id);
@@ -51,3 +46,5 @@ export const createRunAccess = (
     },
   };
 };
+
+export type RunAccess = ReturnType<typeof createRunAccess>;

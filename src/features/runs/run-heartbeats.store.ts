@@ -1,4 +1,4 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { type Statement, updateStatement } from '../../db/statement.ts';
 import type { RunRow } from '../../db/tables.ts';
 
@@ -6,32 +6,26 @@ import type { RunRow } from '../../db/tables.ts';
 export type SilentRun = RunRow & { readonly beat_at: number | null };
 
 /** Signs of life of runs, where several processes share a store. */
-export interface HeartbeatStore {
-  beat(runIds: readonly string[], at: number): Promise<void>;
-  drop(runIds: readonly string[]): Promise<void>;
-  /** Changes nothing, and fails its unit when the run has given a sign of life since. */
-  stillSilent(runId: string, beatAt: number): Statement;
-  /** Running rows without one since then, oldest first. A run that never gave one is as old as its start. */
-  silent(since: number, limit: number): Promise<readonly SilentRun[]>;
-}
-
-export const heartbeatStore = defineStore((storage): HeartbeatStore => {
+export const heartbeatStore = defineStore((storage) => {
   const lastBeat = updateStatement(storage.db, 'run_heartbeats', ['beat_at'], ['run_id', 'beat_at'], {
     mustChange: true,
   });
   return {
-    async beat(runIds, at) {
+    async beat(runIds: readonly string[], at: number): Promise<void> {
       await storage.db
         .insertInto('run_heartbeats')
         .values(runIds.map((id) => ({ run_id: id, beat_at: at })))
         .onConflict((conflict) => conflict.column('run_id').doUpdateSet({ beat_at: at }))
         .execute();
     },
-    async drop(runIds) {
+    async drop(runIds: readonly string[]): Promise<void> {
       await storage.db.deleteFrom('run_heartbeats').where('run_id', 'in', runIds).execute();
     },
-    stillSilent: (runId, beatAt) => lastBeat({ beat_at: beatAt }, { run_id: runId, beat_at: beatAt }),
-    silent: (since, limit) =>
+    /** Changes nothing, and fails its unit when the run has given a sign of life since. */
+    stillSilent: (runId: string, beatAt: number): Statement =>
+      lastBeat({ beat_at: beatAt }, { run_id: runId, beat_at: beatAt }),
+    /** Running rows without one since then, oldest first. A run that never gave one is as old as its start. */
+    silent: (since: number, limit: number): Promise<readonly SilentRun[]> =>
       storage.db
         .selectFrom('runs')
         .selectAll('runs')
@@ -44,3 +38,5 @@ export const heartbeatStore = defineStore((storage): HeartbeatStore => {
         .execute(),
   };
 });
+
+export type HeartbeatStore = StoreOf<typeof heartbeatStore>;

@@ -4,14 +4,6 @@ import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import { createWriteRetry } from '../../db/write-retry.ts';
 
-/** Ends of runs that the store did not take when they happened. */
-export interface LateClosings {
-  /** Written as one unit as soon as the store takes it; until then the run reads as Running, or is not found. */
-  add(runId: string, statements: readonly Statement[]): void;
-  /** Tries once more. What is left then is left to the next start, as far as the store has a row. */
-  close(): Promise<void>;
-}
-
 export interface LateClosingsDeps {
   readonly storage: Pick<Storage, 'write'>;
   readonly clock: Pick<Clock, 'after'>;
@@ -31,7 +23,8 @@ const bytesOf = (statements: readonly Statement[]): number =>
     0,
   );
 
-export const createLateClosings = ({ storage, clock, log, written, dropped }: LateClosingsDeps): LateClosings => {
+/** Ends of runs that the store did not take when they happened. */
+export const createLateClosings = ({ storage, clock, log, written, dropped }: LateClosingsDeps) => {
   const waiting = new Map<string, { readonly statements: readonly Statement[]; readonly bytes: number }>();
   let held = 0;
 
@@ -61,14 +54,16 @@ export const createLateClosings = ({ storage, clock, log, written, dropped }: La
   const retry = createWriteRetry(clock, () => waiting.size > 0, write);
 
   return {
-    add(runId, statements) {
+    /** Written as one unit as soon as the store takes it; until then the run reads as Running, or is not found. */
+    add(runId: string, statements: readonly Statement[]): void {
       const bytes = bytesOf(statements);
       waiting.set(runId, { statements, bytes });
       held += bytes;
       if (held > mostBytes) drop(runId, null);
       retry.schedule();
     },
-    async close() {
+    /** Tries once more. What is left then is left to the next start, as far as the store has a row. */
+    async close(): Promise<void> {
       retry.stop();
       // In vain where the store is as it was; what that means was logged for each run.
       await write().catch(() => undefined);
@@ -76,3 +71,5 @@ export const createLateClosings = ({ storage, clock, log, written, dropped }: La
     },
   };
 };
+
+export type LateClosings = ReturnType<typeof createLateClosings>;

@@ -15,18 +15,6 @@ export interface ReconciliationSettings {
   readonly maxRunsPerScan: number;
 }
 
-export interface RunReconciliation {
-  /** Gives signs of life from now on: every process does. */
-  start(): void;
-  close(): void;
-  /** Looks for lost runs. */
-  readonly scans: BackgroundService;
-  /** One sign of life for all runs of this process. */
-  beat(): Promise<void>;
-  /** Closes runs whose process has been silent for too long, with their children; how many. */
-  scan(mayAct?: () => boolean): Promise<number>;
-}
-
 interface ReconciliationDeps {
   readonly storage: Pick<Storage, 'stores'>;
   readonly runs: Pick<RunStore, 'heartbeatsDropped'>;
@@ -38,10 +26,7 @@ interface ReconciliationDeps {
 }
 
 /** Runs of dead processes, where several of them share a store. */
-export const createRunReconciliation = (
-  deps: ReconciliationDeps,
-  settings: ReconciliationSettings,
-): RunReconciliation => {
+export const createRunReconciliation = (deps: ReconciliationDeps, settings: ReconciliationSettings) => {
   const { storage, runs, engine, jobs, lost, log, clock } = deps;
   let beats: Timer | null = null;
   let looks: Timer | null = null;
@@ -50,6 +35,7 @@ export const createRunReconciliation = (
 
   const heartbeats = storage.stores(heartbeatStore);
 
+  /** One sign of life for all runs of this process. */
   const beat = async (): Promise<void> => {
     const ids = new Set(engine.list().map((run) => run.id));
     const ended = [...beating].filter((id) => !ids.has(id));
@@ -65,7 +51,8 @@ export const createRunReconciliation = (
     return job !== undefined && ['Pending', 'Leased', 'Running'].includes(job.status);
   };
 
-  const scan = async (mayAct = () => true): Promise<number> => {
+  /** Closes runs whose process has been silent for too long, with their children; how many. */
+  const scan = async (mayAct: () => boolean = () => true): Promise<number> => {
     let closed = 0;
     const since = clock.now() - settings.orphanThresholdMs;
     for (const row of await heartbeats.silent(since, settings.maxRunsPerScan)) {
@@ -80,16 +67,18 @@ export const createRunReconciliation = (
   };
 
   return {
-    start() {
+    /** Gives signs of life from now on: every process does. */
+    start(): void {
       beats = clock.every(settings.heartbeatIntervalMs, () =>
         beat().catch((error: unknown) => log.error({ error }, 'The signs of life of runs could not be written')),
       );
     },
     beat,
     scan,
-    close() {
+    close(): void {
       beats?.stop();
     },
+    /** Looks for lost runs. */
     scans: {
       start(mayAct) {
         if (looks !== null) return;
@@ -108,6 +97,8 @@ export const createRunReconciliation = (
         looks = null;
         await scanning;
       },
-    },
+    } satisfies BackgroundService,
   };
 };
+
+export type RunReconciliation = ReturnType<typeof createRunReconciliation>;

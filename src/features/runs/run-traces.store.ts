@@ -1,14 +1,7 @@
 import { isoTime } from '../../core/iso-time.ts';
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { StoredSpan } from '../../engine/record/index.ts';
 import type { RunTrace } from './runs.schema.ts';
-
-export interface RunTraceStore {
-  /** The trace of the tree with this root; null when none is stored. */
-  get(tenantId: string, rootRunId: string): Promise<RunTrace | null>;
-  /** The span of one run of the tree; null when no trace is stored or the span was one too many. */
-  spanOf(tenantId: string, rootRunId: string, runId: string): Promise<RunSpan | null>;
-}
 
 export interface RunSpan {
   readonly traceId: string;
@@ -18,8 +11,9 @@ export interface RunSpan {
 const byStart = (a: StoredSpan, b: StoredSpan): number =>
   a.startedAt - b.startedAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
-export const runTraceStore = defineStore(({ db, rows }): RunTraceStore => {
-  const get: RunTraceStore['get'] = async (tenantId, rootRunId) => {
+export const runTraceStore = defineStore(({ db, rows }) => {
+  /** The trace of the tree with this root; null when none is stored. */
+  const get = async (tenantId: string, rootRunId: string): Promise<RunTrace | null> => {
     const stored = await db
       .selectFrom('run_traces')
       .selectAll()
@@ -44,10 +38,13 @@ export const runTraceStore = defineStore(({ db, rows }): RunTraceStore => {
   };
   return {
     get,
-    async spanOf(tenantId, rootRunId, runId) {
+    /** The span of one run of the tree; null when no trace is stored or the span was one too many. */
+    async spanOf(tenantId: string, rootRunId: string, runId: string): Promise<RunSpan | null> {
       const trace = await get(tenantId, rootRunId);
       const span = trace?.spans.find(({ attributes }) => attributes['acp.run.id'] === runId);
       return trace === null || span === undefined ? null : { traceId: trace.traceId, spanId: span.spanId };
     },
   };
 });
+
+export type RunTraceStore = StoreOf<typeof runTraceStore>;

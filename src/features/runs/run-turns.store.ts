@@ -1,4 +1,4 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { OpenCall, TurnResume } from '../../engine/context/index.ts';
@@ -15,49 +15,46 @@ export interface LedgerCall {
 }
 
 /** What is stored of turns that have not finished. */
-export interface TurnStore {
-  turn(tenantId: string, runId: string): Promise<{ readonly turn: StoredTurn; readonly storedSteps: number } | null>;
+export const turnStore = defineStore((storage) => ({
+  async turn(
+    tenantId: string,
+    runId: string,
+  ): Promise<{ readonly turn: StoredTurn; readonly storedSteps: number } | null> {
+    const rows = await storage.db
+      .selectFrom('run_steps')
+      .select(['run_id', 'sequence', 'content'])
+      .where('run_id', '=', runId)
+      .orderBy('sequence')
+      .execute();
+    const steps = rows.map((row) => storage.rows.open('run_steps', tenantId, row));
+    const turn = storedTurn(steps.map(({ content }) => JSON.parse(content) as TurnStep));
+    return turn === null ? null : { turn, storedSteps: rows.length };
+  },
   /** Calls of the run that were begun, settled or not. */
-  ledger(runId: string): Promise<readonly LedgerCall[]>;
+  ledger: (runId: string): Promise<readonly LedgerCall[]> =>
+    storage.db
+      .selectFrom('tool_invocations')
+      .select(['tool_call_id', 'tool_name', 'effect', 'idempotency_key', 'state'])
+      .where('run_id', '=', runId)
+      .orderBy('id')
+      .execute(),
   /** A later run of the same session than this one. */
-  hasLaterRun(row: RunRow): Promise<boolean>;
-}
+  async hasLaterRun(row: RunRow): Promise<boolean> {
+    const later = await storage.db
+      .selectFrom('runs')
+      .select('id')
+      .where('tenant_id', '=', row.tenant_id)
+      .where('session_id', '=', row.session_id)
+      .where('id', '>', row.id)
+      .where('parent_run_id', 'is', null)
+      .where('started_at', 'is not', null)
+      .limit(1)
+      .executeTakeFirst();
+    return later !== undefined;
+  },
+}));
 
-export const turnStore = defineStore(
-  (storage): TurnStore => ({
-    async turn(tenantId, runId) {
-      const rows = await storage.db
-        .selectFrom('run_steps')
-        .select(['run_id', 'sequence', 'content'])
-        .where('run_id', '=', runId)
-        .orderBy('sequence')
-        .execute();
-      const steps = rows.map((row) => storage.rows.open('run_steps', tenantId, row));
-      const turn = storedTurn(steps.map(({ content }) => JSON.parse(content) as TurnStep));
-      return turn === null ? null : { turn, storedSteps: rows.length };
-    },
-    ledger: (runId) =>
-      storage.db
-        .selectFrom('tool_invocations')
-        .select(['tool_call_id', 'tool_name', 'effect', 'idempotency_key', 'state'])
-        .where('run_id', '=', runId)
-        .orderBy('id')
-        .execute(),
-    async hasLaterRun(row) {
-      const later = await storage.db
-        .selectFrom('runs')
-        .select('id')
-        .where('tenant_id', '=', row.tenant_id)
-        .where('session_id', '=', row.session_id)
-        .where('id', '>', row.id)
-        .where('parent_run_id', 'is', null)
-        .where('started_at', 'is not', null)
-        .limit(1)
-        .executeTakeFirst();
-      return later !== undefined;
-    },
-  }),
-);
+export type TurnStore = StoreOf<typeof turnStore>;
 
 /** True when a call whose fate is unknown may be made once more. */
 const mayRepeat = (call: LedgerCall, agent: CompiledAgent): boolean => {

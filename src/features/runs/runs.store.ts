@@ -1,4 +1,4 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
@@ -23,244 +23,222 @@ const noContext: RunInputContext = { culture: null, parameters: {}, historyLengt
 // A tree is truncated at this many runs, as the tree operation promises; larger sums would only slow every listing.
 const maxTreeRows = 200;
 
-export interface RunStore {
-  list(tenantId: string, filter: RunFilter): Promise<readonly RunRow[]>;
-  get(tenantId: string, runId: string): Promise<RunRow | undefined>;
+export const runStore = defineStore((storage) => ({
+  list: (tenantId: string, filter: RunFilter): Promise<readonly RunRow[]> => listRuns(storage, tenantId, filter),
+  get: (tenantId: string, runId: string): Promise<RunRow | undefined> =>
+    storage.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('id', '=', runId)
+      .executeTakeFirst(),
   /** All members of the trees of these roots, the roots left out. */
-  descendants(tenantId: string, rootIds: readonly string[]): Promise<readonly RunRow[]>;
+  async descendants(tenantId: string, rootIds: readonly string[]): Promise<readonly RunRow[]> {
+    if (rootIds.length === 0) return [];
+    return storage.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('root_run_id', 'in', rootIds)
+      .where('tenant_id', '=', tenantId)
+      .limit(maxTreeRows * rootIds.length)
+      .execute();
+  },
   /** Members of the root's tree that are Running, the root left out. */
-  executing(tenantId: string, rootId: string): Promise<readonly RunRow[]>;
+  executing: (tenantId: string, rootId: string): Promise<readonly RunRow[]> =>
+    storage.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('root_run_id', '=', rootId)
+      .where('tenant_id', '=', tenantId)
+      .where('status', '=', 'Running')
+      .execute(),
   /** A whole tree by depth, then start; at most 200 rows. */
-  tree(tenantId: string, rootId: string): Promise<readonly RunRow[]>;
-  /** Every member of a tree, however many: by depth, then start. */
-  treeMembers(tenantId: string, rootId: string): Promise<readonly TreeMember[]>;
+  tree: (tenantId: string, rootId: string): Promise<readonly RunRow[]> =>
+    storage.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
+      .orderBy('depth')
+      .orderBy('started_at')
+      .orderBy('id')
+      .limit(maxTreeRows)
+      .execute(),
   /** By run: the newest one that went on with it. */
-  continuations(tenantId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  async continuations(tenantId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    if (runIds.length === 0) return new Map();
+    const rows = await storage.db
+      .selectFrom('runs')
+      .select(['id', 'continued_from_run_id'])
+      .where('tenant_id', '=', tenantId)
+      .where('continued_from_run_id', 'in', runIds)
+      .orderBy('id')
+      .execute();
+    return new Map(rows.map(({ id, continued_from_run_id: source }) => [source ?? '', id]));
+  },
+  /** Every member of a tree, however many: by depth, then start. */
+  async treeMembers(tenantId: string, rootId: string): Promise<readonly TreeMember[]> {
+    const rows = await storage.db
+      .selectFrom('runs')
+      .select(['id', 'status', 'agent_name', 'agent_version'])
+      .where('tenant_id', '=', tenantId)
+      .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
+      // Ids grow as runs are opened, and every run has one, while one that was canceled in line never started.
+      .orderBy('depth')
+      .orderBy('id')
+      .execute();
+    return rows.map((row) => ({
+      id: row.id,
+      status: row.status,
+      agentName: row.agent_name,
+      agentVersion: row.agent_version,
+    }));
+  },
   /** Packs that hold events from the sequence `from` on, in order, at most `limit`. */
-  packs(
+  async packs(
     tenantId: string,
     runId: string,
     from: number,
     limit: number,
-  ): Promise<readonly { firstSequence: number; lastSequence: number; events: string }[]>;
-  toolInvocations(tenantId: string, runId: string, limit: number): Promise<readonly ToolInvocationRow[]>;
+  ): Promise<readonly { firstSequence: number; lastSequence: number; events: string }[]> {
+    const rows = await storage.db
+      .selectFrom('run_events')
+      .select(['run_id', 'first_sequence', 'last_sequence', 'events'])
+      .where('run_id', '=', runId)
+      .where('last_sequence', '>=', from)
+      .orderBy('first_sequence')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({
+      firstSequence: row.first_sequence,
+      lastSequence: row.last_sequence,
+      events: storage.rows.open('run_events', tenantId, row).events,
+    }));
+  },
+  async toolInvocations(tenantId: string, runId: string, limit: number): Promise<readonly ToolInvocationRow[]> {
+    const rows = await storage.db
+      .selectFrom('tool_invocations')
+      .selectAll()
+      .where('run_id', '=', runId)
+      .where('tenant_id', '=', tenantId)
+      .where('state', '=', 'Settled')
+      .orderBy('settled_order')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => storage.rows.open('tool_invocations', tenantId, row));
+  },
   /** The recorded input of a run; null when there is none. */
-  input(tenantId: string, runId: string): Promise<unknown>;
+  async input(tenantId: string, runId: string): Promise<unknown> {
+    const row = await storage.db
+      .selectFrom('run_inputs')
+      .select(['run_id', 'messages'])
+      .where('run_id', '=', runId)
+      .executeTakeFirst();
+    return row === undefined ? null : JSON.parse(storage.rows.open('run_inputs', tenantId, row).messages);
+  },
   /** The same with what the run was started with beside its messages. */
-  recordedInput(tenantId: string, runId: string): Promise<RecordedInput | null>;
+  async recordedInput(tenantId: string, runId: string): Promise<RecordedInput | null> {
+    const stored = await storage.db
+      .selectFrom('run_inputs')
+      .select(['run_id', 'messages', 'context'])
+      .where('run_id', '=', runId)
+      .executeTakeFirst();
+    if (stored === undefined) return null;
+    const row = storage.rows.open('run_inputs', tenantId, stored);
+    const context = row.context === null ? noContext : (JSON.parse(row.context) as RunInputContext);
+    return { messages: JSON.parse(row.messages) as ChatMessage[], context };
+  },
   /** What the model calls of a closed run were sent; null when it was not recorded. */
-  modelCalls(tenantId: string, runId: string): Promise<StoredModelCalls | null>;
+  async modelCalls(tenantId: string, runId: string): Promise<StoredModelCalls | null> {
+    const row = await storage.db
+      .selectFrom('run_model_calls')
+      .select(['run_id', 'calls'])
+      .where('run_id', '=', runId)
+      .executeTakeFirst();
+    if (row === undefined) return null;
+    return JSON.parse(storage.rows.open('run_model_calls', tenantId, row).calls) as StoredModelCalls;
+  },
   /** Output of a run whose log ends with its completion; null for every other. */
-  output(tenantId: string, runId: string): Promise<string | null>;
+  async output(tenantId: string, runId: string): Promise<string | null> {
+    const row = await storage.db
+      .selectFrom('run_events')
+      .select(['run_id', 'first_sequence', 'events'])
+      .where('run_id', '=', runId)
+      .orderBy('first_sequence', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    if (row === undefined) return null;
+    const { events } = storage.rows.open('run_events', tenantId, row);
+    const entries = JSON.parse(events) as [string, number, Readonly<Record<string, unknown>>][];
+    const [type, , members] = entries.at(-1) ?? ['', 0, {}];
+    const output = type === 'run.completed' ? members['output'] : null;
+    return typeof output === 'string' ? output : null;
+  },
   /** Names of the tools whose calls settled, each once, by their first call. */
-  toolNames(tenantId: string, runId: string): Promise<readonly string[]>;
+  async toolNames(tenantId: string, runId: string): Promise<readonly string[]> {
+    const rows = await storage.db
+      .selectFrom('tool_invocations')
+      .select('tool_name')
+      .where('run_id', '=', runId)
+      .where('tenant_id', '=', tenantId)
+      .where('state', '=', 'Settled')
+      .groupBy('tool_name')
+      // Ids grow in the order of calling.
+      .orderBy((eb) => eb.fn.min('id'))
+      .execute();
+    return rows.map((row) => row.tool_name);
+  },
   /** Calls that settled. */
-  countToolCalls(tenantId: string, runId: string): Promise<number>;
+  async countToolCalls(tenantId: string, runId: string): Promise<number> {
+    const row = await storage.db
+      .selectFrom('tool_invocations')
+      .select((eb) => eb.fn.countAll<number | string>().as('count'))
+      .where('run_id', '=', runId)
+      .where('tenant_id', '=', tenantId)
+      .where('state', '=', 'Settled')
+      .executeTakeFirst();
+    return Number(row?.count ?? 0);
+  },
   /** Every run that is Queued or Running, of every tenant. */
-  open(): Promise<readonly RunRow[]>;
-  lastSequence(runId: string): Promise<number>;
+  open: (): Promise<readonly RunRow[]> =>
+    storage.db.selectFrom('runs').selectAll().where('status', 'in', ['Queued', 'Running']).execute(),
+  async lastSequence(runId: string): Promise<number> {
+    const row = await storage.db
+      .selectFrom('run_events')
+      .select((eb) => eb.fn.max('last_sequence').as('last'))
+      .where('run_id', '=', runId)
+      .executeTakeFirst();
+    return row?.last ?? -1;
+  },
   /** Forgets the signs of life of runs that do not execute any more. */
-  heartbeatsDropped(): Promise<void>;
+  async heartbeatsDropped(): Promise<void> {
+    await storage.db
+      .deleteFrom('run_heartbeats')
+      .where('run_id', 'not in', storage.db.selectFrom('runs').select('id').where('status', '=', 'Running'))
+      .execute();
+  },
   /** Back in line: a Running row becomes Queued. */
-  requeued(tenantId: string, runId: string): Statement;
+  requeued(tenantId: string, runId: string): Statement {
+    const { sql: text, parameters } = storage.db
+      .updateTable('runs')
+      .set({ status: 'Queued', started_at: null })
+      .where('tenant_id', '=', tenantId)
+      .where('id', '=', runId)
+      .where('status', '=', 'Running')
+      .compile();
+    return { sql: text, parameters };
+  },
   /** Closes an open row from outside its run; fails its unit when the row has another status meanwhile. */
-  closeFrom(row: Pick<RunRow, 'tenant_id' | 'id'>, fromStatus: string, values: Partial<RunRow>): Statement;
-}
+  closeFrom(row: Pick<RunRow, 'tenant_id' | 'id'>, fromStatus: string, values: Partial<RunRow>): Statement {
+    const { sql: text, parameters } = storage.db
+      .updateTable('runs')
+      .set(values)
+      .where('tenant_id', '=', row.tenant_id)
+      .where('id', '=', row.id)
+      .where('status', '=', fromStatus)
+      .compile();
+    return { sql: text, parameters, mustChange: true };
+  },
+}));
 
-export const runStore = defineStore(
-  (storage): RunStore => ({
-    list: (tenantId, filter) => listRuns(storage, tenantId, filter),
-    get: (tenantId, runId) =>
-      storage.db
-        .selectFrom('runs')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', runId)
-        .executeTakeFirst(),
-    async descendants(tenantId, rootIds) {
-      if (rootIds.length === 0) return [];
-      return storage.db
-        .selectFrom('runs')
-        .selectAll()
-        .where('root_run_id', 'in', rootIds)
-        .where('tenant_id', '=', tenantId)
-        .limit(maxTreeRows * rootIds.length)
-        .execute();
-    },
-    executing: (tenantId, rootId) =>
-      storage.db
-        .selectFrom('runs')
-        .selectAll()
-        .where('root_run_id', '=', rootId)
-        .where('tenant_id', '=', tenantId)
-        .where('status', '=', 'Running')
-        .execute(),
-    tree: (tenantId, rootId) =>
-      storage.db
-        .selectFrom('runs')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
-        .orderBy('depth')
-        .orderBy('started_at')
-        .orderBy('id')
-        .limit(maxTreeRows)
-        .execute(),
-    async continuations(tenantId, runIds) {
-      if (runIds.length === 0) return new Map();
-      const rows = await storage.db
-        .selectFrom('runs')
-        .select(['id', 'continued_from_run_id'])
-        .where('tenant_id', '=', tenantId)
-        .where('continued_from_run_id', 'in', runIds)
-        .orderBy('id')
-        .execute();
-      return new Map(rows.map(({ id, continued_from_run_id: source }) => [source ?? '', id]));
-    },
-    async treeMembers(tenantId, rootId) {
-      const rows = await storage.db
-        .selectFrom('runs')
-        .select(['id', 'status', 'agent_name', 'agent_version'])
-        .where('tenant_id', '=', tenantId)
-        .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
-        // Ids grow as runs are opened, and every run has one, while one that was canceled in line never started.
-        .orderBy('depth')
-        .orderBy('id')
-        .execute();
-      return rows.map((row) => ({
-        id: row.id,
-        status: row.status,
-        agentName: row.agent_name,
-        agentVersion: row.agent_version,
-      }));
-    },
-    async packs(tenantId, runId, from, limit) {
-      const rows = await storage.db
-        .selectFrom('run_events')
-        .select(['run_id', 'first_sequence', 'last_sequence', 'events'])
-        .where('run_id', '=', runId)
-        .where('last_sequence', '>=', from)
-        .orderBy('first_sequence')
-        .limit(limit)
-        .execute();
-      return rows.map((row) => ({
-        firstSequence: row.first_sequence,
-        lastSequence: row.last_sequence,
-        events: storage.rows.open('run_events', tenantId, row).events,
-      }));
-    },
-    async toolInvocations(tenantId, runId, limit) {
-      const rows = await storage.db
-        .selectFrom('tool_invocations')
-        .selectAll()
-        .where('run_id', '=', runId)
-        .where('tenant_id', '=', tenantId)
-        .where('state', '=', 'Settled')
-        .orderBy('settled_order')
-        .limit(limit)
-        .execute();
-      return rows.map((row) => storage.rows.open('tool_invocations', tenantId, row));
-    },
-    async input(tenantId, runId) {
-      const row = await storage.db
-        .selectFrom('run_inputs')
-        .select(['run_id', 'messages'])
-        .where('run_id', '=', runId)
-        .executeTakeFirst();
-      return row === undefined ? null : JSON.parse(storage.rows.open('run_inputs', tenantId, row).messages);
-    },
-    async recordedInput(tenantId, runId) {
-      const stored = await storage.db
-        .selectFrom('run_inputs')
-        .select(['run_id', 'messages', 'context'])
-        .where('run_id', '=', runId)
-        .executeTakeFirst();
-      if (stored === undefined) return null;
-      const row = storage.rows.open('run_inputs', tenantId, stored);
-      const context = row.context === null ? noContext : (JSON.parse(row.context) as RunInputContext);
-      return { messages: JSON.parse(row.messages) as ChatMessage[], context };
-    },
-    async modelCalls(tenantId, runId) {
-      const row = await storage.db
-        .selectFrom('run_model_calls')
-        .select(['run_id', 'calls'])
-        .where('run_id', '=', runId)
-        .executeTakeFirst();
-      if (row === undefined) return null;
-      return JSON.parse(storage.rows.open('run_model_calls', tenantId, row).calls) as StoredModelCalls;
-    },
-    async output(tenantId, runId) {
-      const row = await storage.db
-        .selectFrom('run_events')
-        .select(['run_id', 'first_sequence', 'events'])
-        .where('run_id', '=', runId)
-        .orderBy('first_sequence', 'desc')
-        .limit(1)
-        .executeTakeFirst();
-      if (row === undefined) return null;
-      const { events } = storage.rows.open('run_events', tenantId, row);
-      const entries = JSON.parse(events) as [string, number, Readonly<Record<string, unknown>>][];
-      const [type, , members] = entries.at(-1) ?? ['', 0, {}];
-      const output = type === 'run.completed' ? members['output'] : null;
-      return typeof output === 'string' ? output : null;
-    },
-    async toolNames(tenantId, runId) {
-      const rows = await storage.db
-        .selectFrom('tool_invocations')
-        .select('tool_name')
-        .where('run_id', '=', runId)
-        .where('tenant_id', '=', tenantId)
-        .where('state', '=', 'Settled')
-        .groupBy('tool_name')
-        // Ids grow in the order of calling.
-        .orderBy((eb) => eb.fn.min('id'))
-        .execute();
-      return rows.map((row) => row.tool_name);
-    },
-    async countToolCalls(tenantId, runId) {
-      const row = await storage.db
-        .selectFrom('tool_invocations')
-        .select((eb) => eb.fn.countAll<number | string>().as('count'))
-        .where('run_id', '=', runId)
-        .where('tenant_id', '=', tenantId)
-        .where('state', '=', 'Settled')
-        .executeTakeFirst();
-      return Number(row?.count ?? 0);
-    },
-    open: () => storage.db.selectFrom('runs').selectAll().where('status', 'in', ['Queued', 'Running']).execute(),
-    async lastSequence(runId) {
-      const row = await storage.db
-        .selectFrom('run_events')
-        .select((eb) => eb.fn.max('last_sequence').as('last'))
-        .where('run_id', '=', runId)
-        .executeTakeFirst();
-      return row?.last ?? -1;
-    },
-    async heartbeatsDropped() {
-      await storage.db
-        .deleteFrom('run_heartbeats')
-        .where('run_id', 'not in', storage.db.selectFrom('runs').select('id').where('status', '=', 'Running'))
-        .execute();
-    },
-    requeued(tenantId, runId) {
-      const { sql: text, parameters } = storage.db
-        .updateTable('runs')
-        .set({ status: 'Queued', started_at: null })
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', runId)
-        .where('status', '=', 'Running')
-        .compile();
-      return { sql: text, parameters };
-    },
-    closeFrom(row, fromStatus, values) {
-      const { sql: text, parameters } = storage.db
-        .updateTable('runs')
-        .set(values)
-        .where('tenant_id', '=', row.tenant_id)
-        .where('id', '=', row.id)
-        .where('status', '=', fromStatus)
-        .compile();
-      return { sql: text, parameters, mustChange: true };
-    },
-  }),
-);
+export type RunStore = StoreOf<typeof runStore>;

@@ -1,15 +1,9 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { type Statement, updateStatement } from '../../db/statement.ts';
 import type { RunRow } from '../../db/tables.ts';
 
 /** Closed runs of agents without a known cost. */
-export interface UnpricedRuns {
-  /** In the order of their ids, after one of them; at most `limit`. */
-  next(tenantId: string, afterId: string, limit: number): Promise<readonly RunRow[]>;
-  priced(run: Pick<RunRow, 'tenant_id' | 'id'>, cost: string | null, totalMicros: number | null): Statement;
-}
-
-export const unpricedRuns = defineStore((storage): UnpricedRuns => {
+export const unpricedRuns = defineStore((storage) => {
   const setCost = updateStatement(
     storage.db,
     'runs',
@@ -17,9 +11,13 @@ export const unpricedRuns = defineStore((storage): UnpricedRuns => {
     ['tenant_id', 'id'],
   );
   return {
-    priced: ({ tenant_id, id }, cost, totalMicros) =>
-      setCost({ cost, total_cost_micros: totalMicros, cost_recalculated: 1 }, { tenant_id, id }),
-    next: (tenantId, afterId, limit) =>
+    priced: (
+      { tenant_id, id }: Pick<RunRow, 'tenant_id' | 'id'>,
+      cost: string | null,
+      totalMicros: number | null,
+    ): Statement => setCost({ cost, total_cost_micros: totalMicros, cost_recalculated: 1 }, { tenant_id, id }),
+    /** In the order of their ids, after one of them; at most `limit`. */
+    next: (tenantId: string, afterId: string, limit: number): Promise<readonly RunRow[]> =>
       storage.scan(
         storage.db
           .selectFrom('runs')
@@ -33,3 +31,5 @@ export const unpricedRuns = defineStore((storage): UnpricedRuns => {
       ),
   };
 });
+
+export type UnpricedRuns = StoreOf<typeof unpricedRuns>;

@@ -1,18 +1,7 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { RunScoreRow } from '../../db/tables.ts';
 
-export interface ScoreStore {
-  /** Writes the score, or replaces the one of the same run, message, name and author, whose id stays. */
-  save(row: RunScoreRow): Promise<RunScoreRow>;
-  /** The same for several, all or none; in no order. */
-  saveAll(rows: readonly RunScoreRow[]): Promise<readonly RunScoreRow[]>;
-  list(tenantId: string, runId: string): Promise<readonly RunScoreRow[]>;
-  get(tenantId: string, runId: string, scoreId: string): Promise<RunScoreRow | undefined>;
-  /** False: it was gone already. */
-  remove(tenantId: string, runId: string, scoreId: string): Promise<boolean>;
-}
-
-export const scoreStore = defineStore((storage): ScoreStore => {
+export const scoreStore = defineStore((storage) => {
   const scores = (tenantId: string, runId: string) =>
     storage.db.selectFrom('run_scores').selectAll().where('tenant_id', '=', tenantId).where('run_id', '=', runId);
   const saved = (rows: readonly RunScoreRow[]) =>
@@ -32,11 +21,16 @@ export const scoreStore = defineStore((storage): ScoreStore => {
       )
       .returningAll();
   return {
-    save: (row) => saved([row]).executeTakeFirstOrThrow(),
-    saveAll: (rows) => saved(rows).execute(),
-    list: (tenantId, runId) => scores(tenantId, runId).orderBy('created_at', 'desc').orderBy('id', 'desc').execute(),
-    get: (tenantId, runId, scoreId) => scores(tenantId, runId).where('id', '=', scoreId).executeTakeFirst(),
-    async remove(tenantId, runId, scoreId) {
+    /** Writes the score, or replaces the one of the same run, message, name and author, whose id stays. */
+    save: (row: RunScoreRow): Promise<RunScoreRow> => saved([row]).executeTakeFirstOrThrow(),
+    /** The same for several, all or none; in no order. */
+    saveAll: (rows: readonly RunScoreRow[]): Promise<readonly RunScoreRow[]> => saved(rows).execute(),
+    list: (tenantId: string, runId: string): Promise<readonly RunScoreRow[]> =>
+      scores(tenantId, runId).orderBy('created_at', 'desc').orderBy('id', 'desc').execute(),
+    get: (tenantId: string, runId: string, scoreId: string): Promise<RunScoreRow | undefined> =>
+      scores(tenantId, runId).where('id', '=', scoreId).executeTakeFirst(),
+    /** False: it was gone already. */
+    async remove(tenantId: string, runId: string, scoreId: string): Promise<boolean> {
       const { numDeletedRows } = await storage.db
         .deleteFrom('run_scores')
         .where('tenant_id', '=', tenantId)
@@ -47,3 +41,5 @@ export const scoreStore = defineStore((storage): ScoreStore => {
     },
   };
 });
+
+export type ScoreStore = StoreOf<typeof scoreStore>;

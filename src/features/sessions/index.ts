@@ -1,19 +1,12 @@
 import type { ChatMessage as PublicMessage } from '../../contract/chat-message.ts';
 import type { Clock } from '../../core/clock.ts';
-import type { Handlers, Principal } from '../../core/context.ts';
-import type { LeftoverClosings } from '../../core/instance-state.ts';
+import type { Principal } from '../../core/context.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import { publicMessage } from '../../engine/context/index.ts';
 import { sessionBranchStore } from './session-branches.store.ts';
 import { sessionHistory } from './session-history.ts';
-import {
-  createSessionRemoval,
-  type SessionDeletion,
-  type SessionRemoval,
-  type SessionRemovalDeps,
-} from './session-removal.ts';
-import type { sessionOperations } from './sessions.operations.ts';
+import { createSessionRemoval, type SessionDeletion, type SessionRemovalDeps } from './session-removal.ts';
 import { type SessionServiceDeps, sessionService } from './sessions.service.ts';
 import type { SessionStore } from './sessions.store.ts';
 import {
@@ -22,7 +15,6 @@ import {
   createSessionTurns,
   type Mailbox,
   type SessionAccess,
-  type SessionPlaces,
   type SessionWaits,
   sessionRequestStore,
 } from './turns/index.ts';
@@ -56,26 +48,7 @@ export interface SessionsDeps
   readonly clock: Clock;
 }
 
-export interface SessionsFeature {
-  readonly handlers: Handlers<typeof sessionOperations>;
-  readonly store: SessionStore;
-  /** How runs come to sessions. */
-  readonly places: SessionPlaces;
-  readonly access: SessionAccess;
-  /** The history that a run would go on from; empty for a session that does not exist. */
-  history(tenantId: string, sessionId: string): Promise<readonly ChatMessage[]>;
-  /** The same for a caller: empty for a session that it may not see. */
-  historyFor(tenantId: string, sessionId: string, caller: Principal): Promise<readonly ChatMessage[]>;
-  /** Every message of a session as the API shows it; empty for one that does not exist. */
-  publicMessages(tenantId: string, sessionId: string): Promise<readonly PublicMessage[]>;
-  readonly erasure: SessionRemoval['erasure'];
-  /** Deletes a session that has not been written to since; false: it is in use, or has been. */
-  removeUnused(tenantId: string, sessionId: string, updatedAt: number): Promise<boolean>;
-  readonly leftovers: LeftoverClosings<'sessionLocks' | 'deletedSessions'>;
-  close(): void;
-}
-
-export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
+export const sessionsFeature = (deps: SessionsDeps) => {
   const { storage, store, mailbox, clock } = deps;
   const { requests, ends } = deps.waits;
   const { owners: access } = deps;
@@ -87,6 +60,7 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
     '{run}',
     ['acp.session.concurrency'],
   );
+  /** How runs come to sessions. */
   const places = createSessionPlaces({
     storage,
     turns,
@@ -102,16 +76,21 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
     store,
     places,
     access,
-    history: (tenantId, sessionId) => sessionHistory(store, tenantId, sessionId),
-    historyFor: (tenantId, sessionId, caller) =>
+    /** The history that a run would go on from; empty for a session that does not exist. */
+    history: (tenantId: string, sessionId: string): Promise<readonly ChatMessage[]> =>
+      sessionHistory(store, tenantId, sessionId),
+    /** The same for a caller: empty for a session that it may not see. */
+    historyFor: (tenantId: string, sessionId: string, caller: Principal): Promise<readonly ChatMessage[]> =>
       sessionHistory(store, tenantId, sessionId, (ownerId) => access.maySee(caller, ownerId)),
-    async publicMessages(tenantId, sessionId) {
+    /** Every message of a session as the API shows it; empty for one that does not exist. */
+    async publicMessages(tenantId: string, sessionId: string): Promise<readonly PublicMessage[]> {
       const row = await store.get(tenantId, sessionId);
       if (row === undefined) return [];
       return (await store.messages(row)).map((message, sequence) => publicMessage(message, sequence, deps));
     },
     erasure,
-    async removeUnused(tenantId, sessionId, updatedAt) {
+    /** Deletes a session that has not been written to since; false: it is in use, or has been. */
+    async removeUnused(tenantId: string, sessionId: string, updatedAt: number): Promise<boolean> {
       const row = await store.get(tenantId, sessionId);
       return row?.updated_at === updatedAt && (await remove(row)) === 'removed';
     },
@@ -120,9 +99,11 @@ export const sessionsFeature = (deps: SessionsDeps): SessionsFeature => {
       // Of one that was deleted, and whose process ended before its messages were.
       deletedSessions: storage.stores(sessionBranchStore).purge,
     },
-    close() {
+    close(): void {
       turns.close();
       ends.close();
     },
   };
 };
+
+export type SessionsFeature = ReturnType<typeof sessionsFeature>;

@@ -1,29 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { SessionRow } from '../../db/tables.ts';
+
+// Messages deleted at once: a few milliseconds of work, after which other callers have their turn.
+const purgeChunk = 500;
 
 /**
  * How conversations share messages. A message is stored once, by the conversation that wrote it. A branch names the
  * stretches of other conversations that its history begins with: all of them, also those that its parent had from its
  * own parents, so that reading never walks a chain.
  */
-export interface SessionBranchStore {
-  /** Opens a branch of the first `branch.message_count` messages; fails its unit when the source is gone. */
-  branch(source: SessionRow, branch: SessionRow): Promise<void>;
-  /**
-   * Takes a free session away; fails its unit when a run is Queued or Running on it. `token` marks the messages for
-   * `purge`.
-   */
-  remove(session: SessionRow, now: number, token: string): Promise<void>;
-  /** Deletes the messages of deleted sessions that no branch shares; how many there were. */
-  purge(): Promise<number>;
-}
-
-// Messages deleted at once: a few milliseconds of work, after which other callers have their turn.
-const purgeChunk = 500;
-
-export const sessionBranchStore = defineStore((storage): SessionBranchStore => {
+export const sessionBranchStore = defineStore((storage) => {
   /** The branch with the summary of its source, under its own name. */
   const withSummary = (source: SessionRow, branch: SessionRow): SessionRow => {
     const { summary } = storage.rows.open('sessions', source.tenant_id, source);
@@ -80,7 +68,8 @@ export const sessionBranchStore = defineStore((storage): SessionBranchStore => {
   };
 
   return {
-    branch: (source, branch) =>
+    /** Opens a branch of the first `branch.message_count` messages; fails its unit when the source is gone. */
+    branch: (source: SessionRow, branch: SessionRow): Promise<void> =>
       storage.atomic(async (db) => {
         const last = branch.message_count - 1;
         const ownFrom = (source.branch_from_sequence ?? -1) + 1;
@@ -128,7 +117,11 @@ export const sessionBranchStore = defineStore((storage): SessionBranchStore => {
           .execute();
       }),
 
-    remove: (session, now, token) =>
+    /**
+     * Takes a free session away; fails its unit when a run is Queued or Running on it. `token` marks the messages for
+     * `purge`.
+     */
+    remove: (session: SessionRow, now: number, token: string): Promise<void> =>
       storage.atomic(async (db) => {
         const { conversation_id: conversationId } = session;
         const { numDeletedRows } = await db
@@ -164,7 +157,8 @@ export const sessionBranchStore = defineStore((storage): SessionBranchStore => {
         await db.deleteFrom('conversation_segments').where('conversation_id', '=', conversationId).execute();
       }),
 
-    async purge() {
+    /** Deletes the messages of deleted sessions that no branch shares; how many there were. */
+    async purge(): Promise<number> {
       const dropped = await storage.db
         .selectFrom('dropped_conversations')
         .selectAll()
@@ -176,3 +170,5 @@ export const sessionBranchStore = defineStore((storage): SessionBranchStore => {
     },
   };
 });
+
+export type SessionBranchStore = StoreOf<typeof sessionBranchStore>;

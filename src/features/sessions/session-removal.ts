@@ -26,20 +26,13 @@ export interface SessionRemovalDeps {
   readonly newId: () => string;
 }
 
-export interface SessionRemoval {
-  /** Deletes a session with all that goes with it; `busy`: a run is queued or in progress, `gone`: it was not there. */
-  remove(row: SessionRow): Promise<'removed' | 'busy' | 'gone'>;
-  /** The same for sessions that go in somebody else's unit, which fails when one of them is in use. */
-  erasure(rows: readonly SessionRow[]): Promise<SessionErasure>;
-}
-
 export interface SessionErasure {
   remove(stores: UnitOfWork): Promise<void>;
   /** After the commit: what is outside of the store. */
   done(): Promise<void>;
 }
 
-export const createSessionRemoval = (deps: SessionRemovalDeps): SessionRemoval => {
+export const createSessionRemoval = (deps: SessionRemovalDeps) => {
   const { storage, store } = deps;
   const { purge } = storage.stores(sessionBranchStore);
 
@@ -63,8 +56,10 @@ export const createSessionRemoval = (deps: SessionRemovalDeps): SessionRemoval =
   };
 
   return {
-    erasure: (rows) => erasure(rows),
-    async remove(row) {
+    /** The same for sessions that go in somebody else's unit, which fails when one of them is in use. */
+    erasure: (rows: readonly SessionRow[]): Promise<SessionErasure> => erasure(rows),
+    /** Deletes a session with all that goes with it; `busy`: a run is queued or in progress, `gone`: it was not there. */
+    async remove(row: SessionRow): Promise<'removed' | 'busy' | 'gone'> {
       if (deps.turns.busy(row.tenant_id, row.id)) return 'busy';
       // The session is gone with what makes its messages reachable; what cannot be freed now is freed at the next start.
       const freeLater = (error: unknown): number => {
@@ -84,3 +79,5 @@ export const createSessionRemoval = (deps: SessionRemovalDeps): SessionRemoval =
     },
   };
 };
+
+export type SessionRemoval = ReturnType<typeof createSessionRemoval>;

@@ -1,4 +1,4 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { SessionMessageRow, SessionRow } from '../../db/tables.ts';
 import type { ChatMessage, KeptSummary } from '../../engine/context/index.ts';
@@ -14,34 +14,7 @@ export interface SessionFilter {
 /** What reading a history needs of its session. */
 export type Conversation = Pick<SessionRow, 'tenant_id' | 'conversation_id' | 'branch_from_sequence' | 'message_count'>;
 
-export interface SessionStore {
-  get(tenantId: string, id: string): Promise<SessionRow | undefined>;
-  /** Sessions with at least one saved turn, the last updated first. */
-  list(tenantId: string, filter: SessionFilter): Promise<readonly SessionRow[]>;
-  /** The messages that the row counts, by sequence; fewer when the session was deleted meanwhile. */
-  messages(conversation: Conversation): Promise<readonly ChatMessage[]>;
-  /** The summary that later turns begin with, which the row keeps sealed. */
-  summary(session: SessionRow): KeptSummary | null;
-  /** A session in its first turn: version 0 until that is saved. Fails its unit when the id is in use. */
-  open(session: SessionRow): Statement;
-  /** Takes a free session for a run, or its own again; fails its unit when another run holds it. */
-  lock(tenantId: string, id: string, runId: string, now: number, lockUntil: number): Statement;
-  /** Appends a turn on top of the version that was read and frees the session. */
-  saveTurn(
-    row: SessionRow,
-    runId: string,
-    messages: readonly ChatMessage[],
-    summary: KeptSummary | null,
-    now: number,
-  ): readonly Statement[];
-  /** Frees the session; one that never had a turn goes. */
-  release(tenantId: string, id: string, runId: string): readonly Statement[];
-  renew(runIds: readonly string[], lockUntil: number): Promise<void>;
-  /** Frees every session: for the owner of the store at its start, when nothing can be executing. */
-  freeAll(): Promise<void>;
-}
-
-export const sessionStore = defineStore((storage): SessionStore => {
+export const sessionStore = defineStore((storage) => {
   const { db } = storage;
   const insertSession = insertStatement(db, 'sessions', [
     'tenant_id',
@@ -92,14 +65,15 @@ export const sessionStore = defineStore((storage): SessionStore => {
   };
 
   return {
-    get: (tenantId, id) =>
+    get: (tenantId: string, id: string): Promise<SessionRow | undefined> =>
       storage.db
         .selectFrom('sessions')
         .selectAll()
         .where('tenant_id', '=', tenantId)
         .where('id', '=', id)
         .executeTakeFirst(),
-    list(tenantId, { agentName, ownerId, skip, take }) {
+    /** Sessions with at least one saved turn, the last updated first. */
+    list(tenantId: string, { agentName, ownerId, skip, take }: SessionFilter): Promise<readonly SessionRow[]> {
       let query = storage.db
         .selectFrom('sessions')
         .selectAll()
@@ -109,12 +83,13 @@ export const sessionStore = defineStore((storage): SessionStore => {
       if (ownerId !== null) query = query.where('owner_id', '=', ownerId);
       return query.orderBy('updated_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
     },
+    /** The messages that the row counts, by sequence; fewer when the session was deleted meanwhile. */
     async messages({
       tenant_id: tenantId,
       conversation_id: id,
       branch_from_sequence: branchedFrom,
       message_count: count,
-    }) {
+    }: Conversation): Promise<readonly ChatMessage[]> {
       // A branch shares the beginning of its history with the conversations that wrote it, in flat stretches.
       const shared =
         branchedFrom === null || branchedFrom < 0
@@ -145,17 +120,27 @@ export const sessionStore = defineStore((storage): SessionStore => {
       );
       return shared.length === 0 ? own : [...shared, ...own];
     },
-    summary(session) {
+    /** The summary that later turns begin with, which the row keeps sealed. */
+    summary(session: SessionRow): KeptSummary | null {
       const { summary } = storage.rows.open('sessions', session.tenant_id, session);
       return summary === null ? null : (JSON.parse(summary) as KeptSummary);
     },
+    /** A session in its first turn: version 0 until that is saved. Fails its unit when the id is in use. */
     open: insertSession,
-    lock: (tenantId, id, runId, now, lockUntil) => ({
+    /** Takes a free session for a run, or its own again; fails its unit when another run holds it. */
+    lock: (tenantId: string, id: string, runId: string, now: number, lockUntil: number): Statement => ({
       sql: lockSql,
       parameters: [runId, lockUntil, tenantId, id, runId, now],
       mustChange: true,
     }),
-    saveTurn: (row, runId, messages, summary, now) => [
+    /** Appends a turn on top of the version that was read and frees the session. */
+    saveTurn: (
+      row: SessionRow,
+      runId: string,
+      messages: readonly ChatMessage[],
+      summary: KeptSummary | null,
+      now: number,
+    ): readonly Statement[] => [
       save(
         {
           version: row.version + 1,
@@ -178,11 +163,12 @@ export const sessionStore = defineStore((storage): SessionStore => {
         ),
       ),
     ],
-    release: (tenantId, id, runId) => [
+    /** Frees the session; one that never had a turn goes. */
+    release: (tenantId: string, id: string, runId: string): readonly Statement[] => [
       { sql: dropSql, parameters: [tenantId, id, runId, 0] },
       free({ active_run_id: null, lock_until: null }, { tenant_id: tenantId, id, active_run_id: runId }),
     ],
-    async renew(runIds, lockUntil) {
+    async renew(runIds: readonly string[], lockUntil: number): Promise<void> {
       if (runIds.length === 0) return;
       await storage.db
         .updateTable('sessions')
@@ -190,7 +176,8 @@ export const sessionStore = defineStore((storage): SessionStore => {
         .where('active_run_id', 'in', runIds)
         .execute();
     },
-    async freeAll() {
+    /** Frees every session: for the owner of the store at its start, when nothing can be executing. */
+    async freeAll(): Promise<void> {
       await storage.db.deleteFrom('sessions').where('version', '=', 0).execute();
       await storage.db
         .updateTable('sessions')
@@ -200,3 +187,5 @@ export const sessionStore = defineStore((storage): SessionStore => {
     },
   };
 });
+
+export type SessionStore = StoreOf<typeof sessionStore>;

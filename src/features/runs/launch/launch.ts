@@ -20,20 +20,6 @@ import { runPlan } from './run-plan.ts';
 /** Why a job has no run now: it was closed meanwhile, the process ends, its session waits for a decision, or an operator has stopped its agent. */
 export type NotTaken = 'Canceled' | 'Released' | 'Blocked' | 'Held';
 
-/** The one way in for runs. */
-export interface Launch {
-  /** Authorises the caller and finds the owner. */
-  enter(request: LaunchRequest): Entrance | Promise<Entrance>;
-  /** All that follows, for a run that executes here at once. */
-  start(entrance: Entrance): Promise<ActiveRun>;
-  /** All that follows, for a run that waits in the job queue; its id. */
-  queue(entrance: Entrance): Promise<string>;
-  /** The run of a job that a worker has taken, with agent and session as they are by now. Throws a RunFailure that ends the run. */
-  take(job: QueuedJob, signal: AbortSignal): Promise<ActiveRun | NotTaken>;
-  /** Refuses while the service ends, and while an operator has stopped the agent. */
-  assertMayStart(tenantId: string, agentName: string): void;
-}
-
 export interface LaunchDeps extends MayStartDeps, RequestedWorkDeps, QueuedPlanDeps {
   readonly authorization: Pick<RunAuthorization, 'require'>;
   readonly attachments: RequestedWorkDeps['attachments'] & QueuedPlanDeps['attachments'];
@@ -65,7 +51,8 @@ interface Prepared {
   readonly runId: string;
 }
 
-export const createLaunch = (deps: LaunchDeps): Launch => {
+/** The one way in for runs. */
+export const createLaunch = (deps: LaunchDeps) => {
   const { sessions, quotas, engine } = deps;
   const plans = createQueuedPlans(deps);
 
@@ -234,12 +221,15 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
   };
 
   return {
-    assertMayStart: (tenantId, agentName) => assertMayStart(deps, tenantId, agentName),
-    enter(request) {
+    /** Refuses while the service ends, and while an operator has stopped the agent. */
+    assertMayStart: (tenantId: string, agentName: string): void => assertMayStart(deps, tenantId, agentName),
+    /** Authorises the caller and finds the owner. */
+    enter(request: LaunchRequest): Entrance | Promise<Entrance> {
       const allowed = authorise(request);
       return allowed === null ? owned(request) : allowed.then(() => owned(request));
     },
-    async start(entrance) {
+    /** All that follows, for a run that executes here at once. */
+    async start(entrance: Entrance): Promise<ActiveRun> {
       const { context, agentName, body } = entrance.request;
       assertMayStart(deps, context.tenantId, agentName);
       const subject = await subjectOf(entrance.request);
@@ -259,7 +249,8 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
         throw error;
       }
     },
-    async queue(entrance) {
+    /** All that follows, for a run that waits in the job queue; its id. */
+    async queue(entrance: Entrance): Promise<string> {
       const { request } = entrance;
       const { context, agentName } = request;
       assertMayStart(deps, context.tenantId, agentName);
@@ -275,7 +266,8 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
         admission?.settled();
       }
     },
-    async take(job, signal) {
+    /** The run of a job that a worker has taken, with agent and session as they are by now. Throws a RunFailure that ends the run. */
+    async take(job: QueuedJob, signal: AbortSignal): Promise<ActiveRun | NotTaken> {
       const { tenantId, targetName: agentName, id: runId } = job;
       // Not even prepared: an attempt that is held costs the run nothing.
       if (isHeld(tenantId, agentName)) return 'Held';
@@ -303,3 +295,5 @@ export const createLaunch = (deps: LaunchDeps): Launch => {
     },
   };
 };
+
+export type Launch = ReturnType<typeof createLaunch>;

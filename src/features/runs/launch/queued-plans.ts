@@ -32,15 +32,8 @@ export interface QueuedPlanDeps {
   readonly now: () => number;
 }
 
-export interface QueuedPlans {
-  /** What the job's next attempt does, with the agent and the store as they are now. Throws a RunFailure that ends the run. */
-  prepare(job: QueuedJob): Promise<RunPlan>;
-  /** The session that the job's run belongs to. */
-  sessionOf(job: QueuedJob): Promise<string | null>;
-}
-
 /** The plans of runs that come from the job queue. */
-export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
+export const createQueuedPlans = (deps: QueuedPlanDeps) => {
   /** The plan of a run that was accepted over the API; another attempt goes on where the last one stopped. */
   const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<RunPlan> => {
     const { request, requestId, createdAt, ...rest } = job.payload as QueuedRunPayload;
@@ -122,14 +115,18 @@ export const createQueuedPlans = (deps: QueuedPlanDeps): QueuedPlans => {
   };
 
   return {
-    async prepare(job) {
+    /** What the job's next attempt does, with the agent and the store as they are now. Throws a RunFailure that ends the run. */
+    async prepare(job: QueuedJob): Promise<RunPlan> {
       const { resumes } = job.payload as Partial<QueuedRunPayload>;
       const agent = await currentAgent(deps.agents, job.tenantId, job.targetName, resumes?.agentVersion, job.trace);
       return job.handlerKey === continuationKey ? continuationPlan(job, agent) : acceptedPlan(job, agent);
     },
-    async sessionOf(job) {
+    /** The session that the job's run belongs to. */
+    async sessionOf(job: QueuedJob): Promise<string | null> {
       if (job.handlerKey !== continuationKey) return (job.payload as QueuedRunPayload).request.sessionId ?? null;
       return (await deps.store.get(job.tenantId, (job.payload as ContinuationPayload).from))?.session_id ?? null;
     },
   };
 };
+
+export type QueuedPlans = ReturnType<typeof createQueuedPlans>;

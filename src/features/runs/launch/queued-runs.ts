@@ -30,20 +30,6 @@ export interface ContinuedRun {
   readonly sessionId: string | null;
 }
 
-/** How runs come into the job queue, and back into it. The job has the run's id, so that either finds the other. */
-export interface QueuedRuns {
-  /** Stores an accepted run with its job. */
-  accept(request: LaunchRequest, runId: string, agent: CompiledAgent, owner: RunOwner): Promise<void>;
-  /** The row, log and job of the run that goes on once every call of another was decided. */
-  resumption(handover: ApprovalHandoverRow, now: number): readonly Statement[];
-  /** Called when these are stored. */
-  resumed(handover: ApprovalHandoverRow, now: number): void;
-  /** The job that goes on with the turn of a run that ends like this; none when it is not continued. */
-  continuation(run: ContinuedRun, failure: RunFailure): readonly Statement[];
-  /** The writes that put a run of this process back in line; null when it has no attempt left. */
-  requeue(plan: RunPlan, failure: RunFailure): readonly Statement[] | null;
-}
-
 export interface QueuedRunsDeps {
   readonly storage: Pick<Storage, 'write'>;
   readonly store: Pick<RunStore, 'requeued'>;
@@ -62,12 +48,19 @@ export interface QueuedRunsDeps {
   readonly newId: () => string;
 }
 
-export const createQueuedRuns = (deps: QueuedRunsDeps): QueuedRuns => {
+/** How runs come into the job queue, and back into it. The job has the run's id, so that either finds the other. */
+export const createQueuedRuns = (deps: QueuedRunsDeps) => {
   const { journal, jobs, settings, newId } = deps;
   const { maxAttempts } = settings;
   const laneOf = (handlerKey: string): string => settings.laneByHandlerKey[handlerKey] ?? 'default';
   return {
-    async accept({ context, agentName, body }, runId, agent, { ownerId, userId, labels }) {
+    /** Stores an accepted run with its job. */
+    async accept(
+      { context, agentName, body }: LaunchRequest,
+      runId: string,
+      agent: CompiledAgent,
+      { ownerId, userId, labels }: RunOwner,
+    ): Promise<void> {
       if ([...agent.tools.values()].some((entry) => entry.kind === 'tool' && entry.tool.descriptor.runsOnClient))
         throw new AcpError(
           'client-tools-need-a-client',
@@ -90,12 +83,16 @@ export const createQueuedRuns = (deps: QueuedRunsDeps): QueuedRuns => {
       tellQueued(deps.listeners, run);
       deps.wake();
     },
-    resumption: (handover, now) => queuedStatements({ journal, jobs, maxAttempts }, resumptionOf(handover, now)),
-    resumed(handover, now) {
+    /** The row, log and job of the run that goes on once every call of another was decided. */
+    resumption: (handover: ApprovalHandoverRow, now: number): readonly Statement[] =>
+      queuedStatements({ journal, jobs, maxAttempts }, resumptionOf(handover, now)),
+    /** Called when these are stored. */
+    resumed(handover: ApprovalHandoverRow, now: number): void {
       tellQueued(deps.listeners, resumptionOf(handover, now));
       deps.wake();
     },
-    continuation({ id, tenantId, agentName, sessionId }, { type }) {
+    /** The job that goes on with the turn of a run that ends like this; none when it is not continued. */
+    continuation({ id, tenantId, agentName, sessionId }: ContinuedRun, { type }: RunFailure): readonly Statement[] {
       if (!settings.continues || sessionId === null || (type !== 'orphaned' && type !== 'shutdown')) return [];
       const payload: ContinuationPayload = { from: id };
       return [
@@ -111,7 +108,8 @@ export const createQueuedRuns = (deps: QueuedRunsDeps): QueuedRuns => {
         }),
       ];
     },
-    requeue({ job, tenantId, id }, failure) {
+    /** The writes that put a run of this process back in line; null when it has no attempt left. */
+    requeue({ job, tenantId, id }: RunPlan, failure: RunFailure): readonly Statement[] | null {
       if (job === null || job.attempt >= job.maxAttempts) return null;
       // The process ends, so the attempt is another one's at once.
       const delayMs = failure.type === 'shutdown' ? 0 : Math.max(retryDelayMs(job.attempt), failure.retryAfterMs ?? 0);
@@ -123,3 +121,5 @@ export const createQueuedRuns = (deps: QueuedRunsDeps): QueuedRuns => {
     },
   };
 };
+
+export type QueuedRuns = ReturnType<typeof createQueuedRuns>;

@@ -1,6 +1,6 @@
 import type { Storage } from '../../../db/storage.ts';
-import { createPauseEnds, type PauseEndDeps, type PauseEnds } from './pause-ends.ts';
-import { type SessionRequestStore, sessionRequestStore } from './session-requests.store.ts';
+import { createPauseEnds, type PauseEndDeps } from './pause-ends.ts';
+import { sessionRequestStore } from './session-requests.store.ts';
 
 export { answeredCalls, refusedPart, rejection } from './open-calls.rules.ts';
 export { hasAnswers } from './request-answers.rules.ts';
@@ -11,12 +11,9 @@ export { type SessionRequestStore, sessionRequestStore } from './session-request
 export { createSessionTurns, type SessionTurns } from './session-turns.ts';
 
 /** What sessions wait for, and who is told when that is over: made before those who pause sessions and those who go on. */
-export interface SessionWaits {
-  readonly requests: SessionRequestStore;
-  readonly ends: PauseEnds;
-}
-
-export const createSessionWaits = (deps: PauseEndDeps & { readonly storage: Storage }): SessionWaits => ({
+export const createSessionWaits = (deps: PauseEndDeps & { readonly storage: Storage }) => ({
   requests: deps.storage.stores(sessionRequestStore),
   ends: createPauseEnds(deps),
 });
+
+export type SessionWaits = ReturnType<typeof createSessionWaits>;

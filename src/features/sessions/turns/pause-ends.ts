@@ -1,25 +1,5 @@
 import type { Clock, Timer } from '../../../core/clock.ts';
 
-/** Runs that came after one that paused, and when it is their turn. */
-export interface PauseEnds {
-  /**
-   * Calls back once, when the session no longer waits for its mailbox; soon, when it does not wait by now. Another
-   * watch of the same run replaces the first. Callbacks come in the order of their watches. `blockedUntil`: until when
-   * the session waits at most; null: it does not.
-   */
-  watch(
-    tenantId: string,
-    sessionId: string,
-    runId: string,
-    over: () => void,
-    blockedUntil: (tenantId: string, sessionId: string) => Promise<number | null>,
-  ): void;
-  unwatch(tenantId: string, sessionId: string, runId: string): void;
-  /** Called when a pause of the session has ended in this process. */
-  ended(tenantId: string, sessionId: string): void;
-  close(): void;
-}
-
 export interface PauseEndDeps {
   readonly clock: Pick<Clock, 'now' | 'after'>;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
@@ -36,7 +16,8 @@ interface Watched {
   timer: Timer | null;
 }
 
-export const createPauseEnds = ({ clock, log }: PauseEndDeps): PauseEnds => {
+/** Runs that came after one that paused, and when it is their turn. */
+export const createPauseEnds = ({ clock, log }: PauseEndDeps) => {
   const sessions = new Map<string, Watched>();
   const keyOf = (tenantId: string, sessionId: string) => `${tenantId}\n${sessionId}`;
 
@@ -45,6 +26,7 @@ export const createPauseEnds = ({ clock, log }: PauseEndDeps): PauseEnds => {
     if (sessions.get(key) === watched) sessions.delete(key);
   };
 
+  /** Called when a pause of the session has ended in this process. */
   const ended = (tenantId: string, sessionId: string): void => {
     const key = keyOf(tenantId, sessionId);
     const watched = sessions.get(key);
@@ -71,7 +53,18 @@ export const createPauseEnds = ({ clock, log }: PauseEndDeps): PauseEnds => {
 
   return {
     ended,
-    watch(tenantId, sessionId, runId, over, blockedUntil) {
+    /**
+     * Calls back once, when the session no longer waits for its mailbox; soon, when it does not wait by now. Another
+     * watch of the same run replaces the first. Callbacks come in the order of their watches. `blockedUntil`: until when
+     * the session waits at most; null: it does not.
+     */
+    watch(
+      tenantId: string,
+      sessionId: string,
+      runId: string,
+      over: () => void,
+      blockedUntil: (tenantId: string, sessionId: string) => Promise<number | null>,
+    ): void {
       const key = keyOf(tenantId, sessionId);
       const watched = sessions.get(key) ?? { tenantId, sessionId, watchers: new Map(), blockedUntil, timer: null };
       sessions.set(key, watched);
@@ -79,14 +72,16 @@ export const createPauseEnds = ({ clock, log }: PauseEndDeps): PauseEnds => {
       // The pause may have ended between the refusal and this watch.
       void look(watched);
     },
-    unwatch(tenantId, sessionId, runId) {
+    unwatch(tenantId: string, sessionId: string, runId: string): void {
       const key = keyOf(tenantId, sessionId);
       const watched = sessions.get(key);
       watched?.watchers.delete(runId);
       if (watched?.watchers.size === 0) forget(key, watched);
     },
-    close() {
+    close(): void {
       for (const [key, watched] of sessions) forget(key, watched);
     },
   };
 };
+
+export type PauseEnds = ReturnType<typeof createPauseEnds>;

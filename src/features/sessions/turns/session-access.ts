@@ -11,21 +11,6 @@ export interface SessionOwnershipSettings {
 
 type Caller = Pick<Principal, 'role' | 'userId' | 'apiKey'>;
 
-/** Who may see and use what sessions hold and leave behind. While ownership is off, everybody may everything. */
-export interface SessionAccess {
-  readonly enabled: boolean;
-  /** Whose a run outside of a session is; null: nobody's. */
-  callerOwner(caller: Caller): string | null;
-  /** Whose a session is that this caller opens. Throws `session-owner-required`. */
-  newOwner(caller: Caller): string | null;
-  /** The only owner whose sessions and runs stand in this caller's lists; null: all of the tenant's. */
-  listOwner(caller: Caller): string | null;
-  /** Whether reads find it; what they do not find is answered as unknown. */
-  maySee(caller: Caller, ownerId: string | null): boolean;
-  /** Throws `session-not-owned`: even a manager runs only on sessions of its own. */
-  assertMayRun(caller: Caller, sessionId: string, ownerId: string | null): void;
-}
-
 /** The subject of a person, or the key; null for callers without identity, such as the shared token. */
 const identityOf = ({ userId, apiKey }: Caller): string | null =>
   userId ?? (apiKey === null ? null : `apikey:${apiKey.id}`);
@@ -33,15 +18,18 @@ const identityOf = ({ userId, apiKey }: Caller): string | null =>
 // No identity is empty, so that nothing is found by it.
 const nobody = '';
 
-export const createSessionAccess = (settings: SessionOwnershipSettings): SessionAccess => {
+/** Who may see and use what sessions hold and leave behind. While ownership is off, everybody may everything. */
+export const createSessionAccess = (settings: SessionOwnershipSettings) => {
   const { Enabled: enabled } = settings;
   const manages = ({ role }: Caller): boolean => role !== null && roleAtLeast(role, settings.ManagementRole);
   /** Sessions from the time before ownership, and of callers without identity where those may open some. */
   const mayUseUnowned = (caller: Caller): boolean => !settings.RefuseUnownedSessions || manages(caller);
   return {
     enabled,
-    callerOwner: (caller) => (enabled ? identityOf(caller) : null),
-    newOwner(caller) {
+    /** Whose a run outside of a session is; null: nobody's. */
+    callerOwner: (caller: Caller): string | null => (enabled ? identityOf(caller) : null),
+    /** Whose a session is that this caller opens. Throws `session-owner-required`. */
+    newOwner(caller: Caller): string | null {
       if (!enabled) return null;
       const owner = identityOf(caller);
       if (owner === null && settings.RequireAuthenticatedOwner)
@@ -50,15 +38,20 @@ export const createSessionAccess = (settings: SessionOwnershipSettings): Session
         });
       return owner;
     },
-    listOwner: (caller) => (!enabled || manages(caller) ? null : (identityOf(caller) ?? nobody)),
-    maySee(caller, ownerId) {
+    /** The only owner whose sessions and runs stand in this caller's lists; null: all of the tenant's. */
+    listOwner: (caller: Caller): string | null => (!enabled || manages(caller) ? null : (identityOf(caller) ?? nobody)),
+    /** Whether reads find it; what they do not find is answered as unknown. */
+    maySee(caller: Caller, ownerId: string | null): boolean {
       if (!enabled || manages(caller)) return true;
       return ownerId === null ? mayUseUnowned(caller) : ownerId === identityOf(caller);
     },
-    assertMayRun(caller, sessionId, ownerId) {
+    /** Throws `session-not-owned`: even a manager runs only on sessions of its own. */
+    assertMayRun(caller: Caller, sessionId: string, ownerId: string | null): void {
       if (!enabled) return;
       if (ownerId === null ? mayUseUnowned(caller) : ownerId === identityOf(caller)) return;
       throw new AcpError('session-not-owned', `Session "${sessionId}" belongs to somebody else.`);
     },
   };
 };
+
+export type SessionAccess = ReturnType<typeof createSessionAccess>;

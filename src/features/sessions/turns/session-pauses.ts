@@ -53,31 +53,6 @@ export interface Mailbox {
   ): Promise<TurnResume>;
 }
 
-/** What sessions wait for, as the start of their next run meets it. */
-export interface SessionPauses {
-  /** Refuses answers that fit no open request, and any turn while the mailbox has some; before any row. */
-  check(tenantId: string, sessionId: string, answers: Answers): Promise<void>;
-  /** Uses the answers up, with their entries and rules, or voids what waits when a plain message overtakes it. The session is locked. */
-  begin(run: AnsweringRun, answers: Answers): Promise<Continued>;
-  /**
-   * As `begin` for a plain message of a run that waited in line. Calls whose answers a failed run had taken are answered
-   * with what is known of them; null when there are none. Throws `approval-pending`.
-   */
-  overtake(tenantId: string, session: SessionTurn): Promise<TurnResume | null>;
-  /**
-   * Calls back once, when the session does not wait for its mailbox any more, so that a run that met `approval-pending`
-   * is to ask again; soon, when that is so by now. Runs are called in the order in which they came to wait.
-   */
-  watch(tenantId: string, sessionId: string, runId: string, over: () => void): void;
-  unwatch: PauseEnds['unwatch'];
-  /** Called when the continuation of a paused run was closed before it began. */
-  ended: PauseEnds['ended'];
-  /** Where the continuation of a run in the mailbox goes on; throws `session-conflict` when the session has changed. */
-  resume(sourceRunId: string, session: SessionTurn): Promise<TurnResume>;
-  /** Requests that are open, for readers of the session. */
-  open(tenantId: string, sessionId: string): Promise<readonly OpenRequest[]>;
-}
-
 export interface SessionPauseDeps {
   readonly storage: Pick<Storage, 'write'>;
   readonly requests: SessionRequestStore;
@@ -104,7 +79,8 @@ export const responseMessage = (
   contents: decisions.map((decision): ContentPart => ({ type: 'ApprovalResponse', ...decision })),
 });
 
-export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
+/** What sessions wait for, as the start of their next run meets it. */
+export const createSessionPauses = (deps: SessionPauseDeps) => {
   const { storage, requests, mailbox, ends, now, newId } = deps;
 
   const refuseWhilePending = async (
@@ -116,7 +92,11 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
     if ((await mailbox.blockedUntil(tenantId, sessionId)) !== null) throw pendingError(sessionId);
   };
 
-  const overtake: SessionPauses['overtake'] = async (tenantId, session) => {
+  /**
+   * As `begin` for a plain message of a run that waited in line. Calls whose answers a failed run had taken are answered
+   * with what is known of them; null when there are none. Throws `approval-pending`.
+   */
+  const overtake = async (tenantId: string, session: SessionTurn): Promise<TurnResume | null> => {
     // The history tells without a query whether anything can wait.
     if (openCallsOf(session.history).length === 0) return null;
     const rows = await requests.list(tenantId, session.sessionId);
@@ -148,16 +128,24 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
 
   return {
     overtake,
-    watch: (tenantId, sessionId, runId, over) => ends.watch(tenantId, sessionId, runId, over, mailbox.blockedUntil),
+    /**
+     * Calls back once, when the session does not wait for its mailbox any more, so that a run that met `approval-pending`
+     * is to ask again; soon, when that is so by now. Runs are called in the order in which they came to wait.
+     */
+    watch: (tenantId: string, sessionId: string, runId: string, over: () => void): void =>
+      ends.watch(tenantId, sessionId, runId, over, mailbox.blockedUntil),
     unwatch: ends.unwatch,
+    /** Called when the continuation of a paused run was closed before it began. */
     ended: ends.ended,
-    async check(tenantId, sessionId, answers) {
+    /** Refuses answers that fit no open request, and any turn while the mailbox has some; before any row. */
+    async check(tenantId: string, sessionId: string, answers: Answers): Promise<void> {
       const rows = await requests.list(tenantId, sessionId);
       await refuseWhilePending(tenantId, sessionId, rows);
       checkAnswers(rows, answers);
     },
 
-    async begin(run, answers) {
+    /** Uses the answers up, with their entries and rules, or voids what waits when a plain message overtakes it. The session is locked. */
+    async begin(run: AnsweringRun, answers: Answers): Promise<Continued> {
       const { tenantId } = run.context;
       const { session } = run;
       if (!hasAnswers(answers)) return { resume: await overtake(tenantId, session), continuedFromRunId: null };
@@ -178,7 +166,8 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
       }
     },
 
-    async resume(sourceRunId, session) {
+    /** Where the continuation of a run in the mailbox goes on; throws `session-conflict` when the session has changed. */
+    async resume(sourceRunId: string, session: SessionTurn): Promise<TurnResume> {
       const pause = await mailbox.decided(sourceRunId);
       if (pause === undefined) throw changedError(session.sessionId);
       const rows = await requests.list(pause.tenantId, session.sessionId);
@@ -206,7 +195,8 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
       };
     },
 
-    async open(tenantId, sessionId) {
+    /** Requests that are open, for readers of the session. */
+    async open(tenantId: string, sessionId: string): Promise<readonly OpenRequest[]> {
       const rows = (await requests.list(tenantId, sessionId)).filter(isOpen);
       return rows.map((row) => ({
         kind: row.kind === 'Approval' ? 'Approval' : 'ClientTool',
@@ -217,3 +207,5 @@ export const createSessionPauses = (deps: SessionPauseDeps): SessionPauses => {
     },
   };
 };
+
+export type SessionPauses = ReturnType<typeof createSessionPauses>;

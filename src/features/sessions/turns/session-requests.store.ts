@@ -1,92 +1,83 @@
-import { defineStore } from '../../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../../db/define-store.ts';
 import { insertStatement, type Statement } from '../../../db/statement.ts';
 import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
 import type { ToolInvocationRow } from '../../../db/tables.ts';
 
 /** What paused sessions wait for. A request is answered once, or void, and stays as that. */
-export interface SessionRequestStore {
+export const sessionRequestStore = defineStore((storage) => ({
   /** Every request that the session ever had, the newest pause first, in the order of its calls. */
-  list(tenantId: string, sessionId: string): Promise<readonly SessionRequestRow[]>;
+  list: (tenantId: string, sessionId: string): Promise<readonly SessionRequestRow[]> =>
+    storage.db
+      .selectFrom('session_requests')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('session_id', '=', sessionId)
+      .orderBy('created_at', 'desc')
+      .orderBy('run_id', 'desc')
+      .orderBy('position')
+      .execute(),
   /** What later runs of the session have begun of the calls of these requests. */
-  made(rows: readonly SessionRequestRow[]): Promise<readonly ToolInvocationRow[]>;
-  inserted(row: SessionRequestRow): Statement;
+  async made(rows: readonly SessionRequestRow[]): Promise<readonly ToolInvocationRow[]> {
+    const [first] = rows;
+    if (first === undefined) return [];
+    const calls = await storage.db
+      .selectFrom('tool_invocations')
+      .innerJoin('runs', 'runs.id', 'tool_invocations.run_id')
+      .selectAll('tool_invocations')
+      .where('runs.tenant_id', '=', first.tenant_id)
+      .where('runs.session_id', '=', first.session_id)
+      .where(
+        'tool_invocations.idempotency_key',
+        'in',
+        rows.map(({ idempotency_key }) => idempotency_key),
+      )
+      .execute();
+    return calls.map((row) => storage.rows.open('tool_invocations', first.tenant_id, row));
+  },
+  inserted: insertStatement(storage.db, 'session_requests', [
+    'tenant_id',
+    'session_id',
+    'run_id',
+    'id',
+    'kind',
+    'tool_call_id',
+    'tool_name',
+    'channel',
+    'state',
+    'idempotency_key',
+    'position',
+    'created_at',
+  ]),
   /** Fails its unit when the request is not open any more. */
-  answered(row: SessionRequestRow): Statement;
-  voided(tenantId: string, sessionId: string): Statement;
-  drop(tenantId: string, sessionId: string): Promise<void>;
-}
+  answered(row: SessionRequestRow): Statement {
+    const { sql, parameters } = storage.db
+      .updateTable('session_requests')
+      .set({ state: 'Answered' })
+      .where('tenant_id', '=', row.tenant_id)
+      .where('session_id', '=', row.session_id)
+      .where('run_id', '=', row.run_id)
+      .where('id', '=', row.id)
+      .where('state', '=', 'Open')
+      .compile();
+    return { sql, parameters, mustChange: true };
+  },
+  voided(tenantId: string, sessionId: string): Statement {
+    const { sql, parameters } = storage.db
+      .updateTable('session_requests')
+      .set({ state: 'Void' })
+      .where('tenant_id', '=', tenantId)
+      .where('session_id', '=', sessionId)
+      .where('state', '=', 'Open')
+      .compile();
+    return { sql, parameters };
+  },
+  async drop(tenantId: string, sessionId: string): Promise<void> {
+    await storage.db
+      .deleteFrom('session_requests')
+      .where('tenant_id', '=', tenantId)
+      .where('session_id', '=', sessionId)
+      .execute();
+  },
+}));
 
-export const sessionRequestStore = defineStore(
-  (storage): SessionRequestStore => ({
-    list: (tenantId, sessionId) =>
-      storage.db
-        .selectFrom('session_requests')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where('session_id', '=', sessionId)
-        .orderBy('created_at', 'desc')
-        .orderBy('run_id', 'desc')
-        .orderBy('position')
-        .execute(),
-    async made(rows) {
-      const [first] = rows;
-      if (first === undefined) return [];
-      const calls = await storage.db
-        .selectFrom('tool_invocations')
-        .innerJoin('runs', 'runs.id', 'tool_invocations.run_id')
-        .selectAll('tool_invocations')
-        .where('runs.tenant_id', '=', first.tenant_id)
-        .where('runs.session_id', '=', first.session_id)
-        .where(
-          'tool_invocations.idempotency_key',
-          'in',
-          rows.map(({ idempotency_key }) => idempotency_key),
-        )
-        .execute();
-      return calls.map((row) => storage.rows.open('tool_invocations', first.tenant_id, row));
-    },
-    inserted: insertStatement(storage.db, 'session_requests', [
-      'tenant_id',
-      'session_id',
-      'run_id',
-      'id',
-      'kind',
-      'tool_call_id',
-      'tool_name',
-      'channel',
-      'state',
-      'idempotency_key',
-      'position',
-      'created_at',
-    ]),
-    answered(row) {
-      const { sql, parameters } = storage.db
-        .updateTable('session_requests')
-        .set({ state: 'Answered' })
-        .where('tenant_id', '=', row.tenant_id)
-        .where('session_id', '=', row.session_id)
-        .where('run_id', '=', row.run_id)
-        .where('id', '=', row.id)
-        .where('state', '=', 'Open')
-        .compile();
-      return { sql, parameters, mustChange: true };
-    },
-    voided(tenantId, sessionId) {
-      const { sql, parameters } = storage.db
-        .updateTable('session_requests')
-        .set({ state: 'Void' })
-        .where('tenant_id', '=', tenantId)
-        .where('session_id', '=', sessionId)
-        .where('state', '=', 'Open')
-        .compile();
-      return { sql, parameters };
-    },
-    async drop(tenantId, sessionId) {
-      await storage.db
-        .deleteFrom('session_requests')
-        .where('tenant_id', '=', tenantId)
-        .where('session_id', '=', sessionId)
-        .execute();
-    },
-  }),
-);
+export type SessionRequestStore = StoreOf<typeof sessionRequestStore>;

@@ -16,28 +16,6 @@ const renewEveryMs = 20_000;
 /** Runs that may wait for one session. */
 const maxWaiting = 16;
 
-export interface SessionTurns {
-  /** The agent that the session belongs to; null for an id that no run has used. */
-  agentOf(tenantId: string, sessionId: string): Promise<string | null>;
-  /** The run that holds the session in this process. */
-  holder(tenantId: string, sessionId: string): string | null;
-  /**
-   * Whose a run of this caller will be: the owner of its session, which the caller may open or run on, or the caller
-   * itself. Throws `session-owner-required` or `session-not-owned`.
-   */
-  ownerOf(tenantId: string, sessionId: string | null, caller: Principal): Promise<string | null> | string | null;
-  /**
-   * Takes the session for a run, reading its history. Throws `session-busy` when another run holds it, and what
-   * `ownerOf` throws.
-   */
-  take(tenantId: string, sessionId: string, agentName: string, runId: string, caller: Principal): Promise<SessionTurn>;
-  /** A place in line; a free session is the run's at once. A `bounded` one throws `session-queue-full`. */
-  wait(tenantId: string, sessionId: string, runId: string, order: WaitOrder): SessionPlace;
-  /** True while a run of this process holds the session; others may wait for it. */
-  busy(tenantId: string, sessionId: string): boolean;
-  close(): void;
-}
-
 export interface WaitOrder {
   /** Before those that are not: for a run that stops the one in progress. */
   readonly ahead?: boolean;
@@ -68,7 +46,7 @@ export interface SessionTurnDeps {
 }
 
 /** One run at a time per session: a conditional row in the store, and a queue in this process in front of it. */
-export const createSessionTurns = ({ storage, store, access, clock, newId }: SessionTurnDeps): SessionTurns => {
+export const createSessionTurns = ({ storage, store, access, clock, newId }: SessionTurnDeps) => {
   const held = new Map<string, string>();
   const waiting = new Map<string, Waiting[]>();
   const keyOf = (tenantId: string, sessionId: string) => `${tenantId}\n${sessionId}`;
@@ -159,16 +137,33 @@ export const createSessionTurns = ({ storage, store, access, clock, newId }: Ses
   };
 
   return {
-    async agentOf(tenantId, sessionId) {
+    /** The agent that the session belongs to; null for an id that no run has used. */
+    async agentOf(tenantId: string, sessionId: string): Promise<string | null> {
       return (await store.get(tenantId, sessionId))?.agent_name ?? null;
     },
-    holder: (tenantId, sessionId) => held.get(keyOf(tenantId, sessionId)) ?? null,
-    busy: (tenantId, sessionId) => held.has(keyOf(tenantId, sessionId)),
-    ownerOf(tenantId, sessionId, caller) {
+    /** The run that holds the session in this process. */
+    holder: (tenantId: string, sessionId: string): string | null => held.get(keyOf(tenantId, sessionId)) ?? null,
+    /** True while a run of this process holds the session; others may wait for it. */
+    busy: (tenantId: string, sessionId: string): boolean => held.has(keyOf(tenantId, sessionId)),
+    /**
+     * Whose a run of this caller will be: the owner of its session, which the caller may open or run on, or the caller
+     * itself. Throws `session-owner-required` or `session-not-owned`.
+     */
+    ownerOf(tenantId: string, sessionId: string | null, caller: Principal): Promise<string | null> | string | null {
       if (!access.enabled) return null;
       return sessionId === null ? access.callerOwner(caller) : storedOwner(tenantId, sessionId, caller);
     },
-    async take(tenantId, sessionId, agentName, runId, caller) {
+    /**
+     * Takes the session for a run, reading its history. Throws `session-busy` when another run holds it, and what
+     * `ownerOf` throws.
+     */
+    async take(
+      tenantId: string,
+      sessionId: string,
+      agentName: string,
+      runId: string,
+      caller: Principal,
+    ): Promise<SessionTurn> {
       const key = keyOf(tenantId, sessionId);
       if ((held.get(key) ?? runId) !== runId) throw busyError(sessionId);
       held.set(key, runId);
@@ -193,7 +188,13 @@ export const createSessionTurns = ({ storage, store, access, clock, newId }: Ses
         throw error;
       }
     },
-    wait(tenantId, sessionId, runId, { ahead = false, bounded = false }) {
+    /** A place in line; a free session is the run's at once. A `bounded` one throws `session-queue-full`. */
+    wait(
+      tenantId: string,
+      sessionId: string,
+      runId: string,
+      { ahead = false, bounded = false }: WaitOrder,
+    ): SessionPlace {
       const key = keyOf(tenantId, sessionId);
       const turn = Promise.withResolvers<void>();
       const entry: Waiting = { runId, ahead, grant: turn.resolve };
@@ -222,6 +223,8 @@ export const createSessionTurns = ({ storage, store, access, clock, newId }: Ses
         },
       };
     },
-    close: () => renewal.stop(),
+    close: (): void => renewal.stop(),
   };
 };
+
+export type SessionTurns = ReturnType<typeof createSessionTurns>;
