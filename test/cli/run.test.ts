@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { eventually, processMs } from '../support/eventually.ts';
 import { createFolder, type Folder } from './support.ts';
 
 const prepared = async (t: Parameters<typeof createFolder>[0]): Promise<Folder> => {
@@ -78,11 +79,11 @@ describe('run', () => {
     for (const flags of [[], ['--no-stream']]) {
       const running = folder.start(['run', 'hello', 'stall', ...flags]);
       // Once the run is listed as running, the command waits for it.
-      let runId: string | undefined;
-      while (runId === undefined) {
+      const look = async () => {
         const { stdout } = await folder.acp(['runs', 'list', '--status', 'running', '--json']);
-        runId = (JSON.parse(stdout) as { id: string }[])[0]?.id;
-      }
+        return (JSON.parse(stdout) as { id: string }[])[0]?.id;
+      };
+      const runId = await eventually('a run in progress', look, processMs);
       running.child.kill('SIGINT');
       const { code } = await running.done;
       assert.equal(code, 130);

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import process from 'node:process';
 import type { Readable, Writable } from 'node:stream';
 import type { TestContext } from 'node:test';
+import { eventually, processMs } from '../support/eventually.ts';
 import { program, programEnvironment, programFromSources } from '../support/program.ts';
 
 const repository = dirname(dirname(import.meta.dirname));
@@ -99,22 +100,24 @@ const startProgram = (
   // A program that ends without reading its input closes the pipe.
   child.stdin.on('error', () => undefined);
   child.stdin.end(input ?? '');
-  const done = once(child, 'close').then(([code]: unknown[]) => ({ code: code as number | null, ...output }));
+  let outcome: Outcome | null = null;
+  const done = once(child, 'close').then(([code]: unknown[]) => {
+    outcome = { code: code as number | null, ...output };
+    return outcome;
+  });
   return {
     child,
     done,
     until: (text, stream = 'stdout') =>
-      new Promise((resolve, reject) => {
-        const look = (): void => {
-          if (output[stream].includes(text)) resolve(output[stream]);
-        };
-        look();
-        child[stream].on('data', look);
-        done.then(
-          ({ code, stderr }) => reject(new Error(`acp ended with ${code} before "${text}": ${stderr}`)),
-          reject,
-        );
-      }),
+      eventually(
+        `"${text}" on ${stream}`,
+        () => {
+          if (output[stream].includes(text)) return output[stream];
+          if (outcome !== null) throw new Error(`acp ended with ${outcome.code} before "${text}": ${outcome.stderr}`);
+          return null;
+        },
+        processMs,
+      ),
   };
 };
 

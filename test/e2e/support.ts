@@ -8,7 +8,7 @@ import process from 'node:process';
 import { stringify } from 'yaml';
 import { environment } from '../../src/core/environment.ts';
 import type { RootStorage } from '../../src/db/storage.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, processMs } from '../support/eventually.ts';
 import { program as bundled, programEnvironment } from '../support/program.ts';
 import { defaultStore } from '../support/store.ts';
 
@@ -154,14 +154,15 @@ export const openSite = (setup: SiteSetup = {}): Site => {
     acp,
     async serve(options = {}) {
       const { child, text, ended } = start(['serve', '--json', ...(options.args ?? [])], options);
-      const stdout = child.stdout;
-      assert.ok(stdout !== null);
-      const listening = (): string | undefined => /^.*"The service listens"\}$/m.exec(text.stdout)?.[0];
-      while (listening() === undefined) {
-        const event = await Promise.race([ended, once(stdout, 'data')]);
-        if (!Array.isArray(event)) throw new Error(`acp serve ended with ${event.code}: ${event.stderr}`);
-      }
-      const { url, pid } = JSON.parse(listening() ?? '') as { url: string; pid: number };
+      let exit: Finished | null = null;
+      void ended.then((finished) => {
+        exit = finished;
+      });
+      const line = await until('the address of a service', () => {
+        if (exit !== null) throw new Error(`acp serve ended with ${exit.code}: ${exit.stderr}`);
+        return /^.*"The service listens"\}$/m.exec(text.stdout)?.[0];
+      });
+      const { url, pid } = JSON.parse(line) as { url: string; pid: number };
       const signal = (name: NodeJS.Signals): void => void child.kill(name);
       const end = (name: NodeJS.Signals): Promise<Finished> => {
         signal(name);
@@ -204,8 +205,5 @@ export const openSite = (setup: SiteSetup = {}): Site => {
   };
 };
 
-// Processes are slow on a machine that has much to do, and being slow is no failure.
-const longestMs = 60_000;
-
 /** `eventually`, with the time that a process of its own may take. */
-export const until: typeof eventually = (what, look) => eventually(what, look, longestMs);
+export const until: typeof eventually = (what, look) => eventually(what, look, processMs);

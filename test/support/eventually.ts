@@ -4,6 +4,9 @@ type Seen<T> = Exclude<Awaited<T>, false | null | undefined>;
 
 const turns = 50;
 
+/** What may take a process of its own: on a busy machine it is slow to start, and being slow is no failure. */
+export const processMs = 60_000;
+
 /**
  * Looks until there is something to see, and gives that: neither false, null nor undefined. `what` says in the failure
  * what was waited for. For what tells nobody that it has happened; whatever can be awaited is awaited.

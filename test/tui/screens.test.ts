@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createFolder, type Folder } from '../cli/support.ts';
+import { eventually, processMs } from '../support/eventually.ts';
 import { openTerminal, withoutTmux } from './terminal.ts';
 
 // The long delay stands for a model that is at work for as long as a test looks at it.
@@ -255,7 +256,14 @@ describe('acp tui', { skip: withoutTmux }, () => {
     const terminal = await openTerminal(t, folder.path, ['tui', '--url', url]);
     await terminal.until(/1–\d+ of 100\+/);
     // Each look at the end brings more runs, until there are no older ones.
-    while (!(await terminal.screen()).includes('of 1,001 ')) await terminal.press('End');
+    await eventually(
+      'the end of the list',
+      async () => {
+        await terminal.press('End');
+        return (await terminal.screen()).includes('of 1,001 ');
+      },
+      processMs,
+    );
     await terminal.press('End');
     await terminal.until(/▸ hello +✗ failed/);
     await terminal.press('/');

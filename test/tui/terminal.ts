@@ -5,6 +5,7 @@ import process from 'node:process';
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { eventually, processMs } from '../support/eventually.ts';
 import { program as bundled, programEnvironment } from '../support/program.ts';
 
 const run = promisify(execFile);
@@ -18,7 +19,7 @@ export interface Terminal {
   screen(): Promise<string>;
   /** The same with the escape sequences that set colours and weights. */
   styledScreen(): Promise<string>;
-  /** Waits until the screen is as expected, and gives it back. */
+  /** Waits until the screen is as expected, and gives it back; the failure shows the screen. */
   until(expected: RegExp | ((screen: string) => boolean)): Promise<string>;
   /** Presses keys, one after the other: characters, or names such as Enter and Escape. */
   press(...keys: readonly string[]): Promise<void>;
@@ -90,12 +91,16 @@ export const openTerminal = async (
     styledScreen: () => tmux('capture-pane', '-p', '-e'),
     async until(expected) {
       const isThere = typeof expected === 'function' ? expected : (text: string) => expected.test(text);
-      // Bounded only by the test's own timeout: being slow is no failure.
-      for (;;) {
-        const text = await screen();
-        if (isThere(text)) return text;
-        await pause(30);
-      }
+      let text = '';
+      const look = async (): Promise<boolean> => {
+        text = await screen();
+        // A look starts a process, so there is a pause between two.
+        return isThere(text) || pause(30, false);
+      };
+      await eventually(`the screen ${expected}`, look, processMs).catch((error: unknown) => {
+        throw new Error(`The screen is not as expected, but:\n${text}`, { cause: error });
+      });
+      return text;
     },
     async press(...keys) {
       await tmux('send-keys', ...keys);
