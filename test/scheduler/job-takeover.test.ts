@@ -1,32 +1,27 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import { silentLogger } from '../../src/core/logger.ts';
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
-import { openCopy } from '../../src/db/open-storage.ts';
 import type { Storage } from '../../src/db/storage.ts';
 import { type JobStore, jobStore } from '../../src/features/jobs/index.ts';
 import { type JobHandler, type JobResult, LeaseLostError } from '../../src/scheduler/job-queue.ts';
 import { createJobTelemetry } from '../../src/scheduler/job-telemetry.ts';
 import { createJobWorker } from '../../src/scheduler/job-worker.ts';
 import { testClock } from '../support/clock.ts';
-import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
+import { forEachDurableStore, openForTwo, type TestStore } from '../support/store.ts';
 
 const leaseMs = 10_000;
 const pollMs = 1000;
 const every = { only: null, full: [], except: [] };
 
 /** Two processes with a connection each on one file, and one clock that the test turns. */
-const openProcesses = async (t: TestContext) => {
-  const location = join(temporaryFolder(t), 'acp.db');
-  const first = await openTestStore(t, location);
-  const second = openCopy(storeOptions(location));
-  t.after(() => second.close());
+const openProcesses = async (t: TestContext, kind: TestStore) => {
+  const [first, second] = await openForTwo(t, kind);
   const clock = testClock({ at: 1_000_000, stands: true });
-  const jobs = first.storage.stores(jobStore);
+  const jobs = first.stores(jobStore);
 
   const put = (id: string, maxAttempts = 1) =>
-    first.storage.write([
+    first.write([
       jobs.queued({
         id,
         tenantId: 't',
@@ -91,11 +86,11 @@ const openProcesses = async (t: TestContext) => {
     const found = await jobs.get(id);
     return [found?.status, found?.lease_owner, found?.attempt];
   };
-  return { put, clock, pass, settle, row, jobs, one: process('one', first.storage), two: process('two', second) };
+  return { put, clock, pass, settle, row, jobs, one: process('one', first), two: process('two', second) };
 };
 
-test('JOB-29 two processes that look at once never take one job', async (t) => {
-  const { put, one, two, clock } = await openProcesses(t);
+forEachDurableStore('JOB-29 two processes that look at once never take one job', async (t, store) => {
+  const { put, one, two, clock } = await openProcesses(t, store);
   const ids = Array.from({ length: 40 }, (_, index) => `job-${String(index).padStart(2, '0')}`);
   for (const id of ids) await put(id);
   const taken: string[] = [];
@@ -111,41 +106,44 @@ test('JOB-29 two processes that look at once never take one job', async (t) => {
   assert.equal((lapsed?.length ?? 0) + (others?.length ?? 0), ids.length, 'one of them ends each');
 });
 
-test('JOB-30 JOB-31 a suspended worker finds its job with another, and neither ends nor takes it', async (t) => {
-  const { put, one, two, clock, pass, settle, row } = await openProcesses(t);
-  await put('a', 3);
-  one.worker.start();
-  await settle();
-  assert.deepEqual(await row('a'), ['Running', 'one', 1]);
-  // Time passes, and no timer of this process fires.
-  clock.setAhead(leaseMs + 1);
-  two.worker.start();
-  await settle();
-  assert.deepEqual(await row('a'), ['Running', 'two', 2]);
-  two.end('a', { status: 'Released' });
-  two.worker.stop();
-  await settle();
-  assert.deepEqual(await row('a'), ['Pending', null, 1]);
-  // Awake again: the job is free, but its last attempt has not ended here yet.
-  await pass(leaseMs / 2);
-  assert.ok(one.reasons[0] instanceof LeaseLostError);
-  assert.deepEqual([one.begun, await row('a')], [['a 1'], ['Pending', null, 1]]);
-  one.end('a', { status: 'Failed', code: 'late', message: 'Late.' });
-  await settle();
-  assert.deepEqual(
-    [one.begun, await row('a')],
-    [
-      ['a 1', 'a 2'],
-      ['Running', 'one', 2],
-    ],
-  );
-  one.end('a');
-  await Promise.all([one.worker.idle(), two.worker.idle()]);
-  assert.deepEqual(await row('a'), ['Completed', null, 2]);
-});
+forEachDurableStore(
+  'JOB-30 JOB-31 a suspended worker finds its job with another, and neither ends nor takes it',
+  async (t, store) => {
+    const { put, one, two, clock, pass, settle, row } = await openProcesses(t, store);
+    await put('a', 3);
+    one.worker.start();
+    await settle();
+    assert.deepEqual(await row('a'), ['Running', 'one', 1]);
+    // Time passes, and no timer of this process fires.
+    clock.setAhead(leaseMs + 1);
+    two.worker.start();
+    await settle();
+    assert.deepEqual(await row('a'), ['Running', 'two', 2]);
+    two.end('a', { status: 'Released' });
+    two.worker.stop();
+    await settle();
+    assert.deepEqual(await row('a'), ['Pending', null, 1]);
+    // Awake again: the job is free, but its last attempt has not ended here yet.
+    await pass(leaseMs / 2);
+    assert.ok(one.reasons[0] instanceof LeaseLostError);
+    assert.deepEqual([one.begun, await row('a')], [['a 1'], ['Pending', null, 1]]);
+    one.end('a', { status: 'Failed', code: 'late', message: 'Late.' });
+    await settle();
+    assert.deepEqual(
+      [one.begun, await row('a')],
+      [
+        ['a 1', 'a 2'],
+        ['Running', 'one', 2],
+      ],
+    );
+    one.end('a');
+    await Promise.all([one.worker.idle(), two.worker.idle()]);
+    assert.deepEqual(await row('a'), ['Completed', null, 2]);
+  },
+);
 
-test('JOB-30 a worker that cannot renew aborts the work when its lease ends', async (t) => {
-  const { put, one, two, pass, settle, row } = await openProcesses(t);
+forEachDurableStore('JOB-30 a worker that cannot renew aborts the work when its lease ends', async (t, store) => {
+  const { put, one, two, pass, settle, row } = await openProcesses(t, store);
   await put('a', 2);
   one.worker.start();
   await settle();
@@ -164,64 +162,76 @@ test('JOB-30 a worker that cannot renew aborts the work when its lease ends', as
   await Promise.all([one.worker.idle(), two.worker.idle()]);
 });
 
-test('JOB-31 the job of a dead worker fails in its last attempt, and one process ends what it did', async (t) => {
-  const { put, one, two, clock, pass, settle, row, jobs } = await openProcesses(t);
-  await put('a');
-  await jobs.claim('dead', clock.now(), clock.now() + leaseMs, 1, every);
-  one.worker.start();
-  two.worker.start();
-  await pass(leaseMs);
-  assert.deepEqual(await row('a'), ['Leased', 'dead', 1], 'not before the lease has ended');
-  await pass(pollMs);
-  assert.deepEqual([...one.lost, ...two.lost], ['a']);
-  assert.equal((await jobs.get('a'))?.error_code, 'lease-expired');
-  await settle();
-  await Promise.all([one.worker.idle(), two.worker.idle()]);
-});
+forEachDurableStore(
+  'JOB-31 the job of a dead worker fails in its last attempt, and one process ends what it did',
+  async (t, store) => {
+    const { put, one, two, clock, pass, settle, row, jobs } = await openProcesses(t, store);
+    await put('a');
+    await jobs.claim('dead', clock.now(), clock.now() + leaseMs, 1, every);
+    one.worker.start();
+    two.worker.start();
+    await pass(leaseMs);
+    assert.deepEqual(await row('a'), ['Leased', 'dead', 1], 'not before the lease has ended');
+    await pass(pollMs);
+    assert.deepEqual([...one.lost, ...two.lost], ['a']);
+    assert.equal((await jobs.get('a'))?.error_code, 'lease-expired');
+    await settle();
+    await Promise.all([one.worker.idle(), two.worker.idle()]);
+  },
+);
 
-test('JOB-31 a job whose end the store did not take is found again by its own worker', async (t) => {
-  const { put, one, pass, settle, row } = await openProcesses(t);
-  await put('a', 2);
-  one.worker.start();
-  await settle();
-  one.state.away = true;
-  one.end('a');
-  await settle();
-  one.state.away = false;
-  assert.deepEqual(await row('a'), ['Running', 'one', 1]);
-  await pass(leaseMs + pollMs);
-  assert.deepEqual(
-    [one.begun, await row('a')],
-    [
-      ['a 1', 'a 2'],
-      ['Running', 'one', 2],
-    ],
-  );
-  one.end('a');
-  await one.worker.idle();
-});
+forEachDurableStore(
+  'JOB-31 a job whose end the store did not take is found again by its own worker',
+  async (t, store) => {
+    const { put, one, pass, settle, row } = await openProcesses(t, store);
+    await put('a', 2);
+    one.worker.start();
+    await settle();
+    one.state.away = true;
+    one.end('a');
+    await settle();
+    one.state.away = false;
+    assert.deepEqual(await row('a'), ['Running', 'one', 1]);
+    await pass(leaseMs + pollMs);
+    assert.deepEqual(
+      [one.begun, await row('a')],
+      [
+        ['a 1', 'a 2'],
+        ['Running', 'one', 2],
+      ],
+    );
+    one.end('a');
+    await one.worker.idle();
+  },
+);
 
-test('JOB-43 a job that was taken in the moment of the stop goes back without an attempt', async (t) => {
-  const { put, one, row } = await openProcesses(t);
-  await put('a');
-  one.worker.start();
-  one.worker.stop();
-  await one.worker.idle();
-  assert.deepEqual([one.begun, await row('a')], [[], ['Pending', null, 0]]);
-});
+forEachDurableStore(
+  'JOB-43 a job that was taken in the moment of the stop goes back without an attempt',
+  async (t, store) => {
+    const { put, one, row } = await openProcesses(t, store);
+    await put('a');
+    one.worker.start();
+    one.worker.stop();
+    await one.worker.idle();
+    assert.deepEqual([one.begun, await row('a')], [[], ['Pending', null, 0]]);
+  },
+);
 
-test('JOB-44 JOB-23 while a worker drains its leases are renewed, and cancels of others are heeded', async (t) => {
-  const { put, one, two, clock, pass, settle, jobs } = await openProcesses(t);
-  await put('a');
-  one.worker.start();
-  await settle();
-  one.worker.stop();
-  await pass(leaseMs / 2);
-  assert.equal((await jobs.get('a'))?.lease_until, clock.now() + leaseMs);
-  await two.store.requestCancel('a', 'ann', clock.now());
-  await pass(pollMs);
-  assert.equal(one.reasons.length, 1);
-  one.end('a', { status: 'Canceled' });
-  await one.worker.idle();
-  assert.equal((await jobs.get('a'))?.status, 'Canceled');
-});
+forEachDurableStore(
+  'JOB-44 JOB-23 while a worker drains its leases are renewed, and cancels of others are heeded',
+  async (t, store) => {
+    const { put, one, two, clock, pass, settle, jobs } = await openProcesses(t, store);
+    await put('a');
+    one.worker.start();
+    await settle();
+    one.worker.stop();
+    await pass(leaseMs / 2);
+    assert.equal((await jobs.get('a'))?.lease_until, clock.now() + leaseMs);
+    await two.store.requestCancel('a', 'ann', clock.now());
+    await pass(pollMs);
+    assert.equal(one.reasons.length, 1);
+    one.end('a', { status: 'Canceled' });
+    await one.worker.idle();
+    assert.equal((await jobs.get('a'))?.status, 'Canceled');
+  },
+);

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import { silentLogger } from '../../src/core/logger.ts';
-import { openCopy } from '../../src/db/open-storage.ts';
 import type { Storage } from '../../src/db/storage.ts';
 import { serviceLeaseStore } from '../../src/features/jobs/index.ts';
 import type { BackgroundService } from '../../src/scheduler/background-service.ts';
 import { createServiceLeases, type LeaseStore } from '../../src/scheduler/service-leases.ts';
 import { testClock } from '../support/clock.ts';
-import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
+import { forEachDurableStore, forEachStore, openForTwo, openTestStorage, type TestStore } from '../support/store.ts';
 
 const duration = 60_000;
 const third = duration / 3;
@@ -24,11 +22,8 @@ interface Process {
 }
 
 /** Processes with a connection each on one file and one clock that the test turns. */
-const openProcesses = async (t: TestContext, enabled = true) => {
-  const location = join(temporaryFolder(t), 'acp.db');
-  const first = await openTestStore(t, location);
-  const second = openCopy(storeOptions(location));
-  t.after(() => second.close());
+const openProcesses = async (t: TestContext, kind: TestStore, enabled = true) => {
+  const [first, second] = await openForTwo(t, kind);
   const clock = testClock({ at: 1_000_000, stands: true });
   /** As the store has answered. */
   const held = new Map<string, number>();
@@ -88,13 +83,13 @@ const openProcesses = async (t: TestContext, enabled = true) => {
   /** What a process leaves that was killed a while ago. */
   const leaveLapsed = async (owner: string): Promise<void> => {
     const until = clock.now() - 1;
-    assert.ok(await first.storage.stores(serviceLeaseStore).take('retention', owner, until - duration, until));
+    assert.ok(await first.stores(serviceLeaseStore).take('retention', owner, until - duration, until));
   };
-  return { leaveLapsed, one: start('one', first.storage), two: start('two', second), clock, lease, pass, settle };
+  return { leaveLapsed, one: start('one', first), two: start('two', second), clock, lease, pass, settle };
 };
 
-test('JOB-40 of two processes that start together one does the work of a service', async (t) => {
-  const { one, two, lease, pass, settle } = await openProcesses(t);
+forEachDurableStore('JOB-40 of two processes that start together one does the work of a service', async (t, store) => {
+  const { one, two, lease, pass, settle } = await openProcesses(t, store);
   one.start();
   two.start();
   await settle();
@@ -108,16 +103,16 @@ test('JOB-40 of two processes that start together one does the work of a service
   assert.deepEqual(owners, [winner === one ? 'one' : 'two']);
 });
 
-test('JOB-40 without leases each process does the work, and no lease is written', async (t) => {
-  const { one, two, lease, pass } = await openProcesses(t, false);
+forEachDurableStore('JOB-40 without leases each process does the work, and no lease is written', async (t, store) => {
+  const { one, two, lease, pass } = await openProcesses(t, store, false);
   one.start();
   two.start();
   await pass(duration);
   assert.deepEqual([one.mayAct(), two.mayAct(), lease()], [true, true, []]);
 });
 
-test('JOB-41 a lease is renewed at a third of it', async (t) => {
-  const { one, clock, lease, pass, settle } = await openProcesses(t);
+forEachDurableStore('JOB-41 a lease is renewed at a third of it', async (t, store) => {
+  const { one, clock, lease, pass, settle } = await openProcesses(t, store);
   one.start();
   await settle();
   assert.deepEqual(lease(), [{ owner: 'one', until: clock.now() + duration }]);
@@ -127,27 +122,30 @@ test('JOB-41 a lease is renewed at a third of it', async (t) => {
   assert.deepEqual(lease(), [{ owner: 'one', until: clock.now() + duration }]);
 });
 
-test('JOB-41 a holder that cannot renew stops the service before the lease ends, and another takes over after it', async (t) => {
-  const { one, two, pass, settle } = await openProcesses(t);
-  one.start();
-  await settle();
-  two.start();
-  await settle();
-  one.store.fails = true;
-  await pass(third);
-  await pass(third);
-  assert.deepEqual([one.works(), two.works()], [true, false], 'two renewals may fail');
-  await pass(third - 1);
-  assert.deepEqual([one.works(), two.works()], [false, false], 'stopped while the lease still stands');
-  await pass(1);
-  assert.deepEqual([one.works(), two.works()], [false, true]);
-  one.store.fails = false;
-  for (let thirds = 0; thirds < 4; thirds += 1) await pass(third);
-  assert.deepEqual([one.works(), two.works()], [false, true], 'the lease stays where it is');
-});
+forEachDurableStore(
+  'JOB-41 a holder that cannot renew stops the service before the lease ends, and another takes over after it',
+  async (t, store) => {
+    const { one, two, pass, settle } = await openProcesses(t, store);
+    one.start();
+    await settle();
+    two.start();
+    await settle();
+    one.store.fails = true;
+    await pass(third);
+    await pass(third);
+    assert.deepEqual([one.works(), two.works()], [true, false], 'two renewals may fail');
+    await pass(third - 1);
+    assert.deepEqual([one.works(), two.works()], [false, false], 'stopped while the lease still stands');
+    await pass(1);
+    assert.deepEqual([one.works(), two.works()], [false, true]);
+    one.store.fails = false;
+    for (let thirds = 0; thirds < 4; thirds += 1) await pass(third);
+    assert.deepEqual([one.works(), two.works()], [false, true], 'the lease stays where it is');
+  },
+);
 
-test('JOB-41 a process that was suspended acts no more once its lease has ended', async (t) => {
-  const { one, two, clock, pass, settle } = await openProcesses(t);
+forEachDurableStore('JOB-41 a process that was suspended acts no more once its lease has ended', async (t, store) => {
+  const { one, two, clock, pass, settle } = await openProcesses(t, store);
   one.start();
   await settle();
   assert.equal(one.mayAct(), true);
@@ -163,8 +161,8 @@ test('JOB-41 a process that was suspended acts no more once its lease has ended'
   assert.deepEqual([one.works(), two.works()], [false, true]);
 });
 
-test('JOB-41 of two that take over at once one gets the lapsed lease', async (t) => {
-  const { one, two, leaveLapsed, lease, settle } = await openProcesses(t);
+forEachDurableStore('JOB-41 of two that take over at once one gets the lapsed lease', async (t, store) => {
+  const { one, two, leaveLapsed, lease, settle } = await openProcesses(t, store);
   await leaveLapsed('dead');
   one.start();
   two.start();
@@ -174,23 +172,26 @@ test('JOB-41 of two that take over at once one gets the lapsed lease', async (t)
   assert.deepEqual([owner, more], [one.works() ? 'one' : 'two', []]);
 });
 
-test('JOB-41 a drain releases the lease, and another process need not wait for its end', async (t) => {
-  const { one, two, lease, pass, settle } = await openProcesses(t);
-  one.start();
-  await settle();
-  two.start();
-  await settle();
-  await one.release();
-  assert.deepEqual([one.works(), lease()], [false, []]);
-  await pass(third);
-  assert.deepEqual([one.works(), two.works()], [false, true]);
-  await two.release();
-  await two.release();
-  assert.deepEqual(lease(), []);
-});
+forEachDurableStore(
+  'JOB-41 a drain releases the lease, and another process need not wait for its end',
+  async (t, store) => {
+    const { one, two, lease, pass, settle } = await openProcesses(t, store);
+    one.start();
+    await settle();
+    two.start();
+    await settle();
+    await one.release();
+    assert.deepEqual([one.works(), lease()], [false, []]);
+    await pass(third);
+    assert.deepEqual([one.works(), two.works()], [false, true]);
+    await two.release();
+    await two.release();
+    assert.deepEqual(lease(), []);
+  },
+);
 
-test('JOB-42 two processes with the same owner id both act', async (t) => {
-  const { storage } = await openTestStore(t);
+forEachStore('JOB-42 two processes with the same owner id both act', async (t, kind) => {
+  const storage = await openTestStorage(t, kind);
   const store = storage.stores(serviceLeaseStore);
   assert.equal(await store.take('retention', 'same', 1, 100), true);
   assert.equal(await store.take('retention', 'same', 2, 101), true);

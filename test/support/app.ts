@@ -10,6 +10,7 @@ import { inProcessTransport } from '../../src/client/in-process-transport.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { CallerRequest } from '../../src/core/caller/caller-request.ts';
 import { loadConfig } from '../../src/core/config/index.ts';
+import type { ContentCipher } from '../../src/core/content-cipher.ts';
 import type { Logger } from '../../src/core/logger.ts';
 import type { RootStorage } from '../../src/db/storage.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../src/engine/tools/tool.ts';
@@ -84,8 +85,8 @@ export interface TestApp {
     takeAway(truth: string): () => void;
     /** Everything that is stored, as text. */
     text(): string;
-    /** As another process has it: for the faces that features have of it. */
-    open(): RootStorage;
+    /** As another process has it: for the faces that features have of it. Default: with no key. */
+    open(cipher?: ContentCipher): RootStorage;
     /** How many rows of this kind there are. */
     count(what: Fault): number;
     /** What there is of this kind, where no face of a feature tells it. */
@@ -221,8 +222,8 @@ const storeAside = (aside: StoreAside | undefined, closeLater: (storage: RootSto
   return {
     refuse: (what) => there().refuse(faults[what]),
     takeAway: (truth) => there().takeAway(truth),
-    open() {
-      const storage = there().open();
+    open(cipher) {
+      const storage = there().open(cipher);
       closeLater(storage);
       return storage;
     },

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Database from 'better-sqlite3';
 import { migrations } from '../../migrations/index.ts';
+import type { ContentCipher } from '../../src/core/content-cipher.ts';
 import type { SqlDialect } from '../../src/db/dialect.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { createSqliteDialect } from '../../src/db/sqlite/dialect.ts';
@@ -27,8 +28,8 @@ export interface TestStore {
 
 /** For what no caller can bring about or see: a store that fails, and everything that was written. */
 export interface StoreAside {
-  /** The store as another process has it; to be closed. */
-  open(): RootStorage;
+  /** The store as another process has it; to be closed. Default: with no key. */
+  open(cipher?: ContentCipher): RootStorage;
   /** Every write to the table fails until the returned function is called. */
   refuse(table: string): () => void;
   /** The table can be neither read nor written until the returned function is called. */
@@ -51,7 +52,7 @@ const sqliteAside = (folder: string): StoreAside => {
   };
   const actions = ['insert', 'update', 'delete'] as const;
   return {
-    open: () => createStorage(sqlite(join(folder, 'data/acp.db')), true),
+    open: (cipher) => createStorage(sqlite(join(folder, 'data/acp.db')), true, cipher),
     refuse(table) {
       const name = (action: string) => `refuse_${action}_${table}`;
       const change = (sql: (action: string) => string) =>
@@ -106,17 +107,24 @@ export const testStores: readonly TestStore[] = [
   },
 ];
 
-/** A migrated store in a temporary folder; both are gone when the test ends. */
-export const openTestStorage = async (context: TestContext, store = defaultStore): Promise<RootStorage> => {
+const openConnections = async (context: TestContext, store: TestStore, count: number): Promise<RootStorage[]> => {
   const folder = await mkdtemp(join(tmpdir(), 'acp-test-'));
-  const storage = createStorage(store.open(folder), store.durable);
+  const connections = Array.from({ length: count }, () => createStorage(store.open(folder), store.durable));
   context.after(async () => {
-    await storage.close();
+    for (const storage of connections) await storage.close();
     await rm(folder, { recursive: true, force: true });
   });
-  await migrate(storage, migrations, () => 0);
-  return storage;
+  for (const storage of connections.slice(0, 1)) await migrate(storage, migrations, () => 0);
+  return connections;
 };
+
+/** A migrated store in a temporary folder; both are gone when the test ends. */
+export const openTestStorage = async (context: TestContext, store = defaultStore): Promise<RootStorage> =>
+  (await openConnections(context, store, 1))[0] as RootStorage;
+
+/** The same with a connection each for two processes, on a durable store. */
+export const openForTwo = async (context: TestContext, store: TestStore): Promise<[RootStorage, RootStorage]> =>
+  (await openConnections(context, store, 2)) as [RootStorage, RootStorage];
 
 /** What there is of a kind, where no face of a feature tells it. */
 export const storedRows = ({ db }: RootStorage, what: Fault): Promise<readonly Readonly<Record<string, unknown>>[]> =>
@@ -133,3 +141,9 @@ export const forEachStore = (
 ): void => {
   for (const store of stores) test(`${name} [${store.name}]`, (context) => body(context, store));
 };
+
+/** The same for those that outlive a process, so that two can share them. */
+export const forEachDurableStore = (
+  name: string,
+  body: (context: TestContext, store: TestStore) => Promise<void>,
+): void => forEachStore(name, body, durableStores);

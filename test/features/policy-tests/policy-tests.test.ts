@@ -1,12 +1,9 @@
 // A process of its own: it finds runs by the time in their ids, which files that move the clock ahead take along.
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { createContentCipher } from '../../../src/core/content-cipher.ts';
 import { newId } from '../../../src/core/ids.ts';
-import { openCopy } from '../../../src/db/open-storage.ts';
 import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { forEachDurableService } from '../../support/app.ts';
-import { storeOptions } from '../../support/opened-store.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { priced } from '../quotas/quota-calls.ts';
 import { swept } from '../retention/retention-world.ts';
@@ -103,14 +100,13 @@ forEachDurableService(
     assert.deepEqual([report.guard?.runsBlocked, report.guard?.runsMasked, report.notEvaluated], [2, 1, []]);
     // Written by a process that had another key of this name.
     const cipher = createContentCipher('a', { a: Buffer.alloc(32, 2).toString('base64') });
-    const other = openCopy(storeOptions(join(app.folder, 'data/acp.db'), { cipher }));
+    const other = app.store.open(cipher);
     const sealed = newId();
     const { messages } = (await app.client.runs.input({ params: { runId: plain.runId } })).body;
     await opensRun(other, sealed, { createdAt: Date.now(), startedAt: Date.now(), input: messages as never });
     const runs = other.stores(runStore);
     const row = (await runs.get('default', sealed)) ?? assert.fail('the run is stored');
     await other.write([runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: Date.now() })]);
-    await other.close();
     const gap = await policyTest(app.client, { guard });
     assert.deepEqual([gap.runsExamined, gap.guard?.runsBlocked], [4, 2]);
     assert.deepEqual([gap.notEvaluated[0]?.part, gap.notEvaluated[0]?.sampleRunIds], ['Input', [sealed]]);

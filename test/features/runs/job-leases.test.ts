@@ -9,11 +9,11 @@ import { createJobWorker, type JobWorkerOptions } from '../../../src/scheduler/j
 import { retryDelayMs } from '../../../src/scheduler/retry-delay.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
-import { openTestStore } from '../../support/opened-store.ts';
+import { forEachStore, openTestStorage, type TestStore } from '../../support/store.ts';
 import { anyJob } from './other-process.ts';
 
-const openQueue = async (t: TestContext) => {
-  const { storage } = await openTestStore(t);
+const openQueue = async (t: TestContext, store: TestStore) => {
+  const storage = await openTestStorage(t, store);
   const jobs = storage.stores(jobStore);
   const clock = testClock({ at: 1_000_000, stands: true });
   const put = (id: string, more: { lane?: string; handlerKey?: string; maxAttempts?: number } = {}) =>
@@ -75,8 +75,8 @@ class Desk {
   }
 }
 
-test('JOB-27 jobs are taken oldest first, up to the limit, and the next when one ends', async (t) => {
-  const { put, worker, until, clock } = await openQueue(t);
+forEachStore('JOB-27 jobs are taken oldest first, up to the limit, and the next when one ends', async (t, store) => {
+  const { put, worker, until, clock } = await openQueue(t, store);
   const desk = new Desk();
   for (const id of ['b', 'c']) await put(id);
   clock.setBack(10);
@@ -94,8 +94,8 @@ test('JOB-27 jobs are taken oldest first, up to the limit, and the next when one
   assert.equal(one.activeJobs, 0);
 });
 
-test('JOB-29 two workers never hold one job', async (t) => {
-  const { put, worker, until } = await openQueue(t);
+forEachStore('JOB-29 two workers never hold one job', async (t, store) => {
+  const { put, worker, until } = await openQueue(t, store);
   const desk = new Desk();
   for (let index = 0; index < 6; index += 1) await put(`job-${index}`);
   const workers = ['one', 'two', 'three'].map((owner) => worker(owner, desk.handler));
@@ -110,8 +110,8 @@ test('JOB-29 two workers never hold one job', async (t) => {
   await Promise.all(workers.map((each) => each.idle()));
 });
 
-test('JOB-30 a lease is renewed while the worker lives', async (t) => {
-  const { put, worker, until, clock, jobs } = await openQueue(t);
+forEachStore('JOB-30 a lease is renewed while the worker lives', async (t, store) => {
+  const { put, worker, until, clock, jobs } = await openQueue(t, store);
   const desk = new Desk();
   await put('a');
   const one = worker('w', desk.handler);
@@ -125,65 +125,74 @@ test('JOB-30 a lease is renewed while the worker lives', async (t) => {
   await one.idle();
 });
 
-test('JOB-30 a worker that lost its lease aborts the work, and what it writes later is refused', async (t) => {
-  const { put, worker, until, clock, jobs } = await openQueue(t);
-  const desk = new Desk();
-  await put('a', { maxAttempts: 2 });
-  const one = worker('w', desk.handler);
-  one.start();
-  await until('a', 'Running');
-  // The lease has lapsed for a process whose clock is ahead.
-  const later = clock.now() + 20_000;
-  assert.equal((await jobs.claim('other', later, later + 10_000, 1, anyJob)).length, 1);
-  await jobs.begin('other', 'a');
-  await clock.advance(5000);
-  await eventually('the work is aborted', () => desk.aborted.length > 0);
-  desk.end('a', { status: 'Failed', code: 'x', message: 'y' });
-  await one.idle();
-  const row = await jobs.get('a');
-  assert.deepEqual([row?.status, row?.lease_owner, row?.error_code], ['Running', 'other', null]);
-});
+forEachStore(
+  'JOB-30 a worker that lost its lease aborts the work, and what it writes later is refused',
+  async (t, store) => {
+    const { put, worker, until, clock, jobs } = await openQueue(t, store);
+    const desk = new Desk();
+    await put('a', { maxAttempts: 2 });
+    const one = worker('w', desk.handler);
+    one.start();
+    await until('a', 'Running');
+    // The lease has lapsed for a process whose clock is ahead.
+    const later = clock.now() + 20_000;
+    assert.equal((await jobs.claim('other', later, later + 10_000, 1, anyJob)).length, 1);
+    await jobs.begin('other', 'a');
+    await clock.advance(5000);
+    await eventually('the work is aborted', () => desk.aborted.length > 0);
+    desk.end('a', { status: 'Failed', code: 'x', message: 'y' });
+    await one.idle();
+    const row = await jobs.get('a');
+    assert.deepEqual([row?.status, row?.lease_owner, row?.error_code], ['Running', 'other', null]);
+  },
+);
 
-test('a job without a handler, and one whose handler throws, fail with a reason of the service', async (t) => {
-  const { put, worker, until } = await openQueue(t);
-  await put('a', { handlerKey: 'nobody' });
-  await put('b');
-  const one = worker('w', async () => {
-    throw new Error('password=hunter2');
-  });
-  one.start();
-  const unknown = await until('a', 'Failed');
-  assert.equal(unknown.error_code, 'unknown-handler-key');
-  const thrown = await until('b', 'Failed');
-  assert.deepEqual(
-    [thrown.error_code, thrown.error_message, thrown.payload],
-    ['internal', 'The job failed because of an internal error.', null],
-  );
-  await one.idle();
-});
+forEachStore(
+  'a job without a handler, and one whose handler throws, fail with a reason of the service',
+  async (t, store) => {
+    const { put, worker, until } = await openQueue(t, store);
+    await put('a', { handlerKey: 'nobody' });
+    await put('b');
+    const one = worker('w', async () => {
+      throw new Error('password=hunter2');
+    });
+    one.start();
+    const unknown = await until('a', 'Failed');
+    assert.equal(unknown.error_code, 'unknown-handler-key');
+    const thrown = await until('b', 'Failed');
+    assert.deepEqual(
+      [thrown.error_code, thrown.error_message, thrown.payload],
+      ['internal', 'The job failed because of an internal error.', null],
+    );
+    await one.idle();
+  },
+);
 
-test('JOB-28 a worker takes nothing before its start, nothing after its stop, and only its lanes', async (t) => {
-  const { put, worker, until, jobs } = await openQueue(t);
-  const desk = new Desk();
-  await put('a', { lane: 'mine' });
-  await put('b', { lane: 'theirs' });
-  const one = worker('w', desk.handler, { lanes: ['mine'] });
-  one.wake();
-  await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual(desk.begun, []);
-  one.start();
-  await until('a', 'Running');
-  one.stop();
-  await put('c', { lane: 'mine' });
-  one.wake();
-  desk.end('a');
-  await one.idle();
-  assert.deepEqual(desk.begun, ['a']);
-  for (const id of ['b', 'c']) assert.equal((await jobs.get(id))?.status, 'Pending');
-});
+forEachStore(
+  'JOB-28 a worker takes nothing before its start, nothing after its stop, and only its lanes',
+  async (t, store) => {
+    const { put, worker, until, jobs } = await openQueue(t, store);
+    const desk = new Desk();
+    await put('a', { lane: 'mine' });
+    await put('b', { lane: 'theirs' });
+    const one = worker('w', desk.handler, { lanes: ['mine'] });
+    one.wake();
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(desk.begun, []);
+    one.start();
+    await until('a', 'Running');
+    one.stop();
+    await put('c', { lane: 'mine' });
+    one.wake();
+    desk.end('a');
+    await one.idle();
+    assert.deepEqual(desk.begun, ['a']);
+    for (const id of ['b', 'c']) assert.equal((await jobs.get(id))?.status, 'Pending');
+  },
+);
 
-test('a job that was given back counts no attempt', async (t) => {
-  const { put, worker, until } = await openQueue(t);
+forEachStore('a job that was given back counts no attempt', async (t, store) => {
+  const { put, worker, until } = await openQueue(t, store);
   await put('a');
   const one = worker('w', async () => ({ status: 'Released' }), { maxConcurrentJobs: 1 });
   one.start();
@@ -193,28 +202,31 @@ test('a job that was given back counts no attempt', async (t) => {
   assert.deepEqual([row.attempt, row.lease_owner], [0, null]);
 });
 
-test('JOB-31 a job whose lease ran out is taken by another worker while attempts are left, else it fails', async (t) => {
-  const { put, worker, until, clock, jobs } = await openQueue(t);
-  const desk = new Desk();
-  await put('again', { maxAttempts: 2 });
-  await put('last');
-  for (const id of ['again', 'last'])
-    assert.equal((await jobs.claim('dead', clock.now(), clock.now() + 10, 1, anyJob))[0]?.id, id);
-  await clock.advance(20);
-  const one = worker('w', desk.handler);
-  one.start();
-  const taken = await until('again', 'Running');
-  assert.deepEqual([taken.attempt, taken.lease_owner], [2, 'w']);
-  await clock.advance(1000);
-  const lost = await until('last', 'Failed');
-  assert.deepEqual([lost.error_code, lost.lease_owner], ['lease-expired', null]);
-  desk.end('again');
-  await one.idle();
-  assert.deepEqual(desk.begun, ['again']);
-});
+forEachStore(
+  'JOB-31 a job whose lease ran out is taken by another worker while attempts are left, else it fails',
+  async (t, store) => {
+    const { put, worker, until, clock, jobs } = await openQueue(t, store);
+    const desk = new Desk();
+    await put('again', { maxAttempts: 2 });
+    await put('last');
+    for (const id of ['again', 'last'])
+      assert.equal((await jobs.claim('dead', clock.now(), clock.now() + 10, 1, anyJob))[0]?.id, id);
+    await clock.advance(20);
+    const one = worker('w', desk.handler);
+    one.start();
+    const taken = await until('again', 'Running');
+    assert.deepEqual([taken.attempt, taken.lease_owner], [2, 'w']);
+    await clock.advance(1000);
+    const lost = await until('last', 'Failed');
+    assert.deepEqual([lost.error_code, lost.lease_owner], ['lease-expired', null]);
+    desk.end('again');
+    await one.idle();
+    assert.deepEqual(desk.begun, ['again']);
+  },
+);
 
-test('JOB-33 a failed attempt with attempts left waits for the next one', async (t) => {
-  const { put, worker, clock, until } = await openQueue(t);
+forEachStore('JOB-33 a failed attempt with attempts left waits for the next one', async (t, store) => {
+  const { put, worker, clock, until } = await openQueue(t, store);
   await put('a', { maxAttempts: 2 });
   const one = worker('w', async () => ({ status: 'Failed', code: 'x', message: 'y' }));
   one.start();
@@ -237,46 +249,52 @@ test('JOB-33 the delay doubles up to five minutes, give or take a fifth', () => 
   assert.deepEqual(high, [12_000, 24_000, 48_000, 192_000, 360_000, 360_000, 360_000]);
 });
 
-test('JOB-33 a handler may name its own delay, and a failure that it calls final gets none', async (t) => {
-  const { put, worker, clock, until } = await openQueue(t);
-  await put('named', { maxAttempts: 3 });
-  await put('final', { maxAttempts: 3 });
-  const failed = { status: 'Failed', code: 'x', message: 'y' } as const;
-  const one = worker('w', async ({ id }) =>
-    id === 'final' ? { ...failed, final: true, retryAfterMs: 5 } : { ...failed, retryAfterMs: 1_234_567 },
-  );
-  one.start();
-  const ended = await until('final', 'Failed');
-  assert.deepEqual([ended.attempt, ended.error_code], [1, 'x']);
-  const waiting = await until('named', 'Pending', 1);
-  assert.equal(waiting.scheduled_for - clock.now(), 1_234_567);
-  await one.idle();
-});
+forEachStore(
+  'JOB-33 a handler may name its own delay, and a failure that it calls final gets none',
+  async (t, store) => {
+    const { put, worker, clock, until } = await openQueue(t, store);
+    await put('named', { maxAttempts: 3 });
+    await put('final', { maxAttempts: 3 });
+    const failed = { status: 'Failed', code: 'x', message: 'y' } as const;
+    const one = worker('w', async ({ id }) =>
+      id === 'final' ? { ...failed, final: true, retryAfterMs: 5 } : { ...failed, retryAfterMs: 1_234_567 },
+    );
+    one.start();
+    const ended = await until('final', 'Failed');
+    assert.deepEqual([ended.attempt, ended.error_code], [1, 'x']);
+    const waiting = await until('named', 'Pending', 1);
+    assert.equal(waiting.scheduled_for - clock.now(), 1_234_567);
+    await one.idle();
+  },
+);
 
-test('JOB-23 JOB-30 a worker looks at every poll for jobs that somebody asked to stop, and who did', async (t) => {
-  const { put, worker, until, clock, jobs } = await openQueue(t);
-  await put('a');
-  const reasons: unknown[] = [];
-  const one = worker('w', (_job, signal) => {
-    const stopped = Promise.withResolvers<JobResult>();
-    signal.addEventListener('abort', () => {
-      reasons.push(signal.reason);
-      stopped.resolve({ status: 'Canceled' });
+forEachStore(
+  'JOB-23 JOB-30 a worker looks at every poll for jobs that somebody asked to stop, and who did',
+  async (t, store) => {
+    const { put, worker, until, clock, jobs } = await openQueue(t, store);
+    await put('a');
+    const reasons: unknown[] = [];
+    const one = worker('w', (_job, signal) => {
+      const stopped = Promise.withResolvers<JobResult>();
+      signal.addEventListener('abort', () => {
+        reasons.push(signal.reason);
+        stopped.resolve({ status: 'Canceled' });
+      });
+      return stopped.promise;
     });
-    return stopped.promise;
-  });
-  one.start();
-  await until('a', 'Running');
-  // Asked through another process: this worker is not told.
-  assert.equal(await jobs.requestCancel('a', 'ann', 1), true);
-  assert.equal(await jobs.requestCancel('a', 'bob', 2), true);
-  await clock.advance(1000);
-  const row = await until('a', 'Canceled');
-  assert.deepEqual([row.cancel_requested_at, row.cancel_requested_by], [1, 'ann']);
-  assert.deepEqual(
-    reasons.map((reason) => (reason instanceof JobCanceledError ? reason.by : reason)),
-    ['ann'],
-  );
-  assert.equal(await jobs.requestCancel('a', 'ann', 3), false);
-  await one.idle();
-});
+    one.start();
+    await until('a', 'Running');
+    // Asked through another process: this worker is not told.
+    assert.equal(await jobs.requestCancel('a', 'ann', 1), true);
+    assert.equal(await jobs.requestCancel('a', 'bob', 2), true);
+    await clock.advance(1000);
+    const row = await until('a', 'Canceled');
+    assert.deepEqual([row.cancel_requested_at, row.cancel_requested_by], [1, 'ann']);
+    assert.deepEqual(
+      reasons.map((reason) => (reason instanceof JobCanceledError ? reason.by : reason)),
+      ['ann'],
+    );
+    assert.equal(await jobs.requestCancel('a', 'ann', 3), false);
+    await one.idle();
+  },
+);

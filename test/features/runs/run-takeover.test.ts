@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
-import { test } from 'node:test';
 import { systemClock } from '../../../src/core/clock.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
-import { openCopy } from '../../../src/db/open-storage.ts';
 import { ConditionFailedError, type Statement } from '../../../src/db/statement.ts';
 import { encodePack } from '../../../src/engine/record/event-pack.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
@@ -15,8 +12,7 @@ import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
 import { forEachDurableService } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
-import { openTestStore, storeOptions, temporaryFolder } from '../../support/opened-store.ts';
-import { storedRows } from '../../support/store.ts';
+import { forEachDurableStore, openForTwo, storedRows } from '../../support/store.ts';
 import { anyJob, beginsJobs, beginsRun, opensRun } from './other-process.ts';
 import { collect, enqueue, followToEnd, Gate, getRun, stream, tool } from './run-calls.ts';
 
@@ -105,72 +101,72 @@ forEachDurableService(
   },
 );
 
-test('RUN-74 a run that gives a sign of life while it is looked at is not closed, and old signs go', async (t) => {
-  const location = join(temporaryFolder(t), 'acp.db');
-  const { storage } = await openTestStore(t, location);
-  const second = openCopy(storeOptions(location));
-  t.after(() => second.close());
-  const clock = { now: 1_000_000 };
-  const runs = storage.stores(runStore);
-  for (const id of ['alive', 'dead', 'ended'])
-    await opensRun(storage, id, { tenantId: 't', createdAt: clock.now, startedAt: clock.now });
-  await storage.write([runs.closeFrom({ tenant_id: 't', id: 'ended' }, 'Running', { status: 'Completed' })]);
-  const settings = {
-    heartbeatIntervalMs: 30_000,
-    orphanThresholdMs: 300_000,
-    scanIntervalMs: 60_000,
-    maxRunsPerScan: 100,
-  };
-  const nothingRuns = { list: () => [], active: () => undefined };
-  const base = {
-    log: silentLogger,
-    clock: { ...systemClock, now: () => clock.now },
-    jobs: { get: async () => undefined },
-  };
-  const closed: string[] = [];
-  const holder = createRunReconciliation(
-    {
-      ...base,
-      storage: second,
-      runs: second.stores(runStore),
-      engine: { list: () => [{ id: 'alive' }] as never, active: () => undefined },
-      lost: { lose: () => assert.fail(), loseDescendants: async () => 0 },
-    },
-    settings,
-  );
-  const other = createRunReconciliation(
-    {
-      ...base,
-      storage,
-      runs,
-      engine: nothingRuns,
-      lost: {
-        async lose(row, conditions: readonly Statement[] = []) {
-          // The holder was suspended, and wakes up between the look and the write.
-          if (row.id === 'alive') await holder.beat();
-          try {
-            await storage.write([...conditions, runs.closeFrom(row, 'Running', { status: 'Failed' })]);
-            closed.push(row.id);
-            return 'closed';
-          } catch (error) {
-            assert.ok(error instanceof ConditionFailedError);
-            return 'gone';
-          }
-        },
-        loseDescendants: async () => 0,
+forEachDurableStore(
+  'RUN-74 a run that gives a sign of life while it is looked at is not closed, and old signs go',
+  async (t, kind) => {
+    const [storage, second] = await openForTwo(t, kind);
+    const clock = { now: 1_000_000 };
+    const runs = storage.stores(runStore);
+    for (const id of ['alive', 'dead', 'ended'])
+      await opensRun(storage, id, { tenantId: 't', createdAt: clock.now, startedAt: clock.now });
+    await storage.write([runs.closeFrom({ tenant_id: 't', id: 'ended' }, 'Running', { status: 'Completed' })]);
+    const settings = {
+      heartbeatIntervalMs: 30_000,
+      orphanThresholdMs: 300_000,
+      scanIntervalMs: 60_000,
+      maxRunsPerScan: 100,
+    };
+    const nothingRuns = { list: () => [], active: () => undefined };
+    const base = {
+      log: silentLogger,
+      clock: { ...systemClock, now: () => clock.now },
+      jobs: { get: async () => undefined },
+    };
+    const closed: string[] = [];
+    const holder = createRunReconciliation(
+      {
+        ...base,
+        storage: second,
+        runs: second.stores(runStore),
+        engine: { list: () => [{ id: 'alive' }] as never, active: () => undefined },
+        lost: { lose: () => assert.fail(), loseDescendants: async () => 0 },
       },
-    },
-    settings,
-  );
-  await holder.beat();
-  await storage.stores(heartbeatStore).beat(['dead', 'ended'], clock.now);
-  clock.now += settings.orphanThresholdMs;
-  assert.equal(await other.scan(), 0, 'silent for the threshold is not yet silent for longer');
-  clock.now += 1;
-  assert.equal(await other.scan(), 1);
-  assert.deepEqual(closed, ['dead']);
-  assert.deepEqual(await storedRows(storage, 'signs of life'), [{ run_id: 'alive', beat_at: clock.now }]);
-});
+      settings,
+    );
+    const other = createRunReconciliation(
+      {
+        ...base,
+        storage,
+        runs,
+        engine: nothingRuns,
+        lost: {
+          async lose(row, conditions: readonly Statement[] = []) {
+            // The holder was suspended, and wakes up between the look and the write.
+            if (row.id === 'alive') await holder.beat();
+            try {
+              await storage.write([...conditions, runs.closeFrom(row, 'Running', { status: 'Failed' })]);
+              closed.push(row.id);
+              return 'closed';
+            } catch (error) {
+              assert.ok(error instanceof ConditionFailedError);
+              return 'gone';
+            }
+          },
+          loseDescendants: async () => 0,
+        },
+      },
+      settings,
+    );
+    await holder.beat();
+    await storage.stores(heartbeatStore).beat(['dead', 'ended'], clock.now);
+    clock.now += settings.orphanThresholdMs;
+    assert.equal(await other.scan(), 0, 'silent for the threshold is not yet silent for longer');
+    clock.now += 1;
+    assert.equal(await other.scan(), 1);
+    assert.deepEqual(closed, ['dead']);
+    assert.deepEqual(await storedRows(storage, 'signs of life'), [{ run_id: 'alive', beat_at: clock.now }]);
+  },
+);
 
 for (const [attempts, end] of [
   [2, 'Completed'],
