@@ -9,6 +9,7 @@ import { assertMayListen, storeReadiness } from './app/readiness.ts';
 import { serviceLeases } from './app/service-leases.ts';
 import { createDispatch } from './core/dispatch.ts';
 import type { LeftoverClosings } from './core/instance-state.ts';
+import { createCallMetrics } from './core/telemetry/call-metrics.ts';
 import { emergencyFeature } from './features/emergency/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { platformFeature } from './features/platform/index.ts';
@@ -96,9 +97,12 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const dispatch = createDispatch(
       operations,
       apiHandlers({ foundation, execution, works, security, models, platform, emergency }),
-      (operationId) => {
-        assertReady();
-        skills.preconditions[operationId]?.();
+      {
+        assertReady(operationId) {
+          assertReady();
+          skills.preconditions[operationId]?.();
+        },
+        metrics: createCallMetrics(base.telemetry, Service.RateLimit.Enabled ? Service.RateLimit.Partition : null),
       },
     );
 

@@ -1,9 +1,10 @@
-import type { Operation } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller/caller-request.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
+import type { RequiredAuthority } from '../core/caller/incoming-call.ts';
 import type { Clock } from '../core/clock.ts';
 import type { LoadedConfig } from '../core/config/index.ts';
-import type { Caller, Dispatch } from '../core/dispatch.ts';
+import type { Caller } from '../core/context.ts';
+import type { Dispatch } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { HealthReport } from '../features/platform/index.ts';
@@ -28,7 +29,7 @@ export interface App {
   readonly config: LoadedConfig;
   readonly log: Logger;
   /** The caller of a transport's request; one that is for everybody never refuses one. */
-  authenticate(request: CallerRequest, operation?: Operation): Caller | Promise<Caller>;
+  authenticate(request: CallerRequest, required?: RequiredAuthority): Caller | Promise<Caller>;
   /** Where a request came from, for limits and logs; see `Host:TrustedProxies`. */
   readonly clientAddress: ClientAddress;
   health(): Promise<HealthReport>;

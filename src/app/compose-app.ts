@@ -43,8 +43,8 @@ export const composeApp = (parts: AppParts): App => {
     localCaller: { principal: localPrincipal, tenantId: config.values.Service.DefaultTenantId },
     config,
     log,
-    authenticate: (request, operation) =>
-      operation !== undefined && isForEverybody(operation)
+    authenticate: (request, required) =>
+      required !== undefined && isForEverybody(required)
         ? security.identity.metaCaller(request)
         : security.identity.authenticate(request),
     clientAddress: clientAddressReader(config.values.Host.TrustedProxies),

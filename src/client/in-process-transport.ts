@@ -14,26 +14,28 @@ type LocalReply =
   | { readonly status: number; readonly stream: FrameSource; readonly headers?: Readonly<Record<string, string>> }
   | { readonly status: number; readonly file: FileSource; readonly headers?: Readonly<Record<string, string>> };
 
-interface LocalRequest {
+interface LocalInput {
   readonly params: Readonly<Record<string, unknown>>;
   readonly query: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, unknown>>;
-  readonly body: unknown;
-  openFile?(): Promise<UploadedFile>;
+  body(): unknown;
 }
 
-interface LocalContext {
+interface LocalCall<Caller> {
   readonly requestId: string;
   readonly signal: AbortSignal;
-  readonly rawBody: Uint8Array | null;
   readonly method: string;
   readonly path: string;
+  authenticate(): Caller;
+  readBody(): Uint8Array | null;
+  received(rawBody: Uint8Array | null): LocalInput;
+  openFile?(): Promise<UploadedFile>;
 }
 
 /** The part of the service's dispatch that this transport needs, so that no server code is imported. */
 export interface LocalDispatch<Entry extends LocalEntry, Caller> {
   readonly entries: readonly Entry[];
-  call(entry: Entry, request: LocalRequest, authenticate: () => Caller, context: LocalContext): Promise<LocalReply>;
+  call(entry: Entry, call: LocalCall<Caller>): Promise<LocalReply>;
 }
 
 const defaultBodyBytes = 1_048_576;
@@ -116,18 +118,23 @@ export const inProcessTransport = <Entry extends LocalEntry, Caller>(
   const perform = async (call: TransportCall, path: string, requestId: string): Promise<TransportReply> => {
     const entry = entries.get(call.id);
     if (entry === undefined) throw new AcpError('feature-not-available', `This service has no operation ${call.id}.`);
-    const rawBody = encodeBody(call);
     const signal = call.signal ?? new AbortController().signal;
     const { file } = call;
-    const request: LocalRequest = {
-      params: call.params,
-      query: Object.fromEntries(textEntries(call.query)),
-      headers: Object.fromEntries(textEntries(call.headers)),
-      body: rawBody === null ? undefined : JSON.parse(new TextDecoder().decode(rawBody)),
+    const reply = await dispatch.call(entry, {
+      requestId,
+      signal,
+      method: call.operation.method,
+      path,
+      authenticate: () => caller,
+      readBody: () => encodeBody(call),
+      received: (rawBody) => ({
+        params: call.params,
+        query: Object.fromEntries(textEntries(call.query)),
+        headers: Object.fromEntries(textEntries(call.headers)),
+        body: () => (rawBody === null ? undefined : JSON.parse(new TextDecoder().decode(rawBody))),
+      }),
       ...(file === undefined ? {} : { openFile: async () => file }),
-    };
-    const { method } = call.operation;
-    const reply = await dispatch.call(entry, request, () => caller, { requestId, signal, rawBody, method, path });
+    });
     const { status } = reply;
     const headers = lowerCase(reply.headers);
     if ('stream' in reply) return { status, headers, frames: pull(reply.stream, signal) };

@@ -24,6 +24,12 @@ export interface Principal {
   readonly permissions: ReadonlySet<string> | null;
 }
 
+/** The caller after authentication: what the credential and tenant rules gave. */
+export interface Caller {
+  readonly principal: Principal;
+  readonly tenantId: string;
+}
+
 /** Everything a handler may know about a call. */
 export interface CallContext {
   readonly requestId: string;
@@ -37,9 +43,9 @@ export interface CallContext {
   /** Path below the prefix, as called. */
   readonly path: string;
   /** The span that the call belongs to: the request's own where spans are exported, else the caller's; null without one. */
-  readonly trace?: TraceParent | null;
+  readonly trace?: TraceParent | null | undefined;
   /** `performance.now()` when the request had come, the time to receive its body not counted. */
-  readonly receivedAt?: number;
+  readonly receivedAt?: number | undefined;
   /** What the operation declares about its audit entry. */
   readonly audit?: OperationAudit | undefined;
 }

@@ -1,25 +1,12 @@
-import { type Role, roleAtLeast } from '../contract/authority.ts';
-import { AcpError, type FieldError } from '../contract/errors.ts';
-import type {
-  ApiTable,
-  FileReply,
-  Operation,
-  RaisedAuthority,
-  StreamReply,
-  UploadedFile,
-} from '../contract/operation.ts';
-import type { CallContext, Principal } from './context.ts';
-import { type Checker, compileChecker } from './validate.ts';
-
-/** A call as a transport hands it over: path and query values may still be text. */
-export interface DispatchRequest {
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly query: Readonly<Record<string, unknown>>;
-  readonly headers: Readonly<Record<string, unknown>>;
-  readonly body: unknown;
-  /** The file of an upload, asked for once authority is established and the rest is valid. */
-  openFile?(): Promise<UploadedFile>;
-}
+import { AcpError } from '../contract/errors.ts';
+import type { ApiTable, FileReply, Operation, StreamReply } from '../contract/operation.ts';
+import { requireRaised } from './caller/authority.ts';
+import { createCallerChecks } from './caller/caller-checks.ts';
+import type { AskingCaller, IncomingCall, RequiredAuthority } from './caller/incoming-call.ts';
+import type { CallContext, Caller } from './context.ts';
+import { checkInput, compileInputCheckers, type InputCheckers } from './operation-input.ts';
+import { type CallMetrics, createCallMetrics } from './telemetry/call-metrics.ts';
+import { noTelemetry } from './telemetry/telemetry.ts';
 
 export interface Reply {
   readonly status: number;
@@ -29,13 +16,7 @@ export interface Reply {
 
 export type Dispatched = Reply | StreamReply | FileReply;
 
-/** The caller after authentication: what the credential and tenant rules gave. */
-export interface Caller {
-  readonly principal: Principal;
-  readonly tenantId: string;
-}
-
-/** An operation with its id, handler and lazily compiled checkers. */
+/** An operation with its id. */
 export interface OperationEntry {
   readonly id: string;
   readonly feature: string;
@@ -46,18 +27,23 @@ export interface OperationEntry {
 type AnyHandler = (context: CallContext, input: unknown) => Promise<Dispatched>;
 type HandlerTable = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
+/** What the pipeline asks and tells on its way. */
+export interface DispatchPorts {
+  /** Throws when an operation cannot be served now, such as `migrating`. Operations without a role always can. */
+  readonly assertReady: (operationId: string) => void;
+  readonly metrics: CallMetrics;
+}
+
 export interface Dispatch {
   readonly entries: readonly OperationEntry[];
   /**
-   * One pipeline for every caller: credential and tenant (by `authenticate`), role and scope, validation, handler.
-   * Throws AcpError; anything else is a bug and becomes `internal` at the transport.
+   * One pipeline for the calls of every transport: who asks and that he may, readiness, input, the authority that the
+   * input asks for, handler. What the caller sends is not read before he may make the call. Throws AcpError; anything
+   * else is a bug and becomes `internal` at the transport.
    */
-  call(
-    entry: OperationEntry,
-    request: DispatchRequest,
-    authenticate: () => Caller | Promise<Caller>,
-    context: Omit<CallContext, 'principal' | 'tenantId'>,
-  ): Promise<Dispatched>;
+  call(entry: OperationEntry, incoming: IncomingCall): Promise<Dispatched>;
+  /** The first of these steps, for a page that is no operation. `what`: the subject of a refusal. */
+  admit(asking: AskingCaller, required: RequiredAuthority, what: string): Promise<Caller>;
 }
 
 /** Flattens the table of tables, in its order. */
@@ -66,121 +52,68 @@ export const operationEntries = (table: ApiTable): OperationEntry[] =>
     Object.entries(operations).map(([verb, operation]) => ({ id: `${feature}.${verb}`, feature, verb, operation })),
   );
 
-/** Throws what a caller without the role or the scope gets. */
-export const requireAuthority = (
-  { role: held, scopes }: Pick<Principal, 'role' | 'scopes'>,
-  role: Role,
-  scope: Operation['scope'],
-  what = 'This operation',
-): void => {
-  if (held === null || !roleAtLeast(held, role))
-    throw new AcpError('insufficient-role', `${what} needs the role ${role}.`, {
-      details: { requiredRole: role },
-    });
-  if (scope === null || scopes === null) return;
-  const missing =
-    typeof scope === 'string' ? (scopes.has(scope) ? undefined : scope) : scope.find((one) => !scopes.has(one));
-  if (missing !== undefined)
-    throw new AcpError('insufficient-scope', `${what} needs the scope ${missing}.`, {
-      details: { requiredScope: missing },
-    });
-};
-
-const says = (given: unknown, { member, value }: Pick<RaisedAuthority, 'member' | 'value'>, at = 0): boolean => {
-  if (Array.isArray(given)) return given.some((element) => says(element, { member, value }, at));
-  if (at === member.length) return given === value;
-  const next =
-    typeof given === 'object' && given !== null ? (given as Record<string, unknown>)[member[at] ?? ''] : null;
-  return next !== undefined && next !== null && says(next, { member, value }, at + 1);
-};
-
-const requireRaised = (principal: Principal, { raised }: Operation, body: unknown): void => {
-  for (const more of raised ?? [])
-    if (says(body, more))
-      requireAuthority(principal, more.role, more.scope ?? null, `${more.member.join('.')} ${more.value}`);
-};
-
-type Part = 'params' | 'query' | 'headers' | 'body';
-type Checkers = Partial<Record<Part, Checker>>;
-
-const parts = ['params', 'query', 'headers', 'body'] as const;
-
-const compileCheckers = (operation: Operation): Checkers => {
-  const checkers: Checkers = {};
-  for (const part of parts) {
-    const schema = operation[part];
-    if (schema !== undefined) checkers[part] = compileChecker(schema, part !== 'body');
-  }
-  return checkers;
-};
-
-const checkPart = (part: Part, checker: Checker, value: unknown): unknown => {
-  const normalized = checker.normalize(value);
-  if (checker.check(normalized)) return normalized;
-  const errors: readonly FieldError[] = checker.errors(normalized);
-  const where = part === 'body' ? 'body' : part === 'params' ? 'path' : part === 'query' ? 'query' : 'headers';
-  const first = errors[0];
-  const detail =
-    first === undefined || first.path === '' ? `The ${where} is not valid.` : `${first.path} ${first.message}.`;
-  throw new AcpError('validation-failed', detail, { details: { errors } });
-};
-
-/** Throws when an operation cannot be served now, such as `migrating`; asked after the authority of the caller, before the input. */
-export type Readiness = (operationId: string) => void;
+/** What answers an operation. Its checkers are compiled when it is first called. */
+interface Answering {
+  readonly handler: AnyHandler;
+  checkers: InputCheckers | null;
+}
 
 /** Fails when an operation lacks a handler, or has only one of role and scope. */
+const answeringOf = ({ id, feature, verb, operation }: OperationEntry, handlers: HandlerTable): Answering => {
+  const handler = handlers[feature]?.[verb];
+  if (typeof handler !== 'function') throw new Error(`Operation ${id} has no handler.`);
+  if ((operation.role === null) !== (operation.scope === null))
+    throw new Error(`Operation ${id} must declare a role and a scope, or neither.`);
+  if (operation.anyCaller === true && operation.role !== null)
+    throw new Error(`Operation ${id} must declare a role or be for any caller.`);
+  return { handler: handler as AnyHandler, checkers: null };
+};
+
 export const createDispatch = (
   table: ApiTable,
   handlers: HandlerTable,
-  assertReady: Readiness = () => undefined,
+  { assertReady = () => undefined, metrics = createCallMetrics(noTelemetry(), null) }: Partial<DispatchPorts> = {},
 ): Dispatch => {
   const entries = operationEntries(table);
-  const resolved = new Map<OperationEntry, AnyHandler>();
-  const checkers = new Map<OperationEntry, Checkers>();
-  for (const entry of entries) {
-    const handler = handlers[entry.feature]?.[entry.verb];
-    if (typeof handler !== 'function') throw new Error(`Operation ${entry.id} has no handler.`);
-    if ((entry.operation.role === null) !== (entry.operation.scope === null))
-      throw new Error(`Operation ${entry.id} must declare a role and a scope, or neither.`);
-    if (entry.operation.anyCaller === true && entry.operation.role !== null)
-      throw new Error(`Operation ${entry.id} must declare a role or be for any caller.`);
-    resolved.set(entry, handler as AnyHandler);
-  }
+  const answering = new Map(entries.map((entry) => [entry, answeringOf(entry, handlers)]));
+  const checkCaller = createCallerChecks(metrics);
   return {
     entries,
-    async call(entry, request, authenticate, context) {
+    async call(entry, incoming) {
       const { operation } = entry;
-      const found = authenticate();
-      const caller = found instanceof Promise ? await found : found;
-      if (operation.role !== null) {
-        requireAuthority(caller.principal, operation.role, operation.scope);
-        assertReady(entry.id);
+      try {
+        const checked = checkCaller(incoming, operation);
+        const { principal, tenantId } = checked instanceof Promise ? await checked : checked;
+        if (operation.role !== null) assertReady(entry.id);
+        const reading = incoming.readBody();
+        const rawBody = reading instanceof Promise ? await reading : reading;
+        const received = incoming.received(rawBody);
+        const answers = answering.get(entry);
+        if (answers === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
+        answers.checkers ??= compileInputCheckers(operation);
+        const input = checkInput(answers.checkers, received);
+        if (operation.raised !== undefined) requireRaised(principal, operation.raised, input.body);
+        if (operation.upload !== undefined) {
+          if (incoming.openFile === undefined) throw new AcpError('file-required', 'This operation takes a file.');
+          input.file = await incoming.openFile();
+        }
+        const { requestId, signal, method, path, trace } = incoming;
+        const { receivedAt } = received;
+        const { audit } = operation;
+        const context = { requestId, tenantId, principal, signal, rawBody, method, path, trace, receivedAt, audit };
+        return await answers.handler(context, input);
+      } catch (error) {
+        metrics.refused(error);
+        throw error;
       }
-      let compiled = checkers.get(entry);
-      if (compiled === undefined) {
-        compiled = compileCheckers(operation);
-        checkers.set(entry, compiled);
+    },
+    async admit(asking, required, what) {
+      try {
+        return await checkCaller(asking, required, what);
+      } catch (error) {
+        metrics.refused(error);
+        throw error;
       }
-      const input: Record<Part | 'file', unknown> = {
-        params: {},
-        query: {},
-        headers: {},
-        body: undefined,
-        file: undefined,
-      };
-      for (const part of parts) {
-        const checker = compiled[part];
-        if (checker !== undefined) input[part] = checkPart(part, checker, request[part]);
-      }
-      if (operation.raised !== undefined) requireRaised(caller.principal, operation, input.body);
-      if (operation.upload !== undefined) {
-        if (request.openFile === undefined) throw new AcpError('file-required', 'This operation takes a file.');
-        input.file = await request.openFile();
-      }
-      const handler = resolved.get(entry);
-      if (handler === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
-      const { principal, tenantId } = caller;
-      return await handler({ ...context, principal, tenantId, audit: operation.audit }, input);
     },
   };
 };

@@ -1,11 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
-import { requireAuthority } from '../core/dispatch.ts';
 import { prometheusText, prometheusType } from '../core/telemetry/prometheus.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
-import { sendBytes, sendProblem } from './answer.ts';
-import { discardRest } from './body.ts';
-import { callerRequest, exchangeOf, type RouteOptions } from './routes.ts';
+import { sendBytes } from './answer.ts';
+import { HttpCaller } from './http-call.ts';
+import { exchangeOf, type RouteOptions, refuse } from './routes.ts';
 
 export interface MetricsOptions {
   /** Absolute: a scraper does not know the prefix. Null: no such route. */
@@ -18,23 +17,27 @@ export interface MetricsOptions {
 /** Metrics in the text format of Prometheus, for readers of the platform: they name tenants and agents. */
 export const addMetricsRoute = (
   app: FastifyInstance,
-  { authenticate, log, metrics }: RouteOptions,
+  { dispatch, authenticate, log }: RouteOptions,
   { path, telemetry, onlyTenant }: MetricsOptions,
 ): void => {
   if (path === null) return;
   app.get(path, async (request, reply) => {
     reply.hijack();
-    const exchange = exchangeOf(request, reply, null);
+    // Scrapers come as often as they are told to.
+    const options = { authenticate, prefix: '', limit: null, log };
+    const asking = new HttpCaller(options, request.raw, exchangeOf(request, reply, null));
     try {
-      const { principal, tenantId } = await authenticate(callerRequest(request.raw, path));
-      requireAuthority(principal, 'Reader', 'PlatformRead', 'The list of metrics');
+      const { tenantId } = await dispatch.admit(
+        asking,
+        { role: 'Reader', scope: 'PlatformRead' },
+        'The list of metrics',
+      );
       if (onlyTenant !== null && tenantId !== onlyTenant)
         throw new AcpError('not-found', 'There is nothing at this path.');
-      sendBytes(exchange, 200, { 'content-type': prometheusType }, prometheusText(await telemetry.metrics.gather()));
+      const text = prometheusText(await telemetry.metrics.gather());
+      sendBytes(asking.exchange, 200, { 'content-type': prometheusType }, text);
     } catch (error) {
-      metrics.refused(error);
-      sendProblem(exchange, error, log);
-      discardRest(request.raw);
+      refuse(asking, request, error, options);
     }
   });
 };

@@ -1,11 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
-import { requireAuthority } from '../core/dispatch.ts';
 import { readAsset } from '../core/files/assets.ts';
-import { type Exchange, type HeaderFields, sendBytes, sendProblem } from './answer.ts';
-import { discardRest } from './body.ts';
+import { type HeaderFields, sendBytes } from './answer.ts';
+import { HttpCaller } from './http-call.ts';
 import { buildOpenApi } from './openapi.ts';
-import { callerRequest, exchangeOf, type RouteOptions } from './routes.ts';
+import { exchangeOf, type RouteOptions, refuse } from './routes.ts';
 
 interface ReferenceOptions extends RouteOptions {
   readonly version: string;
@@ -53,50 +52,39 @@ const isCredentialProblem = (error: unknown): boolean =>
 
 /** `GET /openapi.json` for readers, and the page `/docs` that shows it, which holds no data of its own. */
 export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptions): void => {
-  const { dispatch, prefix, version, title, log, cors } = options;
+  const { dispatch, prefix, version, title, cors } = options;
   let document: Buffer | undefined;
   const files = new Map<string, Buffer>();
 
-  const caller = async (request: FastifyRequest, exchange: Exchange) =>
-    options.authenticate(callerRequest(request.raw, exchange.path.slice(prefix.length)));
-
-  const sendDocument = async (request: FastifyRequest, exchange: Exchange): Promise<void> => {
-    const asking = callerRequest(request.raw, exchange.path.slice(prefix.length));
-    const { signal } = new AbortController();
-    const early = await options.limit?.arrived(asking, signal);
-    const known = await options.authenticate(asking);
-    const { principal } = known;
-    requireAuthority(principal, 'Reader', null, 'The description');
-    const fields = early ?? (await options.limit?.authorized(known, signal));
+  const sendDocument = async (asking: HttpCaller): Promise<void> => {
+    await dispatch.admit(asking, { role: 'Reader', scope: null }, 'The description');
     document ??= Buffer.from(JSON.stringify(buildOpenApi(dispatch.entries, { version, prefix, title })));
-    const type = { 'content-type': 'application/json', 'cache-control': 'no-cache' };
-    sendBytes(exchange, 200, { ...fields, ...type }, document);
+    sendBytes(asking.exchange, 200, { 'content-type': 'application/json', 'cache-control': 'no-cache' }, document);
   };
 
-  const sendFile = async ({ asset, type }: PageFile, request: FastifyRequest, exchange: Exchange): Promise<void> => {
+  const sendFile = async ({ asset, type }: PageFile, asking: HttpCaller): Promise<void> => {
     // The rules about remote callers and origins hold for the page too; a credential is not asked for.
-    await caller(request, exchange).catch((error: unknown) => {
+    try {
+      await asking.authenticate();
+    } catch (error) {
       if (!isCredentialProblem(error)) throw error;
-    });
+    }
     let bytes = files.get(asset);
     if (bytes === undefined) {
       bytes = readAsset(asset);
       files.set(asset, bytes);
     }
-    sendBytes(exchange, 200, { 'content-type': type, ...pageFields }, bytes);
+    sendBytes(asking.exchange, 200, { 'content-type': type, ...pageFields }, bytes);
   };
 
-  const add = (path: string, send: (request: FastifyRequest, exchange: Exchange) => Promise<void>): void => {
+  const add = (path: string, send: (asking: HttpCaller) => Promise<void>): void => {
     app.get(prefix + path, async (request: FastifyRequest, reply: FastifyReply) => {
       reply.hijack();
-      const exchange = exchangeOf(request, reply, cors, options.clientAddress);
-      await send(request, exchange).catch((error: unknown) => {
-        sendProblem(exchange, error, log, options.limit?.refusal(error));
-        discardRest(request.raw);
-      });
+      const asking = new HttpCaller(options, request.raw, exchangeOf(request, reply, cors, options.clientAddress));
+      await send(asking).catch((error: unknown) => refuse(asking, request, error, options));
     });
   };
 
   add(documentPath, sendDocument);
-  for (const file of pageFiles) add(file.path, (request, exchange) => sendFile(file, request, exchange));
+  for (const file of pageFiles) add(file.path, (asking) => sendFile(file, asking));
 };

@@ -2,9 +2,8 @@ import { isIPv6 } from 'node:net';
 import { AcpError } from '../contract/errors.ts';
 import type { CallerRequest } from '../core/caller/caller-request.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
-import type { Caller } from '../core/dispatch.ts';
+import type { Caller } from '../core/context.ts';
 import type { HeaderFields } from './answer.ts';
-import type { HttpMetrics } from './http-metrics.ts';
 import { createRateLimiter, type Permit } from './rate-limit.ts';
 
 export interface RequestLimitOptions {
@@ -15,19 +14,19 @@ export interface RequestLimitOptions {
   readonly clientAddress: ClientAddress;
 }
 
-/**
- * Where requests are held back. Each member gives the header fields that tell the caller, or null where it is not the
- * place to count: addresses before the credential, everybody else once the authority is known.
- */
+/** Where requests are held back. */
 export interface RequestLimit {
-  arrived(request: CallerRequest, signal: AbortSignal): Limited;
-  authorized(caller: Caller, signal: AbortSignal): Limited;
+  /**
+   * Gives the header fields that tell the caller, or undefined where it is not the time to count: addresses before the
+   * caller is known (null), everybody else once his authority is.
+   */
+  take(request: CallerRequest, caller: Caller | null, signal: AbortSignal): Limited;
   /** Fields of the answer to a request that was held back. */
   refusal(error: unknown): HeaderFields | undefined;
   close(): void;
 }
 
-type Limited = HeaderFields | null | Promise<HeaderFields | null>;
+type Limited = HeaderFields | undefined | Promise<HeaderFields>;
 
 /** The first 64 bits of an IPv6 address: what one subscriber has, who could use any address in it. */
 const network = (address: string): string => {
@@ -52,10 +51,7 @@ const callerPartition = ({ principal, tenantId }: Caller, partition: RequestLimi
 };
 
 /** Limits requests and tells of it in the fields of draft-ietf-httpapi-ratelimit-headers (09). */
-export const createRequestLimit = (
-  options: RequestLimitOptions,
-  metrics: Pick<HttpMetrics, 'limited' | 'waited'>,
-): RequestLimit => {
+export const createRequestLimit = (options: RequestLimitOptions): RequestLimit => {
   const { permitLimit, windowMs, partition, clientAddress } = options;
   const limiter = createRateLimiter({ ...options, now: () => performance.now() });
   // Quota and window; seconds are whole numbers there, and a shorter window counts as one.
@@ -64,28 +60,13 @@ export const createRequestLimit = (
     'ratelimit-policy': policy,
     ratelimit: `"requests";r=${remaining};t=${Math.max(0, Math.ceil(resetMs / 1000))}`,
   });
-  const acquire = (name: string, signal: AbortSignal): Permit | Promise<Permit> => {
-    try {
-      return limiter.acquire(name, signal);
-    } catch (error) {
-      metrics.limited();
-      throw error;
-    }
-  };
-  const take = (name: string, signal: AbortSignal): Limited => {
-    const permit = acquire(name, signal);
-    if (!(permit instanceof Promise)) return fieldsOf(permit);
-    const since = performance.now();
-    return permit.then((granted) => {
-      metrics.waited((performance.now() - since) / 1000);
-      return fieldsOf(granted);
-    });
-  };
   return {
-    arrived: (request, signal) =>
-      partition === 'RemoteAddress' ? take(addressPartition(clientAddress(request)), signal) : null,
-    authorized: (caller, signal) =>
-      partition === 'RemoteAddress' ? null : take(callerPartition(caller, partition), signal),
+    take(request, caller, signal) {
+      if ((caller === null) !== (partition === 'RemoteAddress')) return undefined;
+      const name = caller === null ? addressPartition(clientAddress(request)) : callerPartition(caller, partition);
+      const permit = limiter.acquire(name, signal);
+      return permit instanceof Promise ? permit.then(fieldsOf) : fieldsOf(permit);
+    },
     refusal: (error) =>
       error instanceof AcpError && error.code === 'rate-limited'
         ? fieldsOf({ remaining: 0, resetMs: error.details.retryAfterMs ?? windowMs })

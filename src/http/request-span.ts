@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Caller, OperationEntry } from '../core/dispatch.ts';
+import type { OperationEntry } from '../core/dispatch.ts';
 import { Span } from '../core/telemetry/span.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { newTraceId, parseTraceparent, type TraceParent } from '../core/telemetry/trace-context.ts';
@@ -39,9 +39,4 @@ export const requestSpan = (
     telemetry.ended(span);
   });
   return span;
-};
-
-/** Whose request it is, once that is known; a span of the caller's own is left alone. */
-export const describeCaller = (trace: TraceParent | null, { principal, tenantId }: Caller): void => {
-  if (trace instanceof Span) trace.set({ 'acp.tenant.id': tenantId, 'acp.auth.method': principal.kind });
 };

@@ -1,10 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyError, type FastifyInstance, fastify } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
-import type { Operation } from '../contract/operation.ts';
-import type { CallerRequest } from '../core/caller/caller-request.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
-import type { Caller, Dispatch } from '../core/dispatch.ts';
+import type { Dispatch } from '../core/dispatch.ts';
 import { newId } from '../core/ids.ts';
 import type { Logger } from '../core/logger.ts';
 import { noTelemetry } from '../core/telemetry/telemetry.ts';
@@ -13,7 +11,7 @@ import { discardRest } from './body.ts';
 import { answerClientError } from './client-errors.ts';
 import { createCors } from './cors.ts';
 import { addHealthRoutes, type HealthState } from './health.ts';
-import { createHttpMetrics } from './http-metrics.ts';
+import type { CallerOptions } from './http-call.ts';
 import { addMetricsRoute, type MetricsOptions } from './metrics.ts';
 import { type ConnectionLimits, createNodeServer, defaultConnectionLimits, type NodeServer } from './node-server.ts';
 import { addReferenceRoutes, referencePaths } from './reference.ts';
@@ -22,15 +20,12 @@ import { addFallback, addOperationRoutes, exchangeOf, type RouteOptions } from '
 import { createStreamHub, defaultStreamLimits, type StreamLimits } from './streams.ts';
 import { targetPath } from './target.ts';
 
-export interface HttpServerOptions {
+export interface HttpServerOptions extends Pick<CallerOptions, 'authenticate'> {
   readonly dispatch: Dispatch;
   /** Mount point, such as `/acp`; empty for the root. */
   readonly prefix: string;
   readonly version: string;
   readonly title: string;
-  /** The operation decides how strict this is: one without a role never refuses a caller. */
-  /** `operation` is absent for what is no operation: the description and its page. */
-  readonly authenticate: (request: CallerRequest, operation?: Operation) => Caller | Promise<Caller>;
   readonly health: () => Promise<HealthState>;
   /** Null: no such route. Both are outside the prefix. */
   readonly livePath: string | null;
@@ -121,8 +116,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const { app, node } = createApp(limits, options.log);
   const { requestLimit = null } = options;
   const telemetry = options.metrics?.telemetry ?? noTelemetry();
-  const metrics = createHttpMetrics(telemetry, requestLimit?.partition ?? null);
-  const limit = requestLimit === null ? null : createRequestLimit(requestLimit, metrics);
+  const limit = requestLimit === null ? null : createRequestLimit(requestLimit);
   const routes: RouteOptions = {
     dispatch: options.dispatch,
     prefix,
@@ -130,10 +124,9 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     log: options.log,
     cors: createCors(options.allowedOrigins ?? []),
     clientAddress: options.clientAddress ?? null,
-    streams: createStreamHub(limits, options.log, metrics),
+    streams: createStreamHub(limits, options.log, telemetry),
     limit,
     telemetry,
-    metrics,
   };
   addOperationRoutes(app, routes);
   addReferenceRoutes(app, { ...routes, version: options.version, title: options.title });

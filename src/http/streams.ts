@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { Frame, StreamReply } from '../contract/operation.ts';
 import { ChurningMap } from '../core/churning-map.ts';
 import type { Logger } from '../core/logger.ts';
+import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { answerHeaders, type Exchange } from './answer.ts';
-import type { HttpMetrics } from './http-metrics.ts';
 
 export interface StreamLimits {
   /** A comment keeps a stream alive after this long without a frame. */
@@ -61,8 +61,9 @@ const untilDrained = (raw: ServerResponse): Promise<void> =>
 export const createStreamHub = (
   { pingMs, maxBehindBytes }: StreamLimits,
   log: Logger,
-  metrics: Pick<HttpMetrics, 'streams'>,
+  { metrics }: Pick<Telemetry, 'metrics'>,
 ): StreamHub => {
+  const open = metrics.upDown('acp.sse.streams', 'Event streams that are open.', '{stream}', ['acp.sse.kind']);
   const streams = new ChurningMap<string, OpenStream>();
   let ticker: NodeJS.Timeout | undefined;
 
@@ -76,14 +77,14 @@ export const createStreamHub = (
   };
   const add = (stream: OpenStream): void => {
     streams.set(stream.id, stream);
-    metrics.streams(1, stream.kind);
+    open.add(1, [stream.kind]);
     if (ticker !== undefined) return;
     ticker = setInterval(tick, Math.max(1, pingMs / ticksPerPing));
     ticker.unref();
   };
   const remove = (stream: OpenStream): void => {
     if (!streams.delete(stream.id)) return;
-    metrics.streams(-1, stream.kind);
+    open.add(-1, [stream.kind]);
     if (streams.size > 0) return;
     clearInterval(ticker);
     ticker = undefined;

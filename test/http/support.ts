@@ -6,8 +6,8 @@ import { AcpError } from '../../src/contract/errors.ts';
 import { defineOperations, type Frame, type FrameSource, noContent, ok } from '../../src/contract/operation.ts';
 import { closed, namePattern, oneOf } from '../../src/contract/schema.ts';
 import type { CallerRequest } from '../../src/core/caller/caller-request.ts';
-import type { ApiHandlers } from '../../src/core/context.ts';
-import { type Caller, createDispatch } from '../../src/core/dispatch.ts';
+import type { ApiHandlers, Caller } from '../../src/core/context.ts';
+import { createDispatch } from '../../src/core/dispatch.ts';
 import { type Logger, silentLogger } from '../../src/core/logger.ts';
 import { createHttpServer, type HttpServer, type HttpServerOptions } from '../../src/http/server.ts';
 

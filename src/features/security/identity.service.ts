@@ -1,7 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { CallerRequest } from '../../core/caller/caller-request.ts';
-import type { Principal } from '../../core/context.ts';
-import type { Caller } from '../../core/dispatch.ts';
+import type { Caller, Principal } from '../../core/context.ts';
 import { type Credential, readCredential, secretMatcher, unauthenticated } from './credential.rules.ts';
 import { looksLikeApiKey } from './key-format.rules.ts';
 import type { KeyLookup } from './key-lookup.service.ts';

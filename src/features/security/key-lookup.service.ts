@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Caller } from '../../core/dispatch.ts';
+import type { Caller } from '../../core/context.ts';
 import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import { apiKeyHash } from './key-format.rules.ts';

@@ -1,5 +1,4 @@
-import type { Principal } from '../../core/context.ts';
-import type { Caller } from '../../core/dispatch.ts';
+import type { Caller, Principal } from '../../core/context.ts';
 import type { IdentityOptions } from './identity.service.ts';
 import type { WhoamiReasons } from './keys.schema.ts';
 

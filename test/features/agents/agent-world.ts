@@ -22,6 +22,7 @@ import {
 import { createAuditLog } from '../../../src/features/audit/index.ts';
 import type { AgentSkills } from '../../../src/features/skills/index.ts';
 import type { ModelCatalogEntry, ModelProvider } from '../../../src/providers/models/model-provider.ts';
+import { incomingCall } from '../../support/incoming-call.ts';
 import { openTestStorage, type TestStore } from '../../support/store.ts';
 
 const entry = (name: string, more: Partial<ModelCatalogEntry> = {}): ModelCatalogEntry => ({
@@ -169,18 +170,8 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
     async call(verb, params, body, tenantId = 'default') {
       const found = dispatch.entries.find((candidate) => candidate.verb === verb);
       if (found === undefined) throw new Error(`There is no operation ${verb}.`);
-      const reply = await dispatch.call(
-        found,
-        { params, query: {}, headers: {}, body },
-        () => ({ principal: admin, tenantId }),
-        {
-          requestId: 'request-1',
-          signal: new AbortController().signal,
-          rawBody: null,
-          method: found.operation.method,
-          path: found.operation.path,
-        },
-      );
+      const authenticate = () => ({ principal: admin, tenantId });
+      const reply = await dispatch.call(found, incomingCall(found, { params, body, authenticate }));
       if ('stream' in reply || 'file' in reply) throw new Error('Agent operations answer JSON.');
       return { status: reply.status, headers: reply.headers ?? {}, body: reply.body };
     },

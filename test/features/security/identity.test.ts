@@ -3,7 +3,7 @@ import { truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { CallerRequest } from '../../../src/core/caller/caller-request.ts';
-import type { Caller } from '../../../src/core/dispatch.ts';
+import type { Caller } from '../../../src/core/context.ts';
 import type { Identity } from '../../../src/features/security/index.ts';
 import { openTestStore, temporaryFolder } from '../../support/opened-store.ts';
 import {

@@ -2,7 +2,8 @@ import type { TestContext } from 'node:test';
 import { isForEverybody } from '../../../src/contract/operation.ts';
 import type { CallerRequest } from '../../../src/core/caller/caller-request.ts';
 import type { RoleDecision } from '../../../src/core/caller/role-decision.ts';
-import { type Caller, createDispatch, type Reply } from '../../../src/core/dispatch.ts';
+import type { Caller } from '../../../src/core/context.ts';
+import { createDispatch, type Reply } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { createInstanceState } from '../../../src/core/instance-state.ts';
 import { type Logger, silentLogger } from '../../../src/core/logger.ts';
@@ -13,6 +14,7 @@ import { platformFeature } from '../../../src/features/platform/index.ts';
 import { metaOperations } from '../../../src/features/platform/meta.operations.ts';
 import { anonymousIsPossible, type IdentityOptions, securityFeature } from '../../../src/features/security/index.ts';
 import { keyOperations } from '../../../src/features/security/keys.operations.ts';
+import { incomingCall } from '../../support/incoming-call.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 
 export type Headers = Readonly<Record<string, string | readonly string[]>>;
@@ -101,19 +103,7 @@ export const createHouse = async (
       if ('principal' in from) return from;
       return isForEverybody(entry.operation) ? identity.metaCaller(from) : identity.authenticate(from);
     };
-    const context = {
-      requestId: 'r',
-      signal: new AbortController().signal,
-      rawBody: null,
-      method: entry.operation.method,
-      path: entry.operation.path,
-    };
-    const reply = await dispatch.call(
-      entry,
-      { params: input.params ?? {}, query: {}, headers: {}, body: input.body },
-      authenticate,
-      context,
-    );
+    const reply = await dispatch.call(entry, incomingCall(entry, { ...input, authenticate }));
     if ('stream' in reply) throw new Error('not a stream');
     return reply;
   };

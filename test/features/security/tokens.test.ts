@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
-import type { Caller } from '../../../src/core/dispatch.ts';
+import type { Caller } from '../../../src/core/context.ts';
 import type { IdentityOptions } from '../../../src/features/security/index.ts';
 import { type Claims, signToken, startIssuer, type TestIssuer } from '../../support/issuer.ts';
 import { bearer, createHouse, type Headers, localOptions, request, withTenancy } from './security-fixture.ts';

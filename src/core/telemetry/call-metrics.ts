@@ -1,13 +1,13 @@
-import { AcpError } from '../contract/errors.ts';
-import type { Telemetry } from '../core/telemetry/telemetry.ts';
+import { AcpError } from '../../contract/errors.ts';
+import type { Telemetry } from './telemetry.ts';
 
-/** What the transport counts. */
-export interface HttpMetrics {
-  /** Counts an error that refuses a caller for who it is; others are not its business. */
+/** What is counted of calls, whichever transport they come by. */
+export interface CallMetrics {
+  /** Counts an error that refuses a caller for who he is; others are not its business. */
   refused(error: unknown): void;
-  /** 1 when a stream opens, -1 when it ends. */
-  streams(change: 1 | -1, kind: 'run' | 'events'): void;
+  /** Counts a call that was refused by the limit on requests. */
   limited(): void;
+  /** How long a call waited for its turn under that limit. */
   waited(seconds: number): void;
 }
 
@@ -24,15 +24,14 @@ const authCodes: ReadonlySet<string> = new Set([
   'insufficient-scope',
 ]);
 
-/** `partition` is what the rate limit counts by. */
-export const createHttpMetrics = ({ metrics }: Telemetry, partition: string | null): HttpMetrics => {
+/** `partition` is what the rate limit counts by; null without one. */
+export const createCallMetrics = ({ metrics }: Telemetry, partition: string | null): CallMetrics => {
   const rejections = metrics.counter(
     'acp.auth.rejections',
     'Requests refused for their credential, tenant, role or scope.',
     '{request}',
     ['acp.auth.reason'],
   );
-  const streams = metrics.upDown('acp.sse.streams', 'Event streams that are open.', '{stream}', ['acp.sse.kind']);
   const limited = metrics.counter('acp.rate_limit.rejections', 'Requests that the rate limit refused.', '{request}', [
     'acp.rate_limit.partition',
   ]);
@@ -46,7 +45,6 @@ export const createHttpMetrics = ({ metrics }: Telemetry, partition: string | nu
     refused(error) {
       if (error instanceof AcpError && authCodes.has(error.code)) rejections.add(1, [error.code]);
     },
-    streams: (change, kind) => streams.add(change, [kind]),
     limited: () => limited.add(1, [partition]),
     waited: (seconds) => wait.record(seconds, []),
   };

@@ -1,0 +1,45 @@
+import { AcpError, type FieldError } from '../contract/errors.ts';
+import type { Operation, UploadedFile } from '../contract/operation.ts';
+import type { ReceivedInput } from './caller/incoming-call.ts';
+import { type Checker, compileChecker } from './validate.ts';
+
+const parts = ['params', 'query', 'headers', 'body'] as const;
+type Part = (typeof parts)[number];
+
+/** What a handler gets of a call: its parts in canonical form, each as the operation's schema has it. */
+export interface CheckedInput extends Record<Part, unknown> {
+  file: UploadedFile | undefined;
+}
+
+export type InputCheckers = Readonly<Partial<Record<Part, Checker>>>;
+
+export const compileInputCheckers = (operation: Operation): InputCheckers => {
+  const checkers: Partial<Record<Part, Checker>> = {};
+  for (const part of parts) {
+    const schema = operation[part];
+    if (schema !== undefined) checkers[part] = compileChecker(schema, part !== 'body');
+  }
+  return checkers;
+};
+
+const checkPart = (part: Part, checker: Checker, value: unknown): unknown => {
+  const normalized = checker.normalize(value);
+  if (checker.check(normalized)) return normalized;
+  const errors: readonly FieldError[] = checker.errors(normalized);
+  const where = part === 'body' ? 'body' : part === 'params' ? 'path' : part === 'query' ? 'query' : 'headers';
+  const first = errors[0];
+  const detail =
+    first === undefined || first.path === '' ? `The ${where} is not valid.` : `${first.path} ${first.message}.`;
+  throw new AcpError('validation-failed', detail, { details: { errors } });
+};
+
+/** Throws `validation-failed` for the first part that does not fit; the body is parsed after the others. */
+export const checkInput = (checkers: InputCheckers, received: ReceivedInput): CheckedInput => {
+  const input: CheckedInput = { params: {}, query: {}, headers: {}, body: undefined, file: undefined };
+  for (const part of parts) {
+    const checker = checkers[part];
+    if (checker !== undefined)
+      input[part] = checkPart(part, checker, part === 'body' ? received.body() : received[part]);
+  }
+  return input;
+};
