@@ -1,4 +1,6 @@
 import type { Command } from 'commander';
+import { AcpError } from '../contract/errors.ts';
+import { groupDescriptions } from './groups.ts';
 import type { Session } from './session.ts';
 
 export interface Invocation {
@@ -6,8 +8,10 @@ export interface Invocation {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
+type Action<T> = (session: Session, invocation: Invocation) => Promise<T>;
+
 /** Does the work of a command; the exit code is 0 unless it gives another. */
-export type CommandAction = (session: Session, invocation: Invocation) => Promise<number | undefined>;
+export type CommandAction = Action<number> | Action<void>;
 
 /** What commands are registered with: it gives each action its session and keeps the exit code. */
 export interface CommandHost {
@@ -42,9 +46,32 @@ export const commandEntries = (program: Command, prefix = ''): CommandEntry[] =>
   });
 
 /** The group `acp <name>`, made when it is asked for first. */
-export const commandGroup = (program: Command, name: string, description: string): Command =>
+export const commandGroup = (program: Command, name: string): Command =>
   program.commands.find((command) => command.name() === name) ??
-  program.command(name).description(description).usage('<command>').helpCommand(false);
+  program
+    .command(name)
+    .description(groupDescriptions[name] ?? '')
+    .usage('<command>')
+    .helpCommand(false);
+
+export const childOf = (command: Command, word: string): Command | undefined =>
+  command.commands.find((child) => child.name() === word || child.aliases().includes(word));
+
+/** `name=value` of an option. Throws for what is no pair; `rule` says what the option takes. */
+export const splitPair = (pair: string, rule: string): [name: string, value: string] => {
+  const at = pair.indexOf('=');
+  if (at < 1) throw new AcpError('validation-failed', `${rule}, not "${pair}".`);
+  return [pair.slice(0, at), pair.slice(at + 1)];
+};
+
+export const toNumber =
+  (flag: string) =>
+  (text: unknown): number => {
+    const value = Number(text);
+    if (String(text).trim() === '' || !Number.isFinite(value))
+      throw new AcpError('validation-failed', `${flag} must be a number, not "${String(text)}".`);
+    return value;
+  };
 
 /** Collects the values of an option that may be repeated. */
 export const collect = (value: string, previous: readonly string[] | undefined): string[] => [

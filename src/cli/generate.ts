@@ -1,12 +1,11 @@
 import { type Command, Option } from 'commander';
 import type { TSchema } from 'typebox';
 import { callOperation } from '../client/client.ts';
-import { AcpError } from '../contract/errors.ts';
 import type { ApiTable, Operation } from '../contract/operation.ts';
 import { safeLine } from '../text/text-width.ts';
-import { type CommandHost, collect, commandGroup, covers, type Invocation } from './command-host.ts';
+import { type CommandHost, collect, commandGroup, covers, type Invocation, toNumber } from './command-host.ts';
 import { readBody } from './files/read-body.ts';
-import { printReply } from './output/print-reply.ts';
+import { isRecord } from './output/record.ts';
 import type { Terminal } from './output/terminal.ts';
 
 /** The members of a JSON schema that decide how an option looks. */
@@ -25,10 +24,10 @@ interface MemberOption {
   readonly part: Part;
   readonly member: string;
   readonly option: Option;
-  readonly read: (given: unknown) => unknown;
+  readonly read: (value: unknown) => unknown;
 }
 
-const kebab = (name: string): string => name.replace(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase();
+export const kebab = (name: string): string => name.replace(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase();
 
 /** `{runId}` of a path → `run-id` of a usage line, in order. */
 const pathParameters = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '');
@@ -46,16 +45,7 @@ const describe = (shape: Shape): string =>
     .filter((text) => text !== '')
     .join(' ');
 
-const toNumber =
-  (flag: string) =>
-  (given: unknown): number => {
-    const value = Number(given);
-    if (String(given).trim() === '' || !Number.isFinite(value))
-      throw new AcpError('validation-failed', `${flag} must be a number, not "${String(given)}".`);
-    return value;
-  };
-
-const asIs = (given: unknown): unknown => given;
+const asIs = (value: unknown): unknown => value;
 
 /** The option of a scalar, or of a list of scalars; null for what only a file can give. */
 const memberOption = (part: Part, member: string, shape: Shape, taken: ReadonlySet<string>): MemberOption | null => {
@@ -98,7 +88,7 @@ const memberOptions = (operation: Operation, reserved: ReadonlySet<string>): Mem
   return options;
 };
 
-const given = (
+const valuesOf = (
   part: Part,
   options: readonly MemberOption[],
   { options: values }: Invocation,
@@ -108,9 +98,6 @@ const given = (
       .filter((entry) => entry.part === part && values[entry.option.attributeName()] !== undefined)
       .map((entry) => [entry.member, entry.read(values[entry.option.attributeName()])]),
   );
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The file's value with the options laid over it; members that repeat the path are filled in when they are missing. */
 const bodyOf = async (
@@ -151,13 +138,13 @@ const generate = (parent: Command, host: CommandHost, name: string, id: string, 
   command.action(
     host.act(async (session, invocation) => {
       const params = Object.fromEntries(parameters.map((parameter, index) => [parameter, invocation.args[index]]));
-      const own = given('body', options, invocation);
+      const own = valuesOf('body', options, invocation);
       const body = await bodyOf(operation, params, own, invocation.options['file'], session.terminal);
       await session.connected(async ({ transport }) => {
         const reply = await callOperation(transport, id, operation, {
           params,
-          query: given('query', options, invocation),
-          headers: given('headers', options, invocation),
+          query: valuesOf('query', options, invocation),
+          headers: valuesOf('headers', options, invocation),
           body,
           signal: session.terminal.closed,
         });
@@ -165,32 +152,21 @@ const generate = (parent: Command, host: CommandHost, name: string, id: string, 
           for await (const frame of reply.frames) await session.terminal.writeJson(`${frame.data}\n`);
           return;
         }
-        const { json } = session.globals;
-        await printReply(session.terminal, reply.body, { json, columns: operation.cli?.columns });
-        if (reply.body === undefined && !json) session.terminal.note(doneLine(operation, params));
+        await session.print(reply.body, operation.cli?.columns);
+        if (reply.body === undefined && !session.globals.json) session.terminal.note(doneLine(operation, params));
       });
-      return undefined;
     }),
   );
 };
 
-/** Adds a command for every operation that has none of its own. `descriptions` are those of the groups. */
-export const addGeneratedCommands = (
-  host: CommandHost,
-  table: ApiTable,
-  descriptions: Readonly<Record<string, string>>,
-): void => {
+/** Adds a command for every operation that has none of its own. */
+export const addGeneratedCommands = (host: CommandHost, table: ApiTable): void => {
   for (const [feature, operations] of Object.entries(table))
     for (const [verb, operation] of Object.entries(operations)) {
       if (operation.cli?.handWritten === true) continue;
       const path = commandWords(feature, verb, operation);
       const name = path.at(-1) ?? verb;
-      const parent = path
-        .slice(0, -1)
-        .reduce(
-          (group, word) => commandGroup(group, word, descriptions[word] ?? `${operation.tag} operations`),
-          host.program,
-        );
+      const parent = path.slice(0, -1).reduce(commandGroup, host.program);
       if (parent.commands.some((command) => command.name() === name)) continue;
       generate(parent, host, name, `${feature}.${verb}`, operation);
     }

@@ -4,13 +4,13 @@ import { AcpError } from '../contract/errors.ts';
 import { environment } from '../core/environment.ts';
 import { version } from '../core/version.ts';
 import { operations } from '../operations.ts';
-import { type CommandAction, type CommandHost, collect } from './command-host.ts';
+import { type CommandAction, type CommandHost, childOf, collect } from './command-host.ts';
 import { operateHeading, registerCommands } from './commands/index.ts';
 import { completionWord } from './completion/completion-script.ts';
 import { connect } from './connect.ts';
 import { addGeneratedCommands } from './generate.ts';
-import { groupDescriptions } from './groups.ts';
 import { reportError } from './output/error-report.ts';
+import { printReply } from './output/print-reply.ts';
 import { OutputClosedError, openTerminal } from './output/terminal.ts';
 import type { GlobalOptions, Session } from './session.ts';
 
@@ -24,7 +24,12 @@ const openSession = (globals: GlobalOptions): Session => {
   const variables = environment();
   const terminal = openTerminal({ color: globals.color, environment: variables });
   const target = { globals, environment: variables, cwd: process.cwd() };
-  return { ...target, terminal, connected: (work, access) => connect(target, work, access) };
+  return {
+    ...target,
+    terminal,
+    print: (body, shown) => printReply(terminal, globals.json, body, shown),
+    connected: (work, access) => connect(target, work, access),
+  };
 };
 
 const createProgram = (): Command =>
@@ -41,15 +46,15 @@ const createProgram = (): Command =>
     .usage('[options] <command>');
 
 const globalOptions = (program: Command): GlobalOptions => {
-  const given = program.opts<Partial<GlobalOptions>>();
-  return { ...given, json: given.json ?? false, set: given.set ?? [], color: given.color ?? true };
+  const options = program.opts<Partial<GlobalOptions>>();
+  return { ...options, json: options.json ?? false, set: options.set ?? [], color: options.color ?? true };
 };
 
 /** The command of some words. Throws for words that are no command. */
 const commandAt = (program: Command, words: readonly string[]): Command =>
   words.reduce((parent, word, index) => {
-    const found = parent.commands.find((command) => command.name() === word || command.aliases().includes(word));
-    if (found !== undefined) return found;
+    const child = childOf(parent, word);
+    if (child !== undefined) return child;
     const name = ['acp', ...words.slice(0, index)].join(' ');
     throw new AcpError('validation-failed', `There is no command "${word}" in \`${name}\`; see \`${name} --help\`.`);
   }, program);
@@ -62,7 +67,8 @@ export const buildProgram = (state: ProgramState = { exitCode: 0 }): Command => 
     async (...raw: unknown[]): Promise<void> => {
       const command = raw.at(-1) as Command;
       const session = openSession(globalOptions(program));
-      state.exitCode = (await action(session, { args: command.processedArgs, options: command.opts() })) ?? 0;
+      const exitCode = await action(session, { args: command.processedArgs, options: command.opts() });
+      state.exitCode = exitCode ?? 0;
     };
   const host: CommandHost = { program, act };
   registerCommands(host);
@@ -73,7 +79,7 @@ export const buildProgram = (state: ProgramState = { exitCode: 0 }): Command => 
     .description('print help of a command')
     .helpGroup(operateHeading)
     .action((words: readonly string[]) => commandAt(program, words).outputHelp());
-  addGeneratedCommands(host, operations, groupDescriptions);
+  addGeneratedCommands(host, operations);
   return program;
 };
 

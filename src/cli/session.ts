@@ -1,5 +1,6 @@
 import type { Client } from '../client/client.ts';
 import type { Transport } from '../client/transport.ts';
+import type { Shown } from './output/print-reply.ts';
 import type { Terminal } from './output/terminal.ts';
 
 /** Options that every command takes. */
@@ -28,6 +29,8 @@ export interface Session {
   readonly globals: GlobalOptions;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** Prints an answer: with `--json` as it is, else for people. */
+  print(body: unknown, shown?: Shown): Promise<void>;
   /** Runs work with a connection and closes it whatever happens. */
   connected<T>(work: (connection: Connection) => Promise<T>, access?: StoreAccess): Promise<T>;
 }

@@ -10,13 +10,13 @@ import {
   type CheckedDefinition,
   checkDefinitions,
   endsAll,
+  type PlacedFinding,
   refusalFindings,
 } from '../definitions/check-definitions.ts';
 import { type BatchMember, definitionBatch } from '../definitions/definition-batch.ts';
 import { type DefinitionSources, readDefinitions } from '../definitions/definition-sources.ts';
 import { reportError } from '../output/error-report.ts';
 import { findingLine, placeOf } from '../output/finding-line.ts';
-import { jsonText } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
 
 interface ApplyOptions {
@@ -55,21 +55,19 @@ const unreadable = ({ file, line, name, field, message }: DefinitionProblem): Ou
   exitCode: errorTable['definition-invalid'].exit,
 });
 
+const fieldOf = ({ path, message, line }: PlacedFinding): PlacedField => ({ path, message, line });
+
 /** What a check has found, as the outcome of applying. */
 const previewed = ({ name, file, line, findings, would, exitCode }: CheckedDefinition): Outcome => {
-  const of = (wanted: 'Error' | 'Warning'): readonly PlacedField[] =>
-    findings
-      .filter(({ severity }) => severity === wanted)
-      .map(({ path, message, line: at }) => ({ path, message, line: at }));
-  const [errors, warnings] = [of('Error'), of('Warning')];
+  const { Error: errors = [], Warning: warnings = [] } = Object.groupBy(findings, ({ severity }) => severity);
   return {
     name,
     action: would?.action ?? 'failed',
     version: would?.version ?? null,
     file,
     line,
-    ...(errors.length === 0 ? {} : { errors }),
-    ...(warnings.length === 0 ? {} : { warnings }),
+    ...(errors.length === 0 ? {} : { errors: errors.map(fieldOf) }),
+    ...(warnings.length === 0 ? {} : { warnings: warnings.map(fieldOf) }),
     exitCode,
   };
 };
@@ -82,7 +80,7 @@ const applied = async (client: Client, { document, name, fault }: BatchMember): 
     return { name, action, version, file, line, exitCode: 0 };
   } catch (error) {
     if (endsAll(error)) throw error;
-    const errors = refusalFindings(document, error).map(({ path, message, line: at }) => ({ path, message, line: at }));
+    const errors = refusalFindings(document, error).map(fieldOf);
     return { name, action: 'failed', version: null, file, line, errors, exitCode: reportError(error).exitCode };
   }
 };
@@ -128,8 +126,7 @@ const apply = async (session: Session, { options }: Invocation): Promise<number>
     },
     dryRun ? 'preview' : 'work',
   );
-  if (session.globals.json)
-    await session.terminal.writeJson(jsonText(outcomes.map(({ exitCode: _exitCode, ...shown }) => shown)));
+  if (session.globals.json) await session.print(outcomes.map(({ exitCode: _exitCode, ...shown }) => shown));
   return outcomes.find(({ exitCode }) => exitCode !== 0)?.exitCode ?? 0;
 };
 

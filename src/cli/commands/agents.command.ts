@@ -1,12 +1,9 @@
-import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import { padText, safeLine, textWidth } from '../../text/text-width.ts';
 import { type CommandHost, collect, commandGroup, covers, type Invocation } from '../command-host.ts';
 import { type CheckedDefinition, checkDefinitions } from '../definitions/check-definitions.ts';
 import { readDefinitions } from '../definitions/definition-sources.ts';
-import { groupDescriptions } from '../groups.ts';
 import { findingLine, placeOf } from '../output/finding-line.ts';
-import { printReply } from '../output/print-reply.ts';
 import { unifiedDiff } from '../output/unified-diff.ts';
 import type { Session } from '../session.ts';
 import { registerAgentsApply } from './agents-apply.command.ts';
@@ -16,25 +13,24 @@ const version = (text: string, name: string): number => {
   throw new AcpError('validation-failed', `${name} is the number of a version, from 1, not "${text}".`);
 };
 
-const get = async ({ terminal, globals, connected }: Session, { args, options }: Invocation): Promise<undefined> => {
+const get = async ({ terminal, print, connected }: Session, { args, options }: Invocation): Promise<void> => {
   const [name] = args as [string];
   const { body } = await connected(({ client }) => client.agents.get({ params: { name } }));
-  if (options['yaml'] !== true) return printReply(terminal, body, { json: globals.json });
+  if (options['yaml'] !== true) return print(body);
   if (body.definition === null)
     throw new AcpError('agent-code-defined', `${name} is defined in code; its definition is in the file of the host.`);
   const { definitionYaml } = await import('../output/definition-yaml.ts');
   await terminal.write(definitionYaml(body.definition, terminal.interactive));
-  return undefined;
 };
 
-const diff = async ({ terminal, globals, connected }: Session, { args }: Invocation): Promise<undefined> => {
+const diff = async ({ terminal, globals, print, connected }: Session, { args }: Invocation): Promise<void> => {
   const [name, left, right] = args as [string, string, string];
   const params = { name, a: version(left, 'The first argument'), b: version(right, 'The second argument') };
   const { body } = await connected(({ client }) => client.agents.diff({ params }));
-  if (globals.json) return printReply(terminal, body, { json: true });
+  if (globals.json) return print(body);
   const { definitionYaml } = await import('../output/definition-yaml.ts');
-  const texts = [body.left, body.right].map((side) => definitionYaml(side, terminal.interactive));
-  const [before = '', after = ''] = texts;
+  const before = definitionYaml(body.left, terminal.interactive);
+  const after = definitionYaml(body.right, terminal.interactive);
   const lines = unifiedDiff(before, after, `${name} version ${params.a}`, `${name} version ${params.b}`);
   const { bold, cyan, green, red } = terminal.style;
   const styled = (line: string): string => {
@@ -44,13 +40,9 @@ const diff = async ({ terminal, globals, connected }: Session, { args }: Invocat
   };
   for (const line of lines) await terminal.write(`${styled(line)}\n`);
   if (lines.length === 0) terminal.note('Both versions say the same.');
-  return undefined;
 };
 
-const rollback = async (
-  { terminal, globals, connected }: Session,
-  { args, options }: Invocation,
-): Promise<undefined> => {
+const rollback = async ({ print, connected }: Session, { args, options }: Invocation): Promise<void> => {
   const [name, target] = args as [string, string];
   const expected = options['expectedVersion'] as string | undefined;
   const body = {
@@ -58,11 +50,10 @@ const rollback = async (
     ...(expected === undefined ? {} : { expectedVersion: version(expected, '--expected-version') }),
   };
   const { body: restored } = await connected(({ client }) => client.agents.rollback({ params: { name }, body }));
-  if (globals.json) return printReply(terminal, restored, { json: true });
-  await terminal.write(
-    `${safeLine(name)} is now version ${restored.version}, with the content of version ${body.version}.\n`,
+  await print(
+    restored,
+    () => `${safeLine(name)} is now version ${restored.version}, with the content of version ${body.version}.\n`,
   );
-  return undefined;
 };
 
 /** A definition as the service reports on it, with the place of everything in the file. */
@@ -94,13 +85,13 @@ const validate = async (session: Session, { options }: Invocation): Promise<numb
   }, 'preview');
   const reports = all.map(reportOf);
   // One definition gives one report, several give a list of them.
-  if (globals.json) await printReply(terminal, reports.length === 1 ? reports[0] : reports, { json: true });
+  if (globals.json) await session.print(reports.length === 1 ? reports[0] : reports);
   return all.find(({ exitCode }) => exitCode !== 0)?.exitCode ?? 0;
 };
 
 /** The commands of `acp agents` that are more than one call. */
-export const registerAgents = (host: CommandHost): Command => {
-  const agents = commandGroup(host.program, 'agents', groupDescriptions['agents'] ?? '');
+export const registerAgents = (host: CommandHost): void => {
+  const agents = commandGroup(host.program, 'agents');
   registerAgentsApply(agents, host);
   const show = agents
     .command('get')
@@ -127,5 +118,4 @@ export const registerAgents = (host: CommandHost): Command => {
     .argument('<a>', 'a version')
     .argument('<b>', 'another version');
   covers(compare, 'agents.diff').action(host.act(diff));
-  return agents;
 };

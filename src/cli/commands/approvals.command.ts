@@ -1,17 +1,16 @@
 import type { Command } from 'commander';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
 
 const decide =
   (approved: boolean) =>
-  async ({ terminal, globals, connected }: Session, { args, options }: Invocation): Promise<undefined> => {
+  async ({ terminal, globals, print, connected }: Session, { args, options }: Invocation): Promise<void> => {
     const [id] = args as [string];
     const { reason } = options as { readonly reason?: string };
     const body = { approved, ...(reason === undefined ? {} : { reason }) };
     await connected(async ({ client, local }) => {
       const { body: decided } = await client.approvals.decide({ params: { id }, body });
-      await printReply(terminal, decided, { json: globals.json });
+      await print(decided);
       if (globals.json) return;
       const { continuationRunId, toolName } = decided;
       if (continuationRunId === null)
@@ -20,7 +19,6 @@ const decide =
       if (local && continuationRunId !== null)
         terminal.note('It goes on when a service runs on this store: `acp serve`.');
     });
-    return undefined;
   };
 
 /** `acp approvals approve` and `reject`: a person's word on a call of a queued run. */

@@ -5,18 +5,16 @@ import type { AttachmentDescriptor } from '../../features/attachments/attachment
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
 import { uploadFile } from '../files/upload-file.ts';
 import { writeWhole } from '../files/write-whole.ts';
-import { printReply } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
 
-const upload = async (session: Session, { args, options }: Invocation): Promise<undefined> => {
+const upload = async (session: Session, { args, options }: Invocation): Promise<void> => {
   const sessionId = options['session'] as string | undefined;
   await session.connected(async ({ client }) => {
-    const { json } = session.globals;
     const files = args[0] as string[];
     const descriptors: AttachmentDescriptor[] = [];
-    const print = (): Promise<undefined> => {
-      const shown = json && files.length === 1 ? descriptors[0] : descriptors;
-      return printReply(session.terminal, shown, { json, columns: attachmentOperations.list.cli.columns });
+    const print = (): Promise<void> => {
+      const isOne = session.globals.json && files.length === 1;
+      return session.print(isOne ? descriptors[0] : descriptors, attachmentOperations.list.cli.columns);
     };
     try {
       for (const file of files) descriptors.push(await uploadFile(client, file, sessionId));
@@ -27,10 +25,9 @@ const upload = async (session: Session, { args, options }: Invocation): Promise<
     }
     await print();
   });
-  return undefined;
 };
 
-const download = async (session: Session, { args, options }: Invocation): Promise<undefined> => {
+const download = async (session: Session, { args, options }: Invocation): Promise<void> => {
   const { terminal, cwd } = session;
   const output = options['output'] as string | undefined;
   if (output === undefined && terminal.interactive)
@@ -41,7 +38,6 @@ const download = async (session: Session, { args, options }: Invocation): Promis
     if (output !== undefined) await writeWhole(output, cwd, reply.bytes);
     else for await (const chunk of reply.bytes) await terminal.write(chunk);
   });
-  return undefined;
 };
 
 /** `acp attachments upload|get`; listing and deleting are made from the operation table. */

@@ -4,10 +4,11 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import type { ExportVerification } from '../../features/audit/index.ts';
+import type { Style } from '../../text/style.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
+import { faultCode } from '../files/file-fault.ts';
 import { writeWhole } from '../files/write-whole.ts';
-import { jsonText } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
 
 // A fault is a finding, not a failure of the command: gates tell the two apart.
@@ -15,14 +16,12 @@ const faultExitCode = 1;
 // As for every input that cannot be read as what it should be.
 const unreadableExitCode = 2;
 
-const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
-
 const range = ({ options }: Invocation): { after?: string; before?: string } => ({
   ...(options['after'] === undefined ? {} : { after: String(options['after']) }),
   ...(options['before'] === undefined ? {} : { before: String(options['before']) }),
 });
 
-const exportTrail = async (session: Session, invocation: Invocation): Promise<undefined> => {
+const exportTrail = async (session: Session, invocation: Invocation): Promise<void> => {
   const { terminal, cwd } = session;
   const path = await session.connected(async ({ client }) => {
     const reply = await client.audit.export({ query: range(invocation), signal: terminal.closed });
@@ -30,10 +29,9 @@ const exportTrail = async (session: Session, invocation: Invocation): Promise<un
     return writeWhole(String(invocation.options['output']), cwd, reply.bytes);
   });
   // What arrived is checked at once: a trail with a fault is exported, too, and its reader should know.
-  const found = await verifyFile(path, { publicKey: null, continues: null });
-  terminal.note(`Wrote ${path}, signed with the key ${found.fingerprint ?? ''}.`);
-  if (found.status !== 'Valid') terminal.note(found.message);
-  return undefined;
+  const { status, message, fingerprint } = await verifyFile(path, { publicKey: null, continues: null });
+  terminal.note(`Wrote ${path}, signed with the key ${fingerprint ?? ''}.`);
+  if (status !== 'Valid') terminal.note(message);
 };
 
 const verifyFile = async (
@@ -44,16 +42,16 @@ const verifyFile = async (
   try {
     return await verifyExport(createReadStream(path), expected);
   } catch (cause) {
-    throw new AcpError('validation-failed', `${path} cannot be read (${codeOf(cause)}).`, { cause });
+    throw new AcpError('validation-failed', `${path} cannot be read (${faultCode(cause)}).`, { cause });
   }
 };
 
 const keyPattern = /^(SHA256:)?[A-Za-z0-9+/]{43}=?$/;
 
 /** A fingerprint, the key in base64, or a file with one of them or with the key in PEM. */
-const readPublicKey = async (given: unknown, cwd: string): Promise<string | null> => {
-  if (given === undefined) return null;
-  const text = String(given);
+const readPublicKey = async (option: unknown, cwd: string): Promise<string | null> => {
+  if (option === undefined) return null;
+  const text = String(option);
   if (keyPattern.test(text)) return text;
   let content: string;
   try {
@@ -79,37 +77,40 @@ const readPublicKey = async (given: unknown, cwd: string): Promise<string | null
 
 /** What an earlier export ended with, after that one has passed the same check. */
 const readContinued = async (
-  given: unknown,
+  file: unknown,
   publicKey: string | null,
   cwd: string,
 ): Promise<ExportVerification['last']> => {
-  if (given === undefined) return null;
-  const path = resolve(cwd, String(given));
+  if (file === undefined) return null;
+  const path = resolve(cwd, String(file));
   const earlier = await verifyFile(path, { publicKey, continues: null });
   if (earlier.status !== 'Valid') throw new AcpError('validation-failed', `${path}: ${earlier.message}`);
   return earlier.last;
 };
 
-const reportFile = async ({ terminal, globals }: Session, found: ExportVerification): Promise<number> => {
-  const { last: _last, ...shown } = found;
-  const isValid = found.status === 'Valid';
-  if (globals.json) await terminal.writeJson(jsonText(shown));
-  else {
-    const mark = isValid ? terminal.style.green('✓') : terminal.style.red('✗');
-    await terminal.write(`${mark} ${found.status}: ${safeLine(found.message)}\n`);
-    if (found.tenantId !== null)
-      await terminal.write(
-        `  tenant ${safeLine(found.tenantId)}, ${found.entriesChecked} entries, exported ${safeLine(found.createdAt ?? '')}\n  key ${found.fingerprint ?? ''}\n`,
-      );
-    if (isValid && !found.pinned)
+const markOf = (isValid: boolean, style: Style): string => (isValid ? style.green('✓') : style.red('✗'));
+
+const fileText = (report: ExportVerification, style: Style): string => {
+  const { status, message, tenantId, entriesChecked, createdAt, fingerprint } = report;
+  const verdict = `${markOf(status === 'Valid', style)} ${status}: ${safeLine(message)}\n`;
+  if (tenantId === null) return verdict;
+  const origin = `tenant ${safeLine(tenantId)}, ${entriesChecked} entries, exported ${safeLine(createdAt ?? '')}`;
+  return `${verdict}  ${origin}\n  key ${fingerprint ?? ''}\n`;
+};
+
+const reportFile = async ({ terminal, globals, print }: Session, report: ExportVerification): Promise<number> => {
+  const { last: _last, ...shown } = report;
+  await print(shown, ({ style }) => fileText(report, style));
+  if (report.status === 'Valid') {
+    if (!report.pinned && !globals.json)
       terminal.note('The key is the one that the file names: give the one you know with --public-key.');
+    return 0;
   }
-  if (isValid) return 0;
-  return found.status === 'Malformed' || found.status === 'UnknownVersion' ? unreadableExitCode : faultExitCode;
+  return report.status === 'Malformed' || report.status === 'UnknownVersion' ? unreadableExitCode : faultExitCode;
 };
 
 const verify = async (session: Session, invocation: Invocation): Promise<number> => {
-  const { terminal, globals, cwd } = session;
+  const { terminal, print, cwd } = session;
   const [file] = invocation.args as [string | undefined];
   if (file !== undefined) {
     const publicKey = await readPublicKey(invocation.options['publicKey'], cwd);
@@ -121,13 +122,13 @@ const verify = async (session: Session, invocation: Invocation): Promise<number>
       throw new AcpError('validation-failed', 'A key and an earlier export go with the file of an export.');
   return session.connected(async ({ client }) => {
     const { body } = await client.audit.verify({ query: range(invocation), signal: terminal.closed });
-    const isValid = body.status === 'Valid';
-    if (globals.json) await terminal.writeJson(jsonText(body));
-    else {
-      const mark = isValid ? terminal.style.green('✓') : terminal.style.red('✗');
-      const where = body.firstFailingEntryId === null ? '' : `, at entry ${body.firstFailingEntryId}`;
-      await terminal.write(`${mark} ${body.status}: ${body.entriesChecked} entries checked${where}\n`);
-    }
+    const { status, entriesChecked, firstFailingEntryId } = body;
+    const isValid = status === 'Valid';
+    const where = firstFailingEntryId === null ? '' : `, at entry ${firstFailingEntryId}`;
+    await print(
+      body,
+      ({ style }) => `${markOf(isValid, style)} ${status}: ${entriesChecked} entries checked${where}\n`,
+    );
     return isValid ? 0 : faultExitCode;
   });
 };

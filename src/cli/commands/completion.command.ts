@@ -14,7 +14,6 @@ export const registerCompletion = (host: CommandHost): void => {
         if (!isShell(shell))
           throw new AcpError('validation-failed', `There is completion for ${shells.join(', ')}, not for "${shell}".`);
         await terminal.write(completionScript(shell));
-        return undefined;
       }),
     );
 };

@@ -11,15 +11,11 @@ export const registerConfig = (host: CommandHost): void => {
       host.act(async (session, { options }) => {
         const { terminal, globals } = session;
         const config = await import('../../core/config/index.ts');
-        if (options['example'] === true) {
-          await terminal.write(config.renderExampleYaml());
-          return undefined;
-        }
+        if (options['example'] === true) return terminal.write(config.renderExampleYaml());
         const loaded = await readConfig(session);
         await terminal.writeJson(config.renderEffective(loaded, { json: globals.json }));
         if (loaded.warnings.length > 0 && !globals.json)
           terminal.note(`${terminal.noteStyle.yellow('Warnings:')}\n${config.describeProblems(loaded.warnings)}`);
-        return undefined;
       }),
     );
 };

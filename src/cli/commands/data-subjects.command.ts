@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { writeWhole } from '../files/write-whole.ts';
-import { printReply } from '../output/print-reply.ts';
 
 /** `acp data-subjects export|erase`: what is stored of one person. */
 export const registerDataSubjects = (group: Command, host: CommandHost): void => {
@@ -19,7 +18,6 @@ export const registerDataSubjects = (group: Command, host: CommandHost): void =>
         if (reply.bytes === undefined) throw new AcpError('cannot-connect', 'The service did not answer with a file.');
         terminal.note(`Wrote ${await writeWhole(String(options['output']), cwd, reply.bytes)}.`);
       });
-      return undefined;
     }),
   );
   const erasing = group
@@ -28,15 +26,14 @@ export const registerDataSubjects = (group: Command, host: CommandHost): void =>
     .argument('<id>', 'whatever names the person to the host')
     .option('--yes', 'delete it; there is no way back');
   covers(erasing, 'dataSubjects.erase').action(
-    host.act(async ({ terminal, globals, connected }, { args, options }) => {
+    host.act(async ({ terminal, globals, print, connected }, { args, options }) => {
       const [id] = args as [string];
       await connected(async ({ client }) => {
         const query = { dryRun: options['yes'] !== true };
         const { body } = await client.dataSubjects.erase({ params: { id }, query, signal: terminal.closed });
-        await printReply(terminal, body, { json: globals.json });
+        await print(body);
         if (body.dryRun && !globals.json) terminal.note('Nothing was deleted; --yes deletes it.');
       });
-      return undefined;
     }),
   );
 };

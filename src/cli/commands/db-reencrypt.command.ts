@@ -3,7 +3,6 @@ import { AcpError } from '../../contract/errors.ts';
 import type { FormerKey, ReencryptReport } from '../../db/protection/reencrypt.ts';
 import type { CommandHost } from '../command-host.ts';
 import { noteLog } from '../output/note-log.ts';
-import { jsonText, printReply } from '../output/print-reply.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
 
@@ -29,8 +28,8 @@ const leftLine = ({ left, dryRun, activeKeyId }: ReencryptReport): string => {
   return `${are} ${dryRun ? '' : 'still '}not under the active key.`;
 };
 
-const writeReport = async ({ terminal }: Session, report: ReencryptReport): Promise<void> => {
-  await printReply(terminal, report.tables, { json: false, columns });
+const writeReport = async ({ terminal, print }: Session, report: ReencryptReport): Promise<void> => {
+  await print(report.tables, columns);
   await terminal.write(report.formerKeys.map((key) => `${keyLine(key)}\n`).join(''));
   await terminal.write(`${leftLine(report)}\n`);
   const orphaned = orphanedOf(report);
@@ -73,7 +72,7 @@ const reencrypt = async (session: Session, options: Options): Promise<number> =>
   const progress = showProgress(session);
   const store = storeOptions(config.values, cwd);
   const report = await reencryptStore({ ...store, ...options, now: Date.now, log, progress });
-  if (globals.json) await terminal.writeJson(jsonText(report));
+  if (globals.json) await session.print(report);
   else await writeReport(session, report);
   return report.left === 0 ? 0 : leftExitCode;
 };

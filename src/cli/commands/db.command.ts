@@ -1,8 +1,6 @@
-import type { Command } from 'commander';
+import type { Style } from '../../text/style.ts';
 import { type CommandHost, commandGroup } from '../command-host.ts';
-import { groupDescriptions } from '../groups.ts';
 import { noteLog } from '../output/note-log.ts';
-import { jsonText, printReply } from '../output/print-reply.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
 import { registerDbReencrypt } from './db-reencrypt.command.ts';
@@ -18,50 +16,39 @@ const openMaintenance = async (session: Session) => {
   return { maintenance, options: storeOptions(config.values, session.cwd) };
 };
 
-const migrate = async (session: Session): Promise<undefined> => {
-  const { terminal, globals } = session;
+const migrate = async (session: Session): Promise<void> => {
   const { maintenance, options } = await openMaintenance(session);
-  const log = noteLog(terminal);
+  const log = noteLog(session.terminal);
   const applied = await maintenance.migrateStore({ ...options, now: Date.now, log });
-  if (globals.json) return printReply(terminal, { applied }, { json: true });
-  await terminal.write(
+  await session.print({ applied }, () =>
     applied.length === 0 ? 'The store is up to date.\n' : applied.map((name) => `applied  ${name}\n`).join(''),
   );
-  return undefined;
 };
 
-const status = async (session: Session): Promise<undefined> => {
+const status = async (session: Session): Promise<void> => {
   const { maintenance, options } = await openMaintenance(session);
-  return printReply(session.terminal, await maintenance.storeStatus(options), { json: session.globals.json });
+  await session.print(await maintenance.storeStatus(options));
 };
 
-const compact = async (session: Session): Promise<undefined> => {
-  const { terminal, globals } = session;
+const compact = async (session: Session): Promise<void> => {
   const { maintenance, options } = await openMaintenance(session);
-  const log = noteLog(terminal);
+  const log = noteLog(session.terminal);
   const report = await maintenance.compactStore({ ...options, now: Date.now, log });
   const { path, bytesBefore, bytesAfter } = report;
-  if (globals.json) return printReply(terminal, report, { json: true });
-  await terminal.write(`${path}  ${bytesAfter} bytes, ${bytesBefore - bytesAfter} given back\n`);
-  return undefined;
+  await session.print(report, () => `${path}  ${bytesAfter} bytes, ${bytesBefore - bytesAfter} given back\n`);
 };
 
 /** One line for each; the exit code is that of a check. */
-const writeFindings = async ({ terminal }: Session, findings: readonly string[]): Promise<void> =>
-  terminal.write(findings.map((finding) => `${terminal.style.red('✗')} ${finding}\n`).join(''));
+const findingLines = (findings: readonly string[], style: Style): string =>
+  findings.map((finding) => `${style.red('✗')} ${finding}\n`).join('');
 
 const backup = async (session: Session, to: string, force: boolean): Promise<number> => {
-  const { terminal, globals } = session;
   const { maintenance, options } = await openMaintenance(session);
   const report = await maintenance.backupStore(options, to, { force });
   const { path, totalBytes, attachments, findings } = report;
-  if (globals.json) await terminal.writeJson(jsonText(report));
-  else {
-    await terminal.write(`${path}  ${totalBytes} bytes\n`);
-    if (attachments.files > 0)
-      await terminal.write(`${attachments.path}  ${attachments.files} files, ${attachments.totalBytes} bytes\n`);
-    await writeFindings(session, findings);
-  }
+  const files =
+    attachments.files > 0 ? `${attachments.path}  ${attachments.files} files, ${attachments.totalBytes} bytes\n` : '';
+  await session.print(report, ({ style }) => `${path}  ${totalBytes} bytes\n${files}${findingLines(findings, style)}`);
   return findings.length === 0 ? 0 : findingsExitCode;
 };
 
@@ -69,16 +56,17 @@ const check = async (session: Session): Promise<number> => {
   const { terminal, globals } = session;
   const { maintenance, options } = await openMaintenance(session);
   const report = await maintenance.checkStore(options);
-  if (globals.json) await terminal.writeJson(jsonText(report));
-  else if (report.findings.length === 0) await terminal.write(`${report.path} is sound.\n`);
-  else await writeFindings(session, report.findings);
-  if (!globals.json) for (const note of report.notes) terminal.note(note);
-  return report.findings.length === 0 ? 0 : findingsExitCode;
+  const { path, findings, notes } = report;
+  await session.print(report, ({ style }) =>
+    findings.length === 0 ? `${path} is sound.\n` : findingLines(findings, style),
+  );
+  if (!globals.json) for (const note of notes) terminal.note(note);
+  return findings.length === 0 ? 0 : findingsExitCode;
 };
 
 /** `acp db`: the store's file, worked on directly. */
-export const registerDb = (host: CommandHost): Command => {
-  const db = commandGroup(host.program, 'db', groupDescriptions['db'] ?? '');
+export const registerDb = (host: CommandHost): void => {
+  const db = commandGroup(host.program, 'db');
   db.command('migrate')
     .description('apply the migrations that are pending; no server may be running')
     .action(host.act(migrate));
@@ -97,5 +85,4 @@ export const registerDb = (host: CommandHost): Command => {
     )
     .action(host.act(check));
   registerDbReencrypt(db, host);
-  return db;
 };

@@ -3,7 +3,6 @@ import { padText, safeText } from '../../text/text-width.ts';
 import type { CommandHost } from '../command-host.ts';
 import { runDiagnosis } from '../diagnosis/diagnosis.ts';
 import type { Finding, FindingStatus } from '../diagnosis/finding.ts';
-import { jsonText } from '../output/print-reply.ts';
 
 const failedExitCode = 1;
 
@@ -28,7 +27,7 @@ export const registerDoctor = (host: CommandHost): void => {
           await terminal.write(`${mark}  ${padText(finding.check, 10)}  ${first}\n`);
           for (const line of rest) await terminal.write(`${' '.repeat(18)}${line.trimStart()}\n`);
         }
-        if (globals.json) await terminal.writeJson(jsonText(findings));
+        if (globals.json) await session.print(findings);
         return findings.some(({ status }) => status === 'fail') ? failedExitCode : 0;
       }),
     );

@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import type { Client } from '../../client/client.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
 
 interface TargetOptions {
@@ -44,13 +43,13 @@ const isUnknownAgent = async (client: Client, { scope, tenantId, agentName }: Ta
   );
 };
 
-const stop = async ({ terminal, globals, connected }: Session, { options }: Invocation): Promise<undefined> => {
+const stop = async ({ terminal, globals, print, connected }: Session, { options }: Invocation): Promise<void> => {
   const { reason } = options as TargetOptions;
   const target = targetOf(options as TargetOptions);
   const body = { ...target, ...(reason === undefined ? {} : { reason }) };
   await connected(async ({ client }) => {
     const { body: result } = await client.emergency.stop({ body });
-    if (globals.json) return printReply(terminal, result, { json: true });
+    if (globals.json) return print(result);
     terminal.note(
       `Stopped ${widthOf(target)}: ${count(result.runs.length, 'run')} canceled, ${count(result.heldCount, 'queued run')} held.`,
     );
@@ -58,36 +57,26 @@ const stop = async ({ terminal, globals, connected }: Session, { options }: Invo
       terminal.note(
         `There is no agent "${target.agentName ?? ''}" now; one that gets this name will not run. Check the name.`,
       );
-    const rows = result.runs.flatMap((run) => {
-      const { runId, agentName, ended } = run;
-      const state = ended ? 'canceled' : 'still ending';
-      return run.effects.length === 0
-        ? [{ runId, agentName, run: state, tool: '-', effect: '-', state: '-' }]
-        : run.effects.map(({ toolName, effect, state: landed }) => ({
-            runId,
-            agentName,
-            run: state,
-            tool: toolName,
-            effect,
-            state: landed,
-          }));
+    const rows = result.runs.flatMap(({ runId, agentName, ended, effects }) => {
+      const row = { runId, agentName, run: ended ? 'canceled' : 'still ending' };
+      return effects.length === 0
+        ? [{ ...row, tool: '-', effect: '-', state: '-' }]
+        : effects.map(({ toolName, effect, state }) => ({ ...row, tool: toolName, effect, state }));
     });
-    if (rows.length > 0) await printReply(terminal, rows, { json: false });
+    if (rows.length > 0) await print(rows);
     terminal.note('Undo it with `acp resume` and the same options; `acp emergency status` tells what is stopped.');
   });
-  return undefined;
 };
 
-const resume = async ({ terminal, globals, connected }: Session, { options }: Invocation): Promise<undefined> => {
+const resume = async ({ terminal, globals, print, connected }: Session, { options }: Invocation): Promise<void> => {
   const target = targetOf(options as TargetOptions);
   await connected(async ({ client }) => {
     const { body: result } = await client.emergency.resume({ body: target });
-    if (globals.json) return printReply(terminal, result, { json: true });
+    if (globals.json) return print(result);
     terminal.note(`Resumed ${widthOf(target)}.`);
     for (const { scope, tenantId, agentName } of result.inForce)
       terminal.note(`Still stopped: ${widthOf({ scope, tenantId, agentName })}.`);
   });
-  return undefined;
 };
 
 const withTarget = (command: Command): Command =>

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { type CommandHost, covers } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
 import { expiryTime } from './keys-create.command.ts';
 
 interface GrantOptions {
@@ -17,7 +16,7 @@ export const registerGrantsAdd = (grants: Command, host: CommandHost): void => {
     .option('--script <name>', 'only this script; default: every script, those added later too')
     .option('--expires <when>', '30d, 12h, 8w or a date; default: never');
   covers(command, 'grants.create').action(
-    host.act(async ({ terminal, globals, connected }, { args, options }) => {
+    host.act(async ({ print, connected }, { args, options }) => {
       const [skillName] = args as [string];
       const { script, expires } = options as GrantOptions;
       const body = {
@@ -26,8 +25,7 @@ export const registerGrantsAdd = (grants: Command, host: CommandHost): void => {
         ...(expires === undefined ? {} : { expiresAt: expiryTime(expires, Date.now()) }),
       };
       const { body: grant } = await connected(({ client }) => client.grants.create({ body }));
-      await printReply(terminal, grant, { json: globals.json });
-      return undefined;
+      await print(grant);
     }),
   );
 };

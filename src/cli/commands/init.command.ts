@@ -4,7 +4,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { AcpError } from '../../contract/errors.ts';
 import { makeFolder } from '../../core/files/make-folder.ts';
 import type { CommandHost } from '../command-host.ts';
-import { jsonText } from '../output/print-reply.ts';
+import { faultCode } from '../files/file-fault.ts';
 
 /** What a new folder gets, and the asset that it is copied from. */
 const copies: readonly (readonly [file: string, asset: string])[] = [
@@ -59,8 +59,9 @@ const writeFiles = async (folder: string, cwd: string): Promise<string[]> => {
       makeFolder(dirname(path));
       await writeFile(path, content, { flag: 'wx', mode });
     } catch (cause) {
-      const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
-      throw new AcpError('validation-failed', `${path} cannot be written (${reason}).`, { cause });
+      throw new AcpError('validation-failed', `${path} cannot be written (${faultCode(cause, 'unknown error')}).`, {
+        cause,
+      });
     }
   }
   return targets.map(({ path }) => path);
@@ -73,16 +74,13 @@ export const registerInit = (host: CommandHost): void => {
     .description('write a service.yaml, its key, a sample agent and a sample tool; overwrites nothing')
     .argument('[folder]', 'where to', '.')
     .action(
-      host.act(async ({ terminal, globals, cwd }, { args }) => {
+      host.act(async ({ terminal, globals, print, cwd }, { args }) => {
         const folder = resolve(cwd, String(args[0]));
-        const written = (await writeFiles(folder, cwd)).map((path) => relative(cwd, path));
-        if (globals.json) {
-          await terminal.writeJson(jsonText({ files: written }));
-          return undefined;
-        }
-        await terminal.write(written.map((path) => `wrote  ${path}\n`).join(''));
+        const files = (await writeFiles(folder, cwd)).map((path) => relative(cwd, path));
+        if (globals.json) return print({ files });
+        await terminal.write(files.map((path) => `wrote  ${path}\n`).join(''));
         terminal.note(`${keyFile} is the key of the service; commands in this folder use it by themselves.`);
-        if (!written.some((path) => basename(path) === ignoreFile))
+        if (!files.some((path) => basename(path) === ignoreFile))
           terminal.note(`Add ${keyFile} to ${ignoreFile}: whoever has it is an administrator.`);
         const { bold } = terminal.style;
         const inFolder = relative(cwd, folder);
@@ -93,7 +91,6 @@ export const registerInit = (host: CommandHost): void => {
           `${bold('acp run hello "What time is it?"')}`,
         ];
         await terminal.write(`\nNext:\n${steps.map((step) => `  ${step}\n`).join('')}`);
-        return undefined;
       }),
     );
 };

@@ -3,7 +3,6 @@ import { type ApiKeyScope, apiKeyScopes, type Role, roles } from '../../contract
 import { AcpError } from '../../contract/errors.ts';
 import { formatTime } from '../../text/format.ts';
 import { type CommandHost, collect, covers } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
 
 interface KeyOptions {
   readonly scope?: readonly string[];
@@ -24,11 +23,11 @@ export const expiryTime = (text: string, now: number): string => {
   return new Date(time).toISOString();
 };
 
-const word = <W extends string>(words: readonly W[], given: string, option: string): W => {
-  const found = words.find((candidate) => candidate.toLowerCase() === given.toLowerCase());
-  if (found === undefined)
-    throw new AcpError('validation-failed', `${option} takes one of ${words.join(', ')}, not "${given}".`);
-  return found;
+const wordOf = <W extends string>(words: readonly W[], text: string, option: string): W => {
+  const word = words.find((candidate) => candidate.toLowerCase() === text.toLowerCase());
+  if (word === undefined)
+    throw new AcpError('validation-failed', `${option} takes one of ${words.join(', ')}, not "${text}".`);
+  return word;
 };
 
 /** `acp keys create`: the key goes to stdout, everything about it to stderr. */
@@ -41,26 +40,22 @@ export const registerKeysCreate = (keys: Command, host: CommandHost): void => {
     .option('--role <role>', `${roles.join(', ')}; default: the lowest that the scopes can use`)
     .option('--expires <when>', '30d, 12h, 8w or a date; default: never');
   covers(command, 'keys.create').action(
-    host.act(async ({ terminal, globals, connected }, { args, options }) => {
+    host.act(async ({ terminal, globals, print, connected }, { args, options }) => {
       const [name] = args as [string];
       const { scope = [], role, expires } = options as KeyOptions;
-      const scopes: ApiKeyScope[] = scope.map((given) => word(apiKeyScopes, given, '--scope'));
+      const scopes: ApiKeyScope[] = scope.map((text) => wordOf(apiKeyScopes, text, '--scope'));
       const body = {
         name,
         scopes,
-        ...(role === undefined ? {} : { role: word<Role>(roles, role, '--role') }),
+        ...(role === undefined ? {} : { role: wordOf<Role>(roles, role, '--role') }),
         ...(expires === undefined ? {} : { expiresAt: expiryTime(expires, Date.now()) }),
       };
       const { body: created } = await connected(({ client }) => client.keys.create({ body }));
-      if (globals.json) {
-        await printReply(terminal, created, { json: true });
-        return undefined;
-      }
+      if (globals.json) return print(created);
       const { record, plaintextKey } = created;
       const until = record.expiresAt === null ? 'without an end' : `until ${formatTime(record.expiresAt)}`;
       terminal.note(`Key ${record.id} (${record.role}; ${record.scopes.join(', ')}; ${until}). It is not shown again:`);
       await terminal.write(`${plaintextKey}\n`);
-      return undefined;
     }),
   );
 };

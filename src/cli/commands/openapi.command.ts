@@ -18,14 +18,10 @@ export const registerOpenapi = (host: CommandHost): void => {
         ]);
         const prefix = String(options['prefix']);
         const document = buildOpenApi(operationEntries(operations), { version, prefix, title: 'Agent Control Plane' });
-        if (options['yaml'] !== true) {
-          await terminal.writeJson(jsonText(document));
-          return undefined;
-        }
+        if (options['yaml'] !== true) return terminal.writeJson(jsonText(document));
         const { stringify } = await import('yaml');
         // Without aliases: a reader of the text should not have to resolve them.
         await terminal.write(stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 }));
-        return undefined;
       }),
     );
 };

@@ -6,7 +6,6 @@ import { type CommandHost, covers, type Invocation } from '../command-host.ts';
 import { policyDocument } from '../definitions/policy-document.ts';
 import { readBody } from '../files/read-body.ts';
 import { policyReportText } from '../output/policy-report.ts';
-import { jsonText } from '../output/print-reply.ts';
 import type { Session } from '../session.ts';
 
 // Beyond the codes of errors, as for a replay that drifted: what was asked for has been found.
@@ -16,9 +15,9 @@ const gapExitCode = 11;
 
 const kinds = ['guard', 'rule', 'quota', 'price'] as const;
 
-const timeOf = (flag: string, given: unknown, now: number): string | undefined => {
-  if (given === undefined) return undefined;
-  const text = String(given).trim();
+const timeOf = (flag: string, option: unknown, now: number): string | undefined => {
+  if (option === undefined) return undefined;
+  const text = String(option).trim();
   const duration = parseDuration(text);
   const at =
     duration === undefined && /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : now - (duration ?? Number.NaN);
@@ -27,18 +26,17 @@ const timeOf = (flag: string, given: unknown, now: number): string | undefined =
   return new Date(at).toISOString();
 };
 
-const takeOf = (given: unknown): number | undefined => {
-  if (given === undefined) return undefined;
-  const take = Number(given);
+const takeOf = (option: unknown): number | undefined => {
+  if (option === undefined) return undefined;
+  const take = Number(option);
   if (!Number.isInteger(take) || take < 1 || take > 1000)
-    throw new AcpError('validation-failed', `--take is a whole number from 1 to 1000, not "${String(given)}".`);
+    throw new AcpError('validation-failed', `--take is a whole number from 1 to 1000, not "${String(option)}".`);
   return take;
 };
 
 const requestOf = async ({ terminal }: Session, { options }: Invocation): Promise<PolicyTestRequest> => {
-  const given = kinds.filter((kind) => options[kind] !== undefined);
-  const [kind] = given;
-  if (kind === undefined || given.length > 1)
+  const [kind, ...others] = kinds.filter((name) => options[name] !== undefined);
+  if (kind === undefined || others.length > 0)
     throw new AcpError('validation-failed', 'Give exactly one of --guard, --rule, --quota and --price.');
   const now = Date.now();
   const since = timeOf('--since', options['since'], now);
@@ -60,13 +58,12 @@ const exitCodeOf = ({ matches, notEvaluated }: PolicyTestReport, { options }: In
 };
 
 const test = async (session: Session, invocation: Invocation): Promise<number> => {
-  const { terminal, globals } = session;
+  const { terminal, print } = session;
   const body = await requestOf(session, invocation);
   const { body: report } = await session.connected(({ client }) =>
     client.policyTests.run({ body, signal: terminal.closed }),
   );
-  if (globals.json) await terminal.writeJson(jsonText(report));
-  else await terminal.write(policyReportText(report, terminal));
+  await print(report, () => policyReportText(report, terminal));
   return exitCodeOf(report, invocation);
 };
 

@@ -8,28 +8,21 @@ import type {
 } from '../../features/quotas/quotas.schema.ts';
 import { quotaPeriods } from '../../features/quotas/quotas.schema.ts';
 import { formatTime } from '../../text/format.ts';
-import { type CommandHost, covers } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
-import { renderTable } from '../output/table.ts';
+import { type CommandHost, covers, toNumber } from '../command-host.ts';
 
 /** A counter that is not the sum of its records is a conflict of the store with itself. */
 const differentExitCode = 5;
 
-const periodOf = (given: unknown): QuotaPeriod | undefined => {
-  if (given === undefined) return undefined;
-  const found = quotaPeriods.find((period) => period.toLowerCase() === String(given).toLowerCase());
-  if (found === undefined)
-    throw new AcpError('validation-failed', `--period is Daily or Monthly, not "${String(given)}".`);
-  return found;
+const periodOf = (option: unknown): QuotaPeriod | undefined => {
+  if (option === undefined) return undefined;
+  const period = quotaPeriods.find((name) => name.toLowerCase() === String(option).toLowerCase());
+  if (period === undefined)
+    throw new AcpError('validation-failed', `--period is Daily or Monthly, not "${String(option)}".`);
+  return period;
 };
 
-const amountOf = (flag: string, given: unknown): number | null => {
-  if (given === undefined) return null;
-  const amount = Number(given);
-  if (String(given).trim() === '' || !Number.isFinite(amount))
-    throw new AcpError('validation-failed', `${flag} must be a number, not "${String(given)}".`);
-  return amount;
-};
+const amountOf = (flag: string, option: unknown): number | null =>
+  option === undefined ? null : toNumber(flag)(option);
 
 /** `12 of 100`; the rule beside what was used, where there is one. */
 const against = (used: number, limit: number | null | undefined): string =>
@@ -52,9 +45,8 @@ const usageRow = (row: QuotaUsageRecord, rules: readonly QuotaDefinition[]) => {
 const differenceRow = ({ agentName, period, periodStart, counted, recorded }: QuotaDifference) => {
   const both = (name: 'runs' | 'tokens' | 'cost'): string =>
     counted[name] === recorded[name] ? String(counted[name]) : `${counted[name]}, recorded ${recorded[name]}`;
-  const scope = agentName === '' ? '(all)' : agentName;
   return {
-    agentName: scope,
+    agentName: agentName === '' ? '(all)' : agentName,
     period,
     since: periodStart,
     runs: both('runs'),
@@ -82,7 +74,7 @@ const registerSet = (quotas: Command, host: CommandHost): void => {
     .option('--max-cost <amount>', 'cost of the period, in the configured currency')
     .option('--disabled', 'keep it without enforcing it');
   covers(command, 'quotas.save').action(
-    host.act(async ({ terminal, globals, connected }, { options }) => {
+    host.act(async ({ print, connected }, { options }) => {
       const body = {
         agentName: options['agent'] === undefined ? null : String(options['agent']),
         period: periodOf(options['period']) ?? 'Daily',
@@ -92,7 +84,7 @@ const registerSet = (quotas: Command, host: CommandHost): void => {
         enabled: options['disabled'] !== true,
       };
       const { body: saved } = await connected(({ client }) => client.quotas.save({ body }));
-      return printReply(terminal, saved, { json: globals.json });
+      await print(saved);
     }),
   );
 };
@@ -104,25 +96,18 @@ const registerUsage = (quotas: Command, host: CommandHost): void => {
     .option('--agent <name>', 'only this agent; empty: only the whole tenant')
     .option('--period <period>', 'Daily or Monthly');
   covers(command, 'quotas.usage').action(
-    host.act(async ({ terminal, globals, connected }, { options }) => {
+    host.act(async ({ terminal, globals, print, connected }, { options }) => {
       const period = periodOf(options['period']);
       const query = {
         ...(options['agent'] === undefined ? {} : { agentName: String(options['agent']) }),
         ...(period === undefined ? {} : { period }),
       };
       const { body } = await connected(({ client }) => client.quotas.usage({ query }));
-      if (globals.json) return printReply(terminal, body, { json: true });
+      if (globals.json) return print(body);
       if (body.usage.length === 0) terminal.note('Nothing was counted in the current periods.');
-      else {
-        const rows = body.usage.map((row) => usageRow(row, body.definitions));
-        const { style, width } = terminal;
-        await terminal.write(
-          renderTable(rows, ['agentName', 'period', 'since', 'runs', 'tokens', 'cost'], { style, width }),
-        );
-      }
+      else await print(body.usage.map((row) => usageRow(row, body.definitions)));
       const [day, month] = [formatTime(body.dailyResetsAt), formatTime(body.monthlyResetsAt)];
       terminal.note(`Days begin anew ${day}, months ${month} (${body.timeZone}).`);
-      return undefined;
     }),
   );
 };
@@ -132,13 +117,13 @@ const registerVerify = (quotas: Command, host: CommandHost): void => {
     .command('verify')
     .description(`compare the counters with the recorded runs; exit code ${differentExitCode} when they differ`);
   covers(command, 'quotas.verify').action(
-    host.act(async ({ terminal, globals, connected }) => {
+    host.act(async ({ terminal, globals, print, connected }) => {
       const { body } = await connected(({ client }) => client.quotas.verify({}));
-      if (globals.json) await printReply(terminal, body, { json: true });
+      if (globals.json) await print(body);
       else if (body.matches)
         terminal.note(`${body.countersChecked} counters are the sums of ${body.runsChecked} recorded runs.`);
       else {
-        await printReply(terminal, differenceRows(body.differences), { json: false });
+        await print(differenceRows(body.differences));
         const isExplained = body.differences.every(({ runsDeleted }) => runsDeleted);
         terminal.note(
           isExplained

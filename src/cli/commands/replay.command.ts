@@ -4,11 +4,10 @@ import { AcpError } from '../../contract/errors.ts';
 import type { BundleReport, RunReport } from '../../features/replays/index.ts';
 import type { Style } from '../../text/style.ts';
 import { safeLine, safeText } from '../../text/text-width.ts';
-import { type CommandHost, collect } from '../command-host.ts';
+import { type CommandHost, collect, splitPair } from '../command-host.ts';
 import { readDefinitions } from '../definitions/definition-sources.ts';
 import { bundleFileLines } from '../files/bundle-file.ts';
 import { junitXml } from '../output/junit.ts';
-import { printReply } from '../output/print-reply.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { unifiedDiff } from '../output/unified-diff.ts';
 
@@ -16,10 +15,9 @@ import { unifiedDiff } from '../output/unified-diff.ts';
 const exitCodes = { identical: 0, drifted: 10, missing: 11 } as const;
 
 /** `agent=FILE`: the definition of that name in the file. */
-const readChange = async (given: string, terminal: Terminal, cwd: string) => {
-  const at = given.indexOf('=');
-  if (at < 1) throw new AcpError('validation-failed', `--with takes agent=FILE, not "${given}".`);
-  const [name, file] = [given.slice(0, at), resolve(cwd, given.slice(at + 1))];
+const readChange = async (pair: string, terminal: Terminal, cwd: string) => {
+  const [name, path] = splitPair(pair, '--with takes agent=FILE');
+  const file = resolve(cwd, path);
   const { documents, problems } = await readDefinitions([file], terminal);
   const [problem] = problems;
   if (problem !== undefined)
@@ -110,15 +108,14 @@ export const registerReplay = (host: CommandHost): void => {
       '\nExit codes: 0 identical, 10 drifted, 11 something could not be compared, 2 no readable bundle.\n',
     )
     .action(
-      host.act(async ({ terminal, globals, cwd }, { args, options }) => {
+      host.act(async ({ terminal, print, cwd }, { args, options }) => {
         const path = resolve(cwd, String(args[0]));
-        const given = (options['with'] ?? []) as readonly string[];
-        const changed = await Promise.all(given.map((each) => readChange(each, terminal, cwd)));
+        const pairs = (options['with'] ?? []) as readonly string[];
+        const changed = await Promise.all(pairs.map((pair) => readChange(pair, terminal, cwd)));
         const report = await replay(path, changed);
         for (const warning of report.warnings) terminal.note(warning);
         if (typeof options['junit'] === 'string') await writeFile(resolve(cwd, options['junit']), junitXml(report));
-        if (globals.json) await printReply(terminal, report, { json: true });
-        else await terminal.write(describe(report, terminal.style));
+        await print(report, ({ style }) => describe(report, style));
         return exitCodes[report.result];
       }),
     );

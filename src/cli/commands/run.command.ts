@@ -5,10 +5,9 @@ import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { AgentRunResponse } from '../../features/runs/runs.schema.ts';
 import { runSummary } from '../../text/event-line.ts';
-import { type CommandHost, collect, covers, type Invocation } from '../command-host.ts';
+import { type CommandHost, collect, covers, type Invocation, splitPair } from '../command-host.ts';
 import { uploadFile } from '../files/upload-file.ts';
 import { interruptedExitCode, onInterrupt } from '../interrupt.ts';
-import { jsonText } from '../output/print-reply.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { answerPauses } from '../runs/answer-run.ts';
 import { shellLine } from '../runs/next-commands.ts';
@@ -36,13 +35,7 @@ interface RunOptions extends AnswerOptions {
 }
 
 const parameterPairs = (pairs: readonly string[]): Record<string, string> =>
-  Object.fromEntries(
-    pairs.map((pair) => {
-      const at = pair.indexOf('=');
-      if (at < 1) throw new AcpError('validation-failed', `--param takes name=value, not "${pair}".`);
-      return [pair.slice(0, at), pair.slice(at + 1)];
-    }),
-  );
+  Object.fromEntries(pairs.map((pair) => splitPair(pair, '--param takes name=value')));
 
 const readDocuments = (files: readonly string[]): Promise<{ name: string; content: string }[]> =>
   Promise.all(
@@ -89,7 +82,7 @@ const requestOf = async (
 const printAnswer = async (session: Session, answer: AgentRunResponse): Promise<void> => {
   const { terminal, globals } = session;
   noteWarnings(terminal, answer.warnings);
-  if (globals.json) return terminal.writeJson(jsonText(answer));
+  if (globals.json) return session.print(answer);
   if (answer.output !== null && answer.output !== '') await terminal.write(`${answerText(session, answer.output)}\n`);
   const parts = [answer.status.toLowerCase(), runSummary({ ...answer }), `run ${answer.runId}`];
   terminal.note(terminal.noteStyle.dim(parts.filter((part) => part !== '').join(' · ')));
@@ -103,13 +96,12 @@ const startQueued = async (
   follow: boolean,
 ): Promise<number> => {
   const { client } = connection;
-  const { terminal, globals } = session;
+  const { terminal } = session;
   const reply = await client.runs.start({ params: { name }, headers: { prefer: 'respond-async' }, body });
   if (reply.status !== 202) throw new AcpError('cannot-connect', 'The service did not queue the run.');
   const { runId } = reply.body;
   if (!follow) {
-    if (globals.json) await terminal.writeJson(jsonText(reply.body));
-    else await terminal.write(`${runId}\n`);
+    await session.print(reply.body, () => `${runId}\n`);
     if (connection.local) terminal.note('It starts when a service runs on this store: `acp serve`.');
     return 0;
   }

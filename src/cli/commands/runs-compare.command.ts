@@ -4,14 +4,14 @@ import { formatCost, formatDuration } from '../../text/format.ts';
 import type { Style } from '../../text/style.ts';
 import { safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
 import { renderTable } from '../output/table.ts';
+import type { Terminal } from '../output/terminal.ts';
 
 const model = ({ modelProvider, modelId }: RunComparisonSide): string =>
   modelId === null ? '' : `${modelProvider ?? '?'}/${modelId}`;
 
-const scores = ({ scores: given }: RunComparisonSide): string =>
-  given.map(({ name, value, textValue }) => `${name} ${value ?? textValue ?? ''}`).join(', ');
+const scoresOf = ({ scores }: RunComparisonSide): string =>
+  scores.map(({ name, value, textValue }) => `${name} ${value ?? textValue ?? ''}`).join(', ');
 
 /** What is shown of each run, line by line. */
 const aspects: readonly (readonly [string, (side: RunComparisonSide) => string])[] = [
@@ -23,7 +23,7 @@ const aspects: readonly (readonly [string, (side: RunComparisonSide) => string])
   ['tokens', (side) => String(side.usage?.totalTokens ?? '')],
   ['cost', (side) => (side.cost?.totalCost == null ? '' : formatCost(side.cost.totalCost, side.cost.currency))],
   ['tool calls', (side) => String(side.toolCallCount)],
-  ['scores', scores],
+  ['scores', scoresOf],
   ['output', (side) => (side.output === null ? '' : `${side.output.length} characters`)],
 ];
 
@@ -39,14 +39,14 @@ const headLines = (sides: Names, style: Style): string[] =>
 
 /** What each run said, or why it failed; an equal answer stands once. */
 const answerLines = (sides: Names, style: Style): string[] => {
-  const told = sides.flatMap(([name, { output, errorMessage }]): [string, string][] => {
+  const answers = sides.flatMap(([name, { output, errorMessage }]): [string, string][] => {
     const text = output ?? errorMessage;
     return text === null ? [] : [[name, text]];
   });
-  const [first, second] = told;
+  const [first, second] = answers;
   if (first !== undefined && second !== undefined && first[1] === second[1])
     return ['', style.bold('A and B'), safeText(first[1])];
-  return told.flatMap(([name, text]) => ['', style.bold(name), safeText(text)]);
+  return answers.flatMap(([name, text]) => ['', style.bold(name), safeText(text)]);
 };
 
 const rowsOf = (left: RunComparisonSide, right: RunComparisonSide) =>
@@ -58,6 +58,20 @@ const rowsOf = (left: RunComparisonSide, right: RunComparisonSide) =>
     same: show(left) === show(right) && (aspect !== 'output' || left.output === right.output) ? 'yes' : 'no',
   }));
 
+const renderComparison = (
+  { left, right }: Readonly<Record<'left' | 'right', RunComparisonSide>>,
+  terminal: Terminal,
+): string => {
+  const { style } = terminal;
+  const sides: Names = [
+    ['A', left],
+    ['B', right],
+  ];
+  const table = renderTable(rowsOf(left, right), ['aspect', 'A', 'B', 'same'], terminal);
+  const lines = [...headLines(sides, style), '', table.trimEnd(), ...answerLines(sides, style)];
+  return lines.map((line) => `${line}\n`).join('');
+};
+
 /** `acp runs compare`: two runs side by side, and their answers below. */
 export const registerRunsCompare = (runs: Command, host: CommandHost): void => {
   const command = runs
@@ -66,24 +80,10 @@ export const registerRunsCompare = (runs: Command, host: CommandHost): void => {
     .argument('<run-a>')
     .argument('<run-b>', 'such as a replay of the first');
   covers(command, 'runs.compare').action(
-    host.act(async (session, { args }) => {
-      const { terminal, globals } = session;
+    host.act(async ({ print, connected }, { args }) => {
       const [a, b] = args as [string, string];
-      await session.connected(async ({ client }) => {
-        const { body } = await client.runs.compare({ params: { a, b } });
-        if (globals.json) return printReply(terminal, body, { json: true });
-        const { left, right } = body;
-        const { style, width } = terminal;
-        const sides: Names = [
-          ['A', left],
-          ['B', right],
-        ];
-        const table = renderTable(rowsOf(left, right), ['aspect', 'A', 'B', 'same'], { style, width });
-        const lines = [...headLines(sides, style), '', table.trimEnd(), ...answerLines(sides, style)];
-        await terminal.write(lines.map((line) => `${line}\n`).join(''));
-        return undefined;
-      });
-      return undefined;
+      const { body } = await connected(({ client }) => client.runs.compare({ params: { a, b } }));
+      await print(body, (terminal) => renderComparison(body, terminal));
     }),
   );
 };

@@ -9,7 +9,6 @@ import type { Frame } from '../../contract/operation.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { requireFree, writeWhole } from '../files/write-whole.ts';
-import { printReply } from '../output/print-reply.ts';
 
 interface Written {
   runs: number;
@@ -74,7 +73,7 @@ export const registerRunsExport = (runs: Command, host: CommandHost): void => {
       '\nThe tree is exported from its root, whichever member is named: acp replay <file> --offline\n',
     );
   covers(command, 'replays.bundle').action(
-    host.act(async ({ terminal, globals, cwd, connected }, { args, options }) => {
+    host.act(async ({ terminal, globals, print, cwd, connected }, { args, options }) => {
       const [runId] = args as [string];
       const path = resolve(cwd, String(options['output']));
       const replaces = options['force'] === true;
@@ -83,16 +82,15 @@ export const registerRunsExport = (runs: Command, host: CommandHost): void => {
         const query = options['redact'] === true ? { redact: true } : {};
         const { frames } = await client.replays.bundle({ params: { runId }, query, signal: terminal.closed });
         const { runs, bytes, missing } = await writeBundle(path, frames, replaces);
-        if (globals.json) await printReply(terminal, { path, runs, bytes, missing }, { json: true });
-        else terminal.note(`Wrote ${path}: ${runs} ${runs === 1 ? 'run' : 'runs'}, ${bytes} bytes.`);
-        if (globals.json || missing.length === 0) return;
+        if (globals.json) return print({ path, runs, bytes, missing });
+        terminal.note(`Wrote ${path}: ${runs} ${runs === 1 ? 'run' : 'runs'}, ${bytes} bytes.`);
+        if (missing.length === 0) return;
         for (const { runId, what } of missing)
           terminal.note(`${terminal.noteStyle.yellow('missing:')} run ${runId}: ${safeLine(what)}`);
         terminal.note(
           'A replay needs what is missing; `acp replay FILE --with DEFINITION` brings a definition of its own.',
         );
       });
-      return undefined;
     }),
   );
 };

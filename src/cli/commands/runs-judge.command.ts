@@ -2,15 +2,14 @@ import type { Command } from 'commander';
 import { errorTable } from '../../contract/errors.ts';
 import type { JudgeRunResponse } from '../../features/judges/judges.schema.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
-import type { Terminal } from '../output/terminal.ts';
+import type { Session } from '../session.ts';
 
 const columns = ['name', 'value', 'comment', 'evaluatorVersion', 'createdAt'];
 
 const failedExitCode = errorTable['tool-failed'].exit;
 
-const print = async (terminal: Terminal, { scores, failures }: JudgeRunResponse): Promise<void> => {
-  if (scores.length > 0) await printReply(terminal, scores, { json: false, columns });
+const show = async ({ terminal, print }: Session, { scores, failures }: JudgeRunResponse): Promise<void> => {
+  if (scores.length > 0) await print(scores, columns);
   else if (failures.length === 0)
     terminal.note('Nothing was scored: no judge has a verdict, or the run has no recorded input and output.');
   for (const { judgeName, errorType, isRetryable } of failures)
@@ -29,14 +28,10 @@ export const registerRunsJudge = (runs: Command, host: CommandHost): void => {
     );
   covers(command, 'judges.score').action(
     host.act(async (session, { args }) => {
-      const { terminal, globals } = session;
       const [runId] = args as [string];
-      return session.connected(async ({ client }) => {
-        const { body } = await client.judges.score({ params: { runId } });
-        if (globals.json) await printReply(terminal, body, { json: true });
-        else await print(terminal, body);
-        return body.failures.length === 0 ? 0 : failedExitCode;
-      });
+      const { body } = await session.connected(({ client }) => client.judges.score({ params: { runId } }));
+      await (session.globals.json ? session.print(body) : show(session, body));
+      return body.failures.length === 0 ? 0 : failedExitCode;
     }),
   );
 };

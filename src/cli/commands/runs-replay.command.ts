@@ -2,22 +2,21 @@ import { type Command, Option } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import { toolModes } from '../../features/replays/replays.schema.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
 import { answerText } from '../runs/stream-run.ts';
 
-const versionOf = (given: unknown): number | null => {
-  if (given === undefined) return null;
-  const version = Number(given);
+const versionOf = (option: unknown): number | null => {
+  if (option === undefined) return null;
+  const version = Number(option);
   if (Number.isSafeInteger(version) && version > 0) return version;
-  throw new AcpError('validation-failed', `--agent-version must be a whole number from 1 up, not "${String(given)}".`);
+  throw new AcpError('validation-failed', `--agent-version must be a whole number from 1 up, not "${String(option)}".`);
 };
 
 /** `provider/model`; a model alone stays with the definition's provider. Names of models may have slashes. */
-const modelOf = (given: unknown): { modelProvider: string | null; modelId: string | null } => {
-  if (typeof given !== 'string') return { modelProvider: null, modelId: null };
-  const slash = given.indexOf('/');
-  if (slash === -1) return { modelProvider: null, modelId: given };
-  return { modelProvider: given.slice(0, slash), modelId: given.slice(slash + 1) };
+const modelOf = (option: unknown): { modelProvider: string | null; modelId: string | null } => {
+  if (typeof option !== 'string') return { modelProvider: null, modelId: null };
+  const slash = option.indexOf('/');
+  if (slash === -1) return { modelProvider: null, modelId: option };
+  return { modelProvider: option.slice(0, slash), modelId: option.slice(slash + 1) };
 };
 
 /** `acp runs replay`: the recorded input of a run again. */
@@ -54,13 +53,11 @@ export const registerRunsReplay = (runs: Command, host: CommandHost): void => {
           if (failed !== undefined && !globals.json) terminal.note(`Run ${failed} failed: acp runs tail ${failed}`);
           throw error;
         });
-        if (globals.json) return printReply(terminal, replayed, { json: true });
+        if (globals.json) return session.print(replayed);
         await terminal.write(`${answerText(session, replayed.output ?? '')}\n`);
         terminal.note(`Run ${replayed.runId} ended ${replayed.status}.`);
         terminal.note(`Compare: acp runs compare ${replayed.sourceRunId} ${replayed.runId}`);
-        return undefined;
       });
-      return undefined;
     }),
   );
 };

@@ -4,7 +4,6 @@ import { formatDuration, formatTime } from '../../text/format.ts';
 import type { Style } from '../../text/style.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
 
 type TraceSpan = RunTrace['spans'][number];
 
@@ -16,8 +15,8 @@ interface SpanRow {
 
 /** The spans of a trace from the top down, in the order of their starts. One whose parent is not there stands at the top. */
 const spanRows = (spans: readonly TraceSpan[]): readonly SpanRow[] => {
-  const known = new Set(spans.map(({ id }) => id));
-  const childrenOf = Map.groupBy(spans, ({ parentId }) => (parentId !== null && known.has(parentId) ? parentId : null));
+  const ids = new Set(spans.map(({ id }) => id));
+  const childrenOf = Map.groupBy(spans, ({ parentId }) => (parentId !== null && ids.has(parentId) ? parentId : null));
   const below = (span: TraceSpan, lead: string): SpanRow[] => {
     const children = childrenOf.get(span.id) ?? [];
     return children.flatMap((child, index) => {
@@ -74,15 +73,10 @@ export const registerRunsTrace = (runs: Command, host: CommandHost): void => {
     .description('show the stored spans of the whole run tree, whichever member is named')
     .argument('<run-id>');
   covers(command, 'runs.trace').action(
-    host.act(async (session, { args }) => {
-      const { terminal, globals } = session;
+    host.act(async ({ print, connected }, { args }) => {
       const [runId] = args as [string];
-      await session.connected(async ({ client }) => {
-        const { body } = await client.runs.trace({ params: { runId } });
-        if (globals.json) await printReply(terminal, body, { json: true });
-        else await terminal.write(renderTrace(body, terminal.style));
-      });
-      return undefined;
+      const { body } = await connected(({ client }) => client.runs.trace({ params: { runId } }));
+      await print(body, ({ style }) => renderTrace(body, style));
     }),
   );
 };

@@ -5,7 +5,6 @@ import { treeRows } from '../../text/run-tree.ts';
 import type { Style, StyleName } from '../../text/style.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
 
 const statusStyles: Partial<Readonly<Record<RunRecord['status'], StyleName>>> = {
   Completed: 'green',
@@ -38,15 +37,10 @@ export const registerRunsTree = (runs: Command, host: CommandHost): void => {
     .description('show the whole run tree, from its root, whichever member is named')
     .argument('<run-id>');
   covers(command, 'runs.tree').action(
-    host.act(async (session, { args }) => {
-      const { terminal, globals } = session;
+    host.act(async ({ print, connected }, { args }) => {
       const [runId] = args as [string];
-      await session.connected(async ({ client }) => {
-        const { body } = await client.runs.tree({ params: { runId } });
-        if (globals.json) await printReply(terminal, body, { json: true });
-        else await terminal.write(renderRunTree(body, terminal.style));
-      });
-      return undefined;
+      const { body } = await connected(({ client }) => client.runs.tree({ params: { runId } }));
+      await print(body, ({ style }) => renderRunTree(body, style));
     }),
   );
 };

@@ -4,7 +4,6 @@ import { formatTime } from '../../text/format.ts';
 import type { Style } from '../../text/style.ts';
 import { fitText, safeLine, safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { printReply } from '../output/print-reply.ts';
 import { renderRecord } from '../output/record.ts';
 
 type Message = NonNullable<SessionDetailResponse['messages']>[number];
@@ -58,15 +57,10 @@ const renderSession = (session: SessionDetailResponse, style: Style): string => 
 export const registerSessionsGet = (sessions: Command, host: CommandHost): void => {
   const command = sessions.command('get').description('show a session with its messages').argument('<session-id>');
   covers(command, 'sessions.get').action(
-    host.act(async (session, { args }) => {
-      const { terminal, globals } = session;
+    host.act(async ({ print, connected }, { args }) => {
       const [sessionId] = args as [string];
-      await session.connected(async ({ client }) => {
-        const { body } = await client.sessions.get({ params: { sessionId } });
-        if (globals.json) await printReply(terminal, body, { json: true });
-        else await terminal.write(renderSession(body, terminal.style));
-      });
-      return undefined;
+      const { body } = await connected(({ client }) => client.sessions.get({ params: { sessionId } }));
+      await print(body, ({ style }) => renderSession(body, style));
     }),
   );
 };

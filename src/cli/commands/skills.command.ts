@@ -9,8 +9,8 @@ import { privateFileMode, privateFolderMode } from '../../core/files/private-fil
 import type { AgentSkillDefinition, AgentSkillRequest } from '../../features/skills/skills.schema.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { isFolder, readSkillSources, refusedSource, type SkillSource } from '../definitions/skill-sources.ts';
-import { jsonText } from '../output/print-reply.ts';
+import { readSkillSources, refusedSource, type SkillSource } from '../definitions/skill-sources.ts';
+import { isFolder } from '../files/read-body.ts';
 import type { Session } from '../session.ts';
 
 /** What a skill says, defaults applied, without what tells about its version. */
@@ -72,14 +72,14 @@ const withoutPrograms = async (source: SkillSource, error: AcpError): Promise<Sk
   );
   const lost = scripts.filter((_script, index) => named.has(String(index)));
   if (lost.length === 0) return null;
-  const kept = lost.map((script) => scriptAsResource({ ...script, description: script.description ?? null }));
+  const texts = lost.map((script) => scriptAsResource({ ...script, description: script.description ?? null }));
   const extensions = [...new Set(lost.map(({ extension }) => extension))].join(', ');
-  const note = `${kept.map((one) => one.name).join(', ')} can be read and not run: there is no Service:Skills:Scripts:Interpreters entry for ${extensions}.`;
+  const note = `${texts.map((one) => one.name).join(', ')} can be read and not run: there is no Service:Skills:Scripts:Interpreters entry for ${extensions}.`;
   const body = {
     ...source.body,
     scripts: scripts.filter((script) => !lost.includes(script)),
     // In the order in which a folder is read.
-    resources: [...resources, ...kept].sort((left, right) => (left.name < right.name ? -1 : 1)),
+    resources: [...resources, ...texts].sort((left, right) => (left.name < right.name ? -1 : 1)),
   };
   // The members are no longer where the folder had them, and the path of a resource is its file.
   const place = (member: string): string =>
@@ -88,11 +88,11 @@ const withoutPrograms = async (source: SkillSource, error: AcpError): Promise<Sk
 };
 
 const printOutcomes = async (
-  { terminal, globals }: Session,
+  { terminal, globals, print }: Session,
   outcomes: readonly Outcome[],
   isDryRun: boolean,
 ): Promise<void> => {
-  if (globals.json) return terminal.writeJson(jsonText(outcomes));
+  if (globals.json) return print(outcomes);
   for (const { name, action, version, notes } of outcomes) {
     const dry = isDryRun ? terminal.style.dim('  (dry run)') : '';
     await terminal.write(`${action.padEnd(9)}  ${safeLine(name)}  version ${version}${dry}\n`);
@@ -169,10 +169,7 @@ export const registerSkills = (skills: Command, host: CommandHost): void => {
     .argument('<path...>', 'skill folder, folder of skill folders, YAML file, or - for the standard input')
     .option('--dry-run', 'read everything and say what would happen, write nothing; limits are checked by a save only');
   covers(applying, 'skills.save').action(
-    host.act(async (session, { args, options }) => {
-      await applyAll(session, args[0] as string[], options['dryRun'] === true);
-      return undefined;
-    }),
+    host.act((session, { args, options }) => applyAll(session, args[0] as string[], options['dryRun'] === true)),
   );
   const exporting = skills
     .command('export')
@@ -180,9 +177,6 @@ export const registerSkills = (skills: Command, host: CommandHost): void => {
     .argument('<name>')
     .requiredOption('-o, --output <folder>', 'new or empty folder');
   covers(exporting, 'skills.get').action(
-    host.act(async (session, { args, options }) => {
-      await exportSkill(session, String(args[0]), String(options['output']));
-      return undefined;
-    }),
+    host.act((session, { args, options }) => exportSkill(session, String(args[0]), String(options['output']))),
   );
 };

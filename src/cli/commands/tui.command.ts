@@ -4,7 +4,6 @@ import type { Transport } from '../../client/transport.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';
-import { printReply } from '../output/print-reply.ts';
 import { globalWords, shellLine } from '../runs/next-commands.ts';
 import type { Session } from '../session.ts';
 
@@ -13,11 +12,11 @@ const nameOf = ({ target }: Transport, local: boolean): string =>
   local ? 'store of this folder, no service' : target.replace(/^https?:\/\//, '');
 
 /** What the command line says of the run that the screens were left with, and what it can be asked next. */
-const goOn = async ({ terminal, globals }: Session, client: Client, runId: string): Promise<void> => {
+const goOn = async ({ terminal, globals, print }: Session, client: Client, runId: string): Promise<void> => {
   const command = (verb: string): string => shellLine(['acp', 'runs', verb, runId, ...globalWords(globals)]);
   terminal.note(terminal.noteStyle.dim(`$ ${command('get')}`));
   const { body } = await client.runs.get({ params: { runId } });
-  await printReply(terminal, body, { json: false });
+  await print(body);
   terminal.note(['', ...['tail', 'tree', 'tools', 'trace'].map(command)].join('\n'));
 };
 

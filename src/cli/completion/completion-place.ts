@@ -1,4 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
+import { childOf } from '../command-host.ts';
 
 /** What the word that is being typed stands for. */
 type Expected =
@@ -38,9 +39,6 @@ const splitFlag = (word: string): [flag: string, value: string | undefined] => {
   const at = word.startsWith('--') ? word.indexOf('=') : -1;
   return at < 0 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)];
 };
-
-const childOf = (command: Command, word: string): Command | undefined =>
-  command.commands.find((child) => child.name() === word || child.aliases().includes(word));
 
 const argumentAt = ({ registeredArguments }: Command, index: number): Argument | undefined => {
   const last = registeredArguments.at(-1);

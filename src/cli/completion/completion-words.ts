@@ -2,6 +2,7 @@ import type { Command, Option } from 'commander';
 import type { ApiTable, Operation } from '../../contract/operation.ts';
 import { operations } from '../../operations.ts';
 import { operationsOf } from '../command-host.ts';
+import { kebab } from '../generate.ts';
 import type { Candidate } from './completion-lists.ts';
 import type { Place } from './completion-place.ts';
 import { shells } from './completion-script.ts';
@@ -23,8 +24,6 @@ const enumWords = (shape: Shape | undefined): string[] => {
     ...enumWords(shape.items),
   ];
 };
-
-const kebab = (name: string): string => name.replace(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase();
 
 const operationOf = (id: string): Operation | undefined => {
   const [feature = '', verb = ''] = id.split('.');

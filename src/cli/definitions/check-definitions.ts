@@ -6,7 +6,7 @@ import type { AgentDefinitionRequest, ValidationMessage } from '../../features/a
 import { reportError } from '../output/error-report.ts';
 import { type Applied, bodyOf, storedDefinition } from './apply-definition.ts';
 import { type BatchMember, definitionBatch } from './definition-batch.ts';
-import type { DefinitionSources } from './definition-sources.ts';
+import { type DefinitionSources, textList } from './definition-sources.ts';
 
 /** What there is to say about one place of a file. */
 export interface PlacedFinding extends Omit<ValidationMessage, 'path'> {
@@ -60,10 +60,7 @@ export const refusalFindings = (document: DefinitionDocument, error: unknown): r
   }));
 };
 
-const textsOf = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-
-const calleesOf = (body: AgentDefinitionRequest): string[] => textsOf(body.callableAgentNames);
+const calleesOf = (body: AgentDefinitionRequest): string[] => textList(body.callableAgentNames);
 
 const hasInstructions = ({ instructions, instructionsByCulture }: AgentDefinitionRequest): boolean =>
   [instructions, ...Object.values(instructionsByCulture ?? {})].some((text) => typeof text === 'string' && text !== '');
@@ -93,8 +90,8 @@ const circleOf = async (
   earlier: Earlier,
 ): Promise<readonly string[] | null> => {
   const calleesAt = async (agent: string): Promise<readonly string[]> => {
-    const known = agent === name ? body : earlier.get(agent);
-    if (known !== undefined) return calleesOf(known);
+    const definition = agent === name ? body : earlier.get(agent);
+    if (definition !== undefined) return calleesOf(definition);
     // An agent that is not there is a finding of its own; one that is defined in code calls none of these.
     const stored = await storedDefinition(client, agent).catch((error: unknown) => {
       if (error instanceof AcpError && error.code === 'agent-code-defined') return null;
@@ -146,34 +143,27 @@ const checkMember = async (
   const checked = { name, file, line, inconclusive: false };
   const refused = (error: unknown, others: readonly PlacedFinding[] = []): CheckedDefinition => {
     if (endsAll(error)) throw error;
-    const findings = [...others, ...refusalFindings(document, error)];
-    return { ...checked, findings, would: null, exitCode: reportError(error).exitCode };
+    const all = [...others, ...refusalFindings(document, error)];
+    return { ...checked, findings: all, would: null, exitCode: reportError(error).exitCode };
   };
   const body = bodyOf(document);
-  const found: PlacedFinding[] = [];
+  const findings: PlacedFinding[] = [];
   try {
-    const { body: report } = await client.agents.validate({ body });
-    const messages =
-      name === null ? report.messages : await circleFindings(client, name, body, earlier, report.messages);
+    const { inconclusive, messages: answered } = (await client.agents.validate({ body })).body;
+    const messages = name === null ? answered : await circleFindings(client, name, body, earlier, answered);
     for (const message of messages.filter((each) => !comesEarlier(each, body, earlier))) {
       const path = message.path ?? '';
-      found.push({ ...message, path, line: document.lineOf(path) });
+      findings.push({ ...message, path, line: document.lineOf(path) });
     }
-    const { inconclusive } = report;
-    const hasErrors = found.some(({ severity }) => severity === 'Error');
-    // What is wrong with the name itself has been found.
-    if (fault !== null && !found.some(({ path }) => path === 'name')) return { ...refused(fault, found), inconclusive };
-    if (hasErrors || name === null)
-      return {
-        ...checked,
-        inconclusive,
-        findings: found,
-        would: null,
-        exitCode: errorTable['definition-invalid'].exit,
-      };
-    return { ...checked, inconclusive, findings: found, would: await wouldApply(client, name, body), exitCode: 0 };
+    const hasErrors = findings.some(({ severity }) => severity === 'Error');
+    // A finding about the name says what is wrong with it already.
+    if (fault !== null && !findings.some(({ path }) => path === 'name'))
+      return { ...refused(fault, findings), inconclusive };
+    const report = { ...checked, inconclusive, findings };
+    if (hasErrors || name === null) return { ...report, would: null, exitCode: errorTable['definition-invalid'].exit };
+    return { ...report, would: await wouldApply(client, name, body), exitCode: 0 };
   } catch (error) {
-    return refused(error, found);
+    return refused(error, findings);
   }
 };
 

@@ -1,26 +1,13 @@
 import type { Dirent } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DefinitionDocument, DefinitionProblem } from '../../contract/definition-document.ts';
 import { AcpError } from '../../contract/errors.ts';
-import { readText } from '../files/read-body.ts';
+import { unreadableFile } from '../files/file-fault.ts';
+import { isFolder, readText } from '../files/read-body.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 const definitionFile = /\.(ya?ml|json)$/i;
-
-const isFolder = async (path: string): Promise<boolean> => {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    // A path that is not there is told by the attempt to read it.
-    return false;
-  }
-};
-
-const folderReasons: Readonly<Record<string, string>> = {
-  EACCES: 'it may not be read',
-  ENOENT: 'it does not exist any more',
-};
 
 /** Entries of a folder in code-point order, hidden ones left out. */
 const entriesOf = async (folder: string): Promise<readonly Dirent[]> => {
@@ -28,24 +15,23 @@ const entriesOf = async (folder: string): Promise<readonly Dirent[]> => {
     const entries = await readdir(folder, { withFileTypes: true });
     return entries.filter(({ name }) => !name.startsWith('.')).sort((left, right) => (left.name < right.name ? -1 : 1));
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
-    throw new AcpError('validation-failed', `${folder} cannot be read: ${folderReasons[code] ?? code}.`, { cause });
+    throw unreadableFile(folder, cause, { ENOENT: 'it does not exist any more' });
   }
 };
 
 /** Definition files below a folder. A folder that cannot be read is reported, and the others are looked through. */
 const filesBelow = async (folder: string, report: (path: string, error: unknown) => void): Promise<string[]> => {
-  const found: string[] = [];
+  const files: string[] = [];
   try {
     for (const entry of await entriesOf(folder)) {
       const path = join(folder, entry.name);
-      if (entry.isDirectory()) found.push(...(await filesBelow(path, report)));
-      else if (definitionFile.test(entry.name)) found.push(path);
+      if (entry.isDirectory()) files.push(...(await filesBelow(path, report)));
+      else if (definitionFile.test(entry.name)) files.push(path);
     }
   } catch (error) {
     report(folder, error);
   }
-  return found;
+  return files;
 };
 
 export interface DefinitionSources {
@@ -88,7 +74,7 @@ export const readDefinitions = async (paths: readonly string[], terminal: Termin
   return { documents, problems };
 };
 
-const textList = (value: unknown): string[] =>
+export const textList = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 
 const references = ({ value }: DefinitionDocument): string[] => [

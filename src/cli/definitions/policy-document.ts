@@ -1,26 +1,22 @@
 import { AcpError } from '../../contract/errors.ts';
-
-type Members = Readonly<Record<string, unknown>>;
+import { isRecord } from '../output/record.ts';
 
 export type PolicyDocumentKind = 'guard' | 'rule' | 'quota' | 'price';
 
-const isMembers = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The member of that name in any case, as configuration files have it. */
 const member = (value: unknown, name: string): unknown =>
-  isMembers(value) ? Object.entries(value).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1] : undefined;
+  isRecord(value) ? Object.entries(value).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1] : undefined;
 
 /** A section of a whole configuration file, or the document itself when it is none. */
 const section = (document: unknown, path: readonly string[]): unknown => {
   if (member(document, 'Service') === undefined) return document;
-  const found = path.reduce(member, document);
-  if (found !== undefined) return found;
+  const value = path.reduce(member, document);
+  if (value !== undefined) return value;
   throw new AcpError('validation-failed', `The configuration has no section ${path.join(':')}.`);
 };
 
 const renamed = (value: unknown, names: readonly string[]): unknown =>
-  isMembers(value)
+  isRecord(value)
     ? Object.fromEntries(
         Object.entries(value).map(([key, entry]) => [
           names.find((name) => name.toLowerCase() === key.toLowerCase()) ?? key,
@@ -44,7 +40,7 @@ const guardDocument = (document: unknown): unknown => {
     'MaskedPii',
     'MaskReplacement',
   ]);
-  return isMembers(guard) && guard['MaskedPii'] !== undefined
+  return isRecord(guard) && guard['MaskedPii'] !== undefined
     ? { ...guard, MaskedPii: piiList(guard['MaskedPii']) }
     : guard;
 };
@@ -53,11 +49,11 @@ const otherPricing = new Set(['currency', 'voice', 'images']);
 
 const priceDocument = (document: unknown): unknown => {
   const pricing = section(document, ['Service', 'Pricing']);
-  if (!isMembers(pricing)) return pricing;
+  if (!isRecord(pricing)) return pricing;
   return Object.fromEntries(
     Object.entries(pricing).flatMap(([provider, models]) => {
       if (otherPricing.has(provider.toLowerCase())) return [];
-      if (!isMembers(models)) return [[provider, models]];
+      if (!isRecord(models)) return [[provider, models]];
       const entries = Object.entries(models);
       return [
         [
@@ -73,7 +69,7 @@ const priceDocument = (document: unknown): unknown => {
 
 const ruleDocument = (document: unknown): unknown => {
   if (Array.isArray(document)) return { rules: document };
-  return isMembers(document) && document['toolName'] !== undefined ? { rules: [document] } : document;
+  return isRecord(document) && document['toolName'] !== undefined ? { rules: [document] } : document;
 };
 
 /** A document of a file as the service takes it: sections of a configuration, single rules and quotas are brought in form. */
@@ -81,5 +77,5 @@ export const policyDocument = (kind: PolicyDocumentKind, document: unknown): unk
   if (kind === 'guard') return guardDocument(document);
   if (kind === 'price') return priceDocument(document);
   if (kind === 'rule') return ruleDocument(document);
-  return isMembers(document) ? [document] : document;
+  return isRecord(document) ? [document] : document;
 };

@@ -1,8 +1,8 @@
-import { realpath, stat } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { AcpError, type FieldError } from '../../contract/errors.ts';
 import type { AgentSkillRequest } from '../../features/skills/skills.schema.ts';
-import { readText } from '../files/read-body.ts';
+import { isFolder, readText } from '../files/read-body.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 /** A skill as it is to be saved. */
@@ -26,15 +26,6 @@ const reasons = {
   hidden: 'it is hidden, and may hold secrets',
   generated: 'programs make it',
 } as const;
-
-export const isFolder = async (path: string): Promise<boolean> => {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    // A path that is not there is told by the attempt to read it.
-    return false;
-  }
-};
 
 const readFolder = async (path: string): Promise<SkillSource> => {
   const { readFolderFiles, FolderTooLargeError } = await import('../../core/skill-folder/read-files.ts');
@@ -80,16 +71,16 @@ const readOrRefuse = async (path: string): Promise<ReadSource> => {
 const readFolders = async (path: string): Promise<readonly ReadSource[]> => {
   const { findSkillFolders } = await import('../../core/skill-folder/find-folders.ts');
   const root = await realpath(path);
-  const found = await findSkillFolders(root, searchDepth);
-  if (found.length === 0)
+  const folders = await findSkillFolders(root, searchDepth);
+  if (folders.length === 0)
     throw new AcpError(
       'validation-failed',
       `${path}: There is no SKILL.md, neither there nor at most ${searchDepth} folders below.`,
     );
-  const named = found.map((folder) =>
+  const shown = folders.map((folder) =>
     folder === root ? path : `${path.replace(/\/+$/, '')}/${relative(root, folder)}`,
   );
-  return Promise.all(named.map(readOrRefuse));
+  return Promise.all(shown.map(readOrRefuse));
 };
 
 const read = async (path: string, terminal: Terminal): Promise<readonly ReadSource[]> => {
@@ -116,10 +107,10 @@ export const readSkillSources = async (
   paths: readonly string[],
   terminal: Terminal,
 ): Promise<{ readonly sources: readonly SkillSource[]; readonly refused: readonly AcpError[] }> => {
-  const found: ReadSource[] = [];
-  for (const path of paths) found.push(...(await read(path, terminal)));
-  const refused = found.filter((one): one is AcpError => one instanceof AcpError);
-  const sources = found.filter((one): one is SkillSource => !(one instanceof AcpError));
+  const all: ReadSource[] = [];
+  for (const path of paths) all.push(...(await read(path, terminal)));
+  const refused = all.filter((one) => one instanceof AcpError);
+  const sources = all.filter((one): one is SkillSource => !(one instanceof AcpError));
   for (const [index, { body, from }] of sources.entries()) {
     if (typeof body.name !== 'string' || body.name === '')
       throw new AcpError('validation-failed', `${from}: A skill needs a name.`);

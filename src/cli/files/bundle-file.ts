@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import { AcpError } from '../../contract/errors.ts';
+import { faultCode } from './file-fault.ts';
 
 // A file can say that it is huge; the longest line of a bundle is the history of one session. V8 has no texts of twice this.
 const maxLineLength = 268_435_456;
@@ -8,10 +9,8 @@ const maxLineLength = 268_435_456;
 const invalid = (message: string, cause?: unknown): AcpError =>
   new AcpError('bundle-invalid', message, cause === undefined ? {} : { cause });
 
-const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
-
 const readFailure = (path: string, cause: unknown): AcpError => {
-  const code = codeOf(cause);
+  const code = faultCode(cause);
   // Of the file, not of what is in it.
   if (cause instanceof Error && 'syscall' in cause)
     return new AcpError('validation-failed', `${path} cannot be read (${code}).`, { cause });

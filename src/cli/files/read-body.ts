@@ -1,6 +1,16 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { AcpError } from '../../contract/errors.ts';
 import type { Terminal } from '../output/terminal.ts';
+import { unreadableFile } from './file-fault.ts';
+
+export const isFolder = async (path: string): Promise<boolean> => {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    // Reading a path that is not there says so.
+    return false;
+  }
+};
 
 /** Text of a file, or of stdin for `-`. */
 export const readText = async (file: string, terminal: Terminal): Promise<string> => {
@@ -9,13 +19,7 @@ export const readText = async (file: string, terminal: Terminal): Promise<string
   try {
     bytes = await readFile(file);
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
-    const reasons: Readonly<Record<string, string>> = {
-      ENOENT: 'it does not exist',
-      EACCES: 'it may not be read',
-      EISDIR: 'it is a folder',
-    };
-    throw new AcpError('validation-failed', `${file} cannot be read: ${reasons[code] ?? code}.`, { cause });
+    throw unreadableFile(file, cause);
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);

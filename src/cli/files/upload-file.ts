@@ -3,19 +3,14 @@ import { basename } from 'node:path';
 import type { Client } from '../../client/client.ts';
 import { AcpError } from '../../contract/errors.ts';
 import type { AttachmentDescriptor } from '../../features/attachments/attachments.schema.ts';
-
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'it does not exist',
-  EACCES: 'it may not be read',
-};
+import { unreadableFile } from './file-fault.ts';
 
 const openFile = async (path: string): Promise<FileHandle> => {
   let handle: FileHandle;
   try {
     handle = await open(path, 'r');
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
-    throw new AcpError('validation-failed', `${path} cannot be read: ${reasons[code] ?? code}.`, { cause });
+    throw unreadableFile(path, cause);
   }
   if ((await handle.stat()).isDirectory()) {
     await handle.close();

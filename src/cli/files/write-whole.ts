@@ -4,8 +4,7 @@ import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { AcpError } from '../../contract/errors.ts';
 import { privateFileMode } from '../../core/files/private-file.ts';
-
-const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
+import { faultCode } from './file-fault.ts';
 
 /** Throws where something has the name already. */
 export const requireFree = async (path: string): Promise<void> => {
@@ -39,6 +38,6 @@ export const writeWhole = async (
     await rm(draft, { force: true });
     // What the bytes come from has failed, and says how.
     if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
-    throw new AcpError('validation-failed', `${path} cannot be written (${codeOf(cause)}).`, { cause });
+    throw new AcpError('validation-failed', `${path} cannot be written (${faultCode(cause)}).`, { cause });
   }
 };

@@ -2,7 +2,7 @@ import { formatValue } from '../../text/format.ts';
 import type { Style } from '../../text/style.ts';
 import { safeLine, safeText } from '../../text/text-width.ts';
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const isEmpty = (value: unknown): boolean =>

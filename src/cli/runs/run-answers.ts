@@ -2,6 +2,7 @@ import type { Client } from '../../client/client.ts';
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { ClientToolResult, ToolApprovalDecision } from '../../contract/tool-approval.ts';
+import { splitPair } from '../command-host.ts';
 
 /** Options of `acp run` that answer what a session waits for. */
 export interface AnswerOptions {
@@ -19,19 +20,13 @@ const everyCall = 'all';
 
 const wrong = (message: string): AcpError => new AcpError('validation-failed', message);
 
-const pair = (option: string, given: string): [callId: string, text: string] => {
-  const at = given.indexOf('=');
-  if (at < 1) throw wrong(`${option} takes CALL=TEXT, not "${given}".`);
-  return [given.slice(0, at), given.slice(at + 1)];
-};
-
 const toolResults = ({ toolResult = [], toolError = [] }: AnswerOptions): ClientToolResult[] => [
-  ...toolResult.map((given) => {
-    const [callId, result] = pair('--tool-result', given);
+  ...toolResult.map((pair) => {
+    const [callId, result] = splitPair(pair, '--tool-result takes CALL=TEXT');
     return { callId, result };
   }),
-  ...toolError.map((given) => {
-    const [callId, errorMessage] = pair('--tool-error', given);
+  ...toolError.map((pair) => {
+    const [callId, errorMessage] = splitPair(pair, '--tool-error takes CALL=TEXT');
     return { callId, errorMessage };
   }),
 ];
