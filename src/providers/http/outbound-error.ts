@@ -3,16 +3,7 @@
  * connection, or it broke. `timed-out`, `canceled`: by the caller's limit or signal. `response-too-large`: more bytes
  * than asked for. `invalid-request`: it cannot be sent as it is.
  */
-export type OutboundErrorCode =
-  | 'target-not-allowed'
-  | 'unresolved'
-  | 'unreachable'
-  | 'timed-out'
-  | 'canceled'
-  | 'response-too-large'
-  | 'invalid-request';
-
-const messages: Readonly<Record<OutboundErrorCode, string>> = {
+const messages = {
   'target-not-allowed': 'The target address is not allowed.',
   unresolved: 'The host name could not be resolved.',
   unreachable: 'The connection failed.',
@@ -20,7 +11,9 @@ const messages: Readonly<Record<OutboundErrorCode, string>> = {
   canceled: 'The request was canceled.',
   'response-too-large': 'The answer is too large.',
   'invalid-request': 'The request could not be sent.',
-};
+} as const;
+
+export type OutboundErrorCode = keyof typeof messages;
 
 /** A request that got no complete answer. The message names neither host nor address; the cause is for the log. */
 export class OutboundError extends Error {

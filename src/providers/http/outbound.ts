@@ -39,7 +39,8 @@ const joinHeaders = (headers: Dispatcher.ResponseData['headers']): Record<string
   return joined;
 };
 
-const readBody = async (body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<Uint8Array> => {
+/** A whole body. Throws OutboundError for one that is too large. */
+export const readBody = async (body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<Buffer> => {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body as AsyncIterable<Uint8Array>) {
@@ -67,14 +68,16 @@ const translate = (error: unknown): OutboundError => {
   return new OutboundError(errorCodes[code] ?? 'unreachable', error);
 };
 
-const isSuccess = (status: number): boolean => status >= 200 && status <= 299;
-
 const exchange = async (
   agent: Dispatcher,
   request: OutboundRequest,
   signal: AbortSignal,
 ): Promise<OutboundResponse> => {
-  const answer = await requestThrough.call(agent, {
+  const {
+    statusCode: status,
+    headers,
+    body,
+  } = await requestThrough.call(agent, {
     origin: request.url.origin,
     path: `${request.url.pathname}${request.url.search}`,
     method: request.method,
@@ -82,13 +85,13 @@ const exchange = async (
     body: request.body ?? null,
     signal,
   });
-  const wanted = request.readErrorBody !== false || isSuccess(answer.statusCode);
+  const isRead = request.readErrorBody !== false || (status >= 200 && status <= 299);
   // A body that nobody reads holds its connection, so a small one is drained and a large one cut off.
-  if (!wanted) await answer.body.dump({ limit: 16_384 });
+  if (!isRead) await body.dump({ limit: 16_384 });
   return {
-    status: answer.statusCode,
-    headers: joinHeaders(answer.headers),
-    body: wanted ? await readBody(answer.body, request.maxBodyBytes) : new Uint8Array(),
+    status,
+    headers: joinHeaders(headers),
+    body: isRead ? await readBody(body, request.maxBodyBytes) : new Uint8Array(),
   };
 };
 

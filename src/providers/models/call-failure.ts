@@ -24,18 +24,12 @@ export class ForeignError extends Error {
 
 /** The answer is not what the API promises: no JSON, no known event, or no end. */
 export class MalformedAnswerError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'MalformedAnswerError';
-  }
+  override readonly name = 'MalformedAnswerError';
 }
 
 /** No token could be had for the call. */
 export class CredentialError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'CredentialError';
-  }
+  override readonly name = 'CredentialError';
 }
 
 export const credentialMissing = (provider: string, cause?: unknown): ModelCallError =>
@@ -56,8 +50,10 @@ export const contentFiltered = (
     ...details,
   });
 
-/** The answer stopped before the provider said that it was complete. It counts as a lost connection: a proxy in between
- *  ends a stream in good order when the provider behind it has died. */
+/**
+ * The answer stopped before the provider said that it was complete. It counts as a lost connection: a proxy in between
+ * ends a stream in good order when the provider behind it has died.
+ */
 export const unfinished = (provider: string): ModelCallError =>
   new ModelCallError('provider_unavailable', `Provider "${provider}" broke off its answer.`, {
     provider,
@@ -73,9 +69,9 @@ const refusals: Partial<Record<ModelErrorType, (provider: string) => string>> = 
 
 /** Undefined where the provider named nothing. A name in which the credential stands is left out. */
 const reasonOf = (scope: CallScope, { named }: VendorError): ProviderReason | undefined => {
-  const known = (name: string | null): string | null =>
+  const shown = (name: string | null): string | null =>
     name !== null && scope.secret !== null && name.includes(scope.secret) ? null : name;
-  const [code, type, param] = [known(named.code), known(named.type), known(named.param)];
+  const [code, type, param] = [shown(named.code), shown(named.type), shown(named.param)];
   return code === null && type === null && param === null
     ? undefined
     : { code, type, param, requestId: scope.requestId };
@@ -171,11 +167,12 @@ const parsed = (text: string): unknown => {
 
 /** The event inside what the vendor library made of it; null when the error is not about an event. */
 const reportedEvent = (error: unknown): object | null => {
-  const known = fieldsOf(error) as VendorLibraryError | null;
-  if (!(error instanceof Error)) return fieldsOf(known?.data) ?? known;
+  const members = fieldsOf(error) as VendorLibraryError | null;
+  if (!(error instanceof Error)) return fieldsOf(members?.data) ?? members;
   // Before the first output an event is thrown as if it had been the HTTP answer, with a status that nobody sent.
-  if (error.name !== 'AI_APICallError' || typeof known?.statusCode !== 'number' || known.statusCode < 400) return null;
-  return fieldsOf(known.data) ?? fieldsOf(parsed(responseBody(error)));
+  if (error.name !== 'AI_APICallError' || typeof members?.statusCode !== 'number' || members.statusCode < 400)
+    return null;
+  return fieldsOf(members.data) ?? fieldsOf(parsed(responseBody(error)));
 };
 
 const responseBody = (error: unknown): string => {

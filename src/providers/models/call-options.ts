@@ -6,14 +6,11 @@ import type { CallExtras, Surface } from './surfaces/surface.ts';
 // An agent's tool list is one array for many calls, so it is converted once.
 const converted = new WeakMap<readonly ModelTool[], LanguageModelV4FunctionTool[]>();
 
-const functionTools = (tools: readonly ModelTool[]): LanguageModelV4FunctionTool[] => {
-  let list = converted.get(tools);
-  if (list === undefined) {
-    list = tools.map((tool) => ({ type: 'function', ...tool }));
-    converted.set(tools, list);
-  }
-  return list;
-};
+const convert = (tools: readonly ModelTool[]): LanguageModelV4FunctionTool[] =>
+  tools.map((tool) => ({ type: 'function', ...tool }));
+
+const functionTools = (tools: readonly ModelTool[]): LanguageModelV4FunctionTool[] =>
+  converted.getOrInsertComputed(tools, convert);
 
 const responseFormat = (format: ModelResponseFormat): NonNullable<LanguageModelV4CallOptions['responseFormat']> => {
   if (format.kind === 'Text') return { type: 'text' };

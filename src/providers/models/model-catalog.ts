@@ -20,9 +20,5 @@ export const modelCatalog = (settings: ConnectionSettings): readonly ModelCatalo
   (settings.Models ?? []).map(entry);
 
 /** True or false as the catalog says; null when it does not list the model. */
-export const takesReasoning = (catalog: readonly ModelCatalogEntry[], model: string): boolean | null => {
-  for (const listed of catalog) {
-    if (listed.name === model) return listed.supportsReasoning;
-  }
-  return null;
-};
+export const takesReasoning = (catalog: readonly ModelCatalogEntry[], model: string): boolean | null =>
+  catalog.find(({ name }) => name === model)?.supportsReasoning ?? null;

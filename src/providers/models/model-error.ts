@@ -1,18 +1,3 @@
-/** Types of a failed model call, as they stand in run errors. */
-export const modelErrorTypes = [
-  'circuit_open',
-  'provider_unavailable',
-  'provider_error',
-  'provider_timeout',
-  'provider_rate_limited',
-  'context_overflow',
-  'provider_not_allowed',
-  'content_filtered',
-  'provider_credential_unresolved',
-  'canceled',
-] as const;
-export type ModelErrorType = (typeof modelErrorTypes)[number];
-
 export type ModelErrorClass =
   | 'ProviderError'
   | 'ProviderUnavailable'
@@ -45,7 +30,8 @@ interface ErrorTraits {
   readonly fault: boolean;
 }
 
-const traits: Record<ModelErrorType, ErrorTraits> = {
+/** Types of a failed model call, as they stand in run errors. */
+const traits = {
   circuit_open: { class: 'ProviderUnavailable', fault: true },
   provider_unavailable: { class: 'ProviderUnavailable', fault: true },
   provider_error: { class: 'ProviderError', fault: false },
@@ -56,7 +42,10 @@ const traits: Record<ModelErrorType, ErrorTraits> = {
   content_filtered: { class: 'ContentFiltered', fault: false },
   provider_credential_unresolved: { class: 'ProviderError', fault: false },
   canceled: { class: 'Canceled', fault: false },
-};
+} as const satisfies Readonly<Record<string, ErrorTraits>>;
+
+export type ModelErrorType = keyof typeof traits;
+export const modelErrorTypes = Object.keys(traits) as readonly ModelErrorType[];
 
 /**
  * A model call that failed, already translated. The message is the service's own and public;

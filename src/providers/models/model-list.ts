@@ -1,4 +1,6 @@
 import requestThrough from 'undici/lib/api/api-request.js';
+import { isRecord } from '../../contract/record.ts';
+import { readBody } from '../http/outbound.ts';
 import type { ModelErrorClass } from './model-error.ts';
 import type { ConnectionPool } from './transport/connection-pool.ts';
 
@@ -27,9 +29,6 @@ const maxModels = 200;
 /** Answers of servers that do not know the route. */
 const noRoute: ReadonlySet<number> = new Set([404, 405, 501]);
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const namesIn = (body: unknown, { list, id }: ModelListRequest): readonly string[] | null => {
   const entries = isRecord(body) ? body[list] : null;
   if (!Array.isArray(entries)) return null;
@@ -37,17 +36,6 @@ const namesIn = (body: unknown, { list, id }: ModelListRequest): readonly string
     .map((entry: unknown) => (isRecord(entry) ? entry[id] : null))
     .filter((name) => typeof name === 'string')
     .map((name) => name.replace(/^models\//, ''));
-};
-
-const readText = async (body: AsyncIterable<Uint8Array>): Promise<string> => {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.byteLength;
-    if (size > maxListBytes) throw new Error('The list of models is too long.');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
 };
 
 const classOfStatus = (status: number): ModelErrorClass => (status === 429 ? 'RateLimited' : 'ProviderError');
@@ -74,7 +62,7 @@ export const fetchModelList = async (
       if (request.optional && noRoute.has(status)) return { kind: 'none' };
       return { kind: 'failed', httpStatus: status, errorClass: classOfStatus(status) };
     }
-    const models = namesIn(JSON.parse(await readText(answer.body as AsyncIterable<Uint8Array>)), request);
+    const models = namesIn(JSON.parse((await readBody(answer.body, maxListBytes)).toString()), request);
     if (models === null)
       return request.optional ? { kind: 'none' } : { kind: 'failed', httpStatus: status, errorClass: 'ProviderError' };
     return { kind: 'list', models, namesDefaultModel: request.namesDefaultModel };

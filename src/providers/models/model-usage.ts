@@ -30,33 +30,33 @@ const countName = /tokens?(?:count)?$/i;
 
 /** Names of the counts in a provider's usage that no call can have: they count as not reported, and the log says so. */
 export const impossibleCounts = (raw: unknown): readonly string[] => {
-  let found: string[] | null = null;
+  let names: string[] | null = null;
   const look = (object: Fields, path: string): void => {
     for (const name in object) {
       const value = object[name];
       const inner = path === '' ? fields(value) : null;
       if (inner !== null) look(inner, `${name}.`);
       else if (value !== null && value !== undefined && countName.test(name) && !isCount(value)) {
-        found ??= [];
-        found.push(`${path}${name}`.slice(0, 100));
+        names ??= [];
+        names.push(`${path}${name}`.slice(0, 100));
       }
     }
   };
   const usage = fields(raw);
   if (usage !== null) look(usage, '');
-  return found === null ? noNames : (found as string[]).slice(0, 10);
+  return names === null ? noNames : (names as string[]).slice(0, 10);
 };
 
 const sum = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
 
-/** `usage` of chat completions: `prompt_tokens`, `completion_tokens` and their details. */
-export const chatUsage = (raw: unknown): ModelUsage => {
+/** The counts of OpenAI's APIs, such as `prompt_tokens` and `prompt_tokens_details`. */
+const openAIUsage = (raw: unknown, inputName: string, outputName: string): ModelUsage => {
   const usage = fields(raw);
   if (usage === null) return unreportedUsage;
-  const input = count(usage['prompt_tokens']);
-  const output = count(usage['completion_tokens']);
-  const inputDetails = fields(usage['prompt_tokens_details']);
-  const outputDetails = fields(usage['completion_tokens_details']);
+  const input = count(usage[`${inputName}_tokens`]);
+  const output = count(usage[`${outputName}_tokens`]);
+  const inputDetails = fields(usage[`${inputName}_tokens_details`]);
+  const outputDetails = fields(usage[`${outputName}_tokens_details`]);
   return {
     inputTokens: input,
     outputTokens: output,
@@ -68,22 +68,15 @@ export const chatUsage = (raw: unknown): ModelUsage => {
   };
 };
 
-/** `usage` of the Responses API. */
-export const responsesUsage = (raw: unknown): ModelUsage => {
-  const usage = fields(raw);
-  if (usage === null) return unreportedUsage;
-  const input = count(usage['input_tokens']);
-  const output = count(usage['output_tokens']);
-  return {
-    inputTokens: input,
-    outputTokens: output,
-    totalTokens: count(usage['total_tokens']) ?? sum(input, output),
-    cachedInputTokens: count(fields(usage['input_tokens_details'])?.['cached_tokens']),
-    reasoningTokens: count(fields(usage['output_tokens_details'])?.['reasoning_tokens']),
-    audioInputTokens: null,
-    audioOutputTokens: null,
-  };
-};
+/** `usage` of chat completions. */
+export const chatUsage = (raw: unknown): ModelUsage => openAIUsage(raw, 'prompt', 'completion');
+
+/** `usage` of the Responses API, which counts no audio. */
+export const responsesUsage = (raw: unknown): ModelUsage => ({
+  ...openAIUsage(raw, 'input', 'output'),
+  audioInputTokens: null,
+  audioOutputTokens: null,
+});
 
 /** `usage` of Anthropic messages. Its `input_tokens` leaves the cached ones out, which the others count in. */
 export const anthropicUsage = (raw: unknown, counted: LanguageModelV4Usage | null): ModelUsage => {

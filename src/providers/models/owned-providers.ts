@@ -51,7 +51,7 @@ const ownSettings = ({ Compatible, Scripted: _, ...single }: ModelProviderSettin
 export const createOwnedProviders = (settings: ModelProviderSettings, deps: OwnedProvidersDeps) => {
   const allowPrivate = deps.allowPrivateEndpoints ?? false;
   const names = new Set(configuredSurfaces(settings, null).map(({ name }) => name));
-  const made = new Map<string, ModelProvider>();
+  const providers = new Map<string, ModelProvider>();
   const trusted = createConnectionPool();
   const checked = egressPool(allowPrivate, deps.onEndpointRefusal);
 
@@ -66,15 +66,15 @@ export const createOwnedProviders = (settings: ModelProviderSettings, deps: Owne
         });
       }
       const key = JSON.stringify([name, own.apiKey, own.endpoint]);
-      const known = made.get(key);
-      if (known !== undefined) return known;
+      const open = providers.get(key);
+      if (open !== undefined) return open;
       // A module's token function is the host's credential, not the tenant's.
       const surface = configuredSurfaces(ownSettings(settings, own), null).find((candidate) => candidate.name === name);
       if (surface === undefined) return undefined;
-      if (made.size >= cachedProviders) made.clear();
+      if (providers.size >= cachedProviders) providers.clear();
       const pool = own.endpoint === null ? trusted : checked;
       const provider = networkProvider(surface, { pool, log: deps.log, limits: deps.limits });
-      made.set(key, provider);
+      providers.set(key, provider);
       return provider;
     },
     async close(): Promise<void> {

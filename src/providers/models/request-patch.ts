@@ -1,8 +1,8 @@
 import type { ModelJson } from './model-provider.ts';
 
-type JsonObject = Readonly<Record<string, ModelJson | undefined>>;
+export type JsonObject = Readonly<Record<string, ModelJson | undefined>>;
 
-const isObject = (value: unknown): value is JsonObject =>
+export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const mergeInto = (target: Record<string, ModelJson | undefined>, patch: JsonObject): void => {

@@ -1,11 +1,7 @@
 import type { ModelJson } from './model-provider.ts';
-
-type JsonObject = Readonly<Record<string, ModelJson | undefined>>;
+import { isObject, type JsonObject } from './request-patch.ts';
 
 const verdicts = new WeakMap<object, boolean>();
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const closedObject = (schema: JsonObject): boolean => {
   const properties = schema['properties'];
@@ -29,9 +25,5 @@ const everyObjectClosed = (value: ModelJson | undefined): boolean => {
  */
 export const fitsStrictMode = (schema: ModelJson): boolean => {
   if (!isObject(schema)) return false;
-  const known = verdicts.get(schema);
-  if (known !== undefined) return known;
-  const verdict = schema['type'] === 'object' && everyObjectClosed(schema);
-  verdicts.set(schema, verdict);
-  return verdict;
+  return verdicts.getOrInsertComputed(schema, () => schema['type'] === 'object' && everyObjectClosed(schema));
 };

@@ -1,3 +1,4 @@
+import { isRecord } from '../../contract/record.ts';
 import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import type { ModelErrorType } from './model-error.ts';
 import { boundedWait } from './retry-after.ts';
@@ -25,8 +26,7 @@ const nothingNamed: VendorNames = { code: null, type: null, param: null };
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const fields = (value: unknown): Fields | null =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null;
+const fields = (value: unknown): Fields | null => (isRecord(value) ? value : null);
 
 /** `{error: …}`, `{response: {error: …}}`, a list with one of these (Gemini), or the error itself. */
 const errorObject = (frame: unknown): Fields | null => {
@@ -59,14 +59,12 @@ const plainIdentifier = /^[A-Za-z0-9_.-]{1,64}$/;
 const identifier = (value: unknown): string | null =>
   typeof value === 'string' && plainIdentifier.test(value) ? value : null;
 
-const namesOf = (error: Fields | null): VendorNames => {
-  return {
-    code: identifier(error?.['code']) ?? identifier(fields(error?.['details'])?.['error_code']),
-    // One API calls it a status.
-    type: identifier(error?.['type']) ?? identifier(error?.['status']),
-    param: identifier(error?.['param']),
-  };
-};
+const namesOf = (error: Fields | null): VendorNames => ({
+  code: identifier(error?.['code']) ?? identifier(fields(error?.['details'])?.['error_code']),
+  // One API calls it a status.
+  type: identifier(error?.['type']) ?? identifier(error?.['status']),
+  param: identifier(error?.['param']),
+});
 
 /** Reads an error document or an error event of any of the known APIs. */
 export const readVendorError = (frame: unknown): VendorError => {
@@ -150,8 +148,8 @@ const statusOfCode: readonly (readonly [RegExp, number])[] = [
 export const impliedStatus = (error: VendorError): number => {
   if (error.httpStatus !== null) return error.httpStatus;
   for (const code of error.codes) {
-    const known = statusOfCode.find(([pattern]) => pattern.test(code));
-    if (known !== undefined) return known[1];
+    const status = statusOfCode.find(([pattern]) => pattern.test(code))?.[1];
+    if (status !== undefined) return status;
   }
   return 500;
 };

@@ -26,12 +26,6 @@ export interface PipelineOptions {
   problem(message: string): void;
 }
 
-interface Pipelines {
-  readonly span: ((span: Span) => void) | null;
-  readonly log: ((entry: LogEntry) => void) | null;
-  close(): Promise<void>;
-}
-
 const originOf = ({ version, instanceId }: PipelineOptions): Origin => ({
   scope: { name: 'acp', version },
   resource: resourceFromAttributes({
@@ -74,7 +68,7 @@ const logPipeline = (origin: Origin) => {
   };
 };
 
-export const openPipelines = (options: PipelineOptions): Pipelines => {
+export const openPipelines = (options: PipelineOptions) => {
   const { signals, problem } = options;
   const quiet = (): void => undefined;
   diag.setLogger(
@@ -88,7 +82,7 @@ export const openPipelines = (options: PipelineOptions): Pipelines => {
   return {
     span: spans?.take ?? null,
     log: logs?.take ?? null,
-    async close() {
+    async close(): Promise<void> {
       await Promise.allSettled([spans?.processor.shutdown(), logs?.processor.shutdown(), reader?.shutdown()]);
     },
   };

@@ -43,15 +43,15 @@ export class ToolCallAssembly {
     const id = text(delta.id).trim();
     const name = text(delta.function?.name).trim();
     const index = typeof delta.index === 'number' ? delta.index : null;
-    const found = this.#find(index, id, name);
-    const call = found ?? this.#open(index);
+    const earlier = this.#find(index, id, name);
+    const call = earlier ?? this.#open(index);
     const input = text(delta.function?.arguments);
     // The first id and name count: a server that repeats them repeats the same.
     call.id ||= id;
     call.name ||= name;
     call.input += input;
     call.signature ??= text(delta.extra_content?.google?.thought_signature) || null;
-    return found === undefined ? callSize + id.length + name.length + input.length : input.length;
+    return earlier === undefined ? callSize + id.length + name.length + input.length : input.length;
   }
 
   #open(index: number | null): OpenCall {

@@ -68,22 +68,15 @@ export const createCallProtection = (
   const circuitOf = (provider: string, owner: string | null): Circuit => {
     // Neither name holds a space, so that no two pairs have one key.
     const key = owner === null ? provider : `${provider} ${owner}`;
-    const known = circuits.get(key);
-    if (known !== undefined) return known.circuit;
+    const entry = circuits.get(key);
+    if (entry !== undefined) return entry.circuit;
     const changed = (state: CircuitState): void => observer?.circuitChanged(provider, state);
     const circuit = createCircuit(provider, settings.circuit, { now, changed });
     circuits.set(key, { provider, circuit });
     return circuit;
   };
 
-  const limitOf = (provider: string): CallLimit => {
-    let limit = limits.get(provider);
-    if (limit === undefined) {
-      limit = createCallLimit(settings.maxConcurrentCalls);
-      limits.set(provider, limit);
-    }
-    return limit;
-  };
+  const newLimit = (): CallLimit => createCallLimit(settings.maxConcurrentCalls);
 
   const begin = (circuit: Circuit, limit: CallLimit): CallPermit => {
     let settle: (result: CallResult) => void;
@@ -110,7 +103,7 @@ export const createCallProtection = (
     admit(provider, owner, signal) {
       const circuit = circuitOf(provider, owner);
       circuit.check();
-      const limit = limitOf(provider);
+      const limit = limits.getOrInsertComputed(provider, newLimit);
       const place = limit.enter(signal);
       if (place === null) return begin(circuit, limit);
       const since = performance.now();

@@ -90,11 +90,11 @@ class ReplyReader {
   #toolCall(node: Node | null, field: string): ScriptToolCall | null {
     const fields = this.#nodes.fields(node, field, ['name', 'arguments']);
     if (fields === null) return null;
-    const given = fields.get('arguments');
-    const value = given === undefined ? {} : this.#nodes.json(given);
-    if (given !== undefined && !isMap(given) && typeof value !== 'string')
-      this.#nodes.report(given, `${field}.arguments`, 'must be a mapping, or a text to be sent as it is');
-    this.#checkPlaceholders(given, JSON.stringify(value), `${field}.arguments`);
+    const args = fields.get('arguments');
+    const value = args === undefined ? {} : this.#nodes.json(args);
+    if (args !== undefined && !isMap(args) && typeof value !== 'string')
+      this.#nodes.report(args, `${field}.arguments`, 'must be a mapping, or a text to be sent as it is');
+    this.#checkPlaceholders(args, JSON.stringify(value), `${field}.arguments`);
     const name = this.#nodes.nonEmptyText(fields.get('name'), `${field}.name`);
     if (name === null && !fields.has('name')) this.#nodes.report(node, `${field}.name`, 'is missing');
     return { name: name ?? '', arguments: value as ModelJson };

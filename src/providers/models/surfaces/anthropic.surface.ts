@@ -1,10 +1,18 @@
-import { modelCatalog, takesReasoning } from '../model-catalog.ts';
+import { takesReasoning } from '../model-catalog.ts';
 import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.ts';
 import type { VendorSettings } from '../model-settings.ts';
-import { anthropicUsage, memberOf } from '../model-usage.ts';
+import { anthropicUsage } from '../model-usage.ts';
 import { splitSettings } from '../owned-settings.ts';
 import { webSearchTool } from '../web-search-parts.ts';
-import { type CallExtras, knownEffort, type Surface, trimmedUrl, type WebSearch } from './surface.ts';
+import {
+  type CallExtras,
+  knownEffort,
+  plainList,
+  type Surface,
+  surfaceBase,
+  trimmedUrl,
+  type WebSearch,
+} from './surface.ts';
 
 const publicEndpoint = 'https://api.anthropic.com';
 const apiVersion = 'v1';
@@ -69,38 +77,26 @@ const webSearch: WebSearch = {
 
 /** Anthropic messages. */
 export const anthropicSurface = (settings: VendorSettings<'Anthropic'>): Surface => {
-  const apiKey = settings.ApiKey || null;
-  const catalog = modelCatalog(settings);
+  const shared = surfaceBase('anthropic', settings);
+  const apiKey = shared.apiKey ?? '';
   const maxOutputTokens = settings.DefaultMaxOutputTokens ?? standardMaxOutputTokens;
   return {
-    name: 'anthropic',
+    ...shared,
     kind: 'anthropic',
-    displayName: settings.DisplayName ?? null,
-    defaultModel: settings.DefaultModel ?? null,
-    catalog,
-    timeoutMs: settings.Timeout ?? null,
     maxRetries: settings.MaxRetries ?? libraryRetries,
-    apiKey,
-    hasCredential: apiKey !== null,
-    anonymous: false,
     stream: 'library',
     webSearch,
-    modelInPath: false,
     modelList: {
       url: `${anthropicBaseUrl(settings.Endpoint)}/models?limit=1000`,
-      headers: () => ({ 'x-api-key': apiKey ?? '', 'anthropic-version': apiDate }),
-      list: 'data',
-      id: 'id',
-      optional: false,
-      namesDefaultModel: true,
+      headers: () => ({ 'x-api-key': apiKey, 'anthropic-version': apiDate }),
+      ...plainList,
     },
     async load(fetch) {
       const { createAnthropic } = await import('@ai-sdk/anthropic');
-      const library = createAnthropic({ baseURL: anthropicBaseUrl(settings.Endpoint), apiKey: apiKey ?? '', fetch });
+      const library = createAnthropic({ baseURL: anthropicBaseUrl(settings.Endpoint), apiKey, fetch });
       return (model) => library.messages(model);
     },
-    extras: (call) => extras(call, catalog, maxOutputTokens),
+    extras: (call) => extras(call, shared.catalog, maxOutputTokens),
     usage: anthropicUsage,
-    usageOfBody: (body) => memberOf(body, 'usage'),
   };
 };

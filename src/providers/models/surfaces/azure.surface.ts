@@ -1,9 +1,8 @@
 import { CredentialError } from '../call-failure.ts';
-import { modelCatalog } from '../model-catalog.ts';
 import type { VendorSettings } from '../model-settings.ts';
-import { chatUsage, memberOf } from '../model-usage.ts';
+import { chatUsage } from '../model-usage.ts';
 import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
-import { type Surface, trimmedUrl } from './surface.ts';
+import { plainList, type Surface, surfaceBase, trimmedUrl } from './surface.ts';
 
 /** Gives a bearer token for an audience (null: the vendor's default); used instead of an API key. */
 export type DeploymentCredential = (audience: string | null) => Promise<string>;
@@ -35,20 +34,16 @@ export const azureSurface = (
   settings: VendorSettings<'AzureOpenAI'>,
   credential: DeploymentCredential | null,
 ): Surface => {
-  const apiKey = credential === null ? settings.ApiKey || null : null;
-  const catalog = modelCatalog(settings);
+  const shared = surfaceBase('azure-openai', settings);
+  const apiKey = credential === null ? shared.apiKey : null;
+  const { catalog } = shared;
   const dialect: OpenAIDialect = { namespace: 'openai', responses: false, catalog, parallelSwitch: true };
   return {
-    name: 'azure-openai',
+    ...shared,
     kind: 'azure',
-    displayName: settings.DisplayName ?? null,
     defaultModel: settings.DefaultDeployment ?? null,
-    catalog,
-    timeoutMs: settings.Timeout ?? null,
-    maxRetries: 0,
     apiKey,
     hasCredential: apiKey !== null || credential !== null,
-    anonymous: false,
     stream: 'chat-completions',
     modelInPath: true,
     modelList: {
@@ -57,9 +52,7 @@ export const azureSurface = (
         credential === null
           ? { 'api-key': apiKey ?? '' }
           : { authorization: `Bearer ${await tokenFrom(credential, settings)()}` },
-      list: 'data',
-      id: 'id',
-      optional: false,
+      ...plainList,
       // The list has the models that can be deployed; deployments have names of their own.
       namesDefaultModel: false,
     },
@@ -76,7 +69,6 @@ export const azureSurface = (
     },
     extras: (call) => openAIExtras(call, dialect),
     usage: chatUsage,
-    usageOfBody: (body) => memberOf(body, 'usage'),
   };
 };
 

@@ -18,18 +18,18 @@ export const configuredSurfaces = (
   settings: ModelProviderSettings,
   credential: DeploymentCredential | null,
 ): Surface[] => {
-  const found: Surface[] = [];
+  const surfaces: Surface[] = [];
   if (settings.OpenAI) {
-    found.push(openAIChatSurface(settings.OpenAI));
-    found.push(responsesSurface('openai-responses', settings.OpenAI, 'openai-responses'));
+    surfaces.push(openAIChatSurface(settings.OpenAI));
+    surfaces.push(responsesSurface('openai-responses', settings.OpenAI, 'openai-responses'));
   }
   for (const [name, section] of presentSections(settings.Compatible)) {
-    found.push(compatibleSurface(name, section));
+    surfaces.push(compatibleSurface(name, section));
     if (section.EnableResponsesSurface === true)
-      found.push(responsesSurface(`${name}-responses`, section, 'compatible'));
+      surfaces.push(responsesSurface(`${name}-responses`, section, 'compatible'));
   }
-  if (settings.Anthropic) found.push(anthropicSurface(settings.Anthropic));
-  if (settings.Google) found.push(googleSurface(settings.Google));
-  if (settings.AzureOpenAI) found.push(azureSurface(settings.AzureOpenAI, credential));
-  return found;
+  if (settings.Anthropic) surfaces.push(anthropicSurface(settings.Anthropic));
+  if (settings.Google) surfaces.push(googleSurface(settings.Google));
+  if (settings.AzureOpenAI) surfaces.push(azureSurface(settings.AzureOpenAI, credential));
+  return surfaces;
 };

@@ -1,10 +1,18 @@
-import { modelCatalog, takesReasoning } from '../model-catalog.ts';
+import { takesReasoning } from '../model-catalog.ts';
 import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.ts';
 import type { VendorSettings } from '../model-settings.ts';
 import { googleUsage, memberOf } from '../model-usage.ts';
 import { splitSettings } from '../owned-settings.ts';
 import { webSearchTool } from '../web-search-parts.ts';
-import { type CallExtras, knownEffort, type Surface, trimmedUrl, type WebSearch } from './surface.ts';
+import {
+  type CallExtras,
+  knownEffort,
+  plainList,
+  type Surface,
+  surfaceBase,
+  trimmedUrl,
+  type WebSearch,
+} from './surface.ts';
 
 const publicEndpoint = 'https://generativelanguage.googleapis.com';
 const publicApiVersion = 'v1beta';
@@ -35,11 +43,8 @@ const extras = (call: ModelCall, catalog: readonly ModelCatalogEntry[]): CallExt
   if (effort !== null && reasoning === null) generation['thinkingConfig'] = { thinkingLevel: effort };
   if (call.responseFormat?.kind === 'Text') generation['responseMimeType'] = 'text/plain';
   if (Object.keys(generation).length > 0) {
-    const given = patch['generationConfig'];
-    patch['generationConfig'] = {
-      ...(typeof given === 'object' && !Array.isArray(given) ? given : null),
-      ...generation,
-    };
+    const own = patch['generationConfig'];
+    patch['generationConfig'] = { ...(typeof own === 'object' && !Array.isArray(own) ? own : null), ...generation };
   }
   return {
     ...(Object.keys(options).length > 0 && { providerOptions: { google: options } }),
@@ -63,40 +68,27 @@ const webSearch: WebSearch = {
 
 /** Gemini's generateContent. */
 export const googleSurface = (settings: VendorSettings<'Google'>): Surface => {
-  const apiKey = settings.ApiKey || null;
-  const catalog = modelCatalog(settings);
+  const shared = surfaceBase('google', settings);
+  const apiKey = shared.apiKey ?? '';
   return {
-    name: 'google',
+    ...shared,
     kind: 'google',
-    displayName: settings.DisplayName ?? null,
-    defaultModel: settings.DefaultModel ?? null,
-    catalog,
-    timeoutMs: settings.Timeout ?? null,
-    maxRetries: 0,
-    apiKey,
-    hasCredential: apiKey !== null,
-    anonymous: false,
     stream: 'library',
     webSearch,
     modelInPath: true,
     modelList: {
       url: `${googleBaseUrl(settings.Endpoint, settings.ApiVersion)}/models?pageSize=1000`,
-      headers: () => ({ 'x-goog-api-key': apiKey ?? '' }),
+      headers: () => ({ 'x-goog-api-key': apiKey }),
+      ...plainList,
       list: 'models',
       id: 'name',
-      optional: false,
-      namesDefaultModel: true,
     },
     async load(fetch) {
       const { createGoogle } = await import('@ai-sdk/google');
-      const library = createGoogle({
-        baseURL: googleBaseUrl(settings.Endpoint, settings.ApiVersion),
-        apiKey: apiKey ?? '',
-        fetch,
-      });
+      const library = createGoogle({ baseURL: googleBaseUrl(settings.Endpoint, settings.ApiVersion), apiKey, fetch });
       return (model) => library.languageModel(model);
     },
-    extras: (call) => extras(call, catalog),
+    extras: (call) => extras(call, shared.catalog),
     usage: googleUsage,
     usageOfBody: (body) => memberOf(body, 'usageMetadata'),
   };

@@ -1,54 +1,24 @@
-import { modelCatalog } from '../model-catalog.ts';
-import type { ModelListRequest } from '../model-list.ts';
 import type { CompatibleSettings, OpenAISettings } from '../model-settings.ts';
-import { chatUsage, memberOf, responsesUsage } from '../model-usage.ts';
+import { chatUsage, responsesUsage } from '../model-usage.ts';
 import { webSearchTool } from '../web-search-parts.ts';
 import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
-import { type Surface, trimmedUrl, type WebSearch } from './surface.ts';
+import { plainList, type Surface, surfaceBase, trimmedUrl, type WebSearch } from './surface.ts';
 
 const openaiEndpoint = 'https://api.openai.com/v1';
 
-interface OpenAIConnection {
-  readonly baseURL: string;
-  readonly organization: string | null;
-}
-
-const connection = (settings: OpenAISettings): OpenAIConnection => ({
+const connection = (settings: OpenAISettings) => ({
   baseURL: trimmedUrl(settings.Endpoint ?? openaiEndpoint),
   organization: settings.Organization ?? null,
 });
 
-const modelList = (settings: OpenAISettings, optional: boolean): ModelListRequest => {
+const base = (name: string, settings: OpenAISettings, optional: boolean) => {
+  const shared = surfaceBase(name, settings);
   const { baseURL, organization } = connection(settings);
-  const apiKey = settings.ApiKey || null;
-  return {
-    url: `${baseURL}/models`,
-    headers: () => ({
-      ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
-      ...(organization !== null && { 'openai-organization': organization }),
-    }),
-    list: 'data',
-    id: 'id',
-    optional,
-    namesDefaultModel: true,
+  const headers = {
+    ...(shared.apiKey !== null && { authorization: `Bearer ${shared.apiKey}` }),
+    ...(organization !== null && { 'openai-organization': organization }),
   };
-};
-
-const base = (name: string, settings: OpenAISettings, optionalList: boolean) => {
-  const apiKey = settings.ApiKey || null;
-  return {
-    name,
-    displayName: settings.DisplayName ?? null,
-    defaultModel: settings.DefaultModel ?? null,
-    catalog: modelCatalog(settings),
-    timeoutMs: settings.Timeout ?? null,
-    maxRetries: 0,
-    apiKey,
-    hasCredential: apiKey !== null,
-    anonymous: false,
-    modelInPath: false,
-    modelList: modelList(settings, optionalList),
-  };
+  return { ...shared, modelList: { ...plainList, url: `${baseURL}/models`, headers: () => headers, optional } };
 };
 
 // Every value is given, because the library would otherwise look for it in the environment of the process.
@@ -61,12 +31,8 @@ const openLibrary = async (fetch: typeof globalThis.fetch, settings: OpenAISetti
 /** Chat completions of the vendor. */
 export const openAIChatSurface = (settings: OpenAISettings): Surface => {
   const shared = base('openai', settings, false);
-  const dialect: OpenAIDialect = {
-    namespace: 'openai',
-    responses: false,
-    catalog: shared.catalog,
-    parallelSwitch: true,
-  };
+  const { catalog } = shared;
+  const dialect: OpenAIDialect = { namespace: 'openai', responses: false, catalog, parallelSwitch: true };
   return {
     ...shared,
     kind: 'openai',
@@ -77,7 +43,6 @@ export const openAIChatSurface = (settings: OpenAISettings): Surface => {
     },
     extras: (call) => openAIExtras(call, dialect),
     usage: chatUsage,
-    usageOfBody: (body) => memberOf(body, 'usage'),
   };
 };
 
@@ -121,19 +86,14 @@ export const responsesSurface = (
     },
     extras: (call) => openAIExtras(call, dialect),
     usage: responsesUsage,
-    usageOfBody: (body) => memberOf(body, 'usage'),
   };
 };
 
 /** Chat completions of any server that speaks them; without a key no Authorization header is sent. */
 export const compatibleSurface = (name: string, settings: CompatibleSettings): Surface => {
   const shared = base(name, settings, true);
-  const dialect: OpenAIDialect = {
-    namespace: 'compatible',
-    responses: false,
-    catalog: shared.catalog,
-    parallelSwitch: false,
-  };
+  const { catalog } = shared;
+  const dialect: OpenAIDialect = { namespace: 'compatible', responses: false, catalog, parallelSwitch: false };
   return {
     ...shared,
     kind: 'compatible',
@@ -156,7 +116,6 @@ export const compatibleSurface = (name: string, settings: CompatibleSettings): S
     },
     extras: (call) => openAIExtras(call, dialect),
     usage: chatUsage,
-    usageOfBody: (body) => memberOf(body, 'usage'),
   };
 };
 

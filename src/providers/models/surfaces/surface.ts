@@ -4,8 +4,11 @@ import type {
   LanguageModelV4Usage,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
+import { modelCatalog } from '../model-catalog.ts';
 import type { ModelListRequest } from '../model-list.ts';
 import type { ModelCall, ModelCatalogEntry, ModelJson, ModelProviderKind, ModelUsage } from '../model-provider.ts';
+import type { ConnectionSettings } from '../model-settings.ts';
+import { memberOf } from '../model-usage.ts';
 
 export type ModelFactory = (model: string) => LanguageModelV4;
 
@@ -60,6 +63,30 @@ export interface Surface {
   usageOfBody(body: unknown): unknown;
 }
 
+/** What most surfaces make of their section; each changes what is different with it. */
+export const surfaceBase = (
+  name: string,
+  settings: ConnectionSettings & { readonly DefaultModel?: string | null | undefined },
+) => {
+  const apiKey = settings.ApiKey || null;
+  return {
+    name,
+    displayName: settings.DisplayName ?? null,
+    defaultModel: settings.DefaultModel ?? null,
+    catalog: modelCatalog(settings),
+    timeoutMs: settings.Timeout ?? null,
+    maxRetries: 0,
+    apiKey,
+    hasCredential: apiKey !== null,
+    anonymous: false,
+    modelInPath: false,
+    usageOfBody: (body: unknown): unknown => memberOf(body, 'usage'),
+  };
+};
+
+/** The list of models as most APIs give it. */
+export const plainList = { list: 'data', id: 'id', optional: false, namesDefaultModel: true } as const;
+
 /** An endpoint without its final slashes. */
 export const trimmedUrl = (url: string): string => url.replace(/\/+$/, '');
 
@@ -67,5 +94,4 @@ export const trimmedUrl = (url: string): string => url.replace(/\/+$/, '');
 const knownEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 export type KnownEffort = (typeof knownEfforts)[number];
 
-export const knownEffort = (effort: string): KnownEffort | null =>
-  knownEfforts.find((known) => known === effort) ?? null;
+export const knownEffort = (effort: string): KnownEffort | null => knownEfforts.find((name) => name === effort) ?? null;

@@ -51,12 +51,7 @@ const wireRequest = (url: string, init: RequestInit, scope: CallScope, anonymous
     delete headers['authorization'];
     delete headers['Authorization'];
   }
-  const body = init.body as string;
-  return {
-    url,
-    headers,
-    body: changedBody(body, patch, cap),
-  };
+  return { url, headers, body: changedBody(init.body as string, patch, cap) };
 };
 
 const openWithRetries = async (pool: ConnectionPool, request: WireRequest, scope: CallScope): Promise<WireResponse> => {

@@ -134,17 +134,17 @@ interface Target {
 }
 
 // A service calls a handful of addresses over and over; only where the model is part of one may there be many.
-const knownTargets = new Map<string, Target>();
-const maxKnownTargets = 500;
+const targets = new Map<string, Target>();
+const maxTargets = 500;
 
 /** Throws for what is no URL. */
 const targetOf = (address: string): Target => {
-  const known = knownTargets.get(address);
-  if (known !== undefined) return known;
+  const cached = targets.get(address);
+  if (cached !== undefined) return cached;
   const { origin, pathname, search } = new URL(address);
   const target = { origin, path: pathname + search };
-  if (knownTargets.size >= maxKnownTargets) knownTargets.clear();
-  knownTargets.set(address, target);
+  if (targets.size >= maxTargets) targets.clear();
+  targets.set(address, target);
   return target;
 };
 

@@ -45,8 +45,8 @@ const stoppedError = (): Error => {
 };
 
 /** Sends the request; resolves when the head of the answer is there. Rejects with WireError. */
-export const openResponse = (agent: Agent, request: WireRequest, scope: CallScope): Promise<WireResponse> => {
-  return new Promise((resolve, reject) => {
+export const openResponse = (agent: Agent, request: WireRequest, scope: CallScope): Promise<WireResponse> =>
+  new Promise((resolve, reject) => {
     let body: BodySink | null = null;
     if (scope.stopped !== null) {
       reject(stoppedError());
@@ -104,4 +104,3 @@ export const openResponse = (agent: Agent, request: WireRequest, scope: CallScop
     };
     scope.onStop = stop;
   });
-};
