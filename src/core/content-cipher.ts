@@ -67,16 +67,16 @@ export const createContentCipher = (
   activeKeyId: string | null,
   keys: Readonly<Record<string, string>>,
 ): ContentCipher => {
-  const known = new Map<string, KeyObject>(
+  const byId = new Map<string, KeyObject>(
     Object.entries(keys).map(([id, key]) => [id, createSecretKey(key, 'base64')]),
   );
-  const active = activeKeyId === null ? undefined : known.get(activeKeyId);
+  const active = activeKeyId === null ? undefined : byId.get(activeKeyId);
   if (activeKeyId !== null && active === undefined)
     throw new Error(`There is no key "${activeKeyId}" to encrypt with.`);
 
   return {
     activeKeyId,
-    keyIds: [...known.keys()],
+    keyIds: [...byId.keys()],
     seal(place, text) {
       if (active === undefined || activeKeyId === null) return isMarked(text) ? plainPrefix + text : text;
       const nonce = freshNonce();
@@ -91,7 +91,7 @@ export const createContentCipher = (
       const colon = stored.indexOf(':', sealedPrefix.length);
       const keyId = stored.slice(sealedPrefix.length, colon);
       const where = `${place.table}.${place.column} of ${place.row.join('/')}`;
-      const key = known.get(keyId);
+      const key = byId.get(keyId);
       if (colon < 0 || key === undefined)
         throw failed(`${where} is under a key that Service:AtRest:Keys does not have`);
       const bytes = Buffer.from(stored.slice(colon + 1), 'base64');

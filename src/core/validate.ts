@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { FieldError } from '../contract/errors.ts';
+import { isRecord } from '../contract/record.ts';
 
 /** A compiled schema: brings a value into canonical form and reports what does not fit. */
 export interface Checker {
@@ -20,9 +21,6 @@ interface SchemaShape {
 }
 
 type Normalize = (value: unknown) => unknown;
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const allows = (schema: SchemaShape, type: string): boolean =>
   schema.type === type || (Array.isArray(schema.type) && schema.type.includes(type));

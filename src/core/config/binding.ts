@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { KeyLookup } from './key-lookup.ts';
 import type { ConfigProblem, ConfigProblemCode } from './problem.ts';
-import { type ConfigSource, defaultSource, type RawMap, type RawScalar, type RawValue } from './raw-value.ts';
+import { type ConfigSource, defaultSource, type RawValue } from './raw-value.ts';
 import type { ConfigNode, Group, ListOfGroups, MapOf, Setting } from './schema-nodes.ts';
 import { SecretTable } from './secret-table.ts';
 import { readSecret } from './secrets.ts';
@@ -78,8 +78,7 @@ export class Binder {
     const value = node.kind.parse(expanded, {
       folder: this.#lookup.folderOf(raw),
       reject: (part, expected, suffix = '') => {
-        const found = node.secret ? '' : quoted(part);
-        const message = `expected ${expected}${found}`;
+        const message = `expected ${expected}${node.secret ? '' : quoted(part)}`;
         this.problems.push({ key: key + suffix, source: part.source, code: 'invalid-value', message });
         return undefined;
       },
@@ -117,23 +116,17 @@ export class Binder {
       return undefined;
     }
     if (expansion.isSecret) this.tainted.add(path.join(':'));
-    return {
-      kind: 'scalar',
-      value: expansion.text,
-      typed: false,
-      hidden: true,
-      source: raw.source,
-    } satisfies RawScalar;
+    return { kind: 'scalar', value: expansion.text, typed: false, hidden: true, source: raw.source };
   }
 
   #group(node: Group, raw: RawValue | undefined, path: Path, scope: Scope): unknown {
-    const given = childrenOf(raw);
+    const children = childrenOf(raw);
     const values: [string, unknown][] = [];
     for (const [name, member] of Object.entries(node.members))
-      values.push([name, this.bind(member, given.get(name), [...path, name], scope)]);
+      values.push([name, this.bind(member, children.get(name), [...path, name], scope)]);
     // The open part has no name of its own in keys.
     for (const [name, rest] of Object.entries(node.rest))
-      values.push([name, this.bind(rest, given.get(name), path, scope)]);
+      values.push([name, this.bind(rest, children.get(name), path, scope)]);
     return Object.freeze(Object.fromEntries(values));
   }
 
@@ -162,9 +155,9 @@ export class Binder {
     return new SecretTable(
       entries.map((entry) => {
         const key = [...path, entry.name].join(':');
-        const given = entry.value.kind === 'list' ? entry.value.items : [entry.value];
+        const items = entry.value.kind === 'list' ? entry.value.items : [entry.value];
         this.sources.set(key, entry.value.source);
-        const values = given.map((item) => {
+        const values = items.map((item) => {
           const { parts, reason } = readSecret(item, this.#lookup);
           if (reason !== null) {
             const message = `this secret has no value: ${reason}`;
@@ -178,10 +171,8 @@ export class Binder {
   }
 }
 
-const childrenOf = (raw: RawValue | undefined): ReadonlyMap<string, RawValue> => {
-  const map: RawMap | undefined = raw?.kind === 'map' ? raw : undefined;
-  return new Map(map?.entries.map((entry) => [entry.name, entry.value]));
-};
+const childrenOf = (raw: RawValue | undefined): ReadonlyMap<string, RawValue> =>
+  new Map((raw?.kind === 'map' ? raw.entries : []).map(({ name, value }) => [name, value]));
 
 /** A literal value as it was given; text from a reference is never repeated. */
 const quoted = (raw: RawValue): string => {

@@ -49,8 +49,8 @@ export class Canonicalizer {
     return undefined;
   }
 
-  #group(group: Group, given: RawValue, path: Path, expected?: string): RawMap | undefined {
-    const json = this.#json(given, '{', path);
+  #group(group: Group, outer: RawValue, path: Path, expected?: string): RawMap | undefined {
+    const json = this.#json(outer, '{', path);
     const raw = json === undefined ? undefined : withShorthand(group, json);
     if (raw === undefined) return undefined;
     if (raw.kind !== 'map') {
@@ -97,13 +97,18 @@ export class Canonicalizer {
     }
   }
 
-  #map(node: MapOf, given: RawValue, path: Path): RawMap | undefined {
-    const raw = this.#json(given, '{', path);
+  /** A map, also as JSON text; null stands for an empty one. */
+  #mapping(outer: RawValue, path: Path, what: string): RawMap | undefined {
+    const raw = this.#json(outer, '{', path);
+    if (raw === undefined || raw.kind === 'map') return raw;
+    return raw.kind === 'scalar' && raw.value === null && raw.typed
+      ? { kind: 'map', entries: [], source: raw.source }
+      : this.#report('invalid-value', path, raw.source, `expected a mapping of ${what}`);
+  }
+
+  #map(node: MapOf, outer: RawValue, path: Path): RawMap | undefined {
+    const raw = this.#mapping(outer, path, `${node.placeholder} to values`);
     if (raw === undefined) return undefined;
-    if (raw.kind !== 'map')
-      return raw.kind === 'scalar' && raw.value === null && raw.typed
-        ? { kind: 'map', entries: [], source: raw.source }
-        : this.#report('invalid-value', path, raw.source, `expected a mapping of ${node.placeholder} to values`);
     const entries: RawEntry[] = [];
     for (const entry of raw.entries) {
       const key = [...path, entry.name];
@@ -120,8 +125,8 @@ export class Canonicalizer {
     return { kind: 'map', entries, source: raw.source };
   }
 
-  #list(node: ListOfGroups, given: RawValue, path: Path): RawList | undefined {
-    const raw = this.#withList(given, path);
+  #list(node: ListOfGroups, outer: RawValue, path: Path): RawList | undefined {
+    const raw = this.#withList(outer, path);
     if (raw === undefined) return undefined;
     if (raw.kind !== 'list') return this.#report('invalid-value', path, raw.source, 'expected a list of mappings');
     const items = raw.items.map((item, index) => this.#group(node.item, item, [...path, String(index)], 'a mapping'));
@@ -129,15 +134,9 @@ export class Canonicalizer {
   }
 
   /** Secrets by their full name below the section, `{name}` or `{tenant}:{name}`, however they were nested. */
-  #secrets(node: SecretSection, given: RawValue, path: Path): RawMap | undefined {
-    const raw = this.#json(given, '{', path);
+  #secrets(node: SecretSection, outer: RawValue, path: Path): RawMap | undefined {
+    const raw = this.#mapping(outer, path, 'names to secrets');
     if (raw === undefined) return undefined;
-    if (raw.kind !== 'map') {
-      const isEmpty = raw.kind === 'scalar' && raw.value === null && raw.typed;
-      return isEmpty
-        ? { kind: 'map', entries: [], idOf: secretId, source: raw.source }
-        : this.#report('invalid-value', path, raw.source, 'expected a mapping of names to secrets');
-    }
     const entries = new Map<string, RawEntry>();
     const add = (name: string, value: RawValue, source: ConfigSource, depth: number): void => {
       const whole = node.most > 1 ? this.#withList(value, [...path, name]) : value;
@@ -213,10 +212,9 @@ const memberNames = new WeakMap<Group, ReadonlyMap<string, string>>();
 
 /** The schema's spelling of a name that was written in any case. */
 export const memberName = (group: Group, written: string): string | undefined => {
-  let names = memberNames.get(group);
-  if (names === undefined) {
-    names = new Map(Object.keys(group.members).map((name) => [name.toLowerCase(), name]));
-    memberNames.set(group, names);
-  }
+  const names = memberNames.getOrInsertComputed(
+    group,
+    ({ members }) => new Map(Object.keys(members).map((name) => [name.toLowerCase(), name])),
+  );
   return names.get(written.toLowerCase());
 };

@@ -61,9 +61,9 @@ export class KeyLookup {
   }
 
   #text(name: string): Expansion {
-    const found = /^service:/i.test(name) ? findKey(rawTree, this.#root, name) : undefined;
-    if (found === undefined) return failed(`${name} is not a key below Service`);
-    const { node, value: raw } = found;
+    const spot = /^service:/i.test(name) ? findKey(rawTree, this.#root, name) : undefined;
+    if (spot === undefined) return failed(`${name} is not a key below Service`);
+    const { node, value: raw } = spot;
     if (node.node !== 'setting' && node.node !== 'secrets') return failed(`${name} is a section, not a value`);
     if (raw === undefined) return node.node === 'setting' ? defaultText(node, name) : failed(`${name} has no value`);
     const scalar = raw.kind === 'list' && node.node === 'secrets' ? raw.items[0] : raw;

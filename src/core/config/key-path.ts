@@ -9,18 +9,19 @@ export interface Tree<V> {
   child(value: V, name: string): V | undefined;
 }
 
-interface Found<V> {
+/** A place in the tree of the schema. */
+interface Spot<V> {
   readonly node: ConfigNode;
   /** Undefined: the key exists, but nothing is given for it. */
   readonly value: V | undefined;
 }
 
 /** The schema's node for a key such as `Service:Pricing:openai:m:Input`, with its value. Undefined: no such key. */
-export const findKey = <V>(tree: Tree<V>, root: V, key: string): Found<V> | undefined =>
+export const findKey = <V>(tree: Tree<V>, root: V, key: string): Spot<V> | undefined =>
   find(tree, { node: configSchema, value: root }, key);
 
 /** Names in maps may hold colons, so the longest one that fits is taken. */
-const find = <V>(tree: Tree<V>, from: Found<V>, rest: string): Found<V> | undefined => {
+const find = <V>(tree: Tree<V>, from: Spot<V>, rest: string): Spot<V> | undefined => {
   const { node, value } = from;
   if (node.node === 'section') return find(tree, { node: node.group, value }, rest);
   if (rest === '') return from;
@@ -38,7 +39,7 @@ const find = <V>(tree: Tree<V>, from: Found<V>, rest: string): Found<V> | undefi
     : find(tree, { node: node.entry, value: childOf(tree, value, name) }, rest.slice(name.length + 1));
 };
 
-const findMember = <V>(tree: Tree<V>, group: Group, value: V | undefined, rest: string): Found<V> | undefined => {
+const findMember = <V>(tree: Tree<V>, group: Group, value: V | undefined, rest: string): Spot<V> | undefined => {
   const [first = '', ...others] = rest.split(':');
   const name = memberName(group, first);
   const member = name === undefined ? undefined : group.members[name];

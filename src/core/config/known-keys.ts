@@ -47,6 +47,6 @@ export const nearestKey = (parent: Group, path: readonly string[], name: string)
 
 const nearest = (wanted: string, names: readonly string[]): string => {
   const byLowerCase = new Map(names.map((name) => [name.toLowerCase(), name]));
-  const found = closest(wanted, [...byLowerCase.keys()]);
-  return byLowerCase.get(found) ?? found;
+  const name = closest(wanted, [...byLowerCase.keys()]);
+  return byLowerCase.get(name) ?? name;
 };

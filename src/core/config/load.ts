@@ -45,8 +45,8 @@ export const loadConfig = (input: ConfigInput): LoadedConfig => {
   const flags = readFlags({ args, url, prefix });
 
   const canonicalizer = new Canonicalizer();
-  const given = [file.values, variables.values, flags.values].filter((values) => values !== null);
-  const merged = given
+  const merged = [file.values, variables.values, flags.values]
+    .filter((values) => values !== null)
     .map((values) => canonicalizer.read(configSchema, values, []))
     .reduce<RawValue>((lower, higher) => (higher === undefined ? lower : mergeRaw(lower, higher)), empty);
 
@@ -63,9 +63,9 @@ export const loadConfig = (input: ConfigInput): LoadedConfig => {
   const problems = [...invalid, ...binder.reserved];
   const warnings = [...binder.warnings, ...exposedSecrets(binder.sources, merged)];
   if (file.problems.length === 0) {
-    const found = runChecks([...generalChecks, ...providerChecks], values, invalid, binder.sources);
-    problems.push(...found.errors);
-    warnings.push(...found.warnings);
+    const findings = runChecks([...generalChecks, ...providerChecks], values, invalid, binder.sources);
+    problems.push(...findings.errors);
+    warnings.push(...findings.warnings);
   }
   if (problems.length > 0) throw new ConfigError(problems, warnings);
   return { values, sources: binder.sources, tainted: binder.tainted, warnings, file: file.path };

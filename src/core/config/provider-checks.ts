@@ -23,8 +23,8 @@ const mustExist = (key: string, pick: (config: Config) => string | null): Check 
     const wanted = pick(config);
     const names = providerNames(config).map(({ name }) => name);
     if (wanted === null || names.includes(wanted)) return [];
-    const known = names.length === 0 ? 'there are none in Service:Providers' : `one of ${names.join(', ')}`;
-    return [{ key, message: `expected the name of a configured provider: ${known}` }];
+    const choice = names.length === 0 ? 'there are none in Service:Providers' : `one of ${names.join(', ')}`;
+    return [{ key, message: `expected the name of a configured provider: ${choice}` }];
   },
 });
 
@@ -37,15 +37,8 @@ export const providerChecks: readonly Check[] = [
       return providerNames(config).flatMap(({ name, key }) => {
         const first = seen.get(name);
         seen.set(name, first ?? key);
-        return first === undefined
-          ? []
-          : [
-              {
-                key,
-                message: `expected a name of its own; ${first} registers "${name}" already`,
-                code: 'conflict' as const,
-              },
-            ];
+        const message = `expected a name of its own; ${first} registers "${name}" already`;
+        return first === undefined ? [] : [{ key, message }];
       });
     },
   },

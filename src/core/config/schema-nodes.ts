@@ -1,5 +1,6 @@
+import { bool } from './number-kinds.ts';
 import type { SecretTable } from './secret-table.ts';
-import type { ValueKind } from './value-kind.ts';
+import { nullable, type ValueKind } from './value-kind.ts';
 
 /*
  * The vocabulary of the schema. A tree of these nodes is the only description of the configuration: its static type,
@@ -99,6 +100,12 @@ const settingOf = <T>(kind: ValueKind<T>, fallback: T | undefined, doc: string, 
 export const setting = <T>(kind: ValueKind<T>, fallback: NoInfer<T>, doc: string) =>
   settingOf(kind, fallback, doc, false);
 
+/** A switch. */
+export const flag = (fallback: boolean, doc: string) => setting(bool(), fallback, doc);
+
+/** A key whose default is null. */
+export const optional = <T>(kind: ValueKind<T>, doc: string) => setting<T | null>(nullable(kind), null, doc);
+
 export const required = <T>(kind: ValueKind<T>, doc: string) => settingOf(kind, undefined, doc, false);
 
 /** A key whose value is never logged, shown or put into an error. */
@@ -125,12 +132,14 @@ export const shorthand = <G extends Group>(member: keyof G['members'] & string, 
   shorthand: member,
 });
 
-export const section = <G extends Group>(full: G): OptionalSection<G> => ({
+const sectionOf = <G extends Group>(full: G): OptionalSection<G> => ({
   node: 'section',
   group: full,
   doc: full.doc,
   feature: null,
 });
+
+export const section = <M extends Members>(doc: string, members: M) => sectionOf(group(doc, members));
 
 export const mapOf = <E extends ConfigNode>(placeholder: string, entry: E, doc: string, names = anyName): MapOf<E> => ({
   node: 'map',
@@ -157,6 +166,9 @@ export const secretSection = (most: 1 | 3, doc: string): SecretSection => ({
 
 /** Marks what a later version brings: until the mark goes, only the default is accepted. */
 export const planned = <N extends ConfigNode>(feature: string, node: N): N => ({ ...node, feature });
+
+export const plannedGroup = <M extends Members>(feature: string, doc: string, members: M) =>
+  planned(feature, group(doc, members));
 
 /** The same for single values of a key that is there: value → feature. */
 export const reserving = <T>(values: Readonly<Record<string, string>>, node: Setting<T>): Setting<T> => ({

@@ -121,9 +121,9 @@ export const someOf = <const T extends string>(options: readonly T[]): ValueKind
       const names = parts.flatMap((part) =>
         part.kind === 'scalar' && typeof part.value === 'string' ? part.value.split(',') : [''],
       );
-      const found = names.map((name) => byName.get(name.trim().toLowerCase()));
-      if (raw.kind === 'map' || found.includes(undefined)) return scope.reject(raw, expected);
-      const chosen = new Set(found.flatMap((group) => group ?? []));
+      const groups = names.map((name) => byName.get(name.trim().toLowerCase()));
+      if (raw.kind === 'map' || groups.includes(undefined)) return scope.reject(raw, expected);
+      const chosen = new Set(groups.flatMap((group) => group ?? []));
       return options.filter((option) => chosen.has(option));
     },
     show: (values) => (values.length === 0 ? 'None' : values.length === options.length ? 'All' : [...values]),

@@ -26,14 +26,14 @@ export const resolveReferences = (loaded: LoadedConfig, text: string, place: Ref
 const keyText = (loaded: LoadedConfig, key: string): Expansion => {
   const secret = resolveSecret(loaded.values, key);
   if (secret !== null) return { ok: true, text: secret, isSecret: true };
-  const found = /^service:/i.test(key) ? findKey(valueTree, loaded.values, key) : undefined;
-  if (found?.node.node !== 'setting') {
-    const isSecretSection = found?.value instanceof SecretTable || found?.node.node === 'secrets';
+  const { node, value } = (/^service:/i.test(key) ? findKey(valueTree, loaded.values, key) : undefined) ?? {};
+  if (node?.node !== 'setting') {
+    const isSecretSection = value instanceof SecretTable || node?.node === 'secrets';
     return { ok: false, reason: `${key} ${isSecretSection ? 'has no value' : 'is not a key below Service'}` };
   }
-  const shown = found.value === undefined ? null : found.node.kind.show(found.value);
+  const shown = value === undefined ? null : node.kind.show(value);
   if (shown === null || typeof shown === 'object') return { ok: false, reason: `${key} has no single value` };
-  return { ok: true, text: String(shown), isSecret: found.node.secret || isTainted(loaded, key) };
+  return { ok: true, text: String(shown), isSecret: node.secret || isTainted(loaded, key) };
 };
 
 const isTainted = (loaded: LoadedConfig, key: string): boolean =>

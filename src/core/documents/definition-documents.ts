@@ -47,20 +47,20 @@ const offsetOf = (node: unknown, path: string, nearest: number): number => {
 
 /** What YAML can write and JSON, which a definition is, cannot; null when there is nothing of it. */
 const beyondJson = (document: Document): string | null => {
-  let found: string | null = null;
+  let fault: string | null = null;
   visit(document, {
     Scalar: (_key, { value }) => {
       if (typeof value !== 'number' || Number.isFinite(value)) return undefined;
-      found = 'A definition cannot hold .inf or .nan.';
+      fault = 'A definition cannot hold .inf or .nan.';
       return visit.BREAK;
     },
     Pair: (_key, { key }) => {
       if (isScalar(key)) return undefined;
-      found = 'Lists, mappings and aliases cannot be names of fields.';
+      fault = 'Lists, mappings and aliases cannot be names of fields.';
       return visit.BREAK;
     },
   });
-  return found;
+  return fault;
 };
 
 const parse = (text: string, lineCounter: LineCounter): readonly Document[] => {

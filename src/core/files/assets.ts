@@ -65,16 +65,12 @@ export const listAssets = (folder: string): readonly string[] => {
 
 const extracted = new Map<string, string>();
 
-const packagedPath = (name: string): string => {
-  let path = extracted.get(name);
-  if (path === undefined) {
+const packagedPath = (name: string): string =>
+  extracted.getOrInsertComputed(name, () => {
     // The build id holds a hash of all assets, so that no two builds share a folder.
     const folder = join(cacheFolder(environment()), embedded('build-id').toString('utf8'));
-    path = extractFile(folder, name, embedded(name));
-    extracted.set(name, path);
-  }
-  return path;
-};
+    return extractFile(folder, name, embedded(name));
+  });
 
 /**
  * Path of an asset on disk, for what can only be loaded from there: a file below `assets/`, SQLite's addon

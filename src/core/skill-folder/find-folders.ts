@@ -20,18 +20,18 @@ export const findSkillFolders = async (root: string, depth: number): Promise<str
   const search = async (folder: string, levels: number): Promise<string[]> => {
     if (await isFile(join(folder, skillFile))) return [folder];
     if (levels === 0) return [];
-    const found: string[] = [];
+    const skills: string[] = [];
     for (const name of (await readdir(folder)).sort()) {
       if (name.startsWith('.')) continue;
       const path = join(folder, name);
       try {
         const real = await realpath(path);
-        if (isWithin(root, real) && (await stat(real)).isDirectory()) found.push(...(await search(path, levels - 1)));
+        if (isWithin(root, real) && (await stat(real)).isDirectory()) skills.push(...(await search(path, levels - 1)));
       } catch {
         // A link to nothing, or a folder that may not be entered, holds no skill.
       }
     }
-    return found;
+    return skills;
   };
   return search(root, depth);
 };

@@ -1,4 +1,5 @@
 import { parseDocument, stringify } from 'yaml';
+import { isRecord } from '../../contract/record.ts';
 import { yamlFault } from '../documents/yaml-fault.ts';
 
 /** The frontmatter of a SKILL.md (agentskills.io). Members beyond these are kept only in the source text. */
@@ -21,10 +22,7 @@ export interface SkillMarkdown {
 
 /** A SKILL.md that cannot be read; the message names what is wrong and, where it is known, the line. */
 export class SkillFileError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'SkillFileError';
-  }
+  override readonly name = 'SkillFileError';
 }
 
 const byteOrderMark = '\uFEFF';
@@ -46,9 +44,6 @@ const split = (text: string): { yaml: string; bodyAt: number } => {
   }
   throw new SkillFileError('has no line of --- that ends its frontmatter');
 };
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 

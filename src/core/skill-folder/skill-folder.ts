@@ -1,18 +1,13 @@
 import { parseDocument, stringify } from 'yaml';
-import { readSkillMarkdown, SkillFileError } from './frontmatter.ts';
+import { isRecord } from '../../contract/record.ts';
+import { readSkillMarkdown, SkillFileError, type SkillFrontmatter } from './frontmatter.ts';
 import { keepSource, sourceHead } from './source-head.ts';
 
 export { SkillFileError } from './frontmatter.ts';
 
 /** A skill as a folder says it; the body of a save has the same members. */
-export interface SkillDocument {
-  readonly name: string;
-  readonly description: string;
+export interface SkillDocument extends SkillFrontmatter {
   readonly instructions: string;
-  readonly license: string | null;
-  readonly compatibility: string | null;
-  readonly allowedTools: string | null;
-  readonly metadata: Readonly<Record<string, string>>;
   readonly enabled: boolean;
   readonly resources: readonly ResourceDocument[];
   readonly scripts: readonly ScriptDocument[];
@@ -108,9 +103,6 @@ interface Sidecar {
   >;
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const sidecarMembers: Readonly<Record<string, readonly string[]>> = {
   resources: ['description', 'mediaType'],
   scripts: ['name', 'description', 'parametersSchema'],
@@ -118,10 +110,10 @@ const sidecarMembers: Readonly<Record<string, readonly string[]>> = {
 
 const sidecarError = (what: string): SkillFileError => new SkillFileError(`${sidecarFile}: ${what}`);
 
-const checkEntry = (name: string, path: string, about: unknown, known: readonly string[]): void => {
+const checkEntry = (name: string, path: string, about: unknown, fields: readonly string[]): void => {
   if (!isRecord(about)) throw sidecarError(`${name}: ${path} must be a mapping of fields`);
   for (const [field, entry] of Object.entries(about))
-    if (!known.includes(field) || (field !== 'parametersSchema' && typeof entry !== 'string'))
+    if (!fields.includes(field) || (field !== 'parametersSchema' && typeof entry !== 'string'))
       throw sidecarError(`${name}: ${path}: ${field} is not known or has the wrong type`);
 };
 
@@ -129,11 +121,11 @@ const checkSidecar = (value: unknown, paths: ReadonlySet<string>): Sidecar => {
   if (!isRecord(value)) throw sidecarError('must be a mapping of fields');
   for (const [name, member] of Object.entries(value)) {
     if (name === 'enabled' && typeof member === 'boolean') continue;
-    const known = sidecarMembers[name];
-    if (known === undefined || !isRecord(member)) throw sidecarError(`${name} is not known or has the wrong type`);
+    const fields = sidecarMembers[name];
+    if (fields === undefined || !isRecord(member)) throw sidecarError(`${name} is not known or has the wrong type`);
     for (const [path, about] of Object.entries(member)) {
       if (!paths.has(path)) throw sidecarError(`${name} names ${path}, which is no file of the folder`);
-      checkEntry(name, path, about, known);
+      checkEntry(name, path, about, fields);
     }
   }
   return value as Sidecar;
@@ -148,16 +140,16 @@ const readSidecar = (text: string | undefined, paths: ReadonlySet<string>): Side
 
 /** Files right below `scripts/` that can be run by their extension; everything else is there to be read. */
 const scriptNames = (files: readonly SkillFile[], sidecar: Sidecar): ReadonlyMap<string, string> => {
-  const found = files.flatMap(({ path, text, encoding }) => {
+  const runnable = files.flatMap(({ path, text, encoding }) => {
     const [, stem, extension] = scriptPath.exec(path) ?? [];
     // An empty file, such as an __init__.py, is nothing to run, and a script is text.
     return stem === undefined || extension === undefined || text === '' || encoding !== undefined
       ? []
       : [{ path, stem }];
   });
-  const stems = found.map(({ stem }) => stem);
+  const stems = runnable.map(({ stem }) => stem);
   return new Map(
-    found.map(({ path, stem }) => {
+    runnable.map(({ path, stem }) => {
       const isAlone = stems.indexOf(stem) === stems.lastIndexOf(stem);
       return [path, sidecar.scripts?.[path]?.name ?? (isAlone ? stem : path.slice('scripts/'.length))];
     }),
@@ -183,14 +175,9 @@ export const readSkillFolder = (
     .sort((left, right) => (left.path < right.path ? -1 : 1));
   const scripts = scriptNames(others, sidecar);
   const metadata = keepSource(frontmatter, head);
-  const { license, compatibility, allowedTools } = frontmatter;
   const skill: SkillDocument = {
-    name: frontmatter.name,
-    description: frontmatter.description,
+    ...frontmatter,
     instructions: body,
-    license,
-    compatibility,
-    allowedTools,
     metadata: metadata ?? frontmatter.metadata,
     enabled: sidecar.enabled ?? true,
     resources: others

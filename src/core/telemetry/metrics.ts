@@ -1,13 +1,5 @@
 import { endsWithin } from '../time-limit.ts';
 
-/** What is read before metrics are collected, such as counts of the store. */
-interface Readings {
-  /** `read` is called when metrics are collected, at most once in `everyMs`. It tells of its own failures. */
-  add(everyMs: number, read: () => Promise<void>): void;
-  /** Reads what is due. Waits no longer than two seconds: a store that hangs must not keep the rest from a reader. */
-  refresh(): Promise<void>;
-}
-
 interface Reading {
   readonly everyMs: number;
   readonly read: () => Promise<void>;
@@ -17,7 +9,8 @@ interface Reading {
 
 const longestWaitMs = 2000;
 
-const createReadings = (): Readings => {
+/** What is read before metrics are collected, such as counts of the store. */
+const createReadings = () => {
   const readings: Reading[] = [];
   /** Readers that come meanwhile share the look that is under way. */
   const look = (reading: Reading): Promise<void> => {
@@ -30,8 +23,11 @@ const createReadings = (): Readings => {
     return reading.current ?? Promise.resolve();
   };
   return {
-    add: (everyMs, read) => void readings.push({ everyMs, read, readAt: Number.NEGATIVE_INFINITY, current: null }),
-    refresh: async () => {
+    /** `read` is called when metrics are collected, at most once in `everyMs`. It tells of its own failures. */
+    add: (everyMs: number, read: () => Promise<void>): void =>
+      void readings.push({ everyMs, read, readAt: Number.NEGATIVE_INFINITY, current: null }),
+    /** Reads what is due. Waits no longer than two seconds: a store that hangs must not keep the rest from a reader. */
+    refresh: async (): Promise<void> => {
       if (readings.length > 0) await endsWithin(longestWaitMs, Promise.allSettled(readings.map(look)));
     },
   };

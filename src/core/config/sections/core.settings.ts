@@ -1,8 +1,8 @@
 import { secondMs } from '../duration.ts';
-import { age, bool, decimal, duration, int } from '../number-kinds.ts';
-import { group, mapOf, planned, requiredSecret, setting } from '../schema-nodes.ts';
+import { age, decimal, duration, int } from '../number-kinds.ts';
+import { flag, group, mapOf, optional, planned, requiredSecret, setting } from '../schema-nodes.ts';
 import { encryptionKey, tenantSlug, text } from '../text-kinds.ts';
-import { nullable, oneOf } from '../value-kind.ts';
+import { oneOf } from '../value-kind.ts';
 
 /** What the features of a run share: tenant, limits of run trees, tools, ownership, encryption. */
 export const coreSettings = {
@@ -16,8 +16,8 @@ export const coreSettings = {
   UtilityModel: group(
     'Model of calls that the service makes for itself, such as summaries. Without it: the model of the agent.',
     {
-      Provider: setting(nullable(text()), null, 'Name of a configured provider.'),
-      Model: setting(nullable(text()), null, 'Model of that provider; null: its default model.'),
+      Provider: optional(text(), 'Name of a configured provider.'),
+      Model: optional(text(), 'Model of that provider; null: its default model.'),
     },
   ),
   AgentGraph: group('Limits of a run and the runs below it, counted together.', {
@@ -28,20 +28,11 @@ export const coreSettings = {
     ),
     MaxTotalTokens: setting(int(), 200_000, 'Tokens of all runs of the tree. 0 or less: unlimited.'),
     MaxTotalRuns: setting(int(), 25, 'Child runs of the tree, without the root. 0 or less: unlimited.'),
-    MaxTotalCost: setting(
-      nullable(decimal({ min: 0 })),
-      null,
-      'Cost of the tree in the configured currency. Null: unlimited.',
-    ),
-    MaxDuration: setting(
-      nullable(duration()),
-      null,
-      'Time from the start of the root to the end of the last run. Null: unlimited.',
-    ),
-    ChildDeadline: setting(nullable(duration()), null, 'Time a child run gets when its agent sets none.'),
-    WaitTimeout: setting(
-      nullable(duration()),
-      null,
+    MaxTotalCost: optional(decimal({ min: 0 }), 'Cost of the tree in the configured currency. Null: unlimited.'),
+    MaxDuration: optional(duration(), 'Time from the start of the root to the end of the last run. Null: unlimited.'),
+    ChildDeadline: optional(duration(), 'Time a child run gets when its agent sets none.'),
+    WaitTimeout: optional(
+      duration(),
       'Time a parent waits for a child when its agent sets none. Must be longer than ChildDeadline.',
     ),
   }),
@@ -50,22 +41,21 @@ export const coreSettings = {
   }),
   Tools: group('Tool calls of agents.', {
     DefaultTimeout: setting(duration(), 30 * secondMs, 'Time one call may take when the tool sets none.'),
-    DefaultMaxOutputBytes: setting(
-      nullable(int({ min: 57 })),
-      null,
+    DefaultMaxOutputBytes: optional(
+      int({ min: 57 }),
       'Bytes of a result that the model gets to see when the tool sets no limit. Null: the whole result, up to 8388608.',
     ),
     MaxConsecutiveErrors: setting(int({ min: 0, max: 100 }), 3, 'Failed calls in a row that end the run.'),
     MaxIterations: setting(int({ min: 1, max: 1000 }), 40, 'Model calls of one run.'),
   }),
   StructuredResponse: group('Answers of agents whose response format is JSON.', {
-    Enabled: setting(bool(), false, 'Answers are checked against their format.'),
+    Enabled: flag(false, 'Answers are checked against their format.'),
     MaxRepairAttempts: setting(int({ min: 0, max: 5 }), 0, 'Extra model calls that may correct a bad answer.'),
   }),
   SessionOwnership: group('Who may use a session.', {
-    Enabled: setting(bool(), false, 'A session is for the caller who opened it.'),
-    RequireAuthenticatedOwner: setting(bool(), true, 'Only callers with an identity may open one.'),
-    RefuseUnownedSessions: setting(bool(), false, 'Sessions that nobody owns cannot be used.'),
+    Enabled: flag(false, 'A session is for the caller who opened it.'),
+    RequireAuthenticatedOwner: flag(true, 'Only callers with an identity may open one.'),
+    RefuseUnownedSessions: flag(false, 'Sessions that nobody owns cannot be used.'),
     ManagementRole: setting(
       oneOf(['Reader', 'Operator', 'Admin']),
       'Admin',
@@ -73,9 +63,8 @@ export const coreSettings = {
     ),
   }),
   AtRest: group('Encryption of stored content.', {
-    ActiveKeyId: setting(
-      nullable(text({ pattern: /^[a-z0-9-]{1,32}$/, expected: 'the id of a key: 1 to 32 of a-z 0-9 -' })),
-      null,
+    ActiveKeyId: optional(
+      text({ pattern: /^[a-z0-9-]{1,32}$/, expected: 'the id of a key: 1 to 32 of a-z 0-9 -' }),
       'Key for what is written from now on. Null: nothing is encrypted.',
     ),
     Keys: mapOf(
@@ -86,15 +75,14 @@ export const coreSettings = {
     ),
   }),
   Audit: group('The audit log.', {
-    ActorClaimType: setting(
-      nullable(text()),
-      null,
+    ActorClaimType: optional(
+      text(),
       'Claim of a token that names the actor. Null: the usual claims are tried in turn.',
     ),
   }),
   Approvals: group('Decisions of people about tool calls.', {
     DefaultExpiration: setting(age(), 24 * 3600 * secondMs, 'Age at which an open request lapses.'),
-    ExpirationEnabled: setting(bool(), true, 'Whether open requests lapse at all.'),
+    ExpirationEnabled: flag(true, 'Whether open requests lapse at all.'),
     ScanInterval: setting(duration(), 60 * secondMs, 'Pause between two searches for lapsed requests.'),
     MaxPerScan: setting(int({ min: 1 }), 100, 'Requests one search handles.'),
   }),

@@ -1,6 +1,6 @@
 import { hourMs, minuteMs, secondMs } from '../duration.ts';
-import { age, bool, duration, int, ratio } from '../number-kinds.ts';
-import { type ConfigNode, group, planned, setting } from '../schema-nodes.ts';
+import { age, duration, int, ratio } from '../number-kinds.ts';
+import { type ConfigNode, flag, group, planned, plannedGroup, setting } from '../schema-nodes.ts';
 import { text } from '../text-kinds.ts';
 import { listOf } from '../value-kind.ts';
 
@@ -8,7 +8,7 @@ const online = <N extends ConfigNode>(node: N): N => planned('online-evaluation'
 
 export const evaluationSettings = {
   OnlineEvaluation: group('Scores of judges: on request, and of a share of real runs.', {
-    Enabled: online(setting(bool(), false, 'A share of the runs is judged. Needs a rate and a judge.')),
+    Enabled: online(flag(false, 'A share of the runs is judged. Needs a rate and a judge.')),
     SampleRate: online(setting(ratio(), 0, 'Share of the runs that is judged.')),
     MaxScoresPerHour: online(setting(int({ min: 0 }), 100, 'Scores an hour for each tenant.')),
     AgentNames: online(setting(listOf(text(), { unique: true }), [], 'Agents whose runs are judged. Empty: all.')),
@@ -17,11 +17,8 @@ export const evaluationSettings = {
     EvaluationWindow: online(setting(age(), hourMs, 'Time the average looks back.')),
     JudgeTimeout: setting(duration(), 60 * secondMs, 'Time one judge may take for one run.'),
   }),
-  Canary: planned(
-    'canaries',
-    group('Trial versions of agents.', {
-      AutoRollbackEnabled: setting(bool(), false, 'A trial that goes badly is ended without a person.'),
-      ScanInterval: setting(duration(), 5 * minuteMs, 'Pause between looks at running trials.'),
-    }),
-  ),
+  Canary: plannedGroup('canaries', 'Trial versions of agents.', {
+    AutoRollbackEnabled: flag(false, 'A trial that goes badly is ended without a person.'),
+    ScanInterval: setting(duration(), 5 * minuteMs, 'Pause between looks at running trials.'),
+  }),
 };

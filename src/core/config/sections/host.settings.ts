@@ -1,6 +1,6 @@
 import { hourMs, minuteMs, secondMs } from '../duration.ts';
-import { age, bool, bytes, duration, int } from '../number-kinds.ts';
-import { group, planned, required, secret, section, setting } from '../schema-nodes.ts';
+import { age, bytes, duration, int } from '../number-kinds.ts';
+import { flag, group, optional, plannedGroup, required, secret, section, setting } from '../schema-nodes.ts';
 import {
   addressRange,
   credential,
@@ -25,68 +25,53 @@ const exposedBudget = group('Limits of a run that another system started, and th
 const files = (doc: string) => setting(listOf(path({ label: 'folder or file' })), [], doc);
 
 const exposure = {
-  OpenAi: planned(
-    'openai-compat',
-    group('The OpenAI-compatible API.', {
-      Enabled: setting(bool(), true, 'The routes below /v1 exist.'),
-      Conversations: setting(bool(), true, 'Its conversations exist.'),
-    }),
-  ),
-  McpServer: planned(
-    'mcp-server',
-    group('Agents as tools of an MCP server.', {
-      Agents: setting(listOf(text(), { unique: true }), [], 'Agents that are offered. Empty: there is no such server.'),
-      Path: setting(routePath(), '/mcp', 'Path below the prefix.'),
-      ToolNamePrefix: setting(
-        text({ empty: true, pattern: /^[A-Za-z0-9_.-]{0,64}$/, expected: 'at most 64 of A-Z a-z 0-9 _ . -' }),
-        '',
-        'Stands before the name of each agent.',
+  OpenAi: plannedGroup('openai-compat', 'The OpenAI-compatible API.', {
+    Enabled: flag(true, 'The routes below /v1 exist.'),
+    Conversations: flag(true, 'Its conversations exist.'),
+  }),
+  McpServer: plannedGroup('mcp-server', 'Agents as tools of an MCP server.', {
+    Agents: setting(listOf(text(), { unique: true }), [], 'Agents that are offered. Empty: there is no such server.'),
+    Path: setting(routePath(), '/mcp', 'Path below the prefix.'),
+    ToolNamePrefix: setting(
+      text({ empty: true, pattern: /^[A-Za-z0-9_.-]{0,64}$/, expected: 'at most 64 of A-Z a-z 0-9 _ . -' }),
+      '',
+      'Stands before the name of each agent.',
+    ),
+    Budget: exposedBudget,
+    Tasks: group('Long calls that are answered later.', {
+      Enabled: flag(true, 'Callers may use tasks.'),
+      InlineWait: setting(
+        duration({ zero: true }),
+        5 * secondMs,
+        'Time after which a call becomes a task. 0s: at once.',
       ),
-      Budget: exposedBudget,
-      Tasks: group('Long calls that are answered later.', {
-        Enabled: setting(bool(), true, 'Callers may use tasks.'),
-        InlineWait: setting(
-          duration({ zero: true }),
-          5 * secondMs,
-          'Time after which a call becomes a task. 0s: at once.',
-        ),
-        TimeToLive: setting(age(), 24 * hourMs, 'How long a task is known.'),
-        PollInterval: setting(duration(), 2 * secondMs, 'Pause that callers are asked to make.'),
-      }),
+      TimeToLive: setting(age(), 24 * hourMs, 'How long a task is known.'),
+      PollInterval: setting(duration(), 2 * secondMs, 'Pause that callers are asked to make.'),
     }),
-  ),
-  A2A: planned(
-    'a2a',
-    group('Agents for other agents (A2A).', {
-      Agents: setting(listOf(text(), { unique: true }), [], 'Agents that are offered. Empty: there is no such route.'),
-      Path: setting(routePath(), '/a2a', 'Path below the prefix.'),
-      PublicBaseUrl: setting(nullable(url()), null, 'Address in agent cards; needed behind a proxy.'),
-      PublicCards: setting(bool(), false, 'Cards can be read without a credential.'),
-      LegacyCompat: setting(bool(), true, 'Version 0.3 of the protocol is served too.'),
-      Provider: section(
-        group('Who offers the agents, as cards say it.', {
-          Organization: required(text(), 'Name of the organization.'),
-          Url: required(url(), 'Its address.'),
-        }),
-      ),
-      MaxWait: setting(duration(), 5 * minuteMs, 'Longest wait of a call that blocks.'),
-      MaxRequestBytes: setting(bytes(), 10_485_760, 'Size of a call.'),
-      Budget: exposedBudget,
+  }),
+  A2A: plannedGroup('a2a', 'Agents for other agents (A2A).', {
+    Agents: setting(listOf(text(), { unique: true }), [], 'Agents that are offered. Empty: there is no such route.'),
+    Path: setting(routePath(), '/a2a', 'Path below the prefix.'),
+    PublicBaseUrl: optional(url(), 'Address in agent cards; needed behind a proxy.'),
+    PublicCards: flag(false, 'Cards can be read without a credential.'),
+    LegacyCompat: flag(true, 'Version 0.3 of the protocol is served too.'),
+    Provider: section('Who offers the agents, as cards say it.', {
+      Organization: required(text(), 'Name of the organization.'),
+      Url: required(url(), 'Its address.'),
     }),
-  ),
-  Voice: planned(
-    'voice',
-    group('Speech routes.', {
-      Conversation: group('Spoken conversations.', {
-        Register: setting(bool(), false, 'The voice WebSocket exists.'),
-      }),
+    MaxWait: setting(duration(), 5 * minuteMs, 'Longest wait of a call that blocks.'),
+    MaxRequestBytes: setting(bytes(), 10_485_760, 'Size of a call.'),
+    Budget: exposedBudget,
+  }),
+  Voice: plannedGroup('voice', 'Speech routes.', {
+    Conversation: group('Spoken conversations.', {
+      Register: flag(false, 'The voice WebSocket exists.'),
     }),
-  ),
+  }),
 };
 
 const identity = {
-  AnonymousLoopback: setting(
-    bool(),
+  AnonymousLoopback: flag(
     true,
     'Callers of this machine need no credential and are administrators, while no token, issuer or remote access is set.',
   ),
@@ -100,21 +85,20 @@ const identity = {
     null,
     'Only for programs that mount the service; a module brings its own authorization handler.',
   ),
-  RequireRolePolicies: setting(
-    bool(),
+  RequireRolePolicies: flag(
     false,
     'Roles of tokens are decided by the policies Reader, Operator and Admin of the modules.',
   ),
   Oidc: group('Tokens of an identity provider. Issuer and Audience belong together.', {
-    Issuer: setting(nullable(issuer()), null, 'Issuer of the tokens, to the letter.'),
-    Audience: setting(nullable(text()), null, 'Audience that the tokens must be made for.'),
+    Issuer: optional(issuer(), 'Issuer of the tokens, to the letter.'),
+    Audience: optional(text(), 'Audience that the tokens must be made for.'),
     RoleClaim: setting(text(), 'roles', 'Claim with the role.'),
-    TenantClaim: setting(nullable(text()), null, 'Claim with the tenant.'),
+    TenantClaim: optional(text(), 'Claim with the tenant.'),
   }),
   Tenancy: group('Several tenants in one service.', {
-    Enabled: setting(bool(), false, 'Each request is for one tenant. Off: all are for the default one.'),
-    ClaimType: setting(nullable(text()), null, 'Claim with the tenant. Null: no claim is read.'),
-    AllowHeaderResolution: setting(bool(), false, 'The header below may name the tenant.'),
+    Enabled: flag(false, 'Each request is for one tenant. Off: all are for the default one.'),
+    ClaimType: optional(text(), 'Claim with the tenant. Null: no claim is read.'),
+    AllowHeaderResolution: flag(false, 'The header below may name the tenant.'),
     HeaderName: setting(headerName(), 'X-Service-Tenant', 'Name of the header that may choose the tenant.'),
     AllowedTenants: setting(listOf(tenantSlug(), { unique: true }), [], 'Tenants that are served. Empty: all.'),
   }),
@@ -124,13 +108,9 @@ const identity = {
 export const hostSettings = {
   Prefix: setting(mountPrefix(), '', 'Path in front of every operation.'),
   Url: setting(origin({ label: 'http(s) URL' }), 'http://127.0.0.1:7070', 'Address to listen on.'),
-  AllowRemoteAccess: setting(
-    bool(),
-    false,
-    'Callers from other machines are served. Needs a token, an API key or a policy.',
-  ),
+  AllowRemoteAccess: flag(false, 'Callers from other machines are served. Needs a token, an API key or a policy.'),
   ...identity,
-  EnableDiagnosticsEndpoint: setting(bool(), false, 'GET /api/diagnostics exists.'),
+  EnableDiagnosticsEndpoint: flag(false, 'GET /api/diagnostics exists.'),
   RunEventPollInterval: setting(duration(), 250, 'Pause between looks for events of a run in another process.'),
   AllowedOrigins: setting(listOf(origin(), { unique: true }), [], 'Web origins that may call. Empty: no CORS headers.'),
   TrustedProxies: setting(
@@ -139,14 +119,13 @@ export const hostSettings = {
     'Proxies that may name the address of a caller, for limits and logs.',
   ),
   SkillScripts: group('The runner of skill scripts.', {
-    Register: setting(bool(), false, 'The runner exists and scripts are enabled; see Service:Skills:Scripts.'),
+    Register: flag(false, 'The runner exists and scripts are enabled; see Service:Skills:Scripts.'),
   }),
   Agents: files('Agents from YAML files that the API cannot change.'),
   Tools: files('HTTP tools from YAML files.'),
   Modules: files('Code to load: tools, guards, judges, agents and more.'),
-  ArchiveFolder: setting(
-    nullable(path({ label: 'folder' })),
-    null,
+  ArchiveFolder: optional(
+    path({ label: 'folder' }),
     'Where retention writes what it archives. Null: only a module with a sink archives.',
   ),
   ...exposure,
@@ -155,7 +134,7 @@ export const hostSettings = {
     ReadyPath: setting(nullable(routePath()), '/health/ready', 'Whether it can serve. Null: no route.'),
   }),
   Metrics: group('Metrics for Prometheus, outside the prefix. Readers with the scope PlatformRead get them.', {
-    Path: setting(nullable(routePath()), null, 'Such as /metrics. Null: no route.'),
+    Path: optional(routePath(), 'Such as /metrics. Null: no route.'),
   }),
   LogLevel: setting(
     oneOf(['trace', 'debug', 'info', 'warn', 'error']),

@@ -1,10 +1,9 @@
 import { minuteMs, secondMs } from '../duration.ts';
-import { bool, bytes, decimal, duration, int, ratio } from '../number-kinds.ts';
-import { group, mapOf, openGroup, planned, secretSection, setting } from '../schema-nodes.ts';
+import { bytes, decimal, duration, int, ratio } from '../number-kinds.ts';
+import { flag, group, mapOf, openGroup, optional, planned, secretSection, setting } from '../schema-nodes.ts';
 import { keyPrefix, text } from '../text-kinds.ts';
-import { nullable } from '../value-kind.ts';
 
-const price = (doc: string) => setting(nullable(decimal({ min: 0, max: 1_000_000_000 })), null, doc);
+const price = (doc: string) => optional(decimal({ min: 0, max: 1_000_000_000 }), doc);
 
 const tokenPrice = group('Prices of one model, in the currency above. Input, Output or both are needed.', {
   Input: price('A million input tokens.'),
@@ -24,26 +23,24 @@ const imagePrice = group('Price of one image model.', {
 /** How model calls are protected, checked and priced. */
 export const modelSettings = {
   CircuitBreaker: group('Calls to a provider that keeps failing are refused at once.', {
-    Enabled: setting(bool(), true, 'Whether calls are ever refused.'),
+    Enabled: flag(true, 'Whether calls are ever refused.'),
     FailureThreshold: setting(int({ min: 1 }), 5, 'Failures in a row from which on calls are refused.'),
     BreakDuration: setting(duration(), 30 * secondMs, 'Time after which one call may try again.'),
   }),
   Health: group('Health of model providers.', {
     CacheTtl: setting(duration(), 60 * secondMs, 'Age up to which a result is used again.'),
-    BackgroundInterval: setting(
-      nullable(duration({ min: 5 * secondMs })),
-      null,
+    BackgroundInterval: optional(
+      duration({ min: 5 * secondMs }),
       'Pause between checks that nobody asked for. Null: none.',
     ),
   }),
   Preflight: group('Check of the context window before a run starts.', {
-    Enabled: setting(bool(), false, 'A prompt that cannot fit is refused before the model is called.'),
+    Enabled: flag(false, 'A prompt that cannot fit is refused before the model is called.'),
     ReserveRatio: setting(ratio({ belowOne: true }), 0.2, 'Share of the window that is left to the answer.'),
   }),
   ModelConcurrency: group('Model calls side by side.', {
-    MaxConcurrentCallsPerProvider: setting(
-      nullable(int({ min: 1 })),
-      null,
+    MaxConcurrentCallsPerProvider: optional(
+      int({ min: 1 }),
       'Calls in progress for each provider; others wait. Null: unlimited.',
     ),
   }),
@@ -67,7 +64,7 @@ export const modelSettings = {
   Pricing: openGroup(
     "What models cost. The price of a model in a provider's Models list comes first; there are no built-in prices.",
     {
-      Currency: setting(nullable(text()), null, 'Label of every cost, such as USD. Nothing is converted.'),
+      Currency: optional(text(), 'Label of every cost, such as USD. Nothing is converted.'),
       Voice: planned(
         'voice',
         mapOf(

@@ -1,11 +1,10 @@
-import { bool, int } from '../number-kinds.ts';
-import { group, planned, reserving, secret, setting } from '../schema-nodes.ts';
+import { int } from '../number-kinds.ts';
+import { flag, group, optional, plannedGroup, reserving, secret, setting } from '../schema-nodes.ts';
 import { sqliteLocation, sqlName, text } from '../text-kinds.ts';
 import { nullable, oneOf } from '../value-kind.ts';
 
 const common = {
-  AutoApplyMigrations: setting(
-    bool(),
+  AutoApplyMigrations: flag(
     true,
     'Migrations run at the start. Without it the service waits for "acp db migrate" (503).',
   ),
@@ -23,9 +22,8 @@ export const persistenceSettings = {
       ),
     ),
     Sqlite: group('An embedded database file.', {
-      ConnectionString: setting(
-        nullable(sqliteLocation()),
-        null,
+      ConnectionString: optional(
+        sqliteLocation(),
         'The file; its folder is made when missing. Null: ./data/acp.db below the working directory.',
       ),
       TablePrefix: setting(sqlName(32), 'service_', 'Start of every table name.'),
@@ -36,18 +34,15 @@ export const persistenceSettings = {
       ),
       ...common,
     }),
-    Postgres: planned(
-      'postgres',
-      group('A PostgreSQL database.', {
-        ConnectionString: secret(
-          nullable(text()),
-          null,
-          'Server, database and credentials; needed for this kind of store.',
-        ),
-        SchemaName: setting(sqlName(63), 'service', 'Schema of the tables; made when missing.'),
-        MaxConnections: setting(int({ min: 2 }), 20, 'Connections of this process.'),
-        ...common,
-      }),
-    ),
+    Postgres: plannedGroup('postgres', 'A PostgreSQL database.', {
+      ConnectionString: secret(
+        nullable(text()),
+        null,
+        'Server, database and credentials; needed for this kind of store.',
+      ),
+      SchemaName: setting(sqlName(63), 'service', 'Schema of the tables; made when missing.'),
+      MaxConnections: setting(int({ min: 2 }), 20, 'Connections of this process.'),
+      ...common,
+    }),
   }),
 };

@@ -1,23 +1,32 @@
 import { bool, decimal, duration, int } from '../number-kinds.ts';
-import { group, groupList, mapOf, type NameRule, required, secret, section, setting } from '../schema-nodes.ts';
+import {
+  flag,
+  group,
+  groupList,
+  mapOf,
+  type NameRule,
+  optional,
+  required,
+  secret,
+  section,
+  setting,
+} from '../schema-nodes.ts';
 import { credential, path, text, url } from '../text-kinds.ts';
 import { nullable } from '../value-kind.ts';
 
-const optionalText = (doc: string) => setting(nullable(text()), null, doc);
-const price = (doc: string) => setting(nullable(decimal({ min: 0, max: 1_000_000_000 })), null, doc);
-const tokens = (doc: string) => setting(nullable(int({ min: 1 })), null, doc);
+const price = (doc: string) => optional(decimal({ min: 0, max: 1_000_000_000 }), doc);
+const tokens = (doc: string) => optional(int({ min: 1 }), doc);
 
 const modelEntry = group('A model that the catalog lists.', {
   Name: required(text({ max: 128 }), 'Name as the provider knows it; once in a list.'),
-  DisplayName: optionalText('Name for people.'),
+  DisplayName: optional(text(), 'Name for people.'),
   ContextWindowTokens: tokens('Size of the context window.'),
   MaxOutputTokens: tokens('Longest answer.'),
-  SupportsStreaming: setting(bool(), true, 'Can answer in parts.'),
-  SupportsTools: setting(bool(), true, 'Can call tools.'),
-  SupportsReasoning: setting(bool(), false, 'Reasons before it answers.'),
-  SupportsStructuredOutput: setting(
-    nullable(bool()),
-    null,
+  SupportsStreaming: flag(true, 'Can answer in parts.'),
+  SupportsTools: flag(true, 'Can call tools.'),
+  SupportsReasoning: flag(false, 'Reasons before it answers.'),
+  SupportsStructuredOutput: optional(
+    bool(),
     'Can follow a JSON format. Null: unknown; false: such agents are refused.',
   ),
   InputCostPerMillionTokens: price('Price of a million input tokens.'),
@@ -27,20 +36,19 @@ const modelEntry = group('A model that the catalog lists.', {
 
 const common = {
   ApiKey: secret(nullable(credential()), null, 'Credential of calls for which the tenant has none of its own.'),
-  DisplayName: optionalText('Name for people.'),
-  Timeout: setting(
-    nullable(duration()),
-    null,
+  DisplayName: optional(text(), 'Name for people.'),
+  Timeout: optional(
+    duration(),
     'Time one call may take; for a stream, until the first part and between parts. Null: as the client library has it.',
   ),
   Models: groupList(modelEntry, 'Catalog of the provider. Other models can be used all the same.'),
 };
 
 const defaultModel = {
-  DefaultModel: optionalText('Model when none is named, and the one that health checks look for.'),
+  DefaultModel: optional(text(), 'Model when none is named, and the one that health checks look for.'),
 };
-const endpoint = { Endpoint: setting(nullable(url()), null, 'Address of the API. Null: that of the vendor.') };
-const organization = { Organization: optionalText('Organization that the calls are billed to.') };
+const endpoint = { Endpoint: optional(url(), 'Address of the API. Null: that of the vendor.') };
+const organization = { Organization: optional(text(), 'Organization that the calls are billed to.') };
 
 const providerName: NameRule = {
   pattern: /^[a-z0-9][a-z0-9-]{0,31}$/,
@@ -49,14 +57,12 @@ const providerName: NameRule = {
 
 export const providerSettings = {
   Providers: group('Model providers. A section that exists registers its provider, even when it is empty ({}).', {
-    OpenAI: section(
-      group('Provider "openai" (chat completions) and "openai-responses" (Responses).', {
-        ...common,
-        ...defaultModel,
-        ...endpoint,
-        ...organization,
-      }),
-    ),
+    OpenAI: section('Provider "openai" (chat completions) and "openai-responses" (Responses).', {
+      ...common,
+      ...defaultModel,
+      ...endpoint,
+      ...organization,
+    }),
     Compatible: mapOf(
       '{name}',
       group('Provider of this name at an endpoint that speaks chat completions.', {
@@ -64,46 +70,32 @@ export const providerSettings = {
         ...defaultModel,
         ...endpoint,
         ...organization,
-        EnableResponsesSurface: setting(
-          bool(),
-          false,
-          'The endpoint has the Responses API too: also registers {name}-responses.',
-        ),
+        EnableResponsesSurface: flag(false, 'The endpoint has the Responses API too: also registers {name}-responses.'),
       }),
       'Compatible endpoints by name.',
       providerName,
     ),
-    Anthropic: section(
-      group('Provider "anthropic" (messages).', {
-        ...common,
-        ...defaultModel,
-        ...endpoint,
-        DefaultMaxOutputTokens: setting(int({ min: 1 }), 4096, 'Longest answer when the agent sets none.'),
-        MaxRetries: setting(
-          nullable(int({ min: 0 })),
-          null,
-          'Repetitions of a failed call. Null: as the client library has it.',
-        ),
-      }),
-    ),
-    Google: section(
-      group('Provider "google" (generative language).', {
-        ...common,
-        ...defaultModel,
-        ...endpoint,
-        ApiVersion: optionalText('Version in the path of the API. Null: as the client library has it.'),
-      }),
-    ),
+    Anthropic: section('Provider "anthropic" (messages).', {
+      ...common,
+      ...defaultModel,
+      ...endpoint,
+      DefaultMaxOutputTokens: setting(int({ min: 1 }), 4096, 'Longest answer when the agent sets none.'),
+      MaxRetries: optional(int({ min: 0 }), 'Repetitions of a failed call. Null: as the client library has it.'),
+    }),
+    Google: section('Provider "google" (generative language).', {
+      ...common,
+      ...defaultModel,
+      ...endpoint,
+      ApiVersion: optional(text(), 'Version in the path of the API. Null: as the client library has it.'),
+    }),
     AzureOpenAI: section(
-      group(
-        'Provider "azure-openai"; models are the names of deployments. A module may supply the token instead of ApiKey.',
-        {
-          ...common,
-          Endpoint: required(url(), 'Address of the resource.'),
-          DefaultDeployment: optionalText('Deployment when none is named, and the one that health checks look for.'),
-          Audience: optionalText('Audience handed to the token function of a module.'),
-        },
-      ),
+      'Provider "azure-openai"; models are the names of deployments. A module may supply the token instead of ApiKey.',
+      {
+        ...common,
+        Endpoint: required(url(), 'Address of the resource.'),
+        DefaultDeployment: optional(text(), 'Deployment when none is named, and the one that health checks look for.'),
+        Audience: optional(text(), 'Audience handed to the token function of a module.'),
+      },
     ),
     Scripted: mapOf(
       '{name}',

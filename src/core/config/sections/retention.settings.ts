@@ -1,17 +1,17 @@
-import { bool, duration, int } from '../number-kinds.ts';
-import { group, setting } from '../schema-nodes.ts';
+import { duration, int } from '../number-kinds.ts';
+import { flag, group, optional, setting } from '../schema-nodes.ts';
 import { nullable } from '../value-kind.ts';
 
 const target = (what: string, days: number | null) =>
   group(what, {
     MaxAgeDays: setting(nullable(int({ min: 1 })), days, 'Days after which they go. Null: never.'),
-    MaxRows: setting(nullable(int({ min: 1 })), null, 'How many of the newest stay. Null: all.'),
-    Archive: setting(bool(), false, 'They are handed to the archive before they go.'),
+    MaxRows: optional(int({ min: 1 }), 'How many of the newest stay. Null: all.'),
+    Archive: flag(false, 'They are handed to the archive before they go.'),
   });
 
 export const retentionSettings = {
   Retention: group('How long stored data is kept. A policy in the store comes before the settings of a target.', {
-    Enabled: setting(bool(), false, 'Old data is removed every hour, and the settings below count.'),
+    Enabled: flag(false, 'Old data is removed every hour, and the settings below count.'),
     BatchSize: setting(int({ min: 1, max: 50_000 }), 5000, 'Rows removed in one transaction.'),
     BatchDelay: setting(duration({ zero: true }), 100, 'Pause between two transactions.'),
     Runs: target('Runs.', null),

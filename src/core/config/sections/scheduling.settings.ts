@@ -1,16 +1,16 @@
 import { minuteMs, secondMs } from '../duration.ts';
-import { age, bool, duration, int } from '../number-kinds.ts';
-import { group, mapOf, planned, required, setting } from '../schema-nodes.ts';
+import { age, duration, int } from '../number-kinds.ts';
+import { flag, group, mapOf, optional, planned, required, setting } from '../schema-nodes.ts';
 import { lane, text } from '../text-kinds.ts';
-import { listOf, nullable } from '../value-kind.ts';
+import { listOf } from '../value-kind.ts';
 
 const laneName = { pattern: /^[a-z0-9][a-z0-9._-]{0,63}$/, expected: 'a lane name (1 to 64 of a-z 0-9 . _ -)' };
 
 /** Jobs, leases, runs that lost their process, and the orderly stop. */
 export const schedulingSettings = {
   Scheduling: group('The job queue and its worker.', {
-    Enabled: setting(bool(), true, 'Jobs can be queued and planned.'),
-    RunWorker: setting(bool(), true, 'This process works on jobs. Without it, it only queues them.'),
+    Enabled: flag(true, 'Jobs can be queued and planned.'),
+    RunWorker: flag(true, 'This process works on jobs. Without it, it only queues them.'),
     MaxConcurrentJobs: setting(int({ min: 1 }), 2, 'Jobs this process works on side by side.'),
     PollInterval: setting(duration(), 10 * secondMs, 'Pause between looks for work that another process queued.'),
     LeaseDuration: setting(
@@ -37,32 +37,30 @@ export const schedulingSettings = {
     ),
     SchedulableHandlerKeys: planned(
       'schedules',
-      setting(
-        nullable(listOf(text(), { unique: true })),
-        null,
+      optional(
+        listOf(text(), { unique: true }),
         'Kinds of jobs that schedules may start. Null: all that are not internal.',
       ),
     ),
   }),
   AsyncRun: group('Runs that are queued and answered later.', {
-    Enabled: setting(bool(), true, 'Runs can be queued.'),
+    Enabled: flag(true, 'Runs can be queued.'),
     MaxAttempts: setting(int({ min: 1 }), 1, 'Attempts of a queued run.'),
   }),
   SingletonExecution: group('Background work that only one of several processes does.', {
-    Enabled: setting(bool(), false, 'Processes agree on who does it.'),
+    Enabled: flag(false, 'Processes agree on who does it.'),
     LeaseDuration: setting(
       duration({ min: 3 * secondMs }),
       60 * secondMs,
       'Time until another process may take over; renewed at a third of it.',
     ),
-    OwnerId: setting(
-      nullable(text({ max: 128 })),
-      null,
+    OwnerId: optional(
+      text({ max: 128 }),
       'Name of this process, which no other one may have. Null: made up at the start.',
     ),
   }),
   RunReconciliation: group('Runs whose process died, where several processes share a store.', {
-    Enabled: setting(bool(), false, 'Such runs are found and closed.'),
+    Enabled: flag(false, 'Such runs are found and closed.'),
     HeartbeatInterval: setting(duration(), 30 * secondMs, 'How often a running run gives a sign of life.'),
     OrphanThreshold: setting(
       age(),
@@ -73,11 +71,11 @@ export const schedulingSettings = {
     MaxRunsPerScan: setting(int({ min: 1 }), 100, 'Runs one search closes.'),
   }),
   RunContinuation: group('Going on with runs that were lost.', {
-    Enabled: setting(bool(), false, 'A lost run is continued by a new one. Needs RunReconciliation.'),
+    Enabled: flag(false, 'A lost run is continued by a new one. Needs RunReconciliation.'),
     MaxAttempts: setting(int({ min: 1 }), 1, 'Continuations of one lost run.'),
   }),
   Drain: group('The orderly stop.', {
-    Enabled: setting(bool(), true, 'Work in progress may finish before the process ends.'),
+    Enabled: flag(true, 'Work in progress may finish before the process ends.'),
     Timeout: setting(duration({ zero: true }), 30 * secondMs, 'How long it may take to.'),
   }),
 };

@@ -1,6 +1,6 @@
 import { secondMs } from '../duration.ts';
-import { bool, bytes, duration, int } from '../number-kinds.ts';
-import { group, mapOf, required, setting, shorthand } from '../schema-nodes.ts';
+import { bytes, duration, int } from '../number-kinds.ts';
+import { flag, group, mapOf, required, setting, shorthand } from '../schema-nodes.ts';
 import { mediaType, path, text } from '../text-kinds.ts';
 import { listOf, oneOf } from '../value-kind.ts';
 
@@ -15,9 +15,8 @@ const interpreter = shorthand(
 const scripts = group(
   'Scripts of skills. They run with the rights of the service: isolating them is up to the platform.',
   {
-    Enabled: setting(bool(), false, 'Scripts may run. Needs the acknowledgement below and Host:SkillScripts:Register.'),
-    PlatformIsolationAcknowledged: setting(
-      bool(),
+    Enabled: flag(false, 'Scripts may run. Needs the acknowledgement below and Host:SkillScripts:Register.'),
+    PlatformIsolationAcknowledged: flag(
       false,
       'You confirm that a container, machine or account isolates the scripts.',
     ),
@@ -26,7 +25,7 @@ const scripts = group(
       'Auto',
       'Auto: each script gets a PID namespace where the system allows it. Required: without one the service does not start.',
     ),
-    AllowStoredScripts: setting(bool(), false, 'Scripts of skills from the store may run, not only those on disk.'),
+    AllowStoredScripts: flag(false, 'Scripts of skills from the store may run, not only those on disk.'),
     SkillRoots: setting(listOf(path({ label: 'folder' })), [], 'Folders with skills of the host.'),
     Interpreters: mapOf('{extension}', interpreter, 'Programs by file extension. Without any, no script starts.', {
       pattern: /^[a-z0-9]{1,16}$/,
