@@ -190,6 +190,10 @@ export class AcpError extends Error {
   }
 }
 
+/** What is wrong with one member of a request; the message follows its path. */
+export const invalidField = (path: string, message: string, code: ErrorCode = 'validation-failed'): AcpError =>
+  new AcpError(code, `${path} ${message}.`, { details: { errors: [{ path, message }] } });
+
 /** Problem details (RFC 9457) with the service's extensions. */
 export interface Problem extends ErrorDetails {
   readonly type: string;

@@ -5,7 +5,7 @@ import { ClientToolResult, ToolApprovalDecision } from './tool-approval.ts';
 const concurrencyPolicies = ['Reject', 'Enqueue', 'Interrupt', 'Rollback'] as const;
 export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number];
 
-const maxDocumentBytes = 262_144;
+export const maxDocumentBytes = 262_144;
 
 /** Body of run and estimate; at most 4 MiB. */
 export const AgentRunRequest = closed(

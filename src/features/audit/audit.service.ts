@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { AcpError } from '../../contract/errors.ts';
+import { AcpError, invalidField } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
 import { errorTypeOf } from '../../core/telemetry/span.ts';
@@ -22,13 +22,10 @@ const defaultLimit = 100;
 const maxLimit = 500;
 const clampLimit = (limit: number | undefined): number => Math.min(Math.max(limit ?? defaultLimit, 1), maxLimit);
 
-const invalid = (path: string, message: string): AcpError =>
-  new AcpError('validation-failed', `${path} ${message}.`, { details: { errors: [{ path, message }] } });
-
 const rangeOf = (query: { readonly after?: string; readonly before?: string }): AuditRange => {
   const after = query.after === undefined ? null : Date.parse(query.after);
   const before = query.before === undefined ? null : Date.parse(query.before);
-  if (after !== null && before !== null && after >= before) throw invalid('after', 'must be earlier than before');
+  if (after !== null && before !== null && after >= before) throw invalidField('after', 'must be earlier than before');
   return { after, before };
 };
 
@@ -43,7 +40,7 @@ export const auditService = ({
     const beforeId = query.beforeId?.toLowerCase() ?? null;
     const range = rangeOf(query);
     if (beforeId !== null && !(await store.has(tenantId, beforeId)))
-      throw invalid('beforeId', 'must be the id of an entry of this trail');
+      throw invalidField('beforeId', 'must be the id of an entry of this trail');
     const { actor = null, action = null, entity = null } = query;
     return ok(
       await store

@@ -8,11 +8,11 @@ import {
   EmergencyStopResult,
 } from './emergency.schema.ts';
 
+const operate = { tag: 'Emergency', role: 'Admin', scope: 'SecurityAdmin' } as const;
+
 export const emergencyOperations = defineOperations({
   status: {
-    tag: 'Emergency',
-    role: 'Admin',
-    scope: 'SecurityAdmin',
+    ...operate,
     method: 'GET',
     path: '/api/emergency',
     summary: 'List the stops in force that are about the tenant, oldest first',
@@ -25,9 +25,7 @@ export const emergencyOperations = defineOperations({
     },
   },
   stop: {
-    tag: 'Emergency',
-    role: 'Admin',
-    scope: 'SecurityAdmin',
+    ...operate,
     method: 'POST',
     path: '/api/emergency/stop',
     summary: 'Stop agents at once: runs are canceled, queued ones held, new ones refused',
@@ -40,9 +38,7 @@ export const emergencyOperations = defineOperations({
     cli: { handWritten: true },
   },
   resume: {
-    tag: 'Emergency',
-    role: 'Admin',
-    scope: 'SecurityAdmin',
+    ...operate,
     method: 'POST',
     path: '/api/emergency/resume',
     summary: 'Let agents run again that were stopped with the same scope',

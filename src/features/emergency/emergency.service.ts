@@ -1,4 +1,4 @@
-import { AcpError } from '../../contract/errors.ts';
+import { AcpError, invalidField } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { AuditedCall, CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
@@ -44,14 +44,11 @@ const view = (row: EmergencyStopRow): EmergencyStop => ({
   resumedAt: row.resumed_at === null ? null : isoTime(row.resumed_at),
 });
 
-const invalid = (path: string, message: string): AcpError =>
-  new AcpError('validation-failed', `${path} ${message}.`, { details: { errors: [{ path, message }] } });
-
 /** The members have to say the same as the scope: a stop must not be wider or narrower than its caller believes. */
 const assertOneWidth = ({ scope, tenantId = null, agentName = null }: EmergencyResumeRequest): void => {
-  if (agentName !== null && scope !== 'Agent') throw invalid('agentName', 'is only for the scope Agent');
-  if (agentName === null && scope === 'Agent') throw invalid('agentName', 'is required for the scope Agent');
-  if (tenantId !== null && scope === 'All') throw invalid('tenantId', 'is not for the scope All');
+  if (agentName !== null && scope !== 'Agent') throw invalidField('agentName', 'is only for the scope Agent');
+  if (agentName === null && scope === 'Agent') throw invalidField('agentName', 'is required for the scope Agent');
+  if (tenantId !== null && scope === 'All') throw invalidField('tenantId', 'is not for the scope All');
 };
 
 /** A run and what it has called, down the tree. */

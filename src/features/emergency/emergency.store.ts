@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { EmergencyStopRow, Tables, ToolInvocationRow } from '../../db/tables.ts';
 
 // More is counted and not listed.
@@ -13,23 +13,6 @@ export interface StopTarget {
   readonly agentName: string;
 }
 
-export interface HeldRuns {
-  readonly count: number;
-  readonly oldest: readonly { readonly id: string; tenant_id: string; agent_name: string; created_at: number }[];
-}
-
-export interface EmergencyStore {
-  inForce(): Promise<readonly EmergencyStopRow[]>;
-  insert(row: EmergencyStopRow): Promise<void>;
-  /** False: somebody else has resumed it. */
-  resume(id: string, by: string | null, at: number): Promise<boolean>;
-  /** Calls of these runs that were made and may have changed something, oldest first. */
-  effects(runIds: readonly string[]): Promise<readonly ToolInvocationRow[]>;
-  held(target: StopTarget): Promise<HeldRuns>;
-  /** Runs of these agents that were put off while they were stopped are due at once; `runHandlerKeys`: of their jobs. */
-  makeDue(target: StopTarget, runHandlerKeys: readonly string[], now: number): Promise<void>;
-}
-
 const queued = (db: Kysely<Tables>, { tenantId, agentName }: StopTarget) => {
   let query = db.selectFrom('runs').where('status', '=', 'Queued');
   if (tenantId !== '') query = query.where('tenant_id', '=', tenantId);
@@ -37,69 +20,72 @@ const queued = (db: Kysely<Tables>, { tenantId, agentName }: StopTarget) => {
   return query;
 };
 
-export const emergencyStore = defineStore(
-  (storage): EmergencyStore => ({
-    inForce: () =>
-      storage.db
-        .selectFrom('emergency_stops')
-        .selectAll()
-        .where('resumed_at', 'is', null)
-        .orderBy('stopped_at')
-        .orderBy('id')
-        .execute(),
-    async insert(row) {
-      await storage.db.insertInto('emergency_stops').values(row).execute();
-    },
-    async resume(id, by, at) {
-      const { numUpdatedRows } = await storage.db
-        .updateTable('emergency_stops')
-        .set({ resumed_by: by, resumed_at: at })
-        .where('id', '=', id)
-        .where('resumed_at', 'is', null)
-        .executeTakeFirst();
-      return numUpdatedRows > 0n;
-    },
-    async effects(runIds) {
-      const rows: ToolInvocationRow[] = [];
-      for (let from = 0; from < runIds.length; from += idsPerQuery)
-        rows.push(
-          ...(await storage.db
-            .selectFrom('tool_invocations')
-            .selectAll()
-            .where('run_id', 'in', runIds.slice(from, from + idsPerQuery))
-            .where('effect', '!=', 'Read')
-            .where('called', '=', 1)
-            .orderBy('created_at')
-            .orderBy('id')
-            .execute()),
-        );
-      return rows;
-    },
-    async held(target) {
-      const counted = await queued(storage.db, target)
-        .select(({ fn }) => fn.countAll<number | bigint>().as('count'))
-        .executeTakeFirst();
-      const oldest = await queued(storage.db, target)
-        .select(['id', 'tenant_id', 'agent_name', 'created_at'])
-        .orderBy('created_at')
-        .orderBy('id')
-        .limit(heldShown)
-        .execute();
-      return { count: Number(counted?.count ?? 0), oldest };
-    },
-    async makeDue({ tenantId, agentName }, runHandlerKeys, now) {
-      // An attempt that failed keeps its pause: only those that never began are put forward. Other jobs have times of
-      // their own, such as the next sweep.
-      let held = storage.db
-        .updateTable('jobs')
-        .set({ scheduled_for: now })
-        .where('status', '=', 'Pending')
-        .where('handler_key', 'in', runHandlerKeys)
-        .where('attempt', '=', 0)
-        .where('scheduled_for', '>', now);
-      if (tenantId !== '') held = held.where('tenant_id', '=', tenantId);
-      if (agentName !== '') held = held.where('target_name', '=', agentName);
-      await held.execute();
-    },
-  }),
-);
+export const emergencyStore = defineStore((storage) => ({
+  inForce: (): Promise<readonly EmergencyStopRow[]> =>
+    storage.db
+      .selectFrom('emergency_stops')
+      .selectAll()
+      .where('resumed_at', 'is', null)
+      .orderBy('stopped_at')
+      .orderBy('id')
+      .execute(),
+  async insert(row: EmergencyStopRow): Promise<void> {
+    await storage.db.insertInto('emergency_stops').values(row).execute();
+  },
+  /** False: somebody else has resumed it. */
+  async resume(id: string, by: string | null, at: number): Promise<boolean> {
+    const { numUpdatedRows } = await storage.db
+      .updateTable('emergency_stops')
+      .set({ resumed_by: by, resumed_at: at })
+      .where('id', '=', id)
+      .where('resumed_at', 'is', null)
+      .executeTakeFirst();
+    return numUpdatedRows > 0n;
+  },
+  /** Calls of these runs that were made and may have changed something, oldest first. */
+  async effects(runIds: readonly string[]): Promise<readonly ToolInvocationRow[]> {
+    const rows: ToolInvocationRow[] = [];
+    for (let from = 0; from < runIds.length; from += idsPerQuery)
+      rows.push(
+        ...(await storage.db
+          .selectFrom('tool_invocations')
+          .selectAll()
+          .where('run_id', 'in', runIds.slice(from, from + idsPerQuery))
+          .where('effect', '!=', 'Read')
+          .where('called', '=', 1)
+          .orderBy('created_at')
+          .orderBy('id')
+          .execute()),
+      );
+    return rows;
+  },
+  async held(target: StopTarget) {
+    const counted = await queued(storage.db, target)
+      .select(({ fn }) => fn.countAll<number | bigint>().as('count'))
+      .executeTakeFirst();
+    const oldest = await queued(storage.db, target)
+      .select(['id', 'tenant_id', 'agent_name', 'created_at'])
+      .orderBy('created_at')
+      .orderBy('id')
+      .limit(heldShown)
+      .execute();
+    return { count: Number(counted?.count ?? 0), oldest };
+  },
+  /** Runs of these agents that were put off while they were stopped are due at once; `runHandlerKeys`: of their jobs. */
+  async makeDue({ tenantId, agentName }: StopTarget, runHandlerKeys: readonly string[], now: number): Promise<void> {
+    // An attempt that failed keeps its pause: only those that never began are put forward. Other jobs have times of
+    // their own, such as the next sweep.
+    let held = storage.db
+      .updateTable('jobs')
+      .set({ scheduled_for: now })
+      .where('status', '=', 'Pending')
+      .where('handler_key', 'in', runHandlerKeys)
+      .where('attempt', '=', 0)
+      .where('scheduled_for', '>', now);
+    if (tenantId !== '') held = held.where('tenant_id', '=', tenantId);
+    if (agentName !== '') held = held.where('target_name', '=', agentName);
+    await held.execute();
+  },
+}));
+
+export type EmergencyStore = StoreOf<typeof emergencyStore>;

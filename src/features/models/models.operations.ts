@@ -7,6 +7,8 @@ const refresh = Type.Object({
 });
 const healthColumns = ['providerName', 'status', 'circuitOpen', 'latencyMs', 'checkedAt', 'detail'];
 
+const health = { tag: 'Models', role: 'Reader', scope: 'PlatformRead', method: 'GET' } as const;
+
 export const modelOperations = defineOperations({
   list: {
     tag: 'Models',
@@ -22,10 +24,7 @@ export const modelOperations = defineOperations({
     cli: { columns: ['name', 'displayName', 'status', 'allowed'] },
   },
   health: {
-    tag: 'Models',
-    role: 'Reader',
-    scope: 'PlatformRead',
-    method: 'GET',
+    ...health,
     path: '/api/models/health',
     summary: 'Health of every model provider; a result that is missing or too old is renewed first',
     description: 'Results come from a cache for a while; `refresh` renews them at once.',
@@ -35,10 +34,7 @@ export const modelOperations = defineOperations({
     cli: { columns: healthColumns },
   },
   providerHealth: {
-    tag: 'Models',
-    role: 'Reader',
-    scope: 'PlatformRead',
-    method: 'GET',
+    ...health,
     path: '/api/models/health/{provider}',
     summary: 'Health of one model provider',
     description:

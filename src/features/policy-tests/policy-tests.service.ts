@@ -1,4 +1,4 @@
-import { AcpError } from '../../contract/errors.ts';
+import { invalidField } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Handlers } from '../../core/context.ts';
@@ -29,10 +29,7 @@ const windowOf = ({ since, until }: PolicyTestRequest, now: number): { sinceMs: 
   const untilMs = until === undefined ? now + 1 : Date.parse(until);
   const sinceMs = since === undefined ? untilMs - defaultWindowMs : Date.parse(since);
   if (sinceMs < untilMs) return { sinceMs, untilMs };
-  const message = 'must be before until';
-  throw new AcpError('validation-failed', `since ${message}.`, {
-    details: { errors: [{ path: 'since', message }] },
-  });
+  throw invalidField('since', 'must be before until');
 };
 
 /** Asks of recorded runs what a policy would have done; nothing is written, and no tool or model is called. */

@@ -1,4 +1,4 @@
-import { AcpError } from '../../contract/errors.ts';
+import { AcpError, invalidField } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
@@ -25,12 +25,6 @@ export interface ProviderAccessServiceDeps {
   readonly now: () => number;
 }
 
-const invalid = (
-  path: string,
-  message: string,
-  code: 'validation-failed' | 'target-not-allowed' = 'validation-failed',
-) => new AcpError(code, `${path} ${message}.`, { details: { errors: [{ path, message }] } });
-
 const about = (tenantId: string, provider: string) => ({ id: `${tenantId}:${provider}`, aboutTenant: tenantId });
 
 export const providerBindingService = (deps: ProviderAccessServiceDeps): Handlers<typeof providerBindingOperations> => {
@@ -51,7 +45,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
       throw new AcpError('not-found', `There is no model provider "${provider}".`);
     if (!access.allows(tenantId, provider))
       throw new AcpError('provider-not-allowed', `The tenant may not call the provider "${provider}".`);
-    if (!providers.takesCredential(provider)) throw invalid('provider', 'is called without a credential');
+    if (!providers.takesCredential(provider)) throw invalidField('provider', 'is called without a credential');
   };
 
   return {
@@ -72,7 +66,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
       const endpoint = body.endpoint ?? null;
       const problem = endpoint === null ? null : endpointProblem(endpoint, deps.allowPrivateEndpoints);
       if (problem?.code === 'target-not-allowed') deps.endpointRefused();
-      if (problem !== null) throw invalid('endpoint', problem.message, problem.code);
+      if (problem !== null) throw invalidField('endpoint', problem.message, problem.code);
       const before = access.binding(tenantId, provider);
       if (before?.api_key_configuration_name === key && before.endpoint === endpoint) return ok(view(before));
       const row: ProviderBindingRow = {
@@ -128,7 +122,7 @@ export const egressPolicyService = ({
     const unknown = body.allowedProviders.findIndex((name) => providers.get(name) === undefined);
     if (unknown >= 0) {
       const known = providers.list().map(({ name }) => name);
-      throw invalid(`allowedProviders[${unknown}]`, `must be one of the providers ${known.join(', ')}`);
+      throw invalidField(`allowedProviders[${unknown}]`, `must be one of the providers ${known.join(', ')}`);
     }
     const before = access.policy(tenantId);
     const row = { tenant_id: tenantId, allowed_providers: JSON.stringify(allowed), updated_at: now() };

@@ -2,8 +2,9 @@ import { timingSafeEqual } from 'node:crypto';
 import type { Caller } from '../../core/context.ts';
 import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { ApiKeyRow } from '../../db/tables/access.ts';
 import { apiKeyHash } from './key-format.rules.ts';
-import type { KeyStore, StoredKey } from './keys.store.ts';
+import { authorityOf, type KeyStore } from './keys.store.ts';
 
 /** Turns a key's text into its caller, from memory where possible. */
 export interface KeyLookup {
@@ -25,30 +26,33 @@ const touchIntervalMs = 60_000;
 const mostUnknown = 1000;
 
 interface StoredCaller {
-  readonly key: StoredKey;
+  readonly key: ApiKeyRow;
   readonly caller: Caller;
   touchedAt: number | null;
 }
 
-const toCaller = (key: StoredKey): Caller => ({
-  tenantId: key.tenantId,
-  principal: {
-    kind: 'ApiKey',
-    role: key.role,
-    scopes: new Set(key.scopes),
-    actor: `apikey:${key.id}`,
-    userId: null,
-    apiKey: { id: key.id, name: key.name },
-    permissions: new Set(),
-  },
-});
+const toCaller = (key: ApiKeyRow): Caller => {
+  const { role, scopes } = authorityOf(key);
+  return {
+    tenantId: key.tenant_id,
+    principal: {
+      kind: 'ApiKey',
+      role,
+      scopes: new Set(scopes),
+      actor: `apikey:${key.id}`,
+      userId: null,
+      apiKey: { id: key.id, name: key.name },
+      permissions: new Set(),
+    },
+  };
+};
 
 export const keyLookup = ({ store, state, now, log }: KeyLookupDeps): KeyLookup => {
   const callers = state.entries<StoredCaller>('apiKeys', {
     load: byKey(async (hash) => {
       const key = await store.findByHash(hash);
-      if (key === null || !timingSafeEqual(Buffer.from(key.keyHash), Buffer.from(hash))) return null;
-      return { key, caller: toCaller(key), touchedAt: key.lastUsedAt };
+      if (key === undefined || !timingSafeEqual(Buffer.from(key.key_hash), Buffer.from(hash))) return null;
+      return { key, caller: toCaller(key), touchedAt: key.last_used_at };
     }),
     mostAbsent: mostUnknown,
   });
@@ -57,7 +61,7 @@ export const keyLookup = ({ store, state, now, log }: KeyLookupDeps): KeyLookup 
     if (stored === null) return null;
     const { key } = stored;
     const at = now();
-    if (key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= at)) return null;
+    if (key.revoked_at !== null || (key.expires_at !== null && key.expires_at <= at)) return null;
     if (stored.touchedAt === null || at - stored.touchedAt >= touchIntervalMs) {
       stored.touchedAt = at;
       // Written with the next group; nobody waits for it.

@@ -3,6 +3,8 @@ import { defineOperations } from '../../contract/operation.ts';
 import { Uuid } from '../../contract/schema.ts';
 import { ApiKeyCreateRequest, ApiKeyCreationResult, ApiKeyRecord, WhoamiResponse } from './keys.schema.ts';
 
+const manage = { tag: 'Security', role: 'Admin', scope: 'SecurityAdmin' } as const;
+
 export const keyOperations = defineOperations({
   list: {
     tag: 'Security',
@@ -18,9 +20,7 @@ export const keyOperations = defineOperations({
     cli: { columns: ['id', 'name', 'keyPrefix', 'role', 'scopes', 'isActive', 'expiresAt', 'lastUsedAt'] },
   },
   create: {
-    tag: 'Security',
-    role: 'Admin',
-    scope: 'SecurityAdmin',
+    ...manage,
     method: 'POST',
     path: '/api/api-keys',
     summary: 'Create an API key; the answer shows it once',
@@ -33,9 +33,7 @@ export const keyOperations = defineOperations({
     cli: { handWritten: true },
   },
   remove: {
-    tag: 'Security',
-    role: 'Admin',
-    scope: 'SecurityAdmin',
+    ...manage,
     method: 'DELETE',
     path: '/api/api-keys/{id}',
     summary: 'Revoke an API key',

@@ -1,14 +1,15 @@
 import { type ApiKeyScope, type Role, roleAtLeast, roles } from '../../contract/authority.ts';
-import { AcpError } from '../../contract/errors.ts';
+import { AcpError, invalidField } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { Handlers, Principal } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
+import type { ApiKeyRow } from '../../db/tables/access.ts';
 import type { AuditLog } from '../audit/index.ts';
 import { apiKeyHash, apiKeyPrefix, newApiKey } from './key-format.rules.ts';
 import type { KeyLookup } from './key-lookup.service.ts';
 import type { keyOperations } from './keys.operations.ts';
 import type { ApiKeyCreateRequest, ApiKeyRecord } from './keys.schema.ts';
-import { type KeyStore, keyStore, type StoredKey } from './keys.store.ts';
+import { authorityOf, type KeyStore, keyStore } from './keys.store.ts';
 import { reasonsOf, type WhoamiRules } from './whoami.rules.ts';
 
 export interface KeyServiceDeps {
@@ -20,19 +21,18 @@ export interface KeyServiceDeps {
   readonly rules: WhoamiRules;
 }
 
-const toRecord = (key: StoredKey, now: number): ApiKeyRecord => ({
-  id: key.id,
-  tenantId: key.tenantId,
-  name: key.name,
-  keyPrefix: key.keyPrefix,
-  role: key.role,
-  scopes: [...key.scopes],
-  expiresAt: isoTimeOrNull(key.expiresAt),
-  revokedAt: isoTimeOrNull(key.revokedAt),
-  lastUsedAt: isoTimeOrNull(key.lastUsedAt),
-  createdBy: key.createdBy,
-  createdAt: isoTime(key.createdAt),
-  isActive: key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now),
+const toRecord = (row: ApiKeyRow, now: number): ApiKeyRecord => ({
+  id: row.id,
+  tenantId: row.tenant_id,
+  name: row.name,
+  keyPrefix: row.key_prefix,
+  ...authorityOf(row),
+  expiresAt: isoTimeOrNull(row.expires_at),
+  revokedAt: isoTimeOrNull(row.revoked_at),
+  lastUsedAt: isoTimeOrNull(row.last_used_at),
+  createdBy: row.created_by,
+  createdAt: isoTime(row.created_at),
+  isActive: row.revoked_at === null && (row.expires_at === null || row.expires_at > now),
 });
 
 /** The lowest role that can use all of the scopes. */
@@ -64,10 +64,7 @@ const expiryOf = (body: ApiKeyCreateRequest, now: number): number | null => {
   if (body.expiresAt === undefined || body.expiresAt === null) return null;
   const time = Date.parse(body.expiresAt);
   if (time > now) return time;
-  const message = 'must be a time in the future';
-  throw new AcpError('validation-failed', `expiresAt ${message}.`, {
-    details: { errors: [{ path: 'expiresAt', message }] },
-  });
+  throw invalidField('expiresAt', 'must be a time in the future');
 };
 
 export const keyService = ({
@@ -91,21 +88,22 @@ export const keyService = ({
     const role = grantedRole(principal, body, scopes);
     const expiresAt = expiryOf(body, at);
     const plaintextKey = newApiKey(tenantId);
-    const key: StoredKey = {
+    const key: ApiKeyRow = {
       id: newId(),
-      tenantId,
+      tenant_id: tenantId,
       name: body.name,
-      keyHash: apiKeyHash(plaintextKey),
-      keyPrefix: apiKeyPrefix(plaintextKey),
+      key_hash: apiKeyHash(plaintextKey),
+      key_prefix: apiKeyPrefix(plaintextKey),
       role,
-      scopes,
-      expiresAt,
-      revokedAt: null,
-      lastUsedAt: null,
-      createdBy: principal.actor,
-      createdAt: at,
+      scopes: JSON.stringify(scopes),
+      expires_at: expiresAt,
+      revoked_at: null,
+      last_used_at: null,
+      created_by: principal.actor,
+      created_at: at,
     };
-    const after = toRecord(key, at);
+    // In the order in which they were asked for.
+    const after = { ...toRecord(key, at), scopes };
     await audit.change(context, async (stores, tell) => {
       await stores(keyStore).insert(key);
       tell({ id: key.id, before: null, after });
@@ -119,13 +117,13 @@ export const keyService = ({
     const at = now();
     const revoked = await audit.change(context, async (stores, tell) => {
       const key = await stores(keyStore).find(tenantId, id);
-      if (key === null || !(await stores(keyStore).revoke(tenantId, id, at)))
+      if (key === undefined || !(await stores(keyStore).revoke(tenantId, id, at)))
         throw new AcpError('not-found', 'There is no active API key with this id.');
       // A revoked key stays readable, so that the entry has both states of it.
-      tell({ id, before: toRecord(key, at), after: toRecord({ ...key, revokedAt: at }, at) });
+      tell({ id, before: toRecord(key, at), after: toRecord({ ...key, revoked_at: at }, at) });
       return key;
     });
-    lookup.changed(revoked.keyHash);
+    lookup.changed(revoked.key_hash);
     return noContent();
   },
 

@@ -2,6 +2,8 @@ import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
 import { SkillScriptGrant, SkillScriptGrantRequest } from './grants.schema.ts';
 
+const manage = { tag: 'Skill script grants', role: 'Admin', scope: 'SecurityAdmin' } as const;
+
 export const grantOperations = defineOperations({
   list: {
     tag: 'Skill script grants',
@@ -17,9 +19,7 @@ export const grantOperations = defineOperations({
     cli: { columns: ['skillName', 'scriptName', 'grantedBy', 'grantedAt', 'expiresAt', 'revokedAt'] },
   },
   create: {
-    tag: 'Skill script grants',
-    role: 'Admin',
-    scope: 'SecurityAdmin',
+    ...manage,
     method: 'POST',
     path: '/api/skill-script-grants',
     summary: 'Allow the scripts of a skill, or one of them, to run',
@@ -32,9 +32,7 @@ export const grantOperations = defineOperations({
     cli: { handWritten: true },
   },
   remove: {
-    tag: 'Skill script grants',
-    role: 'Admin',
-    scope: 'SecurityAdmin',
+    ...manage,
     method: 'DELETE',
     path: '/api/skill-script-grants/{skillName}',
     summary: 'Revoke a grant, named as it was given',

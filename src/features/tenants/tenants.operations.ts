@@ -4,12 +4,12 @@ import { CurrentTenantResponse, TenantDescriptor, TenantRequest, TenantSlug } fr
 
 const columns = ['slug', 'displayName', 'createdAt'];
 
+const read = { tag: 'Tenants', role: 'Reader', scope: 'PlatformRead', method: 'GET' } as const;
+const write = { tag: 'Tenants', role: 'Admin', scope: 'PlatformAdmin' } as const;
+
 export const tenantOperations = defineOperations({
   current: {
-    tag: 'Tenants',
-    role: 'Reader',
-    scope: 'PlatformRead',
-    method: 'GET',
+    ...read,
     path: '/api/tenants/current',
     summary: 'Show the tenant that this request is for',
     description: 'The tenant comes from the credential, or from a header where the host allows it.',
@@ -17,10 +17,7 @@ export const tenantOperations = defineOperations({
     errors: [],
   },
   list: {
-    tag: 'Tenants',
-    role: 'Reader',
-    scope: 'PlatformRead',
-    method: 'GET',
+    ...read,
     path: '/api/tenants',
     summary: 'List the records of tenants by slug; outside the default tenant the own one at most',
     description:
@@ -30,9 +27,7 @@ export const tenantOperations = defineOperations({
     cli: { columns },
   },
   save: {
-    tag: 'Tenants',
-    role: 'Admin',
-    scope: 'PlatformAdmin',
+    ...write,
     method: 'PUT',
     path: '/api/tenants/{slug}',
     summary: 'Create or rename the record of a tenant',
@@ -45,9 +40,7 @@ export const tenantOperations = defineOperations({
     cli: { command: 'tenants set', columns },
   },
   remove: {
-    tag: 'Tenants',
-    role: 'Admin',
-    scope: 'PlatformAdmin',
+    ...write,
     method: 'DELETE',
     path: '/api/tenants/{slug}',
     summary: 'Delete the record of a tenant, and none of its data',

@@ -2,10 +2,11 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
+import type { TenantRow } from '../../db/tables/access.ts';
 import type { AuditLog, ChangedEntity } from '../audit/index.ts';
 import type { tenantOperations } from './tenants.operations.ts';
 import type { TenantDescriptor } from './tenants.schema.ts';
-import { type StoredTenant, type TenantStore, tenantStore } from './tenants.store.ts';
+import { type TenantStore, tenantStore } from './tenants.store.ts';
 
 export interface TenantServiceDeps {
   readonly store: TenantStore;
@@ -15,18 +16,18 @@ export interface TenantServiceDeps {
   readonly newId: () => string;
 }
 
-const describe = ({ id, slug, displayName, createdAt }: StoredTenant): TenantDescriptor => ({
+const describe = ({ id, slug, display_name, created_at }: TenantRow): TenantDescriptor => ({
   id,
   slug,
-  displayName,
-  createdAt: isoTime(createdAt),
+  displayName: display_name,
+  createdAt: isoTime(created_at),
 });
 
-const changed = (slug: string, before: StoredTenant | null, after: StoredTenant | null): ChangedEntity => ({
+const changed = (slug: string, before?: TenantRow, after?: TenantRow): ChangedEntity => ({
   id: slug,
   aboutTenant: slug,
-  before: before === null ? null : describe(before),
-  after: after === null ? null : describe(after),
+  before: before === undefined ? null : describe(before),
+  after: after === undefined ? null : describe(after),
 });
 
 const notFound = (): AcpError => new AcpError('not-found', 'There is no such tenant.');
@@ -47,18 +48,23 @@ export const tenantService = (deps: TenantServiceDeps): Handlers<typeof tenantOp
     async list({ tenantId }) {
       if (tenantId === defaultTenantId) return ok((await store.list()).map(describe));
       const own = await store.find(tenantId);
-      return ok(own === null ? [] : [describe(own)]);
+      return ok(own === undefined ? [] : [describe(own)]);
     },
 
     async save(context, { params: { slug }, body }) {
       assertMayAddress(context.tenantId, slug, defaultTenantId);
-      const given = body.displayName ?? '';
-      const displayName = given.trim() === '' ? slug : given;
+      const name = body.displayName ?? '';
+      const displayName = name.trim() === '' ? slug : name;
       const saved = await audit.change(context, async (stores, tell) => {
         const tenants = stores(tenantStore);
         const stored = await tenants.find(slug);
-        if (stored?.displayName === displayName) return stored;
-        const { before, after } = await tenants.save({ id: newId(), slug, displayName, createdAt: now() });
+        if (stored?.display_name === displayName) return stored;
+        const { before, after } = await tenants.save({
+          id: newId(),
+          slug,
+          display_name: displayName,
+          created_at: now(),
+        });
         tell(changed(slug, before, after));
         return after;
       });
@@ -69,8 +75,8 @@ export const tenantService = (deps: TenantServiceDeps): Handlers<typeof tenantOp
       assertMayAddress(context.tenantId, slug, defaultTenantId);
       await audit.change(context, async (stores, tell) => {
         const removed = await stores(tenantStore).remove(slug);
-        if (removed === null) throw notFound();
-        tell(changed(slug, removed, null));
+        if (removed === undefined) throw notFound();
+        tell(changed(slug, removed));
       });
       return noContent();
     },

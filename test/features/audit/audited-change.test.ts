@@ -38,7 +38,7 @@ const open = async (t: TestContext, store: TestStore) => {
 
 /** A change of something that lies in the store. */
 const add = (stores: UnitOfWork, slug: string, displayName = slug) =>
-  stores(tenantStore).save({ id: slug, slug, displayName, createdAt: 0 });
+  stores(tenantStore).save({ id: slug, slug, display_name: displayName, created_at: 0 });
 
 const told = (id: string) => ({ id, before: null, after: { id } });
 

@@ -65,8 +65,8 @@ forEachDurableService('RET-11 RET-18 a tenant without a run is swept for whateve
     await jobs.claim('elsewhere', now, now + 60_000, 9, { only: ['none'], full: [], except: [] });
     await (fails ? jobs.fail('elsewhere', id, now, 'no', 'No.') : jobs.complete('elsewhere', id, now));
   }
-  const grant = { skillName: 'pdf', scriptName: null, grantedBy: null, grantedAt: now, expiresAt: null };
-  await grants.insert({ id: newId(), tenantId: 'only-grants', ...grant, revokedAt: now });
+  const grant = { skill_name: 'pdf', script_name: null, granted_by: null, granted_at: now, expires_at: null };
+  await grants.insert({ id: newId(), tenant_id: 'only-grants', ...grant, revoked_at: now });
   const span = {
     id: 's-1',
     spanId: 'a',

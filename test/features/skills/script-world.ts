@@ -95,13 +95,13 @@ export const scriptWorld = async (t: TestContext, source: string, options: World
   const grant = async (scriptName: string | null = null, expiresAt: number | null = null): Promise<void> =>
     grants.insert({
       id: newId(),
-      tenantId: 'default',
-      skillName: 'pdf',
-      scriptName,
-      grantedBy: null,
-      grantedAt: Date.now(),
-      expiresAt,
-      revokedAt: null,
+      tenant_id: 'default',
+      skill_name: 'pdf',
+      script_name: scriptName,
+      granted_by: null,
+      granted_at: Date.now(),
+      expires_at: expiresAt,
+      revoked_at: null,
     });
   if (options.granted !== false) await grant();
   const callOf = (args: Json = null, signal = new AbortController().signal) => ({
