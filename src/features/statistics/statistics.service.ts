@@ -9,7 +9,7 @@ import type { AuditLog } from '../audit/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { statisticOperations } from './statistics.operations.ts';
 import type { RunCostRecalculationResult, RunErrorStatistics, TimeSeriesPoint } from './statistics.schema.ts';
-import { number, numberOrNull, type StatisticsFilter, type StatisticsStore } from './statistics.store.ts';
+import { number, numberOrNull, type StatisticsFilter, type StatisticsStore, type Sum } from './statistics.store.ts';
 
 export interface StatisticsDeps {
   readonly store: StatisticsStore;
@@ -29,13 +29,12 @@ const maxRows = 200;
 
 const money = (micros: unknown): number | null => decimal(numberOrNull(micros));
 
-type Sums = { readonly total: unknown; readonly failed: unknown; readonly tokens: unknown; readonly cost: unknown };
+const numbers = <K extends string>(sums: Readonly<Record<K, Sum>>): Record<K, number> =>
+  Object.fromEntries(Object.entries<Sum>(sums).map(([name, sum]) => [name, number(sum)])) as Record<K, number>;
 
-const sums = (row: Sums) => ({
-  totalRuns: number(row.total),
-  failedRuns: number(row.failed),
-  totalTokens: number(row.tokens),
-  totalCost: money(row.cost),
+const priced = <K extends string>({ totalCost, ...sums }: Readonly<Record<K | 'totalCost', Sum>>) => ({
+  ...numbers(sums as unknown as Record<Exclude<K, 'totalCost'>, Sum>),
+  totalCost: money(totalCost),
 });
 
 const ratio = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);
@@ -62,7 +61,7 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
     ]);
     return classes.map((row) => ({
       class: row.error_class as RunErrorClass,
-      totalRuns: number(row.total),
+      totalRuns: number(row.totalRuns),
       topClusters: clusters
         .filter((cluster) => cluster.error_class === row.error_class)
         .map((cluster) => ({
@@ -95,50 +94,28 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
         store.byLabel(tenantId, filter, rows),
         errorClasses(context, filter),
       ]);
-      const completedRuns = number(totals?.completed);
-      const failedRuns = number(totals?.failed);
-      const canceledRuns = number(totals?.canceled);
+      const { runsWithUnknownPricing, ...sums } = totals;
+      const { completedRuns, failedRuns, canceledRuns } = numbers(sums);
       return ok({
-        totalRuns: number(totals?.total),
-        completedRuns,
-        failedRuns,
-        canceledRuns,
-        runningRuns: number(totals?.running),
-        queuedRuns: number(totals?.queued),
-        awaitingInputRuns: number(totals?.awaitingInput),
-        awaitingApprovalRuns: number(totals?.awaitingApproval),
-        inputTokens: number(totals?.input),
-        outputTokens: number(totals?.output),
-        totalTokens: number(totals?.tokens),
-        cachedInputTokens: number(totals?.cached),
-        reasoningTokens: number(totals?.reasoning),
-        audioInputTokens: number(totals?.audioInput),
-        audioOutputTokens: number(totals?.audioOutput),
-        totalCost: money(totals?.cost),
+        ...priced(sums),
         currency: deps.currency,
-        runsWithUnknownPricing: number(totals?.unpriced),
+        runsWithUnknownPricing: number(runsWithUnknownPricing),
         errorRate: ratio(failedRuns, completedRuns + failedRuns + canceledRuns),
         scoredRuns: number(scores?.scored),
         positiveRate: numberOrNull(scores?.positive),
-        byAgent: byAgent.map((row) => ({ agentName: row.agent_name, ...sums(row) })),
-        byModel: byModel.map((row) => ({
-          modelProvider: row.model_provider,
-          modelId: row.model_id ?? '',
-          totalRuns: number(row.total),
-          inputTokens: number(row.input),
-          outputTokens: number(row.output),
-          totalTokens: number(row.tokens),
-          totalCost: money(row.cost),
+        byAgent: byAgent.map(({ agent_name: agentName, ...row }) => ({ agentName, ...priced(row) })),
+        byModel: byModel.map(({ model_provider: modelProvider, model_id: modelId, ...row }) => ({
+          modelProvider,
+          modelId: modelId ?? '',
+          ...priced(row),
         })),
-        byVersion: byVersion.map((row) => ({
-          agentName: row.agent_name,
-          version: number(row.agent_version),
-          totalRuns: number(row.total),
-          failedRuns: number(row.failed),
-          totalTokens: number(row.tokens),
+        byVersion: byVersion.map(({ agent_name: agentName, agent_version: version, ...row }) => ({
+          agentName,
+          version: number(version),
+          ...numbers(row),
         })),
-        byUser: byUser.map((row) => ({ userId: row.user_id ?? '', ...sums(row) })),
-        byLabel: byLabel.map((row) => ({ key: row.key, value: row.value, ...sums(row) })),
+        byUser: byUser.map(({ user_id: userId, ...row }) => ({ userId: userId ?? '', ...priced(row) })),
+        byLabel: byLabel.map(({ key, value, ...row }) => ({ key, value, ...priced(row) })),
         byErrorClass,
       });
     },
@@ -160,12 +137,12 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
         const row = byBucket.get(bucket);
         points.push({
           bucket: isoTime(bucket),
-          runs: number(row?.total),
-          failedRuns: number(row?.failed),
-          inputTokens: number(row?.input),
-          outputTokens: number(row?.output),
+          runs: number(row?.runs),
+          failedRuns: number(row?.failedRuns),
+          inputTokens: number(row?.inputTokens),
+          outputTokens: number(row?.outputTokens),
           cost: money(row?.cost),
-          averageDurationMs: numberOrNull(row?.duration),
+          averageDurationMs: numberOrNull(row?.averageDurationMs),
         });
       }
       return ok(points);

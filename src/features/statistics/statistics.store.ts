@@ -1,4 +1,4 @@
-import { expressionBuilder, type SqlBool, sql } from 'kysely';
+import { type Expression, expressionBuilder, type SqlBool, sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { startedLate, startedSince } from '../../db/started-after.ts';
 import type { Tables } from '../../db/tables.ts';
@@ -21,23 +21,31 @@ export interface TimeSeriesFilter {
 }
 
 /** Databases with wide integers hand sums over as text. */
-type Sum = string | number | null;
+export type Sum = string | number | null;
 
 // Clusters that are shown of each error class.
 const topClusters = 3;
 
 const eb = expressionBuilder<Tables, 'runs'>();
-/** A sum as a number: databases with wide integers hand it over as text. */
 export const number = (value: unknown): number => Number(value ?? 0);
 export const numberOrNull = (value: unknown): number | null =>
   value === null || value === undefined ? null : Number(value);
 
-const statusCount = (status: string) =>
-  eb.fn.sum<Sum>(eb.case().when('runs.status', '=', status).then(1).else(0).end());
+const countOf = (condition: Expression<SqlBool>) => eb.fn.sum<Sum>(eb.case().when(condition).then(1).else(0).end());
+const statusCount = (status: string) => countOf(eb('runs.status', '=', status));
 const all = eb.fn.countAll<string | number>();
 const failed = statusCount('Failed');
-const tokens = eb.fn.sum<Sum>('runs.total_tokens');
 const cost = eb.fn.sum<Sum>('runs.total_cost_micros');
+// Named as the answers name them, in the order in which they are shown.
+const totalRuns = all.as('totalRuns');
+const failedRuns = failed.as('failedRuns');
+const usage = [
+  eb.fn.sum<Sum>('runs.input_tokens').as('inputTokens'),
+  eb.fn.sum<Sum>('runs.output_tokens').as('outputTokens'),
+] as const;
+const totalTokens = eb.fn.sum<Sum>('runs.total_tokens').as('totalTokens');
+const totalCost = cost.as('totalCost');
+const sums = [totalRuns, failedRuns, totalTokens, totalCost] as const;
 
 const conditions = (tenantId: string, filter: StatisticsFilter) => {
   const { label, startedAfterMs: after } = filter;
@@ -65,37 +73,30 @@ export const statisticsStore = defineStore((storage) => {
 
   return {
     async totals(tenantId: string, filter: StatisticsFilter) {
-      const [row] = await storage.scan(
+      const rows = await storage.scan(
         runs(tenantId, filter).select([
-          all.as('total'),
-          statusCount('Completed').as('completed'),
-          failed.as('failed'),
-          statusCount('Canceled').as('canceled'),
-          statusCount('Running').as('running'),
-          statusCount('Queued').as('queued'),
-          statusCount('AwaitingInput').as('awaitingInput'),
-          statusCount('AwaitingApproval').as('awaitingApproval'),
-          eb.fn.sum<Sum>('runs.input_tokens').as('input'),
-          eb.fn.sum<Sum>('runs.output_tokens').as('output'),
-          tokens.as('tokens'),
-          eb.fn.sum<Sum>('runs.cached_input_tokens').as('cached'),
-          eb.fn.sum<Sum>('runs.reasoning_tokens').as('reasoning'),
-          eb.fn.sum<Sum>('runs.audio_input_tokens').as('audioInput'),
-          eb.fn.sum<Sum>('runs.audio_output_tokens').as('audioOutput'),
-          cost.as('cost'),
-          eb.fn
-            .sum<Sum>(
-              eb
-                .case()
-                .when(eb.and([eb('runs.completed_at', 'is not', null), eb('runs.total_cost_micros', 'is', null)]))
-                .then(1)
-                .else(0)
-                .end(),
-            )
-            .as('unpriced'),
+          totalRuns,
+          statusCount('Completed').as('completedRuns'),
+          failedRuns,
+          statusCount('Canceled').as('canceledRuns'),
+          statusCount('Running').as('runningRuns'),
+          statusCount('Queued').as('queuedRuns'),
+          statusCount('AwaitingInput').as('awaitingInputRuns'),
+          statusCount('AwaitingApproval').as('awaitingApprovalRuns'),
+          ...usage,
+          totalTokens,
+          eb.fn.sum<Sum>('runs.cached_input_tokens').as('cachedInputTokens'),
+          eb.fn.sum<Sum>('runs.reasoning_tokens').as('reasoningTokens'),
+          eb.fn.sum<Sum>('runs.audio_input_tokens').as('audioInputTokens'),
+          eb.fn.sum<Sum>('runs.audio_output_tokens').as('audioOutputTokens'),
+          totalCost,
+          countOf(eb.and([eb('runs.completed_at', 'is not', null), eb('runs.total_cost_micros', 'is', null)])).as(
+            'runsWithUnknownPricing',
+          ),
         ]),
       );
-      return row;
+      // Sums without groups are always one row.
+      return rows[0] as (typeof rows)[number];
     },
 
     async scores(tenantId: string, filter: StatisticsFilter) {
@@ -117,9 +118,9 @@ export const statisticsStore = defineStore((storage) => {
     byAgent: (tenantId: string, filter: StatisticsFilter, limit: number) =>
       storage.scan(
         runs(tenantId, filter)
-          .select(['runs.agent_name', all.as('total'), failed.as('failed'), tokens.as('tokens'), cost.as('cost')])
+          .select(['runs.agent_name', ...sums])
           .groupBy('runs.agent_name')
-          .orderBy('total', 'desc')
+          .orderBy('totalRuns', 'desc')
           .orderBy('runs.agent_name')
           .limit(limit),
       ),
@@ -128,10 +129,9 @@ export const statisticsStore = defineStore((storage) => {
       storage.scan(
         runs(tenantId, filter)
           .where('runs.model_id', 'is not', null)
-          .select(['runs.model_provider', 'runs.model_id', all.as('total'), tokens.as('tokens'), cost.as('cost')])
-          .select([eb.fn.sum<Sum>('runs.input_tokens').as('input'), eb.fn.sum<Sum>('runs.output_tokens').as('output')])
+          .select(['runs.model_provider', 'runs.model_id', totalRuns, ...usage, totalTokens, totalCost])
           .groupBy(['runs.model_provider', 'runs.model_id'])
-          .orderBy('total', 'desc')
+          .orderBy('totalRuns', 'desc')
           .orderBy('runs.model_provider')
           .orderBy('runs.model_id')
           .limit(limit),
@@ -141,9 +141,9 @@ export const statisticsStore = defineStore((storage) => {
       storage.scan(
         runs(tenantId, filter)
           .where('runs.agent_version', 'is not', null)
-          .select(['runs.agent_name', 'runs.agent_version', all.as('total'), failed.as('failed'), tokens.as('tokens')])
+          .select(['runs.agent_name', 'runs.agent_version', totalRuns, failedRuns, totalTokens])
           .groupBy(['runs.agent_name', 'runs.agent_version'])
-          .orderBy('total', 'desc')
+          .orderBy('totalRuns', 'desc')
           .orderBy('runs.agent_name')
           .orderBy('runs.agent_version', 'desc')
           .limit(limit),
@@ -153,9 +153,9 @@ export const statisticsStore = defineStore((storage) => {
       storage.scan(
         runs(tenantId, filter)
           .where('runs.user_id', 'is not', null)
-          .select(['runs.user_id', all.as('total'), failed.as('failed'), tokens.as('tokens'), cost.as('cost')])
+          .select(['runs.user_id', ...sums])
           .groupBy('runs.user_id')
-          .orderBy('total', 'desc')
+          .orderBy('totalRuns', 'desc')
           .orderBy('runs.user_id')
           .limit(limit),
       ),
@@ -166,10 +166,9 @@ export const statisticsStore = defineStore((storage) => {
           .innerJoin('run_labels', (join) =>
             join.onRef('run_labels.run_id', '=', 'runs.id').onRef('run_labels.tenant_id', '=', 'runs.tenant_id'),
           )
-          .select(['run_labels.key', 'run_labels.value', all.as('total'), failed.as('failed')])
-          .select([tokens.as('tokens'), cost.as('cost')])
+          .select(['run_labels.key', 'run_labels.value', ...sums])
           .groupBy(['run_labels.key', 'run_labels.value'])
-          .orderBy('total', 'desc')
+          .orderBy('totalRuns', 'desc')
           .orderBy('run_labels.key')
           .orderBy('run_labels.value')
           .limit(limit),
@@ -179,9 +178,9 @@ export const statisticsStore = defineStore((storage) => {
       storage.scan(
         runs(tenantId, filter)
           .where('runs.error_class', 'is not', null)
-          .select(['runs.error_class', all.as('total')])
+          .select(['runs.error_class', totalRuns])
           .groupBy('runs.error_class')
-          .orderBy('total', 'desc')
+          .orderBy('totalRuns', 'desc')
           .orderBy('runs.error_class'),
       ),
 
@@ -241,12 +240,8 @@ export const statisticsStore = defineStore((storage) => {
       if (filter.kind !== undefined) query = query.where('runs.kind', '=', filter.kind);
       return storage.scan(
         query
-          .select([bucket.as('bucket'), all.as('total'), failed.as('failed'), cost.as('cost')])
-          .select([
-            eb.fn.sum<Sum>('runs.input_tokens').as('input'),
-            eb.fn.sum<Sum>('runs.output_tokens').as('output'),
-            eb.fn.avg<Sum>(eb('runs.completed_at', '-', eb.ref('runs.started_at'))).as('duration'),
-          ])
+          .select([bucket.as('bucket'), all.as('runs'), failedRuns, ...usage, cost.as('cost')])
+          .select(eb.fn.avg<Sum>(eb('runs.completed_at', '-', eb.ref('runs.started_at'))).as('averageDurationMs'))
           .groupBy(bucket),
       );
     },
