@@ -23,7 +23,7 @@ describe('a run that waits, without a terminal', () => {
     test(`TOOL-29 ${transport}: says what waits, ends with 10, and its commands decide it`, async (t) => {
       const folder = await approvalFolder(t);
       if (transport === 'over HTTP') await folder.serve();
-      const asked = await folder.acp(['run', 'clerk', 'refund', '-s', 'a']);
+      const asked = await folder.acp(['run', 'clerk', 'refund', '-s', 'a'], { ownProcess: true });
       assert.equal(asked.code, 10, asked.stderr);
       assert.match(asked.stderr, /^waits for an approval/m);
       assert.match(

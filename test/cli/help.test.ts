@@ -26,10 +26,10 @@ describe('help', () => {
 
   test('a wrong command line names the nearest command and ends with 2, as JSON where that is asked for', async (t) => {
     const folder = createFolder(t);
-    const typo = await folder.acp(['agents', 'aply']);
+    const typo = await folder.acp(['agents', 'aply'], { ownProcess: true });
     assert.deepEqual({ code: typo.code, stdout: typo.stdout }, { code: 2, stdout: '' });
     assert.match(typo.stderr, /^error: unknown command 'aply'\n\(Did you mean apply\?\)/);
-    const missing = await folder.acp(['agents', 'get', '--json']);
+    const missing = await folder.acp(['agents', 'get', '--json'], { ownProcess: true });
     assert.equal(missing.code, 2);
     const problem = JSON.parse(missing.stderr) as Record<string, unknown>;
     assert.equal(problem['code'], 'validation-failed');
@@ -38,10 +38,10 @@ describe('help', () => {
 
   test('a group without a command shows its help and ends with 2; version and help end with 0', async (t) => {
     const folder = createFolder(t);
-    const group = await folder.acp(['agents']);
+    const group = await folder.acp(['agents'], { ownProcess: true });
     assert.equal(group.code, 2);
     assert.match(group.stderr, /Usage: acp agents <command>/);
-    const version = await folder.acp(['--version']);
+    const version = await folder.acp(['--version'], { ownProcess: true });
     assert.deepEqual({ code: version.code, stderr: version.stderr }, { code: 0, stderr: '' });
     assert.match(version.stdout, /^\d+\.\d+\.\d+/);
   });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createFolder, listeningUrl, type Outcome } from './support.ts';
+import type { Outcome } from '../support/warm-program.ts';
+import { createFolder, listeningUrl } from './support.ts';
 
 describe('in process and over HTTP', () => {
   test('commands print the same and end the same', async (t) => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFolder, type Outcome } from './support.ts';
+import type { Outcome } from '../support/warm-program.ts';
+import { createFolder } from './support.ts';
 
 const quotaFile = `
 - { agentName: hello, period: daily, maxRuns: 1 }

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { openCopy } from '../../src/db/open-storage.ts';
 import { bookElsewhere } from '../features/quotas/quota-calls.ts';
 import { storeOptions } from '../support/opened-store.ts';
-import { createFolder, type Outcome } from './support.ts';
+import type { Outcome } from '../support/warm-program.ts';
+import { createFolder } from './support.ts';
 
 test('quotas are set, listed, used, verified and deleted, in process as over HTTP', async (t) => {
   const folder = createFolder(t);

@@ -8,6 +8,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { eventually, processMs } from '../support/eventually.ts';
 import { program, programEnvironment, programFromSources } from '../support/program.ts';
+import { type Outcome, runWarm } from '../support/warm-program.ts';
 
 const repository = dirname(dirname(import.meta.dirname));
 
@@ -47,12 +48,6 @@ instructions: Be brief.
 toolNames: [clock_now]
 `;
 
-export interface Outcome {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 export interface Running {
@@ -65,7 +60,7 @@ export interface Running {
 export interface Folder {
   readonly path: string;
   write(file: string, text: string): string;
-  /** Runs `acp` in the folder to its end. */
+  /** Runs `acp` in the folder to its end, in a process that stays unless one of its own is asked for. */
   acp(args: readonly string[], options?: RunOptions): Promise<Outcome>;
   start(args: readonly string[], options?: RunOptions): Running;
   /** Starts `acp serve` and stops it after the test. */
@@ -77,17 +72,28 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Default: the bundle. */
   readonly fromSources?: boolean;
+  /** For how a process starts, what it does with its streams, and how it ends. */
+  readonly ownProcess?: boolean;
 }
 
-const startProgram = (
-  cwd: string,
-  args: readonly string[],
-  { input, env = {}, fromSources = false }: RunOptions,
-): Running => {
+const environmentIn = (cwd: string, { env = {} }: RunOptions) => ({
+  PATH: process.env['PATH'] ?? '',
+  HOME: cwd,
+  TZ: 'UTC',
+  ...programEnvironment,
+  ...env,
+});
+
+/** A standard input can be given to a process alone, and what answers a shell ends its process. */
+const needsOwnProcess = (args: readonly string[], { ownProcess, fromSources, input }: RunOptions): boolean =>
+  ownProcess === true || fromSources === true || input !== undefined || args[0] === '__complete';
+
+const startProgram = (cwd: string, args: readonly string[], options: RunOptions): Running => {
+  const { input, fromSources = false } = options;
   const [command, file] = fromSources ? programFromSources : program;
   const child = spawn(command, [file, ...args], {
     cwd,
-    env: { PATH: process.env['PATH'], HOME: cwd, TZ: 'UTC', ...programEnvironment, ...env },
+    env: environmentIn(cwd, options),
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const output = { stdout: '', stderr: '' };
@@ -161,7 +167,10 @@ export const createFolder = (t: Pick<TestContext, 'after'>): Folder => {
     path,
     write,
     start,
-    acp: (args, options) => start(args, options).done,
+    acp: (args, options = {}) =>
+      needsOwnProcess(args, options)
+        ? start(args, options).done
+        : runWarm({ cwd: path, args, env: environmentIn(path, options) }),
     async serve(args = []) {
       const running = start(['serve', '--json', ...args]);
       return { url: await listeningUrl(running), running };
