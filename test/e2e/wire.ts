@@ -1,5 +1,6 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { inTime } from '../support/eventually.ts';
 
 export interface Answer {
   readonly status: number;
@@ -114,11 +115,14 @@ export const openStream = async (url: string, options: Call = {}): Promise<Event
       waiters.delete(waiter);
     }
   };
-  const when = (holds: () => boolean): Promise<void> =>
-    new Promise((resolve, reject) => {
-      waiters.add({ holds, resolve, reject });
-      settle();
-    });
+  const when = (what: string, holds: () => boolean): Promise<void> =>
+    inTime(
+      `${what} of a stream that has ${frames.length} frames`,
+      new Promise((resolve, reject) => {
+        waiters.add({ holds, resolve, reject });
+        settle();
+      }),
+    );
   answer.setEncoding('utf8').on('data', (part: string) => {
     const texts = (rest + part).split('\n\n');
     rest = texts.pop() ?? '';
@@ -142,9 +146,9 @@ export const openStream = async (url: string, options: Call = {}): Promise<Event
     runId: String(answer.headers['x-run-id']),
     frames,
     ended,
-    atLeast: (count) => when(() => frames.length >= count),
+    atLeast: (count) => when(`frame ${count}`, () => frames.length >= count),
     async first(event) {
-      await when(() => frames.some((frame) => frame.event === event));
+      await when(`the frame ${event}`, () => frames.some((frame) => frame.event === event));
       return frames.find((frame) => frame.event === event) as SseFrame;
     },
     pause: () => void answer.pause(),
@@ -158,7 +162,7 @@ export const readLog = async (url: string, runId: string, after?: number): Promi
   const stream = await openStream(`${url}/api/runs/${runId}/events`, {
     headers: after === undefined ? {} : { 'last-event-id': String(after) },
   });
-  await stream.ended;
+  await inTime(`the end of the log of run ${runId}`, stream.ended).finally(stream.leave);
   return stream.frames;
 };
 
