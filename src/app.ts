@@ -29,8 +29,19 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const { storage, log, clock } = base;
   try {
     const execution = await composeExecution(foundation);
-    const { wake, quotas, attachments, approvals, sessions, skills, providerAccess, retention, runs, worker } =
-      execution;
+    const {
+      wake,
+      quotas,
+      attachments,
+      approvals,
+      sessions,
+      skills,
+      providerAccess,
+      retention,
+      idempotency,
+      runs,
+      worker,
+    } = execution;
     const { ready, assertReady } = storeReadiness(opened);
     const works = mode === 'serve' && Service.Scheduling.Enabled && Service.Scheduling.RunWorker;
     const access = identityOptions(config.values);
@@ -64,6 +75,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const leased = serviceLeases(base);
     const leftovers: LeftoverClosings = {
       ...runs.leftovers,
+      ...idempotency.leftovers,
       ...quotas.leftovers,
       ...sessions.leftovers,
       ...leased.leftovers,
@@ -85,6 +97,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         security,
         ...(runs.reconciliation === null ? [] : [leased.guarded('run-reconciliation', runs.reconciliation)]),
         { started: runs.started, close: runs.close },
+        idempotency,
         { close: () => base.listeners?.told(listenersEndMs) },
         quotas,
         skills,
@@ -102,6 +115,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
           assertReady();
           skills.preconditions[operationId]?.();
         },
+        idempotency: idempotency.idempotency,
         metrics: createCallMetrics(base.telemetry, Service.RateLimit.Enabled ? Service.RateLimit.Partition : null),
       },
     );

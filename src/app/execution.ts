@@ -3,6 +3,7 @@ import { agentReferences, agentsFeature, loadCodeAgents } from '../features/agen
 import { approvalsFeature } from '../features/approvals/index.ts';
 import { attachmentsFeature } from '../features/attachments/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
+import { idempotencyFeature } from '../features/idempotency/index.ts';
 import { jobStore } from '../features/jobs/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';
 import { providerAccessFeature } from '../features/provider-access/index.ts';
@@ -81,6 +82,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     reserveRatio: Service.Preflight.ReserveRatio,
   });
   const retention = composeRetention({ base, modules, jobs, sessions, attachments, wake });
+  const idempotency = idempotencyFeature({ ...base, keptMs: retention.keysKeptMs });
   const runs = runsFeature({
     ...base,
     writes,
@@ -104,7 +106,6 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     structuredResponseValidators: modules.structuredResponseValidators,
     loopCriteria: modules.loopCriteria,
     wake,
-    keysKeptMs: retention.keysKeptMs,
   });
   const worker = createJobWorker(
     {
@@ -131,6 +132,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     codeAgents,
     agents,
     retention,
+    idempotency,
     runs,
     worker,
   };

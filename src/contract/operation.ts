@@ -22,6 +22,8 @@ export interface Operation {
   readonly params?: TObject;
   readonly query?: TObject;
   readonly headers?: TObject;
+  /** A repeat under the same `Idempotency-Key`, one of the headers, gets the answer of the first request. */
+  readonly idempotency?: true;
   readonly body?: TSchema;
   /** Success answers by status; null: no body. The first one is the usual one. */
   readonly responses: Readonly<Record<number, TSchema | null>>;

@@ -6,6 +6,7 @@ import type {
   OperationReply,
   OperationTable,
 } from '../contract/operation.ts';
+import type { AnswerOnce } from './idempotency.ts';
 import type { TraceParent } from './telemetry/trace-context.ts';
 
 /** Who calls and with what authority; made in one place, from the credential. */
@@ -48,6 +49,8 @@ export interface CallContext {
   readonly receivedAt?: number | undefined;
   /** What the operation declares about its audit entry. */
   readonly audit?: OperationAudit | undefined;
+  /** Of an operation that declares idempotency; null: the request has no key. */
+  readonly once?: AnswerOnce | null | undefined;
 }
 
 /** Who changes something, and what is declared about the entry that tells of it. */
@@ -56,7 +59,14 @@ export interface AuditedCall extends Pick<CallContext, 'tenantId'> {
   readonly audit: OperationAudit;
 }
 
-type ContextOf<O> = O extends { readonly audit: OperationAudit } ? CallContext & AuditedCall : CallContext;
+/** A call of an operation that declares idempotency, which says when and whose the answer is that is kept. */
+export interface IdempotentCall {
+  readonly once: AnswerOnce | null;
+}
+
+type ContextOf<O> = CallContext &
+  (O extends { readonly audit: OperationAudit } ? AuditedCall : unknown) &
+  (O extends { readonly idempotency: true } ? IdempotentCall : unknown);
 
 /** The handlers of a feature: one method per operation, same names. A missing or wrong one does not compile. */
 export type Handlers<T extends OperationTable> = {

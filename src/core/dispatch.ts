@@ -1,10 +1,11 @@
 import { AcpError } from '../contract/errors.ts';
-import type { ApiTable, FileReply, Operation, StreamReply } from '../contract/operation.ts';
+import type { ApiTable, FileReply, Operation, StreamReply, UploadedFile } from '../contract/operation.ts';
 import { requireRaised } from './caller/authority.ts';
 import { createCallerChecks } from './caller/caller-checks.ts';
 import type { AskingCaller, IncomingCall, RequiredAuthority } from './caller/incoming-call.ts';
 import type { CallContext, Caller } from './context.ts';
-import { checkInput, compileInputCheckers, type InputCheckers } from './operation-input.ts';
+import { type AnswerOnce, type Idempotency, idempotencyHeader } from './idempotency.ts';
+import { type CheckedInput, checkInput, compileInputCheckers, type InputCheckers } from './operation-input.ts';
 import { type CallMetrics, createCallMetrics } from './telemetry/call-metrics.ts';
 import { noTelemetry } from './telemetry/telemetry.ts';
 
@@ -31,6 +32,8 @@ type HandlerTable = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 export interface DispatchPorts {
   /** Throws when an operation cannot be served now, such as `migrating`. Operations without a role always can. */
   readonly assertReady: (operationId: string) => void;
+  /** Needed where an operation declares it. */
+  readonly idempotency: Idempotency;
   readonly metrics: CallMetrics;
 }
 
@@ -66,17 +69,47 @@ const answeringOf = ({ id, feature, verb, operation }: OperationEntry, handlers:
     throw new Error(`Operation ${id} must declare a role and a scope, or neither.`);
   if (operation.anyCaller === true && operation.role !== null)
     throw new Error(`Operation ${id} must declare a role or be for any caller.`);
+  const hasKey = Object.hasOwn(operation.headers?.properties ?? {}, idempotencyHeader);
+  if (hasKey !== (operation.idempotency === true))
+    throw new Error(`Operation ${id} must declare idempotency and its header, or neither.`);
   return { handler: handler as AnyHandler, checkers: null };
+};
+
+const fileOf = (incoming: IncomingCall): Promise<UploadedFile> => {
+  if (incoming.openFile === undefined) throw new AcpError('file-required', 'This operation takes a file.');
+  return incoming.openFile();
+};
+
+const noAnswersKept: Idempotency = () => {
+  throw new Error('Nothing keeps the answers of idempotency keys here.');
 };
 
 export const createDispatch = (
   table: ApiTable,
   handlers: HandlerTable,
-  { assertReady = () => undefined, metrics = createCallMetrics(noTelemetry(), null) }: Partial<DispatchPorts> = {},
+  {
+    assertReady = () => undefined,
+    idempotency = noAnswersKept,
+    metrics = createCallMetrics(noTelemetry(), null),
+  }: Partial<DispatchPorts> = {},
 ): Dispatch => {
   const entries = operationEntries(table);
   const answering = new Map(entries.map((entry) => [entry, answeringOf(entry, handlers)]));
   const checkCaller = createCallerChecks(metrics);
+
+  /** The step itself is taken where the handler knows whose the answer is. */
+  const onceFor = (
+    { method, path }: IncomingCall,
+    tenantId: string,
+    rawBody: Uint8Array | null,
+    { headers, body }: CheckedInput,
+  ): AnswerOnce | null => {
+    const key = (headers as Readonly<Record<string, string | undefined>>)[idempotencyHeader];
+    return key === undefined
+      ? null
+      : idempotency({ key, tenantId, method, path, body: rawBody ?? JSON.stringify(body) });
+  };
+
   return {
     entries,
     async call(entry, incoming) {
@@ -93,15 +126,15 @@ export const createDispatch = (
         answers.checkers ??= compileInputCheckers(operation);
         const input = checkInput(answers.checkers, received);
         if (operation.raised !== undefined) requireRaised(principal, operation.raised, input.body);
-        if (operation.upload !== undefined) {
-          if (incoming.openFile === undefined) throw new AcpError('file-required', 'This operation takes a file.');
-          input.file = await incoming.openFile();
-        }
+        if (operation.upload !== undefined) input.file = await fileOf(incoming);
+        const once = operation.idempotency === true ? onceFor(incoming, tenantId, rawBody, input) : null;
         const { requestId, signal, method, path, trace } = incoming;
         const { receivedAt } = received;
         const { audit } = operation;
-        const context = { requestId, tenantId, principal, signal, rawBody, method, path, trace, receivedAt, audit };
-        return await answers.handler(context, input);
+        return await answers.handler(
+          { requestId, tenantId, principal, signal, rawBody, method, path, trace, receivedAt, audit, once },
+          input,
+        );
       } catch (error) {
         metrics.refused(error);
         throw error;

@@ -9,7 +9,7 @@ import type { Role } from '../../src/contract/authority.ts';
 import { AcpError } from '../../src/contract/errors.ts';
 import { defineOperations, noContent } from '../../src/contract/operation.ts';
 import { closed } from '../../src/contract/schema.ts';
-import type { Caller } from '../../src/core/context.ts';
+import type { Caller, IdempotentCall } from '../../src/core/context.ts';
 import { createDispatch } from '../../src/core/dispatch.ts';
 import type { RequestLimitOptions } from '../../src/http/request-limit.ts';
 import { admin, openRaw, startServer } from '../http/support.ts';
@@ -35,6 +35,15 @@ const table = {
       summary: 'Give a thing a file',
       params,
       upload: { part: 'file', description: 'The file' },
+      responses: { 204: null },
+    },
+    order: {
+      ...change,
+      path: '/api/things',
+      summary: 'Order a thing once',
+      headers: Type.Object({ 'idempotency-key': Type.Optional(Type.String()) }),
+      idempotency: true,
+      body: closed({ count: Type.Integer() }),
       responses: { 204: null },
     },
     about: {
@@ -71,10 +80,20 @@ const watched = () => {
     step('handler');
     return noContent();
   };
+  const order = async ({ once }: IdempotentCall) => {
+    step('handler');
+    return once === null ? noContent() : await once('ada', async () => noContent());
+  };
   const dispatch = createDispatch(
     table,
-    { things: { change: answer, upload: answer, about: answer } },
+    { things: { change: answer, upload: answer, about: answer, order } },
     {
+      idempotency:
+        ({ key, tenantId, method, path, body }) =>
+        (ownerId, first) => {
+          step(`once ${[key, tenantId, method, path, Buffer.from(body).toString(), ownerId].join(' ')}`);
+          return first();
+        },
       assertReady() {
         step('readiness');
         if (!state.ready) throw new AcpError('migrating', 'Not yet.');
@@ -182,6 +201,31 @@ for (const [name, open] of Object.entries(transports))
     assert.deepEqual(await outcome('a', { count: 1 }), ['204', ...checked, 'handler']);
     state.role = 'Admin';
     assert.deepEqual(await outcome('a', { count: 1, force: true }), ['204', ...checked, 'authority', 'handler']);
+  });
+
+for (const [name, open] of Object.entries(transports))
+  test(`a key is put to use after all checks, where the handler knows whose the answer is [${name}]`, async (t) => {
+    const service = watched();
+    const { state, passed } = service;
+    const transport = await open(t, service);
+    t.after(() => transport.close());
+    const outcome = async (headers: object, body: unknown): Promise<string[]> => {
+      const operation = table.things.order;
+      const call = { id: 'things.order', operation, params: {}, query: {}, headers: { ...headers }, body };
+      await transport.call(call).catch(() => undefined);
+      return passed();
+    };
+    const keyed = { 'idempotency-key': 'k' };
+    const checked = ['authority', 'readiness'];
+    assert.deepEqual(await outcome({}, { count: 1 }), [...checked, 'handler']);
+    assert.deepEqual(await outcome(keyed, { count: 1 }), [
+      ...checked,
+      'handler',
+      'once k default POST /api/things {"count":1} ada',
+    ]);
+    assert.deepEqual(await outcome(keyed, { count: 'x' }), [...checked, 'failed']);
+    state.role = 'Reader';
+    assert.deepEqual(await outcome(keyed, { count: 1 }), ['authority', 'refused']);
   });
 
 /** The first line of the answer to a request whose body is announced, and held back until it is asked for. */

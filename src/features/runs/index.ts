@@ -24,7 +24,6 @@ import type { SessionsFeature } from '../sessions/index.ts';
 import { createCostRecalculation } from './cost-recalculation.ts';
 import { createDetachedRuns, type DetachedRuns } from './detached-runs.ts';
 import { engineSettings } from './engine-settings.ts';
-import { createIdempotencyKeys } from './idempotency.store.ts';
 import {
   createChildPlans,
   createLaunch,
@@ -80,8 +79,6 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly memory: AgentMemory;
   readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
   readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
-  /** How long answers of idempotency keys are given again; null: without an end. */
-  readonly keysKeptMs: (tenantId: string) => Promise<number | null>;
   readonly log: Logger;
   readonly telemetry: Telemetry;
   /** Has the worker of this process look for jobs. */
@@ -144,7 +141,6 @@ export const runsFeature = (deps: RunsDeps) => {
   const detached = createDetachedRuns(base);
   const lost = createLostRuns({ ...base, sessions: deps.sessions.store, detached });
   const recovery = { runs: store, lost, jobs, log, now };
-  const keys = storage.stores(createIdempotencyKeys({ keptMs: deps.keysKeptMs, clock, log }));
   const responses = storage.stores(createResponseCache(clock, log));
   const lateClosings = createLateClosings({
     ...base,
@@ -197,11 +193,7 @@ export const runsFeature = (deps: RunsDeps) => {
   const start = createRunStart({
     ...executing,
     launch,
-    keys,
-    settings: {
-      payloads: settings.recording,
-      idempotency: { enabled: Service.Idempotency.Enabled, maxKeyLength: Service.Idempotency.MaxKeyLength },
-    },
+    settings: { payloads: settings.recording },
   });
   return {
     handlers: {
@@ -239,12 +231,10 @@ export const runsFeature = (deps: RunsDeps) => {
       runs: () => closeOpenRuns(recovery),
       jobs: () => freeLeasedJobs(recovery),
       heartbeats: store.heartbeatsDropped,
-      idempotencyMarks: keys.freeAll,
     },
     close(): Promise<void> {
       responses.close();
       reconciliation?.close();
-      keys.close();
       return lateClosings.close();
     },
   };

@@ -37,17 +37,3 @@ export const checkRunRequest = (body: AgentRunRequest, mode: RunMode): void => {
     throw invalid('lane', 'is for queued runs only');
   checkRunBody(body);
 };
-
-/** Keys are compared as bytes, so only their length is ruled. */
-export const checkIdempotencyKey = (
-  key: string,
-  settings: { readonly enabled: boolean; readonly maxKeyLength: number },
-): void => {
-  if (!settings.enabled)
-    throw new AcpError('idempotency-disabled', 'Idempotency keys are switched off on this service.');
-  if (key.length === 0 || key.length > settings.maxKeyLength)
-    throw new AcpError(
-      'idempotency-key-invalid',
-      `The idempotency key must have 1 to ${settings.maxKeyLength} characters.`,
-    );
-};

@@ -1,15 +1,14 @@
 import type { OperationInput, OperationReply, StreamReply } from '../../contract/operation.ts';
-import type { CallContext } from '../../core/context.ts';
+import type { CallContext, IdempotentCall } from '../../core/context.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import { notAdmitted } from '../../engine/lifecycle/index.ts';
 import type { PriceList } from '../../engine/pricing.ts';
 import type { PayloadSettings } from '../../engine/record/index.ts';
 import { hasAnswers } from '../sessions/index.ts';
-import { type IdempotencyKeys, requestFingerprint, type StoredAnswer } from './idempotency.store.ts';
 import { type Entrance, failureError, type Launch } from './launch/index.ts';
 import { answerBody, warningHeader } from './run-answer.ts';
-import { checkIdempotencyKey, checkRunRequest, type RunMode, runMode } from './run-request.rules.ts';
+import { checkRunRequest, type RunMode, runMode } from './run-request.rules.ts';
 import type { runOperations } from './runs.operations.ts';
 
 type StartOperation = (typeof runOperations)['start'];
@@ -20,21 +19,15 @@ type PlainReply = Exclude<StartReply, StreamReply>;
 export interface RunStartDeps {
   readonly launch: Pick<Launch, 'enter' | 'start' | 'queue'>;
   readonly engine: Pick<LiveRuns, 'cancel'>;
-  readonly keys: IdempotencyKeys;
   readonly prices: PriceList;
   readonly prefix: string;
-  readonly settings: {
-    readonly payloads: PayloadSettings;
-    readonly idempotency: { readonly enabled: boolean; readonly maxKeyLength: number };
-  };
+  readonly settings: { readonly payloads: PayloadSettings };
 }
 
 const runHeaders = (deps: RunStartDeps, runId: string): Record<string, string> => ({
   'X-Run-Id': runId,
   'Content-Location': `${deps.prefix}/api/runs/${runId}/events`,
 });
-
-const overheadHeader = 'X-Acp-Overhead-Ms';
 
 /** Milliseconds that the service itself took: all time since the request, less the waits for model providers and tools. */
 const overheadOf = (run: ActiveRun, receivedAt: number): string =>
@@ -58,7 +51,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     return {
       status: 200,
       body: answerBody(deps, run, outcome),
-      headers: { 'X-Run-Id': run.id, [overheadHeader]: overheadOf(run, receivedAt), ...warningHeader(run) },
+      headers: { 'X-Run-Id': run.id, 'X-Acp-Overhead-Ms': overheadOf(run, receivedAt), ...warningHeader(run) },
     };
   };
 
@@ -75,37 +68,6 @@ export const createRunStart = (deps: RunStartDeps) => {
   const answer = (context: CallContext, input: StartInput, entrance: Entrance): Promise<PlainReply> =>
     entrance.request.kind === 'queued' ? accept(entrance) : runToEnd(context, input, entrance);
 
-  const answerOnce = async (
-    context: CallContext,
-    input: StartInput,
-    entrance: Entrance,
-    key: string,
-  ): Promise<PlainReply> => {
-    checkIdempotencyKey(key, deps.settings.idempotency);
-    const raw = context.rawBody ?? JSON.stringify(input.body);
-    const claim = await deps.keys.claim(
-      context.tenantId,
-      entrance.ownerId,
-      key,
-      requestFingerprint(context.tenantId, context.method, context.path, raw),
-    );
-    if (claim.kind === 'replay')
-      return {
-        status: claim.answer.status,
-        body: claim.answer.body,
-        headers: { ...claim.answer.headers, 'Idempotency-Replayed': 'true' },
-      } as PlainReply;
-    const reply = await answer(context, input, entrance).catch(async (error: unknown) => {
-      await claim.abandon();
-      throw error;
-    });
-    // What the first answer took says nothing about a repeat.
-    const { [overheadHeader]: _, ...headers } = reply.headers ?? {};
-    const stored: StoredAnswer = { status: reply.status, headers, body: reply.body };
-    await claim.complete(stored);
-    return reply;
-  };
-
   const enter = (context: CallContext, { params: { name }, body }: StartInput, mode: RunMode) =>
     deps.launch.enter({
       kind: mode === 'queued' ? 'queued' : hasAnswers(body) ? 'answers' : 'request',
@@ -117,14 +79,13 @@ export const createRunStart = (deps: RunStartDeps) => {
       work: null,
     });
 
-  return async (context: CallContext, input: StartInput): Promise<StartReply> => {
+  return async (context: CallContext & IdempotentCall, input: StartInput): Promise<StartReply> => {
     const mode = runMode(input.body, input.headers);
     checkRunRequest(input.body, mode);
     const entered = enter(context, input, mode);
     const entrance = entered instanceof Promise ? await entered : entered;
-    const key = input.headers['idempotency-key'];
     // A stored answer is only for callers that may start the run, and belongs to the owner of its session.
-    if (key !== undefined) return await answerOnce(context, input, entrance, key);
+    if (context.once !== null) return await context.once(entrance.ownerId, () => answer(context, input, entrance));
     if (mode !== 'stream') return await answer(context, input, entrance);
     const run = await deps.launch.start(entrance);
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);

@@ -37,6 +37,7 @@ export const runOperations = defineOperations({
       'idempotency-key': Type.Optional(Type.String({ description: 'One JSON answer, given again to every repeat' })),
       prefer: Type.Optional(Type.String({ description: '`respond-async` queues the run' })),
     }),
+    idempotency: true,
     body: AgentRunRequest,
     maxBodyBytes: 4_194_304,
     responses: { 200: AgentRunResponse, 202: AcceptedRunResponse },

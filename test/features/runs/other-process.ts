@@ -1,8 +1,8 @@
 import type { Clock } from '../../../src/core/clock.ts';
 import type { Storage } from '../../../src/db/storage.ts';
 import type { OpenedRun } from '../../../src/engine/record/index.ts';
+import { createIdempotencyKeys, type IdempotencyKeys } from '../../../src/features/idempotency/idempotency.store.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
-import { createIdempotencyKeys, type IdempotencyKeys } from '../../../src/features/runs/idempotency.store.ts';
 import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
 import type { JobChoice } from '../../../src/scheduler/job-queue.ts';
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -25,10 +24,6 @@ export type IdempotencyClaim = FirstClaim | { readonly kind: 'replay'; readonly 
 // A mark that its instance stopped renewing lapses after this.
 const markMs = 60_000;
 const renewEveryMs = 20_000;
-
-/** Tenant, method, path and raw body: the same key with another request is refused. */
-export const requestFingerprint = (tenantId: string, method: string, path: string, body: Uint8Array | string): string =>
-  createHash('sha256').update(`${tenantId}\n${method}\n${path}\n`).update(body).digest('hex');
 
 export interface IdempotencyDeps {
   /** How long a tenant's stored answers are given again; null: without an end. */
