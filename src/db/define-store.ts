@@ -48,9 +48,6 @@ export type Stores = <S>(store: StoreDefinition<S>) => S;
 /** Each store once for each handle: some compile their statements when they are built. */
 export const storesOn = (handle: StoreHandle): Stores => {
   const built = new Map<StoreDefinition<unknown>, unknown>();
-  return <S>(definition: StoreDefinition<S>): S => {
-    const store = built.get(definition) ?? definition.on(handle);
-    built.set(definition, store);
-    return store as S;
-  };
+  const build = (definition: StoreDefinition<unknown>): unknown => definition.on(handle);
+  return <S>(definition: StoreDefinition<S>): S => built.getOrInsertComputed(definition, build) as S;
 };

@@ -6,7 +6,7 @@ import { makePrivateFile } from '../core/files/private-file.ts';
 import { type ContentCopy, copyContents, forgetDeleted, removeFolder, removeUnnamed } from './content/backup.ts';
 import { checkContents } from './content/check.ts';
 import { contentFolder } from './content/files.ts';
-import { type Migration, migrationStatus } from './migrate.ts';
+import { hasTable, type Migration, migrationStatus } from './migrate.ts';
 import {
   type OpenOptions,
   openCopy,
@@ -115,10 +115,9 @@ export const storeStatus = async (
 /** API keys of all tenants that are neither revoked nor expired; 0 in a store that has no keys yet. */
 export const countActiveKeys = async (options: StoreOptions, now: number): Promise<number> => {
   if (!existsSync(storeFile(options))) return 0;
-  return reading(options, async ({ db, dialect }) => {
-    const tables = (await db.introspection.getTables()).map((table) => table.name);
-    if (!tables.includes(dialect.qualifiedName('api_keys'))) return 0;
-    const { count } = await db
+  return reading(options, async (storage) => {
+    if (!(await hasTable(storage, 'api_keys'))) return 0;
+    const { count } = await storage.db
       .selectFrom('api_keys')
       .select(sql<number>`count(*)`.as('count'))
       .where('revoked_at', 'is', null)
@@ -142,7 +141,7 @@ export const migrateStore = async (options: OpenOptions): Promise<readonly strin
  */
 export const compactStore = async (options: OpenOptions): Promise<CompactReport> => {
   // A store that is not there is refused, and not made.
-  const path = await reading(options, async (_storage, found) => found);
+  const path = await reading(options, async (_storage, file) => file);
   const opened = await openStorage({ ...options, autoApplyMigrations: false });
   try {
     const { dialect } = opened.storage;
@@ -189,7 +188,7 @@ const unfinishedLogs = async (db: Kysely<Tables>): Promise<string[]> => {
   const rows = await db
     .selectFrom('runs')
     .leftJoin('run_events', 'run_events.run_id', 'runs.id')
-    .select(['runs.id as id', 'runs.event_count as expected', stored.as('found')])
+    .select(['runs.id as id', 'runs.event_count as expected', stored.as('present')])
     .where('runs.status', 'not in', ['Queued', 'Running'])
     .where(({ not, exists, selectFrom }) =>
       not(
@@ -206,7 +205,7 @@ const unfinishedLogs = async (db: Kysely<Tables>): Promise<string[]> => {
     .having((eb) => eb(stored, '!=', eb.ref('runs.event_count')))
     .limit(maxFindings)
     .execute();
-  return rows.map((run) => `The closed run ${run.id} should have ${run.expected} events and has ${run.found}.`);
+  return rows.map((run) => `The closed run ${run.id} should have ${run.expected} events and has ${run.present}.`);
 };
 
 /** Integrity of file and indexes, references, the logs of all runs, and attachments. Also while a server runs. */

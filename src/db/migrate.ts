@@ -36,9 +36,10 @@ const ensureTable = async (storage: RootStorage): Promise<void> => {
     .execute();
 };
 
-const hasTable = async (storage: RootStorage): Promise<boolean> => {
-  const tables = await storage.db.introspection.getTables();
-  return tables.some((table) => table.name === storage.dialect.qualifiedName('schema_migrations'));
+/** Whether a store, which may be older than this build, has a table. */
+export const hasTable = async ({ db, dialect }: RootStorage, name: keyof Tables): Promise<boolean> => {
+  const tables = await db.introspection.getTables();
+  return tables.some((table) => table.name === dialect.qualifiedName(name));
 };
 
 /** Reads only. A store written by a newer version, or with other migrations, is refused rather than guessed at. */
@@ -48,7 +49,7 @@ export const migrationStatus = async (
 ): Promise<MigrationStatus> => {
   const names = migrations.map((migration) => migration.name);
   const checksums = new Map(migrations.map((migration) => [migration.name, migration.checksum]));
-  if (!(await hasTable(storage))) return { applied: [], pending: names };
+  if (!(await hasTable(storage, 'schema_migrations'))) return { applied: [], pending: names };
   const rows = await storage.db.selectFrom('schema_migrations').selectAll().orderBy('name').execute();
   const applied = rows.map((row) => row.name);
   const unknown = applied.filter((name, position) => names[position] !== name);

@@ -81,20 +81,12 @@ export const createStorage = (
     },
     condenseBy: (condense) => queue.condenseBy(condense),
   };
-  return {
-    dialect,
-    get db() {
-      return handle.db;
-    },
-    rows: handle.rows,
-    scan: handle.scan,
-    atomic: inOne,
-    write: handle.write,
+  // Onto the handle itself: a copy would not have its getter.
+  return Object.assign(handle, {
     persistent,
     stores: storesOn(handle),
-    transaction: (work) => inOne((transaction) => doWork(transaction, handle, work)),
-    enqueue: handle.enqueue,
-    condenseBy: (condense) => queue.condenseBy(condense),
+    transaction: <T>(work: (stores: UnitOfWork) => Promise<T>): Promise<T> =>
+      inOne((transaction) => doWork(transaction, handle, work)),
     async probe() {
       await root.selectFrom('schema_migrations').select('name').limit(1).execute();
     },
@@ -103,5 +95,5 @@ export const createStorage = (
       await root.destroy();
       await dialect.close();
     },
-  };
+  });
 };

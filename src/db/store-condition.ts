@@ -16,7 +16,7 @@ export interface StoreCondition {
   /** A write of the watch went through. */
   works(): void;
   /** The path whose file is not the one that was opened; null: all are. */
-  found(missing: string | null): void;
+  looked(missing: string | null): void;
 }
 
 /** What the log and callers are told of it. */
@@ -74,7 +74,7 @@ export const createStoreCondition = (
       trouble = null;
       if (isTold) log.warn({ path }, words.works);
     },
-    found(now) {
+    looked(now) {
       if (now === missing) return;
       missing = now;
       if (now === null) {

@@ -1,5 +1,6 @@
-import { type FeatureTables, featureTableNames } from './tables/features.ts';
+import { featureTables } from './tables/features.ts';
 import type { JobRow, ServiceLeaseRow } from './tables/jobs.ts';
+import { type RowsOf, tableOf } from './tables/table-of.ts';
 
 /**
  * Rows as they are stored, the same on every database: ids are text, times epoch milliseconds,
@@ -304,61 +305,36 @@ export interface SchemaMigrationRow {
   applied_at: number;
 }
 
-export interface Tables extends FeatureTables {
-  agents: AgentRow;
-  agent_versions: AgentVersionRow;
-  agent_files: AgentFileRow;
-  agent_states: AgentStateRow;
-  runs: RunRow;
-  run_events: RunEventRow;
-  run_inputs: RunInputRow;
-  run_steps: RunStepRow;
-  run_heartbeats: RunHeartbeatRow;
-  run_labels: RunLabelRow;
-  run_model_calls: RunModelCallsRow;
-  run_scores: RunScoreRow;
-  tool_invocations: ToolInvocationRow;
-  sessions: SessionRow;
-  session_messages: SessionMessageRow;
-  conversation_segments: ConversationSegmentRow;
-  dropped_conversations: DroppedConversationRow;
-  jobs: JobRow;
-  service_leases: ServiceLeaseRow;
-  idempotency_keys: IdempotencyKeyRow;
-  response_cache: ResponseCacheRow;
-  audit_entries: AuditEntryRow;
-  audit_heads: AuditHeadRow;
-  attachments: AttachmentRow;
-  emergency_stops: EmergencyStopRow;
-  schema_migrations: SchemaMigrationRow;
-}
+const tables = {
+  agents: tableOf<AgentRow>(),
+  agent_versions: tableOf<AgentVersionRow>(),
+  agent_files: tableOf<AgentFileRow>(),
+  agent_states: tableOf<AgentStateRow>(),
+  runs: tableOf<RunRow>(),
+  run_events: tableOf<RunEventRow>(),
+  run_inputs: tableOf<RunInputRow>(),
+  run_steps: tableOf<RunStepRow>(),
+  run_heartbeats: tableOf<RunHeartbeatRow>(),
+  run_labels: tableOf<RunLabelRow>(),
+  run_scores: tableOf<RunScoreRow>(),
+  run_model_calls: tableOf<RunModelCallsRow>(),
+  tool_invocations: tableOf<ToolInvocationRow>(),
+  sessions: tableOf<SessionRow>(),
+  session_messages: tableOf<SessionMessageRow>(),
+  conversation_segments: tableOf<ConversationSegmentRow>(),
+  dropped_conversations: tableOf<DroppedConversationRow>(),
+  jobs: tableOf<JobRow>(),
+  service_leases: tableOf<ServiceLeaseRow>(),
+  idempotency_keys: tableOf<IdempotencyKeyRow>(),
+  response_cache: tableOf<ResponseCacheRow>(),
+  audit_entries: tableOf<AuditEntryRow>(),
+  audit_heads: tableOf<AuditHeadRow>(),
+  attachments: tableOf<AttachmentRow>(),
+  emergency_stops: tableOf<EmergencyStopRow>(),
+  ...featureTables,
+  schema_migrations: tableOf<SchemaMigrationRow>(),
+};
 
-export const tableNames = [
-  'agents',
-  'agent_versions',
-  'agent_files',
-  'agent_states',
-  'runs',
-  'run_events',
-  'run_inputs',
-  'run_steps',
-  'run_heartbeats',
-  'run_labels',
-  'run_scores',
-  'run_model_calls',
-  'tool_invocations',
-  'sessions',
-  'session_messages',
-  'conversation_segments',
-  'dropped_conversations',
-  'jobs',
-  'service_leases',
-  'idempotency_keys',
-  'response_cache',
-  'audit_entries',
-  'audit_heads',
-  'attachments',
-  'emergency_stops',
-  ...featureTableNames,
-  'schema_migrations',
-] as const satisfies readonly (keyof Tables)[];
+export type Tables = RowsOf<typeof tables>;
+
+export const tableNames = Object.keys(tables) as readonly (keyof Tables)[];

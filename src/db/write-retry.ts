@@ -1,23 +1,13 @@
 import type { Clock, Timer } from '../core/clock.ts';
 
-/** Writes that the store refused, tried again while there are any. */
-export interface WriteRetry {
-  /** Called when there is something to write. */
-  schedule(): void;
-  /** Nothing is tried any more. */
-  stop(): void;
-}
-
 // Often enough that a reader of such rows is not kept for long, seldom enough to be nothing to a store in trouble.
 const retryMs = 1000;
 
-export const createWriteRetry = (
-  clock: Pick<Clock, 'after'>,
-  isDue: () => boolean,
-  write: () => Promise<void>,
-): WriteRetry => {
+/** Writes that the store refused, tried again while there are any. */
+export const createWriteRetry = (clock: Pick<Clock, 'after'>, isDue: () => boolean, write: () => Promise<void>) => {
   let timer: Timer | null = null;
   let stopped = false;
+  /** Called when there is something to write. */
   const schedule = (): void => {
     if (stopped || timer !== null || !isDue()) return;
     timer = clock
@@ -34,7 +24,8 @@ export const createWriteRetry = (
   };
   return {
     schedule,
-    stop() {
+    /** Nothing is tried any more. */
+    stop(): void {
       stopped = true;
       timer?.stop();
     },

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { isAbsolute, relative, resolve } from 'node:path';
+import { systemCode } from '../files/system-code.ts';
 import type { ConfigProblem } from './problem.ts';
 import type { ConfigSource, RawMap } from './raw-value.ts';
 import { parseYaml } from './yaml-source.ts';
@@ -33,7 +34,7 @@ const reasons: Readonly<Record<string, string>> = {
 
 /** Why a file could not be read, without its content and without a driver's text. */
 export const fileErrorReason = (error: unknown): string => {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = systemCode(error);
   return reasons[code] ?? `reading it failed (${code === '' ? 'unknown error' : code})`;
 };
 
@@ -47,8 +48,7 @@ export const readConfigFile = (choice: FileChoice): ConfigFile => {
   try {
     content = readFileSync(path);
   } catch (error) {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    if (named === null && isMissing) return { path: null, values: null, problems: [] };
+    if (named === null && systemCode(error) === 'ENOENT') return { path: null, values: null, problems: [] };
     const source: ConfigSource = fromVariable
       ? { kind: 'variable', name: 'ACP_CONFIG' }
       : { kind: 'flag', name: named === null ? shownPath(path, choice.cwd) : '--config' };

@@ -5,6 +5,7 @@ import process from 'node:process';
 import { AcpError } from '../../contract/errors.ts';
 import { makeFolder } from '../../core/files/make-folder.ts';
 import { privateFileMode, privateFolderMode } from '../../core/files/private-file.ts';
+import { systemCode } from '../../core/files/system-code.ts';
 import { type ContentDraft, type ContentPlace, type ContentStore, createPlaceLocks } from './store.ts';
 
 /** A draft of which bytes that were written can be written anew. */
@@ -22,7 +23,7 @@ const placePattern = /^[0-9a-f]{32}\/[0-9a-f]{2}\/[0-9a-f]{64}$/;
 /** Beside the store file and named after it, as its log is: two stores of one folder share nothing. */
 export const contentFolder = (storePath: string): string => `${storePath}-attachments`;
 
-const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+const isMissing = (error: unknown): boolean => systemCode(error) === 'ENOENT';
 
 const failure = (error: unknown): unknown =>
   error instanceof Error && 'code' in error && !(error instanceof AcpError)

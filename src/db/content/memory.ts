@@ -4,7 +4,7 @@ const once = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array, voi
   yield bytes;
 };
 
-const createDraft = (kept: Map<ContentPlace, Uint8Array>): ContentDraft => {
+const createDraft = (contents: Map<ContentPlace, Uint8Array>): ContentDraft => {
   let chunks: Uint8Array[] = [];
   const joined = (): Uint8Array => {
     const [only] = chunks;
@@ -18,7 +18,7 @@ const createDraft = (kept: Map<ContentPlace, Uint8Array>): ContentDraft => {
     },
     read: async (offset, length) => joined().subarray(offset, offset + length),
     async keep(place) {
-      kept.set(place, joined());
+      contents.set(place, joined());
     },
     async discard() {
       chunks = [];
@@ -28,22 +28,22 @@ const createDraft = (kept: Map<ContentPlace, Uint8Array>): ContentDraft => {
 
 /** Contents of a store in memory; gone with the process, like its rows. */
 export const memoryContent = (): ContentStore => {
-  const kept = new Map<ContentPlace, Uint8Array>();
+  const contents = new Map<ContentPlace, Uint8Array>();
   return {
     assertWritable: () => undefined,
-    draft: async () => createDraft(kept),
+    draft: async () => createDraft(contents),
     async open(place) {
-      const bytes = kept.get(place);
+      const bytes = contents.get(place);
       if (bytes === undefined) return null;
       return { sizeBytes: bytes.byteLength, bytes: once(bytes), dispose: async () => undefined };
     },
-    read: async (place) => kept.get(place) ?? null,
+    read: async (place) => contents.get(place) ?? null,
     async remove(place) {
-      kept.delete(place);
+      contents.delete(place);
     },
     exclusive: createPlaceLocks(),
     async *places() {
-      yield* [...kept.keys()];
+      yield* [...contents.keys()];
     },
     removeDrafts: async () => undefined,
   };

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { hasTable } from '../migrate.ts';
 import type { RootStorage } from '../storage.ts';
 import type { Tables } from '../tables.ts';
 import { type ContentPlace, contentPlace, hashOfPlace } from './store.ts';
@@ -17,10 +18,7 @@ export interface NamedContent {
 const pageSize = 1000;
 
 /** False for a store from before there were attachments. */
-export const hasAttachments = async ({ db, dialect }: RootStorage): Promise<boolean> => {
-  const name = dialect.qualifiedName('attachments');
-  return (await db.introspection.getTables()).some((table) => table.name === name);
-};
+export const hasAttachments = (storage: RootStorage): Promise<boolean> => hasTable(storage, 'attachments');
 
 /** Each content once, however many rows name it, in the order of hash and tenant. */
 export const namedContents = async function* (db: Kysely<Tables>): AsyncGenerator<NamedContent, void> {

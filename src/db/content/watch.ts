@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import { systemCode } from '../../core/files/system-code.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { StoreFailure } from '../dialect.ts';
 import { startStoreWatch } from '../sqlite/store-watch.ts';
@@ -36,8 +37,8 @@ const failures: Readonly<Record<string, StoreFailure>> = {
 /** What an error of the file system means, by its code; an error that has none is somebody else's. */
 const classifyFile = (error: unknown): StoreFailure => {
   const cause = error instanceof AcpError ? error.cause : error;
-  if (!(cause instanceof Error) || !('code' in cause) || typeof cause.code !== 'string') return null;
-  return failures[cause.code] ?? 'unavailable';
+  const code = systemCode(cause);
+  return code === '' ? null : (failures[code] ?? 'unavailable');
 };
 
 const probeBytes = 4096;

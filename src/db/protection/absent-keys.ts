@@ -38,10 +38,10 @@ const keysOfFiles = async function* (storage: RootStorage, path: string): AsyncG
 export const absentKeys = async (options: StoreOptions): Promise<readonly string[]> => {
   const { storage, path } = await openForReading(options);
   try {
-    const known = new Set(storage.rows.cipher.keyIds);
+    const configured = new Set(storage.rows.cipher.keyIds);
     const absent = new Set<string>();
     for (const keys of [keysOfRows(storage), keysOfFiles(storage, path)])
-      for await (const keyId of keys) if (keyId !== null && !known.has(keyId)) absent.add(keyId);
+      for await (const keyId of keys) if (keyId !== null && !configured.has(keyId)) absent.add(keyId);
     return [...absent].sort();
   } finally {
     await storage.close();

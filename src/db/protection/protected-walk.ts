@@ -65,7 +65,7 @@ export const rowsAtEnds = async (
   table: ProtectedTable,
   count: number,
 ): Promise<readonly WalkedRow[]> => {
-  const found: WalkedRow[] = [];
+  const rows: WalkedRow[] = [];
   for (const direction of ['asc', 'desc'] as const) {
     let query = untyped(db)
       .selectFrom(table)
@@ -73,9 +73,9 @@ export const rowsAtEnds = async (
       .select(contentColumns(table))
       .limit(count);
     for (const column of orderOf(table)) query = query.orderBy(column, direction);
-    found.push(...(await query.execute()).map((row) => walked(row, table)));
+    rows.push(...(await query.execute()).map((row) => walked(row, table)));
   }
-  return found;
+  return rows;
 };
 
 /** All rows of a table in the order of its primary key, page by page. */
@@ -122,7 +122,7 @@ export type TenantOf = (row: StoredValues) => string | null;
 export type FindTenants = (table: ProtectedTable, rows: readonly WalkedRow[]) => Promise<TenantOf>;
 
 export const createTenantFinder = (db: Kysely<Tables>): FindTenants => {
-  let known: Promise<readonly string[]> | null = null;
+  let runTenants: Promise<readonly string[]> | null = null;
 
   /** Tenants that have runs, one seek each: the list is short and the runs are many. */
   const tenantsWithRuns = async (): Promise<readonly string[]> => {
@@ -140,19 +140,19 @@ export const createTenantFinder = (db: Kysely<Tables>): FindTenants => {
   };
 
   const ofRuns = async (ids: readonly string[]): Promise<Map<string, string>> => {
-    known ??= tenantsWithRuns();
-    const tenants = await known;
-    const found = new Map<string, string>();
-    for (let from = 0; from < tenants.length && found.size < ids.length; from += tenantsAtOnce) {
+    runTenants ??= tenantsWithRuns();
+    const tenants = await runTenants;
+    const byRun = new Map<string, string>();
+    for (let from = 0; from < tenants.length && byRun.size < ids.length; from += tenantsAtOnce) {
       const rows = await db
         .selectFrom('runs')
         .select(['id', 'tenant_id'])
         .where('tenant_id', 'in', tenants.slice(from, from + tenantsAtOnce))
         .where('id', 'in', ids)
         .execute();
-      for (const { id, tenant_id: tenantId } of rows) found.set(id, tenantId);
+      for (const { id, tenant_id: tenantId } of rows) byRun.set(id, tenantId);
     }
-    return found;
+    return byRun;
   };
 
   const ofConversations = async (ids: readonly string[]): Promise<Map<string, string>> => {
@@ -161,9 +161,9 @@ export const createTenantFinder = (db: Kysely<Tables>): FindTenants => {
       .select(['conversation_id as id', 'tenant_id'])
       .where('conversation_id', 'in', ids)
       .execute();
-    const found = new Map(own.map(({ id, tenant_id: tenantId }) => [id, tenantId]));
-    const missing = ids.filter((id) => !found.has(id));
-    if (missing.length === 0) return found;
+    const byConversation = new Map(own.map(({ id, tenant_id: tenantId }) => [id, tenantId]));
+    const missing = ids.filter((id) => !byConversation.has(id));
+    if (missing.length === 0) return byConversation;
     // Their sessions are gone, and branches still have their messages.
     const shared = await db
       .selectFrom('conversation_segments')
@@ -172,8 +172,8 @@ export const createTenantFinder = (db: Kysely<Tables>): FindTenants => {
       .distinct()
       .where('conversation_segments.source_id', 'in', missing)
       .execute();
-    for (const { id, tenant_id: tenantId } of shared) found.set(id, tenantId);
-    return found;
+    for (const { id, tenant_id: tenantId } of shared) byConversation.set(id, tenantId);
+    return byConversation;
   };
 
   return async (table, rows) => {
@@ -181,7 +181,7 @@ export const createTenantFinder = (db: Kysely<Tables>): FindTenants => {
     if (tenant === 'Key' || tenant === 'Column') return (row) => String(row['tenant_id']);
     const parent = key[0] ?? '';
     const ids = [...new Set(rows.map(({ place }) => String(place[parent])))];
-    const found = await (tenant === 'Run' ? ofRuns(ids) : ofConversations(ids));
-    return (row) => found.get(String(row[parent])) ?? null;
+    const tenants = await (tenant === 'Run' ? ofRuns(ids) : ofConversations(ids));
+    return (row) => tenants.get(String(row[parent])) ?? null;
   };
 };

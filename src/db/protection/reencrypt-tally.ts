@@ -22,34 +22,30 @@ export interface CountedRow {
   readonly written: boolean;
 }
 
-/** Counts one table; what is left under former keys goes into a list of all tables. */
-export interface ReencryptTally {
-  /** Rows of which nothing has to be written. */
-  current(rows: number): void;
-  add(row: CountedRow): void;
-  result(): ReencryptedTable;
-}
-
 const members = { Plain: 'plain', Former: 'former', Unreadable: 'unreadable', Orphaned: 'orphaned' } as const;
 
+export type ReencryptTally = ReturnType<typeof createReencryptTally>;
+
+/** Counts one table; what is left under former keys goes into a list of all tables. */
 export const createReencryptTally = (
   table: string,
   underKeys: Map<string, number>,
   progress: (table: string, rows: number) => void,
-): ReencryptTally => {
+) => {
   const counts = { rows: 0, plain: 0, former: 0, rewritten: 0, unreadable: 0, orphaned: 0 };
   return {
-    current(rows) {
+    /** Rows of which nothing has to be written. */
+    current(rows: number): void {
       counts.rows += rows;
       progress(table, counts.rows);
     },
-    add({ standing, keys, written }) {
+    add({ standing, keys, written }: CountedRow): void {
       counts.rows += 1;
       counts[members[standing]] += 1;
       if (written) counts.rewritten += 1;
       for (const key of keys) underKeys.set(key, (underKeys.get(key) ?? 0) + 1);
       progress(table, counts.rows);
     },
-    result: () => ({ table, ...counts }),
+    result: (): ReencryptedTable => ({ table, ...counts }),
   };
 };

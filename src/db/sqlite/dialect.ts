@@ -130,23 +130,23 @@ export const createSqliteDialect = (
   };
 
   /** Never waits for a reader: what one still needs is left for the next time. */
-  const walCheckpoint = async (mode: 'NOOP' | 'PASSIVE' | 'TRUNCATE'): Promise<WalState> => {
+  const walCheckpoint = (mode: 'NOOP' | 'PASSIVE' | 'TRUNCATE'): Promise<WalState> =>
     // The connection refuses a checkpoint while a transaction is open on it.
-    const release = await mutex.acquire();
-    try {
-      raw.pragma('busy_timeout = 0');
-      const [state] = raw.pragma(`wal_checkpoint(${mode})`) as WalState[];
-      return state ?? { log: 0, checkpointed: 0 };
-    } finally {
-      raw.pragma(`busy_timeout = ${options.busyTimeoutMs}`);
-      release();
-    }
-  };
+    mutex.run(() => {
+      try {
+        raw.pragma('busy_timeout = 0');
+        const [state] = raw.pragma(`wal_checkpoint(${mode})`) as WalState[];
+        return state ?? { log: 0, checkpointed: 0 };
+      } finally {
+        raw.pragma(`busy_timeout = ${options.busyTimeoutMs}`);
+      }
+    });
 
-  const pagesOf = (pragma: 'page_count' | 'freelist_count'): number => Number(raw.pragma(pragma, { simple: true }));
+  const numberOf = (pragma: 'page_count' | 'page_size' | 'freelist_count' | 'user_version'): number =>
+    Number(raw.pragma(pragma, { simple: true }));
 
   const size = async (): Promise<StoreSize> => ({
-    totalBytes: Number(raw.pragma('page_count', { simple: true })) * Number(raw.pragma('page_size', { simple: true })),
+    totalBytes: numberOf('page_count') * numberOf('page_size'),
     walBytes: options.path === null ? 0 : fileSize(`${options.path}-wal`),
   });
 
@@ -166,28 +166,16 @@ export const createSqliteDialect = (
     qualifiedName: (name) => prefix + name,
     clusteredTableSuffix: 'without rowid',
     async commitUnits(units, condense = (statements) => statements) {
-      if (mutex.free) return commitNow(units, condense);
-      const release = await mutex.acquire();
-      try {
-        return commitNow(units, condense);
-      } finally {
-        release();
-      }
+      return mutex.free ? commitNow(units, condense) : mutex.run(() => commitNow(units, condense));
     },
     scan: async ({ sql: text, parameters }) =>
       // By its path the thread would open whatever stands there now.
       scanner === null || condition.refusal !== null
         ? cache.get(text).all(...parameters)
         : scanner.read(text, parameters),
-    async probeWrite() {
-      const release = await mutex.acquire();
-      try {
-        // The same value again: its page goes through the log like any other.
-        raw.pragma(`user_version = ${Number(raw.pragma('user_version', { simple: true }))}`);
-      } finally {
-        release();
-      }
-    },
+    probeWrite: () =>
+      // The same value again: its page goes through the log like any other.
+      mutex.run(() => void raw.pragma(`user_version = ${numberOf('user_version')}`)),
     classify: classifySqlite,
     async describeSelectivity(db, indexes) {
       // On the schema alone it only makes the table of statistics; a second time it reads what stands in it.
@@ -213,12 +201,7 @@ export const createSqliteDialect = (
         `delete from "${name}" where "${keyColumn}" in (select "${keyColumn}" from "${name}" where "${condition.column}" < ? order by "${keyColumn}" limit ?)`,
       );
       // Outside the mutex it would become a part of whatever transaction is open on the connection.
-      const release = await mutex.acquire();
-      try {
-        return statement.run(condition.below, limit).changes;
-      } finally {
-        release();
-      }
+      return mutex.run(() => statement.run(condition.below, limit).changes);
     },
     async backup(path) {
       // A writer in another process makes the copy start over after each step, so there all pages go in one step.
@@ -241,7 +224,7 @@ export const createSqliteDialect = (
     async walBacklogBytes() {
       if (options.path === null) return 0;
       const { log, checkpointed } = await walCheckpoint('NOOP');
-      return Math.max(log - checkpointed, 0) * Number(raw.pragma('page_size', { simple: true }));
+      return Math.max(log - checkpointed, 0) * numberOf('page_size');
     },
     async checkpoint(effort) {
       if (condition.refusal !== null) return size();
@@ -257,39 +240,30 @@ export const createSqliteDialect = (
         const { log, checkpointed } = await walCheckpoint('NOOP');
         if (log === checkpointed) return size();
       }
-      const release = await mutex.acquire();
-      try {
-        await checkpointer.run();
-      } finally {
-        release();
-      }
+      await mutex.run(() => checkpointer.run());
       return size();
     },
     size,
-    freePages: async () => ({ free: pagesOf('freelist_count'), total: pagesOf('page_count') }),
-    async releasePages(most) {
-      const release = await mutex.acquire();
-      try {
-        const before = pagesOf('page_count');
+    freePages: async () => ({ free: numberOf('freelist_count'), total: numberOf('page_count') }),
+    releasePages: (most) =>
+      mutex.run(() => {
+        const before = numberOf('page_count');
         raw.pragma(`incremental_vacuum(${Math.trunc(most)})`);
-        return before - pagesOf('page_count');
-      } finally {
-        release();
-      }
-    },
+        return before - numberOf('page_count');
+      }),
     overwriteDeleted() {
       raw.pragma('secure_delete = ON');
     },
     async rebuild() {
-      const release = await mutex.acquire();
-      try {
-        // The copy in the making is as large as the store.
-        raw.pragma('temp_store = FILE');
-        raw.exec('vacuum');
-      } finally {
-        raw.pragma('temp_store = MEMORY');
-        release();
-      }
+      await mutex.run(() => {
+        try {
+          // The copy in the making is as large as the store.
+          raw.pragma('temp_store = FILE');
+          raw.exec('vacuum');
+        } finally {
+          raw.pragma('temp_store = MEMORY');
+        }
+      });
       await walCheckpoint('TRUNCATE');
     },
     async close() {

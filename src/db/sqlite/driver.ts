@@ -33,6 +33,16 @@ export class Mutex {
       release();
     };
   }
+
+  /** Work that has the connection to itself. */
+  async run<T>(work: () => T | Promise<T>): Promise<T> {
+    const release = await this.acquire();
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
 }
 
 // More statements than any store has; a bound only against SQL text that varies with list lengths.

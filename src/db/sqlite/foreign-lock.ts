@@ -1,12 +1,10 @@
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import { AcpError } from '../../contract/errors.ts';
+import { systemCode } from '../../core/files/system-code.ts';
 
 export const lockFile = (path: string): string => `${path}.lock`;
 
 const denied = new Set(['EACCES', 'EPERM', 'SQLITE_READONLY', 'SQLITE_CANTOPEN', 'SQLITE_PERM']);
-
-const codeOf = (error: unknown): string =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
 // As the kernel writes a device; `dev` is what stat makes of both numbers.
 const deviceOf = (dev: number): string => {
@@ -39,7 +37,7 @@ const holderOf = ({ dev, ino }: Stats): number | null => {
  */
 export const foreignLock = (path: string, error: unknown): AcpError | null => {
   const own = process.getuid?.();
-  if (own === undefined || !denied.has(codeOf(error))) return null;
+  if (own === undefined || !denied.has(systemCode(error))) return null;
   let lock: Stats;
   try {
     lock = statSync(lockFile(path));

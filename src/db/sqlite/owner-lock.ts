@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, readFileSync, renameSync, rmSync, wr
 import { setTimeout as pause } from 'node:timers/promises';
 import { AcpError } from '../../contract/errors.ts';
 import { privateFileMode } from '../../core/files/private-file.ts';
+import { systemCode } from '../../core/files/system-code.ts';
 import { classifySqlite } from './failure.ts';
 import { foreignLock, lockFile } from './foreign-lock.ts';
 import { type LockDatabase, openLockDatabase } from './open.ts';
@@ -57,7 +58,7 @@ const isAlive = (pid: number): boolean => {
     return true;
   } catch (error) {
     // Another user's process is alive as well.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return systemCode(error) === 'EPERM';
   }
 };
 
@@ -74,8 +75,7 @@ const readOwnerFile = (path: string): StoreOwner | null => {
   }
 };
 
-const isFull = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+const isFull = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(systemCode(error));
 
 const writeOwnerFile = (path: string, owner: StoreOwner): void => {
   const draft = `${ownerFile(path)}.${process.pid}`;

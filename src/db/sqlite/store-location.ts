@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { AcpError } from '../../contract/errors.ts';
 import { makeFolder } from '../../core/files/make-folder.ts';
 import { privateFolderMode } from '../../core/files/private-file.ts';
+import { systemCode } from '../../core/files/system-code.ts';
 import type { StoreFailure } from '../dialect.ts';
 import { foreignLock } from './foreign-lock.ts';
 
@@ -39,7 +40,7 @@ export const realStorePath = (path: string): string => {
   try {
     return realpathSync(path);
   } catch (error) {
-    if (!isMissing(error)) throw openFailure(path, error);
+    if (systemCode(error) !== 'ENOENT') throw openFailure(path, error);
   }
   const folder = dirname(path);
   try {
@@ -66,11 +67,6 @@ export const prepareStoreFile = (path: string): void => {
     throw foreignLock(realStorePath(path), error) ?? openFailure(path, error);
   }
 };
-
-const isMissing = (error: unknown): boolean => systemCode(error) === 'ENOENT';
-
-const systemCode = (error: unknown): string =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
 const systemReasons: Readonly<Record<string, string>> = {
   EACCES: 'this user may not write there',

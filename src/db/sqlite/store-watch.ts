@@ -3,12 +3,6 @@ import type { Logger } from '../../core/logger.ts';
 import type { SqlDialect } from '../dialect.ts';
 import type { StoreCondition } from '../store-condition.ts';
 
-/** Whether what stands at some paths is still what stood there first. */
-interface FileIdentity {
-  /** Remembers what is there by now, and returns the first path at which something else is, or nothing; null: none. */
-  look(): string | null;
-}
-
 /** Device and inode, which stay with a file for as long as it exists; null: nothing can be seen there. */
 const identityAt = (path: string): string | null => {
   try {
@@ -20,42 +14,36 @@ const identityAt = (path: string): string | null => {
   }
 };
 
-const createFileIdentity = (paths: readonly string[]): FileIdentity => {
+/** Remembers what is there by now. Each look gives the first path at which something else is, or nothing; null: none. */
+const identityWatch = (paths: readonly string[]): (() => string | null) => {
   const first = new Map<string, string>();
-  return {
-    look() {
-      for (const path of paths) {
-        const now = identityAt(path);
-        const known = first.get(path);
-        if (known === undefined) {
-          if (now !== null) first.set(path, now);
-        } else if (known !== now) return path;
-      }
-      return null;
-    },
+  return () => {
+    for (const path of paths) {
+      const now = identityAt(path);
+      const before = first.get(path);
+      if (before === undefined) {
+        if (now !== null) first.set(path, now);
+      } else if (before !== now) return path;
+    }
+    return null;
   };
 };
-
-/** Looks whether the store is where it was, and whether one that failed takes writes again. */
-export interface StoreWatch {
-  /** At the files, which costs a call of the system for each. */
-  look(): void;
-  stop(): Promise<void>;
-}
 
 // What is written in this time to a file that was just deleted is lost; a look costs microseconds.
 const intervalMs = 1000;
 
+/** Looks whether the store is where it was, and whether one that failed takes writes again. */
 export const startStoreWatch = (
   paths: readonly string[],
   dialect: Pick<SqlDialect, 'probeWrite'>,
   condition: StoreCondition,
   log: Pick<Logger, 'warn'>,
-): StoreWatch => {
-  const identity = createFileIdentity(paths);
+) => {
+  const lookForOther = identityWatch(paths);
   let running: Promise<void> | null = null;
 
-  const look = (): void => condition.found(identity.look());
+  /** At the files, which costs a call of the system for each. */
+  const look = (): void => condition.looked(lookForOther());
   const retry = async (): Promise<void> => {
     try {
       await dialect.probeWrite();
@@ -79,7 +67,7 @@ export const startStoreWatch = (
   timer.unref();
   return {
     look,
-    async stop() {
+    async stop(): Promise<void> {
       clearInterval(timer);
       await running;
     },

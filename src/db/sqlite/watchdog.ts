@@ -8,13 +8,6 @@ export interface WatchdogOptions {
   readonly boundBytes?: number;
 }
 
-export interface Watchdog {
-  /** One look at the log, as the timer takes it. */
-  look(): Promise<void>;
-  /** Ends the timer and waits for a look in progress. */
-  stop(): Promise<void>;
-}
-
 const defaultIntervalMs = 1000;
 // While much is written: within a second the log would come to where SQLite moves it by itself, on the event loop.
 const defaultBusyIntervalMs = 400;
@@ -27,7 +20,7 @@ const stuckFactor = 16;
  * Keeps the write-ahead log small: its content goes into the store file when it passes the bound, and its disk space is
  * given back when nothing was written between two looks.
  */
-export const startWatchdog = (dialect: SqlDialect, options: WatchdogOptions): Watchdog => {
+export const startWatchdog = (dialect: SqlDialect, options: WatchdogOptions) => {
   const boundBytes = options.boundBytes ?? defaultBoundBytes;
   let lastBacklog = 0;
   let warned = false;
@@ -49,6 +42,7 @@ export const startWatchdog = (dialect: SqlDialect, options: WatchdogOptions): Wa
     warned = isStuck;
   };
 
+  /** One look at the log, as the timer takes it. */
   const look = (): Promise<void> => {
     running ??= keepBounded()
       .catch((error: unknown) => options.log.warn({ error }, 'The write-ahead log could not be checked.'))
@@ -70,7 +64,8 @@ export const startWatchdog = (dialect: SqlDialect, options: WatchdogOptions): Wa
   wait();
   return {
     look,
-    async stop() {
+    /** Ends the timer and waits for a look in progress. */
+    async stop(): Promise<void> {
       stopped = true;
       clearTimeout(timer);
       await running;

@@ -1,3 +1,5 @@
+import { tableOf } from './table-of.ts';
+
 export interface ApiKeyRow {
   id: string;
   tenant_id: string;
@@ -38,16 +40,9 @@ export interface EgressPolicyRow {
   updated_at: number;
 }
 
-export interface AccessTables {
-  api_keys: ApiKeyRow;
-  tenants: TenantRow;
-  tenant_provider_bindings: ProviderBindingRow;
-  tenant_egress_policies: EgressPolicyRow;
-}
-
-export const accessTableNames = [
-  'api_keys',
-  'tenants',
-  'tenant_provider_bindings',
-  'tenant_egress_policies',
-] as const satisfies readonly (keyof AccessTables)[];
+export const accessTables = {
+  api_keys: tableOf<ApiKeyRow>(),
+  tenants: tableOf<TenantRow>(),
+  tenant_provider_bindings: tableOf<ProviderBindingRow>(),
+  tenant_egress_policies: tableOf<EgressPolicyRow>(),
+};

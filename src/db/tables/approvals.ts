@@ -1,3 +1,5 @@
+import { tableOf } from './table-of.ts';
+
 export interface ApprovalRow {
   id: string;
   tenant_id: string;
@@ -66,16 +68,9 @@ export interface SessionRequestRow {
   created_at: number;
 }
 
-export interface ApprovalTables {
-  approvals: ApprovalRow;
-  approval_handovers: ApprovalHandoverRow;
-  approval_rules: ApprovalRuleRow;
-  session_requests: SessionRequestRow;
-}
-
-export const approvalTableNames = [
-  'approvals',
-  'approval_handovers',
-  'approval_rules',
-  'session_requests',
-] as const satisfies readonly (keyof ApprovalTables)[];
+export const approvalTables = {
+  approvals: tableOf<ApprovalRow>(),
+  approval_handovers: tableOf<ApprovalHandoverRow>(),
+  approval_rules: tableOf<ApprovalRuleRow>(),
+  session_requests: tableOf<SessionRequestRow>(),
+};

@@ -1,8 +1,9 @@
-import { type AccessTables, accessTableNames } from './access.ts';
-import { type ApprovalTables, approvalTableNames } from './approvals.ts';
-import { type QuotaTables, quotaTableNames } from './quotas.ts';
-import { type RetentionTables, retentionTableNames } from './retention.ts';
-import { type SkillTables, skillTableNames } from './skills.ts';
+import { accessTables } from './access.ts';
+import { approvalTables } from './approvals.ts';
+import { quotaTables } from './quotas.ts';
+import { retentionTables } from './retention.ts';
+import { skillTables } from './skills.ts';
+import { tableOf } from './table-of.ts';
 
 /** Spans of a run tree, kept when its root closed. */
 interface RunTraceRow {
@@ -19,15 +20,11 @@ interface RunTraceRow {
 }
 
 /** Tables whose rows are described in files of their own. */
-export interface FeatureTables extends AccessTables, ApprovalTables, QuotaTables, RetentionTables, SkillTables {
-  run_traces: RunTraceRow;
-}
-
-export const featureTableNames = [
-  ...accessTableNames,
-  ...approvalTableNames,
-  ...quotaTableNames,
-  ...retentionTableNames,
-  ...skillTableNames,
-  'run_traces',
-] as const;
+export const featureTables = {
+  ...accessTables,
+  ...approvalTables,
+  ...quotaTables,
+  ...retentionTables,
+  ...skillTables,
+  run_traces: tableOf<RunTraceRow>(),
+};

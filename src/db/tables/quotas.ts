@@ -1,3 +1,5 @@
+import { tableOf } from './table-of.ts';
+
 /** A limit on use; the agent's name is empty for the whole tenant, null limits are not enforced. */
 export interface QuotaRow {
   id: string;
@@ -65,16 +67,9 @@ export interface QuotaHoldRow {
   spent_cost_micros: number;
 }
 
-export interface QuotaTables {
-  quotas: QuotaRow;
-  quota_usage: QuotaUsageRow;
-  quota_notices: QuotaNoticeRow;
-  quota_holds: QuotaHoldRow;
-}
-
-export const quotaTableNames = [
-  'quotas',
-  'quota_usage',
-  'quota_notices',
-  'quota_holds',
-] as const satisfies readonly (keyof QuotaTables)[];
+export const quotaTables = {
+  quotas: tableOf<QuotaRow>(),
+  quota_usage: tableOf<QuotaUsageRow>(),
+  quota_notices: tableOf<QuotaNoticeRow>(),
+  quota_holds: tableOf<QuotaHoldRow>(),
+};

@@ -1,3 +1,5 @@
+import { tableOf } from './table-of.ts';
+
 /** A stored policy of a tenant for one target. */
 export interface RetentionPolicyRow {
   tenant_id: string;
@@ -37,14 +39,8 @@ export interface RetentionMarkRow {
   swept_until: number;
 }
 
-export interface RetentionTables {
-  retention_policies: RetentionPolicyRow;
-  retention_runs: RetentionRunRow;
-  retention_marks: RetentionMarkRow;
-}
-
-export const retentionTableNames = [
-  'retention_policies',
-  'retention_runs',
-  'retention_marks',
-] as const satisfies readonly (keyof RetentionTables)[];
+export const retentionTables = {
+  retention_policies: tableOf<RetentionPolicyRow>(),
+  retention_runs: tableOf<RetentionRunRow>(),
+  retention_marks: tableOf<RetentionMarkRow>(),
+};

@@ -1,3 +1,5 @@
+import { tableOf } from './table-of.ts';
+
 export interface SkillRow {
   tenant_id: string;
   name: string;
@@ -24,9 +26,7 @@ export interface SkillScriptGrantRow {
   revoked_at: number | null;
 }
 
-export interface SkillTables {
-  skills: SkillRow;
-  skill_script_grants: SkillScriptGrantRow;
-}
-
-export const skillTableNames = ['skills', 'skill_script_grants'] as const satisfies readonly (keyof SkillTables)[];
+export const skillTables = {
+  skills: tableOf<SkillRow>(),
+  skill_script_grants: tableOf<SkillScriptGrantRow>(),
+};

@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import requestThrough from 'undici/lib/api/api-request.js';
+import { systemCode } from '../../core/files/system-code.ts';
 import { checkUrlTarget, createEgressAgent, type EgressOptions } from './egress.ts';
 import { OutboundError } from './outbound-error.ts';
 
@@ -64,8 +65,7 @@ const errorCodes: Readonly<Record<string, OutboundError['code']>> = {
 /** The service's own errors stand inside those of the socket when a lookup raised them. */
 const translate = (error: unknown): OutboundError => {
   for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof OutboundError) return cause;
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return new OutboundError(errorCodes[code] ?? 'unreachable', error);
+  return new OutboundError(errorCodes[systemCode(error)] ?? 'unreachable', error);
 };
 
 const exchange = async (

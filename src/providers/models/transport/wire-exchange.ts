@@ -1,4 +1,5 @@
 import type { Agent, Dispatcher } from 'undici';
+import { systemCode } from '../../../core/files/system-code.ts';
 
 /** One POST of a model call, already encoded. */
 export interface WireRequest {
@@ -36,7 +37,7 @@ const timeoutCodes = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']
 const requestCodes = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED']);
 
 const failureKind = (error: unknown, answered: boolean): WireFailure['kind'] => {
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+  const code = systemCode(error);
   if (timeoutCodes.has(code)) return 'timeout';
   if (requestCodes.has(code)) return 'invalid';
   return answered ? 'cut' : 'unreachable';
