@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { eventually, processMs } from './eventually.ts';
 
 export const executableFile = resolve(
   import.meta.dirname,
@@ -82,13 +83,16 @@ export const openWorkplace = (): Workplace => {
     async serve(args = [], options) {
       const { child, text, closed } = start(['serve', '--set', 'Host:Url=http://127.0.0.1:0', ...args], options);
       const output = () => text.stdout + text.stderr;
-      const address = () => /serves (http:\S+)/.exec(output())?.[1];
-      while (address() === undefined) {
-        const ended = await Promise.race([closed, once(child.stdout, 'data'), once(child.stderr, 'data')]);
-        if (!Array.isArray(ended)) throw new Error(`acp serve ended with ${ended.code}: ${output()}`);
-      }
-      const url = address();
-      assert.ok(url !== undefined && child.pid !== undefined);
+      let exit: Finished | null = null;
+      void closed.then((finished) => {
+        exit = finished;
+      });
+      const address = () => {
+        if (exit !== null) throw new Error(`acp serve ended with ${exit.code}: ${output()}`);
+        return /serves (http:\S+)/.exec(output())?.[1];
+      };
+      const url = await eventually('the address of a service', address, processMs);
+      assert.ok(child.pid !== undefined);
       const stop = (signal: NodeJS.Signals = 'SIGTERM') => {
         child.kill(signal);
         return closed;
