@@ -14,6 +14,7 @@ import { newId } from '../src/core/ids.ts';
 import { silentLogger } from '../src/core/logger.ts';
 import { openStorage } from '../src/db/open-storage.ts';
 import { insertStatement, type Statement } from '../src/db/statement.ts';
+import type { Tables } from '../src/db/tables.ts';
 import { temporaryFolder } from './workspace.ts';
 
 const { values } = parseArgs({ options: { events: { type: 'string', default: '1000000' } } });
@@ -45,20 +46,9 @@ const fill = async (location: string): Promise<void> => {
     log,
   });
   const { storage } = opened;
-  const run = insertStatement(storage.db, 'runs', [
-    'id',
-    'tenant_id',
-    'agent_name',
-    'kind',
-    'status',
-    'created_at',
-    'started_at',
-    'completed_at',
-    'is_streaming',
-    'depth',
-    'event_count',
-  ]);
-  const event = insertStatement(storage.db, 'run_events', ['run_id', 'first_sequence', 'last_sequence', 'events']);
+  type Row<T extends keyof Tables> = Partial<Tables[T]>;
+  const run = insertStatement(storage.db, 'runs', (row: Row<'runs'>) => row);
+  const event = insertStatement(storage.db, 'run_events', (row: Row<'run_events'>) => row);
   const start = Date.now() - 60 * dayMs;
   const runs = Math.ceil(totalEvents / eventsPerRun);
   for (let made = 0; made < runs; made += runsAtOnce) {

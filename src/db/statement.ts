@@ -1,4 +1,4 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Tables } from './tables.ts';
 
 /** One write, compiled. `mustChange`: the unit it belongs to fails when it touches no row. */
@@ -15,9 +15,6 @@ export interface Statement {
  */
 export const boundText: RawBuilder<string> = sql`cast(${''} as text)`;
 
-type Row<T extends keyof Tables> = Tables[T];
-type Column<T extends keyof Tables> = keyof Tables[T] & string;
-
 /** A condition of a conditional write did not hold; nothing of its unit was written. */
 export class ConditionFailedError extends Error {
   /** The statement that found no row, where that is known. */
@@ -30,48 +27,65 @@ export class ConditionFailedError extends Error {
   }
 }
 
-// Compiling a wide insert costs more than executing it, so hot statements are compiled once per store
-// and only their parameters are bound afterwards.
-
-/** `insert into table (columns)`, compiled once. */
-export const insertStatement = <T extends keyof Tables, const C extends readonly Column<T>[]>(
-  db: Kysely<Tables>,
-  table: T,
-  columns: C,
-): ((row: Pick<Row<T>, C[number] & keyof Row<T>>) => Statement) => {
-  const sample = Object.fromEntries(columns.map((column) => [column, 0]));
-  const { sql } = (db as unknown as Kysely<Record<string, Record<string, unknown>>>)
-    .insertInto(table)
-    .values(sample)
-    .compile();
-  return (row) => ({ sql, parameters: columns.map((column) => row[column as keyof typeof row]) });
+/** A write that is compiled for one use. */
+export const statementOf = (
+  query: { compile(): CompiledQuery },
+  { mustChange = false }: Pick<Statement, 'mustChange'> = {},
+): Statement => {
+  const { sql: text, parameters } = query.compile();
+  return { sql: text, parameters, mustChange };
 };
 
-/** `update table set … where …` with equality conditions, compiled once; null conditions are not supported. */
-export const updateStatement = <
-  T extends keyof Tables,
-  const S extends readonly Column<T>[],
-  const W extends readonly Column<T>[],
->(
+// Compiling a wide insert costs more than executing it, so hot statements are compiled once per store and only their
+// parameters are bound afterwards. What one function makes has the same columns each time.
+
+type Values<T extends keyof Tables> = Partial<Tables[T]>;
+type Columns<T extends keyof Tables> = readonly (keyof Tables[T] & string)[];
+
+/** Tables and columns by their names alone. */
+const untyped = (db: Kysely<Tables>) => db as unknown as Kysely<Record<string, Record<string, unknown>>>;
+
+const columnsOf = <T extends keyof Tables>(values: Values<T>) => Object.keys(values) as Columns<T> & string[];
+const sampleOf = (columns: readonly string[]) => Object.fromEntries(columns.map((column) => [column, 0]));
+
+/** `insert into table` of what `toRow` makes, compiled with the first one. */
+export const insertStatement = <T extends keyof Tables, A extends readonly unknown[]>(
   db: Kysely<Tables>,
   table: T,
-  set: S,
-  where: W,
-  options: { readonly mustChange?: boolean } = {},
-): ((values: Pick<Row<T>, S[number] & keyof Row<T>>, keys: Pick<Row<T>, W[number] & keyof Row<T>>) => Statement) => {
-  const sample = Object.fromEntries(set.map((column) => [column, 0]));
-  const { sql } = (db as unknown as Kysely<Record<string, Record<string, unknown>>>)
-    .updateTable(table as string)
-    .set(sample)
-    .where((eb) => eb.and(where.map((column) => eb(column as string, '=', 0))))
-    .compile();
-  const mustChange = options.mustChange ?? false;
-  return (values, keys) => ({
-    sql,
-    parameters: [
-      ...set.map((column) => values[column as keyof typeof values]),
-      ...where.map((column) => keys[column as keyof typeof keys]),
-    ],
-    mustChange,
-  });
+  toRow: (...args: A) => Values<T>,
+): ((...args: A) => Statement) => {
+  const compile = (columns: Columns<T>) => {
+    const { sql: text } = untyped(db).insertInto(table).values(sampleOf(columns)).compile();
+    return { text, columns };
+  };
+  let compiled: ReturnType<typeof compile> | null = null;
+  return (...args) => {
+    const row = toRow(...args);
+    compiled ??= compile(columnsOf<T>(row));
+    const { text, columns } = compiled;
+    return { sql: text, parameters: columns.map((column) => row[column]) };
+  };
+};
+
+/** `update table set … where …` with equality conditions, compiled with the first change; null conditions are not supported. */
+export const updateStatement = <T extends keyof Tables, A extends readonly unknown[]>(
+  db: Kysely<Tables>,
+  table: T,
+  toChange: (...args: A) => { readonly set: Values<T>; readonly where: Values<T> },
+  { mustChange = false }: Pick<Statement, 'mustChange'> = {},
+): ((...args: A) => Statement) => {
+  const compile = (columns: Columns<T>, keys: Columns<T>) => {
+    const query = untyped(db)
+      .updateTable(table as string)
+      .set(sampleOf(columns));
+    return { text: query.where((eb) => eb.and(sampleOf(keys))).compile().sql, columns, keys };
+  };
+  let compiled: ReturnType<typeof compile> | null = null;
+  return (...args) => {
+    const { set, where } = toChange(...args);
+    compiled ??= compile(columnsOf<T>(set), columnsOf<T>(where));
+    const { text, columns, keys } = compiled;
+    const parameters = [...columns.map((column) => set[column]), ...keys.map((column) => where[column])];
+    return { sql: text, parameters, mustChange };
+  };
 };

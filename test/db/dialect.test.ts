@@ -30,14 +30,17 @@ forEachStore('a failed unit leaves no trace and the others go through', async (t
 
 forEachStore('a conditional write that finds no row fails its unit and nothing else', async (t, store) => {
   const storage = await openTestStorage(t, store);
-  const setVersion = updateStatement(storage.db, 'agents', ['current_version'], ['name', 'current_version'], {
-    mustChange: true,
-  });
+  const setVersion = updateStatement(
+    storage.db,
+    'agents',
+    (from: number, to: number) => ({ set: { current_version: to }, where: { name: 'a', current_version: from } }),
+    { mustChange: true },
+  );
   await storage.write([insertAgent(storage.db, 'a')]);
   const results = await storage.dialect.commitUnits([
-    [insertAgent(storage.db, 'b'), setVersion({ current_version: 3 }, { name: 'a', current_version: 2 })],
-    [setVersion({ current_version: 3 }, { name: 'a', current_version: 2 })],
-    [setVersion({ current_version: 2 }, { name: 'a', current_version: 1 }), insertAgent(storage.db, 'c')],
+    [insertAgent(storage.db, 'b'), setVersion(2, 3)],
+    [setVersion(2, 3)],
+    [setVersion(1, 2), insertAgent(storage.db, 'c')],
   ]);
   assert.deepEqual(
     results.map((result) => result.ok || result.error instanceof ConditionFailedError),

@@ -4,11 +4,7 @@ import type { RootStorage } from '../../src/db/storage.ts';
 import type { Tables } from '../../src/db/tables.ts';
 
 export const insertAgent = (db: Kysely<Tables>, name: string, tenant = 't'): Statement =>
-  insertStatement(db, 'agents', ['tenant_id', 'name', 'current_version'])({
-    tenant_id: tenant,
-    name,
-    current_version: 1,
-  });
+  insertStatement(db, 'agents', () => ({ tenant_id: tenant, name, current_version: 1 }))();
 
 export const agentNames = async (db: Kysely<Tables>): Promise<string[]> =>
   (await db.selectFrom('agents').select('name').orderBy('name').execute()).map((row) => row.name);

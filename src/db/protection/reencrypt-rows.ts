@@ -96,9 +96,11 @@ const updates = (
   table: ProtectedTable,
 ): ((values: StoredValues, row: StoredValues) => Statement) => {
   const { columns } = protectedShape(table);
-  const update = updateStatement(storage.db, table, columns as never, orderOf(table) as never);
-  return (values, row) =>
-    update(Object.fromEntries(columns.map((column) => [column, values[column] ?? row[column]])) as never, row as never);
+  const keys = orderOf(table);
+  return updateStatement(storage.db, table, (values: StoredValues, row: StoredValues) => ({
+    set: Object.fromEntries(columns.map((column) => [column, values[column] ?? row[column]])) as object,
+    where: Object.fromEntries(keys.map((column) => [column, row[column]])) as object,
+  }));
 };
 
 /**

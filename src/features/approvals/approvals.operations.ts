@@ -9,13 +9,12 @@ import {
 } from './approvals.schema.ts';
 
 const tag = 'Approvals';
+const read = { tag, role: 'Reader', scope: 'RunsRead', method: 'GET' } as const;
+const manage = { tag, role: 'Admin', scope: 'PlatformAdmin' } as const;
 
 export const approvalOperations = defineOperations({
   list: {
-    tag,
-    role: 'Reader',
-    scope: 'RunsRead',
-    method: 'GET',
+    ...read,
     path: '/api/approvals/pending',
     summary: 'List the tool calls that wait for a decision, newest first',
     description:
@@ -26,10 +25,7 @@ export const approvalOperations = defineOperations({
     cli: { columns: ['id', 'agentName', 'toolName', 'arguments', 'presentation.message', 'createdAt', 'expiresAt'] },
   },
   get: {
-    tag,
-    role: 'Reader',
-    scope: 'RunsRead',
-    method: 'GET',
+    ...read,
     path: '/api/approvals/{id}',
     summary: 'Show one approval, in every state',
     description: 'A decided approval tells who decided it, when and why, and which run goes on with it.',
@@ -85,9 +81,7 @@ export const approvalRuleOperations = defineOperations({
     },
   },
   create: {
-    tag,
-    role: 'Admin',
-    scope: 'PlatformAdmin',
+    ...manage,
     method: 'POST',
     path: '/api/approvals/rules',
     summary: 'Approve calls of a tool in advance',
@@ -100,9 +94,7 @@ export const approvalRuleOperations = defineOperations({
     cli: { command: 'approvals rules add' },
   },
   remove: {
-    tag,
-    role: 'Admin',
-    scope: 'PlatformAdmin',
+    ...manage,
     method: 'DELETE',
     path: '/api/approvals/rules/{ruleId}',
     summary: 'Remove a standing rule',

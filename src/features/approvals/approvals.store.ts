@@ -1,6 +1,5 @@
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import type { OpenedList } from '../../db/protection/protected-rows.ts';
-import { insertStatement, type Statement } from '../../db/statement.ts';
+import { insertStatement, type Statement, statementOf, updateStatement } from '../../db/statement.ts';
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
 
 export interface DecisionRow {
@@ -26,43 +25,7 @@ export interface PendingFilter {
   readonly take: number;
 }
 
-const rowColumns = [
-  'id',
-  'tenant_id',
-  'run_id',
-  'agent_name',
-  'session_id',
-  'request_id',
-  'tool_call_id',
-  'tool_name',
-  'arguments',
-  'arguments_hash',
-  'presentation',
-  'status',
-  'decided_by',
-  'decided_at',
-  'reason',
-  'expires_at',
-  'created_at',
-] as const;
-
-const handoverColumns = [
-  'run_id',
-  'tenant_id',
-  'session_id',
-  'agent_name',
-  'agent_version',
-  'continuation_run_id',
-  'lane',
-  'context',
-  'state',
-  'version',
-  'created_at',
-] as const;
-
 export const approvalStore = defineStore((storage) => {
-  const insertRow = insertStatement(storage.db, 'approvals', rowColumns);
-  const insertHandover = insertStatement(storage.db, 'approval_handovers', handoverColumns);
   const mailbox = () =>
     storage.db
       .selectFrom('approvals')
@@ -79,11 +42,7 @@ export const approvalStore = defineStore((storage) => {
     /** With what is protected in it. Throws `decryption-failed`. */
     opened: (row: MailboxRow): MailboxRow => storage.rows.open('approvals', row.tenant_id, row),
     /** Undecided and not past their time, newest first. What cannot be decrypted is null. */
-    async pending(
-      tenantId: string,
-      now: number,
-      { agentName, ownerId, skip, take }: PendingFilter,
-    ): Promise<OpenedList<MailboxRow>> {
+    async pending(tenantId: string, now: number, { agentName, ownerId, skip, take }: PendingFilter) {
       let query = mailbox()
         .where('approvals.status', '=', 'Pending')
         .where('approvals.tenant_id', '=', tenantId)
@@ -165,10 +124,7 @@ export const approvalStore = defineStore((storage) => {
       return Math.max(...rows.map((row) => row.expires_at ?? Number.POSITIVE_INFINITY));
     },
     /** A paused run of the session of which some call was decided and that has not gone on: its continuation is in line, or not yet queued (`Waiting`). */
-    unfinished: (
-      tenantId: string,
-      sessionId: string,
-    ): Promise<{ readonly run_id: string; readonly state: string } | undefined> =>
+    unfinished: (tenantId: string, sessionId: string) =>
       storage.db
         .selectFrom('session_requests')
         .innerJoin('approval_handovers', 'approval_handovers.run_id', 'session_requests.run_id')
@@ -193,46 +149,43 @@ export const approvalStore = defineStore((storage) => {
         )
         .limit(1)
         .executeTakeFirst(),
-    inserted: (row: ApprovalRow): Statement => insertRow(storage.rows.seal('approvals', row.tenant_id, row)),
-    handoverInserted: (row: ApprovalHandoverRow): Statement =>
-      insertHandover(storage.rows.seal('approval_handovers', row.tenant_id, row)),
+    inserted: insertStatement(storage.db, 'approvals', (row: ApprovalRow) =>
+      storage.rows.seal('approvals', row.tenant_id, row),
+    ),
+    handoverInserted: insertStatement(storage.db, 'approval_handovers', (row: ApprovalHandoverRow) =>
+      storage.rows.seal('approval_handovers', row.tenant_id, row),
+    ),
     /** Fails its unit when the row is not pending at that time any more. */
-    decided(tenantId: string, id: string, decision: DecisionRow): Statement {
-      const { sql, parameters } = storage.db
-        .updateTable('approvals')
-        .set({
-          status: decision.status,
-          decided_by: decision.decidedBy,
-          decided_at: decision.decidedAt,
-          reason: decision.reason,
-        })
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .where('status', '=', 'Pending')
-        .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', decision.decidedAt)]))
-        .compile();
-      return { sql, parameters, mustChange: true };
-    },
-    expired(tenantId: string, id: string): Statement {
-      const { sql, parameters } = storage.db
-        .updateTable('approvals')
-        .set({ status: 'Expired' })
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .where('status', '=', 'Pending')
-        .compile();
-      return { sql, parameters, mustChange: true };
-    },
+    decided: (tenantId: string, id: string, { status, decidedBy, decidedAt, reason }: DecisionRow): Statement =>
+      statementOf(
+        storage.db
+          .updateTable('approvals')
+          .set({ status, decided_by: decidedBy, decided_at: decidedAt, reason })
+          .where('tenant_id', '=', tenantId)
+          .where('id', '=', id)
+          .where('status', '=', 'Pending')
+          .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', decidedAt)])),
+        { mustChange: true },
+      ),
+    expired: updateStatement(
+      storage.db,
+      'approvals',
+      (tenantId: string, id: string) => ({
+        set: { status: 'Expired' },
+        where: { tenant_id: tenantId, id, status: 'Pending' },
+      }),
+      { mustChange: true },
+    ),
     /** Orders everything that happens to the calls of one run; fails its unit when another change came first. */
-    handoverMoved({ run_id, version }: ApprovalHandoverRow, state: string): Statement {
-      const { sql, parameters } = storage.db
-        .updateTable('approval_handovers')
-        .set({ state, version: version + 1 })
-        .where('run_id', '=', run_id)
-        .where('version', '=', version)
-        .compile();
-      return { sql, parameters, mustChange: true };
-    },
+    handoverMoved: updateStatement(
+      storage.db,
+      'approval_handovers',
+      ({ run_id, version }: ApprovalHandoverRow, state: string) => ({
+        set: { state, version: version + 1 },
+        where: { run_id, version },
+      }),
+      { mustChange: true },
+    ),
     /** With the deletion of a session: nothing of it waits any more, and nothing goes on. */
     dropSession: (tenantId: string, sessionId: string): Promise<void> =>
       storage.atomic(async (db) => {

@@ -3,7 +3,7 @@ import { defineOperations } from '../../contract/operation.ts';
 import { nullable, pagingQuery, sessionIdPattern, Uuid } from '../../contract/schema.ts';
 import { AttachmentDescriptor } from './attachments.schema.ts';
 
-const read = { tag: 'Attachments', role: 'Reader', scope: 'RunsRead' } as const;
+const read = { tag: 'Attachments', role: 'Reader', scope: 'RunsRead', method: 'GET' } as const;
 const write = { tag: 'Attachments', role: 'Operator', scope: 'RunsWrite' } as const;
 const AttachmentId = Type.Object({ id: Uuid });
 const SessionId = Type.String({ pattern: sessionIdPattern });
@@ -31,7 +31,6 @@ export const attachmentOperations = defineOperations({
   },
   list: {
     ...read,
-    method: 'GET',
     path: '/api/attachments',
     summary: 'List attachments, newest first',
     description: 'Entries describe the files; the bytes are a call of their own.',
@@ -42,7 +41,6 @@ export const attachmentOperations = defineOperations({
   },
   download: {
     ...read,
-    method: 'GET',
     path: '/api/attachments/{id}',
     summary: 'Download the bytes of an attachment',
     description:

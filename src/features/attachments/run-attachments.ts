@@ -14,27 +14,6 @@ const heldBytes = 67_108_864;
 // Base64 and the JSON around it are one string, which the engine of the language limits to 512 MiB.
 const maxCallBytes = 335_544_320;
 
-/** What the rest of the service needs of attachments to start runs. */
-export interface RunAttachmentPort extends RunAttachments {
-  /**
-   * The attachments that a request names, in its order, each once. Throws `attachment-not-found` for one that is
-   * unknown, not the caller's to see, or of another session.
-   */
-  named(
-    context: CallContext,
-    ids: readonly string[],
-    sessionId: string | null,
-  ): Promise<readonly AttachmentReference[]>;
-  /** The same for a run that was accepted before: who may see what was asked then. */
-  stillThere(
-    tenantId: string,
-    ids: readonly string[],
-    sessionId: string | null,
-  ): Promise<readonly AttachmentReference[]>;
-  /** What an estimate counts: texts as they are, and how many others there are. Attachments that are gone are left out. */
-  measure(tenantId: string, references: readonly AttachmentReference[]): Promise<AttachmentMeasure>;
-}
-
 export interface AttachmentMeasure {
   readonly texts: readonly { readonly name: string; readonly content: string }[];
   readonly others: number;
@@ -93,7 +72,8 @@ const createSharedContents = (content: ContentStore) => {
   };
 };
 
-export const createRunAttachments = ({ store, content, access }: RunAttachmentDeps): RunAttachmentPort => {
+/** What the rest of the service needs of attachments to start runs. */
+export const createRunAttachments = ({ store, content, access }: RunAttachmentDeps) => {
   const gate = createMemoryGate(heldBytes);
   const shared = createSharedContents(content);
 
@@ -126,16 +106,22 @@ export const createRunAttachments = ({ store, content, access }: RunAttachmentDe
   };
 
   return {
-    async named(context, ids, sessionId) {
+    /**
+     * The attachments that a request names, in its order, each once. Throws `attachment-not-found` for one that is
+     * unknown, not the caller's to see, or of another session.
+     */
+    async named(context: CallContext, ids: readonly string[], sessionId: string | null) {
       const rows = await found(context.tenantId, ids, sessionId);
       for (const row of rows) if (!(await access.may(context, 'Read', row))) throw notFound(row.id);
       return rows.map(toReference);
     },
-    async stillThere(tenantId, ids, sessionId) {
+    /** The same for a run that was accepted before: who may see what was asked then. */
+    async stillThere(tenantId: string, ids: readonly string[], sessionId: string | null) {
       return (await found(tenantId, ids, sessionId)).map(toReference);
     },
 
-    async measure(tenantId, references) {
+    /** What an estimate counts: texts as they are, and how many others there are. Attachments that are gone are left out. */
+    async measure(tenantId: string, references: readonly AttachmentReference[]): Promise<AttachmentMeasure> {
       const rows = await rowsOf(tenantId, references);
       const texts: { name: string; content: string }[] = [];
       let others = 0;
@@ -151,7 +137,8 @@ export const createRunAttachments = ({ store, content, access }: RunAttachmentDe
       return { texts, others };
     },
 
-    async load({ tenantId, sessionId, named, earlier, signal }) {
+    async load(turn: Parameters<RunAttachments['load']>[0]): ReturnType<RunAttachments['load']> {
+      const { tenantId, sessionId, named, earlier, signal } = turn;
       const rows = await rowsOf(tenantId, [...named, ...earlier]);
       if (named.some(({ attachmentId }) => !rows.has(attachmentId))) throw gone();
       const bytes = [...rows.values()].reduce((sum, row) => sum + row.byte_size, 0);
@@ -197,3 +184,5 @@ export const createRunAttachments = ({ store, content, access }: RunAttachmentDe
     },
   };
 };
+
+export type RunAttachmentPort = ReturnType<typeof createRunAttachments>;

@@ -1,7 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
-import { defineStore, type StoreDefinition, type StoreHandle } from '../../db/define-store.ts';
+import { defineStore, type StoreHandle } from '../../db/define-store.ts';
 
 /** The answer that every repeat of a request gets again. */
 export interface StoredAnswer {
@@ -172,5 +172,5 @@ const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: Idempoten
 
 export type IdempotencyKeys = ReturnType<typeof idempotencyKeys>;
 
-export const createIdempotencyKeys = (deps: IdempotencyDeps): StoreDefinition<IdempotencyKeys> =>
+export const createIdempotencyKeys = (deps: IdempotencyDeps) =>
   defineStore((storage) => idempotencyKeys(storage, deps));

@@ -3,14 +3,11 @@ import { defineOperations } from '../../contract/operation.ts';
 import { oneOf, pagingQuery, Uuid } from '../../contract/schema.ts';
 import { JobDetailResponse, JobRecord, jobStatuses } from './jobs.schema.ts';
 
-const tag = 'Jobs';
+const read = { tag: 'Jobs', role: 'Reader', scope: 'PlatformRead', method: 'GET' } as const;
 
 export const jobOperations = defineOperations({
   list: {
-    tag,
-    role: 'Reader',
-    scope: 'PlatformRead',
-    method: 'GET',
+    ...read,
     path: '/api/jobs',
     summary: 'List jobs, newest first',
     description:
@@ -39,10 +36,7 @@ export const jobOperations = defineOperations({
     },
   },
   get: {
-    tag,
-    role: 'Reader',
-    scope: 'PlatformRead',
-    method: 'GET',
+    ...read,
     path: '/api/jobs/{id}',
     summary: 'Show a job with its items',
     description:
@@ -52,7 +46,7 @@ export const jobOperations = defineOperations({
     errors: ['not-found'],
   },
   cancel: {
-    tag,
+    tag: 'Jobs',
     role: 'Operator',
     scope: 'RunsWrite',
     method: 'POST',

@@ -1,5 +1,5 @@
 import type { ExpressionBuilder } from 'kysely';
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { OpenedList } from '../../db/protection/protected-rows.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
@@ -21,35 +21,8 @@ export interface JobFilter {
   readonly take: number;
 }
 
-export interface JobStore extends JobQueue {
-  queued(job: NewJob): Statement;
-  /** Cancels a job that no worker has; fails its unit otherwise. */
-  canceledPending(id: string, now: number): Statement;
-  /** Puts a job back in line from this attempt; without effect when another one has begun. */
-  retried(id: string, attempt: number, scheduledFor: number): Statement;
-  /** Ends a job whose attempt was lost; without effect when another one has begun. */
-  lost(id: string, attempt: number, now: number): Statement;
-  /** Changes nothing, and fails its unit unless the owner of the lease is still the same. */
-  held(job: Pick<QueuedJob, 'id' | 'leaseOwner'>): Statement;
-  /** Makes a job due that was given back for later; without effect on one that a worker has, or that has ended. */
-  due(id: string, now: number): Promise<void>;
-  get(id: string): Promise<JobRow | undefined>;
-  find(tenantId: string, id: string): Promise<JobRow | undefined>;
-  /** Newest first. */
-  list(tenantId: string, filter: JobFilter): Promise<readonly JobRow[]>;
-  /** Asks the worker that has the job to stop it; false when none has it. The first to ask stands. */
-  requestCancel(id: string, actor: string | null, now: number): Promise<boolean>;
+export const jobStore = defineStore((storage) => {
   /** What the job was given; null once it has ended. */
-  payloadOf(row: JobRow): unknown;
-  /** Rows of one tenant as `list` gives them, with their payloads; one that cannot be decrypted is null. */
-  withPayloads(tenantId: string, rows: readonly JobRow[]): OpenedList<JobRow>;
-  /** Jobs that a dead owner held. */
-  leased(): Promise<readonly JobRow[]>;
-  /** How many jobs of all tenants wait or are at work, by lane and status. */
-  depth(): Promise<readonly { readonly lane: string; readonly status: string; readonly count: number }[]>;
-}
-
-export const jobStore = defineStore((storage): JobStore => {
   const payloadOf = (row: JobRow): unknown => {
     const { payload } = storage.rows.open('jobs', row.tenant_id, row);
     return payload === null ? null : (JSON.parse(payload) as unknown);
@@ -70,37 +43,12 @@ export const jobStore = defineStore((storage): JobStore => {
     cancel: row.cancel_requested_at === null ? null : { by: row.cancel_requested_by },
     waitedMs,
   });
-  const insertJob = insertStatement(storage.db, 'jobs', [
-    'id',
-    'tenant_id',
-    'handler_key',
-    'lane',
-    'target_name',
-    'status',
-    'payload',
-    'max_attempts',
-    'scheduled_for',
-    'created_at',
-  ]);
   const { sql: cancelSql } = storage.db
     .updateTable('jobs')
     .set({ status: 'Canceled', completed_at: 0, payload: null })
     .where('id', '=', '')
     .where('status', '=', 'Pending')
     .compile();
-  const retry = updateStatement(
-    storage.db,
-    'jobs',
-    ['status', 'scheduled_for', 'lease_owner', 'lease_until'],
-    ['id', 'attempt'],
-  );
-  const lose = updateStatement(
-    storage.db,
-    'jobs',
-    ['status', 'completed_at', 'error_code', 'error_message', 'payload', 'lease_owner', 'lease_until'],
-    ['id', 'attempt'],
-  );
-  const hold = updateStatement(storage.db, 'jobs', ['lease_owner'], ['id', 'lease_owner'], { mustChange: true });
   const noLease = { lease_owner: null, lease_until: null } as const;
   const expiredLease = {
     status: 'Failed',
@@ -120,79 +68,7 @@ export const jobStore = defineStore((storage): JobStore => {
       .where('lease_owner', '=', owner)
       .execute();
 
-  return {
-    queued: (job) =>
-      insertJob(
-        storage.rows.seal('jobs', job.tenantId, {
-          id: job.id,
-          tenant_id: job.tenantId,
-          handler_key: job.handlerKey,
-          lane: job.lane,
-          target_name: job.targetName,
-          status: 'Pending',
-          payload: JSON.stringify(job.payload),
-          max_attempts: job.maxAttempts,
-          scheduled_for: job.now,
-          created_at: job.now,
-        }),
-      ),
-    canceledPending: (id, now) => ({
-      sql: cancelSql,
-      parameters: ['Canceled', now, null, id, 'Pending'],
-      mustChange: true,
-    }),
-    retried: (id, attempt, scheduledFor) =>
-      retry({ status: 'Pending', scheduled_for: scheduledFor, ...noLease }, { id, attempt }),
-    lost: (id, attempt, now) => lose({ ...expiredLease, completed_at: now }, { id, attempt }),
-    held: ({ id, leaseOwner }) => hold({ lease_owner: leaseOwner }, { id, lease_owner: leaseOwner }),
-    async due(id, now) {
-      await storage.db
-        .updateTable('jobs')
-        .set({ scheduled_for: now })
-        .where('id', '=', id)
-        .where('status', '=', 'Pending')
-        .where('scheduled_for', '>', now)
-        .execute();
-    },
-    get: (id) => storage.db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst(),
-    find: (tenantId, id) =>
-      storage.db
-        .selectFrom('jobs')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .executeTakeFirst(),
-    list(tenantId, { handlerKey, status, lane, owned, skip, take }) {
-      let query = storage.db.selectFrom('jobs').selectAll().where('tenant_id', '=', tenantId);
-      if (handlerKey !== undefined) query = query.where('handler_key', '=', handlerKey);
-      if (status !== undefined) query = query.where('status', '=', status);
-      if (lane !== undefined) query = query.where('lane', '=', lane);
-      if (owned !== null)
-        query = query.where((eb) => {
-          const run = eb.selectFrom('runs').select('runs.id').whereRef('runs.id', '=', 'jobs.id');
-          const isOwn = eb.exists(run.where('runs.owner_id', '=', owned.ownerId));
-          return eb.or([eb('handler_key', 'not in', owned.runKeys), isOwn]);
-        });
-      return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
-    },
-    async requestCancel(id, actor, now) {
-      const rows = await storage.db
-        .updateTable('jobs')
-        .set((eb) => ({
-          cancel_requested_at: eb.fn.coalesce('cancel_requested_at', eb.val(now)),
-          cancel_requested_by: eb
-            .case()
-            .when('cancel_requested_at', 'is', null)
-            .then(actor)
-            .else(eb.ref('cancel_requested_by'))
-            .end(),
-        }))
-        .where('id', '=', id)
-        .where('status', 'in', ['Leased', 'Running'])
-        .returning('id')
-        .execute();
-      return rows.length > 0;
-    },
+  const queue: JobQueue = {
     async cancelRequests(owner, ids) {
       if (ids.length === 0) return [];
       const rows = await storage.db
@@ -295,19 +171,6 @@ export const jobStore = defineStore((storage): JobStore => {
     async cancel(owner, id, now) {
       await end(id, owner, { status: 'Canceled', completed_at: now, payload: null });
     },
-    payloadOf,
-    withPayloads: (tenantId, rows) => storage.rows.openList('jobs', tenantId, rows),
-    leased: () => storage.db.selectFrom('jobs').selectAll().where('status', 'in', ['Leased', 'Running']).execute(),
-    async depth() {
-      const rows = await storage.db
-        .selectFrom('jobs')
-        .select((eb) => ['lane', 'status', eb.fn.countAll<number | string>().as('count')])
-        .where('status', 'in', ['Pending', 'Leased', 'Running'])
-        .groupBy(['lane', 'status'])
-        .orderBy('lane')
-        .execute();
-      return rows.map(({ lane, status, count }) => ({ lane, status, count: Number(count) }));
-    },
     async release(owner, id, scheduledFor) {
       await storage.db
         .updateTable('jobs')
@@ -318,4 +181,120 @@ export const jobStore = defineStore((storage): JobStore => {
         .execute();
     },
   };
+
+  return {
+    ...queue,
+    queued: insertStatement(storage.db, 'jobs', (job: NewJob) =>
+      storage.rows.seal('jobs', job.tenantId, {
+        id: job.id,
+        tenant_id: job.tenantId,
+        handler_key: job.handlerKey,
+        lane: job.lane,
+        target_name: job.targetName,
+        status: 'Pending',
+        payload: JSON.stringify(job.payload),
+        max_attempts: job.maxAttempts,
+        scheduled_for: job.now,
+        created_at: job.now,
+      }),
+    ),
+    /** Cancels a job that no worker has; fails its unit otherwise. */
+    canceledPending: (id: string, now: number): Statement => ({
+      sql: cancelSql,
+      parameters: ['Canceled', now, null, id, 'Pending'],
+      mustChange: true,
+    }),
+    /** Puts a job back in line from this attempt; without effect when another one has begun. */
+    retried: updateStatement(storage.db, 'jobs', (id: string, attempt: number, scheduledFor: number) => ({
+      set: { status: 'Pending', scheduled_for: scheduledFor, ...noLease },
+      where: { id, attempt },
+    })),
+    /** Ends a job whose attempt was lost; without effect when another one has begun. */
+    lost: updateStatement(storage.db, 'jobs', (id: string, attempt: number, now: number) => ({
+      set: { ...expiredLease, completed_at: now },
+      where: { id, attempt },
+    })),
+    /** Changes nothing, and fails its unit unless the owner of the lease is still the same. */
+    held: updateStatement(
+      storage.db,
+      'jobs',
+      ({ id, leaseOwner }: Pick<QueuedJob, 'id' | 'leaseOwner'>) => ({
+        set: { lease_owner: leaseOwner },
+        where: { id, lease_owner: leaseOwner },
+      }),
+      { mustChange: true },
+    ),
+    /** Makes a job due that was given back for later; without effect on one that a worker has, or that has ended. */
+    async due(id: string, now: number): Promise<void> {
+      await storage.db
+        .updateTable('jobs')
+        .set({ scheduled_for: now })
+        .where('id', '=', id)
+        .where('status', '=', 'Pending')
+        .where('scheduled_for', '>', now)
+        .execute();
+    },
+    get: (id: string): Promise<JobRow | undefined> =>
+      storage.db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst(),
+    find: (tenantId: string, id: string): Promise<JobRow | undefined> =>
+      storage.db
+        .selectFrom('jobs')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', id)
+        .executeTakeFirst(),
+    /** Newest first. */
+    list(tenantId: string, { handlerKey, status, lane, owned, skip, take }: JobFilter): Promise<readonly JobRow[]> {
+      let query = storage.db.selectFrom('jobs').selectAll().where('tenant_id', '=', tenantId);
+      if (handlerKey !== undefined) query = query.where('handler_key', '=', handlerKey);
+      if (status !== undefined) query = query.where('status', '=', status);
+      if (lane !== undefined) query = query.where('lane', '=', lane);
+      if (owned !== null)
+        query = query.where((eb) => {
+          const run = eb.selectFrom('runs').select('runs.id').whereRef('runs.id', '=', 'jobs.id');
+          const isOwn = eb.exists(run.where('runs.owner_id', '=', owned.ownerId));
+          return eb.or([eb('handler_key', 'not in', owned.runKeys), isOwn]);
+        });
+      return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
+    },
+    /** Asks the worker that has the job to stop it; false when none has it. The first to ask stands. */
+    async requestCancel(id: string, actor: string | null, now: number): Promise<boolean> {
+      const rows = await storage.db
+        .updateTable('jobs')
+        .set((eb) => ({
+          cancel_requested_at: eb.fn.coalesce('cancel_requested_at', eb.val(now)),
+          cancel_requested_by: eb
+            .case()
+            .when('cancel_requested_at', 'is', null)
+            .then(actor)
+            .else(eb.ref('cancel_requested_by'))
+            .end(),
+        }))
+        .where('id', '=', id)
+        .where('status', 'in', ['Leased', 'Running'])
+        .returning('id')
+        .execute();
+      return rows.length > 0;
+    },
+    payloadOf,
+    /** Rows of one tenant as `list` gives them, with their payloads; one that cannot be decrypted is null. */
+    withPayloads: (tenantId: string, rows: readonly JobRow[]): OpenedList<JobRow> =>
+      storage.rows.openList('jobs', tenantId, rows),
+    /** Jobs that a dead owner held. */
+    leased: (): Promise<readonly JobRow[]> =>
+      storage.db.selectFrom('jobs').selectAll().where('status', 'in', ['Leased', 'Running']).execute(),
+    /** How many jobs of all tenants wait or are at work, by lane and status. */
+    async depth(): Promise<readonly { readonly lane: string; readonly status: string; readonly count: number }[]> {
+      const rows = await storage.db
+        .selectFrom('jobs')
+        .select((eb) => ['lane', 'status', eb.fn.countAll<number | string>().as('count')])
+        .where('status', 'in', ['Pending', 'Leased', 'Running'])
+        .groupBy(['lane', 'status'])
+        .orderBy('lane')
+        .execute();
+      return rows.map(({ lane, status, count }) => ({ lane, status, count: Number(count) }));
+    },
+  };
 });
+
+export type JobStore = StoreOf<typeof jobStore>;

@@ -1,5 +1,5 @@
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import type { Statement } from '../../db/statement.ts';
+import { type Statement, statementOf } from '../../db/statement.ts';
 import type { MemoryOwner } from '../../engine/context/index.ts';
 
 export const todoStatuses = ['pending', 'in_progress', 'completed'] as const;
@@ -118,10 +118,7 @@ export const memoryStore = defineStore((storage) => {
       }),
     /** What a run without a session had; compiled, for the unit of its end. */
     forgottenRun: (tenantId: string, runId: string): readonly Statement[] =>
-      forget(storage.db, tenantId, `run:${runId}`).map((deletion) => {
-        const { sql, parameters } = deletion.compile();
-        return { sql, parameters };
-      }),
+      forget(storage.db, tenantId, `run:${runId}`).map((deletion) => statementOf(deletion)),
   };
 });
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { boundText, type Statement } from '../../db/statement.ts';
 import { type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
@@ -18,22 +18,6 @@ export interface ClosedRunUse {
   readonly use: RunUse;
   /** What the whole tree has used, once its root ends. */
   readonly tree: RunUse | null;
-}
-
-/** The statements that count a run, for the transactions that write its row. */
-export interface RunCounters {
-  /** Local day that a run of this moment counts in. */
-  day(): string;
-  /** Where a root counts that has been opened here and is not closed. */
-  rootOf(tenantId: string, rootId: string): CountedRoot | undefined;
-  opened(run: OpenedRootRun): readonly Statement[];
-  /** The same for a run that has no row: in a transaction of its own. */
-  openedUnrecorded(run: OpenedRootRun): readonly Statement[];
-  /** Adds what one run of a tree has used to the periods in which its root was admitted. */
-  closed(run: ClosedRunUse): readonly Statement[];
-  closedUnrecorded(root: OpenedRootRun, use: RunUse): readonly Statement[];
-  /** Both at once, for a run that was over before it could be counted. */
-  booked(root: OpenedRootRun, use: RunUse): readonly Statement[];
 }
 
 const noUse: RunUse = { tokens: 0, costMicros: 0 };
@@ -124,12 +108,13 @@ const withNotices = (booking: Statement, notices: readonly Statement[]): readonl
 
 const isUsed = (use: RunUse | null): boolean => use !== null && (use.tokens !== 0 || use.costMicros !== 0);
 
+/** The statements that count a run, for the transactions that write its row. */
 export const createRunCounters = (
   clock: PeriodClock,
   notices: QuotaNotices,
   holds: Pick<QuotaHolds, 'settled'>,
   now: () => number,
-): StoreDefinition<RunCounters> =>
+) =>
   defineStore((storage) => {
     const usage = sql.table('quota_usage');
     // Qualified, since the new row has the same columns.
@@ -196,25 +181,36 @@ export const createRunCounters = (
     };
 
     return {
-      day: () => clock.current().day,
-      rootOf(tenantId, rootId) {
+      /** Local day that a run of this moment counts in. */
+      day: (): string => clock.current().day,
+      /** Where a root counts that has been opened here and is not closed. */
+      rootOf(tenantId: string, rootId: string): CountedRoot | undefined {
         const root = openRoots.get(rootId);
         return root?.tenantId === tenantId ? root : undefined;
       },
-      opened: (run) => [...withNotices(opened(run), notices.crossed(run.tenantId, run.id)), ...holds.settled(run.id)],
-      openedUnrecorded: (run) => [
+      opened: (run: OpenedRootRun): readonly Statement[] => [
+        ...withNotices(opened(run), notices.crossed(run.tenantId, run.id)),
+        ...holds.settled(run.id),
+      ],
+      /** The same for a run that has no row: in a transaction of its own. */
+      openedUnrecorded: (run: OpenedRootRun): readonly Statement[] => [
         ...withNotices(add(roots.of(run), run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),
         ...holds.settled(run.id),
       ],
-      closed(run) {
+      /** Adds what one run of a tree has used to the periods in which its root was admitted. */
+      closed(run: ClosedRunUse): readonly Statement[] {
         const { id, tenantId, rootRunId, tree } = run;
         const isBooked = isUsed(run.use) || isUsed(tree);
         const statements = isBooked ? withNotices(settled(run), notices.crossed(tenantId, rootRunId ?? id)) : [];
         if (rootRunId === null || rootRunId === id) openRoots.delete(id);
         return [...statements, ...holds.settled(id)];
       },
-      booked: (root, use) => withNotices(add(roots.of(root), root.counts ? 1 : 0, use, use), notices.crossedBy(root)),
-      closedUnrecorded: (root, use) =>
+      /** Both at once, for a run that was over before it could be counted. */
+      booked: (root: OpenedRootRun, use: RunUse): readonly Statement[] =>
+        withNotices(add(roots.of(root), root.counts ? 1 : 0, use, use), notices.crossedBy(root)),
+      closedUnrecorded: (root: OpenedRootRun, use: RunUse): readonly Statement[] =>
         isUsed(use) ? withNotices(add(roots.of(root), 0, use, noUse), notices.crossedBy(root)) : [],
     };
   });
+
+export type RunCounters = StoreOf<ReturnType<typeof createRunCounters>>;

@@ -1,5 +1,5 @@
 import { ChurningMap } from '../../core/churning-map.ts';
-import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
 import type { QuotaHoldRow } from '../../db/tables/quotas.ts';
 import type { QuotaUse } from '../../engine/control/index.ts';
@@ -19,34 +19,6 @@ export interface QuotaHold {
   readonly spent: QuotaUse;
 }
 
-/** The hold of a run is taken before, and settled in the transaction that records what it was for. */
-export interface QuotaHolds {
-  of(tenantId: string): Iterable<QuotaHold>;
-  /**
-   * What is read of a tenant, as of one moment: it is read again where a hold of the tenant went meanwhile, since counters
-   * that were read before may lack what it stood for.
-   */
-  readSteadily<T>(tenantId: string, read: () => Promise<T>): Promise<T>;
-  /**
-   * From now on it stands against the quotas of its root. `isLimited`: some quota applies; it is a row from the next
-   * commit on, unless it is over by then.
-   */
-  take(hold: Pick<QuotaHold, 'runId' | 'root' | 'isAdmission' | 'held'>, isLimited: boolean): void;
-  /** A call is over: what it has not used is free. */
-  used(runId: string, use: QuotaUse): void;
-  /** For the transaction that records what the hold is for. */
-  settled(runId: string): readonly Statement[];
-  /** That transaction was not written, or the run goes on in another attempt: what it has used goes on to count. */
-  keep(runId: string): void;
-  /** After that transaction, or because there will be none. */
-  release(runId: string): void;
-  /**
-   * What a new owner of the store does once the runs of the last one are closed or back in line: what these have used
-   * goes on to count, and everything else was for nothing. `unfinished` is what their steps tell, for those without a row.
-   */
-  recover(unfinished: readonly Pick<QuotaHold, 'runId' | 'root' | 'spent'>[]): Promise<void>;
-}
-
 /** Where this process is with the row of a hold. */
 interface KeptHold extends QuotaHold {
   held: QuotaUse;
@@ -59,18 +31,6 @@ interface KeptHold extends QuotaHold {
   isSettling: boolean;
   isGone: boolean;
 }
-
-const columns = [
-  'run_id',
-  'tenant_id',
-  'agent_name',
-  'quota_day',
-  'is_admission',
-  'held_tokens',
-  'held_cost_micros',
-  'spent_tokens',
-  'spent_cost_micros',
-] as const;
 
 const changing = ['is_admission', 'held_tokens', 'held_cost_micros', 'spent_tokens', 'spent_cost_micros'] as const;
 
@@ -93,13 +53,13 @@ const toRow = ({ runId, root, isAdmission, held, spent }: QuotaHold): QuotaHoldR
  * Holds of a store with one owner. That process decides with its copy of the rows, which is all there is while nobody else
  * takes holds; the rows go along with its commits, and tell the next owner what was left behind.
  */
-export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefinition<QuotaHolds> =>
+export const createQuotaHolds = (freed: (tenantId: string) => void) =>
   defineStore((storage) => {
     const holds = new ChurningMap<string, KeptHold>();
     const ofTenants = new ChurningMap<string, ChurningMap<string, KeptHold>>();
     const readers = new Set<{ readonly tenantId: string; isStale: boolean }>();
     const changed = new Set<KeptHold>();
-    const insert = insertStatement(storage.db, 'quota_holds', columns);
+    const insert = insertStatement(storage.db, 'quota_holds', toRow);
     const anew = ` on conflict (run_id) do update set ${changing.map((column) => `${column} = excluded.${column}`).join(', ')}`;
     const { sql: removeSql } = storage.db.deleteFrom('quota_holds').where('run_id', '=', '').compile();
     let isScheduled = false;
@@ -127,7 +87,7 @@ export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefini
       if (hold.isGone) return hold.isStored ? [removed(hold.runId)] : [];
       if (hold.isSettling || !hold.isLimited) return [];
       hold.isStored = true;
-      const { sql, parameters } = insert(toRow(hold));
+      const { sql, parameters } = insert(hold);
       return [{ sql: sql + anew, parameters }];
     };
 
@@ -161,8 +121,12 @@ export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefini
     };
 
     return {
-      of: (tenantId) => ofTenants.get(tenantId)?.values() ?? [],
-      async readSteadily(tenantId, read) {
+      of: (tenantId: string): Iterable<QuotaHold> => ofTenants.get(tenantId)?.values() ?? [],
+      /**
+       * What is read of a tenant, as of one moment: it is read again where a hold of the tenant went meanwhile, since counters
+       * that were read before may lack what it stood for.
+       */
+      async readSteadily<T>(tenantId: string, read: () => Promise<T>): Promise<T> {
         const reader = { tenantId, isStale: false };
         readers.add(reader);
         try {
@@ -175,14 +139,22 @@ export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefini
           readers.delete(reader);
         }
       },
-      take({ runId, root, isAdmission, held }, isLimited) {
+      /**
+       * From now on it stands against the quotas of its root. `isLimited`: some quota applies; it is a row from the next
+       * commit on, unless it is over by then.
+       */
+      take(
+        { runId, root, isAdmission, held }: Pick<QuotaHold, 'runId' | 'root' | 'isAdmission' | 'held'>,
+        isLimited: boolean,
+      ): void {
         const earlier = holds.get(runId);
         const hold = earlier ?? { runId, root, spent: noUse, isStored: false, isGone: false };
         const taken: KeptHold = Object.assign(hold, { isAdmission, held, isLimited, isSettling: false });
         if (earlier === undefined) add(taken);
         if (isLimited) follow(taken);
       },
-      used(runId, use) {
+      /** A call is over: what it has not used is free. */
+      used(runId: string, use: QuotaUse): void {
         const hold = holds.get(runId);
         if (hold === undefined) return;
         hold.held = noUse;
@@ -191,20 +163,23 @@ export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefini
         if (hold.isStored) follow(hold);
         freed(hold.root.tenantId);
       },
-      settled(runId) {
+      /** For the transaction that records what the hold is for. */
+      settled(runId: string): readonly Statement[] {
         const hold = holds.get(runId);
         if (hold === undefined) return [];
         hold.isSettling = true;
         return hold.isStored ? [removed(runId)] : [];
       },
-      keep(runId) {
+      /** That transaction was not written, or the run goes on in another attempt: what it has used goes on to count. */
+      keep(runId: string): void {
         const hold = holds.get(runId);
         if (hold === undefined) return;
         hold.held = noUse;
         hold.isSettling = false;
         if (hold.isLimited) follow(hold);
       },
-      release(runId) {
+      /** After that transaction, or because there will be none. */
+      release(runId: string): void {
         const hold = holds.get(runId);
         if (hold === undefined) return;
         forget(hold);
@@ -214,7 +189,11 @@ export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefini
         else if (hold.isStored) follow(hold);
         freed(hold.root.tenantId);
       },
-      async recover(unfinished) {
+      /**
+       * What a new owner of the store does once the runs of the last one are closed or back in line: what these have used
+       * goes on to count, and everything else was for nothing. `unfinished` is what their steps tell, for those without a row.
+       */
+      async recover(unfinished: readonly Pick<QuotaHold, 'runId' | 'root' | 'spent'>[]): Promise<void> {
         await storage.db
           .deleteFrom('quota_holds')
           .where((eb) =>
@@ -251,3 +230,6 @@ export const createQuotaHolds = (freed: (tenantId: string) => void): StoreDefini
       },
     };
   });
+
+/** The hold of a run is taken before, and settled in the transaction that records what it was for. */
+export type QuotaHolds = StoreOf<ReturnType<typeof createQuotaHolds>>;

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { boundText, type Statement } from '../../db/statement.ts';
 import type { QuotaNoticeRow } from '../../db/tables/quotas.ts';
 import type { PeriodClock } from './period-clock.ts';
@@ -16,20 +16,6 @@ export interface OpenedRootRun {
   readonly counts: boolean;
 }
 
-/** Thresholds that were crossed: one row each, whoever comes upon it. */
-export interface QuotaNotices {
-  /** For the transaction that books: writes what the counters of the run's root have crossed by then. */
-  crossed(tenantId: string, rootRunId: string): readonly Statement[];
-  /** The same for a run that has no row. */
-  crossedBy(root: Pick<OpenedRootRun, 'id' | 'tenantId' | 'agentName' | 'day'>): readonly Statement[];
-  /** Writes what they will have crossed once the use of a run is booked, too. */
-  foretell(tenantId: string, rootRunId: string, use: { tokens: number; costMicros: number }): Promise<void>;
-  ofRun(rootRunId: string): Promise<readonly QuotaNoticeRow[]>;
-  /** What nobody has passed on yet; of one tenant, or of all. */
-  waiting(tenantId: string | null): Promise<readonly QuotaNoticeRow[]>;
-  announced(ids: readonly string[]): Promise<void>;
-}
-
 // More than one run can cross; the rest is asked for again.
 const perPage = 200;
 
@@ -39,7 +25,7 @@ export const createQuotaNotices = (
   clock: PeriodClock,
   percents: readonly number[],
   now: () => number,
-): StoreDefinition<QuotaNotices> =>
+) =>
   defineStore((storage) => {
     const percentRows = sql.join(
       percents.map((percent) => sql`select ${sql.lit(percent)} as threshold`),
@@ -95,25 +81,41 @@ export const createQuotaNotices = (
     };
 
     return {
-      crossed: (tenantId, rootRunId) => crossed(tenantId, rootRunId, 0, 0),
-      crossedBy({ id, tenantId, agentName, day: counted }) {
+      /** For the transaction that books: writes what the counters of the run's root have crossed by then. */
+      crossed: (tenantId: string, rootRunId: string): readonly Statement[] => crossed(tenantId, rootRunId, 0, 0),
+      /** The same for a run that has no row. */
+      crossedBy({
+        id,
+        tenantId,
+        agentName,
+        day: counted,
+      }: Pick<OpenedRootRun, 'id' | 'tenantId' | 'agentName' | 'day'>): readonly Statement[] {
         if (texts === null || !mayCross(tenantId)) return [];
         const { day, month } = clock.current();
         const root = [id, tenantId, agentName, counted];
         return [{ sql: texts.unrecorded, parameters: [now(), 0, 0, ...root, tenantId, id, day, month] }];
       },
-      async foretell(tenantId, rootRunId, { tokens, costMicros }) {
+      /** Writes what they will have crossed once the use of a run is booked, too. */
+      async foretell(
+        tenantId: string,
+        rootRunId: string,
+        { tokens, costMicros }: { tokens: number; costMicros: number },
+      ): Promise<void> {
         const statements = crossed(tenantId, rootRunId, tokens, costMicros);
         if (statements.length > 0) await storage.write(statements);
       },
-      ofRun: (rootRunId) =>
+      ofRun: (rootRunId: string): Promise<readonly QuotaNoticeRow[]> =>
         storage.db.selectFrom('quota_notices').selectAll().where('run_id', '=', rootRunId).orderBy('id').execute(),
-      waiting(tenantId) {
+      /** What nobody has passed on yet; of one tenant, or of all. */
+      waiting(tenantId: string | null): Promise<readonly QuotaNoticeRow[]> {
         const query = storage.db.selectFrom('quota_notices').selectAll().where('announced_at', 'is', null);
         return (tenantId === null ? query : query.where('tenant_id', '=', tenantId)).limit(perPage).execute();
       },
-      async announced(ids) {
+      async announced(ids: readonly string[]): Promise<void> {
         await storage.db.updateTable('quota_notices').set({ announced_at: now() }).where('id', 'in', ids).execute();
       },
     };
   });
+
+/** Thresholds that were crossed: one row each, whoever comes upon it. */
+export type QuotaNotices = StoreOf<ReturnType<typeof createQuotaNotices>>;

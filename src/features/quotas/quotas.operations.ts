@@ -9,12 +9,12 @@ import {
   quotaPeriods,
 } from './quotas.schema.ts';
 
+const read = { tag: 'Quotas', role: 'Reader', scope: 'PlatformRead', method: 'GET' } as const;
+const write = { tag: 'Quotas', role: 'Admin', scope: 'PlatformAdmin' } as const;
+
 export const quotaOperations = defineOperations({
   list: {
-    tag: 'Quotas',
-    role: 'Reader',
-    scope: 'PlatformRead',
-    method: 'GET',
+    ...read,
     path: '/api/quotas',
     summary: 'List the quotas of the tenant, those of the whole tenant first',
     description: 'A quota limits runs, tokens or cost of the tenant, or of one agent, by day or month.',
@@ -23,9 +23,7 @@ export const quotaOperations = defineOperations({
     cli: { columns: ['id', 'agentName', 'period', 'maxRuns', 'maxTokens', 'maxCost', 'enabled'] },
   },
   save: {
-    tag: 'Quotas',
-    role: 'Admin',
-    scope: 'PlatformAdmin',
+    ...write,
     method: 'PUT',
     path: '/api/quotas',
     summary: 'Set the quota of the tenant, or of an agent, for a period',
@@ -38,9 +36,7 @@ export const quotaOperations = defineOperations({
     cli: { handWritten: true },
   },
   remove: {
-    tag: 'Quotas',
-    role: 'Admin',
-    scope: 'PlatformAdmin',
+    ...write,
     method: 'DELETE',
     path: '/api/quotas/{id}',
     summary: 'Delete a quota; what was used stays counted',
@@ -53,10 +49,7 @@ export const quotaOperations = defineOperations({
     cli: { command: 'quotas delete', done: 'Deleted quota {id}.' },
   },
   usage: {
-    tag: 'Quotas',
-    role: 'Reader',
-    scope: 'PlatformRead',
-    method: 'GET',
+    ...read,
     path: '/api/quotas/usage',
     summary: 'What was used in the current periods',
     description:
@@ -70,10 +63,7 @@ export const quotaOperations = defineOperations({
     cli: { handWritten: true },
   },
   verify: {
-    tag: 'Quotas',
-    role: 'Reader',
-    scope: 'PlatformRead',
-    method: 'GET',
+    ...read,
     path: '/api/quotas/verification',
     summary: 'Compare the counters with the recorded runs',
     description:

@@ -1,6 +1,6 @@
 import { CompiledQuery, sql } from 'kysely';
 import type { StoreEntries } from '../../core/instance-state.ts';
-import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { boundText } from '../../db/statement.ts';
 import type { QuotaRow, QuotaUsageRow } from '../../db/tables/quotas.ts';
 import type { OpenRuns } from './counted-roots.ts';
@@ -30,33 +30,6 @@ export interface LimitedUse {
 /** The rules of each tenant: a run asks no store whether it is limited. */
 export type QuotaRules = StoreEntries<readonly QuotaRule[]>;
 
-export interface QuotaStore {
-  /** Counters of the current periods; those of the named scopes, or all. */
-  usage(
-    tenantId: string,
-    periods: CurrentPeriods,
-    agentNames: readonly string[] | null,
-  ): Promise<readonly QuotaUsageRow[]>;
-  /** The counters of these period starts, of these agents ('' is the tenant's) or of all. */
-  usageOf(
-    tenantId: string,
-    starts: readonly string[],
-    agentNames: readonly string[] | null,
-  ): Promise<readonly QuotaUsageRow[]>;
-  /** Local day in which a root run was admitted; null: it does not count, or has no row. */
-  dayOf(tenantId: string, rootId: string): Promise<string | null>;
-  /** The same with the periods before, which tell how much runs use when the current ones do not yet. */
-  recentUsage(
-    tenantId: string,
-    periods: CurrentPeriods,
-    agentNames: readonly string[],
-  ): Promise<readonly QuotaUsageRow[]>;
-  /** The enabled rules of all tenants with what their current period has counted, in order of tenant, agent, period. */
-  limitedUse(periods: Pick<CurrentPeriods, 'day' | 'month'>, limit: number): Promise<readonly LimitedUse[]>;
-  /** Root runs that are queued or executing, by agent. */
-  openRuns(tenantId: string): Promise<readonly OpenRuns[]>;
-}
-
 export const fromRow = (row: QuotaRow): QuotaRule => ({
   id: row.id,
   tenantId: row.tenant_id,
@@ -79,7 +52,7 @@ const mostUsageTexts = 100;
 /** What no row has yet. */
 type Unwritten = Pick<QuotaBacklog, 'added' | 'openAdded'>;
 
-export const createQuotaStore = (unwritten: Unwritten): StoreDefinition<QuotaStore> =>
+export const createQuotaStore = (unwritten: Unwritten) =>
   defineStore((storage) => {
     // Asked before nearly every run of a tenant with quotas: building such a query takes longer than what it does.
     const usageTexts = new Map<string, string>();
@@ -109,6 +82,7 @@ export const createQuotaStore = (unwritten: Unwritten): StoreDefinition<QuotaSto
       .where('parent_run_id', 'is', null)
       .groupBy('agent_name')
       .compile();
+    /** The counters of these period starts, of these agents ('' is the tenant's) or of all. */
     const usageOf = async (tenantId: string, starts: readonly string[], agentNames: readonly string[] | null) => {
       const text = usageText(starts.length, agentNames?.length ?? null);
       const query = CompiledQuery.raw(text, [tenantId, ...starts, ...(agentNames ?? [])]);
@@ -117,12 +91,14 @@ export const createQuotaStore = (unwritten: Unwritten): StoreDefinition<QuotaSto
     };
 
     return {
-      async usage(tenantId, { day, month }, agentNames) {
+      /** Counters of the current periods; those of the named scopes, or all. */
+      async usage(tenantId: string, { day, month }: CurrentPeriods, agentNames: readonly string[] | null) {
         const rows = await usageOf(tenantId, [day, month], agentNames);
         return rows.filter((row) => row.period_start === (row.period === 'Daily' ? day : month));
       },
       usageOf,
-      async dayOf(tenantId, rootId) {
+      /** Local day in which a root run was admitted; null: it does not count, or has no row. */
+      async dayOf(tenantId: string, rootId: string): Promise<string | null> {
         const row = await storage.db
           .selectFrom('runs')
           .select('quota_day')
@@ -131,9 +107,15 @@ export const createQuotaStore = (unwritten: Unwritten): StoreDefinition<QuotaSto
           .executeTakeFirst();
         return row?.quota_day ?? null;
       },
-      recentUsage: (tenantId, { day, month, previousDay, previousMonth }, agentNames) =>
+      /** The same with the periods before, which tell how much runs use when the current ones do not yet. */
+      recentUsage: (
+        tenantId: string,
+        { day, month, previousDay, previousMonth }: CurrentPeriods,
+        agentNames: readonly string[],
+      ): Promise<readonly QuotaUsageRow[]> =>
         usageOf(tenantId, [...new Set([day, month, previousDay, previousMonth])], agentNames),
-      async limitedUse({ day, month }, limit) {
+      /** The enabled rules of all tenants with what their current period has counted, in order of tenant, agent, period. */
+      async limitedUse({ day, month }: Pick<CurrentPeriods, 'day' | 'month'>, limit: number) {
         const rows = await storage.db
           .selectFrom('quotas')
           .leftJoin('quota_usage', (join) =>
@@ -162,7 +144,8 @@ export const createQuotaStore = (unwritten: Unwritten): StoreDefinition<QuotaSto
           used: { runs: row.runs ?? 0, tokens: row.tokens ?? 0, costMicros: row.cost_micros ?? 0 },
         }));
       },
-      async openRuns(tenantId) {
+      /** Root runs that are queued or executing, by agent. */
+      async openRuns(tenantId: string): Promise<readonly OpenRuns[]> {
         const query = CompiledQuery.raw(openText, ['Queued', 'Running', tenantId]);
         const { rows } = await storage.db.executeQuery<{ agent_name: string; count: number | string }>(query);
         const open = rows.map((row) => ({ agentName: row.agent_name, count: Number(row.count) }));
@@ -170,3 +153,5 @@ export const createQuotaStore = (unwritten: Unwritten): StoreDefinition<QuotaSto
       },
     };
   });
+
+export type QuotaStore = StoreOf<ReturnType<typeof createQuotaStore>>;

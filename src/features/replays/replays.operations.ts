@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
 import { Uuid } from '../../contract/schema.ts';
+import { runErrors } from '../runs/runs.schema.ts';
 import { BundleFrame, RunReplayRequest, RunReplayResponse } from './replays.schema.ts';
 
 export const replayOperations = defineOperations({
@@ -21,10 +22,6 @@ export const replayOperations = defineOperations({
       'replay-not-supported',
       'parameter-invalid',
       'attribution-invalid',
-      'agent-not-compilable',
-      'context-window-exceeded',
-      'run-not-allowed',
-      'session-owner-required',
       'run-not-found',
       'run-input-not-recorded',
       'agent-not-found',
@@ -34,19 +31,9 @@ export const replayOperations = defineOperations({
       'replay-client-tools',
       'run-canceled',
       'replay-result-missing',
-      'content-blocked',
-      'content-filtered',
-      'quota-exceeded',
-      'run-budget-exceeded',
       'run-recording-disabled',
-      'provider-error',
-      'provider-unavailable',
-      'provider-rate-limited',
-      'provider-timeout',
-      'tool-failed',
-      'tool-timeout',
-      'draining',
-      'emergency-stopped',
+      ...runErrors,
+      'session-owner-required',
       'audit-unavailable',
     ],
     cli: { handWritten: true },

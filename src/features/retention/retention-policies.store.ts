@@ -1,5 +1,5 @@
 import { defineStore } from '../../db/define-store.ts';
-import { insertStatement, type Statement } from '../../db/statement.ts';
+import { insertStatement, type Statement, statementOf } from '../../db/statement.ts';
 import type { RetentionPolicyRow, RetentionRunRow } from '../../db/tables/retention.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 
@@ -26,24 +26,8 @@ export interface RetentionStore {
 }
 
 export const retentionStore = defineStore((storage): RetentionStore => {
-  const insertRun = insertStatement(storage.db, 'retention_runs', [
-    'tenant_id',
-    'id',
-    'target',
-    'job_id',
-    'trigger',
-    'deleted_rows',
-    'archived_rows',
-    'started_at',
-    'completed_at',
-    'error',
-  ]);
   const ofRun = ({ tenant_id, id }: Pick<RetentionRunRow, 'tenant_id' | 'id'>) =>
     storage.db.updateTable('retention_runs').where('tenant_id', '=', tenant_id).where('id', '=', id);
-  const statement = (query: { compile(): { sql: string; parameters: readonly unknown[] } }): Statement => {
-    const { sql, parameters } = query.compile();
-    return { sql, parameters };
-  };
   const policiesOf = (tenantId: string) =>
     storage.db.selectFrom('retention_policies').selectAll().where('tenant_id', '=', tenantId);
 
@@ -79,17 +63,17 @@ export const retentionStore = defineStore((storage): RetentionStore => {
       // Ids are made as sweeps start.
       return chosen.orderBy('id', 'desc').limit(take).offset(skip).execute();
     },
-    started: insertRun,
+    started: insertStatement(storage.db, 'retention_runs', (row: RetentionRunRow) => row),
     counted: (row, deleted, archived) =>
-      statement(
+      statementOf(
         ofRun(row).set((eb) => ({
           deleted_rows: eb('deleted_rows', '+', deleted),
           archived_rows: eb('archived_rows', '+', archived),
         })),
       ),
-    ended: (row, now, error) => statement(ofRun(row).set({ completed_at: now, error })),
+    ended: (row, now, error) => statementOf(ofRun(row).set({ completed_at: now, error })),
     marked: (tenantId, target, sweptUntil) =>
-      statement(
+      statementOf(
         storage.db
           .insertInto('retention_marks')
           .values({ tenant_id: tenantId, target, swept_until: sweptUntil })

@@ -1,17 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
-import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
+import { defineStore } from '../../db/define-store.ts';
+import { statementOf } from '../../db/statement.ts';
 import type { ResponseCache } from '../../engine/turn/index.ts';
 import type { ModelPart } from '../../providers/models/model-provider.ts';
-
-export interface StoredResponses extends ResponseCache {
-  /** Removes expired answers now and then; until `close`. */
-  start(): void;
-  /** Removes all that have expired; how many. */
-  removeExpired(): Promise<number>;
-  close(): void;
-}
 
 // A larger answer is rarely asked for twice, and every hit reads and parses it whole.
 const maxAnswerBytes = 262_144;
@@ -23,12 +16,13 @@ const sweptAtOnce = 200;
 const rowId = (tenantId: string, key: string): string =>
   createHash('sha256').update(`${tenantId}\n${key}`).digest('base64url');
 
-export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>): StoreDefinition<StoredResponses> =>
+export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>) =>
   defineStore((storage) => {
     const { now } = clock;
     let timer: Timer | null = null;
     let closed = false;
 
+    /** Removes all that have expired; how many. */
     const removeExpired = async (): Promise<number> => {
       let removed = 0;
       while (!closed) {
@@ -44,7 +38,7 @@ export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>): St
       return removed;
     };
 
-    return {
+    const cache: ResponseCache = {
       async find(tenantId, key, lifetimeMs) {
         try {
           const row = await storage.db
@@ -73,13 +67,17 @@ export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>): St
         const query = storage.db
           .insertInto('response_cache')
           .values({ id, tenant_id: tenantId, ...values })
-          .onConflict((conflict) => conflict.column('id').doUpdateSet(values))
-          .compile();
-        storage.write([{ sql: query.sql, parameters: query.parameters }]).catch((error: unknown) => {
+          .onConflict((conflict) => conflict.column('id').doUpdateSet(values));
+        storage.write([statementOf(query)]).catch((error: unknown) => {
           log.warn({ error }, 'An answer could not be kept in the response cache');
         });
       },
-      start() {
+    };
+
+    return {
+      ...cache,
+      /** Removes expired answers now and then; until `close`. */
+      start(): void {
         timer ??= clock.every(sweepEveryMs, () =>
           removeExpired().catch((error: unknown) => {
             // A sweep that the end of the service overtook is no fault.
@@ -88,7 +86,7 @@ export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>): St
         );
       },
       removeExpired,
-      close() {
+      close(): void {
         closed = true;
         timer?.stop();
       },

@@ -2,7 +2,7 @@ import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { OpenCall, TurnResume } from '../../engine/context/index.ts';
-import { type StoredTurn, storedTurn, type TurnOrigin, type TurnStep } from '../../engine/record/index.ts';
+import { storedTurn, type TurnOrigin, type TurnStep } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { unreportedUsage } from '../../providers/models/model-usage.ts';
 
@@ -16,10 +16,7 @@ export interface LedgerCall {
 
 /** What is stored of turns that have not finished. */
 export const turnStore = defineStore((storage) => ({
-  async turn(
-    tenantId: string,
-    runId: string,
-  ): Promise<{ readonly turn: StoredTurn; readonly storedSteps: number } | null> {
+  async turn(tenantId: string, runId: string) {
     const rows = await storage.db
       .selectFrom('run_steps')
       .select(['run_id', 'sequence', 'content'])

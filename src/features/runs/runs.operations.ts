@@ -10,12 +10,13 @@ import {
   RunInputResponse,
   RunRecord,
   RunTrace,
+  runErrors,
   runKinds,
   runStatuses,
   ToolInvocationRecord,
 } from './runs.schema.ts';
 
-const read = { tag: 'Runs', role: 'Reader', scope: 'RunsRead' } as const;
+const read = { tag: 'Runs', role: 'Reader', scope: 'RunsRead', method: 'GET' } as const;
 const write = { tag: 'Runs', role: 'Operator', scope: 'RunsWrite' } as const;
 const RunId = Type.Object({ runId: Uuid });
 
@@ -50,9 +51,6 @@ export const runOperations = defineOperations({
       'attachment-not-found',
       'not-for-queued-runs',
       'idempotency-key-invalid',
-      'agent-not-compilable',
-      'context-window-exceeded',
-      'run-not-allowed',
       'agent-not-found',
       'session-agent-mismatch',
       'session-busy',
@@ -61,29 +59,17 @@ export const runOperations = defineOperations({
       'run-canceled',
       'run-not-on-this-instance',
       'idempotency-in-progress',
-      'content-blocked',
-      'content-filtered',
-      'quota-exceeded',
-      'run-budget-exceeded',
-      'idempotency-key-reused',
       'async-runs-disabled',
       'idempotency-disabled',
       'run-recording-disabled',
       'feature-not-available',
-      'provider-error',
-      'provider-unavailable',
-      'provider-rate-limited',
-      'provider-timeout',
-      'tool-failed',
-      'tool-timeout',
-      'draining',
-      'emergency-stopped',
+      ...runErrors,
+      'idempotency-key-reused',
     ],
     cli: { handWritten: true },
   },
   list: {
     ...read,
-    method: 'GET',
     path: '/api/runs',
     summary: 'List runs, newest first',
     description:
@@ -127,7 +113,6 @@ export const runOperations = defineOperations({
   },
   get: {
     ...read,
-    method: 'GET',
     path: '/api/runs/{runId}',
     summary: 'Show one run',
     description:
@@ -138,7 +123,6 @@ export const runOperations = defineOperations({
   },
   tree: {
     ...read,
-    method: 'GET',
     path: '/api/runs/{runId}/tree',
     summary: 'The whole run tree, from its root, whichever member is named',
     description:
@@ -150,7 +134,6 @@ export const runOperations = defineOperations({
   },
   events: {
     ...read,
-    method: 'GET',
     path: '/api/runs/{runId}/events',
     summary: 'Follow the event log of a run, live or finished',
     description:
@@ -184,7 +167,6 @@ export const runOperations = defineOperations({
   },
   tools: {
     ...read,
-    method: 'GET',
     path: '/api/runs/{runId}/tools',
     summary: 'Tool calls of a run in the order they settled, at most 1000',
     description:
@@ -196,7 +178,6 @@ export const runOperations = defineOperations({
   },
   input: {
     ...read,
-    method: 'GET',
     path: '/api/runs/{runId}/input',
     summary: 'Show the messages that a run was started with',
     description:
@@ -207,7 +188,6 @@ export const runOperations = defineOperations({
   },
   trace: {
     ...read,
-    method: 'GET',
     path: '/api/runs/{runId}/trace',
     summary: 'The stored spans of the whole run tree, whichever member is named',
     description:
@@ -219,7 +199,6 @@ export const runOperations = defineOperations({
   },
   compare: {
     ...read,
-    method: 'GET',
     path: '/api/runs/{a}/compare/{b}',
     summary: 'Show two runs side by side',
     description:

@@ -19,6 +19,25 @@ export const runKinds = ['Agent', 'Workflow', 'Eval'] as const;
 const finishReasons = ['Stop', 'Length', 'ToolCalls', 'ContentFilter', 'Iterations'] as const;
 export type FinishReason = (typeof finishReasons)[number];
 
+/** What every operation that has a run executed to its end may answer. */
+export const runErrors = [
+  'agent-not-compilable',
+  'context-window-exceeded',
+  'run-not-allowed',
+  'content-blocked',
+  'content-filtered',
+  'run-budget-exceeded',
+  'quota-exceeded',
+  'provider-error',
+  'provider-unavailable',
+  'provider-rate-limited',
+  'provider-timeout',
+  'tool-failed',
+  'tool-timeout',
+  'draining',
+  'emergency-stopped',
+] as const;
+
 const count = () => nullable(Type.Integer());
 const amount = () => nullable(Type.Number());
 

@@ -1,5 +1,5 @@
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import type { Statement } from '../../db/statement.ts';
+import { type Statement, statementOf, updateStatement } from '../../db/statement.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import type { RunInputContext, StoredModelCalls } from '../../engine/record/index.ts';
@@ -95,12 +95,7 @@ export const runStore = defineStore((storage) => ({
     }));
   },
   /** Packs that hold events from the sequence `from` on, in order, at most `limit`. */
-  async packs(
-    tenantId: string,
-    runId: string,
-    from: number,
-    limit: number,
-  ): Promise<readonly { firstSequence: number; lastSequence: number; events: string }[]> {
+  async packs(tenantId: string, runId: string, from: number, limit: number) {
     const rows = await storage.db
       .selectFrom('run_events')
       .select(['run_id', 'first_sequence', 'last_sequence', 'events'])
@@ -218,27 +213,21 @@ export const runStore = defineStore((storage) => ({
       .execute();
   },
   /** Back in line: a Running row becomes Queued. */
-  requeued(tenantId: string, runId: string): Statement {
-    const { sql: text, parameters } = storage.db
-      .updateTable('runs')
-      .set({ status: 'Queued', started_at: null })
-      .where('tenant_id', '=', tenantId)
-      .where('id', '=', runId)
-      .where('status', '=', 'Running')
-      .compile();
-    return { sql: text, parameters };
-  },
+  requeued: updateStatement(storage.db, 'runs', (tenantId: string, runId: string) => ({
+    set: { status: 'Queued', started_at: null },
+    where: { tenant_id: tenantId, id: runId, status: 'Running' },
+  })),
   /** Closes an open row from outside its run; fails its unit when the row has another status meanwhile. */
-  closeFrom(row: Pick<RunRow, 'tenant_id' | 'id'>, fromStatus: string, values: Partial<RunRow>): Statement {
-    const { sql: text, parameters } = storage.db
-      .updateTable('runs')
-      .set(values)
-      .where('tenant_id', '=', row.tenant_id)
-      .where('id', '=', row.id)
-      .where('status', '=', fromStatus)
-      .compile();
-    return { sql: text, parameters, mustChange: true };
-  },
+  closeFrom: (row: Pick<RunRow, 'tenant_id' | 'id'>, fromStatus: string, values: Partial<RunRow>): Statement =>
+    statementOf(
+      storage.db
+        .updateTable('runs')
+        .set(values)
+        .where('tenant_id', '=', row.tenant_id)
+        .where('id', '=', row.id)
+        .where('status', '=', fromStatus),
+      { mustChange: true },
+    ),
 }));
 
 export type RunStore = StoreOf<typeof runStore>;

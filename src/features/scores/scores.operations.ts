@@ -3,13 +3,12 @@ import { defineOperations } from '../../contract/operation.ts';
 import { Uuid } from '../../contract/schema.ts';
 import { RunFeedbackRequest, RunScore } from './scores.schema.ts';
 
+const write = { tag: 'Runs', role: 'Operator', scope: 'RunsWrite' } as const;
 const RunId = Type.Object({ runId: Uuid });
 
 export const scoreOperations = defineOperations({
   save: {
-    tag: 'Runs',
-    role: 'Operator',
-    scope: 'RunsWrite',
+    ...write,
     method: 'POST',
     path: '/api/runs/{runId}/feedback',
     summary: 'Score a run or one of its messages; the same author and name again replaces the score',
@@ -38,9 +37,7 @@ export const scoreOperations = defineOperations({
     },
   },
   remove: {
-    tag: 'Runs',
-    role: 'Operator',
-    scope: 'RunsWrite',
+    ...write,
     method: 'DELETE',
     path: '/api/runs/{runId}/feedback/{scoreId}',
     summary: 'Delete a score of a run',

@@ -16,7 +16,10 @@ export const authorityOf = (row: ApiKeyRow): { readonly role: Role; readonly sco
 });
 
 export const keyStore = defineStore((storage) => {
-  const touchKey = updateStatement(storage.db, 'api_keys', ['last_used_at'], ['id']);
+  const touchKey = updateStatement(storage.db, 'api_keys', (id: string, now: number) => ({
+    set: { last_used_at: now },
+    where: { id },
+  }));
   const keys = () => storage.db.selectFrom('api_keys').selectAll();
   return {
     /** All keys of the tenant, newest first. */
@@ -51,7 +54,7 @@ export const keyStore = defineStore((storage) => {
         .executeTakeFirst();
       return numUpdatedRows > 0n;
     },
-    touch: (id: string, now: number): Promise<void> => storage.write([touchKey({ last_used_at: now }, { id })]),
+    touch: (id: string, now: number): Promise<void> => storage.write([touchKey(id, now)]),
   };
 });
 

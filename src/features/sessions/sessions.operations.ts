@@ -3,7 +3,7 @@ import { defineOperations } from '../../contract/operation.ts';
 import { pagingQuery } from '../../contract/schema.ts';
 import { SessionBranchRequest, SessionBranchResult, SessionDetailResponse, SessionRecord } from './sessions.schema.ts';
 
-const read = { tag: 'Sessions', role: 'Reader', scope: 'RunsRead' } as const;
+const read = { tag: 'Sessions', role: 'Reader', scope: 'RunsRead', method: 'GET' } as const;
 const write = { tag: 'Sessions', role: 'Operator', scope: 'RunsWrite' } as const;
 // No pattern: an id that no session can have is as unknown as any other.
 const SessionId = Type.Object({ sessionId: Type.String() });
@@ -11,7 +11,6 @@ const SessionId = Type.Object({ sessionId: Type.String() });
 export const sessionOperations = defineOperations({
   list: {
     ...read,
-    method: 'GET',
     path: '/api/sessions',
     summary: 'List sessions, the last updated first',
     description:
@@ -23,7 +22,6 @@ export const sessionOperations = defineOperations({
   },
   get: {
     ...read,
-    method: 'GET',
     path: '/api/sessions/{sessionId}',
     summary: 'Show a session with its messages',
     description:

@@ -16,32 +16,37 @@ export type Conversation = Pick<SessionRow, 'tenant_id' | 'conversation_id' | 'b
 
 export const sessionStore = defineStore((storage) => {
   const { db } = storage;
-  const insertSession = insertStatement(db, 'sessions', [
-    'tenant_id',
-    'id',
-    'agent_name',
-    'owner_id',
-    'conversation_id',
-    'version',
-    'message_count',
-    'active_run_id',
-    'lock_until',
-    'created_at',
-    'updated_at',
-  ]);
   const stored = async (tenantId: string, query: { execute(): Promise<SessionMessageRow[]> }): Promise<ChatMessage[]> =>
     (await query.execute()).map(
       (row) => JSON.parse(storage.rows.open('session_messages', tenantId, row).message) as ChatMessage,
     );
-  const insertMessage = insertStatement(db, 'session_messages', ['conversation_id', 'sequence', 'message']);
+  const insertMessage = insertStatement(
+    db,
+    'session_messages',
+    ({ tenant_id, conversation_id }: SessionRow, sequence: number, message: ChatMessage) =>
+      storage.rows.seal('session_messages', tenant_id, { conversation_id, sequence, message: JSON.stringify(message) }),
+  );
   const save = updateStatement(
     db,
     'sessions',
-    ['version', 'message_count', 'active_run_id', 'lock_until', 'last_run_id', 'updated_at', 'summary'],
-    ['tenant_id', 'id', 'version', 'active_run_id'],
+    (row: SessionRow, runId: string, messages: readonly ChatMessage[], summary: KeptSummary | null, now: number) => ({
+      set: {
+        version: row.version + 1,
+        message_count: row.message_count + messages.length,
+        active_run_id: null,
+        lock_until: null,
+        last_run_id: runId,
+        updated_at: now,
+        summary: summaryColumn(row, summary),
+      },
+      where: { tenant_id: row.tenant_id, id: row.id, version: row.version, active_run_id: runId },
+    }),
     { mustChange: true },
   );
-  const free = updateStatement(db, 'sessions', ['active_run_id', 'lock_until'], ['tenant_id', 'id', 'active_run_id']);
+  const free = updateStatement(db, 'sessions', (tenantId: string, id: string, runId: string) => ({
+    set: { active_run_id: null, lock_until: null },
+    where: { tenant_id: tenantId, id, active_run_id: runId },
+  }));
   const { sql: lockSql } = db
     .updateTable('sessions')
     .set({ active_run_id: '', lock_until: 0 })
@@ -126,7 +131,7 @@ export const sessionStore = defineStore((storage) => {
       return summary === null ? null : (JSON.parse(summary) as KeptSummary);
     },
     /** A session in its first turn: version 0 until that is saved. Fails its unit when the id is in use. */
-    open: insertSession,
+    open: insertStatement(db, 'sessions', (session: SessionRow) => session),
     /** Takes a free session for a run, or its own again; fails its unit when another run holds it. */
     lock: (tenantId: string, id: string, runId: string, now: number, lockUntil: number): Statement => ({
       sql: lockSql,
@@ -141,32 +146,13 @@ export const sessionStore = defineStore((storage) => {
       summary: KeptSummary | null,
       now: number,
     ): readonly Statement[] => [
-      save(
-        {
-          version: row.version + 1,
-          message_count: row.message_count + messages.length,
-          active_run_id: null,
-          lock_until: null,
-          last_run_id: runId,
-          updated_at: now,
-          summary: summaryColumn(row, summary),
-        },
-        { tenant_id: row.tenant_id, id: row.id, version: row.version, active_run_id: runId },
-      ),
-      ...messages.map((message, index) =>
-        insertMessage(
-          storage.rows.seal('session_messages', row.tenant_id, {
-            conversation_id: row.conversation_id,
-            sequence: row.message_count + index,
-            message: JSON.stringify(message),
-          }),
-        ),
-      ),
+      save(row, runId, messages, summary, now),
+      ...messages.map((message, index) => insertMessage(row, row.message_count + index, message)),
     ],
     /** Frees the session; one that never had a turn goes. */
     release: (tenantId: string, id: string, runId: string): readonly Statement[] => [
       { sql: dropSql, parameters: [tenantId, id, runId, 0] },
-      free({ active_run_id: null, lock_until: null }, { tenant_id: tenantId, id, active_run_id: runId }),
+      free(tenantId, id, runId),
     ],
     async renew(runIds: readonly string[], lockUntil: number): Promise<void> {
       if (runIds.length === 0) return;

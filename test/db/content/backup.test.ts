@@ -22,26 +22,16 @@ const filesBelow = (folder: string): string[] =>
     : [];
 
 const insertRow = (storage: RootStorage, id: string, text: string, tenant = 'default') => {
-  const row = insertStatement(storage.db, 'attachments', [
-    'id',
-    'tenant_id',
-    'file_name',
-    'media_type',
-    'byte_size',
-    'sha256',
-    'created_at',
-  ]);
-  return storage.write([
-    row({
-      id,
-      tenant_id: tenant,
-      file_name: 'a.txt',
-      media_type: 'text/plain',
-      byte_size: text.length,
-      sha256: sha256(text),
-      created_at: 1,
-    }),
-  ]);
+  const row = insertStatement(storage.db, 'attachments', () => ({
+    id,
+    tenant_id: tenant,
+    file_name: 'a.txt',
+    media_type: 'text/plain',
+    byte_size: text.length,
+    sha256: sha256(text),
+    created_at: 1,
+  }));
+  return storage.write([row()]);
 };
 
 const keepFile = async (path: string, text: string, tenant = 'default'): Promise<string> => {

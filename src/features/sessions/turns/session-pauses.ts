@@ -83,11 +83,7 @@ export const responseMessage = (
 export const createSessionPauses = (deps: SessionPauseDeps) => {
   const { storage, requests, mailbox, ends, now, newId } = deps;
 
-  const refuseWhilePending = async (
-    tenantId: string,
-    sessionId: string,
-    rows: readonly SessionRequestRow[],
-  ): Promise<void> => {
+  const refuseWhilePending = async (tenantId: string, sessionId: string, rows: readonly SessionRequestRow[]) => {
     if (!rows.some((row) => isOpen(row) && row.channel === 'Mailbox')) return;
     if ((await mailbox.blockedUntil(tenantId, sessionId)) !== null) throw pendingError(sessionId);
   };

@@ -23,6 +23,9 @@ export interface SessionRun {
   readonly principal: Principal;
 }
 
+/** A run in line, as its session knows it. */
+type LinedUp = Pick<SessionRun, 'tenantId' | 'sessionId' | 'runId'>;
+
 /** A run that its caller waits for. */
 export interface ArrivingRun extends SessionRun {
   readonly context: CallContext;
@@ -39,31 +42,6 @@ export interface Placed extends Pick<RunPlan, 'session' | 'waiting' | 'resume' |
   leave(): Promise<void>;
 }
 
-/** How runs come to their sessions, and how they leave them: the whole protocol, as those see it who start runs. */
-export interface SessionPlaces extends Pick<SessionTurns, 'agentOf' | 'ownerOf'>, Pick<SessionPauses, 'open'> {
-  /** Refuses a run before anything is stored of it: wrong answers, an open pause, and another run where it will not wait. */
-  check(context: CallContext, sessionId: string, body: AgentRunRequest): Promise<void>;
-  /** Takes the session as the request says: now, from its holder, or after those in line. */
-  place(run: ArrivingRun): Promise<Placed>;
-  /** A place in line for a run that was accepted before; null when the run was closed meanwhile. */
-  line(run: Pick<SessionRun, 'tenantId' | 'sessionId' | 'runId'>, signal: AbortSignal): Promise<SessionPlace | null>;
-  /**
-   * The session, for the run whose place in line has come. `resume`: where the run goes on, as far as it is known;
-   * `resumes`: the paused run that it goes on from. Null: a run before this one waits for a decision, so it is not this
-   * one's turn. Throws RunFailure `session_conflict`.
-   */
-  begin(
-    run: SessionRun,
-    from: { readonly resume: TurnResume | null; readonly resumes: string | null },
-  ): Promise<{ session: SessionTurn; resume: TurnResume | null } | null>;
-  /** Frees a session that no run came to use. */
-  free(session: SessionTurn): Promise<void>;
-  /** Calls back once, when a run that met `null` is to ask again. */
-  afterPause(run: Pick<SessionRun, 'tenantId' | 'sessionId' | 'runId'>, over: () => void): void;
-  /** What follows when a run was closed before it started: it waits no longer, nor do others for it. */
-  closed(run: { readonly tenantId: string; readonly sessionId: string | null; readonly runId: string }): void;
-}
-
 export interface SessionPlaceDeps {
   readonly storage: Pick<Storage, 'write'>;
   readonly turns: SessionTurns;
@@ -78,13 +56,15 @@ const stopWaitMs = 10_000;
 
 const closedMeanwhile = new Error('The run was closed while it waited.');
 
-export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: SessionPlaceDeps): SessionPlaces => {
+/** How runs come to their sessions, and how they leave them: the whole protocol, as those see it who start runs. */
+export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: SessionPlaceDeps) => {
   /** Runs of the queue that wait in line. */
   const waiting = new ChurningMap<string, AbortController>();
 
   const take = ({ tenantId, sessionId, agentName, runId, principal }: SessionRun): Promise<SessionTurn> =>
     turns.take(tenantId, sessionId, agentName, runId, principal);
 
+  /** Frees a session that no run came to use. */
   const free = async (session: SessionTurn): Promise<void> => {
     try {
       await storage.write(session.release());
@@ -140,7 +120,15 @@ export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: Ses
       });
     });
 
-  const begin: SessionPlaces['begin'] = async (run, { resume, resumes }) => {
+  /**
+   * The session, for the run whose place in line has come. `resume`: where the run goes on, as far as it is known;
+   * `resumes`: the paused run that it goes on from. Null: a run before this one waits for a decision, so it is not this
+   * one's turn. Throws RunFailure `session_conflict`.
+   */
+  const begin = async (
+    run: SessionRun,
+    { resume, resumes }: { readonly resume: TurnResume | null; readonly resumes: string | null },
+  ): Promise<{ session: SessionTurn; resume: TurnResume | null } | null> => {
     const session = await take(run).catch(failAsConflict);
     try {
       if (resume !== null) return { session, resume };
@@ -192,13 +180,15 @@ export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: Ses
     agentOf: turns.agentOf,
     ownerOf: turns.ownerOf,
     open: pauses.open,
-    async check({ tenantId }, sessionId, body) {
+    /** Refuses a run before anything is stored of it: wrong answers, an open pause, and another run where it will not wait. */
+    async check({ tenantId }: CallContext, sessionId: string, body: AgentRunRequest): Promise<void> {
       await pauses.check(tenantId, sessionId, body);
       if ((body.concurrency ?? 'Reject') !== 'Reject' || !turns.busy(tenantId, sessionId)) return;
       busy('Reject');
       throw busyError(sessionId);
     },
-    async place(run) {
+    /** Takes the session as the request says: now, from its holder, or after those in line. */
+    async place(run: ArrivingRun): Promise<Placed> {
       const { tenantId, sessionId, body } = run;
       const policy = body.concurrency ?? 'Reject';
       // Answers belong to the pause that the session is in: behind another run they would come too late.
@@ -207,7 +197,8 @@ export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: Ses
       const begun = await keepOrFree(session, () => pauses.begin({ ...run, session }, body));
       return { session, waiting: null, ...begun, leave: () => free(session) };
     },
-    async line({ tenantId, sessionId, runId }, signal) {
+    /** A place in line for a run that was accepted before; null when the run was closed meanwhile. */
+    async line({ tenantId, sessionId, runId }: LinedUp, signal: AbortSignal): Promise<SessionPlace | null> {
       const place = turns.wait(tenantId, sessionId, runId, {});
       const closing = new AbortController();
       waiting.set(runId, closing);
@@ -223,8 +214,11 @@ export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: Ses
     },
     begin,
     free,
-    afterPause: ({ tenantId, sessionId, runId }, over) => pauses.watch(tenantId, sessionId, runId, over),
-    closed({ tenantId, sessionId, runId }) {
+    /** Calls back once, when a run that met `null` is to ask again. */
+    afterPause: ({ tenantId, sessionId, runId }: LinedUp, over: () => void): void =>
+      pauses.watch(tenantId, sessionId, runId, over),
+    /** What follows when a run was closed before it started: it waits no longer, nor do others for it. */
+    closed({ tenantId, sessionId, runId }: Omit<LinedUp, 'sessionId'> & Pick<RunPlan, 'sessionId'>): void {
       waiting.get(runId)?.abort(closedMeanwhile);
       if (sessionId === null) return;
       pauses.unwatch(tenantId, sessionId, runId);
@@ -233,3 +227,5 @@ export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: Ses
     },
   };
 };
+
+export type SessionPlaces = ReturnType<typeof createSessionPlaces>;

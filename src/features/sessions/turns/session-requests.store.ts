@@ -1,5 +1,5 @@
 import { defineStore, type StoreOf } from '../../../db/define-store.ts';
-import { insertStatement, type Statement } from '../../../db/statement.ts';
+import { insertStatement, updateStatement } from '../../../db/statement.ts';
 import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
 import type { ToolInvocationRow } from '../../../db/tables.ts';
 
@@ -34,43 +34,21 @@ export const sessionRequestStore = defineStore((storage) => ({
       .execute();
     return calls.map((row) => storage.rows.open('tool_invocations', first.tenant_id, row));
   },
-  inserted: insertStatement(storage.db, 'session_requests', [
-    'tenant_id',
-    'session_id',
-    'run_id',
-    'id',
-    'kind',
-    'tool_call_id',
-    'tool_name',
-    'channel',
-    'state',
-    'idempotency_key',
-    'position',
-    'created_at',
-  ]),
+  inserted: insertStatement(storage.db, 'session_requests', (row: SessionRequestRow) => row),
   /** Fails its unit when the request is not open any more. */
-  answered(row: SessionRequestRow): Statement {
-    const { sql, parameters } = storage.db
-      .updateTable('session_requests')
-      .set({ state: 'Answered' })
-      .where('tenant_id', '=', row.tenant_id)
-      .where('session_id', '=', row.session_id)
-      .where('run_id', '=', row.run_id)
-      .where('id', '=', row.id)
-      .where('state', '=', 'Open')
-      .compile();
-    return { sql, parameters, mustChange: true };
-  },
-  voided(tenantId: string, sessionId: string): Statement {
-    const { sql, parameters } = storage.db
-      .updateTable('session_requests')
-      .set({ state: 'Void' })
-      .where('tenant_id', '=', tenantId)
-      .where('session_id', '=', sessionId)
-      .where('state', '=', 'Open')
-      .compile();
-    return { sql, parameters };
-  },
+  answered: updateStatement(
+    storage.db,
+    'session_requests',
+    ({ tenant_id, session_id, run_id, id }: SessionRequestRow) => ({
+      set: { state: 'Answered' },
+      where: { tenant_id, session_id, run_id, id, state: 'Open' },
+    }),
+    { mustChange: true },
+  ),
+  voided: updateStatement(storage.db, 'session_requests', (tenantId: string, sessionId: string) => ({
+    set: { state: 'Void' },
+    where: { tenant_id: tenantId, session_id: sessionId, state: 'Open' },
+  })),
   async drop(tenantId: string, sessionId: string): Promise<void> {
     await storage.db
       .deleteFrom('session_requests')
