@@ -98,7 +98,7 @@ export const openTerminal = async (
         return isThere(text) || pause(30, false);
       };
       await eventually(`the screen ${expected}`, look, processMs).catch((error: unknown) => {
-        throw new Error(`The screen is not as expected, but:\n${text}`, { cause: error });
+        throw new Error(`The screen does not show ${expected}, but:\n${text}`, { cause: error });
       });
       return text;
     },
