@@ -1,5 +1,5 @@
 import { isoTime } from '../../core/iso-time.ts';
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { AuditEntryRow } from '../../db/tables.ts';
 import type { AuditRecord } from './audit.schema.ts';
 import type { ChainHead } from './chain-check.rules.ts';
@@ -24,16 +24,6 @@ export interface AuditSpan {
   readonly toId: string | null;
 }
 
-export interface AuditReadingStore {
-  /** Newest first. */
-  list(tenantId: string, filter: AuditFilter): Promise<readonly AuditRecord[]>;
-  has(tenantId: string, id: string): Promise<boolean>;
-  span(tenantId: string, range: AuditRange): Promise<AuditSpan>;
-  /** At most `limit` entries behind one, oldest first; null: from the start of the span. */
-  page(tenantId: string, span: AuditSpan, behindId: string | null, limit: number): Promise<readonly AuditRecord[]>;
-  head(tenantId: string): Promise<ChainHead>;
-}
-
 const toRecord = (row: AuditEntryRow): AuditRecord => ({
   id: row.id,
   tenantId: row.tenant_id,
@@ -50,7 +40,7 @@ const toRecord = (row: AuditEntryRow): AuditRecord => ({
 // Behind every entry of the tenant: no id is a word.
 const nowhere = '~';
 
-export const auditReadingStore = defineStore((storage): AuditReadingStore => {
+export const auditReadingStore = defineStore((storage) => {
   const entries = (tenantId: string) =>
     storage.db.selectFrom('audit_entries').selectAll().where('tenant_id', '=', tenantId);
 
@@ -69,7 +59,11 @@ export const auditReadingStore = defineStore((storage): AuditReadingStore => {
   };
 
   return {
-    async list(tenantId, { actor, action, entity, after, before, beforeId, limit }) {
+    /** Newest first. */
+    async list(
+      tenantId: string,
+      { actor, action, entity, after, before, beforeId, limit }: AuditFilter,
+    ): Promise<AuditRecord[]> {
       let query = entries(tenantId).orderBy('id', 'desc').limit(limit);
       if (entity !== null) query = query.where('entity', '=', entity);
       if (actor !== null) query = query.where('actor', '=', actor);
@@ -81,7 +75,7 @@ export const auditReadingStore = defineStore((storage): AuditReadingStore => {
       const isWalk = [actor, action, after, before].some((filter) => filter !== null);
       return (isWalk ? await storage.scan(query) : await query.execute()).map(toRecord);
     },
-    async has(tenantId, id) {
+    async has(tenantId: string, id: string): Promise<boolean> {
       const row = await storage.db
         .selectFrom('audit_entries')
         .select('id')
@@ -90,20 +84,26 @@ export const auditReadingStore = defineStore((storage): AuditReadingStore => {
         .executeTakeFirst();
       return row !== undefined;
     },
-    async span(tenantId, { after, before }) {
+    async span(tenantId: string, { after, before }: AuditRange): Promise<AuditSpan> {
       return {
         fromId: after === null ? null : await firstSince(tenantId, after),
         toId: before === null ? null : await firstSince(tenantId, before),
       };
     },
-    async page(tenantId, { fromId, toId }, behindId, limit) {
+    /** At most `limit` entries behind one, oldest first; null: from the start of the span. */
+    async page(
+      tenantId: string,
+      { fromId, toId }: AuditSpan,
+      behindId: string | null,
+      limit: number,
+    ): Promise<readonly AuditRecord[]> {
       let query = entries(tenantId).orderBy('id').limit(limit);
       if (behindId !== null) query = query.where('id', '>', behindId);
       else if (fromId !== null) query = query.where('id', '>=', fromId);
       if (toId !== null) query = query.where('id', '<', toId);
       return (await storage.scan(query)).map(toRecord);
     },
-    async head(tenantId) {
+    async head(tenantId: string): Promise<ChainHead> {
       const row = await storage.db
         .selectFrom('audit_heads')
         .selectAll()
@@ -117,3 +117,5 @@ export const auditReadingStore = defineStore((storage): AuditReadingStore => {
     },
   };
 });
+
+export type AuditReadingStore = StoreOf<typeof auditReadingStore>;

@@ -43,16 +43,13 @@ export const auditService = ({
       throw invalidField('beforeId', 'must be the id of an entry of this trail');
     const { actor = null, action = null, entity = null } = query;
     return ok(
-      await store
-        .list(tenantId, { actor, action, entity, ...range, beforeId, limit: clampLimit(query.limit) })
-        .then((rows) => [...rows]),
+      await store.list(tenantId, { actor, action, entity, ...range, beforeId, limit: clampLimit(query.limit) }),
     );
   },
 
   async get({ tenantId }, { params, query }) {
     const any = { actor: null, action: null, after: null, before: null, beforeId: null };
-    const entries = await store.list(tenantId, { ...any, entity: params.entity, limit: clampLimit(query.limit) });
-    return ok([...entries]);
+    return ok(await store.list(tenantId, { ...any, entity: params.entity, limit: clampLimit(query.limit) }));
   },
 
   async verify({ tenantId, trace }, { query }) {
@@ -62,10 +59,11 @@ export const auditService = ({
       const walk = walkChain(store, tenantId, range);
       const check = checkChain(isWholeHistory(range));
       for await (const entry of walk.entries) if (!check.take(entry)) break;
-      const found = check.end(range.before === null ? walk.head() : null);
-      span?.set({ 'acp.audit.entries_checked': found.entriesChecked, 'acp.audit.status': found.status });
+      const verification = check.end(range.before === null ? walk.head() : null);
+      const { entriesChecked, status } = verification;
+      span?.set({ 'acp.audit.entries_checked': entriesChecked, 'acp.audit.status': status });
       telemetry.finish(span);
-      return ok(found);
+      return ok(verification);
     } catch (error) {
       telemetry.finish(span, errorTypeOf(error));
       throw error;
@@ -80,11 +78,7 @@ export const auditService = ({
     const bytes = writeExport(store, { tenantId, range, key, now: now() });
     return {
       status: 200,
-      file: {
-        sizeBytes: null,
-        bytes,
-        dispose: async () => void (await bytes.return()),
-      },
+      file: { sizeBytes: null, bytes, dispose: async () => void (await bytes.return()) },
       headers: {
         'Content-Type': 'application/jsonl',
         'Content-Disposition': 'attachment; filename="audit.jsonl"',

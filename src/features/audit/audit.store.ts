@@ -19,7 +19,7 @@ export interface AuditEntry {
   readonly after: object | null;
 }
 
-export interface AuditClock {
+interface AuditClock {
   /** Epoch milliseconds. */
   readonly now: () => number;
   readonly newId: () => string;
@@ -84,19 +84,13 @@ const appendTo = async (
 };
 
 /** The chains, as they are written. */
-export interface AuditStore {
+export const auditStore = defineStore((storage) => ({
   /** Appends each entry to the chain of its tenant. */
-  append(entries: readonly AuditEntry[], clock: AuditClock): Promise<void>;
-}
-
-export const auditStore = defineStore(
-  (storage): AuditStore => ({
-    append: (entries, clock) =>
-      storage.atomic(async (db) => {
-        // Heads are locked in one order everywhere, so that two writers never wait for each other.
-        const byTenant = Map.groupBy(entries, ({ tenantId }) => tenantId);
-        for (const tenantId of [...byTenant.keys()].sort())
-          await appendTo(db, tenantId, byTenant.get(tenantId) ?? [], clock);
-      }),
-  }),
-);
+  append: (entries: readonly AuditEntry[], clock: AuditClock): Promise<void> =>
+    storage.atomic(async (db) => {
+      // Heads are locked in one order everywhere, so that two writers never wait for each other.
+      const byTenant = Map.groupBy(entries, ({ tenantId }) => tenantId);
+      for (const tenantId of [...byTenant.keys()].sort())
+        await appendTo(db, tenantId, byTenant.get(tenantId) ?? [], clock);
+    }),
+}));

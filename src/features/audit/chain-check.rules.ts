@@ -8,18 +8,11 @@ export interface ChainHead {
   readonly newestHash: string | null;
 }
 
-export interface ChainCheck {
-  /** The next entry, oldest first; false: the check is over, since it shows a fault. */
-  take(entry: AuditRecord): boolean;
-  /** After the last entry. `head`: null where the end is not judged. */
-  end(head: ChainHead | null): AuditChainVerification;
-}
-
 /**
  * Walks a chain and stops at the first fault. `isWhole`: it begins with the first entry of the tenant and ends with the
  * newest, so that the link of the first and the number of entries are judged, too.
  */
-export const checkChain = (isWhole: boolean): ChainCheck => {
+export const checkChain = (isWhole: boolean) => {
   let previous: AuditRecord | null = null;
   let entriesChecked = 0;
   let fault: Exclude<ChainStatus, 'Valid'> | null = null;
@@ -38,13 +31,15 @@ export const checkChain = (isWhole: boolean): ChainCheck => {
   };
 
   return {
-    take(entry) {
+    /** The next entry, oldest first; false: the check is over, since it shows a fault. */
+    take(entry: AuditRecord): boolean {
       entriesChecked += 1;
       fault = faultOf(entry);
       previous = entry;
       return fault === null;
     },
-    end(head) {
+    /** After the last entry. `head`: null where the end is not judged. */
+    end(head: ChainHead | null): AuditChainVerification {
       if (fault === null && head !== null && !isEnd(head)) fault = 'Gap';
       return {
         status: fault ?? 'Valid',

@@ -3,13 +3,6 @@ import type { AuditRecord } from './audit.schema.ts';
 import type { AuditRange, AuditReadingStore } from './audit-reading.store.ts';
 import type { ChainHead } from './chain-check.rules.ts';
 
-export interface ChainWalk {
-  /** Oldest first; leaving the iteration ends the walk. */
-  readonly entries: AsyncIterable<AuditRecord>;
-  /** The end that belongs to these entries, once they were iterated to their end. */
-  head(): ChainHead;
-}
-
 // Hashing a page takes a few milliseconds; then others have their turn.
 const pageSize = 100;
 
@@ -17,7 +10,7 @@ const pageSize = 100;
  * The entries of a range, while others may be appended. The head is read before each page: when the page behind it is
  * empty, nothing was appended between the two, and both are of one state.
  */
-export const walkChain = (store: AuditReadingStore, tenantId: string, range: AuditRange): ChainWalk => {
+export const walkChain = (store: AuditReadingStore, tenantId: string, range: AuditRange) => {
   let head: ChainHead = { entryCount: 0, newestId: null, newestHash: null };
   const entries = async function* (): AsyncGenerator<AuditRecord, void> {
     const span = await store.span(tenantId, range);
@@ -31,7 +24,12 @@ export const walkChain = (store: AuditReadingStore, tenantId: string, range: Aud
       await nextTurn();
     }
   };
-  return { entries: entries(), head: () => head };
+  return {
+    /** Oldest first; leaving the iteration ends the walk. */
+    entries: entries(),
+    /** The end that belongs to these entries, once they were iterated to their end. */
+    head: () => head,
+  };
 };
 
 export const isWholeHistory = ({ after, before }: AuditRange): boolean => after === null && before === null;

@@ -80,12 +80,12 @@ export const verifyExport = async (
 
   /** What a file holds that is not whole or not genuine: how much was read of it, and where its chain breaks. */
   const extent = (status: ExportStatus): string => {
-    const found = chain.end(null);
+    const partial = chain.end(null);
     entriesChecked = entriesRead;
-    firstFailingEntryId = found.firstFailingEntryId;
+    firstFailingEntryId = partial.firstFailingEntryId;
     if (status === 'OtherKey' || status === 'Rewritten') return '';
     const read = `${counted(entriesRead)} ${entriesRead === 1 ? 'was' : 'were'} read`;
-    if (found.status !== 'Valid') return ` ${read}: entry ${firstFailingEntryId} ${chainMessages[found.status]}.`;
+    if (partial.status !== 'Valid') return ` ${read}: entry ${firstFailingEntryId} ${chainMessages[partial.status]}.`;
     if (entriesRead === 0) return ` ${read}.`;
     return ` ${read}, whole and in order up to ${last?.id}.`;
   };
@@ -97,14 +97,14 @@ export const verifyExport = async (
       throw new ExportFault('OtherKey', `The file is signed by another key, ${fingerprintOf(publicKey)}.`);
   };
 
-  const judge = (found: AuditChainVerification): ExportVerification => {
-    ({ entriesChecked, firstFailingEntryId } = found);
-    if (found.status !== 'Valid') {
+  const judge = (whole: AuditChainVerification): ExportVerification => {
+    ({ entriesChecked, firstFailingEntryId } = whole);
+    if (whole.status !== 'Valid') {
       const where =
         firstFailingEntryId === null
           ? 'Entries are missing'
-          : `Entry ${firstFailingEntryId} ${chainMessages[found.status]}`;
-      return result(found.status, `${where}: the trail was changed before it was exported.`);
+          : `Entry ${firstFailingEntryId} ${chainMessages[whole.status]}`;
+      return result(whole.status, `${where}: the trail was changed before it was exported.`);
     }
     if (!isContinued)
       throw new ExportFault(

@@ -1,7 +1,5 @@
-import type { Handlers } from '../../core/context.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { auditOperations } from './audit.operations.ts';
 import { auditService } from './audit.service.ts';
 import { auditReadingStore } from './audit-reading.store.ts';
 import { loadSigningKey } from './signing-key.ts';
@@ -20,16 +18,10 @@ export interface AuditDeps {
 }
 
 /** The reading side of the trail; `createAuditLog` is the writing one. */
-export const auditFeature = ({
-  storage,
-  signingKeyFile,
-  telemetry,
-  now,
-}: AuditDeps): { handlers: Handlers<typeof auditOperations> } => ({
+export const auditFeature = ({ storage, signingKeyFile, ...deps }: AuditDeps) => ({
   handlers: auditService({
+    ...deps,
     store: storage.stores(auditReadingStore),
     signingKey: signingKeyFile === null ? null : () => loadSigningKey(signingKeyFile),
-    telemetry,
-    now,
   }),
 });

@@ -32,8 +32,8 @@ const readKey = async (path: string): Promise<KeyObject | null> => {
  * gets its name only when it is whole, and never replaces one that another process made at the same moment.
  */
 export const loadSigningKey = async (path: string): Promise<KeyObject> => {
-  const known = await readKey(path);
-  if (known !== null) return known;
+  const existing = await readKey(path);
+  if (existing !== null) return existing;
   const { privateKey } = generateKeyPairSync('ed25519');
   const draft = `${path}.${process.pid}.partial`;
   try {

@@ -49,19 +49,17 @@ export const topList = <T>(limit: number, weight: (item: T) => number): CappedLi
 const mostGroups = 500;
 
 /** One sum for each key; those beyond the limit share the last one. */
-export const groups = <T>(make: (key: string) => T): { of(key: string): T; readonly all: readonly T[] } => {
-  const found = new Map<string, T>();
+export const groups = <T>(make: (key: string) => T) => {
+  const sums = new Map<string, T>();
   return {
-    of(key) {
-      const name = found.has(key) || found.size < mostGroups ? key : '(other)';
-      const known = found.get(name);
-      if (known !== undefined) return known;
-      const made = make(name);
-      found.set(name, made);
-      return made;
+    of(key: string): T {
+      const name = sums.has(key) || sums.size < mostGroups ? key : '(other)';
+      const sum = sums.get(name) ?? make(name);
+      sums.set(name, sum);
+      return sum;
     },
-    get all() {
-      return [...found.values()];
+    get all(): T[] {
+      return [...sums.values()];
     },
   };
 };

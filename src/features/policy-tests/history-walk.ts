@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { createTurns } from '../../core/event-loop-turns.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { EventPack, HistoryStore, HistoryWindow } from './history.store.ts';
 
@@ -12,7 +13,7 @@ export interface HistoryScope extends HistoryWindow {
   readonly take: number;
 }
 
-/** What a walk through the history has found. */
+/** What a walk through the history says. */
 export interface PolicyOutcome<T> {
   readonly runsExamined: number;
   readonly matches: number;
@@ -23,14 +24,7 @@ export interface PolicyOutcome<T> {
 const longestStretchMs = 8;
 
 /** Lets others have their turn when this work has had the event loop for a while. */
-export const createBreather = (): (() => Promise<void>) => {
-  let since = performance.now();
-  return async () => {
-    if (performance.now() - since < longestStretchMs) return;
-    await setImmediate();
-    since = performance.now();
-  };
-};
+export const createBreather = () => createTurns(longestStretchMs);
 
 /** Chunks of recorded runs in the order of their ids. Throws the reason of the signal. */
 export const walkHistory = async function* (

@@ -1,5 +1,5 @@
 import { isDecryptionFailure } from '../../core/content-cipher.ts';
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { idFloor, idSlackMs } from '../../db/started-after.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 
@@ -25,37 +25,9 @@ export interface EventPack {
   readonly events: string;
 }
 
-/** Recorded runs of one tenant, read beside the event loop and never all at once. */
-export interface HistoryStore {
-  /** By id, after one of them, which is about the order in which they were created. */
-  runs(
-    tenantId: string,
-    window: HistoryWindow & { readonly ownerId: string | null },
-    afterId: string,
-    rootsOnly: boolean,
-  ): Promise<readonly RunRow[]>;
-  inputs(tenantId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, StoredInput>>;
-  toolCalls(tenantId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, readonly ToolInvocationRow[]>>;
-  /** Some packs of events that follow a sequence; one that cannot be read has none. */
-  events(tenantId: string, runId: string, afterSequence: number): Promise<readonly EventPack[]>;
-  treeUse(tenantId: string, rootIds: readonly string[]): Promise<ReadonlyMap<string, TreeUse>>;
-  /** Calls of sessions that were put to a person, as `session\ncall`. */
-  askedCalls(tenantId: string, sessionIds: readonly string[]): Promise<ReadonlySet<string>>;
-}
-
 // With what hangs on them a few megabytes at most times; a chunk is what is in memory at once.
 const runsPerChunk = 100;
 const packsPerRead = 32;
-
-const byRun = <T extends { readonly run_id: string }>(rows: readonly T[]): Map<string, T[]> => {
-  const found = new Map<string, T[]>();
-  for (const row of rows) {
-    const list = found.get(row.run_id);
-    if (list === undefined) found.set(row.run_id, [row]);
-    else list.push(row);
-  }
-  return found;
-};
 
 /** What is sealed under a key that is gone stays unread: it is counted as missing, and the rest is looked at. */
 const readable = <T>(open: () => T, otherwise: T): T => {
@@ -67,10 +39,17 @@ const readable = <T>(open: () => T, otherwise: T): T => {
   }
 };
 
-export const historyStore = defineStore((storage): HistoryStore => {
+/** Recorded runs of one tenant, read beside the event loop and never all at once. */
+export const historyStore = defineStore((storage) => {
   const { db } = storage;
   return {
-    runs(tenantId, { sinceMs, untilMs, ownerId }, afterId, rootsOnly) {
+    /** By id, after one of them, which is about the order in which they were created. */
+    runs(
+      tenantId: string,
+      { sinceMs, untilMs, ownerId }: HistoryWindow & { readonly ownerId: string | null },
+      afterId: string,
+      rootsOnly: boolean,
+    ): Promise<readonly RunRow[]> {
       const query = db
         .selectFrom('runs')
         .selectAll()
@@ -84,7 +63,7 @@ export const historyStore = defineStore((storage): HistoryStore => {
         .$if(ownerId !== null, (runs) => runs.where('owner_id', '=', ownerId));
       return storage.scan(rootsOnly ? query.where('parent_run_id', 'is', null) : query);
     },
-    async inputs(tenantId, runIds) {
+    async inputs(tenantId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, StoredInput>> {
       const rows = await storage.scan(db.selectFrom('run_inputs').selectAll().where('run_id', 'in', runIds));
       return new Map(
         rows.flatMap((row) => {
@@ -93,25 +72,24 @@ export const historyStore = defineStore((storage): HistoryStore => {
         }),
       );
     },
-    async toolCalls(tenantId, runIds) {
+    async toolCalls(
+      tenantId: string,
+      runIds: readonly string[],
+    ): Promise<ReadonlyMap<string, readonly ToolInvocationRow[]>> {
       const query = db
         .selectFrom('tool_invocations')
         .selectAll()
         .where('tenant_id', '=', tenantId)
         .where('run_id', 'in', runIds);
       const rows = await storage.scan(query.orderBy('run_id').orderBy('id'));
-      return byRun(
-        rows.map((row) =>
-          readable(() => storage.rows.open('tool_invocations', tenantId, row), {
-            ...row,
-            arguments: null,
-            result: null,
-            error: null,
-          }),
-        ),
+      const unread = { arguments: null, result: null, error: null };
+      const calls = rows.map((row) =>
+        readable(() => storage.rows.open('tool_invocations', tenantId, row), { ...row, ...unread }),
       );
+      return Map.groupBy(calls, ({ run_id }) => run_id);
     },
-    async events(tenantId, runId, afterSequence) {
+    /** Some packs of events that follow a sequence; one that cannot be read has none. */
+    async events(tenantId: string, runId: string, afterSequence: number): Promise<readonly EventPack[]> {
       const query = db
         .selectFrom('run_events')
         .select(['run_id', 'first_sequence', 'last_sequence', 'events'])
@@ -124,7 +102,7 @@ export const historyStore = defineStore((storage): HistoryStore => {
         readable(() => storage.rows.open('run_events', tenantId, row), { ...row, events: '[]' }),
       );
     },
-    async treeUse(tenantId, rootIds) {
+    async treeUse(tenantId: string, rootIds: readonly string[]): Promise<ReadonlyMap<string, TreeUse>> {
       const query = db
         .selectFrom('runs')
         .select((eb) => [
@@ -144,7 +122,8 @@ export const historyStore = defineStore((storage): HistoryStore => {
         ]),
       );
     },
-    async askedCalls(tenantId, sessionIds) {
+    /** Calls of sessions that were put to a person, as `session\ncall`. */
+    async askedCalls(tenantId: string, sessionIds: readonly string[]): Promise<ReadonlySet<string>> {
       if (sessionIds.length === 0) return new Set();
       const query = db
         .selectFrom('session_requests')
@@ -156,3 +135,5 @@ export const historyStore = defineStore((storage): HistoryStore => {
     },
   };
 });
+
+export type HistoryStore = StoreOf<typeof historyStore>;

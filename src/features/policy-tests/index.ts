@@ -1,13 +1,11 @@
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Config } from '../../core/config/schema.ts';
-import type { Handlers } from '../../core/context.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ToolRegistry } from '../../engine/tools/index.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import { approvalRuleStore } from '../approvals/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import { historyStore } from './history.store.ts';
-import type { policyTestOperations } from './policy-tests.operations.ts';
 import { policyTestService } from './policy-tests.service.ts';
 
 export interface PolicyTestsDeps {
@@ -21,11 +19,7 @@ export interface PolicyTestsDeps {
 }
 
 /** What guards, approval rules, quotas and prices would have done to recorded runs. */
-export const policyTestsFeature = ({
-  config,
-  storage,
-  ...deps
-}: PolicyTestsDeps): { readonly handlers: Handlers<typeof policyTestOperations> } => {
+export const policyTestsFeature = ({ config, storage, ...deps }: PolicyTestsDeps) => {
   const { Quotas: quotas, Pricing: pricing } = config.Service;
   return {
     handlers: policyTestService({

@@ -70,7 +70,7 @@ export const policyTestService = (deps: PolicyTestDeps): Handlers<typeof policyT
         kind,
         since: isoTime(window.sinceMs),
         until: isoTime(window.untilMs),
-        notEvaluated: [...gaps.all],
+        notEvaluated: gaps.all,
         ...outcome,
       };
       return ok(report);

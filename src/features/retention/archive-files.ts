@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
+import { createTurns } from '../../core/event-loop-turns.ts';
 import { makeFolder } from '../../core/files/make-folder.ts';
 import { privateFileMode, privateFolderMode } from '../../core/files/private-file.ts';
 import type { ArchiveBatch, ArchiveSink } from './archive.ts';
-import { createTurns } from './turns.ts';
 
 // A row is some hundred bytes: as text they are packed and written by the hundred.
 const chunkChars = 65_536;

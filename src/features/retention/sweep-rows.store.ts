@@ -1,10 +1,10 @@
+import { createTurns } from '../../core/event-loop-turns.ts';
 import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
 import type { AttachmentRow, Tables } from '../../db/tables.ts';
 import { decodePack } from '../../engine/record/index.ts';
 import { readableRow } from './readable-row.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 import type { SweepUnit } from './sweep-units.store.ts';
-import { createTurns } from './turns.ts';
 
 export type ArchivedRow = Readonly<Record<string, unknown>>;
 
@@ -21,6 +21,9 @@ export interface SweepRowsDeps {
   /** The messages of a session. */
   readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
 }
+
+type KeyedTable = 'jobs' | 'skill_script_grants' | 'idempotency_keys' | 'attachments' | 'sessions';
+type Reader = (tenantId: string, keys: readonly string[], units: readonly SweepUnit[]) => Promise<ArchivedRow[]>;
 
 // Lists in SQL text are of one length each, so that a few statements stay prepared.
 const atOnce = 100;
@@ -114,57 +117,33 @@ export const createSweepRows = ({ bytesOf, messagesOf }: SweepRowsDeps): StoreDe
       }));
     };
 
-    const byKey = async <T extends keyof Tables & ('jobs' | 'skill_script_grants')>(
-      table: T,
-      keys: readonly string[],
-    ) =>
-      (
-        await db
-          .selectFrom(table as 'jobs')
-          .selectAll()
-          .where('id', 'in', keys)
-          .execute()
-      ).map((row) => readableRow(storage.rows.openAny(table, row.tenant_id, row)));
-
-    const attachments = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> => {
-      const rows = await db
-        .selectFrom('attachments')
+    /** Rows of the tenant by their keys. */
+    const rowsOf = <T extends KeyedTable>(table: T, tenantId: string, keys: readonly string[]) =>
+      db
+        .selectFrom(table as 'jobs')
         .selectAll()
         .where('tenant_id', '=', tenantId)
-        .where('id', 'in', keys)
-        .execute();
-      return Promise.all(
-        rows.map(async (row) => {
+        .where((table === 'idempotency_keys' ? 'key' : 'id') as 'id', 'in', keys)
+        .execute() as unknown as Promise<Tables[T][]>;
+
+    const keyed = async (table: KeyedTable, tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> =>
+      (await rowsOf(table, tenantId, keys)).map((row) => readableRow(storage.rows.openAny(table, tenantId, row)));
+
+    const attachments = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> =>
+      Promise.all(
+        (await rowsOf('attachments', tenantId, keys)).map(async (row) => {
           const bytes = await bytesOf(row);
           return { ...readableRow(row), bytes: bytes === null ? null : Buffer.from(bytes).toString('base64') };
         }),
       );
-    };
 
-    const sessions = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> => {
-      const rows = await db
-        .selectFrom('sessions')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where('id', 'in', keys)
-        .execute();
-      return Promise.all(
-        rows.map(async (row) => ({
+    const sessions = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> =>
+      Promise.all(
+        (await rowsOf('sessions', tenantId, keys)).map(async (row) => ({
           ...readableRow(open('sessions', tenantId, row)),
           messages: await messagesOf(tenantId, row.id),
         })),
       );
-    };
-
-    const keyed = async (tenantId: string, keys: readonly string[]): Promise<ArchivedRow[]> =>
-      (
-        await db
-          .selectFrom('idempotency_keys')
-          .selectAll()
-          .where('tenant_id', '=', tenantId)
-          .where('key', 'in', keys)
-          .execute()
-      ).map((row) => readableRow(open('idempotency_keys', tenantId, row)));
 
     const named = async (
       table: 'tool_invocations' | 'run_scores',
@@ -176,41 +155,26 @@ export const createSweepRows = ({ bytesOf, messagesOf }: SweepRowsDeps): StoreDe
       return rows.filter((row) => wanted.has(String(row['id'])));
     };
 
-    const read = (target: RetentionTarget, tenantId: string, units: readonly SweepUnit[]): Promise<ArchivedRow[]> => {
-      const keys = units.map(({ key }) => key);
-      switch (target) {
-        case 'RunEvents':
-          return events(tenantId, keys);
-        case 'RunInputs':
-          return byRun('run_inputs', tenantId, keys);
-        case 'ToolInvocations':
-          return named('tool_invocations', tenantId, units);
-        case 'RunScores':
-          return named('run_scores', tenantId, units);
-        case 'Spans':
-          return spans(tenantId, keys);
-        case 'Jobs':
-          return byKey('jobs', keys);
-        case 'SkillScriptGrants':
-          return byKey('skill_script_grants', keys);
-        case 'Attachments':
-          return attachments(tenantId, keys);
-        case 'Sessions':
-          return sessions(tenantId, keys);
-        case 'IdempotencyKeys':
-          return keyed(tenantId, keys);
-        case 'Runs':
-          return trees(tenantId, keys);
-        default:
-          return Promise.resolve([]);
-      }
+    const readers: Readonly<Partial<Record<RetentionTarget, Reader>>> = {
+      RunEvents: events,
+      RunInputs: (tenantId, keys) => byRun('run_inputs', tenantId, keys),
+      ToolInvocations: (tenantId, _keys, units) => named('tool_invocations', tenantId, units),
+      RunScores: (tenantId, _keys, units) => named('run_scores', tenantId, units),
+      Spans: spans,
+      Jobs: (tenantId, keys) => keyed('jobs', tenantId, keys),
+      SkillScriptGrants: (tenantId, keys) => keyed('skill_script_grants', tenantId, keys),
+      Attachments: attachments,
+      Sessions: sessions,
+      IdempotencyKeys: (tenantId, keys) => keyed('idempotency_keys', tenantId, keys),
+      Runs: trees,
     };
 
     return async (target, tenantId, units) => {
       const turn = createTurns();
       const parts: ArchivedRow[][] = [];
       for (const chunk of chunks(units)) {
-        parts.push(await read(target, tenantId, chunk));
+        const keys = chunk.map(({ key }) => key);
+        parts.push((await readers[target]?.(tenantId, keys, chunk)) ?? []);
         await turn();
       }
       return parts.flat();

@@ -3,7 +3,7 @@ import type { StoreHandle } from '../../db/define-store.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 
-/** A unit as it is found: the members of a `SweepUnit`. */
+/** A unit as it is read: the members of a `SweepUnit`. */
 export interface UnitRow {
   key: string;
   sub: string;
@@ -22,7 +22,7 @@ interface UnitMoment {
 interface TargetQuery {
   units(storage: StoreHandle, tenantId: string, at: UnitMoment): UnitQuery;
   /**
-   * In which order units are found: by key where keys are made in the order of time, so that a sweep walks the primary
+   * In which order units are read: by key where keys are made in the order of time, so that a sweep walks the primary
    * key once; else by age.
    */
   readonly order: 'key' | 'age';

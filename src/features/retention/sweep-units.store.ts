@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import { defineStore, type StoreDefinition, type StoreHandle } from '../../db/define-store.ts';
+import { defineStore, type StoreHandle, type StoreOf } from '../../db/define-store.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 import { targetQueries, type UnitRow } from './sweep-targets.store.ts';
 
@@ -47,25 +47,6 @@ export interface SweepBound {
   readonly newestToGo: Omit<SweepUnit, 'rows'> | null;
 }
 
-export interface SweepUnits {
-  /** Fixes what goes for the whole sweep. */
-  bound(
-    target: RetentionTarget,
-    tenantId: string,
-    rule: { cutoff: number | null; maxRows: number | null },
-  ): Promise<SweepBound>;
-  /** The next units behind one, oldest first; null: from the start. */
-  next(
-    target: RetentionTarget,
-    tenantId: string,
-    bound: SweepBound,
-    behind: SweepUnit | null,
-    limit: number,
-  ): Promise<readonly SweepUnit[]>;
-  /** How many rows go. */
-  count(target: RetentionTarget, tenantId: string, bound: SweepBound): Promise<number>;
-}
-
 const isPast = (eb: ExpressionBuilder<{ unit: UnitRow }, 'unit'>, { cutoff, newestToGo: last }: SweepBound) =>
   eb.or([
     ...(cutoff === null ? [] : [eb('age', '<', cutoff)]),
@@ -82,7 +63,7 @@ const nothing: SweepBound = { cutoff: null, newestToGo: null };
 const isNothing = ({ cutoff, newestToGo }: SweepBound): boolean => cutoff === null && newestToGo === null;
 
 /** Finds what a policy removes, in the thread that scans: the event loop only gets the keys. */
-export const createSweepUnits = (now: () => number): StoreDefinition<SweepUnits> =>
+export const createSweepUnits = (now: () => number) =>
   defineStore((storage) => {
     const unitsOf = async (target: RetentionTarget, tenantId: string) => {
       const query = targetQueries[target];
@@ -93,12 +74,17 @@ export const createSweepUnits = (now: () => number): StoreDefinition<SweepUnits>
     };
 
     return {
-      async bound(target, tenantId, { cutoff, maxRows }) {
+      /** Fixes what goes for the whole sweep. */
+      async bound(
+        target: RetentionTarget,
+        tenantId: string,
+        { cutoff, maxRows }: { readonly cutoff: number | null; readonly maxRows: number | null },
+      ): Promise<SweepBound> {
         if (maxRows === null) return { cutoff, newestToGo: null };
-        const found = await unitsOf(target, tenantId);
-        if (found === null) return nothing;
+        const source = await unitsOf(target, tenantId);
+        if (source === null) return nothing;
         const sums = storage.db
-          .selectFrom(found.units)
+          .selectFrom(source.units)
           .select(['key', 'sub', 'age'])
           .select(sql<number>`sum("rows") over (order by age desc, key desc, sub desc)`.as('total'));
         const [newestToGo] = await storage.scan(
@@ -114,16 +100,23 @@ export const createSweepUnits = (now: () => number): StoreDefinition<SweepUnits>
         return { cutoff, newestToGo: newestToGo ?? null };
       },
 
-      async next(target, tenantId, bound, behind, limit) {
-        const found = isNothing(bound) ? null : await unitsOf(target, tenantId);
-        if (found === null) return [];
+      /** The next units behind one, oldest first; null: from the start. */
+      async next(
+        target: RetentionTarget,
+        tenantId: string,
+        bound: SweepBound,
+        behind: SweepUnit | null,
+        limit: number,
+      ): Promise<readonly SweepUnit[]> {
+        const source = isNothing(bound) ? null : await unitsOf(target, tenantId);
+        if (source === null) return [];
         let query = storage.db
-          .selectFrom(found.units)
+          .selectFrom(source.units)
           .select(['key', 'sub', 'age', 'rows'])
           .where((eb) => isPast(eb, bound))
           .limit(limit);
         // The first comparison of each pair is what an index can use.
-        if (found.order === 'key') {
+        if (source.order === 'key') {
           if (behind !== null)
             query = query
               .where('key', '>=', behind.key)
@@ -137,12 +130,13 @@ export const createSweepUnits = (now: () => number): StoreDefinition<SweepUnits>
         return storage.scan(query.orderBy('age').orderBy('key'));
       },
 
-      async count(target, tenantId, bound) {
-        const found = isNothing(bound) ? null : await unitsOf(target, tenantId);
-        if (found === null) return 0;
+      /** How many rows go. */
+      async count(target: RetentionTarget, tenantId: string, bound: SweepBound): Promise<number> {
+        const source = isNothing(bound) ? null : await unitsOf(target, tenantId);
+        if (source === null) return 0;
         const [row] = await storage.scan(
           storage.db
-            .selectFrom(found.units)
+            .selectFrom(source.units)
             .select(sql<number>`coalesce(sum("rows"), 0)`.as('total'))
             .where((eb) => isPast(eb, bound)),
         );
@@ -150,3 +144,5 @@ export const createSweepUnits = (now: () => number): StoreDefinition<SweepUnits>
       },
     };
   });
+
+export type SweepUnits = StoreOf<ReturnType<typeof createSweepUnits>>;
