@@ -36,15 +36,15 @@ const unique = <T>(rows: readonly T[], key: (row: T) => string): T[] => [
 ];
 
 const runsBelow = async (db: Db, roots: readonly RunRow[]): Promise<RunRow[]> => {
-  const found: RunRow[] = [];
+  const below: RunRow[] = [];
   for (let level = roots.map(({ id }) => id); level.length > 0; ) {
     const next = await inChunks(level, (ids) =>
       db.selectFrom('runs').selectAll().where('parent_run_id', 'in', ids).execute(),
     );
-    found.push(...next);
+    below.push(...next);
     level = next.map(({ id }) => id);
   }
-  return found;
+  return below;
 };
 
 const findSubject = async (db: Db, tenantId: string, identity: SubjectIdentity): Promise<SubjectScope> => {

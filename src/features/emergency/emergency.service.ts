@@ -154,8 +154,8 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
       const { tenantId, principal } = context;
       const target = targetOf(context, body);
       const stoppedAt = deps.now();
-      const known = stops.list().find((row) => isSame(row, target) && row.requested_by_tenant === tenantId);
-      const row: EmergencyStopRow = known ?? {
+      const standing = stops.list().find((row) => isSame(row, target) && row.requested_by_tenant === tenantId);
+      const row: EmergencyStopRow = standing ?? {
         id: deps.newId(),
         scope: body.scope,
         tenant_id: target.tenantId,
@@ -167,7 +167,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
         resumed_by: null,
         resumed_at: null,
       };
-      await (known === undefined ? putInForce(context, row) : writing.get(known.id));
+      await (standing === undefined ? putInForce(context, row) : writing.get(standing.id));
       const runs = inFlight(target);
       for (const run of runs) engine.cancel(run, 'Requested', principal.actor);
       const [stopped, held] = await Promise.all([told(runs, stoppedAt), store.held(target)]);

@@ -1,15 +1,7 @@
-import type { StopSwitch } from '../../core/emergency.ts';
 import type { InstanceState } from '../../core/instance-state.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { EmergencyStopRow } from '../../db/tables.ts';
 import { emergencyStore } from './emergency.store.ts';
-
-/** The stops in force, in memory. Empty tenant: every tenant; empty agent: every agent of the tenant. */
-export interface StopsInForce extends StopSwitch {
-  add(row: EmergencyStopRow): void;
-  remove(id: string): void;
-  list(): readonly EmergencyStopRow[];
-}
 
 /** Whether a stop is about what runs an agent of a tenant. */
 export const covers = (
@@ -23,12 +15,15 @@ const wordsOf = ({ scope, tenant_id, agent_name }: EmergencyStopRow): string => 
   return scope === 'Tenant' ? `The agents of tenant "${tenant_id}" are stopped` : `Agent "${agent_name}" is stopped`;
 };
 
-/** What was stopped when the last process ended stays stopped. */
-export const createStopsInForce = (state: Pick<InstanceState, 'table'>, storage: Storage): StopsInForce => {
+/**
+ * The stops in force, in memory. Empty tenant: every tenant; empty agent: every agent of the tenant. What was stopped
+ * when the last process ended stays stopped.
+ */
+export const createStopsInForce = (state: Pick<InstanceState, 'table'>, storage: Storage) => {
   const store = storage.stores(emergencyStore);
   const stops = state.table('emergencyStops', { read: () => store.inForce(), keyOf: ({ id }) => id });
   return {
-    reason(tenantId, agentName) {
+    reason(tenantId: string, agentName: string): string | null {
       const { rows } = stops;
       if (rows.size === 0) return null;
       const stop = rows.values().find((row) => covers(row, tenantId, agentName));
@@ -36,6 +31,8 @@ export const createStopsInForce = (state: Pick<InstanceState, 'table'>, storage:
     },
     add: stops.put,
     remove: stops.drop,
-    list: () => [...stops.rows.values()],
+    list: (): readonly EmergencyStopRow[] => [...stops.rows.values()],
   };
 };
+
+export type StopsInForce = ReturnType<typeof createStopsInForce>;

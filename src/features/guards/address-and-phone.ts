@@ -90,7 +90,7 @@ const isLocal = (unit: number): boolean =>
 /** Where the host name ends that begins at `start`: at least two labels, the last of letters; -1: there is none. */
 const hostEnd = (text: Characters, start: number): number => {
   let labels = 0;
-  let found = -1;
+  let hostEndsAt = -1;
   for (let from = start; ; ) {
     let end = from;
     let letters = 0;
@@ -99,10 +99,10 @@ const hostEnd = (text: Characters, start: number): number => {
       end += 1;
     }
     while (end > from && at(text, end - 1) === hyphen) end -= 1;
-    if (end === from) return found;
+    if (end === from) return hostEndsAt;
     labels += 1;
-    if (labels > 1 && letters > 0 && end - from > 1) found = end;
-    if (at(text, end) !== dot) return found;
+    if (labels > 1 && letters > 0 && end - from > 1) hostEndsAt = end;
+    if (at(text, end) !== dot) return hostEndsAt;
     from = end + 1;
   }
 };
@@ -125,14 +125,14 @@ const mostPhoneDigits = 15;
 /** The last run of the longest number of `fewest` to 15 digits that begins with run `first`; -1: there is none. */
 const lastRun = (text: Characters, runs: readonly DigitRun[], first: number, fewest: number): number => {
   let digits = 0;
-  let found = -1;
+  let last = -1;
   for (let index = first; ; index += 1) {
     const run = runs[index];
-    if (run === undefined) return found;
+    if (run === undefined) return last;
     digits += run.end - run.start;
-    if (digits > mostPhoneDigits) return found;
-    if (digits >= fewest) found = index;
-    if (!joins(text, run, runs[index + 1], phoneGaps)) return found;
+    if (digits > mostPhoneDigits) return last;
+    if (digits >= fewest) last = index;
+    if (!joins(text, run, runs[index + 1], phoneGaps)) return last;
   }
 };
 

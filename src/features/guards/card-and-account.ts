@@ -29,17 +29,17 @@ const isCard = (text: Characters, runs: readonly DigitRun[], from: number, to: n
 const cardsWithin = (text: Characters, runs: readonly DigitRun[], first: number, last: number, claims: PiiClaims) => {
   for (let from = first; from <= last; from += 1) {
     let digits = 0;
-    let found = -1;
+    let cardEnd = -1;
     for (let to = from; to <= last; to += 1) {
       const run = runs[to];
       if (run === undefined || run.end - run.start < smallestCardGroup) break;
       digits += run.end - run.start;
       if (digits > mostCardDigits) break;
-      if (digits >= fewestCardDigits && isCard(text, runs, from, to)) found = to;
+      if (digits >= fewestCardDigits && isCard(text, runs, from, to)) cardEnd = to;
     }
-    if (found < 0) continue;
-    claims.claim('CreditCard', runs[from]?.start ?? 0, runs[found]?.end ?? 0);
-    from = found;
+    if (cardEnd < 0) continue;
+    claims.claim('CreditCard', runs[from]?.start ?? 0, runs[cardEnd]?.end ?? 0);
+    from = cardEnd;
   }
 };
 
@@ -73,7 +73,7 @@ const ibanEnd = (text: Characters, start: number): number => {
   let length = 0;
   let head = 0;
   let rest = 0;
-  let found = -1;
+  let lastEnd = -1;
   for (let at = start; at < text.length && length < longestIban; at += 1) {
     const unit = text.charCodeAt(at);
     if (!isWord(unit)) {
@@ -88,9 +88,9 @@ const ibanEnd = (text: Characters, start: number): number => {
     length += 1;
     const isEnd = at + 1 >= text.length || !isWord(text.charCodeAt(at + 1));
     // The first four characters are checked as if they stood last: two letters and two digits are six decimals.
-    if (isEnd && length >= shortestIban && (rest * 1_000_000 + head) % 97 === 1) found = at + 1;
+    if (isEnd && length >= shortestIban && (rest * 1_000_000 + head) % 97 === 1) lastEnd = at + 1;
   }
-  return found;
+  return lastEnd;
 };
 
 /** Account numbers of ISO 13616 with valid check digits, spaces or hyphens between. */

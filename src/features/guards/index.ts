@@ -74,8 +74,8 @@ export const guardsFeature = (deps: GuardsDeps): GuardsFeature => {
       const { tenantId, principal, requestId } = context;
       const source = 'UserMessage';
       const input = { text, source, tenantId, ...related, userId: principal.userId, toolName: null, mediaType: null };
-      const { text: kept, block } = await inspect({ ...input, source }, null, null);
-      if (block === null) return kept;
+      const { text: inspected, block } = await inspect({ ...input, source }, null, null);
+      if (block === null) return inspected;
       const { actor } = principal;
       await noteBlock({ tenantId, actor, entity: 'request', id: requestId, source, finding: block });
       throw new AcpError('content-blocked', 'The content was blocked by a guard.', {

@@ -58,8 +58,8 @@ export const patternGuard = ({ deniedTerms, maskedPii, maskReplacement }: Patter
     if (automaton === null) return -1;
     let shown = text;
     for (let layer = 0; ; layer += 1) {
-      const found = automaton.find(comparable(shown));
-      if (found >= 0 || layer === deepestEscapes || !shown.includes('\\')) return found;
+      const term = automaton.find(comparable(shown));
+      if (term >= 0 || layer === deepestEscapes || !shown.includes('\\')) return term;
       shown = withoutEscapes(shown);
     }
   };

@@ -14,7 +14,7 @@ const digit = /^\p{Nd}$/u;
 
 const isControl = (code: number): boolean => (code < 0x20 && (code < 0x09 || code > 0x0d)) || code === 0x7f;
 
-const kept = -1;
+const unchanged = -1;
 const dropped = -2;
 
 /** The value of a decimal digit: those of one script stand in a row from 0 to 9. */
@@ -31,21 +31,21 @@ const classify = (code: number): number => {
   if (dash.test(character)) return 0x2d;
   const normal = character.normalize('NFKC');
   if (normal.length === 1 && normal.charCodeAt(0) < 0x80) return normal.charCodeAt(0);
-  return digit.test(character) ? 0x30 + digitValue(code) : kept;
+  return digit.test(character) ? 0x30 + digitValue(code) : unchanged;
 };
 
 // Enough for every script that one text is likely to have; a hostile text must not fill the memory.
-const mostKnown = 4096;
-const known = new Map<number, number>();
+const mostPlainCodes = 4096;
+const plainCodes = new Map<number, number>();
 
 const plainOf = (code: number): number => {
   if (code < 0x80) return isControl(code) ? dropped : code;
   // Ideographs and syllables, which a text of them would have many of.
-  if ((code >= 0x3400 && code <= 0x9fff) || (code >= 0xac00 && code <= 0xd7a3)) return kept;
-  const found = known.get(code);
-  if (found !== undefined) return found;
+  if ((code >= 0x3400 && code <= 0x9fff) || (code >= 0xac00 && code <= 0xd7a3)) return unchanged;
+  const plain = plainCodes.get(code);
+  if (plain !== undefined) return plain;
   const made = classify(code);
-  if (known.size < mostKnown) known.set(code, made);
+  if (plainCodes.size < mostPlainCodes) plainCodes.set(code, made);
   return made;
 };
 
@@ -69,13 +69,13 @@ export const withoutEscapes = (text: string): string => {
   let decoded = '';
   let from = 0;
   for (let at = text.indexOf('\\'); at !== -1; at = text.indexOf('\\', at)) {
-    const found = escapeAt(text, at);
-    if (found === null) {
+    const sequence = escapeAt(text, at);
+    if (sequence === null) {
       at += 1;
       continue;
     }
-    decoded += text.slice(from, at) + String.fromCharCode(found.unit);
-    at += found.length;
+    decoded += text.slice(from, at) + String.fromCharCode(sequence.unit);
+    at += sequence.length;
     from = at;
   }
   return decoded + text.slice(from);
@@ -98,8 +98,8 @@ export const plainView = (text: string, decodesJson: boolean): PlainView => {
     const width = written?.length ?? (code > 0xffff ? 2 : 1);
     const plain = plainOf(code);
     if (plain >= 0) put(plain, at);
-    else if (plain === kept && (written !== null || width === 1)) put(code, at);
-    else if (plain === kept) {
+    else if (plain === unchanged && (written !== null || width === 1)) put(code, at);
+    else if (plain === unchanged) {
       put(text.charCodeAt(at), at);
       put(text.charCodeAt(at + 1), at + 1);
     }

@@ -59,16 +59,16 @@ export class TermAutomaton {
       openStart: writtenWithoutSpaces.test(after(term, 0)),
       openEnd: writtenWithoutSpaces.test(before(term, term.length)),
     }));
-    let known = 0;
+    let symbols = 0;
     for (const term of terms)
       for (let at = 0; at < term.length; at += 1) {
         const unit = term.charCodeAt(at);
         if (this.#symbols[unit] === 0) {
-          known += 1;
-          this.#symbols[unit] = known;
+          symbols += 1;
+          this.#symbols[unit] = symbols;
         }
       }
-    this.#size = known + 1;
+    this.#size = symbols + 1;
     this.#root = new Int32Array(this.#size);
     for (const [index, term] of terms.entries()) this.#add(term, index);
     this.#link();

@@ -6,7 +6,6 @@ import {
   type ModelProviders,
   shownModels,
 } from '../../providers/models/index.ts';
-import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { ModelProviderHealth } from './models.schema.ts';
 
 export interface ModelHealthSettings {
@@ -33,17 +32,6 @@ interface Check {
   readonly freshUntil: number;
 }
 
-export interface ModelHealth {
-  /** The last known health; nothing is asked. */
-  known(provider: ModelProvider): ModelProviderHealth;
-  /** Asks the provider where the last result is missing or stale, or where `refresh` is true. */
-  current(provider: ModelProvider, refresh: boolean): Promise<ModelProviderHealth>;
-  /** True while a circuit is open, or while providers were checked and none of them is healthy. */
-  degraded(): boolean;
-  /** Asks all of them in the background, where that is switched on. */
-  readonly background: BackgroundService;
-}
-
 // The list of models is a small answer; a provider that needs longer for it is not well.
 const longestCheckMs = 5000;
 
@@ -61,7 +49,7 @@ const judged = (provider: ModelProvider, answer: ModelListAnswer): Pick<Check, '
 };
 
 /** Health of the model providers: a cache over checks, and what the circuit breaker knows. */
-export const createModelHealth = ({ providers, settings, clock }: ModelHealthDeps): ModelHealth => {
+export const createModelHealth = ({ providers, settings, clock }: ModelHealthDeps) => {
   const checks = new Map<string, Check>();
   const running = new Map<string, Promise<void>>();
   let timer: Timer | null = null;
@@ -90,37 +78,41 @@ export const createModelHealth = ({ providers, settings, clock }: ModelHealthDep
     return started;
   };
 
+  /** The last known health; nothing is asked. */
   const known = ({ name }: ModelProvider): ModelProviderHealth => {
-    const found = checks.get(name);
+    const checked = checks.get(name);
     const circuit = providers.protection.circuit(name);
-    const status = found?.status ?? 'Unknown';
+    const status = checked?.status ?? 'Unknown';
     return {
       providerName: name,
       status:
         circuit === 'open' ? 'Unhealthy' : circuit === 'half_open' && status !== 'Unhealthy' ? 'Degraded' : status,
       circuitOpen: circuit === 'open',
-      detail: circuit === 'open' ? 'circuit open' : (found?.detail ?? null),
-      latencyMs: found?.latencyMs ?? null,
-      checkedAt: found?.checkedAt == null ? null : isoTime(found.checkedAt),
-      models: [...(found?.models ?? [])],
+      detail: circuit === 'open' ? 'circuit open' : (checked?.detail ?? null),
+      latencyMs: checked?.latencyMs ?? null,
+      checkedAt: checked?.checkedAt == null ? null : isoTime(checked.checkedAt),
+      models: [...(checked?.models ?? [])],
     };
   };
 
   return {
     known,
-    async current(provider, refresh) {
-      const found = checks.get(provider.name);
-      if (refresh || found === undefined || found.freshUntil <= clock.now()) await shared(provider);
+    /** Asks the provider where the last result is missing or stale, or where `refresh` is true. */
+    async current(provider: ModelProvider, refresh: boolean): Promise<ModelProviderHealth> {
+      const last = checks.get(provider.name);
+      if (refresh || last === undefined || last.freshUntil <= clock.now()) await shared(provider);
       return known(provider);
     },
-    degraded() {
+    /** True while a circuit is open, or while providers were checked and none of them is healthy. */
+    degraded(): boolean {
       if (providers.protection.open().size > 0) return true;
       // A circuit that is half open makes nobody a provider that was checked.
       const checked = providers.list().filter(({ name }) => (checks.get(name)?.status ?? 'Unknown') !== 'Unknown');
       return checked.length > 0 && checked.every((provider) => known(provider).status !== 'Healthy');
     },
+    /** Asks all of them in the background, where that is switched on. */
     background: {
-      start(mayAct) {
+      start(mayAct: () => boolean): void {
         if (settings.backgroundIntervalMs === null) return;
         timer = clock.every(settings.backgroundIntervalMs, () =>
           mayAct() ? Promise.all(providers.list().map(shared)) : undefined,
@@ -132,3 +124,5 @@ export const createModelHealth = ({ providers, settings, clock }: ModelHealthDep
     },
   };
 };
+
+export type ModelHealth = ReturnType<typeof createModelHealth>;

@@ -49,27 +49,27 @@ const invalid = (message: string): AcpError =>
 const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const userIdOf = (given: unknown, own: string | null): string | null => {
-  if (given === undefined) return own;
-  if (given === null) return null;
-  if (typeof given !== 'string' || given === '' || given.length > maxUserIdLength)
+const userIdOf = (answer: unknown, own: string | null): string | null => {
+  if (answer === undefined) return own;
+  if (answer === null) return null;
+  if (typeof answer !== 'string' || answer === '' || answer.length > maxUserIdLength)
     throw invalid(`userId must be a text of 1 to ${maxUserIdLength} characters, or null`);
-  return given;
+  return answer;
 };
 
 // A filter splits `key:value` at its first colon, so that a key with one could never be found.
 const key = new RegExp(`^[^:]{1,${maxLabelKeyLength}}$`, 'su');
 
-const labelsOf = (given: unknown, own: RunAttribution['labels']): RunAttribution['labels'] => {
-  if (given === undefined || given === null) return own;
-  if (!isMembers(given)) throw invalid('labels must be an object of texts');
-  for (const [name, value] of Object.entries(given)) {
+const labelsOf = (answer: unknown, own: RunAttribution['labels']): RunAttribution['labels'] => {
+  if (answer === undefined || answer === null) return own;
+  if (!isMembers(answer)) throw invalid('labels must be an object of texts');
+  for (const [name, value] of Object.entries(answer)) {
     if (!key.test(name)) throw invalid(`a label's key must have 1 to ${maxLabelKeyLength} characters and no colon`);
     if (typeof value !== 'string' || value.length > maxLabelValueLength)
       throw invalid(`the label ${JSON.stringify(name)} must be a text of at most ${maxLabelValueLength} characters`);
   }
   // The name of the key is the service's own word, which no answer replaces.
-  const labels = { ...(given as Readonly<Record<string, string>>), ...own };
+  const labels = { ...(answer as Readonly<Record<string, string>>), ...own };
   const count = Object.keys(labels).length;
   if (count > maxLabels) throw invalid(`there are ${count} labels, and at most ${maxLabels} are allowed`);
   return count === 0 ? null : labels;

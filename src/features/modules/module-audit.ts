@@ -64,8 +64,8 @@ const actionOf = (value: unknown): string => {
 };
 
 /** Any value: a module is not type-checked at run time. */
-const entryOf = (given: unknown, moduleName: string): [AuditedCall, ChangedEntity] => {
-  const entry = (typeof given === 'object' ? given : null) ?? refuse('it', 'must be an object');
+const entryOf = (written: unknown, moduleName: string): [AuditedCall, ChangedEntity] => {
+  const entry = (typeof written === 'object' ? written : null) ?? refuse('it', 'must be an object');
   const { tenantId, action, entity, actor, before, after } = entry as Readonly<Record<string, unknown>>;
   const call = {
     tenantId: textOf('tenantId', tenantId, tenant, 'must be the id of a tenant'),

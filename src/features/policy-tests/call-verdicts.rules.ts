@@ -36,8 +36,8 @@ const approving = (rules: readonly Rule[], call: PastCall): number | null => {
   const { args } = call;
   const matches = (rule: Rule): boolean =>
     isFree(rule) || (args !== undefined && ruleMatches(rule, args, () => argumentsHash(args)));
-  const found = rules.findIndex((rule) => concerns(rule, call) && matches(rule));
-  if (found !== noRule || args !== undefined) return found;
+  const index = rules.findIndex((rule) => concerns(rule, call) && matches(rule));
+  if (index !== noRule || args !== undefined) return index;
   return rules.some((rule) => concerns(rule, call)) ? null : noRule;
 };
 

@@ -60,42 +60,42 @@ export const testGuard = async (
 
   /** Every verdict on a text; arguments are looked at string by string. */
   const inspect = async (row: RunRow, { source, toolName, text, isArguments }: RecordedText) => {
-    const found = new Map<string, { action: 'Block' | 'Mask'; rule: string }>();
-    const ask = async (given: string): Promise<string> => {
+    const verdicts = new Map<string, { action: 'Block' | 'Mask'; rule: string }>();
+    const ask = async (part: string): Promise<string> => {
       counts.texts += 1;
       const place = { source, toolName, mediaType: null, sessionId: row.session_id, userId: row.user_id };
       const run = { tenantId: row.tenant_id, agentName: row.agent_name, runId: row.id };
-      const verdict = await guard.inspect({ text: given, ...place, ...run }, scope.signal);
-      for (const one of rulesOf(verdict)) found.set(`${one.action}\n${one.rule}`, one);
+      const verdict = await guard.inspect({ text: part, ...place, ...run }, scope.signal);
+      for (const one of rulesOf(verdict)) verdicts.set(`${one.action}\n${one.rule}`, one);
       await breathe();
-      return given;
+      return part;
     };
     const value = isArguments ? parsed(text) : undefined;
     const walked = value === undefined ? null : await checkedJson(value, declaredOf(toolName), ask);
     if (walked === null) await ask(text);
-    return found.values();
+    return verdicts.values();
   };
 
-  const look = async (row: RunRow, texts: readonly RecordedText[], found: Map<string, Mutable<Finding>>) => {
+  const look = async (row: RunRow, texts: readonly RecordedText[], places: Map<string, Mutable<Finding>>) => {
     for (const text of texts)
       for (const { action, rule } of await inspect(row, text)) {
         const { source, toolName } = text;
         const key = [action, rule, source, toolName].join('\n');
-        const finding = found.get(key);
+        const finding = places.get(key);
         if (finding !== undefined) finding.texts += 1;
-        else found.set(key, { runId: row.id, agentName: row.agent_name, action, rule, source, toolName, texts: 1 });
+        else places.set(key, { runId: row.id, agentName: row.agent_name, action, rule, source, toolName, texts: 1 });
       }
   };
 
-  const lookAtRun = async (row: RunRow, given: readonly RecordedText[]): Promise<void> => {
-    const found = new Map<string, Mutable<Finding>>();
-    await look(row, given, found);
+  const lookAtRun = async (row: RunRow, texts: readonly RecordedText[]): Promise<void> => {
+    const places = new Map<string, Mutable<Finding>>();
+    await look(row, texts, places);
     const log = createEventTexts(row.id, gaps);
-    for await (const pack of walkEvents(store, row)) await look(row, log.read(pack), found);
-    await look(row, log.end(row), found);
+    for await (const pack of walkEvents(store, row)) await look(row, log.read(pack), places);
+    await look(row, log.end(row), places);
     counts.runs += 1;
-    if (found.size === 0) return;
-    const all = [...found.values()];
+    if (places.size === 0) return;
+    const all = [...places.values()];
     counts[all.some(({ action }) => action === 'Block') ? 'blocked' : 'masked'] += 1;
     for (const finding of all) findings.add(finding);
     for (const name of new Set(all.map(({ action, rule }) => `${action}\n${rule}`))) byRule.of(name).runs += 1;

@@ -22,10 +22,10 @@ const check = (errors: readonly FieldError[]): void => {
 /** The one document of a request. Throws `validation-failed`. */
 export const kindOf = (body: PolicyTestRequest): PolicyKind => {
   const kinds = { guard: 'Guard', rule: 'Rule', quota: 'Quota', price: 'Price' } as const;
-  const given = (['guard', 'rule', 'quota', 'price'] as const).filter((name) => body[name] !== undefined);
-  const [one] = given;
-  if (one === undefined || given.length > 1)
-    throw refuse([{ path: given[1] ?? '', message: 'must have exactly one of guard, rule, quota and price' }]);
+  const named = (['guard', 'rule', 'quota', 'price'] as const).filter((name) => body[name] !== undefined);
+  const [one] = named;
+  if (one === undefined || named.length > 1)
+    throw refuse([{ path: named[1] ?? '', message: 'must have exactly one of guard, rule, quota and price' }]);
   return kinds[one];
 };
 

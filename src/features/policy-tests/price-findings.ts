@@ -106,12 +106,12 @@ export const testPrices = async (
       newlyPricedCost: money(fresh.new),
       runsWithoutPrice: unpriced,
       byModel: byModel.all.map((sum) => {
-        const known = models.get(sum.key);
+        const priced = models.get(sum.key);
         const isOther = sum.key === '(other)';
         return {
-          modelProvider: isOther ? null : (known?.provider ?? null),
-          modelId: isOther ? sum.key : (known?.model ?? ''),
-          source: known?.source ?? 'Configuration',
+          modelProvider: isOther ? null : (priced?.provider ?? null),
+          modelId: isOther ? sum.key : (priced?.model ?? ''),
+          source: priced?.source ?? 'Configuration',
           ...shown(sum),
         };
       }),

@@ -121,8 +121,8 @@ export const egressPolicyService = ({
     const allowed = [...new Set(body.allowedProviders)];
     const unknown = body.allowedProviders.findIndex((name) => providers.get(name) === undefined);
     if (unknown >= 0) {
-      const known = providers.list().map(({ name }) => name);
-      throw invalidField(`allowedProviders[${unknown}]`, `must be one of the providers ${known.join(', ')}`);
+      const names = providers.list().map(({ name }) => name);
+      throw invalidField(`allowedProviders[${unknown}]`, `must be one of the providers ${names.join(', ')}`);
     }
     const before = access.policy(tenantId);
     const row = { tenant_id: tenantId, allowed_providers: JSON.stringify(allowed), updated_at: now() };

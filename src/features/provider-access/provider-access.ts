@@ -1,7 +1,7 @@
 import { type InstanceState, tenantKey } from '../../core/instance-state.ts';
 import type { EgressPolicyRow, ProviderBindingRow } from '../../db/tables/access.ts';
-import { ModelCallError, type ModelProviders } from '../../providers/models/index.ts';
-import type { OpenedProvider, ProviderAccess } from '../../providers/models/provider-access.ts';
+import { ModelCallError, type ModelProvider, type ModelProviders } from '../../providers/models/index.ts';
+import type { OpenedProvider } from '../../providers/models/provider-access.ts';
 import type { ProviderAccessStore } from './provider-access.store.ts';
 import { mayNameSecret, type SecretNameRule } from './secret-names.rules.ts';
 
@@ -12,17 +12,6 @@ export interface ProviderAccessDeps {
   /** The value of a configuration key now; null: it has none. */
   readonly secret: (key: string) => string | null;
   readonly names: SecretNameRule;
-}
-
-/** Bindings and policies of all tenants in memory, since every model call asks. */
-export interface TenantAccess extends ProviderAccess {
-  binding(tenantId: string, provider: string): ProviderBindingRow | undefined;
-  bindingsOf(tenantId: string): readonly ProviderBindingRow[];
-  bind(row: ProviderBindingRow): void;
-  unbind(tenantId: string, provider: string): void;
-  policy(tenantId: string): EgressPolicyRow | undefined;
-  limit(row: EgressPolicyRow): void;
-  lift(tenantId: string): void;
 }
 
 export const allowedNames = ({ allowed_providers }: EgressPolicyRow): string[] =>
@@ -36,7 +25,8 @@ interface Policy {
 
 const policyOf = (row: EgressPolicyRow): Policy => ({ row, allowed: new Set(allowedNames(row)) });
 
-export const createTenantAccess = (deps: ProviderAccessDeps): TenantAccess => {
+/** Bindings and policies of all tenants in memory, since every model call asks. */
+export const createTenantAccess = (deps: ProviderAccessDeps) => {
   const { state, store, providers, secret, names } = deps;
   const bindings = state.table<ProviderBindingRow>('providerBindings', {
     read: store.bindings,
@@ -64,7 +54,7 @@ export const createTenantAccess = (deps: ProviderAccessDeps): TenantAccess => {
 
   return {
     allows,
-    open(tenantId, provider) {
+    open(tenantId: string, provider: ModelProvider): OpenedProvider {
       if (!allows(tenantId, provider.name))
         throw new ModelCallError('provider_not_allowed', `The tenant may not call the provider "${provider.name}".`, {
           provider: provider.name,
@@ -73,15 +63,17 @@ export const createTenantAccess = (deps: ProviderAccessDeps): TenantAccess => {
       const row = rows.size === 0 ? undefined : rows.get(tenantKey(tenantId, provider.name));
       return row === undefined ? { provider, owner: null } : bound(tenantId, row);
     },
-    binding: (tenantId, provider) => bindings.rows.get(tenantKey(tenantId, provider)),
-    bindingsOf: (tenantId) =>
+    binding: (tenantId: string, provider: string) => bindings.rows.get(tenantKey(tenantId, provider)),
+    bindingsOf: (tenantId: string): readonly ProviderBindingRow[] =>
       [...bindings.rows.values()]
         .filter((row) => row.tenant_id === tenantId)
         .toSorted((a, b) => (a.provider_name < b.provider_name ? -1 : 1)),
     bind: bindings.put,
-    unbind: (tenantId, provider) => bindings.drop(tenantKey(tenantId, provider)),
-    policy: (tenantId) => policies.rows.get(tenantId)?.row,
-    limit: (row) => policies.put(policyOf(row)),
+    unbind: (tenantId: string, provider: string) => bindings.drop(tenantKey(tenantId, provider)),
+    policy: (tenantId: string) => policies.rows.get(tenantId)?.row,
+    limit: (row: EgressPolicyRow) => policies.put(policyOf(row)),
     lift: policies.drop,
   };
 };
+
+export type TenantAccess = ReturnType<typeof createTenantAccess>;

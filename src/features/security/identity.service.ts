@@ -27,14 +27,6 @@ export interface IdentityDeps {
   readonly tokens: TokenLookup | null;
 }
 
-/** Who calls. Answers without a promise unless a key has to be read from the store, or a token's signature checked. */
-export interface Identity {
-  /** Remote rule, credential, tenant, in this order; throws the first refusal as AcpError. */
-  authenticate(request: CallerRequest): Caller | Promise<Caller>;
-  /** For operations without a role: never refuses; a missing or bad credential gives a caller without a role. */
-  metaCaller(request: CallerRequest): Caller | Promise<Caller>;
-}
-
 const anonymous: Principal = {
   kind: 'Anonymous',
   role: 'Admin',
@@ -65,7 +57,8 @@ const assertSameMachine = (request: CallerRequest): void => {
 
 const none: CredentialTenant = { tenantId: null, headerMayName: true };
 
-export const createIdentity = ({ options, keys, tokens }: IdentityDeps): Identity => {
+/** Who calls. Answers without a promise unless a key has to be read from the store, or a token's signature checked. */
+export const createIdentity = ({ options, keys, tokens }: IdentityDeps) => {
   const isAuthToken = options.authToken === null ? () => false : secretMatcher(options.authToken);
   const resolveTenant = tenantResolver(options.tenancy, options.defaultTenantId);
   const fixedTenant = tenantIsFixed(options.tenancy);
@@ -84,34 +77,34 @@ export const createIdentity = ({ options, keys, tokens }: IdentityDeps): Identit
   const tokenCaller = callerOf(token);
   const nobodyHere: Caller = { principal: nobody, tenantId: options.defaultTenantId };
 
-  const keyCaller = (found: Caller | null, request: CallerRequest): Caller | null => {
+  const keyCaller = (caller: Caller | null, request: CallerRequest): Caller | null => {
     // The header of a key can only contradict it.
-    if (found !== null) resolveTenant(request, { tenantId: found.tenantId, headerMayName: false });
-    return found;
+    if (caller !== null) resolveTenant(request, { tenantId: caller.tenantId, headerMayName: false });
+    return caller;
   };
-  const bearerOf = (found: TokenCaller | null, request: CallerRequest): Caller | null =>
-    found === null
+  const bearerOf = (caller: TokenCaller | null, request: CallerRequest): Caller | null =>
+    caller === null
       ? null
       : {
-          principal: found.principal,
-          tenantId: resolveTenant(request, { tenantId: found.tenantId, headerMayName: false }),
+          principal: caller.principal,
+          tenantId: resolveTenant(request, { tenantId: caller.tenantId, headerMayName: false }),
         };
 
   /** An API key, or a token of the identity provider; null: neither. */
   const find = ({ form, text }: Credential, request: CallerRequest): Caller | null | Promise<Caller | null> => {
     if (looksLikeApiKey(text)) {
-      const found = keys.find(text);
-      return found instanceof Promise ? found.then((caller) => keyCaller(caller, request)) : keyCaller(found, request);
+      const caller = keys.find(text);
+      return caller instanceof Promise ? caller.then((key) => keyCaller(key, request)) : keyCaller(caller, request);
     }
     if (tokens === null || form !== 'Bearer') return null;
-    const found = tokens.find(text);
-    return found instanceof Promise ? found.then((caller) => bearerOf(caller, request)) : bearerOf(found, request);
+    const bearer = tokens.find(text);
+    return bearer instanceof Promise ? bearer.then((token) => bearerOf(token, request)) : bearerOf(bearer, request);
   };
   const isToken = ({ form, text }: Credential): boolean => form === 'Bearer' && text !== '' && isAuthToken(text);
 
-  const orRefuse = (found: Caller | null): Caller => {
-    if (found === null) throw unauthenticated();
-    return found;
+  const orRefuse = (caller: Caller | null): Caller => {
+    if (caller === null) throw unauthenticated();
+    return caller;
   };
 
   const withoutCredential = (request: CallerRequest): Caller => {
@@ -128,26 +121,28 @@ export const createIdentity = ({ options, keys, tokens }: IdentityDeps): Identit
       return withoutCredential(request);
     }
     if (isToken(credential)) return { principal: token, tenantId: options.defaultTenantId };
-    const found = find(credential, request);
-    if (!(found instanceof Promise)) return found ?? nobodyHere;
+    const holder = find(credential, request);
+    if (!(holder instanceof Promise)) return holder ?? nobodyHere;
     // The operation answers while the store or the issuer is away, too; it only cannot tell whose credential this is.
-    return found.then(
+    return holder.then(
       (caller) => caller ?? nobodyHere,
       () => nobodyHere,
     );
   };
 
   return {
-    authenticate(request) {
+    /** Remote rule, credential, tenant, in this order; throws the first refusal as AcpError. */
+    authenticate(request: CallerRequest): Caller | Promise<Caller> {
       if (!options.allowRemoteAccess && isRemote(request))
         throw new AcpError('remote-access-denied', 'Callers from other machines are not served here.');
       const credential = readCredential(request);
       if (credential === null) return withoutCredential(request);
       if (isToken(credential)) return tokenCaller(request);
-      const found = find(credential, request);
-      return found instanceof Promise ? found.then(orRefuse) : orRefuse(found);
+      const caller = find(credential, request);
+      return caller instanceof Promise ? caller.then(orRefuse) : orRefuse(caller);
     },
-    metaCaller(request) {
+    /** For operations without a role: never refuses; a missing or bad credential gives a caller without a role. */
+    metaCaller(request: CallerRequest): Caller | Promise<Caller> {
       try {
         return rolesOnly(request);
       } catch (error) {
@@ -158,3 +153,5 @@ export const createIdentity = ({ options, keys, tokens }: IdentityDeps): Identit
     },
   };
 };
+
+export type Identity = ReturnType<typeof createIdentity>;

@@ -6,14 +6,6 @@ import { isLoopbackHost } from './loopback.rules.ts';
 /** The public keys of the issuer at one moment. */
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 
-/** What the issuer publishes: its discovery document and, where that says, its keys. */
-export interface IssuerKeys {
-  /** Throws `identity-unavailable` while no keys can be had. */
-  current(): KeySet | Promise<KeySet>;
-  /** For a key that is not in `known`: a newer set, asked for at most once a minute; null when there is none. */
-  newerThan(known: KeySet): KeySet | null | Promise<KeySet | null>;
-}
-
 export interface IssuerKeysDeps {
   readonly issuer: string;
   /** The JSON at an address; throws for anything but a good answer. */
@@ -68,14 +60,15 @@ export interface PublishedKeys {
 /** Reads the discovery document and the keys once, as for a token. */
 export const publishedKeys = async (issuer: string, fetchJson: IssuerKeysDeps['fetchJson']): Promise<PublishedKeys> => {
   const address = keyAddress(await fetchJson(discoveryAddress(issuer)), issuer);
-  const found = await fetchJson(address);
+  const published = await fetchJson(address);
   // Throws for what is no key set.
-  createLocalJWKSet(found as Parameters<typeof createLocalJWKSet>[0]);
-  const { keys } = found as { readonly keys: readonly Readonly<Record<string, unknown>>[] };
+  createLocalJWKSet(published as Parameters<typeof createLocalJWKSet>[0]);
+  const { keys } = published as { readonly keys: readonly Readonly<Record<string, unknown>>[] };
   return { address: address.href, kinds: keys.map(({ kty, alg }) => [kty, alg].filter(Boolean).join(' ')) };
 };
 
-export const issuerKeys = ({ issuer, fetchJson, log, now }: IssuerKeysDeps): IssuerKeys => {
+/** What the issuer publishes: its discovery document and, where that says, its keys. */
+export const issuerKeys = ({ issuer, fetchJson, log, now }: IssuerKeysDeps) => {
   const discovery = discoveryAddress(issuer);
   let address: URL | null = null;
   let loaded: { readonly keys: KeySet; readonly at: number } | null = null;
@@ -92,8 +85,8 @@ export const issuerKeys = ({ issuer, fetchJson, log, now }: IssuerKeysDeps): Iss
 
   const fetchKeys = async (): Promise<KeySet> => {
     address ??= keyAddress(await fetchJson(discovery), issuer);
-    const found = await fetchJson(address);
-    return createLocalJWKSet(found as Parameters<typeof createLocalJWKSet>[0]);
+    const published = await fetchJson(address);
+    return createLocalJWKSet(published as Parameters<typeof createLocalJWKSet>[0]);
   };
 
   const load = (): Promise<KeySet> => {
@@ -124,7 +117,8 @@ export const issuerKeys = ({ issuer, fetchJson, log, now }: IssuerKeysDeps): Iss
     failed ? !isWithin(attemptedAt, unknownKeyEveryMs) : !isWithin(loadedAt, refreshAfterMs);
 
   return {
-    current() {
+    /** Throws `identity-unavailable` while no keys can be had. */
+    current(): KeySet | Promise<KeySet> {
       if (loaded !== null && isWithin(loaded.at, usableMs)) {
         // A failure is logged, and the keys at hand are good for a while.
         if (isDue(loaded.at)) load().catch(() => undefined);
@@ -133,8 +127,9 @@ export const issuerKeys = ({ issuer, fetchJson, log, now }: IssuerKeysDeps): Iss
       if (loading === null && failed && isWithin(attemptedAt, afterFailureMs)) throw unavailable();
       return load();
     },
-    newerThan(known) {
-      if (loaded !== null && loaded.keys !== known) return loaded.keys;
+    /** For a key that is not in `keys`: a newer set, asked for at most once a minute; null when there is none. */
+    newerThan(keys: KeySet): KeySet | null | Promise<KeySet | null> {
+      if (loaded !== null && loaded.keys !== keys) return loaded.keys;
       if (loading !== null) return loading;
       if (isWithin(askedForUnknownAt, unknownKeyEveryMs)) {
         if (failed) throw unavailable();
@@ -145,3 +140,5 @@ export const issuerKeys = ({ issuer, fetchJson, log, now }: IssuerKeysDeps): Iss
     },
   };
 };
+
+export type IssuerKeys = ReturnType<typeof issuerKeys>;

@@ -6,14 +6,6 @@ import type { ApiKeyRow } from '../../db/tables/access.ts';
 import { apiKeyHash } from './key-format.rules.ts';
 import { authorityOf, type KeyStore } from './keys.store.ts';
 
-/** Turns a key's text into its caller, from memory where possible. */
-export interface KeyLookup {
-  /** Null: unknown, revoked or expired. A promise only when the store has to be asked. */
-  find(key: string): Caller | null | Promise<Caller | null>;
-  /** After the commit of what was done to the key with this hash. */
-  changed(keyHash: string): void;
-}
-
 export interface KeyLookupDeps {
   readonly store: Pick<KeyStore, 'findByHash' | 'touch'>;
   readonly state: Pick<InstanceState, 'entries'>;
@@ -47,7 +39,8 @@ const toCaller = (key: ApiKeyRow): Caller => {
   };
 };
 
-export const keyLookup = ({ store, state, now, log }: KeyLookupDeps): KeyLookup => {
+/** Turns a key's text into its caller, from memory where possible. */
+export const keyLookup = ({ store, state, now, log }: KeyLookupDeps) => {
   const callers = state.entries<StoredCaller>('apiKeys', {
     load: byKey(async (hash) => {
       const key = await store.findByHash(hash);
@@ -73,10 +66,14 @@ export const keyLookup = ({ store, state, now, log }: KeyLookupDeps): KeyLookup 
   };
 
   return {
-    find(key) {
+    /** Null: unknown, revoked or expired. A promise only when the store has to be asked. */
+    find(key: string): Caller | null | Promise<Caller | null> {
       const stored = callers.read(apiKeyHash(key));
       return stored instanceof Promise ? stored.then(admit) : admit(stored);
     },
+    /** After the commit of what was done to the key with this hash. */
     changed: callers.changed,
   };
 };
+
+export type KeyLookup = ReturnType<typeof keyLookup>;

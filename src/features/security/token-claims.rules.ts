@@ -42,8 +42,8 @@ const textsIn = (value: unknown): string[] =>
 
 /** The highest role that the claim has, as text or a list, in any case; null without one. */
 export const roleIn = (claims: TokenClaims, claim: string): Role | null => {
-  const found = new Set(textsIn(claims[claim]).map((text) => text.toLowerCase()));
-  return roles.findLast((role) => found.has(role.toLowerCase())) ?? null;
+  const names = new Set(textsIn(claims[claim]).map((text) => text.toLowerCase()));
+  return roles.findLast((role) => names.has(role.toLowerCase())) ?? null;
 };
 
 /** Null when the claim is not there; throws `invalid-tenant` when it is and names no tenant. */

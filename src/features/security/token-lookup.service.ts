@@ -24,12 +24,6 @@ export interface TokenCaller {
   readonly tenantId: string | null;
 }
 
-/** Turns a token of the identity provider into its caller, from memory where possible. */
-export interface TokenLookup {
-  /** Null: not a good token. Rejects with `identity-unavailable`, and with `invalid-tenant` for a good one. */
-  find(token: string): TokenCaller | null | Promise<TokenCaller | null>;
-}
-
 export interface TokenLookupDeps {
   readonly options: OidcOptions;
   readonly keys: IssuerKeys;
@@ -58,9 +52,10 @@ const hasKnownAlgorithm = (token: string): boolean => {
   }
 };
 
-export const tokenLookup = ({ options, keys, roles, refused, now }: TokenLookupDeps): TokenLookup => {
+/** Turns a token of the identity provider into its caller, from memory where possible. */
+export const tokenLookup = ({ options, keys, roles, refused, now }: TokenLookupDeps) => {
   const { issuer, audience, roleClaim, tenantClaim, actorClaim } = options;
-  const known = new Map<string, { readonly caller: TokenCaller; readonly readAt: number; readonly endsAt: number }>();
+  const callers = new Map<string, { readonly caller: TokenCaller; readonly readAt: number; readonly endsAt: number }>();
 
   const refuse = (token: RefusedToken): null => {
     refused(token);
@@ -118,25 +113,28 @@ export const tokenLookup = ({ options, keys, roles, refused, now }: TokenLookupD
     const caller = claims === null ? null : await callerOf(claims);
     if (caller === null) return null;
     const endsAt = (Number(claims?.['exp']) + leewaySeconds) * 1000;
-    const oldest = known.size < maxRemembered ? undefined : known.keys().next().value;
-    if (oldest !== undefined) known.delete(oldest);
-    known.set(key, { caller, readAt: now(), endsAt });
+    const oldest = callers.size < maxRemembered ? undefined : callers.keys().next().value;
+    if (oldest !== undefined) callers.delete(oldest);
+    callers.set(key, { caller, readAt: now(), endsAt });
     return caller;
   };
 
   return {
-    find(token) {
+    /** Null: not a good token. Rejects with `identity-unavailable`, and with `invalid-tenant` for a good one. */
+    find(token: string): TokenCaller | null | Promise<TokenCaller | null> {
       if (!tokenShape.test(token)) return refuse({ reason: 'form' });
       if (!hasKnownAlgorithm(token)) return refuse({ reason: 'algorithm' });
       const key = hash('sha256', token, 'base64');
-      const remembered = known.get(key);
+      const remembered = callers.get(key);
       const at = now();
       if (remembered !== undefined) {
         const { readAt, endsAt, caller } = remembered;
         if (at >= readAt && at - readAt < rememberMs && at < endsAt) return caller;
-        known.delete(key);
+        callers.delete(key);
       }
       return read(token, key);
     },
   };
 };
+
+export type TokenLookup = ReturnType<typeof tokenLookup>;

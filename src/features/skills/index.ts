@@ -1,24 +1,20 @@
 import type { Config } from '../../core/config/schema.ts';
-import type { Handlers } from '../../core/context.ts';
 import { environment } from '../../core/environment.ts';
 import { byTenant, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { RegisteredTool } from '../../engine/tools/index.ts';
 import type { AuditLog } from '../audit/index.ts';
-import { type AgentSkills, createAgentSkills } from './agent-skills.ts';
-import type { grantOperations } from './grants.operations.ts';
+import { createAgentSkills } from './agent-skills.ts';
 import { grantService } from './grants.service.ts';
 import { grantStore } from './grants.store.ts';
-import { type AgentSkill, type HostSkills, loadHostSkills } from './host-skills.ts';
+import { type AgentSkill, loadHostSkills } from './host-skills.ts';
 import { type ModuleSkill, readModuleSkills } from './module-skills.ts';
 import { findIsolation, IsolationMissingError, type ScriptIsolation } from './script-isolation.ts';
 import { createScriptQueue } from './script-queue.ts';
 import { createScripts, scriptEnvironment } from './script-runner.ts';
 import { createScriptWatch } from './script-watch.ts';
 import { skillTools } from './skill-tools.ts';
-import type { skillOperations } from './skills.operations.ts';
 import type { SkillLimits } from './skills.rules.ts';
 import { skillService } from './skills.service.ts';
 import { skillStore } from './skills.store.ts';
@@ -37,15 +33,15 @@ const limitsOf = (settings: Config['Service']['Skills']): SkillLimits => ({
 
 /** Secrets of the configuration, which no script may get whatever the variable is called that holds one. */
 const knownSecrets = ({ Service, Host }: Config): ReadonlySet<string> => {
-  const found = new Set(Host.AuthToken === null ? [] : [Host.AuthToken]);
+  const secrets = new Set(Host.AuthToken === null ? [] : [Host.AuthToken]);
   const walk = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return;
     for (const [name, member] of Object.entries(value))
       if (typeof member !== 'string') walk(member);
-      else if (/key$|secret|token/i.test(name) && member !== '') found.add(member);
+      else if (/key$|secret|token/i.test(name) && member !== '') secrets.add(member);
   };
   walk(Service.Providers);
-  return found;
+  return secrets;
 };
 
 export interface SkillsDeps {
@@ -61,30 +57,16 @@ export interface SkillsDeps {
   readonly newId: () => string;
 }
 
-export interface SkillsFeature {
-  readonly skills: Handlers<typeof skillOperations>;
-  readonly hostSkills: HostSkills;
-  /** Where agents get their skills from. */
-  readonly agentSkills: AgentSkills;
-  /** The tools that come with skills which are switched on. */
-  readonly tools: (skills: readonly AgentSkill[]) => readonly RegisteredTool[];
-  readonly grants: Handlers<typeof grantOperations>;
-  /** What is told before the input is even read, by operation. */
-  readonly preconditions: Readonly<Record<string, () => void>>;
-  /** Ends every script that still runs. */
-  close(): Promise<void>;
-}
-
 /** Tried only where scripts run; throws where it is required and cannot be had. */
 const isolationOf = async ({ Service, Host }: Config): Promise<ScriptIsolation> => {
   if (!Host.SkillScripts.Register) return null;
-  const found = await findIsolation();
-  if (found === null && Service.Skills.Scripts.Isolation === 'Required') throw new IsolationMissingError();
-  return found;
+  const isolation = await findIsolation();
+  if (isolation === null && Service.Skills.Scripts.Isolation === 'Required') throw new IsolationMissingError();
+  return isolation;
 };
 
 /** Reads the skills of the host; throws when a root of them is missing, or a module's breaks a rule. */
-export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> => {
+export const skillsFeature = async (deps: SkillsDeps) => {
   const { config, storage, audit, log, now, newId } = deps;
   const settings = config.Service.Skills;
   const limits = limitsOf(settings);
@@ -119,7 +101,8 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
   return {
     hostSkills,
     grants: grants.handlers,
-    preconditions: { 'grants.create': grants.assertMayGrant },
+    /** What is told before the input is even read, by operation. */
+    preconditions: { 'grants.create': grants.assertMayGrant } as Readonly<Record<string, () => void>>,
     skills: skillService({
       store,
       fingerprints,
@@ -133,8 +116,10 @@ export const skillsFeature = async (deps: SkillsDeps): Promise<SkillsFeature> =>
       newId,
     }),
     agentSkills,
-    tools: (skills) => skillTools(skills, executionIsOn ? scripts : null),
-    async close() {
+    /** The tools that come with skills which are switched on. */
+    tools: (skills: readonly AgentSkill[]) => skillTools(skills, executionIsOn ? scripts : null),
+    /** Ends every script that still runs. */
+    async close(): Promise<void> {
       stopping.abort();
       await scripts.idle();
     },

@@ -45,13 +45,13 @@ const look = async (pid: number, folder: string): Promise<Seen | null> => {
 const tree = async (root: number, folder: string): Promise<number[]> => {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
   const seen = (await Promise.all(pids.map((pid) => look(pid, folder)))).filter((entry) => entry !== null);
-  const found = new Set([root, ...seen.filter(({ isTied }) => isTied).map(({ pid }) => pid)]);
-  for (let before = 0; before !== found.size; ) {
-    before = found.size;
-    for (const { pid, parent } of seen) if (found.has(parent)) found.add(pid);
+  const members = new Set([root, ...seen.filter(({ isTied }) => isTied).map(({ pid }) => pid)]);
+  for (let before = 0; before !== members.size; ) {
+    before = members.size;
+    for (const { pid, parent } of seen) if (members.has(parent)) members.add(pid);
   }
   // Never this process or the one that started it, whatever the ties say.
-  return seen.map(({ pid }) => pid).filter((pid) => found.has(pid) && pid !== process.pid && pid !== process.ppid);
+  return seen.map(({ pid }) => pid).filter((pid) => members.has(pid) && pid !== process.pid && pid !== process.ppid);
 };
 
 // A process that starts others while it is looked for is found in the next round; after this many it is out of hand.
@@ -68,9 +68,9 @@ export const killTree = async (root: number, folder: string | null): Promise<voi
   }
   // Children are looked for while they still have their parent: killed first, they would be nobody's.
   for (let round = 0; round < maxRounds; round += 1) {
-    const found = await tree(root, folder);
+    const pids = await tree(root, folder);
     kill(-root);
-    for (const pid of found) kill(pid);
-    if (found.length === 0) return;
+    for (const pid of pids) kill(pid);
+    if (pids.length === 0) return;
   }
 };

@@ -21,10 +21,10 @@ class ScriptOutput {
   }
 
   add(stream: 'stdout' | 'stderr', chunk: Uint8Array): void {
-    const kept = chunk.subarray(0, this.#left);
-    this.#left -= kept.length;
-    this.#omitted += chunk.length - kept.length;
-    if (kept.length > 0) this.#chunks[stream].push(kept);
+    const part = chunk.subarray(0, this.#left);
+    this.#left -= part.length;
+    this.#omitted += chunk.length - part.length;
+    if (part.length > 0) this.#chunks[stream].push(part);
   }
 
   /** What the model gets. Bytes that are no UTF-8 become U+FFFD. */

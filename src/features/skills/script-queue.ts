@@ -1,22 +1,10 @@
-export interface ScriptQueueLimits {
-  readonly perTenant: number;
-  readonly total: number;
-}
-
-/** Places for processes. Who finds none waits in the order of arrival; nobody is refused. */
-export interface ScriptQueue {
-  /** Resolves with the function that gives the place back; rejects with the signal's reason when it is aborted first. */
-  enter(tenantId: string, signal: AbortSignal): Promise<() => void>;
-  /** How many wait now. */
-  waiting(): number;
-}
-
 interface Waiter {
   readonly tenantId: string;
   readonly start: () => void;
 }
 
-export const createScriptQueue = ({ perTenant, total }: ScriptQueueLimits): ScriptQueue => {
+/** Places for processes. Who finds none waits in the order of arrival; nobody is refused. */
+export const createScriptQueue = ({ perTenant, total }: { readonly perTenant: number; readonly total: number }) => {
   const running = new Map<string, number>();
   const waiting: Waiter[] = [];
   let all = 0;
@@ -46,8 +34,10 @@ export const createScriptQueue = ({ perTenant, total }: ScriptQueueLimits): Scri
   };
 
   return {
+    /** How many wait now. */
     waiting: () => waiting.length,
-    enter: (tenantId, signal) =>
+    /** Resolves with the function that gives the place back; rejects with the signal's reason when it is aborted first. */
+    enter: (tenantId: string, signal: AbortSignal): Promise<() => void> =>
       new Promise((resolve, reject) => {
         if (signal.aborted) {
           reject(signal.reason);
@@ -70,3 +60,5 @@ export const createScriptQueue = ({ perTenant, total }: ScriptQueueLimits): Scri
       }),
   };
 };
+
+export type ScriptQueue = ReturnType<typeof createScriptQueue>;

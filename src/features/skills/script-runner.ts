@@ -12,7 +12,7 @@ import type { ScriptIsolation } from './script-isolation.ts';
 import { type Interpreter, type ProcessSettings, runScriptProcess } from './script-process.ts';
 import type { ScriptQueue } from './script-queue.ts';
 import type { ScriptWatch } from './script-watch.ts';
-import type { ScriptCall, ScriptRunner } from './skill-tools.ts';
+import type { ScriptCall } from './skill-tools.ts';
 import { sha256 } from './skills.content.ts';
 import type { AgentSkillScriptDefinition } from './skills.schema.ts';
 
@@ -76,21 +76,21 @@ const isExecutable = async (path: string): Promise<boolean> => {
 const checkers = new WeakMap<AgentSkillScriptDefinition, ArgumentsChecker>();
 
 const checkerOf = (script: AgentSkillScriptDefinition, schema: string): ArgumentsChecker => {
-  const known = checkers.get(script) ?? argumentsChecker(JSON.parse(schema), { recursion: 'refused' });
-  checkers.set(script, known);
-  return known;
+  const checker = checkers.get(script) ?? argumentsChecker(JSON.parse(schema), { recursion: 'refused' });
+  checkers.set(script, checker);
+  return checker;
 };
 
 const inputOf = (script: AgentSkillScriptDefinition, { args }: ScriptCall, maxBytes: number): string => {
-  const given = args ?? {};
-  const input = canonicalJson(given);
+  const value = args ?? {};
+  const input = canonicalJson(value);
   const size = Buffer.byteLength(input);
   if (size > maxBytes) throw new GateClosedError('arguments', `they have ${size} bytes, more than ${maxBytes}`);
   if (script.parametersSchema === null) {
     if (input !== '{}') throw new GateClosedError('arguments', 'the script takes none');
     return input;
   }
-  const [mistake] = checkerOf(script, script.parametersSchema)(given);
+  const [mistake] = checkerOf(script, script.parametersSchema)(value);
   if (mistake !== undefined) throw new GateClosedError('arguments', mistake);
   return input;
 };
@@ -98,19 +98,11 @@ const inputOf = (script: AgentSkillScriptDefinition, { args }: ScriptCall, maxBy
 const scriptOf = (skill: AgentSkill, name: string): AgentSkillScriptDefinition => {
   const script = skill.scripts.find((candidate) => candidate.name === name);
   if (script !== undefined) return script;
-  const known = skill.scripts.map((candidate) => candidate.name).join(', ');
-  throw new ToolError(`The skill ${skill.name} has no such script. Scripts: ${known === '' ? 'none' : known}.`);
+  const names = skill.scripts.map((candidate) => candidate.name).join(', ');
+  throw new ToolError(`The skill ${skill.name} has no such script. Scripts: ${names === '' ? 'none' : names}.`);
 };
 
-export interface Scripts {
-  /** Gates 1 to 4, before anybody is asked for approval. Throws ToolStop, and writes `script.denied`. */
-  admit(call: ScriptCall): Promise<void>;
-  run: ScriptRunner;
-  /** Resolves when no script runs any more. */
-  idle(): Promise<void>;
-}
-
-export const createScripts = (deps: ScriptRunnerDeps): Scripts => {
+export const createScripts = (deps: ScriptRunnerDeps) => {
   const { settings, grants, audit, queue, watch, now } = deps;
   const running = new Set<Promise<unknown>>();
   const process: ProcessSettings = {
@@ -203,7 +195,8 @@ export const createScripts = (deps: ScriptRunnerDeps): Scripts => {
   };
 
   return {
-    async admit(call) {
+    /** Gates 1 to 4, before anybody is asked for approval. Throws ToolStop, and writes `script.denied`. */
+    async admit(call: ScriptCall): Promise<void> {
       try {
         await gates(call);
       } catch (error) {
@@ -211,7 +204,7 @@ export const createScripts = (deps: ScriptRunnerDeps): Scripts => {
         throw error;
       }
     },
-    run(call) {
+    run(call: ScriptCall): Promise<string> {
       const work = run(call);
       const done = (): void => {
         running.delete(work);
@@ -220,7 +213,8 @@ export const createScripts = (deps: ScriptRunnerDeps): Scripts => {
       running.add(work);
       return work;
     },
-    async idle() {
+    /** Resolves when no script runs any more. */
+    async idle(): Promise<void> {
       await Promise.allSettled(running);
     },
   };

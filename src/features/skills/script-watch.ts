@@ -1,24 +1,10 @@
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { ScriptCall } from './skill-tools.ts';
 
-export type ScriptOutcome = 'completed' | 'timed_out' | 'canceled' | 'denied';
-
-/** One call of a script, from its gates to its end. */
-export interface WatchedScript {
-  /** It has its place; how long it waited for that. */
-  admitted(): void;
-  /** The first end counts. A process that exited has a code, whatever it is. */
-  ended(outcome: ScriptOutcome, exitCode?: number): void;
-}
-
-export interface ScriptWatch {
-  began(call: ScriptCall): WatchedScript;
-  /** Refused before anybody was asked for approval. */
-  denied(): void;
-}
+type ScriptOutcome = 'completed' | 'timed_out' | 'canceled' | 'denied';
 
 /** Counts and traces scripts; `waiting` gives how many calls wait for their turn. */
-export const createScriptWatch = ({ metrics }: Telemetry, waiting: () => number): ScriptWatch => {
+export const createScriptWatch = ({ metrics }: Telemetry, waiting: () => number) => {
   const runs = metrics.counter('acp.skill_script.runs', 'Calls of scripts that ended.', '{run}', [
     'acp.script.outcome',
   ]);
@@ -27,8 +13,10 @@ export const createScriptWatch = ({ metrics }: Telemetry, waiting: () => number)
     { value: waiting(), values: [] },
   ]);
   return {
+    /** Refused before anybody was asked for approval. */
     denied: () => runs.add(1, ['denied']),
-    began({ skill, scriptName, call }) {
+    /** One call of a script, from its gates to its end. */
+    began({ skill, scriptName, call }: ScriptCall) {
       const span =
         call.openSpan?.('acp.skill_script', {
           'acp.tenant.id': call.run.tenantId,
@@ -41,11 +29,13 @@ export const createScriptWatch = ({ metrics }: Telemetry, waiting: () => number)
       let startedAt: number | null = null;
       let isOver = false;
       return {
-        admitted() {
+        /** It has its place; how long it waited for that. */
+        admitted(): void {
           startedAt = performance.now();
           span?.set({ 'acp.script.wait_ms': Math.round(startedAt - beganAt) });
         },
-        ended(outcome, exitCode) {
+        /** The first end counts. A process that exited has a code, whatever it is. */
+        ended(outcome: ScriptOutcome, exitCode?: number): void {
           if (isOver) return;
           isOver = true;
           runs.add(1, [outcome]);
@@ -62,3 +52,5 @@ export const createScriptWatch = ({ metrics }: Telemetry, waiting: () => number)
     },
   };
 };
+
+export type ScriptWatch = ReturnType<typeof createScriptWatch>;

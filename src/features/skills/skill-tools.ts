@@ -18,9 +18,6 @@ export interface ScriptCall {
   readonly signal: AbortSignal;
 }
 
-/** Runs one script to its end and gives its exit code and output. */
-export type ScriptRunner = (call: ScriptCall) => Promise<string>;
-
 type Skills = ReadonlyMap<string, AgentSkill>;
 
 const member = (args: Json, name: string): Json =>
@@ -119,7 +116,8 @@ const readResource = (skills: Skills): RegisteredTool =>
 
 /** What the tool needs of the runner of scripts. */
 export interface ScriptTool {
-  readonly run: ScriptRunner;
+  /** Runs one script to its end and gives its exit code and output. */
+  run(call: ScriptCall): Promise<string>;
   /** Throws where the script would be refused anyway, so that nobody is asked in vain. */
   admit(call: ScriptCall): Promise<void>;
 }

@@ -1,25 +1,9 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
-import type {
-  AgentSkillDefinition,
-  AgentSkillRequest,
-  AgentSkillResourceDefinition,
-  AgentSkillScriptDefinition,
-} from './skills.schema.ts';
+import type { AgentSkillDefinition, AgentSkillRequest } from './skills.schema.ts';
 
 /** What a skill says, defaults applied; the same for stored and host skills. */
-export interface SkillContent {
-  readonly name: string;
-  readonly description: string;
-  readonly instructions: string;
-  readonly compatibility: string | null;
-  readonly license: string | null;
-  readonly allowedTools: string | null;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly enabled: boolean;
-  readonly resources: readonly AgentSkillResourceDefinition[];
-  readonly scripts: readonly AgentSkillScriptDefinition[];
-}
+export type SkillContent = Omit<AgentSkillDefinition, 'id' | 'tenantId' | 'version' | 'createdAt' | 'updatedAt'>;
 
 const defaultMediaType = 'text/plain';
 

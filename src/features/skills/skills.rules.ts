@@ -48,10 +48,10 @@ const isScriptExtension = (text: string): boolean => extension.test(text);
 const lengthOf = (text: string): number => [...text].length;
 
 class Faults {
-  readonly found: FieldError[] = [];
+  readonly all: FieldError[] = [];
 
   add(path: string, message: string): void {
-    this.found.push({ path, message });
+    this.all.push({ path, message });
   }
 
   check(isRight: boolean, path: string, message: string): void {
@@ -179,7 +179,7 @@ export const skillFaults = (skill: SkillContent, limits: SkillLimits): readonly 
   metadataFaults(faults, skill.metadata);
   resourceFaults(faults, skill.resources, limits);
   scriptFaults(faults, skill.scripts, limits);
-  return faults.found;
+  return faults.all;
 };
 
 /** Scripts that no interpreter of the host could start. */

@@ -48,11 +48,10 @@ export const AgentSkillRequest = closed(
 );
 export type AgentSkillRequest = Static<typeof AgentSkillRequest>;
 
-export const AgentSkillResourceDefinition = Type.Object(
+const AgentSkillResourceDefinition = Type.Object(
   { ...resource, description: text('What it holds'), mediaType: Type.String() },
   { title: 'AgentSkillResourceDefinition' },
 );
-export type AgentSkillResourceDefinition = Static<typeof AgentSkillResourceDefinition>;
 
 export const AgentSkillScriptDefinition = Type.Object(
   { ...script, description: text('What it does'), parametersSchema: scriptSchema() },

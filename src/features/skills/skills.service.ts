@@ -28,9 +28,6 @@ export interface SkillServiceDeps {
 
 const toDefinition = ({ fingerprint: _fingerprint, ...skill }: StoredSkill): AgentSkillDefinition => ({
   ...skill,
-  metadata: { ...skill.metadata },
-  resources: [...skill.resources],
-  scripts: [...skill.scripts],
   createdAt: isoTime(skill.createdAt),
   updatedAt: isoTime(skill.updatedAt),
 });
