@@ -10,6 +10,14 @@ const feature = '^src/features/';
 const featureRoom = '^src/features/[^/]+/[^/]+/';
 const room = '^src/engine/[^/]+/';
 const roomFace = '^src/engine/[^/]+/index\\.ts$';
+/** Who writes the hot log, with what goes in its commits; see docs/architecture.md. */
+const batched = [
+  '^src/engine/record/run-log(-ports)?\\.ts$',
+  '^src/engine/lifecycle/engine-ports\\.ts$',
+  '^src/features/quotas/(index|quota-(holds|counters)\\.store)\\.ts$',
+  '^src/features/runs/(index|response-cache\\.store|launch/queued-runs)\\.ts$',
+  '^src/features/sessions/(index|turns/session-(turns|places))\\.ts$',
+];
 const declarations = '\\.(schema|operations)\\.ts$';
 const typeOnly = ['type-only', 'type-import'];
 
@@ -153,6 +161,14 @@ export default {
       severity: 'error',
       from: { path: '^src/', pathNot: ['^src/db/', '\\.store\\.ts$'] },
       to: { path: '^src/db/define-store\\.ts$' },
+    },
+    {
+      name: 'batched-path',
+      comment:
+        'Only what runs write as they start, go on and end shares commits; whatever else changes is a unit of work.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: ['^src/db/', ...batched] },
+      to: { path: '^src/db/batched-writes\\.ts$' },
     },
     {
       name: 'drivers-only-in-open',

@@ -23,12 +23,13 @@ import { watchJobs } from './telemetry.ts';
 export const composeExecution = async ({ base, opened, providers, modules, hostTools }: Foundation) => {
   const { Service, Host } = base.config;
   const { storage, log, clock, now } = base;
+  const { batch } = opened.storage;
   const content = guardsFeature({ ...base, guards: modules.guards, usesPattern: modules.usesPatternGuard });
   const memory = memoryFeature({ storage, now });
   const jobs = storage.stores(jobStore);
   const { wake, heard } = createJobSignal();
-  const quotas = quotasFeature({ ...base, turns: storage.stores(turnStore) });
-  const writes = createRunWrites({ ...base, jobs, quotas: quotas.active, wake });
+  const quotas = quotasFeature({ ...base, batch, turns: storage.stores(turnStore) });
+  const writes = createRunWrites({ ...base, batch, jobs, quotas: quotas.active, wake });
   const storedSessions = storage.stores(sessionStore);
   const waits = createSessionWaits(base);
   const attachments = attachmentsFeature({
@@ -51,6 +52,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
   });
   const sessions = sessionsFeature({
     ...base,
+    batch,
     deletions: [attachments.removeWithSession, memory.forgetSession, approvals.dropSession],
     cleanups: [attachments.cleanupWithSession],
     store: storedSessions,
@@ -81,10 +83,11 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     attachments: attachments.runs,
     reserveRatio: Service.Preflight.ReserveRatio,
   });
-  const retention = composeRetention({ base, modules, jobs, sessions, attachments, wake });
+  const retention = composeRetention({ base, modules, sessions, attachments, wake });
   const idempotency = idempotencyFeature({ ...base, keptMs: retention.keysKeptMs });
   const runs = runsFeature({
     ...base,
+    batch,
     writes,
     providerAccess: providerAccess.access,
     agents: agents.source,

@@ -1,13 +1,12 @@
 import type { AttachmentsFeature } from '../features/attachments/index.ts';
 import { dataSubjectsFeature } from '../features/data-subjects/index.ts';
-import { type RetentionDeps, type RetentionFeature, retentionFeature } from '../features/retention/index.ts';
+import { type RetentionFeature, retentionFeature } from '../features/retention/index.ts';
 import type { SessionsFeature } from '../features/sessions/index.ts';
 import type { Foundation } from './foundation.ts';
 
 interface RetentionParts {
   readonly base: Foundation['base'];
   readonly modules: Pick<Foundation['modules'], 'archiveSink'>;
-  readonly jobs: RetentionDeps['jobs'];
   readonly sessions: SessionsFeature;
   readonly attachments: AttachmentsFeature;
   readonly wake: () => void;

@@ -1,13 +1,6 @@
+import type { BatchedWrites, LazyUnit } from './batched-writes.ts';
 import type { Condense, SqlDialect } from './dialect.ts';
 import type { Statement } from './statement.ts';
-
-/** Collects its writes only when the group is about to be committed, so that a burst becomes one unit. */
-export interface LazyUnit {
-  /** Statements of one all-or-nothing unit; empty: nothing to write. */
-  collect(): readonly Statement[];
-  committed(): void;
-  failed(error: unknown): void;
-}
 
 // A commit costs by the pages that it touches, and those hardly grow with the group. So a group that grew in the last turn of
 // the event loop waits for one more; these bound what the first of its units waits.
@@ -18,7 +11,7 @@ const enoughUnits = 64;
  * Group commit: what is enqueued in one turn of the event loop, or in a few when many write at once, goes into one
  * transaction. The order of enqueueing is the order of writing and of the callbacks.
  */
-export class CommitQueue {
+export class CommitQueue implements BatchedWrites {
   readonly #dialect: SqlDialect;
   #pending: LazyUnit[] = [];
   #running: Promise<void> | null = null;
@@ -30,7 +23,6 @@ export class CommitQueue {
     this.#dialect = dialect;
   }
 
-  /** What a transaction of many units writes goes through it first. */
   condenseBy(condense: Condense): void {
     this.#condense = condense;
   }
@@ -44,7 +36,6 @@ export class CommitQueue {
     if (!this.#scheduled && this.#running === null) this.#schedule();
   }
 
-  /** Resolves when the unit is committed; rejects when it was not written. */
   write(statements: readonly Statement[]): Promise<void> {
     return new Promise((resolve, reject) => {
       this.enqueue({ collect: () => statements, committed: resolve, failed: reject });

@@ -1,6 +1,5 @@
 import type { CompiledQuery, Kysely } from 'kysely';
-import type { LazyUnit } from './commit-queue.ts';
-import type { Condense, SqlDialect } from './dialect.ts';
+import type { SqlDialect } from './dialect.ts';
 import type { ProtectedRows } from './protection/protected-rows.ts';
 import type { Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
@@ -16,12 +15,8 @@ export interface StoreHandle {
   scan<T>(query: { compile(): CompiledQuery<T> }): Promise<readonly T[]>;
   /** Several steps, all or nothing: in the transaction that the store is a part of, else in one of their own. */
   atomic<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T>;
-  /** Compiled writes, all or nothing: in that transaction, else grouped with others of the same moment. */
+  /** Compiled writes, all or nothing, likewise. Throws ConditionFailedError where one had to change a row and did not. */
   write(statements: readonly Statement[]): Promise<void>;
-  /** As `write`, for a unit that is collected at the last moment; only on the open database. */
-  enqueue(unit: LazyUnit): void;
-  /** How compiled writes of this store become fewer where several units are committed together. */
-  condenseBy(condense: Condense): void;
 }
 
 /** Names a store. `stores(definition)` builds it on the database or the transaction that `stores` belongs to. */

@@ -38,6 +38,8 @@ export interface SqlDialect {
    * apart are condensed.
    */
   commitUnits(units: readonly (readonly Statement[])[], condense?: Condense): Promise<readonly UnitResult[]>;
+  /** Runs the statements in the open transaction that `db` is, as a unit of `commitUnits`; how many rows they changed. */
+  write(db: Kysely<Tables>, statements: readonly Statement[]): Promise<number>;
   /**
    * Rows of a read over much of the store, without stopping the event loop where the database is a file. It sees what
    * is committed, and holds no snapshot longer than the one query.

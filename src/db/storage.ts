@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type CompiledQuery, Kysely, type Transaction } from 'kysely';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
-import { CommitQueue, type LazyUnit } from './commit-queue.ts';
+import type { BatchedWrites } from './batched-writes.ts';
+import { CommitQueue } from './commit-queue.ts';
 import { type StoreHandle, type Stores, storesOn } from './define-store.ts';
 import type { SqlDialect } from './dialect.ts';
 import { createProtectedRows } from './protection/protected-rows.ts';
-import type { Statement } from './statement.ts';
 import { translateStoreError } from './store-failure.ts';
 import type { Tables } from './tables.ts';
 import { doWork, type UnitOfWork } from './unit-of-work.ts';
@@ -19,17 +19,15 @@ export interface Storage {
   readonly stores: Stores;
   /** A unit of work: what the stores of the transaction write is committed together, or nothing of it. A network call in it is a bug. */
   transaction<T>(work: (stores: UnitOfWork) => Promise<T>): Promise<T>;
-  /** The batched path of the hot log: one all-or-nothing unit, grouped with the others of the same moment. */
-  write(statements: readonly Statement[]): Promise<void>;
-  /** As `write`, for a unit that is collected at the last moment. */
-  enqueue(unit: LazyUnit): void;
   /** A small read; rejects when the store cannot be reached. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The storage for db/ itself, with the handle that stores are built on. */
-export interface RootStorage extends Storage, StoreHandle {}
+/** The storage for db/ itself and for who opens it, with the handle that stores are built on. */
+export interface RootStorage extends Storage, StoreHandle {
+  readonly batch: BatchedWrites;
+}
 
 const inTransaction = new AsyncLocalStorage<true>();
 
@@ -60,12 +58,7 @@ export const createStorage = (
       return root;
     },
     rows: createProtectedRows(cipher),
-    write(statements) {
-      refuseInTransaction();
-      return queue.write(statements).catch((error: unknown) => {
-        throw translateStoreError(dialect.classify, error);
-      });
-    },
+    write: (statements) => inOne(async (transaction) => void (await dialect.write(transaction, statements))),
     async scan<T>(query: { compile(): CompiledQuery<T> }) {
       refuseInTransaction();
       try {
@@ -75,6 +68,14 @@ export const createStorage = (
       }
     },
     atomic: inOne,
+  };
+  const batch: BatchedWrites = {
+    write(statements) {
+      refuseInTransaction();
+      return queue.write(statements).catch((error: unknown) => {
+        throw translateStoreError(dialect.classify, error);
+      });
+    },
     enqueue(unit) {
       refuseInTransaction();
       queue.enqueue(unit);
@@ -87,6 +88,7 @@ export const createStorage = (
     stores: storesOn(handle),
     transaction: <T>(work: (stores: UnitOfWork) => Promise<T>): Promise<T> =>
       inOne((transaction) => doWork(transaction, handle, work)),
+    batch,
     async probe() {
       await root.selectFrom('schema_migrations').select('name').limit(1).execute();
     },

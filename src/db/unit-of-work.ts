@@ -1,11 +1,11 @@
-import { CompiledQuery, type Kysely, type KyselyPlugin, type QueryId, sql, type Transaction } from 'kysely';
+import { type CompiledQuery, type KyselyPlugin, type QueryId, sql, type Transaction } from 'kysely';
 import { type StoreHandle, type Stores, storesOn } from './define-store.ts';
-import { ConditionFailedError, type Statement } from './statement.ts';
+import type { Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
 /** One transaction, as whoever changes something sees it: `stores(agentStore)` is the store as a part of it. */
 export interface UnitOfWork extends Stores {
-  /** Compiled writes. Throws ConditionFailedError where one had to change a row and did not. */
+  /** Compiled writes: those that the hot log has, too. Throws ConditionFailedError where one had to change a row and did not. */
   write(statements: readonly Statement[]): Promise<void>;
   /** True once a row was written. */
   hasChanged(): boolean;
@@ -30,13 +30,6 @@ const watchChanges = (changed: () => void): KyselyPlugin => {
   };
 };
 
-const execute = async (db: Kysely<Tables>, statements: readonly Statement[]): Promise<void> => {
-  for (const statement of statements) {
-    const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(statement.sql, [...statement.parameters]));
-    if (statement.mustChange === true && (numAffectedRows ?? 0n) === 0n) throw new ConditionFailedError(statement);
-  }
-};
-
 /** Does the work on a transaction; throws what must roll it back. */
 export const doWork = async <T>(
   transaction: Transaction<Tables>,
@@ -49,7 +42,9 @@ export const doWork = async <T>(
       state.changed = true;
     }),
   );
-  const write = (statements: readonly Statement[]): Promise<void> => execute(db, statements);
+  const write = async (statements: readonly Statement[]): Promise<void> => {
+    if ((await dialect.write(transaction, statements)) > 0) state.changed = true;
+  };
   const stores = storesOn({
     dialect,
     db,
@@ -57,11 +52,6 @@ export const doWork = async <T>(
     scan: async <Row>(query: { compile(): CompiledQuery<Row> }) => (await db.executeQuery(query.compile())).rows,
     atomic: (steps) => steps(db),
     write,
-    // A unit is committed alone.
-    condenseBy: () => undefined,
-    enqueue() {
-      throw new Error('A transaction has no batch to wait for.');
-    },
   });
   const part = async <R>(steps: () => Promise<R>): Promise<R> => {
     await sql`savepoint part`.execute(db);

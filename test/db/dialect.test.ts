@@ -36,7 +36,7 @@ forEachStore('a conditional write that finds no row fails its unit and nothing e
     (from: number, to: number) => ({ set: { current_version: to }, where: { name: 'a', current_version: from } }),
     { mustChange: true },
   );
-  await storage.write([insertAgent(storage.db, 'a')]);
+  await storage.batch.write([insertAgent(storage.db, 'a')]);
   const results = await storage.dialect.commitUnits([
     [insertAgent(storage.db, 'b'), setVersion(2, 3)],
     [setVersion(2, 3)],
@@ -91,7 +91,7 @@ forEachStore('what is enqueued in one turn is one commit, in order of enqueueing
           order.push(`${name} ${word}`);
           resolve();
         };
-        storage.enqueue({
+        storage.batch.enqueue({
           collect: () => {
             order.push(`${name} collected`);
             return statements();
@@ -126,9 +126,12 @@ forEachStore('units that arrive during a commit are the next one', async (t, sto
   const { storage, commits } = counted((await openTestStorage(t, store)).dialect);
   const later: Promise<void>[] = [];
   const first = new Promise<void>((resolve, reject) => {
-    storage.enqueue({
+    storage.batch.enqueue({
       collect: () => {
-        later.push(storage.write([insertAgent(storage.db, 'b')]), storage.write([insertAgent(storage.db, 'c')]));
+        later.push(
+          storage.batch.write([insertAgent(storage.db, 'b')]),
+          storage.batch.write([insertAgent(storage.db, 'c')]),
+        );
         return [insertAgent(storage.db, 'a')];
       },
       committed: resolve,
@@ -142,7 +145,7 @@ forEachStore('units that arrive during a commit are the next one', async (t, sto
 
 forEachStore('a group that still grows waits for it, for a few turns; a unit alone does not', async (t, store) => {
   const { storage, commits } = counted((await openTestStorage(t, store)).dialect);
-  const write = (name: string) => storage.write([insertAgent(storage.db, name)]);
+  const write = (name: string) => storage.batch.write([insertAgent(storage.db, name)]);
   await write('alone');
   assert.deepEqual(commits, [1]);
   const growing = [write('a'), write('b')];
@@ -171,9 +174,9 @@ forEachStore(
     const first = createStorage(store.open(folder), true);
     await migrate(first, migrations, () => 0);
     const [early, late] = [insertAgent(first.db, 'early'), insertAgent(first.db, 'late')];
-    const pending = first.write([early]);
+    const pending = first.batch.write([early]);
     const closing = first.close();
-    await assert.rejects(first.write([late]), /closed/);
+    await assert.rejects(first.batch.write([late]), /closed/);
     await Promise.all([pending, closing]);
     const second = createStorage(store.open(folder), true);
     t.after(() => second.close());
@@ -188,8 +191,8 @@ forEachStore('the root handle inside a transaction is an immediate error', async
   const unit = { collect: () => [statement], committed: () => undefined, failed: () => undefined };
   const misuses: (() => unknown)[] = [
     () => storage.db,
-    () => storage.write([statement]),
-    () => storage.enqueue(unit),
+    () => storage.batch.write([statement]),
+    () => storage.batch.enqueue(unit),
     () => storage.atomic(async () => undefined),
   ];
   for (const misuse of misuses) {
@@ -211,7 +214,7 @@ forEachStore('a transaction that throws leaves nothing, and others wait for its 
     seen.push(...(await agentNames(trx)));
     throw boom;
   });
-  const waiting = storage.write([insertAgent(storage.db, 'b')]);
+  const waiting = storage.batch.write([insertAgent(storage.db, 'b')]);
   await assert.rejects(failing, boom);
   await waiting;
   assert.deepEqual(seen, ['a']);
@@ -244,7 +247,7 @@ forEachStore('times and amounts beyond 32 bits, and any text, come back as they 
 forEachStore('rows are deleted in chunks, the oldest first', async (t, store) => {
   const storage = await openTestStorage(t, store);
   const names = Array.from({ length: 25 }, (_, index) => `job-${String(index).padStart(2, '0')}`);
-  await storage.write(
+  await storage.batch.write(
     names.map((id, index) => ({
       ...storage.db
         .insertInto('jobs')

@@ -48,11 +48,14 @@ export const createSqliteDialect = (
   const scanner = thread === null ? null : createScanner(thread);
   const checkpointer = thread === null || options.readonly === true ? null : createCheckpointer(thread);
 
-  const runUnit = (unit: readonly Statement[]): void => {
+  const runUnit = (unit: readonly Statement[]): number => {
+    let changed = 0;
     for (const statement of unit) {
       const { changes } = cache.get(statement.sql).run(...statement.parameters);
       if (statement.mustChange === true && changes === 0) throw new ConditionFailedError(statement);
+      changed += changes;
     }
+    return changed;
   };
 
   const runGuarded = (unit: readonly Statement[]): UnitResult => {
@@ -150,6 +153,11 @@ export const createSqliteDialect = (
     walBytes: options.path === null ? 0 : fileSize(`${options.path}-wal`),
   });
 
+  const failure = (error: unknown): unknown => {
+    condition.failed(error);
+    return translateStoreError(classifySqlite, error);
+  };
+
   return {
     name: 'sqlite',
     raw,
@@ -157,16 +165,20 @@ export const createSqliteDialect = (
       beforeWrite() {
         if (condition.refusal !== null) throw condition.refusal;
       },
-      failure(error) {
-        condition.failed(error);
-        return translateStoreError(classifySqlite, error);
-      },
+      failure,
     }),
     plugins: [tablePrefixPlugin(prefix, tableNames)],
     qualifiedName: (name) => prefix + name,
     clusteredTableSuffix: 'without rowid',
     async commitUnits(units, condense = (statements) => statements) {
       return mutex.free ? commitNow(units, condense) : mutex.run(() => commitNow(units, condense));
+    },
+    async write(_db, statements) {
+      try {
+        return runUnit(statements);
+      } catch (error) {
+        throw failure(error);
+      }
     },
     scan: async ({ sql: text, parameters }) =>
       // By its path the thread would open whatever stands there now.

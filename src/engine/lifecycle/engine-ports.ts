@@ -1,5 +1,5 @@
 import type { StopSwitch } from '../../core/emergency.ts';
-import type { LazyUnit } from '../../db/commit-queue.ts';
+import type { LazyUnit } from '../../db/batched-writes.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunPlan } from '../active-run.ts';
 import type { AgentMemory, RunAttachments } from '../context/index.ts';

@@ -1,5 +1,5 @@
 import type { Frame } from '../../contract/operation.ts';
-import type { LazyUnit } from '../../db/commit-queue.ts';
+import type { LazyUnit } from '../../db/batched-writes.ts';
 import type { Statement } from '../../db/statement.ts';
 
 /** What a run's log needs of the outside: a group-committing writer, a clock, and the row that keeps a pack. */

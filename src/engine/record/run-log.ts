@@ -1,5 +1,5 @@
 import type { Frame, FrameSource } from '../../contract/operation.ts';
-import type { LazyUnit } from '../../db/commit-queue.ts';
+import type { LazyUnit } from '../../db/batched-writes.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import { encodePack, type LoggedEvent, toFrame } from './event-pack.ts';
 import { LogReaders } from './log-readers.ts';

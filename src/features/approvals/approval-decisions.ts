@@ -3,11 +3,12 @@ import type { AuditedCall } from '../../core/context.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
+import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import type { AuditLog, ChangedEntity } from '../audit/index.ts';
 import type { ApprovalMetrics } from './approval-metrics.ts';
 import { approvalOperations } from './approvals.operations.ts';
 import type { ApprovalStatus } from './approvals.schema.ts';
-import type { ApprovalStore, DecisionRow, MailboxRow } from './approvals.store.ts';
+import { type ApprovalStore, approvalStore, type DecisionRow, type MailboxRow } from './approvals.store.ts';
 import { notStored } from './decision-failure.ts';
 
 /** The run that goes on once its calls are decided: made by whoever owns queued runs. */
@@ -19,7 +20,7 @@ export interface Continuations {
 }
 
 export interface DecisionDeps {
-  readonly storage: Pick<Storage, 'write'>;
+  readonly storage: Pick<Storage, 'transaction'>;
   readonly store: ApprovalStore;
   readonly audit: Pick<AuditLog, 'change'>;
   readonly continuations: Continuations;
@@ -73,11 +74,11 @@ export const createApprovalDecisions = (deps: DecisionDeps) => {
   };
 
   /** What only moves the run on has no entry: its calls were settled before. */
-  const commit = async (settled: readonly Settled[], writes: readonly Statement[]): Promise<void> => {
+  const commit = async (settled: readonly Settled[], work: (stores: UnitOfWork) => Promise<void>): Promise<void> => {
     const [first] = settled;
-    if (first === undefined) return storage.write(writes);
+    if (first === undefined) return storage.transaction(work);
     await audit.change(settledBy(first), async (stores, tell) => {
-      await stores.write(writes);
+      await work(stores);
       for (const one of settled) tell(changed(one), settledBy(one));
     });
   };
@@ -92,29 +93,30 @@ export const createApprovalDecisions = (deps: DecisionDeps) => {
     if (handover === undefined) throw new Error(`The paused run ${runId} has no handover.`);
     const rows = await store.ofRun(runId);
     const at = now();
-    const writes: Statement[] = [];
     const settled: Settled[] = [];
     const after = rows.map((row) => {
       if (row.id === decided?.id) {
-        writes.push(store.decided(row.tenant_id, row.id, decided.decision));
         settled.push({ row, decision: decided.decision });
         return decided.decision.status;
       }
       const status = statusAt(row, at);
-      if (status === 'Expired' && row.status === 'Pending') {
-        writes.push(store.expired(row.tenant_id, row.id));
-        settled.push({ row, decision: null });
-      }
+      if (status === 'Expired' && row.status === 'Pending') settled.push({ row, decision: null });
       return status;
     });
     const isSettled = handover.state === 'Waiting' && !after.includes('Pending');
     const goesOn = isSettled && after.some(isDecided) && deps.schedulingEnabled;
     const lapsed = isSettled && !after.some(isDecided);
-    if (writes.length === 0 && !goesOn && !lapsed) return;
-    writes.push(store.handoverMoved(handover, goesOn ? 'Queued' : lapsed ? 'Lapsed' : handover.state));
+    if (settled.length === 0 && !goesOn && !lapsed) return;
     const opened = goesOn ? [store.openedHandover(handover)] : [];
-    writes.push(...opened.flatMap((going) => continuations.queued(going, at)));
-    await commit(settled, writes).catch(notStored);
+    const queued = opened.flatMap((going) => continuations.queued(going, at));
+    await commit(settled, async (stores) => {
+      const approvals = stores(approvalStore);
+      for (const { row, decision } of settled)
+        if (decision === null) await approvals.expire(row.tenant_id, row.id);
+        else await approvals.decide(row.tenant_id, row.id, decision);
+      await approvals.moveHandover(handover, goesOn ? 'Queued' : lapsed ? 'Lapsed' : handover.state);
+      await stores.write(queued);
+    }).catch(notStored);
     count(settled);
     for (const going of opened) continuations.wake(going, at);
     if (lapsed) deps.lapsed(handover.tenant_id, handover.session_id);

@@ -1,5 +1,5 @@
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import { insertStatement, type Statement, statementOf, updateStatement } from '../../db/statement.ts';
+import { ConditionFailedError, insertStatement } from '../../db/statement.ts';
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
 
 export interface DecisionRow {
@@ -34,6 +34,12 @@ export const approvalStore = defineStore((storage) => {
       .selectAll('approvals')
       .select(['approval_handovers.continuation_run_id', 'approval_handovers.state as handover_state'])
       .select('runs.owner_id');
+  const pendingRow = (tenantId: string, id: string) =>
+    storage.db
+      .updateTable('approvals')
+      .where('tenant_id', '=', tenantId)
+      .where('id', '=', id)
+      .where('status', '=', 'Pending');
 
   return {
     /** As it is stored. */
@@ -156,36 +162,28 @@ export const approvalStore = defineStore((storage) => {
       storage.rows.seal('approval_handovers', row.tenant_id, row),
     ),
     /** Fails its unit when the row is not pending at that time any more. */
-    decided: (tenantId: string, id: string, { status, decidedBy, decidedAt, reason }: DecisionRow): Statement =>
-      statementOf(
-        storage.db
-          .updateTable('approvals')
-          .set({ status, decided_by: decidedBy, decided_at: decidedAt, reason })
-          .where('tenant_id', '=', tenantId)
-          .where('id', '=', id)
-          .where('status', '=', 'Pending')
-          .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', decidedAt)])),
-        { mustChange: true },
-      ),
-    expired: updateStatement(
-      storage.db,
-      'approvals',
-      (tenantId: string, id: string) => ({
-        set: { status: 'Expired' },
-        where: { tenant_id: tenantId, id, status: 'Pending' },
-      }),
-      { mustChange: true },
-    ),
+    async decide(tenantId: string, id: string, { status, decidedBy, decidedAt, reason }: DecisionRow): Promise<void> {
+      const { numUpdatedRows } = await pendingRow(tenantId, id)
+        .set({ status, decided_by: decidedBy, decided_at: decidedAt, reason })
+        .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', decidedAt)]))
+        .executeTakeFirst();
+      if (numUpdatedRows === 0n) throw new ConditionFailedError();
+    },
+    /** Fails its unit when the row is not pending any more. */
+    async expire(tenantId: string, id: string): Promise<void> {
+      const { numUpdatedRows } = await pendingRow(tenantId, id).set({ status: 'Expired' }).executeTakeFirst();
+      if (numUpdatedRows === 0n) throw new ConditionFailedError();
+    },
     /** Orders everything that happens to the calls of one run; fails its unit when another change came first. */
-    handoverMoved: updateStatement(
-      storage.db,
-      'approval_handovers',
-      ({ run_id, version }: ApprovalHandoverRow, state: string) => ({
-        set: { state, version: version + 1 },
-        where: { run_id, version },
-      }),
-      { mustChange: true },
-    ),
+    async moveHandover({ run_id, version }: ApprovalHandoverRow, state: string): Promise<void> {
+      const { numUpdatedRows } = await storage.db
+        .updateTable('approval_handovers')
+        .set({ state, version: version + 1 })
+        .where('run_id', '=', run_id)
+        .where('version', '=', version)
+        .executeTakeFirst();
+      if (numUpdatedRows === 0n) throw new ConditionFailedError();
+    },
     /** With the deletion of a session: nothing of it waits any more, and nothing goes on. */
     dropSession: (tenantId: string, sessionId: string): Promise<void> =>
       storage.atomic(async (db) => {

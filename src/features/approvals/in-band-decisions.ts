@@ -12,7 +12,7 @@ import {
   refusedPart,
   rejection,
   responseMessage,
-  type SessionRequestStore,
+  sessionRequestStore,
 } from '../sessions/index.ts';
 import type { ApprovalMetrics } from './approval-metrics.ts';
 import { approvalOperations } from './approvals.operations.ts';
@@ -21,7 +21,6 @@ import { notStored } from './decision-failure.ts';
 import type { StandingRules } from './standing-rules.service.ts';
 
 export interface InBandDecisionDeps {
-  readonly requests: SessionRequestStore;
   readonly rules: StandingRules;
   readonly audit: Pick<AuditLog, 'change'>;
   readonly metrics: ApprovalMetrics;
@@ -34,7 +33,7 @@ const decisionInRun: OperationAudit = { ...approvalOperations.decide.audit, enti
 
 /** Stores what a caller decides in the session's next run, with the entries and the rules to remember, in one unit. */
 export const createInBandDecisions = (deps: InBandDecisionDeps): Mailbox['decide'] => {
-  const { requests, rules, audit, metrics, now, newId } = deps;
+  const { rules, audit, metrics, now, newId } = deps;
 
   const remember = async (
     stores: UnitOfWork,
@@ -72,10 +71,9 @@ export const createInBandDecisions = (deps: InBandDecisionDeps): Mailbox['decide
     });
     const outcomeOf = (row: SessionRequestRow) =>
       decisionOf.get(row.id)?.approved === true ? ('Approved' as const) : ('Rejected' as const);
-    const answers = open.map((row) => requests.answered(row));
     await audit
       .change({ tenantId, principal, audit: decisionInRun }, async (stores, tell) => {
-        await stores.write(answers);
+        await stores(sessionRequestStore).answer(open);
         for (const row of open) {
           const call = calls.find((entry) => entry.call.toolCallId === row.tool_call_id);
           const hash = argumentsHash(JSON.parse(call?.call.input ?? '{}') as Json);

@@ -110,7 +110,7 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
           calls: new Map(rows.map((row) => [row.request_id, { status: statusAt(row, at), reason: row.reason }])),
         };
       },
-      decide: createInBandDecisions({ requests, rules, audit, metrics, now, newId }),
+      decide: createInBandDecisions({ rules, audit, metrics, now, newId }),
     } satisfies Mailbox,
     expiration: createApprovalExpiration({
       store,

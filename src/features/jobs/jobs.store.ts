@@ -1,7 +1,7 @@
 import type { ExpressionBuilder } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { OpenedList } from '../../db/protection/protected-rows.ts';
-import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
+import { ConditionFailedError, insertStatement, updateStatement } from '../../db/statement.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
@@ -43,12 +43,6 @@ export const jobStore = defineStore((storage) => {
     cancel: row.cancel_requested_at === null ? null : { by: row.cancel_requested_by },
     waitedMs,
   });
-  const { sql: cancelSql } = storage.db
-    .updateTable('jobs')
-    .set({ status: 'Canceled', completed_at: 0, payload: null })
-    .where('id', '=', '')
-    .where('status', '=', 'Pending')
-    .compile();
   const noLease = { lease_owner: null, lease_until: null } as const;
   const expiredLease = {
     status: 'Failed',
@@ -199,21 +193,29 @@ export const jobStore = defineStore((storage) => {
       }),
     ),
     /** Cancels a job that no worker has; fails its unit otherwise. */
-    canceledPending: (id: string, now: number): Statement => ({
-      sql: cancelSql,
-      parameters: ['Canceled', now, null, id, 'Pending'],
-      mustChange: true,
-    }),
+    async cancelPending(id: string, now: number): Promise<void> {
+      const { numUpdatedRows } = await storage.db
+        .updateTable('jobs')
+        .set({ status: 'Canceled', completed_at: now, payload: null })
+        .where('id', '=', id)
+        .where('status', '=', 'Pending')
+        .executeTakeFirst();
+      if (numUpdatedRows === 0n) throw new ConditionFailedError();
+    },
     /** Puts a job back in line from this attempt; without effect when another one has begun. */
     retried: updateStatement(storage.db, 'jobs', (id: string, attempt: number, scheduledFor: number) => ({
       set: { status: 'Pending', scheduled_for: scheduledFor, ...noLease },
       where: { id, attempt },
     })),
     /** Ends a job whose attempt was lost; without effect when another one has begun. */
-    lost: updateStatement(storage.db, 'jobs', (id: string, attempt: number, now: number) => ({
-      set: { ...expiredLease, completed_at: now },
-      where: { id, attempt },
-    })),
+    async lose(id: string, attempt: number, now: number): Promise<void> {
+      await storage.db
+        .updateTable('jobs')
+        .set({ ...expiredLease, completed_at: now })
+        .where('id', '=', id)
+        .where('attempt', '=', attempt)
+        .execute();
+    },
     /** Changes nothing, and fails its unit unless the owner of the lease is still the same. */
     held: updateStatement(
       storage.db,

@@ -3,6 +3,7 @@ import type { Config } from '../../core/config/schema.ts';
 import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { BatchedWrites } from '../../db/batched-writes.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunQuotas, UnrecordedCount } from '../../engine/control/index.ts';
@@ -29,6 +30,7 @@ import { type StoredTurns, unfinishedUse } from './unfinished-use.store.ts';
 export interface QuotasDeps {
   readonly config: Config;
   readonly storage: Storage;
+  readonly batch: BatchedWrites;
   readonly state: Pick<InstanceState, 'entries'>;
   readonly turns: StoredTurns;
   readonly audit: Pick<AuditLog, 'change'>;
@@ -55,7 +57,7 @@ export interface ActiveQuotas {
 }
 
 export const quotasFeature = (deps: QuotasDeps) => {
-  const { config, storage, log, now } = deps;
+  const { config, storage, batch, log, now } = deps;
   const { Quotas: settings, RunRecording: recording, Observability: observability, Pricing: pricing } = config.Service;
   const metrics = createQuotaMetrics(deps.telemetry);
   const periods = createPeriodClock(settings.TimeZone, now);
@@ -71,11 +73,11 @@ export const quotasFeature = (deps: QuotasDeps) => {
     admission.wake(tenantId);
     allowances?.wake(tenantId);
   };
-  const holds = storage.stores(createQuotaHolds(wake));
+  const holds = storage.stores(createQuotaHolds(wake, batch));
   const notices = storage.stores(createQuotaNotices(rules, periods, settings.ThresholdPercents, now));
-  const counters = storage.stores(createRunCounters(periods, notices, holds, now));
+  const counters = storage.stores(createRunCounters(periods, notices, holds, now, batch));
   const backlog = createQuotaBacklog({
-    write: (statements) => storage.write(statements),
+    write: (statements) => batch.write(statements),
     booking: (id, root, runs, use) => counters.booked({ ...root, id, counts: runs > 0 }, use),
     clock: deps.clock,
     log,
@@ -117,7 +119,8 @@ export const quotasFeature = (deps: QuotasDeps) => {
   const closing: RunQuotas['closing'] = ({ tenantId, rootRunId, userId, ...use }) => {
     if (!settings.PublishThresholdToRunStream || !isLimited(tenantId)) return undefined;
     const tell = async (): Promise<readonly object[]> => {
-      await notices.foretell(tenantId, rootRunId, use);
+      const foretold = notices.foretold(tenantId, rootRunId, use);
+      if (foretold.length > 0) await batch.write(foretold);
       const rows = await notices.ofRun(rootRunId);
       return rows.map((row) => ({ ...toNotice(row, periods.timeZone), runId: rootRunId, userId }));
     };
@@ -173,7 +176,7 @@ export const quotasFeature = (deps: QuotasDeps) => {
     async countUnrecorded(tenantId, agentName, runId, counts) {
       const day = counters.day();
       try {
-        await storage.write(counters.openedUnrecorded({ id: runId, tenantId, agentName, day, counts }));
+        await batch.write(counters.openedUnrecorded({ id: runId, tenantId, agentName, day, counts }));
         return { rootRunId: runId, agentName, day, isWritten: true };
       } catch (error) {
         metrics.storeFailed();

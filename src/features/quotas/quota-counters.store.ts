@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { BatchedWrites } from '../../db/batched-writes.ts';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { boundText, type Statement } from '../../db/statement.ts';
 import { type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
@@ -114,6 +115,7 @@ export const createRunCounters = (
   notices: QuotaNotices,
   holds: Pick<QuotaHolds, 'settled'>,
   now: () => number,
+  batch: Pick<BatchedWrites, 'condenseBy'>,
 ) =>
   defineStore((storage) => {
     const usage = sql.table('quota_usage');
@@ -134,7 +136,7 @@ export const createRunCounters = (
     values ${row}, ${row}, ${row}, ${row}
     ${conflict} runs = ${plus('runs')}, ${rise}`.compile(storage.db);
 
-    storage.condenseBy(condensed);
+    batch.condenseBy(condensed);
     const roots = new CountedRoots();
 
     const add = (root: CountedRoot, runs: number, use: RunUse, most: RunUse): Booking =>

@@ -1,4 +1,5 @@
 import { ChurningMap } from '../../core/churning-map.ts';
+import type { BatchedWrites } from '../../db/batched-writes.ts';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { insertStatement, type Statement } from '../../db/statement.ts';
 import type { QuotaHoldRow } from '../../db/tables/quotas.ts';
@@ -53,7 +54,7 @@ const toRow = ({ runId, root, isAdmission, held, spent }: QuotaHold): QuotaHoldR
  * Holds of a store with one owner. That process decides with its copy of the rows, which is all there is while nobody else
  * takes holds; the rows go along with its commits, and tell the next owner what was left behind.
  */
-export const createQuotaHolds = (freed: (tenantId: string) => void) =>
+export const createQuotaHolds = (freed: (tenantId: string) => void, batch: Pick<BatchedWrites, 'enqueue'>) =>
   defineStore((storage) => {
     const holds = new ChurningMap<string, KeptHold>();
     const ofTenants = new ChurningMap<string, ChurningMap<string, KeptHold>>();
@@ -99,7 +100,7 @@ export const createQuotaHolds = (freed: (tenantId: string) => void) =>
         changed.clear();
         return;
       }
-      storage.enqueue({
+      batch.enqueue({
         collect() {
           pending = [...changed];
           changed.clear();

@@ -95,15 +95,12 @@ export const createQuotaNotices = (
         const root = [id, tenantId, agentName, counted];
         return [{ sql: texts.unrecorded, parameters: [now(), 0, 0, ...root, tenantId, id, day, month] }];
       },
-      /** Writes what they will have crossed once the use of a run is booked, too. */
-      async foretell(
+      /** What they will have crossed once the use of a run is booked, too. */
+      foretold: (
         tenantId: string,
         rootRunId: string,
         { tokens, costMicros }: { tokens: number; costMicros: number },
-      ): Promise<void> {
-        const statements = crossed(tenantId, rootRunId, tokens, costMicros);
-        if (statements.length > 0) await storage.write(statements);
-      },
+      ): readonly Statement[] => crossed(tenantId, rootRunId, tokens, costMicros),
       ofRun: (rootRunId: string): Promise<readonly QuotaNoticeRow[]> =>
         storage.db.selectFrom('quota_notices').selectAll().where('run_id', '=', rootRunId).orderBy('id').execute(),
       /** What nobody has passed on yet; of one tenant, or of all. */

@@ -9,7 +9,6 @@ import type { AttachmentRow } from '../../db/tables.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobHandler } from '../../scheduler/job-queue.ts';
 import type { AuditLog } from '../audit/index.ts';
-import type { JobStore } from '../jobs/index.ts';
 import type { ArchiveSink } from './archive.ts';
 import { archiveFiles } from './archive-files.ts';
 import type { RetentionDefaults } from './effective-policy.rules.ts';
@@ -32,7 +31,6 @@ export { readableRow } from './readable-row.ts';
 export interface RetentionDeps {
   readonly config: Config;
   readonly storage: Storage;
-  readonly jobs: JobStore;
   readonly audit: Pick<AuditLog, 'change'>;
   /** Of a module; null: the folder of the host, when there is one. */
   readonly archiveSink: ArchiveSink | null;
@@ -105,7 +103,6 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
   });
   const queue = createRetentionQueue({
     storage,
-    jobs: deps.jobs,
     store: jobs,
     lane: Scheduling.LaneByHandlerKey[retentionKey] ?? 'default',
     maxAttempts: Scheduling.MaxAttempts,

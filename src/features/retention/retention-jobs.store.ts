@@ -1,5 +1,5 @@
 import { defineStore } from '../../db/define-store.ts';
-import type { Statement } from '../../db/statement.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
 import type { Tables } from '../../db/tables.ts';
 import { retentionKey } from './retention.job.ts';
 
@@ -14,7 +14,7 @@ export interface RetentionJobStore {
   /** Sweeps in line or at work, of all tenants. */
   open(): Promise<readonly OpenRetentionJob[]>;
   /** Notes that the hourly sweep was queued; fails its unit when it was since `since`, by whatever process. */
-  hourlyQueued(since: number, now: number): Statement;
+  noteHourly(since: number, now: number): Promise<void>;
   /** Tenants that have rows of a target, or policies. */
   tenants(): Promise<readonly string[]>;
 }
@@ -77,8 +77,8 @@ export const retentionJobStore = defineStore((storage): RetentionJobStore => {
         };
       });
     },
-    hourlyQueued(since, now) {
-      const { sql, parameters } = storage.db
+    async noteHourly(since, now) {
+      const { numInsertedOrUpdatedRows } = await storage.db
         .insertInto('retention_marks')
         .values({ ...everyTenant, swept_until: now })
         .onConflict((conflict) =>
@@ -87,8 +87,8 @@ export const retentionJobStore = defineStore((storage): RetentionJobStore => {
             .doUpdateSet({ swept_until: now })
             .where('retention_marks.swept_until', '<=', since),
         )
-        .compile();
-      return { sql, parameters, mustChange: true };
+        .executeTakeFirst();
+      if (numInsertedOrUpdatedRows === 0n) throw new ConditionFailedError();
     },
     async tenants() {
       const found = await Promise.all([...byTenant.map(tenantsOf), tenantsOfJobs()]);

@@ -1,5 +1,4 @@
 import { defineStore } from '../../db/define-store.ts';
-import { insertStatement, type Statement, statementOf } from '../../db/statement.ts';
 import type { RetentionPolicyRow, RetentionRunRow } from '../../db/tables/retention.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 
@@ -15,12 +14,12 @@ export interface RetentionStore {
     tenantId: string,
     filter: { readonly target: RetentionTarget | null; readonly skip: number; readonly take: number },
   ): Promise<readonly RetentionRunRow[]>;
-  started(row: RetentionRunRow): Statement;
+  start(row: RetentionRunRow): Promise<void>;
   /** Adds to the counts of a sweep. */
-  counted(row: Pick<RetentionRunRow, 'tenant_id' | 'id'>, deleted: number, archived: number): Statement;
-  ended(row: Pick<RetentionRunRow, 'tenant_id' | 'id'>, now: number, error: string | null): Statement;
+  count(row: Pick<RetentionRunRow, 'tenant_id' | 'id'>, deleted: number, archived: number): Promise<void>;
+  end(row: Pick<RetentionRunRow, 'tenant_id' | 'id'>, now: number, error: string | null): Promise<void>;
   /** Remembers up to which age a target was swept. */
-  marked(tenantId: string, target: RetentionTarget, sweptUntil: number): Statement;
+  mark(tenantId: string, target: RetentionTarget, sweptUntil: number): Promise<void>;
   /** Ends what a dead process left running. */
   interrupted(now: number): Promise<void>;
 }
@@ -63,27 +62,32 @@ export const retentionStore = defineStore((storage): RetentionStore => {
       // Ids are made as sweeps start.
       return chosen.orderBy('id', 'desc').limit(take).offset(skip).execute();
     },
-    started: insertStatement(storage.db, 'retention_runs', (row: RetentionRunRow) => row),
-    counted: (row, deleted, archived) =>
-      statementOf(
-        ofRun(row).set((eb) => ({
+    async start(row) {
+      await storage.db.insertInto('retention_runs').values(row).execute();
+    },
+    async count(row, deleted, archived) {
+      await ofRun(row)
+        .set((eb) => ({
           deleted_rows: eb('deleted_rows', '+', deleted),
           archived_rows: eb('archived_rows', '+', archived),
-        })),
-      ),
-    ended: (row, now, error) => statementOf(ofRun(row).set({ completed_at: now, error })),
-    marked: (tenantId, target, sweptUntil) =>
-      statementOf(
-        storage.db
-          .insertInto('retention_marks')
-          .values({ tenant_id: tenantId, target, swept_until: sweptUntil })
-          .onConflict((conflict) =>
-            conflict
-              .columns(['tenant_id', 'target'])
-              .doUpdateSet({ swept_until: sweptUntil })
-              .where('retention_marks.swept_until', '<', sweptUntil),
-          ),
-      ),
+        }))
+        .execute();
+    },
+    async end(row, now, error) {
+      await ofRun(row).set({ completed_at: now, error }).execute();
+    },
+    async mark(tenantId, target, sweptUntil) {
+      await storage.db
+        .insertInto('retention_marks')
+        .values({ tenant_id: tenantId, target, swept_until: sweptUntil })
+        .onConflict((conflict) =>
+          conflict
+            .columns(['tenant_id', 'target'])
+            .doUpdateSet({ swept_until: sweptUntil })
+            .where('retention_marks.swept_until', '<', sweptUntil),
+        )
+        .execute();
+    },
     async interrupted(now) {
       await storage.db
         .updateTable('retention_runs')

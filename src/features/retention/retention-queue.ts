@@ -1,13 +1,13 @@
-import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { JobStore } from '../jobs/index.ts';
+import type { UnitOfWork } from '../../db/unit-of-work.ts';
+import { jobStore } from '../jobs/index.ts';
 import { type RetentionPayload, retentionKey } from './retention.job.ts';
 import type { RetentionTarget } from './retention.schema.ts';
-import type { RetentionJobStore } from './retention-jobs.store.ts';
+import { type RetentionJobStore, retentionJobStore } from './retention-jobs.store.ts';
 
 export interface RetentionQueueDeps {
-  readonly storage: Pick<Storage, 'write'>;
-  readonly jobs: Pick<JobStore, 'queued'>;
+  readonly storage: Pick<Storage, 'transaction'>;
   readonly store: RetentionJobStore;
   readonly lane: string;
   readonly maxAttempts: number;
@@ -24,13 +24,13 @@ export interface QueuedSweep {
 
 export interface RetentionQueue {
   /**
-   * The job of a manual sweep: a new one, or one of the tenant that is in line or at work and covers the target. `write`
-   * commits what queues it, which is nothing in the second case.
+   * The job of a manual sweep: a new one, or one of the tenant that is in line or at work and covers the target. `commit`
+   * has it queued in its unit, which is nothing in the second case.
    */
   manual(
     tenantId: string,
     target: RetentionTarget | '*',
-    write: (sweep: QueuedSweep, statements: readonly Statement[]) => Promise<void>,
+    commit: (sweep: QueuedSweep, queue: (stores: UnitOfWork) => Promise<void>) => Promise<void>,
   ): Promise<QueuedSweep>;
   /** Queues the hourly sweep, unless there was one since, or one is in line or at work. */
   hourly(since: number): Promise<void>;
@@ -47,35 +47,29 @@ export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue =
     return result;
   };
 
-  const queued = (id: string, tenantId: string, targetName: string, payload: RetentionPayload): Statement => {
+  const queue = (stores: UnitOfWork, id: string, tenantId: string, targetName: string, payload: RetentionPayload) => {
     const { lane, maxAttempts } = deps;
-    return deps.jobs.queued({
-      id,
-      tenantId,
-      handlerKey: retentionKey,
-      lane,
-      targetName,
-      payload,
-      maxAttempts,
-      now: now(),
-    });
+    const job = { id, tenantId, handlerKey: retentionKey, lane, targetName, payload, maxAttempts, now: now() };
+    return stores.write([stores(jobStore).queued(job)]);
   };
 
   const isHourly = (payload: unknown): boolean => (payload as RetentionPayload | null)?.everyTenant === true;
   const isManual = (payload: unknown): boolean => (payload as RetentionPayload | null)?.trigger === 'Manual';
 
   return {
-    manual: (tenantId, target, write) =>
+    manual: (tenantId, target, commit) =>
       inTurn(async () => {
         const open = (await store.open()).filter((job) => job.tenantId === tenantId && isManual(job.payload));
         const covering = open.find(({ targetName }) => targetName === '*' || targetName === target);
         if (covering !== undefined) {
           const sweep = { jobId: covering.id, target: covering.targetName as QueuedSweep['target'] };
-          await write(sweep, []);
+          await commit(sweep, async () => undefined);
           return sweep;
         }
         const sweep = { jobId: deps.newId(), target };
-        await write(sweep, [queued(sweep.jobId, tenantId, target, { trigger: 'Manual', everyTenant: false })]);
+        await commit(sweep, (stores) =>
+          queue(stores, sweep.jobId, tenantId, target, { trigger: 'Manual', everyTenant: false }),
+        );
         deps.wake();
         return sweep;
       }),
@@ -85,10 +79,10 @@ export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue =
         if (open.some(({ payload }) => isHourly(payload))) return;
         const payload: RetentionPayload = { trigger: 'Schedule', everyTenant: true };
         try {
-          await deps.storage.write([
-            store.hourlyQueued(since, now()),
-            queued(deps.newId(), deps.defaultTenantId, '*', payload),
-          ]);
+          await deps.storage.transaction(async (stores) => {
+            await stores(retentionJobStore).noteHourly(since, now());
+            await queue(stores, deps.newId(), deps.defaultTenantId, '*', payload);
+          });
           deps.wake();
         } catch (error) {
           if (!(error instanceof ConditionFailedError)) throw error;

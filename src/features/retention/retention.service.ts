@@ -166,9 +166,9 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
       const policy = asked === null ? null : (await policiesOf(context.tenantId)).get(asked);
       if (asked !== null && policy?.source === 'None') throw noPolicy(asked);
       const target = asked ?? '*';
-      const queued = await deps.queue.manual(context.tenantId, target, ({ jobId }, statements) =>
+      const queued = await deps.queue.manual(context.tenantId, target, ({ jobId }, queue) =>
         deps.audit.change(context, async (stores, tell) => {
-          await stores.write(statements);
+          await queue(stores);
           tell({ id: target, before: null, after: { jobId } });
         }),
       );

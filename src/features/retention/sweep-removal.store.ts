@@ -11,6 +11,7 @@ export interface SweepPiece {
 }
 
 export interface SweepRemoval {
+  remove(pieces: readonly SweepPiece[]): Promise<void>;
   /** What deletes a unit, in the order in which it has to happen. */
   pieces(target: RetentionTarget, tenantId: string, unit: SweepUnit): Promise<readonly SweepPiece[]>;
   /** Clears the arguments of some settled approvals of the age, in the order of ids; the last one, null: none is left. */
@@ -112,6 +113,7 @@ export const sweepRemoval = defineStore((storage): SweepRemoval => {
   const single = (statement: Statement): SweepPiece[] => [{ statements: [statement], rows: 1 }];
 
   return {
+    remove: (pieces) => storage.write(pieces.flatMap(({ statements }) => statements)),
     async pieces(target, tenantId, { key, sub, rows }) {
       switch (target) {
         case 'RunEvents':

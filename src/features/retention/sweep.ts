@@ -2,14 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
-import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RetentionRunRow } from '../../db/tables/retention.ts';
 import { withDeadline } from '../../engine/tools/index.ts';
 import type { ArchiveSink } from './archive.ts';
 import { cutoffOf, type EffectivePolicy } from './effective-policy.rules.ts';
 import type { RetentionTarget } from './retention.schema.ts';
-import type { RetentionStore } from './retention-policies.store.ts';
+import { type RetentionStore, retentionStore } from './retention-policies.store.ts';
 import { createSweepMetrics } from './sweep-metrics.ts';
 import type { SweepPiece, SweepRemoval } from './sweep-removal.store.ts';
 import type { SweepRows } from './sweep-rows.store.ts';
@@ -20,7 +19,7 @@ import { createSweepWriter, type SweepWriter } from './sweep-writer.ts';
 export type RemoveUnit = (tenantId: string, unit: SweepUnit) => Promise<boolean>;
 
 export interface SweepDeps {
-  readonly storage: Pick<Storage, 'write' | 'enqueue' | 'dialect'>;
+  readonly storage: Pick<Storage, 'transaction' | 'dialect'>;
   readonly store: RetentionStore;
   readonly units: SweepUnits;
   readonly removal: SweepRemoval;
@@ -99,7 +98,7 @@ const stopIfAsked = ({ stop }: SweepState): void => {
 const record = async (state: SweepState): Promise<void> => {
   if (state.isRecorded) return;
   state.isRecorded = true;
-  await state.deps.storage.write([state.deps.store.started(state.run)]);
+  await state.deps.store.start(state.run);
 };
 
 /** Before the first row goes: what is missing from then on is no damage. */
@@ -107,7 +106,7 @@ const begin = async (state: SweepState, { cutoff, newestToGo }: SweepBound): Pro
   state.isMarked = true;
   await record(state);
   const sweptUntil = Math.max(cutoff ?? 0, (newestToGo?.age ?? -1) + 1);
-  await state.deps.storage.write([state.deps.store.marked(state.tenantId, state.target, sweptUntil)]);
+  await state.deps.store.mark(state.tenantId, state.target, sweptUntil);
 };
 
 const archive = async ({ deps, tenantId, target }: SweepState, batch: readonly SweepUnit[]): Promise<void> => {
@@ -122,16 +121,15 @@ const archive = async ({ deps, tenantId, target }: SweepState, batch: readonly S
   if (end.kind !== 'returned') throw new SweepError('sink-failed', end.kind === 'threw' ? end.error : end.kind);
 };
 
-/** In the transaction of the rows themselves. */
-const counted = (state: SweepState, rows: number): Statement => {
+const count = (state: SweepState, store: RetentionStore, rows: number): Promise<void> => {
   state.deletedRows += rows;
-  return state.deps.store.counted(state.run, rows, state.policy.archive ? rows : 0);
+  return store.count(state.run, rows, state.policy.archive ? rows : 0);
 };
 
 const removeOneByOne = async (state: SweepState, batch: readonly SweepUnit[], remove: RemoveUnit): Promise<void> => {
   for (const unit of batch) {
     stopIfAsked(state);
-    if (await remove(state.tenantId, unit)) await state.deps.storage.write([counted(state, unit.rows)]);
+    if (await remove(state.tenantId, unit)) await count(state, state.deps.store, unit.rows);
   }
 };
 
@@ -143,7 +141,7 @@ const removeByStatements = async (state: SweepState, batch: readonly SweepUnit[]
     // Looked up and deleted in turn, so that a long list is never held.
     if (pieces.length < piecesAtOnce && index < batch.length - 1) continue;
     stopIfAsked(state);
-    await state.writer.write(pieces, (rows) => [counted(state, rows)]);
+    await state.writer.remove(pieces, (stores, rows) => count(state, stores(retentionStore), rows));
     pieces = [];
   }
 };
@@ -245,7 +243,7 @@ export const createSweep = (deps: SweepDeps) => {
     });
     telemetry.finish(span, error);
     if (error !== null) await record(state);
-    if (state.isRecorded) await deps.storage.write([deps.store.ended(run, deps.now(), error)]);
+    if (state.isRecorded) await deps.store.end(run, deps.now(), error);
     return { deletedRows, error };
   };
 };

@@ -1,11 +1,9 @@
-import type { Statement } from '../../db/statement.ts';
-import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { type CostMicros, costOf, type PriceList, type UnitPrices } from '../../engine/pricing.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import { tokensOf } from './run-record.ts';
 import { encodeCost } from './stored-cost.ts';
-import type { UnpricedRuns } from './unpriced-runs.store.ts';
+import type { RunCost, UnpricedRuns } from './unpriced-runs.store.ts';
 
 export interface CostRecalculation {
   readonly runsConsidered: number;
@@ -17,7 +15,6 @@ export interface CostRecalculation {
 }
 
 export interface CostRecalculationDeps {
-  readonly storage: Pick<Storage, 'write'>;
   readonly unpriced: UnpricedRuns;
   readonly prices: PriceList;
   readonly providers: Pick<ModelProviders, 'list'>;
@@ -54,7 +51,7 @@ export const createRunPricing = (prices: PriceList, providers: Pick<ModelProvide
 };
 
 /** Gives a cost to closed runs whose price was unknown. A known cost is never rewritten. */
-export const createCostRecalculation = ({ storage, unpriced, prices, providers }: CostRecalculationDeps) => {
+export const createCostRecalculation = ({ unpriced, prices, providers }: CostRecalculationDeps) => {
   const newCost = createRunPricing(prices, providers);
   return async (tenantId: string): Promise<CostRecalculation> => {
     const result = { runsConsidered: 0, runsUpdated: 0, runsStillUnknown: 0, runsSkipped: 0 };
@@ -64,15 +61,15 @@ export const createCostRecalculation = ({ storage, unpriced, prices, providers }
       if (last === undefined) return result;
       after = last.id;
       result.runsConsidered += rows.length;
-      const writes: Statement[] = [];
+      const costs: RunCost[] = [];
       for (const row of rows) {
         const cost = newCost(row);
         if (cost === 'Skipped') result.runsSkipped += 1;
         else if (cost === 'Unknown') result.runsStillUnknown += 1;
-        else writes.push(unpriced.priced(row, encodeCost(cost, prices.currency), cost.total));
+        else costs.push({ run: row, cost: encodeCost(cost, prices.currency), totalMicros: cost.total });
       }
-      if (writes.length > 0) await storage.write(writes);
-      result.runsUpdated += writes.length;
+      if (costs.length > 0) await unpriced.price(costs);
+      result.runsUpdated += costs.length;
     }
   };
 };

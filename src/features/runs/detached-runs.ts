@@ -1,6 +1,7 @@
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
+import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import {
   encodePack,
   type ListenedRun,
@@ -12,7 +13,7 @@ import {
 } from '../../engine/record/index.ts';
 import { type RunFailure, storedError } from '../../engine/run-failure.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
-import type { RunStore } from './runs.store.ts';
+import { type RunStore, runStore } from './runs.store.ts';
 
 export interface FailedStart {
   readonly runId: string;
@@ -32,8 +33,11 @@ type Closing =
   | { readonly status: 'Failed'; readonly failure: RunFailure; readonly keepsTurn?: boolean }
   | { readonly status: 'Canceled'; readonly failure: RunFailure; readonly canceledBy: string | null };
 
+/** What belongs to the unit of somebody else. */
+export type UnitStep = (stores: UnitOfWork) => Promise<void>;
+
 interface DetachedDeps {
-  readonly storage: Storage;
+  readonly storage: Pick<Storage, 'transaction'>;
   readonly store: RunStore;
   readonly journal: RunJournal;
   readonly recordingEnabled: boolean;
@@ -110,7 +114,7 @@ export const createDetachedRuns = ({
         ['run.started', started],
         ['run.failed', { error, usage: null, cost: null, durationMs: 0 }],
       ]);
-      await storage.write([
+      const rows = [
         ...journal.opened(run),
         pack(start.tenantId, start.runId, 0, events),
         ...journal.closed({
@@ -123,12 +127,13 @@ export const createDetachedRuns = ({
           eventCount: 2,
           tree: null,
         }),
-      ]);
+      ];
+      await storage.transaction((stores) => stores.write(rows));
       const { tenantId, agentName, runId } = start;
       tell({ tenantId, agentName, runId, sessionId: run.sessionId, userId: start.attribution.userId }, null, events);
     },
-    /** Closes an open run; false when its row has another status meanwhile. `extra` is written in the same unit. */
-    async close(row: RunRow, closing: Closing, extra: readonly Statement[] = []): Promise<boolean> {
+    /** Closes an open run; false when its row has another status meanwhile, or a condition of `also`, in the same unit, fails. */
+    async close(row: RunRow, closing: Closing, also?: UnitStep): Promise<boolean> {
       const at = now();
       const error = storedError(closing.failure);
       const sequence = (await store.lastSequence(row.id)) + 1;
@@ -140,7 +145,7 @@ export const createDetachedRuns = ({
               'run.canceled',
               { cause: 'Requested', canceledBy: closing.canceledBy, usage: null, cost: null, durationMs },
             ] as const);
-      const update = store.closeFrom(row, row.status, {
+      const end = {
         status: closing.status,
         completed_at: at,
         error_type: error.type,
@@ -149,12 +154,17 @@ export const createDetachedRuns = ({
         error_fingerprint: error.fingerprint,
         error_provider: error.provider === undefined ? null : JSON.stringify(error.provider),
         event_count: sequence + 1,
-      });
+      };
+      const dropped = closing.status === 'Failed' && closing.keepsTurn === true ? [] : [journal.stepsDropped(row.id)];
+      const events = logged(sequence, [terminal]);
+      const settled = quotas?.unexecuted.closing(row.id) ?? [];
+      const rows = [pack(row.tenant_id, row.id, sequence, events), ...dropped, ...settled];
       try {
-        const dropped = closing.status === 'Failed' && closing.keepsTurn === true ? [] : [journal.stepsDropped(row.id)];
-        const events = logged(sequence, [terminal]);
-        const settled = quotas?.unexecuted.closing(row.id) ?? [];
-        await storage.write([update, pack(row.tenant_id, row.id, sequence, events), ...dropped, ...settled, ...extra]);
+        await storage.transaction(async (stores) => {
+          await stores(runStore).closeFrom(row, row.status, end);
+          await stores.write(rows);
+          await also?.(stores);
+        });
         quotas?.unexecuted.closed(row.tenant_id, row.id);
         const { tenant_id: tenantId, agent_name: agentName, id: runId, session_id: sessionId, user_id: userId } = row;
         tell({ tenantId, agentName, runId, sessionId, userId }, row.root_run_id, events);

@@ -4,6 +4,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { BatchedWrites } from '../../db/batched-writes.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
 import type { AgentMemory } from '../../engine/context/index.ts';
@@ -54,6 +55,7 @@ import { unpricedRuns } from './unpriced-runs.store.ts';
 export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly config: Config;
   readonly storage: Storage;
+  readonly batch: BatchedWrites;
   readonly agents: AgentSource;
   readonly sessions: Pick<SessionsFeature, 'store' | 'places' | 'access'>;
   readonly writes: ReturnType<typeof createRunWrites>;
@@ -96,7 +98,7 @@ export type RunRecords = Pick<
   Pick<DetachedRuns, 'recordFailed'> &
   Pick<RunTraceStore, 'spanOf'>;
 
-type RunWriteDeps = Pick<RunsDeps, 'config' | 'storage' | 'jobs' | 'listeners' | 'wake' | 'now' | 'newId'> & {
+type RunWriteDeps = Pick<RunsDeps, 'config' | 'storage' | 'batch' | 'jobs' | 'listeners' | 'wake' | 'now' | 'newId'> & {
   readonly quotas: Pick<ActiveQuotas, 'counters'> | null;
 };
 
@@ -141,7 +143,7 @@ export const runsFeature = (deps: RunsDeps) => {
   const detached = createDetachedRuns(base);
   const lost = createLostRuns({ ...base, sessions: deps.sessions.store, detached });
   const recovery = { runs: store, lost, jobs, log, now };
-  const responses = storage.stores(createResponseCache(clock, log));
+  const responses = storage.stores(createResponseCache(clock, log, deps.batch));
   const lateClosings = createLateClosings({
     ...base,
     written: (runId) => deps.quotas?.engine.writtenLate(runId),
@@ -170,7 +172,7 @@ export const runsFeature = (deps: RunsDeps) => {
     approvals: deps.gate,
     pauses: deps.pauseJournal,
     quotas: deps.quotas?.engine ?? null,
-    enqueue: (unit) => storage.enqueue(unit),
+    enqueue: deps.batch.enqueue,
     closeLater: lateClosings.add,
     after: clock.after,
   });

@@ -1,19 +1,19 @@
 import { AcpError } from '../../contract/errors.ts';
-import { ConditionFailedError, type Statement } from '../../db/statement.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
-import type { JobStore } from '../jobs/index.ts';
+import { type JobStore, jobStore } from '../jobs/index.ts';
 import type { SessionStore } from '../sessions/index.ts';
-import type { DetachedRuns } from './detached-runs.ts';
+import type { DetachedRuns, UnitStep } from './detached-runs.ts';
 import { type QueuedRuns, runJobKeys } from './launch/index.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
 import type { RunStore } from './runs.store.ts';
 
 interface LostRunDeps {
-  readonly storage: Storage;
+  readonly storage: Pick<Storage, 'transaction'>;
   readonly store: RunStore;
   readonly turns: TurnStore;
   readonly jobs: JobStore;
@@ -54,12 +54,13 @@ export const createLostRuns = (deps: LostRunDeps) => {
 
   /** Back in line at once: the attempt was lost, not refused, and a lost worker stalls a job for one lease at most. */
   const requeue = async (row: RunRow, job: JobRow): Promise<'requeued' | 'gone'> => {
+    const again = [
+      { ...store.requeued(row.tenant_id, row.id), mustChange: true },
+      journal.toolsUnknown(row.id),
+      jobs.retried(job.id, job.attempt, now()),
+    ];
     try {
-      await storage.write([
-        { ...store.requeued(row.tenant_id, row.id), mustChange: true },
-        journal.toolsUnknown(row.id),
-        jobs.retried(job.id, job.attempt, now()),
-      ]);
+      await storage.transaction((stores) => stores.write(again));
       return 'requeued';
     } catch (error) {
       if (error instanceof ConditionFailedError) return 'gone';
@@ -67,40 +68,40 @@ export const createLostRuns = (deps: LostRunDeps) => {
     }
   };
 
-  const close = async (
-    row: RunRow,
-    job: JobRow | undefined,
-    conditions: readonly Statement[],
-  ): Promise<'closed' | 'gone'> => {
+  const close = async (row: RunRow, job: JobRow | undefined, assert?: UnitStep): Promise<'closed' | 'gone'> => {
     const unknown = (await turns.ledger(row.id)).filter((call) => call.state !== 'Settled');
     const failure = orphaned(unknown);
     const isRoot = row.parent_run_id === null;
     const stored = isRoot && (await turns.turn(row.tenant_id, row.id).catch(unreadable)) !== null;
     const run = { id: row.id, tenantId: row.tenant_id, agentName: row.agent_name, sessionId: row.session_id };
     const continued = stored ? queued.continuation(run, failure) : [];
-    const jobLost = isHeld(job) ? [jobs.lost(job.id, job.attempt, now())] : [];
     // Without its lock a process that was only suspended cannot save the turn, which another run may go on with.
     const freed = row.session_id === null ? [] : sessions.release(row.tenant_id, row.session_id, row.id);
-    const extra = [...conditions, journal.toolsUnknown(row.id), ...jobLost, ...freed, ...continued];
+    const rows = [journal.toolsUnknown(row.id), ...freed, ...continued];
     const closing = { status: 'Failed', failure, keepsTurn: continued.length > 0 } as const;
-    return (await detached.close(row, closing, extra)) ? 'closed' : 'gone';
+    const isClosed = await detached.close(row, closing, async (stores) => {
+      await assert?.(stores);
+      if (isHeld(job)) await stores(jobStore).lose(job.id, job.attempt, now());
+      await stores.write(rows);
+    });
+    return isClosed ? 'closed' : 'gone';
   };
 
   return {
     /** Closes what executes below a run of which another attempt follows, or that is closed next; how many. */
-    async loseDescendants(row: RunRow, conditions: readonly Statement[] = []): Promise<number> {
+    async loseDescendants(row: RunRow, assert?: UnitStep): Promise<number> {
       let closed = 0;
       for (const member of await store.executing(row.tenant_id, row.id))
-        if ((await close(member, undefined, conditions)) === 'closed') closed += 1;
+        if ((await close(member, undefined, assert)) === 'closed') closed += 1;
       return closed;
     },
-    /** `gone`: the run was closed meanwhile, or one of the conditions of its end does not hold. */
-    async lose(row: RunRow, conditions: readonly Statement[] = []): Promise<'requeued' | 'closed' | 'gone'> {
+    /** `gone`: the run was closed meanwhile, or what `assert` asks in the unit of its end does not hold. */
+    async lose(row: RunRow, assert?: UnitStep): Promise<'requeued' | 'closed' | 'gone'> {
       const job = row.job_id === null ? undefined : await jobs.get(row.job_id);
       const retries = job !== undefined && runJobKeys.includes(job.handler_key);
       if (row.status === 'Running' && retries && isHeld(job) && job.attempt < job.max_attempts)
         return requeue(row, job);
-      return close(row, job, conditions);
+      return close(row, job, assert);
     },
   };
 };

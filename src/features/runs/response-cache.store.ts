@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { BatchedWrites } from '../../db/batched-writes.ts';
 import { defineStore } from '../../db/define-store.ts';
 import { statementOf } from '../../db/statement.ts';
 import type { ResponseCache } from '../../engine/turn/index.ts';
@@ -16,7 +17,7 @@ const sweptAtOnce = 200;
 const rowId = (tenantId: string, key: string): string =>
   createHash('sha256').update(`${tenantId}\n${key}`).digest('base64url');
 
-export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>) =>
+export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>, batch: Pick<BatchedWrites, 'write'>) =>
   defineStore((storage) => {
     const { now } = clock;
     let timer: Timer | null = null;
@@ -68,7 +69,7 @@ export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>) =>
           .insertInto('response_cache')
           .values({ id, tenant_id: tenantId, ...values })
           .onConflict((conflict) => conflict.column('id').doUpdateSet(values));
-        storage.write([statementOf(query)]).catch((error: unknown) => {
+        batch.write([statementOf(query)]).catch((error: unknown) => {
           log.warn({ error }, 'An answer could not be kept in the response cache');
         });
       },

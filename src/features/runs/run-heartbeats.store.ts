@@ -1,5 +1,5 @@
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import { updateStatement } from '../../db/statement.ts';
+import { statementOf } from '../../db/statement.ts';
 import type { RunRow } from '../../db/tables.ts';
 
 /** `beat_at`: null without a sign of life. */
@@ -18,12 +18,11 @@ export const heartbeatStore = defineStore((storage) => ({
     await storage.db.deleteFrom('run_heartbeats').where('run_id', 'in', runIds).execute();
   },
   /** Changes nothing, and fails its unit when the run has given a sign of life since. */
-  stillSilent: updateStatement(
-    storage.db,
-    'run_heartbeats',
-    (runId: string, beatAt: number) => ({ set: { beat_at: beatAt }, where: { run_id: runId, beat_at: beatAt } }),
-    { mustChange: true },
-  ),
+  assertSilent(runId: string, beatAt: number): Promise<void> {
+    const beat = storage.db.updateTable('run_heartbeats').set({ beat_at: beatAt });
+    const query = beat.where('run_id', '=', runId).where('beat_at', '=', beatAt);
+    return storage.write([statementOf(query, { mustChange: true })]);
+  },
   /** Running rows without one since then, oldest first. A run that never gave one is as old as its start. */
   silent: (since: number, limit: number): Promise<readonly SilentRun[]> =>
     storage.db

@@ -4,7 +4,7 @@ import type { JobRow } from '../../db/tables/jobs.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
-import type { JobStore, JobWork } from '../jobs/index.ts';
+import { type JobStore, type JobWork, jobStore } from '../jobs/index.ts';
 import type { SessionAccess, SessionPlaces } from '../sessions/index.ts';
 import type { DetachedRuns } from './detached-runs.ts';
 import { type ContinuationPayload, continuationKey, runJobKeys } from './launch/index.ts';
@@ -17,11 +17,11 @@ export interface RunJobs extends JobWork {
 }
 
 interface RunJobDeps {
-  readonly storage: Storage;
+  readonly storage: Pick<Storage, 'transaction'>;
   readonly store: Pick<RunStore, 'get'>;
   readonly access: RunAccess;
   readonly owners: Pick<SessionAccess, 'maySee'>;
-  readonly jobs: Pick<JobStore, 'canceledPending' | 'payloadOf'>;
+  readonly jobs: Pick<JobStore, 'payloadOf'>;
   readonly journal: Pick<RunJournal, 'stepsDropped'>;
   readonly detached: DetachedRuns;
   readonly sessions: Pick<SessionPlaces, 'closed'>;
@@ -38,11 +38,11 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
     const failure = new RunFailure('Canceled', 'canceled', 'The run was canceled.');
     const closing = { status: 'Canceled', failure, canceledBy: actor } as const;
     const { job_id: jobId } = row;
-    const withJob = jobId === null ? [] : [deps.jobs.canceledPending(jobId, deps.now())];
     // Without the job when a worker has it already; its run has not started while the row is Queued.
     const closed =
-      (await deps.detached.close(row, closing, withJob)) ||
-      (jobId !== null && (await deps.detached.close(row, closing)));
+      (jobId !== null &&
+        (await deps.detached.close(row, closing, (stores) => stores(jobStore).cancelPending(jobId, deps.now())))) ||
+      (await deps.detached.close(row, closing));
     if (closed) deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
     return closed;
   };
@@ -69,7 +69,10 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
       // A turn that nobody goes on with needs its steps no longer.
       const dropped = source === null ? [] : [deps.journal.stepsDropped(source)];
       try {
-        await deps.storage.write([deps.jobs.canceledPending(job.id, deps.now()), ...dropped]);
+        await deps.storage.transaction(async (stores) => {
+          await stores(jobStore).cancelPending(job.id, deps.now());
+          await stores.write(dropped);
+        });
         return true;
       } catch (error) {
         if (error instanceof ConditionFailedError) return false;

@@ -5,7 +5,7 @@ import type { Storage } from '../../db/storage.ts';
 import { createWriteRetry } from '../../db/write-retry.ts';
 
 export interface LateClosingsDeps {
-  readonly storage: Pick<Storage, 'write'>;
+  readonly storage: Pick<Storage, 'transaction'>;
   readonly clock: Pick<Clock, 'after'>;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
   written(runId: string): void;
@@ -40,7 +40,7 @@ export const createLateClosings = ({ storage, clock, log, written, dropped }: La
   const write = async (): Promise<void> => {
     for (const [runId, { statements }] of waiting) {
       try {
-        await storage.write(statements);
+        await storage.transaction((stores) => stores.write(statements));
       } catch (error) {
         if (error instanceof AcpError && error.code === 'store-unavailable') throw error;
         // The store works and will never take it: the next start closes the run, where it has a row.

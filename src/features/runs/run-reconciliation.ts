@@ -1,9 +1,11 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { BackgroundService } from '../../scheduler/background-service.ts';
 import type { JobStore } from '../jobs/index.ts';
+import type { UnitStep } from './detached-runs.ts';
 import type { LostRuns } from './lost-runs.ts';
 import { heartbeatStore } from './run-heartbeats.store.ts';
 import type { RunStore } from './runs.store.ts';
@@ -57,10 +59,15 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
     const since = clock.now() - settings.orphanThresholdMs;
     for (const row of await heartbeats.silent(since, settings.maxRunsPerScan)) {
       if (!mayAct()) break;
+      // Others have their turn between two runs.
+      await nextTurn();
       if (engine.active(row.id) !== undefined || (await belongsToQueue(row))) continue;
-      const stillSilent = row.beat_at === null ? [] : [heartbeats.stillSilent(row.id, row.beat_at)];
-      closed += await lost.loseDescendants(row, stillSilent);
-      if ((await lost.lose(row, stillSilent)) === 'closed') closed += 1;
+      const { id, beat_at: beatAt } = row;
+      const assertSilent: UnitStep = async (stores) => {
+        if (beatAt !== null) await stores(heartbeatStore).assertSilent(id, beatAt);
+      };
+      closed += await lost.loseDescendants(row, assertSilent);
+      if ((await lost.lose(row, assertSilent)) === 'closed') closed += 1;
     }
     await runs.heartbeatsDropped();
     return closed;

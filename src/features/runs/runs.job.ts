@@ -20,7 +20,7 @@ import type { RunStore } from './runs.store.ts';
 
 interface RunJobDeps {
   readonly launch: Pick<Launch, 'take'>;
-  readonly storage: Pick<Storage, 'write'>;
+  readonly storage: Pick<Storage, 'transaction'>;
   readonly store: Pick<RunStore, 'get' | 'requeued'>;
   readonly journal: Pick<RunJournal, 'stepsDropped' | 'toolsUnknown'>;
   readonly jobs: Pick<JobStore, 'held' | 'due'>;
@@ -61,7 +61,8 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     const isCanceled = end instanceof JobCanceledError;
     if (row === undefined && job.handlerKey === continuationKey) {
       const { from } = job.payload as ContinuationPayload;
-      await deps.storage.write([deps.journal.stepsDropped(from)]);
+      const dropped = [deps.journal.stepsDropped(from)];
+      await deps.storage.transaction((stores) => stores.write(dropped));
       if (isCanceled) return { status: 'Canceled' };
       return { status: 'Failed', code: 'continuation-blocked', message: end.message, final: true };
     }
@@ -112,9 +113,10 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     // The worker that had the job before is gone: its attempt is over, this is the next one.
     if (row?.status === 'Running') {
       const held = deps.jobs.held(job);
-      await deps.lost.loseDescendants(row, [held]);
+      await deps.lost.loseDescendants(row, (stores) => stores.write([held]));
       const { tenant_id, id } = row;
-      await deps.storage.write([held, deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)]);
+      const again = [held, deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)];
+      await deps.storage.transaction((stores) => stores.write(again));
     }
     if (signal.reason instanceof JobCanceledError) return closeUnstarted(job, signal.reason);
     const run = await deps.launch.take(job, signal).catch((error: unknown) => {

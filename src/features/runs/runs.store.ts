@@ -1,5 +1,5 @@
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import { type Statement, statementOf, updateStatement } from '../../db/statement.ts';
+import { statementOf, updateStatement } from '../../db/statement.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import type { RunInputContext, StoredModelCalls } from '../../engine/record/index.ts';
@@ -218,16 +218,11 @@ export const runStore = defineStore((storage) => ({
     where: { tenant_id: tenantId, id: runId, status: 'Running' },
   })),
   /** Closes an open row from outside its run; fails its unit when the row has another status meanwhile. */
-  closeFrom: (row: Pick<RunRow, 'tenant_id' | 'id'>, fromStatus: string, values: Partial<RunRow>): Statement =>
-    statementOf(
-      storage.db
-        .updateTable('runs')
-        .set(values)
-        .where('tenant_id', '=', row.tenant_id)
-        .where('id', '=', row.id)
-        .where('status', '=', fromStatus),
-      { mustChange: true },
-    ),
+  closeFrom: (row: Pick<RunRow, 'tenant_id' | 'id'>, fromStatus: string, values: Partial<RunRow>): Promise<void> => {
+    const update = storage.db.updateTable('runs').set(values).where('tenant_id', '=', row.tenant_id);
+    const query = update.where('id', '=', row.id).where('status', '=', fromStatus);
+    return storage.write([statementOf(query, { mustChange: true })]);
+  },
 }));
 
 export type RunStore = StoreOf<typeof runStore>;

@@ -57,7 +57,7 @@ export const keyLookup = ({ store, state, now, log }: KeyLookupDeps) => {
     if (key.revoked_at !== null || (key.expires_at !== null && key.expires_at <= at)) return null;
     if (stored.touchedAt === null || at - stored.touchedAt >= touchIntervalMs) {
       stored.touchedAt = at;
-      // Written with the next group; nobody waits for it.
+      // Nobody waits for it.
       store.touch(key.id, at).catch((error: unknown) => {
         log.warn({ error, keyId: key.id }, 'The last use of an API key was not stored.');
       });

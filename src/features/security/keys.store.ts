@@ -1,6 +1,5 @@
 import { type ApiKeyScope, apiKeyScopes, type Role, roles } from '../../contract/authority.ts';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import { updateStatement } from '../../db/statement.ts';
 import type { ApiKeyRow } from '../../db/tables/access.ts';
 
 // A word that this build does not know gives no authority.
@@ -16,10 +15,6 @@ export const authorityOf = (row: ApiKeyRow): { readonly role: Role; readonly sco
 });
 
 export const keyStore = defineStore((storage) => {
-  const touchKey = updateStatement(storage.db, 'api_keys', (id: string, now: number) => ({
-    set: { last_used_at: now },
-    where: { id },
-  }));
   const keys = () => storage.db.selectFrom('api_keys').selectAll();
   return {
     /** All keys of the tenant, newest first. */
@@ -54,7 +49,9 @@ export const keyStore = defineStore((storage) => {
         .executeTakeFirst();
       return numUpdatedRows > 0n;
     },
-    touch: (id: string, now: number): Promise<void> => storage.write([touchKey(id, now)]),
+    async touch(id: string, now: number): Promise<void> {
+      await storage.db.updateTable('api_keys').set({ last_used_at: now }).where('id', '=', id).execute();
+    },
   };
 });
 

@@ -2,6 +2,7 @@ import type { ChatMessage as PublicMessage } from '../../contract/chat-message.t
 import type { Clock } from '../../core/clock.ts';
 import type { Principal } from '../../core/context.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { BatchedWrites } from '../../db/batched-writes.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import { publicMessage } from '../../engine/context/index.ts';
 import { sessionBranchStore } from './session-branches.store.ts';
@@ -35,11 +36,13 @@ export {
   type SessionPlaces,
   type SessionRequestStore,
   type SessionWaits,
+  sessionRequestStore,
 } from './turns/index.ts';
 
 export interface SessionsDeps
   extends Pick<SessionRemovalDeps, 'deletions' | 'cleanups' | 'now' | 'newId'>,
     Pick<SessionServiceDeps, 'storage' | 'prefix' | 'recordReasoningDeltas' | 'authorization' | 'log'> {
+  readonly batch: Pick<BatchedWrites, 'write'>;
   readonly store: SessionStore;
   readonly owners: SessionAccess;
   readonly waits: SessionWaits;
@@ -49,11 +52,11 @@ export interface SessionsDeps
 }
 
 export const sessionsFeature = (deps: SessionsDeps) => {
-  const { storage, store, mailbox, clock } = deps;
+  const { storage, batch, store, mailbox, clock } = deps;
   const { requests, ends } = deps.waits;
   const { owners: access } = deps;
-  const turns = createSessionTurns({ storage, store, access, clock, newId: deps.newId });
-  const pauses = createSessionPauses({ storage, requests, mailbox, ends, now: deps.now, newId: deps.newId });
+  const turns = createSessionTurns({ storage, batch, store, access, clock, newId: deps.newId });
+  const pauses = createSessionPauses({ requests, mailbox, ends, now: deps.now, newId: deps.newId });
   const busy = deps.telemetry.metrics.counter(
     'acp.session.busy',
     'Runs that met a session which another run held.',
@@ -62,7 +65,7 @@ export const sessionsFeature = (deps: SessionsDeps) => {
   );
   /** How runs come to sessions. */
   const places = createSessionPlaces({
-    storage,
+    batch,
     turns,
     pauses,
     clock,

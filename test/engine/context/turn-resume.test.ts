@@ -141,7 +141,7 @@ const openEngine = async (t: TestContext) => {
     structuredResponseValidators: new Map(),
     loopCriteria: new Map(),
     log: silentLogger,
-    enqueue: (unit) => storage.enqueue(unit),
+    enqueue: (unit) => storage.batch.enqueue(unit),
     closeLater: () => undefined,
     now: systemClock.now,
     after: systemClock.after,

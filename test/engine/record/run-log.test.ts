@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Frame } from '../../../src/contract/operation.ts';
-import type { LazyUnit } from '../../../src/db/commit-queue.ts';
+import type { LazyUnit } from '../../../src/db/batched-writes.ts';
 import { ConditionFailedError, type Statement } from '../../../src/db/statement.ts';
 import { decodePack, encodePack } from '../../../src/engine/record/event-pack.ts';
 import { RunLog } from '../../../src/engine/record/run-log.ts';

@@ -106,7 +106,7 @@ forEachDurableService(
     await opensRun(other, sealed, { createdAt: Date.now(), startedAt: Date.now(), input: messages as never });
     const runs = other.stores(runStore);
     const row = (await runs.get('default', sealed)) ?? assert.fail('the run is stored');
-    await other.write([runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: Date.now() })]);
+    await runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: Date.now() });
     const gap = await policyTest(app.client, { guard });
     assert.deepEqual([gap.runsExamined, gap.guard?.runsBlocked], [4, 2]);
     assert.deepEqual([gap.notEvaluated[0]?.part, gap.notEvaluated[0]?.sampleRunIds], ['Input', [sealed]]);

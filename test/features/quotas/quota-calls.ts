@@ -1,5 +1,5 @@
 import type { Client } from '../../../src/client/client.ts';
-import type { Storage } from '../../../src/db/storage.ts';
+import type { RootStorage } from '../../../src/db/storage.ts';
 import { createPeriodClock } from '../../../src/features/quotas/period-clock.ts';
 import { createRunCounters } from '../../../src/features/quotas/quota-counters.store.ts';
 import type { QuotaDefinition, QuotaSaveRequest } from '../../../src/features/quotas/quotas.schema.ts';
@@ -26,20 +26,21 @@ export const daily = async (client: Client, agentName = '') =>
 
 /** Another process counts for `agentName` what no run has used. */
 export const bookElsewhere = async (
-  storage: Storage,
+  storage: RootStorage,
   now: () => number,
   counts: boolean,
   tokens: number,
   agentName = 'helper',
 ): Promise<void> => {
   const nothing = () => [];
-  const notices = { crossed: nothing, crossedBy: nothing, foretell: async () => undefined, ofRun: async () => [] };
+  const notices = { crossed: nothing, crossedBy: nothing, foretold: nothing, ofRun: async () => [] };
   const counters = storage.stores(
     createRunCounters(
       createPeriodClock('UTC', now),
       { ...notices, waiting: async () => [], announced: async () => undefined },
       { settled: nothing },
       now,
+      storage.batch,
     ),
   );
   const root = { id: 'nobody', tenantId: 'default', agentName, day: counters.day(), counts };

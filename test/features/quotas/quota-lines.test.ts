@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ConditionFailedError } from '../../../src/db/statement.ts';
-import type { Storage } from '../../../src/db/storage.ts';
+import type { RootStorage } from '../../../src/db/storage.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
 import { createPeriodClock } from '../../../src/features/quotas/period-clock.ts';
 import { createQuotaAdmission } from '../../../src/features/quotas/quota-admission.ts';
@@ -39,7 +39,7 @@ const stillStanding = async (): Promise<void> => {
 
 /** Admission and allowances of one tenant on a store of its own, with a clock that stands. */
 const openQuotas = (
-  storage: Storage,
+  storage: RootStorage,
   limits: Partial<QuotaRule>,
   watched: (store: QuotaStore) => QuotaStore = (store) => store,
 ) => {
@@ -52,7 +52,7 @@ const openQuotas = (
     createQuotaHolds((tenantId) => {
       admission.wake(tenantId);
       allowances.wake(tenantId);
-    }),
+    }, storage.batch),
   );
   let lastId = 0;
   const admission = createQuotaAdmission({
@@ -70,7 +70,7 @@ const openQuotas = (
     countedRoot: async (tenantId, { agentName }) => ({ tenantId, agentName, day: periods.current().day }),
   });
   const notices = { crossed: () => [], crossedBy: () => [] } as never;
-  const counters = storage.stores(createRunCounters(periods, notices, holds, clock.now));
+  const counters = storage.stores(createRunCounters(periods, notices, holds, clock.now, storage.batch));
   return { admission, allowances, holds, counters, periods };
 };
 
@@ -156,11 +156,11 @@ forEachStore(
     });
     assert.deepEqual(await stored(), { holds: 1, runs: [] });
     const run = { id: place?.runId ?? '', tenantId: 't', agentName: 'a', day: periods.current().day, counts: true };
-    const gone = storage.stores(jobStore).canceledPending('none', 0);
-    await assert.rejects(storage.write([...counters.opened(run), gone]), ConditionFailedError);
+    const gone = storage.stores(jobStore).held({ id: 'none', leaseOwner: 'nobody' });
+    await assert.rejects(storage.batch.write([...counters.opened(run), gone]), ConditionFailedError);
     assert.deepEqual(await stored(), { holds: 1, runs: [] });
     // Nothing else was asked for: the record alone takes the hold away.
-    await storage.write(counters.opened(run));
+    await storage.batch.write(counters.opened(run));
     assert.deepEqual(await stored(), { holds: 0, runs: [1, 1] });
     place?.settled();
   },
@@ -202,14 +202,14 @@ forEachStore('a hold that is recorded in the turn in which it was taken never is
   const storage = await openTestStorage(t, kind);
   const { admission, counters, periods } = openQuotas(storage, { maxRuns: 5 });
   let inserts = 0;
-  const { enqueue } = storage;
-  storage.enqueue = (unit) => {
+  const { enqueue } = storage.batch;
+  storage.batch.enqueue = (unit) => {
     inserts += 1;
     enqueue(unit);
   };
   const place = await admission.admit(request);
   const run = { id: place?.runId ?? '', tenantId: 't', agentName: 'a', day: periods.current().day, counts: true };
-  await storage.write(counters.opened(run));
+  await storage.batch.write(counters.opened(run));
   place?.settled();
   await stillStanding();
   assert.equal(inserts, 0);

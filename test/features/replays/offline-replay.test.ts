@@ -318,12 +318,12 @@ replayTest(
     await other.write([
       ...packs.map((pack) => journal.packed('default', runId, pack.firstSequence, pack.lastSequence, pack.events)),
       journal.modelCalls('default', runId, JSON.stringify({ ...recorded, attachments: undefined })),
-      runs.closeFrom({ tenant_id: 'default', id: runId }, 'Running', {
-        status: 'Completed',
-        completed_at: stored.completed_at,
-        event_count: stored.event_count,
-      }),
     ]);
+    await runs.closeFrom({ tenant_id: 'default', id: runId }, 'Running', {
+      status: 'Completed',
+      completed_at: stored.completed_at,
+      event_count: stored.event_count,
+    });
     const report = await replays.replay(app, runId);
     assert.equal(report.result, 'missing');
     assert.match(report.divergences[0]?.detail ?? '', /attachments of which no hash was recorded/);

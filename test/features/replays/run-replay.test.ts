@@ -308,7 +308,7 @@ forEachDurableService('RUN-55 what is no turn of an agent, or has no versions, c
   await opensRun(other, workflow, { agentName: 'coded', kind: 'Workflow' as never });
   const runs = other.stores(runStore);
   const row = (await runs.get('default', workflow)) ?? assert.fail('the run is stored');
-  await other.write([runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: 1 })]);
+  await runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: 1 });
   assert.equal((await refused(workflow)).code, 'replay-not-supported');
 });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import type { RetentionTarget } from '../../../src/features/retention/retention.schema.ts';
+import type { RetentionRun, RetentionTarget } from '../../../src/features/retention/retention.schema.ts';
 import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { testClock } from '../../support/clock.ts';
@@ -58,6 +58,35 @@ forEachDurableService('RET-9 RET-13 RET-25 logs and inputs of old runs go, and t
     again.map(({ deletedRows }) => deletedRows),
     [0],
   );
+});
+
+forEachDurableService('RET-25 what a sweep cannot delete whole stays whole, and is not counted', async (open) => {
+  // The job is over with its first failure.
+  const service = { Scheduling: { MaxAttempts: 1 } };
+  const app = await open({ agents, service, clock: testClock({ at: daysAgo(3) }) });
+  const { runId } = await runJson(app.client, 'helper', 'Hi');
+  await app.clock.jump(3 * dayMs);
+  await policy(app, 'Runs', { maxAgeDays: 1 });
+  const accept = app.store.refuse('runs');
+  const sums = (runs: readonly RetentionRun[]) => runs.map(({ deletedRows, error }) => [deletedRows, error]);
+  assert.deepEqual(sums(await swept(app, 'Runs')), [[0, 'store-failed']]);
+  accept();
+  assert.equal((await app.client.runs.input({ params: { runId } })).status, 200);
+  assert.equal((await followToEnd(app.client, runId)).at(-1)?.type, 'run.completed');
+  assert.deepEqual(sums(await swept(app, 'Runs')), [[1, null]]);
+  assert.doesNotMatch(app.store.text(), new RegExp(runId));
+});
+
+forEachDurableService('RET-20 a sweep that cannot be queued is not in the trail', async (open) => {
+  const app = await open({ service: { Scheduling: { RunWorker: false } } });
+  await policy(app, 'Runs', { maxAgeDays: 1 });
+  const accept = app.store.refuse('jobs');
+  await assert.rejects(app.client.retention.run({ query: { target: 'Runs' } }));
+  accept();
+  const ran = async () => (await trail(app)).filter(({ action }) => action === 'retention.run').length;
+  assert.equal(await ran(), 0);
+  await app.client.retention.run({ query: { target: 'Runs' } });
+  assert.equal(await ran(), 1);
 });
 
 forEachDurableService('RET-9 the newest rows stay by number', async (open) => {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../src/core/clock.ts';
-import type { Storage } from '../../../src/db/storage.ts';
+import type { RootStorage } from '../../../src/db/storage.ts';
 import type { OpenedRun } from '../../../src/engine/record/index.ts';
 import { createIdempotencyKeys, type IdempotencyKeys } from '../../../src/features/idempotency/idempotency.store.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
@@ -35,21 +35,26 @@ const openedRun = (id: string, more: Partial<OpenedRun>): OpenedRun => ({
 });
 
 /** Begins a run of its own. */
-export const opensRun = async (storage: Storage, id: string, more: Partial<OpenedRun> = {}): Promise<void> =>
+export const opensRun = async (storage: RootStorage, id: string, more: Partial<OpenedRun> = {}): Promise<void> =>
   void (await storage.write(storage.stores(createRunJournal(null, null)).opened(openedRun(id, more))));
 
 /** Begins a run that is in line. */
-export const beginsRun = async (storage: Storage, id: string): Promise<void> =>
+export const beginsRun = async (storage: RootStorage, id: string): Promise<void> =>
   void (await storage.write(storage.stores(createRunJournal(null, null)).begun(openedRun(id, {}))));
 
 /** Takes jobs that are in line, and begins them. */
-export const beginsJobs = async (storage: Storage, owner: string, now: number, leaseUntil: number): Promise<void> => {
+export const beginsJobs = async (
+  storage: RootStorage,
+  owner: string,
+  now: number,
+  leaseUntil: number,
+): Promise<void> => {
   const jobs = storage.stores(jobStore);
   for (const { id } of await jobs.claim(owner, now, leaseUntil, 10, anyJob)) await jobs.begin(owner, id);
 };
 
 /** Keys of a process that renews none: it is suspended, or gone. */
-export const idleKeys = (storage: Storage, clock: Pick<Clock, 'now'>): IdempotencyKeys => {
+export const idleKeys = (storage: RootStorage, clock: Pick<Clock, 'now'>): IdempotencyKeys => {
   const never = { stop: () => undefined, unref: () => never };
   return storage.stores(
     createIdempotencyKeys({

@@ -14,11 +14,11 @@ import { getRun, type LoggedEvent, post, refusal, runJson, runStream, start, too
 const cached = { provider: 'local', model: 'any', responseCache: { enabled: true } };
 const answered = (...text: string[]) => ({ answer: { text, usage: { input: 3, output: 2 } } });
 /** How many answers are stored; all of them go. */
-const takeKept = (app: TestApp): Promise<number> =>
-  app.store
-    .open()
-    .stores(createResponseCache({ ...systemClock, now: () => Number.MAX_SAFE_INTEGER }, silentLogger))
-    .removeExpired();
+const takeKept = (app: TestApp): Promise<number> => {
+  const storage = app.store.open();
+  const clock = { ...systemClock, now: () => Number.MAX_SAFE_INTEGER };
+  return storage.stores(createResponseCache(clock, silentLogger, storage.batch)).removeExpired();
+};
 
 const ofType = (events: readonly LoggedEvent[], type: string) => events.filter((event) => event.type === type);
 
@@ -244,9 +244,11 @@ const parts: readonly ModelPart[] = [{ type: 'text-delta', text: 'Yes.' }];
 forEachStore('AGENT-26 an answer is given until its lifetime has passed', async (context, store) => {
   const clock = { now: 1_000_000 };
   const storage = await openTestStorage(context, store);
-  const cache = storage.stores(createResponseCache({ ...systemClock, now: () => clock.now }, silentLogger));
+  const cache = storage.stores(
+    createResponseCache({ ...systemClock, now: () => clock.now }, silentLogger, storage.batch),
+  );
   cache.keep('red', 'k', 60_000, parts);
-  await storage.write([]);
+  await storage.batch.write([]);
   assert.deepEqual(await cache.find('red', 'k', 60_000), parts);
   assert.equal(await cache.find('blue', 'k', 60_000), null);
   clock.now += 59_999;
@@ -256,18 +258,20 @@ forEachStore('AGENT-26 an answer is given until its lifetime has passed', async 
   assert.equal(await cache.find('red', 'k', 60_000), null);
   assert.equal(await cache.find('red', 'k', 3_600_000), null, 'nor may it be older than its writer wanted');
   cache.keep('red', 'k', 60_000, [{ type: 'text-delta', text: 'No.' }]);
-  await storage.write([]);
+  await storage.batch.write([]);
   assert.deepEqual(await cache.find('red', 'k', 60_000), [{ type: 'text-delta', text: 'No.' }]);
 });
 
 forEachStore('AGENT-26 expired answers are removed in chunks', async (context, store) => {
   const clock = { now: 0 };
   const storage = await openTestStorage(context, store);
-  const cache = storage.stores(createResponseCache({ ...systemClock, now: () => clock.now }, silentLogger));
+  const cache = storage.stores(
+    createResponseCache({ ...systemClock, now: () => clock.now }, silentLogger, storage.batch),
+  );
   for (let index = 0; index < 450; index += 1) cache.keep('red', `old ${index}`, 1000, parts);
   clock.now = 900;
   cache.keep('red', 'new', 1000, parts);
-  await storage.write([]);
+  await storage.batch.write([]);
   clock.now = 1500;
   assert.equal(await cache.removeExpired(), 450);
   assert.deepEqual(await cache.find('red', 'new', 1000), parts);
@@ -280,10 +284,14 @@ forEachStore('AGENT-26 a cache that cannot be read or written is a miss, never a
   context.after(() => storage.close());
   const warnings: string[] = [];
   const cache = storage.stores(
-    createResponseCache({ ...systemClock, now: () => 0 }, { warn: (_fields, message) => void warnings.push(message) }),
+    createResponseCache(
+      { ...systemClock, now: () => 0 },
+      { warn: (_fields, message) => void warnings.push(message) },
+      storage.batch,
+    ),
   );
   assert.equal(await cache.find('red', 'k', 1000), null);
   cache.keep('red', 'k', 1000, parts);
-  await storage.write([]);
+  await storage.batch.write([]);
   assert.equal(warnings.length, 2);
 });

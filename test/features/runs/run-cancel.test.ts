@@ -108,7 +108,7 @@ forEachDurableService(
     assert.deepEqual([elsewhere.status, elsewhere.code], [409, 'run-not-on-this-instance']);
     const runs = other.stores(runStore);
     const row = (await runs.get('default', runId)) ?? assert.fail('the run is stored');
-    await other.write([runs.closeFrom(row, 'Running', { status: 'AwaitingApproval' })]);
+    await runs.closeFrom(row, 'Running', { status: 'AwaitingApproval' });
     assert.equal((await refusal(app.client.runs.cancel({ params: { runId } }))).code, 'run-finished');
     const unknown = await refusal(
       app.client.runs.cancel({ params: { runId: '0190b6a2-0000-7000-8000-000000000000' } }),

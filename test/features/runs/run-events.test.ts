@@ -132,7 +132,7 @@ forEachDurableService('RUN-24 a run that another process executes is followed th
   for (let index = 0; index < last.firstSequence; index += 1) seen.push((await iterator.next()).value);
   await last.write();
   const row = (await runs.get('default', runId)) ?? assert.fail('the run is stored');
-  await other.write([runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: 1 })]);
+  await runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: 1 });
   for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) seen.push(next.value);
   const frames = template.frames.map((frame) => ({ ...frame, data: frame.data.replaceAll(template.runId, runId) }));
   assert.deepEqual(seen, frames);

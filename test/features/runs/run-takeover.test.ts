@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { systemClock } from '../../../src/core/clock.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
-import { ConditionFailedError, type Statement } from '../../../src/db/statement.ts';
+import { ConditionFailedError } from '../../../src/db/statement.ts';
 import { encodePack } from '../../../src/engine/record/event-pack.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
 import { heartbeatStore } from '../../../src/features/runs/run-heartbeats.store.ts';
@@ -85,11 +85,14 @@ forEachDurableService(
       { sequence: last + 1, type: 'run.failed', timestamp: 1, members: error, stored: error },
     ]);
     const closed = { status: 'Failed', error_type: 'orphaned', completed_at: 1 };
-    await storage.write([
-      runs.closeFrom({ tenant_id: 'default', id: runId }, 'Running', closed),
+    const rest = [
       storage.stores(createRunJournal(null, null)).packed('default', runId, last + 1, last + 1, terminal),
       ...storage.stores(sessionStore).release('default', 's', runId),
-    ]);
+    ];
+    await storage.transaction(async (stores) => {
+      await stores(runStore).closeFrom({ tenant_id: 'default', id: runId }, 'Running', closed);
+      await stores.write(rest);
+    });
     const stored = () => ({ runs: app.store.stored('runs'), events: app.store.stored('run events') });
     const before = stored();
     gate.open();
@@ -101,6 +104,24 @@ forEachDurableService(
   },
 );
 
+forEachDurableService('RUN-17 the end of a lost run stands whole, or the run is still open', async (open) => {
+  const first = await open({ agents: [{ name: 'helper' }] });
+  const runId = newId();
+  await opensRun(first.store.open(), runId);
+  await first.close();
+  const before = first.store.stored('runs');
+  const accept = first.store.refuse('run events');
+  await assert.rejects(open({ folder: first.folder }));
+  assert.deepEqual(first.store.stored('runs'), before);
+  accept();
+  const second = await open({ folder: first.folder });
+  assert.equal((await getRun(second.client, runId)).error?.type, 'orphaned');
+  assert.deepEqual(
+    (await followToEnd(second.client, runId)).map(({ type }) => type),
+    ['run.failed'],
+  );
+});
+
 forEachDurableStore(
   'RUN-74 a run that gives a sign of life while it is looked at is not closed, and old signs go',
   async (t, kind) => {
@@ -109,7 +130,7 @@ forEachDurableStore(
     const runs = storage.stores(runStore);
     for (const id of ['alive', 'dead', 'ended'])
       await opensRun(storage, id, { tenantId: 't', createdAt: clock.now, startedAt: clock.now });
-    await storage.write([runs.closeFrom({ tenant_id: 't', id: 'ended' }, 'Running', { status: 'Completed' })]);
+    await runs.closeFrom({ tenant_id: 't', id: 'ended' }, 'Running', { status: 'Completed' });
     const settings = {
       heartbeatIntervalMs: 30_000,
       orphanThresholdMs: 300_000,
@@ -140,11 +161,14 @@ forEachDurableStore(
         runs,
         engine: nothingRuns,
         lost: {
-          async lose(row, conditions: readonly Statement[] = []) {
+          async lose(row, condition) {
             // The holder was suspended, and wakes up between the look and the write.
             if (row.id === 'alive') await holder.beat();
             try {
-              await storage.write([...conditions, runs.closeFrom(row, 'Running', { status: 'Failed' })]);
+              await storage.transaction(async (stores) => {
+                await condition?.(stores);
+                await stores(runStore).closeFrom(row, 'Running', { status: 'Failed' });
+              });
               closed.push(row.id);
               return 'closed';
             } catch (error) {
@@ -223,7 +247,7 @@ forEachDurableService(
     const first = await open({ service, agents: [{ name: 'helper' }] });
     const runId = await enqueue(first.client, 'helper', { message: 'Hi', lane: 'elsewhere' });
     const storage = first.store.open();
-    await storage.write([storage.stores(jobStore).lost(runId, 0, 1)]);
+    await storage.stores(jobStore).lose(runId, 0, 1);
     await storage.stores(heartbeatStore).beat([newId()], 1);
     await first.close();
     const second = await open({ service, folder: first.folder });

@@ -34,6 +34,7 @@ const openInstances = async (t: TestContext, store: TestStore) => {
   const instance = () => {
     const turns = createSessionTurns({
       storage,
+      batch: storage.batch,
       store: storage.stores(sessionStore),
       access: createSessionAccess(withoutOwners),
       clock,

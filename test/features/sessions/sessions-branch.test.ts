@@ -272,6 +272,20 @@ forEachDurableService('SESS-14 branches, turns and deletions at once leave every
   assert.deepEqual(sessionRows(app), nothingLeft);
 });
 
+forEachDurableService('SESS-14 a branch of which one part cannot be written is none', async (open) => {
+  const app = await open(echo);
+  await say(app.client, 's', 'one');
+  const accept = app.store.refuse('shared stretches');
+  await assert.rejects(branch(app.client, 's', 'b'));
+  accept();
+  assert.deepEqual(
+    (await listSessions(app.client)).map(({ id }) => id),
+    ['s'],
+  );
+  await branch(app.client, 's', 'b');
+  assert.deepEqual(textsOf(await getSession(app.client, 'b')), ['one', 'You said one.']);
+});
+
 forEachDurableService('SESS-15 of branches that ask for one id at once, one gets it', async (open) => {
   const app = await open(echo);
   await say(app.client, 's', 'one');

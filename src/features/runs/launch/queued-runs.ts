@@ -1,7 +1,7 @@
 import { AcpError } from '../../../contract/errors.ts';
 import { formatTraceparent } from '../../../core/telemetry/trace-context.ts';
+import type { BatchedWrites } from '../../../db/batched-writes.ts';
 import type { Statement } from '../../../db/statement.ts';
-import type { Storage } from '../../../db/storage.ts';
 import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
 import type { RunPlan } from '../../../engine/active-run.ts';
 import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
@@ -31,7 +31,7 @@ export interface ContinuedRun {
 }
 
 export interface QueuedRunsDeps {
-  readonly storage: Pick<Storage, 'write'>;
+  readonly batch: Pick<BatchedWrites, 'write'>;
   readonly store: Pick<RunStore, 'requeued'>;
   readonly journal: RunJournal;
   readonly jobs: Pick<JobStore, 'queued' | 'retried'>;
@@ -79,7 +79,7 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
       };
       const lane = body.lane ?? laneOf(agentRunKey);
       const run = { runId, tenantId: context.tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
-      await deps.storage.write(queuedStatements({ journal, jobs, maxAttempts }, run));
+      await deps.batch.write(queuedStatements({ journal, jobs, maxAttempts }, run));
       tellQueued(deps.listeners, run);
       deps.wake();
     },

@@ -3,7 +3,6 @@ import type { ToolApprovalDecision } from '../../../contract/tool-approval.ts';
 import type { CallContext } from '../../../core/context.ts';
 import { isoTime } from '../../../core/iso-time.ts';
 import { ConditionFailedError } from '../../../db/statement.ts';
-import type { Storage } from '../../../db/storage.ts';
 import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
 import type { ChatMessage, ContentPart, TurnResume } from '../../../engine/context/index.ts';
 import type { SessionTurn } from '../../../engine/record/index.ts';
@@ -54,7 +53,6 @@ export interface Mailbox {
 }
 
 export interface SessionPauseDeps {
-  readonly storage: Pick<Storage, 'write'>;
   readonly requests: SessionRequestStore;
   readonly mailbox: Mailbox;
   readonly ends: PauseEnds;
@@ -81,7 +79,7 @@ export const responseMessage = (
 
 /** What sessions wait for, as the start of their next run meets it. */
 export const createSessionPauses = (deps: SessionPauseDeps) => {
-  const { storage, requests, mailbox, ends, now, newId } = deps;
+  const { requests, mailbox, ends, now, newId } = deps;
 
   const refuseWhilePending = async (tenantId: string, sessionId: string, rows: readonly SessionRequestRow[]) => {
     if (!rows.some((row) => isOpen(row) && row.channel === 'Mailbox')) return;
@@ -98,7 +96,7 @@ export const createSessionPauses = (deps: SessionPauseDeps) => {
     const rows = await requests.list(tenantId, session.sessionId);
     await refuseWhilePending(tenantId, session.sessionId, rows);
     if (rows.some(isOpen)) {
-      await storage.write([requests.voided(tenantId, session.sessionId)]);
+      await requests.voidOpen(tenantId, session.sessionId);
       ends.ended(tenantId, session.sessionId);
       return null;
     }
@@ -118,7 +116,7 @@ export const createSessionPauses = (deps: SessionPauseDeps) => {
       const { result = null, errorMessage = null } = resultOf.get(row.id) ?? {};
       return { type: 'ClientResult', result, errorMessage };
     });
-    await storage.write(open.map((row) => requests.answered(row)));
+    await requests.answer(open);
     return { messages: [], calls, earlier: null };
   };
 
@@ -181,7 +179,7 @@ export const createSessionPauses = (deps: SessionPauseDeps) => {
         return { requestId: id, approved: call?.status === 'Approved', reason: call?.reason ?? null };
       });
       // A further attempt finds them answered.
-      if (open.some(isOpen)) await storage.write(open.filter(isOpen).map((row) => requests.answered(row)));
+      if (open.some(isOpen)) await requests.answer(open.filter(isOpen));
       // The session is this run's now: who has waited for it lines up behind, before anybody who comes later.
       ends.ended(pause.tenantId, session.sessionId);
       return {

@@ -3,7 +3,7 @@ import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import { ChurningMap } from '../../../core/churning-map.ts';
 import type { Clock } from '../../../core/clock.ts';
 import type { CallContext, Principal } from '../../../core/context.ts';
-import type { Storage } from '../../../db/storage.ts';
+import type { BatchedWrites } from '../../../db/batched-writes.ts';
 import type { BegunTurn, CancelCause, RunPlan } from '../../../engine/active-run.ts';
 import type { TurnResume } from '../../../engine/context/index.ts';
 import type { SessionTurn } from '../../../engine/record/index.ts';
@@ -43,7 +43,7 @@ export interface Placed extends Pick<RunPlan, 'session' | 'waiting' | 'resume' |
 }
 
 export interface SessionPlaceDeps {
-  readonly storage: Pick<Storage, 'write'>;
+  readonly batch: Pick<BatchedWrites, 'write'>;
   readonly turns: SessionTurns;
   readonly pauses: SessionPauses;
   readonly clock: Pick<Clock, 'after'>;
@@ -57,7 +57,7 @@ const stopWaitMs = 10_000;
 const closedMeanwhile = new Error('The run was closed while it waited.');
 
 /** How runs come to their sessions, and how they leave them: the whole protocol, as those see it who start runs. */
-export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: SessionPlaceDeps) => {
+export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: SessionPlaceDeps) => {
   /** Runs of the queue that wait in line. */
   const waiting = new ChurningMap<string, AbortController>();
 
@@ -67,7 +67,7 @@ export const createSessionPlaces = ({ storage, turns, pauses, clock, busy }: Ses
   /** Frees a session that no run came to use. */
   const free = async (session: SessionTurn): Promise<void> => {
     try {
-      await storage.write(session.release());
+      await batch.write(session.release());
     } finally {
       session.ended();
     }

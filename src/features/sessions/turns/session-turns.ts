@@ -1,6 +1,7 @@
 import { AcpError } from '../../../contract/errors.ts';
 import type { Clock } from '../../../core/clock.ts';
 import type { Principal } from '../../../core/context.ts';
+import type { BatchedWrites } from '../../../db/batched-writes.ts';
 import { ConditionFailedError } from '../../../db/statement.ts';
 import type { Storage } from '../../../db/storage.ts';
 import type { SessionRow } from '../../../db/tables.ts';
@@ -38,7 +39,8 @@ interface Waiting {
 }
 
 export interface SessionTurnDeps {
-  readonly storage: Storage;
+  readonly storage: Pick<Storage, 'dialect'>;
+  readonly batch: Pick<BatchedWrites, 'write'>;
   readonly store: SessionStore;
   readonly access: SessionAccess;
   readonly clock: Clock;
@@ -46,7 +48,7 @@ export interface SessionTurnDeps {
 }
 
 /** One run at a time per session: a conditional row in the store, and a queue in this process in front of it. */
-export const createSessionTurns = ({ storage, store, access, clock, newId }: SessionTurnDeps) => {
+export const createSessionTurns = ({ storage, batch, store, access, clock, newId }: SessionTurnDeps) => {
   const held = new Map<string, string>();
   const waiting = new Map<string, Waiting[]>();
   const keyOf = (tenantId: string, sessionId: string) => `${tenantId}\n${sessionId}`;
@@ -118,13 +120,13 @@ export const createSessionTurns = ({ storage, store, access, clock, newId }: Ses
         branch_from_sequence: null,
         summary: null,
       };
-      await storage.write([store.open(opened)]);
+      await batch.write([store.open(opened)]);
       return opened;
     }
     if (row.agent_name !== agentName)
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${row.agent_name}".`);
     access.assertMayRun(caller, sessionId, row.owner_id);
-    await storage.write([store.lock(tenantId, sessionId, runId, now(), until)]);
+    await batch.write([store.lock(tenantId, sessionId, runId, now(), until)]);
     // What is read after the lock was taken is what the turn goes on from.
     return (await store.get(tenantId, sessionId)) ?? row;
   };
@@ -182,7 +184,7 @@ export const createSessionTurns = ({ storage, store, access, clock, newId }: Ses
         free(key, runId);
         // The row was taken before its messages were read.
         if (error instanceof AcpError && error.code === 'decryption-failed')
-          await storage.write(store.release(tenantId, sessionId, runId));
+          await batch.write(store.release(tenantId, sessionId, runId));
         if (error instanceof ConditionFailedError || storage.dialect.classify(error) === 'unique-violation')
           throw busyError(sessionId);
         throw error;
