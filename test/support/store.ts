@@ -11,6 +11,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { createSqliteDialect } from '../../src/db/sqlite/dialect.ts';
 import { createStorage, type RootStorage } from '../../src/db/storage.ts';
 import { type Fault, faults } from './faults.ts';
+import { placeEmptyStore } from './template-store.ts';
 
 /** A kind of store that tests run on. */
 export interface TestStore {
@@ -109,6 +110,7 @@ export const testStores: readonly TestStore[] = [
 
 const openConnections = async (context: TestContext, store: TestStore, count: number): Promise<RootStorage[]> => {
   const folder = await mkdtemp(join(tmpdir(), 'acp-test-'));
+  if (store === defaultStore) await placeEmptyStore(join(folder, 'acp.db'));
   const connections = Array.from({ length: count }, () => createStorage(store.open(folder), store.durable));
   context.after(async () => {
     for (const storage of connections) await storage.close();
