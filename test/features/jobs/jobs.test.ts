@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { ProblemError } from '../../../src/client/problem.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
 import { LeaseLostError } from '../../../src/scheduler/job-queue.ts';
-import { forEachDurableService, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { enqueue, followToEnd, Gate, getRun, refusal, stream, tool, waitingSetup } from '../runs/run-calls.ts';
@@ -27,7 +27,7 @@ const openFull = async (open: OpenApp) => {
   return { app, gate, executing };
 };
 
-forEachDurableService(
+forEachService(
   'JOB-20 JOB-21 JOB-22 jobs of queued runs are listed and shown, without what they carry',
   async (open) => {
     const { app, gate, executing } = await openFull(open);
@@ -61,7 +61,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('JOB-23 JOB-26 a job that waits is cancelled at once, and its run with it', async (open) => {
+forEachService('JOB-23 JOB-26 a job that waits is cancelled at once, and its run with it', async (open) => {
   const { app, gate } = await openFull(open);
   const waiting = await enqueue(app.client, 'helper', 'Hi');
   assert.equal(await cancel(app, waiting), 204);
@@ -73,7 +73,7 @@ forEachDurableService('JOB-23 JOB-26 a job that waits is cancelled at once, and 
   gate.open();
 });
 
-forEachDurableService('JOB-23 JOB-24 a job in progress is asked to stop, as often as somebody asks', async (open) => {
+forEachService('JOB-23 JOB-24 a job in progress is asked to stop, as often as somebody asks', async (open) => {
   const { app, executing } = await openFull(open);
   const orStopped = (error: unknown): string => {
     if (error instanceof ProblemError) return error.code;
@@ -90,7 +90,7 @@ forEachDurableService('JOB-23 JOB-24 a job in progress is asked to stop, as ofte
   assert.equal((await refusal(cancel(app, executing))).code, 'job-not-cancelable');
 });
 
-forEachDurableService('JOB-23 a job that waits for its session at the worker stops waiting', async (open) => {
+forEachService('JOB-23 a job that waits for its session at the worker stops waiting', async (open) => {
   const gate = new Gate();
   const app = await open(waitingSetup(gate));
   const holding = await stream(app.client, 'helper', { message: 'wait', sessionId: 's-1' });
@@ -126,7 +126,7 @@ forEachDurableService('JOB-23 a request that a worker of before did not heed is 
   assert.equal((await jobOf(next, executing)).errorCode, 'shutdown', 'JOB-38 and what became of the other is told');
 });
 
-forEachDurableService(
+forEachService(
   'JOB-26 APPR-16 a cancelled continuation leaves the session to the next message',
   async (open) => {
     const gate = new Gate();
@@ -147,7 +147,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('JOB-23 RUN-39 who may not cancel the run does not find its job', async (open) => {
+forEachService('JOB-23 RUN-39 who may not cancel the run does not find its job', async (open) => {
   let allowed = true;
   const gate = new Gate();
   const app = await open({
@@ -166,7 +166,7 @@ forEachDurableService('JOB-23 RUN-39 who may not cancel the run does not find it
   gate.open();
 });
 
-forEachDurableService('JOB-36 JOB-38 a job that fails says why, in words of the service', async (open) => {
+forEachService('JOB-36 JOB-38 a job that fails says why, in words of the service', async (open) => {
   const { app, gate } = await openFull(open);
   const id = await enqueue(app.client, 'helper', 'Hi');
   await app.client.agents.remove({ params: { name: 'helper' } });

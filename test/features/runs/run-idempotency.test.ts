@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, overHttp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { idleKeys } from './other-process.ts';
@@ -10,7 +10,7 @@ const longAgo = Date.UTC(2020, 0, 1);
 
 const once = (key: string, more: Record<string, string> = {}) => ({ headers: { 'idempotency-key': key, ...more } });
 
-forEachDurableService('RUN-18 a repeat gets the stored answer and starts nothing', async (open) => {
+forEachService('RUN-18 a repeat gets the stored answer and starts nothing', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const first = await start(client, 'helper', 'Hi', once('k'));
   const second = await start(client, 'helper', 'Hi', once('k'));
@@ -25,7 +25,7 @@ forEachDurableService('RUN-18 a repeat gets the stored answer and starts nothing
   assert.notEqual(other.headers['x-run-id'], first.headers['x-run-id']);
 });
 
-forEachDurableService('RUN-18 a queued run is accepted once', async (open) => {
+forEachService('RUN-18 a queued run is accepted once', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const options = once('k', { prefer: 'respond-async' });
   const first = await start(client, 'helper', 'Hi', options);
@@ -39,7 +39,7 @@ forEachDurableService('RUN-18 a queued run is accepted once', async (open) => {
   assert.equal((await listRuns(client)).length, 1);
 });
 
-forEachDurableService('RUN-18 the same key with another request is refused', async (open) => {
+forEachService('RUN-18 the same key with another request is refused', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }, { name: 'other' }] });
   await start(client, 'helper', 'Hi', once('k'));
   for (const call of [start(client, 'helper', 'Ho', once('k')), start(client, 'other', 'Hi', once('k'))]) {
@@ -62,7 +62,7 @@ overHttp('RUN-18 the raw body counts, not what it means', async (open) => {
   assert.equal(await again.text(), await first.text());
 });
 
-forEachDurableService('RUN-18 while the first request is in progress a repeat is told so', async (open) => {
+forEachService('RUN-18 while the first request is in progress a repeat is told so', async (open) => {
   const gate = new Gate();
   const app = await open(waitingSetup(gate));
   const first = start(app.client, 'helper', 'wait', once('k'));
@@ -76,7 +76,7 @@ forEachDurableService('RUN-18 while the first request is in progress a repeat is
   assert.deepEqual((await start(app.client, 'helper', 'wait', once('k'))).body, body);
 });
 
-forEachDurableService('RUN-18 of two requests at the same moment one runs', async (open) => {
+forEachService('RUN-18 of two requests at the same moment one runs', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const results = await Promise.allSettled([1, 2, 3, 4].map(() => start(client, 'helper', 'Hi', once('k'))));
   const answers = results.flatMap((result) =>
@@ -88,7 +88,7 @@ forEachDurableService('RUN-18 of two requests at the same moment one runs', asyn
   assert.equal((await listRuns(client)).length, 1);
 });
 
-forEachDurableService('RUN-18 a key is 1 to MaxKeyLength characters', async (open) => {
+forEachService('RUN-18 a key is 1 to MaxKeyLength characters', async (open) => {
   const { client } = await open({ service: { Idempotency: { MaxKeyLength: 8 } }, agents: [{ name: 'helper' }] });
   for (const key of ['', 'x'.repeat(9)]) {
     const problem = await refusal(start(client, 'helper', 'Hi', once(key)));
@@ -98,14 +98,14 @@ forEachDurableService('RUN-18 a key is 1 to MaxKeyLength characters', async (ope
   assert.equal((await listRuns(client)).length, 1);
 });
 
-forEachDurableService('RUN-18 keys can be switched off, and then the header is refused, not ignored', async (open) => {
+forEachService('RUN-18 keys can be switched off, and then the header is refused, not ignored', async (open) => {
   const { client } = await open({ service: { Idempotency: { Enabled: false } }, agents: [{ name: 'helper' }] });
   const problem = await refusal(start(client, 'helper', 'Hi', once('k')));
   assert.deepEqual([problem.status, problem.code], [501, 'idempotency-disabled']);
   assert.deepEqual(await listRuns(client), []);
 });
 
-forEachDurableService('RUN-19 an answer that is not a success frees the key', async (open) => {
+forEachService('RUN-19 an answer that is not a success frees the key', async (open) => {
   const app = await open({
     script: [{ when: { message: 'fail' }, reply: { error: 'provider_error' } }, { reply: { text: 'Hello.' } }],
     agents: [{ name: 'helper' }],
@@ -132,7 +132,7 @@ forEachDurableService('RUN-19 a mark that nobody renews lapses, and so does an a
   assert.notEqual(await runIdOf(), second);
 });
 
-forEachDurableService('RUN-19 who repeats a request must be allowed to make it', async (open) => {
+forEachService('RUN-19 who repeats a request must be allowed to make it', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   await start(app.client, 'helper', 'Hi', once('k'));
   const { body } = await app.client.keys.create({ body: { name: 'r', role: 'Reader', scopes: ['RunsRead'] } });
@@ -165,7 +165,7 @@ overHttp('RUN-18 RUN-10 a client that lost its connection gets the answer by ask
   assert.equal((await listRuns(app.client)).length, 1);
 });
 
-forEachDurableService('RUN-19 RET-8 a stored policy says how long an answer is given again', async (open) => {
+forEachService('RUN-19 RET-8 a stored policy says how long an answer is given again', async (open) => {
   const app = await open({ clock: testClock({ at: longAgo }), agents: [{ name: 'helper' }] });
   const params = { target: 'IdempotencyKeys' };
   const repeated = async (): Promise<boolean> =>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { SessionRow } from '../../../src/db/tables.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
-import { type AppSetup, forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
+import { type AppSetup, forEachDurableService, forEachService, overHttp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { beginsJobs, beginsRun, idleKeys } from './other-process.ts';
 import {
@@ -117,7 +117,7 @@ forEachDurableService('RUN-41 JOB-26 a queued run is cancelled at once, and no w
   assert.deepEqual([again.status, again.code], [409, 'run-finished']);
 });
 
-forEachDurableService('RUN-17 a queued run on a busy session waits its turn', async (open) => {
+forEachService('RUN-17 a queued run on a busy session waits its turn', async (open) => {
   const gate = new Gate();
   const app = await open(waitingSetup(gate));
   const first = await stream(app.client, 'helper', { message: 'wait', sessionId: 's' });
@@ -164,7 +164,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('RUN-17 more than 16 queued runs may wait for one session', async (open) => {
+forEachService('RUN-17 more than 16 queued runs may wait for one session', async (open) => {
   const gate = new Gate();
   const app = await open({ ...waitingSetup(gate), service: { Scheduling: { MaxConcurrentJobs: 20 } } });
   const first = await stream(app.client, 'helper', { message: 'wait', sessionId: 's' });
@@ -178,7 +178,7 @@ forEachDurableService('RUN-17 more than 16 queued runs may wait for one session'
   for (const id of ids) assert.equal((await followToEnd(app.client, id)).at(-1)?.type, 'run.completed');
 });
 
-forEachDurableService('JOB-27 a lane takes no more jobs than its limit, and other lanes go on', async (open) => {
+forEachService('JOB-27 a lane takes no more jobs than its limit, and other lanes go on', async (open) => {
   const gates = [new Gate(), new Gate()] as const;
   const order: string[] = [];
   let waits = 0;
@@ -214,7 +214,7 @@ forEachDurableService('JOB-27 a lane takes no more jobs than its limit, and othe
   assert.deepEqual(order, [first, second]);
 });
 
-forEachDurableService('JOB-28 a worker serves its own lanes only', async (open) => {
+forEachService('JOB-28 a worker serves its own lanes only', async (open) => {
   const app = await open({ service: { Scheduling: { Lanes: ['mine'] } }, agents: [{ name: 'helper' }] });
   const other = await enqueue(app.client, 'helper', { message: 'Hi', lane: 'theirs' });
   const own = await enqueue(app.client, 'helper', { message: 'Hi', lane: 'mine' });
@@ -321,7 +321,7 @@ forEachDurableService('RUN-36 TOOL-12 a queued run keeps the authority of its ac
   assert.deepEqual((await getRun(next.client, runId)).labels, { apiKey: 'batch' });
 });
 
-forEachDurableService('RUN-15 queued runs can be switched off', async (open) => {
+forEachService('RUN-15 queued runs can be switched off', async (open) => {
   for (const service of [{ AsyncRun: { Enabled: false } }, { Scheduling: { Enabled: false } }]) {
     const app = await open({ service, agents: [{ name: 'helper' }] });
     const problem = await refusal(start(app.client, 'helper', 'Hi', { headers: { prefer: 'respond-async' } }));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../../src/core/ids.ts';
-import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, overHttp } from '../../support/app.ts';
 import { opensRun } from './other-process.ts';
 import { getRun, listRuns, post, refusal, runJson, runStream, start } from './run-calls.ts';
 
@@ -26,7 +26,7 @@ const callsChild = [
 
 const family = [{ name: 'child' }, { name: 'boss', callableAgentNames: ['child'] }];
 
-forEachDurableService('RUN-34 the list is newest first, of roots, and paged', async (open) => {
+forEachService('RUN-34 the list is newest first, of roots, and paged', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const ids: string[] = [];
   for (let index = 0; index < 5; index += 1) ids.unshift((await runJson(client, 'helper', 'Hi')).runId);
@@ -48,7 +48,7 @@ forEachDurableService('RUN-34 pages hold 50 runs by default and 200 at most', as
   assert.equal((await listRuns(app.client, { take: 500 })).length, 200);
 });
 
-forEachDurableService('RUN-35 filters are exact, and all of them count', async (open) => {
+forEachService('RUN-35 filters are exact, and all of them count', async (open) => {
   const app = await open({
     script: [{ when: { message: 'fail' }, reply: { error: 'provider_error' } }, { reply: { text: 'Hello.' } }],
     agents: [{ name: 'helper' }, { name: 'other' }],
@@ -99,7 +99,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('RUN-35 RUN-36 labels are found by key and value, or by key', async (open) => {
+forEachService('RUN-35 RUN-36 labels are found by key and value, or by key', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const scopes = ['RunsRead', 'RunsWrite'] as const;
   const ids: Record<string, string> = {};
@@ -116,7 +116,7 @@ forEachDurableService('RUN-35 RUN-36 labels are found by key and value, or by ke
     assert.deepEqual(await found(label), [], label);
 });
 
-forEachDurableService(
+forEachService(
   'RUN-34 RUN-37 RUN-38 children are listed on demand, and the tree is the same from every member',
   async (open) => {
     const { client } = await open({ script: callsChild, agents: family });
@@ -170,7 +170,7 @@ forEachDurableService('RUN-37 a tree is cut at 200 runs, by depth and start', as
   assert.deepEqual(starts, starts.toSorted());
 });
 
-forEachDurableService('RUN-80 a record is a summary and holds nothing of the conversation', async (open) => {
+forEachService('RUN-80 a record is a summary and holds nothing of the conversation', async (open) => {
   const { client } = await open({ script: [{ reply: { text: 'xyzzy-answer' } }], agents: [{ name: 'helper' }] });
   const { runId } = await runJson(client, 'helper', 'xyzzy-question');
   const run = await getRun(client, runId);
@@ -178,7 +178,7 @@ forEachDurableService('RUN-80 a record is a summary and holds nothing of the con
   assert.equal((await getRun(client, runId.toUpperCase())).id, runId, 'ids are read in any case');
 });
 
-forEachDurableService('RUN-40 unknown runs, and runs of another tenant, are the same 404 everywhere', async (open) => {
+forEachService('RUN-40 unknown runs, and runs of another tenant, are the same 404 everywhere', async (open) => {
   const { client, inTenant } = await open({});
   const elsewhere = inTenant('other');
   await elsewhere.agents.create({ body: { name: 'helper', model: { provider: 'demo', model: 'demo-1' } } });
@@ -257,7 +257,7 @@ overHttp('RUN-40 SESS-1 RUN-19 runs, sessions and keys are per tenant', async (o
   }
 });
 
-forEachDurableService('RUN-35 ids are ids in any case: in paths, filters and bodies', async (open) => {
+forEachService('RUN-35 ids are ids in any case: in paths, filters and bodies', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { client } = app;
   const { runId } = await runJson(client, 'helper', 'Hi');

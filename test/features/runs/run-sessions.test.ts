@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Frame } from '../../../src/contract/operation.ts';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
-import { type AgentSetup, forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
+import { type AgentSetup, forEachDurableService, forEachService, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest, WireName } from '../../support/providers/scenario.ts';
 import { surfaceCases } from '../../support/providers/surface-cases.ts';
 import {
@@ -103,7 +103,7 @@ const hold = async (app: TestApp, gate: Gate, sessionId: string, message = 'wait
 
 const rest = async (frames: AsyncIterable<Frame>) => assertWholeLog(await collect(frames));
 
-forEachDurableService(
+forEachService(
   'RUN-6 SESS-1 a session begins with its first run, and its history is what the model is sent',
   async (open) => {
     const app = await openSessions(open, []);
@@ -167,7 +167,7 @@ forEachDurableService('SESS-3 a failed turn leaves the session as it was, and a 
   assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: one', 'assistant: You said one.', 'user: two']);
 });
 
-forEachDurableService(
+forEachService(
   'SESS-2 RUN-6 a session belongs to the agent of its first run, also after that agent is gone',
   async (open) => {
     const app = await openSessions(open, []);
@@ -197,7 +197,7 @@ forEachDurableService('RUN-8 Reject: a second message is refused while the first
   assert.equal((await sessionOf(app, 's'))?.version, 2);
 });
 
-forEachDurableService('RUN-2 a busy session is told before an agent that does not compile', async (open) => {
+forEachService('RUN-2 a busy session is told before an agent that does not compile', async (open) => {
   const gate = new Gate();
   const app = await openSessions(open, [gate]);
   await app.createAgent(agent('boss', { callableAgentNames: ['other'] }));
@@ -240,7 +240,7 @@ forEachDurableService('RUN-8 Enqueue: runs wait and start in the order they came
   );
 });
 
-forEachDurableService('RUN-8 Enqueue on a free session starts at once, without run.queued', async (open) => {
+forEachService('RUN-8 Enqueue on a free session starts at once, without run.queued', async (open) => {
   const app = await openSessions(open, []);
   const { frames } = await stream(app.client, 'helper', { message: 'one', sessionId: 's', concurrency: 'Enqueue' });
   assert.equal((await rest(frames))[0]?.type, 'run.started');
@@ -492,7 +492,7 @@ const turnsOf: Readonly<Record<WireName, (request: SimulatedRequest) => string[]
 };
 
 for (const surface of surfaceCases)
-  forEachDurableService(
+  forEachService(
     `SESS-6 a cancelled turn with tools leaves a history that ${surface.provider} takes`,
     async (open) => {
       const gate = new Gate();

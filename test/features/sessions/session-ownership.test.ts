@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService, type OpenApp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, type OpenApp } from '../../support/app.ts';
 import {
   callsTools,
   enqueue,
@@ -30,7 +30,7 @@ const openOwned = async (open: OpenApp, ownership: Readonly<Record<string, unkno
 const ids = async (sessions: Promise<readonly { readonly id: string }[]>) =>
   (await sessions).map(({ id }) => id).toSorted();
 
-forEachDurableService('SESS-23 the owner is the key that opened the session, and never changes', async (open) => {
+forEachService('SESS-23 the owner is the key that opened the session, and never changes', async (open) => {
   const { app, ann } = await openOwned(open);
   await say(ann.client, 's');
   assert.equal((await getSession(ann.client, 's')).ownerId, `apikey:${ann.id}`);
@@ -44,7 +44,7 @@ forEachDurableService('SESS-23 the owner is the key that opened the session, and
   assert.deepEqual(await ids(listSessions(app.client)), ['queued', 's']);
 });
 
-forEachDurableService('SESS-24 a caller without identity opens a session only where that is allowed', async (open) => {
+forEachService('SESS-24 a caller without identity opens a session only where that is allowed', async (open) => {
   const strict = await openOwned(open);
   for (const body of [{ stream: false }, {}] as const) {
     const problem = await refusal(start(strict.app.client, 'helper', { message: 'Hello', sessionId: 's', ...body }));
@@ -94,7 +94,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService(
+forEachService(
   'RUN-2 ownership is told before an agent that is not there, and before a stored answer',
   async (open) => {
     const { ann, ben } = await openOwned(open);
@@ -129,7 +129,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('SESS-26 ManagementRole says who is a manager', async (open) => {
+forEachService('SESS-26 ManagementRole says who is a manager', async (open) => {
   const { ann, ben } = await openOwned(open, { ManagementRole: 'Operator' });
   await say(ann.client, 'a');
   assert.deepEqual(await ids(listSessions(ben.client)), ['a']);
@@ -175,7 +175,7 @@ for (const refuse of [false, true])
     },
   );
 
-forEachDurableService(
+forEachService(
   "SESS-28 the runs of another's session, and another's runs without one, are not there",
   async (open) => {
     const app = await open({
@@ -231,7 +231,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('SESS-28 a child run belongs to the owner of its tree', async (open) => {
+forEachService('SESS-28 a child run belongs to the owner of its tree', async (open) => {
   const app = await open({
     host: { AuthToken: token },
     token,
@@ -262,7 +262,7 @@ forEachDurableService('SESS-28 a child run belongs to the owner of its tree', as
   assert.deepEqual(await listRuns(ben.client, { parentRunId: runId }), []);
 });
 
-forEachDurableService('SESS-28 an estimate does not count what the caller may not see', async (open) => {
+forEachService('SESS-28 an estimate does not count what the caller may not see', async (open) => {
   const { app, ann, ben } = await openOwned(open);
   await say(ann.client, 'a', 'A long story. '.repeat(200));
   const tokens = async (client: typeof app.client, sessionId: string) =>

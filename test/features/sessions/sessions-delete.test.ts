@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
 import { sessionBranchStore } from '../../../src/features/sessions/session-branches.store.ts';
-import { forEachDurableService, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, type TestApp } from '../../support/app.ts';
 import {
   collect,
   enqueue,
@@ -75,7 +75,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('SESS-12 a queued run that no worker has taken holds its session', async (open) => {
+forEachService('SESS-12 a queued run that no worker has taken holds its session', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }], service: { Scheduling: { RunWorker: false } } });
   await say(app.client, 's');
   const runId = await enqueue(app.client, 'helper', { message: 'later', sessionId: 's' });
@@ -85,7 +85,7 @@ forEachDurableService('SESS-12 a queued run that no worker has taken holds its s
   await removeSession(app.client, 's');
 });
 
-forEachDurableService('SESS-12 without recording a run in progress holds its session all the same', async (open) => {
+forEachService('SESS-12 without recording a run in progress holds its session all the same', async (open) => {
   const gate = new Gate();
   const app = await open({ ...waitingSetup(gate), service: { RunRecording: { Enabled: false } } });
   await say(app.client, 's', 'hello');

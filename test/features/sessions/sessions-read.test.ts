@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
-import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, overHttp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { collect, Gate, getRun, listRuns, refusal, runStream, stream, waitingSetup } from '../runs/run-calls.ts';
 import {
@@ -99,7 +99,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService(
+forEachService(
   'SESS-7 the last updated session is first; agentName narrows; any page is answered',
   async (open) => {
     const clock = testClock({ stands: true });
@@ -146,7 +146,7 @@ overHttp('SESS-7 take is 50 unless given, at most 200, and a list is a bare arra
   }
 });
 
-forEachDurableService('SESS-2 the sessions of a deleted agent stay readable', async (open) => {
+forEachService('SESS-2 the sessions of a deleted agent stay readable', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   await say(app.client, 's');
   await app.client.agents.remove({ params: { name: 'helper' } });
@@ -194,7 +194,7 @@ for (const shown of [false, true])
     },
   );
 
-forEachDurableService('SESS-8 SESS-19 a store in memory shows no messages and cannot branch', async (open) => {
+forEachService('SESS-8 SESS-19 a store in memory shows no messages and cannot branch', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }], service: { Persistence: { Provider: 'Memory' } } });
   await say(app.client, 's', 'one');
   await say(app.client, 's', 'two');
