@@ -126,26 +126,23 @@ forEachDurableService('JOB-23 a request that a worker of before did not heed is 
   assert.equal((await jobOf(next, executing)).errorCode, 'shutdown', 'JOB-38 and what became of the other is told');
 });
 
-forEachService(
-  'JOB-26 APPR-16 a cancelled continuation leaves the session to the next message',
-  async (open) => {
-    const gate = new Gate();
-    const hold = tool('hold', (_args, { signal }) => gate.pass(signal).then(() => 'held'));
-    const service = { Scheduling: { MaxConcurrentJobs: 1, PollInterval: '1h' } };
-    const app = await openApprovals(open, { more: [hold], service });
-    const { rows } = await queueWaiting(app, 's-1', ['pay']);
-    await enqueue(app.client, 'helper', { message: calls(['hold']), sessionId: 'other' });
-    await gate.reached;
-    const id = (await decide(app.client, rows[0]?.id ?? '', true)).continuationRunId ?? '';
-    assert.equal((await jobOf(app, id)).handlerKey, 'acp.approval-resume');
-    assert.equal(await cancel(app, id), 204);
-    assert.equal((await getRun(app.client, id)).status, 'Canceled');
-    gate.open();
-    const next = await enqueue(app.client, 'helper', { message: 'And now?', sessionId: 's-1' });
-    assert.equal((await followToEnd(app.client, next)).at(-1)?.type, 'run.completed');
-    assert.deepEqual(app.done, []);
-  },
-);
+forEachService('JOB-26 APPR-16 a cancelled continuation leaves the session to the next message', async (open) => {
+  const gate = new Gate();
+  const hold = tool('hold', (_args, { signal }) => gate.pass(signal).then(() => 'held'));
+  const service = { Scheduling: { MaxConcurrentJobs: 1, PollInterval: '1h' } };
+  const app = await openApprovals(open, { more: [hold], service });
+  const { rows } = await queueWaiting(app, 's-1', ['pay']);
+  await enqueue(app.client, 'helper', { message: calls(['hold']), sessionId: 'other' });
+  await gate.reached;
+  const id = (await decide(app.client, rows[0]?.id ?? '', true)).continuationRunId ?? '';
+  assert.equal((await jobOf(app, id)).handlerKey, 'acp.approval-resume');
+  assert.equal(await cancel(app, id), 204);
+  assert.equal((await getRun(app.client, id)).status, 'Canceled');
+  gate.open();
+  const next = await enqueue(app.client, 'helper', { message: 'And now?', sessionId: 's-1' });
+  assert.equal((await followToEnd(app.client, next)).at(-1)?.type, 'run.completed');
+  assert.deepEqual(app.done, []);
+});
 
 forEachService('JOB-23 RUN-39 who may not cancel the run does not find its job', async (open) => {
   let allowed = true;

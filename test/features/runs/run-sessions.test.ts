@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import type { Frame } from '../../../src/contract/operation.ts';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
-import { type AgentSetup, forEachDurableService, forEachService, type OpenApp, type TestApp } from '../../support/app.ts';
+import {
+  type AgentSetup,
+  forEachDurableService,
+  forEachService,
+  type OpenApp,
+  type TestApp,
+} from '../../support/app.ts';
 import type { Scenario, SimulatedRequest, WireName } from '../../support/providers/scenario.ts';
 import { surfaceCases } from '../../support/providers/surface-cases.ts';
 import {
@@ -492,51 +498,48 @@ const turnsOf: Readonly<Record<WireName, (request: SimulatedRequest) => string[]
 };
 
 for (const surface of surfaceCases)
-  forEachService(
-    `SESS-6 a cancelled turn with tools leaves a history that ${surface.provider} takes`,
-    async (open) => {
-      const gate = new Gate();
-      const app = await open({
-        simulator: {},
-        tools: [
-          tool('quick', async () => 'quick result'),
-          tool('wait', async (_args, { signal }) => {
-            await gate.pass(signal);
-            return 'waited';
-          }),
-        ],
-        agents: [
-          {
-            name: 'helper',
-            model: { provider: surface.provider, model: surface.model },
-            toolNames: ['quick', 'wait'],
-          },
-        ],
-      });
-      const calls = ['quick', 'wait', 'quick'].map((name, index) => ({ id: `c${index}`, name, arguments: '{}' }));
-      app.simulator.enqueue({ answer: { toolCalls: calls } });
-      const first = await hold(app, gate, 's', 'Go');
-      await app.client.runs.cancel({ params: { runId: first.runId } });
-      await rest(first.frames);
-      const next = await runJson(app.client, 'helper', { message: 'Go on', sessionId: 's' });
-      assert.equal(next.output, 'Hello from the simulator.');
-      assert.deepEqual(turnsOf[surface.wire](app.simulator.lastRequest()), [
-        'user',
-        'call:quick',
-        'call:wait',
-        'call:quick',
-        'result',
-        'result',
-        'result',
-        'user',
-      ]);
-      const sent = JSON.stringify(app.simulator.lastRequest().body);
-      const places = ['quick result', 'canceled with its run', 'not executed'].map((words) => sent.indexOf(words));
-      assert.deepEqual(
-        places,
-        places.toSorted((a, b) => a - b),
-        'results stand in the order of the calls',
-      );
-      assert.ok(!places.includes(-1), sent);
-    },
-  );
+  forEachService(`SESS-6 a cancelled turn with tools leaves a history that ${surface.provider} takes`, async (open) => {
+    const gate = new Gate();
+    const app = await open({
+      simulator: {},
+      tools: [
+        tool('quick', async () => 'quick result'),
+        tool('wait', async (_args, { signal }) => {
+          await gate.pass(signal);
+          return 'waited';
+        }),
+      ],
+      agents: [
+        {
+          name: 'helper',
+          model: { provider: surface.provider, model: surface.model },
+          toolNames: ['quick', 'wait'],
+        },
+      ],
+    });
+    const calls = ['quick', 'wait', 'quick'].map((name, index) => ({ id: `c${index}`, name, arguments: '{}' }));
+    app.simulator.enqueue({ answer: { toolCalls: calls } });
+    const first = await hold(app, gate, 's', 'Go');
+    await app.client.runs.cancel({ params: { runId: first.runId } });
+    await rest(first.frames);
+    const next = await runJson(app.client, 'helper', { message: 'Go on', sessionId: 's' });
+    assert.equal(next.output, 'Hello from the simulator.');
+    assert.deepEqual(turnsOf[surface.wire](app.simulator.lastRequest()), [
+      'user',
+      'call:quick',
+      'call:wait',
+      'call:quick',
+      'result',
+      'result',
+      'result',
+      'user',
+    ]);
+    const sent = JSON.stringify(app.simulator.lastRequest().body);
+    const places = ['quick result', 'canceled with its run', 'not executed'].map((words) => sent.indexOf(words));
+    assert.deepEqual(
+      places,
+      places.toSorted((a, b) => a - b),
+      'results stand in the order of the calls',
+    );
+    assert.ok(!places.includes(-1), sent);
+  });

@@ -175,61 +175,58 @@ for (const refuse of [false, true])
     },
   );
 
-forEachService(
-  "SESS-28 the runs of another's session, and another's runs without one, are not there",
-  async (open) => {
-    const app = await open({
-      host: { AuthToken: token },
-      token,
-      service: { SessionOwnership: { Enabled: true } },
-      tools: [tool('look', async () => 'seen')],
-      agents: [
-        { name: 'helper', toolNames: ['look'] },
-        { name: 'boss', callableAgentNames: ['helper'] },
-      ],
-      script: [
-        {
-          when: { agent: 'boss', call: 1 },
-          reply: { toolCalls: [{ name: 'ask_helper', arguments: { message: 'Hi' } }] },
-        },
-        ...callsTools('look'),
-      ].slice(1),
-    });
-    const ann = await makeKey(app, 'ann');
-    const ben = await makeKey(app, 'ben');
-    const inSession = await runJson(ann.client, 'helper', { message: 'one', sessionId: 'a' });
-    const alone = await runJson(ann.client, 'helper', 'two');
-    const bens = await runJson(ben.client, 'helper', 'three');
-    for (const { runId } of [inSession, alone]) {
-      const params = { runId };
-      for (const call of [
-        () => ben.client.runs.get({ params }),
-        () => ben.client.runs.tree({ params }),
-        () => ben.client.runs.tools({ params }),
-        () => ben.client.runs.cancel({ params }),
-        () => ben.client.runs.input({ params }),
-        () => ben.client.scores.list({ params }),
-        () => ben.client.scores.save({ params, body: { kind: 'Binary', value: 1 } }),
-        () => ben.client.runs.compare({ params: { a: runId, b: runId } }),
-        () => readEvents(ben.client, runId),
-      ]) {
-        const problem = await refusal(call());
-        assert.deepEqual([problem.status, problem.code], [404, 'run-not-found']);
-      }
-      assert.equal((await ann.client.runs.tools({ params })).body.length, 1);
-      assert.equal((await ann.client.runs.get({ params })).status, 200);
-      assert.equal((await app.client.runs.get({ params })).status, 200, 'a manager sees it');
-      assert.equal((await refusal(ann.client.runs.cancel({ params }))).code, 'run-finished');
+forEachService("SESS-28 the runs of another's session, and another's runs without one, are not there", async (open) => {
+  const app = await open({
+    host: { AuthToken: token },
+    token,
+    service: { SessionOwnership: { Enabled: true } },
+    tools: [tool('look', async () => 'seen')],
+    agents: [
+      { name: 'helper', toolNames: ['look'] },
+      { name: 'boss', callableAgentNames: ['helper'] },
+    ],
+    script: [
+      {
+        when: { agent: 'boss', call: 1 },
+        reply: { toolCalls: [{ name: 'ask_helper', arguments: { message: 'Hi' } }] },
+      },
+      ...callsTools('look'),
+    ].slice(1),
+  });
+  const ann = await makeKey(app, 'ann');
+  const ben = await makeKey(app, 'ben');
+  const inSession = await runJson(ann.client, 'helper', { message: 'one', sessionId: 'a' });
+  const alone = await runJson(ann.client, 'helper', 'two');
+  const bens = await runJson(ben.client, 'helper', 'three');
+  for (const { runId } of [inSession, alone]) {
+    const params = { runId };
+    for (const call of [
+      () => ben.client.runs.get({ params }),
+      () => ben.client.runs.tree({ params }),
+      () => ben.client.runs.tools({ params }),
+      () => ben.client.runs.cancel({ params }),
+      () => ben.client.runs.input({ params }),
+      () => ben.client.scores.list({ params }),
+      () => ben.client.scores.save({ params, body: { kind: 'Binary', value: 1 } }),
+      () => ben.client.runs.compare({ params: { a: runId, b: runId } }),
+      () => readEvents(ben.client, runId),
+    ]) {
+      const problem = await refusal(call());
+      assert.deepEqual([problem.status, problem.code], [404, 'run-not-found']);
     }
-    const runIds = async (client: typeof app.client, query = {}) =>
-      (await listRuns(client, query)).map(({ id }) => id).toSorted();
-    assert.deepEqual(await runIds(ben.client), [bens.runId]);
-    assert.deepEqual(await runIds(ben.client, { take: 1 }), [bens.runId], 'narrowed before paging');
-    assert.deepEqual(await runIds(ben.client, { sessionId: 'a' }), []);
-    assert.deepEqual(await runIds(ann.client), [inSession.runId, alone.runId].toSorted());
-    assert.equal((await runIds(app.client)).length, 3);
-  },
-);
+    assert.equal((await ann.client.runs.tools({ params })).body.length, 1);
+    assert.equal((await ann.client.runs.get({ params })).status, 200);
+    assert.equal((await app.client.runs.get({ params })).status, 200, 'a manager sees it');
+    assert.equal((await refusal(ann.client.runs.cancel({ params }))).code, 'run-finished');
+  }
+  const runIds = async (client: typeof app.client, query = {}) =>
+    (await listRuns(client, query)).map(({ id }) => id).toSorted();
+  assert.deepEqual(await runIds(ben.client), [bens.runId]);
+  assert.deepEqual(await runIds(ben.client, { take: 1 }), [bens.runId], 'narrowed before paging');
+  assert.deepEqual(await runIds(ben.client, { sessionId: 'a' }), []);
+  assert.deepEqual(await runIds(ann.client), [inSession.runId, alone.runId].toSorted());
+  assert.equal((await runIds(app.client)).length, 3);
+});
 
 forEachService('SESS-28 a child run belongs to the owner of its tree', async (open) => {
   const app = await open({

@@ -99,34 +99,31 @@ forEachDurableService(
   },
 );
 
-forEachService(
-  'SESS-7 the last updated session is first; agentName narrows; any page is answered',
-  async (open) => {
-    const clock = testClock({ stands: true });
-    const app = await open({ agents: [{ name: 'helper' }, { name: 'other' }], clock });
-    for (const [id, agent, afterMs] of [
-      ['d', 'helper', 0],
-      ['a', 'helper', 0],
-      ['c', 'helper', 1000],
-      ['b', 'other', 1000],
-    ] as const) {
-      await clock.advance(afterMs);
-      await say(app.client, id, 'Hello', agent);
-    }
-    const ids = async (query = {}) => (await listSessions(app.client, query)).map(({ id }) => id);
-    assert.deepEqual(await ids(), ['b', 'c', 'd', 'a'], 'the same moment: by id, the last one first');
-    assert.deepEqual(await ids({ agentName: 'helper' }), ['c', 'd', 'a']);
-    assert.deepEqual(await ids({ agentName: 'help' }), []);
-    assert.deepEqual(await ids({ skip: 1, take: 2 }), ['c', 'd']);
-    assert.deepEqual(await ids({ skip: -1, take: 999_999 }), ['b', 'c', 'd', 'a']);
-    assert.deepEqual(await ids({ take: 0 }), ['b']);
-    assert.deepEqual(await ids({ take: -5 }), ['b']);
-    assert.deepEqual(await ids({ skip: 9_007_199_254_740_991 }), []);
-    await clock.advance(1000);
-    await say(app.client, 'a');
-    assert.equal((await ids())[0], 'a');
-  },
-);
+forEachService('SESS-7 the last updated session is first; agentName narrows; any page is answered', async (open) => {
+  const clock = testClock({ stands: true });
+  const app = await open({ agents: [{ name: 'helper' }, { name: 'other' }], clock });
+  for (const [id, agent, afterMs] of [
+    ['d', 'helper', 0],
+    ['a', 'helper', 0],
+    ['c', 'helper', 1000],
+    ['b', 'other', 1000],
+  ] as const) {
+    await clock.advance(afterMs);
+    await say(app.client, id, 'Hello', agent);
+  }
+  const ids = async (query = {}) => (await listSessions(app.client, query)).map(({ id }) => id);
+  assert.deepEqual(await ids(), ['b', 'c', 'd', 'a'], 'the same moment: by id, the last one first');
+  assert.deepEqual(await ids({ agentName: 'helper' }), ['c', 'd', 'a']);
+  assert.deepEqual(await ids({ agentName: 'help' }), []);
+  assert.deepEqual(await ids({ skip: 1, take: 2 }), ['c', 'd']);
+  assert.deepEqual(await ids({ skip: -1, take: 999_999 }), ['b', 'c', 'd', 'a']);
+  assert.deepEqual(await ids({ take: 0 }), ['b']);
+  assert.deepEqual(await ids({ take: -5 }), ['b']);
+  assert.deepEqual(await ids({ skip: 9_007_199_254_740_991 }), []);
+  await clock.advance(1000);
+  await say(app.client, 'a');
+  assert.equal((await ids())[0], 'a');
+});
 
 overHttp('SESS-7 take is 50 unless given, at most 200, and a list is a bare array', async (open) => {
   const app = await open();
