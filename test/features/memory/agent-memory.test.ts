@@ -6,6 +6,12 @@ import { calls, conversation, lastOf, offeredTools, says } from '../runs/chat-re
 import { runJson } from '../runs/run-calls.ts';
 import { getSession, nothingLeft, removeSession, sessionRows } from '../sessions/session-calls.ts';
 
+/** A content `{ length }` becomes a text of that many bytes, so that a message need not hold it. */
+const written = (args: unknown): unknown => {
+  const { content, ...others } = args as { content?: string | { length: number } };
+  return typeof content === 'object' ? { ...others, content: 'x'.repeat(content.length) } : args;
+};
+
 /** The user's message is a list of calls as JSON, `[["tool", {…}], …]`; the answer is what the last one returned. */
 const respond = (request: SimulatedRequest): Scenario => {
   const message = lastOf(request, 'user');
@@ -13,7 +19,7 @@ const respond = (request: SimulatedRequest): Scenario => {
   const lines = conversation(request);
   const done = lines.slice(lines.lastIndexOf(`user: ${message}`)).filter((line) => line.startsWith('tool:')).length;
   const next = wanted[done];
-  return next === undefined ? says(lastOf(request, 'tool')) : calls(next[0], next[1], `c-${done}`);
+  return next === undefined ? says(lastOf(request, 'tool')) : calls(next[0], written(next[1]), `c-${done}`);
 };
 
 const openWith = (open: OpenApp, agent: Partial<AgentSetup>): Promise<TestApp> =>
@@ -126,15 +132,16 @@ forEachDurableService('TOOL-10 a path is no way out, and no way to write what ca
 });
 
 forEachDurableService('TOOL-10 1 MiB a file, 10 MiB a session: beyond is a tool error', async (open) => {
-  const app = await openWith(open, allMemory);
-  const mebibyte = 'x'.repeat(1_048_576);
-  assert.match(String(await use(app, 's', ['file_write', { path: 'a', content: `${mebibyte}x` }])), /1048577 bytes/);
-  const write = (path: string, content: string) => use(app, 's', ['file_write', { path, content }]);
-  for (let index = 0; index < 9; index += 1) await write(`f${index}`, mebibyte);
-  assert.deepEqual(await write('f9', 'x'.repeat(1_048_570)), { path: 'f9', sizeBytes: 1_048_570 });
-  assert.match(String(await write('g', '1234567')), /All files together may have 10485760 bytes; 10485754 are in use/);
-  assert.deepEqual(await write('g', '123456'), { path: 'g', sizeBytes: 6 });
-  assert.deepEqual(await write('f9', 'x'.repeat(1_048_570)), { path: 'f9', sizeBytes: 1_048_570 });
+  // Without what earlier turns wrote, which a model is sent again with each call.
+  const compaction = { strategy: 'SlidingWindow', triggerTurns: 2, minimumPreservedTurns: 1 };
+  const app = await openWith(open, { ...allMemory, compaction });
+  const write = (path: string, length: number) => use(app, 's', ['file_write', { path, content: { length } }]);
+  assert.match(String(await write('a', 1_048_577)), /1048577 bytes/);
+  for (let index = 0; index < 9; index += 1) await write(`f${index}`, 1_048_576);
+  assert.deepEqual(await write('f9', 1_048_570), { path: 'f9', sizeBytes: 1_048_570 });
+  assert.match(String(await write('g', 7)), /All files together may have 10485760 bytes; 10485754 are in use/);
+  assert.deepEqual(await write('g', 6), { path: 'g', sizeBytes: 6 });
+  assert.deepEqual(await write('f9', 1_048_570), { path: 'f9', sizeBytes: 1_048_570 });
 });
 
 forEachDurableService('AGENT-40 without a session everything belongs to the run and goes with it', async (open) => {
