@@ -11,6 +11,7 @@ import type { RootStorage } from '../../src/db/storage.ts';
 import { eventually, processMs } from '../support/eventually.ts';
 import { program as bundled, programEnvironment } from '../support/program.ts';
 import { defaultStore } from '../support/store.ts';
+import { runWarm } from '../support/warm-program.ts';
 
 type Settings = Readonly<Record<string, unknown>>;
 
@@ -132,12 +133,13 @@ export const openSite = (setup: SiteSetup = {}): Site => {
   mkdirSync(home);
   const children = new Set<ChildProcess>();
   const { PATH = '' } = environment();
+  const variables = { PATH, HOME: home, NO_COLOR: '1', ...(program === bundled ? programEnvironment : {}) };
 
   const start = (args: readonly string[], { uid }: StartOptions) => {
     const [command, ...first] = program;
     const child = spawn(command, [...first, ...args], {
       cwd: folder,
-      env: { PATH, HOME: home, NO_COLOR: '1', ...(program === bundled ? programEnvironment : {}) },
+      env: variables,
       stdio: ['ignore', 'pipe', 'pipe'],
       ...(uid === undefined ? {} : { uid, gid: uid }),
     });
@@ -146,7 +148,11 @@ export const openSite = (setup: SiteSetup = {}): Site => {
     return { child, ...finished(child) };
   };
 
-  const acp: Site['acp'] = (args, options = {}) => start(args, options).ended;
+  const acp: Site['acp'] = async (args, options = {}) => {
+    // Who serves, who is somebody else, and what was built elsewhere: a process of its own.
+    if (args[0] === 'serve' || options.uid !== undefined || program !== bundled) return start(args, options).ended;
+    return { ...(await runWarm({ cwd: folder, args, env: variables })), signal: null };
+  };
 
   return {
     folder,
