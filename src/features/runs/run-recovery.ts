@@ -16,8 +16,10 @@ export const closeOpenRuns = async ({ runs, lost, jobs, log }: RecoveryDeps): Pr
   let orphanedRuns = 0;
   let requeuedRuns = 0;
   for (const row of await runs.open()) {
-    if (row.status === 'Queued' && row.job_id !== null && (await jobs.get(row.job_id))?.completed_at === null) {
-      requeuedRuns += 1;
+    const job = row.status === 'Queued' && row.job_id !== null ? await jobs.get(row.job_id) : undefined;
+    if (job?.completed_at === null) {
+      // One that no worker had taken just waits on, as it did.
+      if (job.lease_owner !== null) requeuedRuns += 1;
       continue;
     }
     const end = await lost.lose(row);
