@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
 import { operationEntries } from '../../src/core/dispatch.ts';
+import { reservedActions } from '../../src/features/audit/index.ts';
 import { operations } from '../../src/operations.ts';
 import { decide, openApprovals, queueWaiting } from '../features/approvals/approval-world.ts';
 import { runJson } from '../features/runs/run-calls.ts';
@@ -69,6 +73,40 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
     return client.keys.remove({ params: { id: key?.id ?? '' } });
   },
 };
+
+/** What the service does by itself, or as a part of an operation that is not audited as such. */
+const besides: Readonly<Record<string, 'yes' | 'no'>> = {
+  'approval.expire': 'no',
+  'content.blocked': 'no',
+  'run.replay-live': 'no',
+  'script.denied': 'no',
+  'script.run': 'yes',
+};
+
+test('AUDIT-18 AUDIT-19 AUDIT-20 the page names each action, and what becomes of a change without its entry', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/audit.md'), 'utf8');
+  const named = page.split('\n').flatMap((line) => {
+    const [, actions = '', entity = '', mode = ''] = line.split('|').map((cell) => cell.trim());
+    return [...actions.matchAll(/`([a-z.-]+\.[a-z.-]+)`/g)].map(([, action = '']) => [
+      action,
+      mode.split(/[,;]/)[0],
+      entity,
+    ]);
+  });
+  const declared = operationEntries(operations).flatMap(({ operation: { audit } }) =>
+    audit === undefined ? [] : [[audit.action, audit.mode === 'fail-closed' ? 'yes' : 'no'] as const],
+  );
+  assert.deepEqual(
+    Object.fromEntries(named.map(([action, mode]) => [action, mode])),
+    Object.fromEntries([...declared, ...Object.entries(besides)]),
+  );
+  for (const { operation } of operationEntries(operations)) {
+    const { audit } = operation;
+    const entity = named.find(([action]) => action === audit?.action)?.[2];
+    if (audit !== undefined) assert.ok(entity?.startsWith(`\`${audit.entity}:`), `${audit.action}: ${entity}`);
+  }
+  for (const [action] of named) assert.ok(reservedActions.has(action ?? ''), `${action} is not kept from modules`);
+});
 
 overHttp(
   'AUDIT-7 AUDIT-20 a successful call writes the entry that its operation declares, and no other',

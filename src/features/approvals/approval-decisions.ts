@@ -34,7 +34,7 @@ export interface DecisionDeps {
 
 const expiry = {
   principal: { actor: 'system:approval-expiration' },
-  audit: { action: 'approval.expire', entity: 'approval', mode: 'fail-closed' },
+  audit: { action: 'approval.expire', entity: 'approval', mode: 'noted' },
 } as const;
 // Every failed try means that another decision on the same run was stored, and a run has few calls.
 const maxTries = 50;

@@ -32,7 +32,7 @@ export const quotaOperations = defineOperations({
     body: QuotaSaveRequest,
     responses: { 200: QuotaDefinition },
     errors: [],
-    audit: { action: 'quota.save', entity: 'quota', mode: 'fail-closed' },
+    audit: { action: 'quota.save', entity: 'quota', mode: 'noted' },
     cli: { handWritten: true },
   },
   remove: {
@@ -45,7 +45,7 @@ export const quotaOperations = defineOperations({
     params: Type.Object({ id: Uuid }),
     responses: { 204: null },
     errors: ['not-found'],
-    audit: { action: 'quota.delete', entity: 'quota', mode: 'fail-closed' },
+    audit: { action: 'quota.delete', entity: 'quota', mode: 'noted' },
     cli: { command: 'quotas delete', done: 'Deleted quota {id}.' },
   },
   usage: {

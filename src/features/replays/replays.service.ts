@@ -25,8 +25,8 @@ export interface ReplayServiceDeps {
 
 type ReplayBody = OperationInput<(typeof replayOperations)['create']>['body'];
 
-/** Tools are called once more: the entry stands before the first of them. */
-const liveReplay: OperationAudit = { action: 'run.replay-live', entity: 'run', mode: 'fail-closed' };
+/** Tools are called once more: the entry is written before the first of them. */
+const liveReplay: OperationAudit = { action: 'run.replay-live', entity: 'run', mode: 'noted' };
 
 /** More calls than a run can have: the loop is capped and each turn is one message of a model. */
 const maxCalls = 100_000;

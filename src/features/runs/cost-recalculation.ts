@@ -1,9 +1,10 @@
+import type { Stores } from '../../db/define-store.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { type CostMicros, costOf, type PriceList, type UnitPrices } from '../../engine/pricing.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import { tokensOf } from './run-record.ts';
 import { encodeCost } from './stored-cost.ts';
-import type { RunCost, UnpricedRuns } from './unpriced-runs.store.ts';
+import { type RunCost, type UnpricedRuns, unpricedRuns } from './unpriced-runs.store.ts';
 
 export interface CostRecalculation {
   readonly runsConsidered: number;
@@ -15,7 +16,7 @@ export interface CostRecalculation {
 }
 
 export interface CostRecalculationDeps {
-  readonly unpriced: UnpricedRuns;
+  readonly unpriced: Pick<UnpricedRuns, 'next'>;
   readonly prices: PriceList;
   readonly providers: Pick<ModelProviders, 'list'>;
 }
@@ -50,26 +51,51 @@ export const createRunPricing = (prices: PriceList, providers: Pick<ModelProvide
   };
 };
 
-/** Gives a cost to closed runs whose price was unknown. A known cost is never rewritten. */
+const nothing: CostRecalculation = { runsConsidered: 0, runsUpdated: 0, runsStillUnknown: 0, runsSkipped: 0 };
+
+const sumOf = (one: CostRecalculation, other: CostRecalculation): CostRecalculation => ({
+  runsConsidered: one.runsConsidered + other.runsConsidered,
+  runsUpdated: one.runsUpdated + other.runsUpdated,
+  runsStillUnknown: one.runsStillUnknown + other.runsStillUnknown,
+  runsSkipped: one.runsSkipped + other.runsSkipped,
+});
+
+/**
+ * Gives a cost to closed runs whose price was unknown. A known cost is never rewritten. `commit` gets what one unit writes
+ * and what was found out since the last one; the last unit comes even if it has nothing to write.
+ */
 export const createCostRecalculation = ({ unpriced, prices, providers }: CostRecalculationDeps) => {
   const newCost = createRunPricing(prices, providers);
-  return async (tenantId: string): Promise<CostRecalculation> => {
-    const result = { runsConsidered: 0, runsUpdated: 0, runsStillUnknown: 0, runsSkipped: 0 };
-    for (let after = ''; ; ) {
-      const rows = await unpriced.next(tenantId, after, runsPerChunk);
-      const last = rows.at(-1);
-      if (last === undefined) return result;
-      after = last.id;
-      result.runsConsidered += rows.length;
-      const costs: RunCost[] = [];
-      for (const row of rows) {
-        const cost = newCost(row);
-        if (cost === 'Skipped') result.runsSkipped += 1;
-        else if (cost === 'Unknown') result.runsStillUnknown += 1;
-        else costs.push({ run: row, cost: encodeCost(cost, prices.currency), totalMicros: cost.total });
+  const pricesOf = (rows: readonly RunRow[]): { costs: readonly RunCost[]; outcome: CostRecalculation } => {
+    const outcomes = rows.map((run) => [run, newCost(run)] as const);
+    const count = (why: 'Unknown' | 'Skipped'): number => outcomes.filter(([, cost]) => cost === why).length;
+    const costs = outcomes.flatMap(([run, cost]) =>
+      typeof cost === 'string' ? [] : [{ run, cost: encodeCost(cost, prices.currency), totalMicros: cost.total }],
+    );
+    const [runsStillUnknown, runsSkipped] = [count('Unknown'), count('Skipped')];
+    return {
+      costs,
+      outcome: { runsConsidered: rows.length, runsUpdated: costs.length, runsStillUnknown, runsSkipped },
+    };
+  };
+  return async (
+    tenantId: string,
+    commit: (write: (stores: Stores) => Promise<void>, since: CostRecalculation) => Promise<void>,
+  ): Promise<CostRecalculation> => {
+    let [result, since] = [nothing, nothing];
+    for (let rows = await unpriced.next(tenantId, '', runsPerChunk); ; ) {
+      const last = rows.length < runsPerChunk ? undefined : rows.at(-1);
+      const following = last === undefined ? [] : await unpriced.next(tenantId, last.id, runsPerChunk);
+      const { costs, outcome } = pricesOf(rows);
+      [result, since] = [sumOf(result, outcome), sumOf(since, outcome)];
+      if (costs.length > 0 || following.length === 0) {
+        await commit((stores) => stores(unpricedRuns).price(costs), since);
+        since = nothing;
       }
-      if (costs.length > 0) await unpriced.price(costs);
-      result.runsUpdated += costs.length;
+      if (following.length === 0) return result;
+      rows = following;
     }
   };
 };
+
+export type RecalculateCosts = ReturnType<typeof createCostRecalculation>;

@@ -242,7 +242,7 @@ export const runsFeature = (deps: RunsDeps) => {
   };
 };
 
-export { createRunPricing } from './cost-recalculation.ts';
+export { createRunPricing, type RecalculateCosts } from './cost-recalculation.ts';
 export {
   failureError,
   type Launch,

@@ -6,17 +6,18 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { decimal } from '../../engine/pricing.ts';
 import type { AuditLog } from '../audit/index.ts';
+import type { RecalculateCosts } from '../runs/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { statisticOperations } from './statistics.operations.ts';
-import type { RunCostRecalculationResult, RunErrorStatistics, TimeSeriesPoint } from './statistics.schema.ts';
+import type { RunErrorStatistics, TimeSeriesPoint } from './statistics.schema.ts';
 import { number, numberOrNull, type StatisticsFilter, type StatisticsStore, type Sum } from './statistics.store.ts';
 
 export interface StatisticsDeps {
   readonly store: StatisticsStore;
   readonly authorization: RunAuthorization;
   readonly owners: Pick<SessionAccess, 'listOwner'>;
-  readonly recalculate: (tenantId: string) => Promise<RunCostRecalculationResult>;
-  readonly audit: Pick<AuditLog, 'tell'>;
+  readonly recalculate: RecalculateCosts;
+  readonly audit: Pick<AuditLog, 'change'>;
   readonly currency: string | null;
   readonly now: () => number;
 }
@@ -156,9 +157,13 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
 
     async recalculateCosts(context) {
       const { tenantId } = context;
-      // A long walk in many small transactions, of which none is the change.
-      const result = await deps.recalculate(tenantId);
-      await deps.audit.tell(context, { id: tenantId, before: null, after: result });
+      // A long walk in many units, so that others can write between them; each tells of what it changes.
+      const result = await deps.recalculate(tenantId, (write, since) =>
+        deps.audit.change(context, async (stores, tell) => {
+          await write(stores);
+          tell({ id: tenantId, before: null, after: since });
+        }),
+      );
       return ok(result);
     },
   };

@@ -70,6 +70,17 @@ forEachDurableService('APPR-27 APPR-38 the scan and a decision at the same momen
   );
 });
 
+forEachDurableService('AUDIT-19 AUDIT-20 a call expires without its entry, and the log says so', async (open) => {
+  const app = await openApprovals(open, lapsing('20ms'));
+  const { runId } = await queueWaiting(app, sessionId, ['pay']);
+  const approvals = app.store.open().stores(approvalStore);
+  app.store.refuse('audit entries');
+  await app.clock.jump(hourMs);
+  await eventually('the scan', async () => (await approvals.ofRun(runId))[0]?.status === 'Expired');
+  await eventually('the line in the log', () => app.log.some(({ fields }) => fields['action'] === 'approval.expire'));
+  assert.deepEqual(await auditOf(app, 'approval.'), []);
+});
+
 forEachDurableService(
   'APPR-31 a call that expires after another was decided queues the continuation, and no turn comes between',
   async (open) => {

@@ -101,6 +101,21 @@ forEachDurableService('AUDIT-19 a definition is saved without its entry, and the
   assert.equal((await trail(app)).length, 1);
 });
 
+forEachDurableService('AUDIT-19 AUDIT-20 a quota is set and deleted without its entry', async (open) => {
+  const app = await open({});
+  app.store.refuse('audit entries');
+  const { id } = (await app.client.quotas.save({ body: { period: 'Daily', maxRuns: 7 } })).body;
+  assert.equal((await app.client.quotas.list({})).body[0]?.maxRuns, 7);
+  await app.client.quotas.remove({ params: { id } });
+  assert.deepEqual((await app.client.quotas.list({})).body, []);
+  const errors = app.log.filter(({ level }) => level === 'error');
+  assert.deepEqual(
+    errors.map(({ fields }) => fields['action']),
+    ['quota.save', 'quota.delete'],
+  );
+  assert.deepEqual(await trail(app), []);
+});
+
 const by = (tenantId: string, mode: AuditedCall['audit']['mode'] = 'noted'): AuditedCall => ({
   tenantId,
   principal: { actor: null },

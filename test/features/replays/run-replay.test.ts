@@ -214,6 +214,19 @@ forEachDurableService('RUN-54 LiveTools executes tools, needs Admin, and is audi
   assert.deepEqual((await getRun(app.client, own.runId)).labels, { apiKey: 'operator' }, 'RUN-36 the caller counts');
 });
 
+forEachDurableService('AUDIT-19 AUDIT-20 a replay with live tools runs without its entry', async (open) => {
+  const counted = counter();
+  const app = await open({
+    tools: [counted.tool],
+    script: callsTools('count'),
+    agents: [{ name: 'helper', toolNames: ['count'] }],
+  });
+  const { runId } = await runJson(app.client, 'helper', 'Go');
+  app.store.refuse('audit entries');
+  assert.equal((await replay(app.client, runId, { toolMode: 'LiveTools' })).output, 'Done: number 2');
+  assert.ok(app.log.some(({ level, fields }) => level === 'error' && fields['action'] === 'run.replay-live'));
+});
+
 forEachDurableService('RUN-55 RUN-50 RUN-40 what cannot be replayed is refused before any row', async (open) => {
   const gate = new Gate();
   const app = await open({ ...waitingSetup(gate) });

@@ -200,9 +200,16 @@ forEachDurableService(
       runsSkipped: 1,
     });
     const { body: audited } = await priced.client.audit.list({ query: { action: 'run.recalculate-costs' } });
+    const [updated, again] = [
+      { runsConsidered: 3, runsUpdated: 1, runsStillUnknown: 1, runsSkipped: 1 },
+      { runsConsidered: 2, runsUpdated: 0, runsStillUnknown: 1, runsSkipped: 1 },
+    ];
     assert.deepEqual(
-      audited.map(({ entity }) => entity),
-      ['tenant:default', 'tenant:default'],
+      audited.map(({ entity, after }) => [entity, JSON.parse(after ?? '')]),
+      [
+        ['tenant:default', again],
+        ['tenant:default', updated],
+      ],
     );
   },
 );
