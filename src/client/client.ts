@@ -15,7 +15,9 @@ export type ClientInput<O extends Operation> = Needed<'params', Member<O, 'param
   Possible<'query', Member<O, 'query'>> &
   Possible<'headers', Member<O, 'headers'>> &
   Needed<'body', Member<O, 'body'>> &
-  Needed<'file', O['upload'] extends UploadShape ? UploadedFile : never> & { readonly signal?: AbortSignal };
+  Needed<'file', O['upload'] extends UploadShape ? UploadedFile : never> & {
+    readonly signal?: AbortSignal | undefined;
+  };
 
 interface ReplyHead<S extends number> {
   readonly status: S;
@@ -85,7 +87,7 @@ export const callOperation = (
     headers: input.headers ?? {},
     body: input.body,
     file: input.file,
-    ...(input.signal === undefined ? {} : { signal: input.signal }),
+    signal: input.signal,
   });
 
 /** The typed client of the operation table; the same over every transport. */

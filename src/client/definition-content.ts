@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { isRecord } from '../contract/record.ts';
 import { AgentDefinition, AgentDefinitionRequest } from '../features/agents/agents.schema.ts';
 
 interface Shape {
@@ -13,9 +14,6 @@ interface Shape {
 
 type Members = Readonly<Record<string, unknown>>;
 
-const isMembers = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const isNullable = ({ type }: Shape): boolean => Array.isArray(type) && type.includes('null');
 
 /** True for what an omitted member stands for: the schema's default, or null, false or empty. */
@@ -24,7 +22,7 @@ const isDefault = (shape: Shape, value: unknown): boolean => {
   if (shape.default !== undefined && value === shape.default) return true;
   if (Array.isArray(value)) return value.length === 0;
   // An empty object switches a nullable group of settings on, so there it is not the same as none.
-  return isMembers(value) && Object.keys(value).length === 0 && !isNullable(shape);
+  return isRecord(value) && Object.keys(value).length === 0 && !isNullable(shape);
 };
 
 const canonicalWord = (words: readonly unknown[], value: unknown): unknown =>
@@ -39,15 +37,13 @@ const content = (shape: Shape, value: unknown): unknown => {
   if (Array.isArray(value))
     return shape.items === undefined ? value : value.map((item) => content(shape.items ?? {}, item));
   const { properties } = shape;
-  if (properties === undefined || !isMembers(value)) return value;
+  if (properties === undefined || !isRecord(value)) return value;
   const members = Object.entries(value).map(([name, member]): [string, unknown, Shape | undefined] => {
-    const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    return [name, known === undefined ? member : content(known, member), known];
+    const own = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    return [name, own === undefined ? member : content(own, member), own];
   });
   return Object.fromEntries(
-    members
-      .filter(([, member, known]) => known === undefined || !isDefault(known, member))
-      .map(([name, member]) => [name, member]),
+    members.flatMap(([name, member, own]) => (own !== undefined && isDefault(own, member) ? [] : [[name, member]])),
   );
 };
 
@@ -62,7 +58,7 @@ const defaultSchemaName = 'response';
 
 const withoutSchemaName = (definition: Members): Members => {
   const { model } = definition;
-  if (!isMembers(model) || !isMembers(model['responseFormat'])) return definition;
+  if (!isRecord(model) || !isRecord(model['responseFormat'])) return definition;
   const { schemaName, ...format } = model['responseFormat'];
   if (schemaName !== defaultSchemaName || format['kind'] !== 'JsonSchema') return definition;
   return { ...definition, model: { ...model, responseFormat: format } };

@@ -36,7 +36,7 @@ export const passesByItself = (error: unknown): error is AcpError =>
 /** Waits, or rejects with the signal's reason. */
 export const pause = async (milliseconds: number, signal: AbortSignal | undefined): Promise<void> => {
   try {
-    await delay(milliseconds, undefined, signal === undefined ? {} : { signal });
+    await delay(milliseconds, undefined, { signal });
   } catch (error) {
     signal?.throwIfAborted();
     throw error;
@@ -89,17 +89,13 @@ class LogPosition {
 }
 
 const isOpen = async (client: Client, runId: string, signal: AbortSignal | undefined): Promise<boolean> => {
-  const { body } = await client.runs.get({ params: { runId }, ...(signal === undefined ? {} : { signal }) });
+  const { body } = await client.runs.get({ params: { runId }, signal });
   return openStatuses.has(body.status);
 };
 
 const openEvents = async (client: Client, runId: string, last: number, signal: AbortSignal | undefined) => {
   const headers = last < 0 ? {} : { 'last-event-id': String(last) };
-  const { frames } = await client.runs.events({
-    params: { runId },
-    headers,
-    ...(signal === undefined ? {} : { signal }),
-  });
+  const { frames } = await client.runs.events({ params: { runId }, headers, signal });
   return frames;
 };
 

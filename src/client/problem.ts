@@ -1,4 +1,5 @@
 import { AcpError, type ErrorCode, type ErrorDetails, isErrorCode, type Problem } from '../contract/errors.ts';
+import { isRecord } from '../contract/record.ts';
 
 /** An error answer of the service, with the problem details as they were sent. */
 export class ProblemError extends AcpError {
@@ -30,9 +31,6 @@ const codeByStatus: Readonly<Record<number, ErrorCode>> = {
 
 const fallbackCode = (status: number): ErrorCode =>
   codeByStatus[status] ?? (status >= 400 && status < 500 ? 'validation-failed' : 'internal');
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const standardMembers = new Set(['type', 'title', 'status', 'detail', 'instance', 'code', 'requestId']);
 

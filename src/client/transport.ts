@@ -12,7 +12,7 @@ export interface TransportCall {
   /** The file of an upload. */
   readonly file?: UploadedFile | undefined;
   /** Ends the call: the promise or the iteration rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A success. Header names are in lower case; `frames` is set exactly when the answer is an event stream. */

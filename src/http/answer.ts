@@ -148,11 +148,12 @@ const logProblem = (exchange: Exchange, error: AcpError, cause: unknown, log: Lo
  * the rest. Causes go to the log only.
  */
 export const sendProblem = (exchange: Exchange, error: unknown, log: Logger, fields?: HeaderFields): void => {
-  const known =
+  const refusal =
     error instanceof AcpError
       ? error
       : new AcpError('internal', 'The service failed. The request id is in its log.', { cause: error });
-  if (known.cause !== undefined || known.code === 'internal') logProblem(exchange, known, known.cause ?? known, log);
-  const problem = toProblem(known, exchange.path, exchange.requestId);
-  sendBytes(exchange, known.status, { ...problemHeaders(known), ...fields }, JSON.stringify(problem));
+  if (refusal.cause !== undefined || refusal.code === 'internal')
+    logProblem(exchange, refusal, refusal.cause ?? refusal, log);
+  const problem = toProblem(refusal, exchange.path, exchange.requestId);
+  sendBytes(exchange, refusal.status, { ...problemHeaders(refusal), ...fields }, JSON.stringify(problem));
 };

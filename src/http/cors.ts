@@ -1,13 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Cross-origin rules for a list of exact origins; null where the list is empty: then no such header is ever sent. */
-export interface Cors {
-  /** Fields for every answer to this request; null for a caller without a listed origin. */
-  fieldsFor(request: IncomingMessage): Readonly<Record<string, string>> | null;
-  /** Further fields of the answer to a preflight on a path with these methods. */
-  preflightFields(methods: readonly string[]): Readonly<Record<string, string>>;
-}
-
 const requestHeaders = [
   'Authorization',
   'X-Api-Key',
@@ -30,7 +22,10 @@ const exposedHeaders = [
   'X-Acp-Warning',
 ];
 
-export const createCors = (allowedOrigins: readonly string[]): Cors | null => {
+export type Cors = NonNullable<ReturnType<typeof createCors>>;
+
+/** Cross-origin rules for a list of exact origins; null where the list is empty: then no such header is ever sent. */
+export const createCors = (allowedOrigins: readonly string[]) => {
   if (allowedOrigins.length === 0) return null;
   const byOrigin = new Map(
     allowedOrigins.map((origin) => [
@@ -43,8 +38,11 @@ export const createCors = (allowedOrigins: readonly string[]): Cors | null => {
     ]),
   );
   return {
-    fieldsFor: ({ headers }) => (headers.origin === undefined ? null : (byOrigin.get(headers.origin) ?? null)),
-    preflightFields: (methods) => ({
+    /** Fields for every answer to this request; null for a caller without a listed origin. */
+    fieldsFor: ({ headers }: IncomingMessage) =>
+      headers.origin === undefined ? null : (byOrigin.get(headers.origin) ?? null),
+    /** Further fields of the answer to a preflight on a path with these methods. */
+    preflightFields: (methods: readonly string[]) => ({
       'access-control-allow-methods': methods.join(', '),
       'access-control-allow-headers': requestHeaders.join(', '),
       'access-control-max-age': '600',

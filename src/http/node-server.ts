@@ -47,14 +47,6 @@ const listenReasons: Readonly<Record<string, string>> = {
   ENOTFOUND: 'the host name is not known',
 };
 
-/** Node's server, with what a graceful stop needs. */
-export interface NodeServer {
-  readonly server: Server;
-  listen(host: string, port: number): Promise<{ readonly url: string }>;
-  /** Takes no new connection, ends idle ones at once, and cuts the others once `graceMs` are over. */
-  close(graceMs: number): Promise<void>;
-}
-
 const listen = (server: Server, host: string, port: number): Promise<{ readonly url: string }> => {
   const name = host.includes(':') ? `[${host}]` : host;
   return new Promise((resolve, reject) => {
@@ -70,7 +62,10 @@ const listen = (server: Server, host: string, port: number): Promise<{ readonly 
   });
 };
 
-export const createNodeServer = (limits: ConnectionLimits, handler: RequestListener): NodeServer => {
+export type NodeServer = ReturnType<typeof createNodeServer>;
+
+/** Node's server, with what a graceful stop needs. */
+export const createNodeServer = (limits: ConnectionLimits, handler: RequestListener) => {
   let closing = false;
   const serve: RequestListener = (request, response) => {
     if (closing) response.setHeader('connection', 'close');
@@ -100,8 +95,9 @@ export const createNodeServer = (limits: ConnectionLimits, handler: RequestListe
   server.on('checkExpectation', serve);
   return {
     server,
-    listen: (host, port) => listen(server, host, port),
-    async close(graceMs) {
+    listen: (host: string, port: number) => listen(server, host, port),
+    /** Takes no new connection, ends idle ones at once, and cuts the others once `graceMs` are over. */
+    async close(graceMs: number): Promise<void> {
       closing = true;
       if (!server.listening) return;
       const closed = new Promise<void>((resolve) => {

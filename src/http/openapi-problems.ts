@@ -24,16 +24,8 @@ const withBody: readonly ErrorCode[] = ['malformed-json', 'payload-too-large', '
 
 const withUpload: readonly ErrorCode[] = ['multipart-malformed', 'payload-too-large', 'unsupported-media-type'];
 
-type CodesByStatus = ReadonlyMap<number, readonly ErrorCode[]>;
-
-const byStatus = (codes: Iterable<ErrorCode>): CodesByStatus => {
-  const groups = new Map<number, ErrorCode[]>();
-  for (const code of codes) {
-    const { status } = errorTable[code];
-    groups.set(status, [...(groups.get(status) ?? []), code]);
-  }
-  return groups;
-};
+const byStatus = (codes: Iterable<ErrorCode>): ReadonlyMap<number, readonly ErrorCode[]> =>
+  Map.groupBy(codes, (code) => errorTable[code].status);
 
 /** Every code that an operation may answer, its own and those of the pipeline before it. */
 const problemCodes = (operation: Operation): ReadonlySet<ErrorCode> => {

@@ -1,22 +1,12 @@
 import type { TSchema } from 'typebox';
+import { isRecord } from '../contract/record.ts';
 
 export type JsonObject = { [key: string]: unknown };
-
-/** Collects schemas that have a name, their `title`, as components, and gives references in their place. */
-export interface SchemaComponents {
-  /** The schema as it stands in the document: named parts, itself included, replaced by references. */
-  place(schema: TSchema): JsonObject;
-  /** All named schemas, by name. Complete once everything has been placed. */
-  all(): Record<string, JsonObject>;
-}
 
 const componentName = /^[A-Z][A-Za-z0-9]*$/;
 const refTo = (name: string): string => `#/components/schemas/${name}`;
 /** Members whose values are data, not schemas. */
 const dataMembers: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'example', 'examples', 'required']);
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** `type: [x, 'null']` without its null; undefined where there is none. */
 const withoutNull = (schema: JsonObject): JsonObject | undefined => {
@@ -26,19 +16,22 @@ const withoutNull = (schema: JsonObject): JsonObject | undefined => {
   return { ...schema, type: rest.length === 1 ? rest[0] : rest };
 };
 
-export const createSchemaComponents = (): SchemaComponents => {
+export type SchemaComponents = ReturnType<typeof createSchemaComponents>;
+
+/** Collects schemas that have a name, their `title`, as components, and gives references in their place. */
+export const createSchemaComponents = () => {
   const components = new Map<string, { readonly schema: JsonObject; readonly identity: string }>();
 
   const members = (schema: JsonObject): JsonObject => {
     const result: JsonObject = {};
     for (const [key, value] of Object.entries(schema)) {
       if (dataMembers.has(key)) result[key] = value;
-      else if ((key === 'properties' || key === 'patternProperties' || key === '$defs') && isObject(value))
+      else if ((key === 'properties' || key === 'patternProperties' || key === '$defs') && isRecord(value))
         result[key] = Object.fromEntries(
-          Object.entries(value).map(([name, member]) => [name, isObject(member) ? convert(member) : member]),
+          Object.entries(value).map(([name, member]) => [name, isRecord(member) ? convert(member) : member]),
         );
-      else if (Array.isArray(value)) result[key] = value.map((item) => (isObject(item) ? convert(item) : item));
-      else result[key] = isObject(value) ? convert(value) : value;
+      else if (Array.isArray(value)) result[key] = value.map((item) => (isRecord(item) ? convert(item) : item));
+      else result[key] = isRecord(value) ? convert(value) : value;
     }
     return result;
   };
@@ -53,10 +46,10 @@ export const createSchemaComponents = (): SchemaComponents => {
   const hoist = (name: string, schema: JsonObject): JsonObject => {
     const { description, ...rest } = members(schema);
     const identity = JSON.stringify(rest);
-    const known = components.get(name);
-    if (known === undefined)
+    const component = components.get(name);
+    if (component === undefined)
       components.set(name, { schema: description === undefined ? rest : { ...rest, description }, identity });
-    else if (known.identity !== identity) throw new Error(`Two different schemas are titled ${name}.`);
+    else if (component.identity !== identity) throw new Error(`Two different schemas are titled ${name}.`);
     const own = components.get(name)?.schema['description'];
     return { $ref: refTo(name), ...(description === undefined || description === own ? {} : { description }) };
   };
@@ -69,9 +62,11 @@ export const createSchemaComponents = (): SchemaComponents => {
   };
 
   return {
+    // The schema as it stands in the document: named parts, itself included, replaced by references.
     // Through JSON, as a client would see it: marks that the schema library keeps beside the schema are gone.
-    place: (schema) => convert(JSON.parse(JSON.stringify(schema)) as JsonObject),
-    all: () =>
+    place: (schema: TSchema) => convert(JSON.parse(JSON.stringify(schema)) as JsonObject),
+    /** All named schemas, by name. Complete once everything has been placed. */
+    all: (): Record<string, JsonObject> =>
       Object.fromEntries(
         [...components].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, { schema }]) => [name, schema]),
       ),

@@ -69,11 +69,7 @@ export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptio
     } catch (error) {
       if (!isCredentialProblem(error)) throw error;
     }
-    let bytes = files.get(asset);
-    if (bytes === undefined) {
-      bytes = readAsset(asset);
-      files.set(asset, bytes);
-    }
+    const bytes = files.getOrInsertComputed(asset, readAsset);
     sendBytes(asking.exchange, 200, { 'content-type': type, ...pageFields }, bytes);
   };
 

@@ -14,11 +14,6 @@ export interface StreamLimits {
 
 export const defaultStreamLimits: StreamLimits = { pingMs: 15_000, maxBehindBytes: 1_048_576 };
 
-export interface StreamHub {
-  /** Answers with an event stream until the source ends or the caller goes away. Throws only before anything is written. */
-  open(exchange: Exchange, reply: StreamReply): void;
-}
-
 interface OpenStream {
   /** Of its request. */
   readonly id: string;
@@ -57,12 +52,14 @@ const untilDrained = (raw: ServerResponse): Promise<void> =>
     raw.on('drain', done).on('close', done);
   });
 
+export type StreamHub = ReturnType<typeof createStreamHub>;
+
 /** Writes frames as server-sent events. All open streams share one timer for their keep-alive comments. */
 export const createStreamHub = (
   { pingMs, maxBehindBytes }: StreamLimits,
   log: Logger,
   { metrics }: Pick<Telemetry, 'metrics'>,
-): StreamHub => {
+) => {
   const open = metrics.upDown('acp.sse.streams', 'Event streams that are open.', '{stream}', ['acp.sse.kind']);
   const streams = new ChurningMap<string, OpenStream>();
   let ticker: NodeJS.Timeout | undefined;
@@ -91,7 +88,8 @@ export const createStreamHub = (
   };
 
   return {
-    open(exchange, reply) {
+    /** Answers with an event stream until the source ends or the caller goes away. Throws only before anything is written. */
+    open(exchange: Exchange, reply: StreamReply): void {
       const { raw } = exchange;
       const headers = answerHeaders(exchange, { ...streamFields, ...reply.headers });
       const stream: OpenStream = {

@@ -32,10 +32,10 @@ const malformed = (cause: unknown): AcpError =>
     cause,
   });
 
-const required = (part: string, found: 'none' | 'several'): AcpError =>
+const required = (part: string, parts: 'none' | 'several'): AcpError =>
   new AcpError(
     'file-required',
-    found === 'none'
+    parts === 'none'
       ? `The form needs a file part named "${part}".`
       : `The form has several file parts named "${part}".`,
   );
@@ -64,10 +64,10 @@ const openParser = (request: IncomingMessage) => {
  */
 export const openUpload = (request: IncomingMessage, response: ServerResponse, { part }: UploadShape): Upload => {
   const parser = openParser(request);
-  const found = Promise.withResolvers<UploadedFile>();
+  const opened = Promise.withResolvers<UploadedFile>();
   const whole = Promise.withResolvers<void>();
   // Whoever waits for either is told; nobody may be waiting.
-  found.promise.catch(() => undefined);
+  opened.promise.catch(() => undefined);
   whole.promise.catch(() => undefined);
   let file: FileStream | null = null;
   let total = 0;
@@ -83,7 +83,7 @@ export const openUpload = (request: IncomingMessage, response: ServerResponse, {
   const fail = (error: Error): void => {
     if (ended) return;
     stop();
-    found.reject(error);
+    opened.reject(error);
     whole.reject(error);
     file?.destroy(error);
   };
@@ -120,7 +120,7 @@ export const openUpload = (request: IncomingMessage, response: ServerResponse, {
       fail(required(part, 'several'));
     } else {
       file = stream as FileStream;
-      found.resolve({ name: fileName === '' ? null : (fileName ?? null), bytes: read(file) });
+      opened.resolve({ name: fileName === '' ? null : (fileName ?? null), bytes: read(file) });
     }
   });
   for (const event of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const) parser.on(event, tooMuch);
@@ -132,5 +132,5 @@ export const openUpload = (request: IncomingMessage, response: ServerResponse, {
   request.on('close', gone).on('error', gone).on('data', count);
   if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue();
   request.pipe(parser);
-  return { file: found.promise, stop };
+  return { file: opened.promise, stop };
 };

@@ -1,7 +1,7 @@
 import type { Frame } from '../contract/operation.ts';
 import type { ToolApprovalPresentation } from '../contract/tool-approval.ts';
 import type { RunCost, RunError, RunUsage } from '../features/runs/runs.schema.ts';
-import { formatCost, formatDuration } from './format.ts';
+import { formatCost, formatDuration, joined } from './format.ts';
 import { providerReasonText } from './provider-reason.ts';
 import type { Style } from './style.ts';
 import { fitText, safeLine } from './text-width.ts';
@@ -24,31 +24,35 @@ const payload = (value: unknown): string => {
   return fitText(safeLine(typeof value === 'string' ? value : JSON.stringify(value)), payloadWidth);
 };
 
-const join = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ');
-
 /** `120 tokens (100 in, 20 out)`; empty when the provider reported nothing. */
 const usageText = (usage: RunUsage | null | undefined): string => {
   const total = usage?.totalTokens ?? null;
   if (usage === null || usage === undefined || total === null) return '';
-  const detail = [
-    usage.inputTokens === null ? '' : `${usage.inputTokens} in`,
-    usage.cachedInputTokens === null || usage.cachedInputTokens === 0 ? '' : `${usage.cachedInputTokens} cached`,
-    usage.outputTokens === null ? '' : `${usage.outputTokens} out`,
-    usage.reasoningTokens === null || usage.reasoningTokens === 0 ? '' : `${usage.reasoningTokens} reasoning`,
-  ].filter((part) => part !== '');
-  return `${total} tokens${detail.length === 0 ? '' : ` (${detail.join(', ')})`}`;
+  const detail = joined(
+    [
+      usage.inputTokens === null ? '' : `${usage.inputTokens} in`,
+      usage.cachedInputTokens === null || usage.cachedInputTokens === 0 ? '' : `${usage.cachedInputTokens} cached`,
+      usage.outputTokens === null ? '' : `${usage.outputTokens} out`,
+      usage.reasoningTokens === null || usage.reasoningTokens === 0 ? '' : `${usage.reasoningTokens} reasoning`,
+    ],
+    ', ',
+  );
+  return `${total} tokens${detail === '' ? '' : ` (${detail})`}`;
 };
 
 const costText = (cost: Pick<RunCost, 'totalCost' | 'currency'> | null | undefined): string =>
   cost === null || cost === undefined || cost.totalCost === null ? '' : formatCost(cost.totalCost, cost.currency);
 
+const durationText = ({ durationMs }: EventData): string =>
+  typeof durationMs === 'number' ? formatDuration(durationMs) : '';
+
 /** Duration, tokens and cost of a run, as far as they are known. */
 export const runSummary = (data: EventData): string =>
-  join(
-    typeof data['durationMs'] === 'number' ? formatDuration(data['durationMs']) : '',
+  joined([
+    durationText(data),
     usageText(data['usage'] as RunUsage | null | undefined),
     costText(data['cost'] as RunCost | null | undefined),
-  );
+  ]);
 
 type Line = (data: EventData, style: Style) => string;
 
@@ -62,14 +66,7 @@ const failure = (data: EventData): string => {
 const toolLine =
   (mark: string, member: string): Line =>
   (data) =>
-    [
-      mark,
-      text(data['toolName']),
-      typeof data['durationMs'] === 'number' ? formatDuration(data['durationMs']) : '',
-      payload(data[member]),
-    ]
-      .filter((part) => part !== '')
-      .join(' ');
+    joined([mark, text(data['toolName']), durationText(data), payload(data[member])], ' ');
 
 const lines: Readonly<Record<string, Line>> = {
   'run.queued': (data) => (typeof data['position'] === 'number' ? `queued, position ${data['position']}` : 'queued'),
@@ -77,7 +74,7 @@ const lines: Readonly<Record<string, Line>> = {
     const model = [data['modelProvider'], data['modelId']].filter((part) => typeof part === 'string').join('/');
     const version = typeof data['agentVersion'] === 'number' ? ` v${data['agentVersion']}` : '';
     const attempt = count(data['attempt']) > 1 ? `attempt ${count(data['attempt'])}` : '';
-    return join(`started ${text(data['agentName'])}${version}`, model, attempt);
+    return joined([`started ${text(data['agentName'])}${version}`, model, attempt]);
   },
   'tool.invoking': toolLine('→', 'arguments'),
   'tool.invoked': toolLine('✓', 'result'),
@@ -87,15 +84,15 @@ const lines: Readonly<Record<string, Line>> = {
   'approval.requested': (data, style) => {
     const { message = null } = (data['presentation'] ?? {}) as Partial<ToolApprovalPresentation>;
     const asked = style.yellow(`approval needed: ${text(data['toolName'])} ${payload(data['arguments'])}`);
-    return join(asked, payload(message), `request ${payload(data['requestId'])}`);
+    return joined([asked, payload(message), `request ${payload(data['requestId'])}`]);
   },
   'client-tool.requested': (data, style) =>
-    join(
+    joined([
       style.yellow(`waits for the client: ${text(data['toolName'])} ${payload(data['arguments'])}`),
       `call ${payload(data['callId'])}`,
-    ),
+    ]),
   'child.started': (data) => `→ agent ${text(data['agentName'])} run ${text(data['childRunId'])}`,
-  'child.completed': (data) => join(`✓ agent ${text(data['agentName'])} ${text(data['status'])}`, runSummary(data)),
+  'child.completed': (data) => joined([`✓ agent ${text(data['agentName'])} ${text(data['status'])}`, runSummary(data)]),
   'child.timed-out': (data, style) =>
     style.yellow(
       `✗ agent ${text(data['agentName'])} took over ${formatDuration(count(data['limitMs']))} (${text(data['stage'])})`,
@@ -112,15 +109,15 @@ const lines: Readonly<Record<string, Line>> = {
   'structured-response.rejected': (data, style) =>
     style.yellow(`answer does not fit the format: ${text(data['reason'])}`),
   'usage.updated': (data) =>
-    join(usageText(data['usage'] as RunUsage | null), costText(data['cost'] as RunCost | null)),
+    joined([usageText(data['usage'] as RunUsage | null), costText(data['cost'] as RunCost | null)]),
   custom: (data) => `${text(data['customType'])} ${payload(data['payload'])}`,
   error: (data, style) => style.red(`error: ${text(data['message'])}`),
-  'run.completed': (data, style) => join(style.green('completed'), runSummary(data)),
-  'run.failed': (data, style) => join(style.red(`failed ${failure(data)}`), runSummary(data)),
+  'run.completed': (data, style) => joined([style.green('completed'), runSummary(data)]),
+  'run.failed': (data, style) => joined([style.red(`failed ${failure(data)}`), runSummary(data)]),
   'run.canceled': (data, style) =>
-    join(style.yellow(`canceled (${text(data['cause'])})`), text(data['canceledBy']), runSummary(data)),
-  'run.awaiting-approval': (data, style) => join(style.yellow('waits for an approval'), runSummary(data)),
-  'run.awaiting-input': (data, style) => join(style.yellow('waits for input'), runSummary(data)),
+    joined([style.yellow(`canceled (${text(data['cause'])})`), text(data['canceledBy']), runSummary(data)]),
+  'run.awaiting-approval': (data, style) => joined([style.yellow('waits for an approval'), runSummary(data)]),
+  'run.awaiting-input': (data, style) => joined([style.yellow('waits for input'), runSummary(data)]),
 };
 
 /** One line about an event, or null for message text and for names that this version does not know. */

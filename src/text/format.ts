@@ -31,6 +31,10 @@ export const formatCost = (amount: number, currency: string | null | undefined):
   return currency === null || currency === undefined || currency === '' ? text : `${text} ${currency}`;
 };
 
+/** The parts that say something, as one text. */
+export const joined = (parts: readonly string[], separator = ' · '): string =>
+  parts.filter((part) => part !== '').join(separator);
+
 const utcTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/;
 
 const isScalar = (value: unknown): boolean => value === null || typeof value !== 'object';

@@ -8,9 +8,9 @@ export interface TreeRow {
 
 /** The runs of a tree from its root down. A run whose parent is cut off by the service's limit stands at the top. */
 export const treeRows = (runs: readonly RunRecord[]): readonly TreeRow[] => {
-  const known = new Set(runs.map(({ id }) => id));
+  const ids = new Set(runs.map(({ id }) => id));
   const childrenOf = Map.groupBy(runs, ({ parentRunId }) =>
-    parentRunId !== null && known.has(parentRunId) ? parentRunId : null,
+    parentRunId !== null && ids.has(parentRunId) ? parentRunId : null,
   );
   const below = (run: RunRecord, lead: string): TreeRow[] => {
     const children = childrenOf.get(run.id) ?? [];

@@ -36,33 +36,29 @@ export const textWidth = (text: string): number => {
   return width;
 };
 
-/** Cuts a text to at most `width` cells, with an ellipsis where something is missing. Never splits a character. */
-export const fitText = (text: string, width: number): string => {
-  if (textWidth(text) <= width) return text;
-  let kept = '';
+/** As many as fit, beside an ellipsis, into `width` cells. */
+const fitting = (segments: Iterable<Intl.SegmentData>, width: number): string[] => {
+  const clustersThatFit: string[] = [];
   let used = 0;
-  for (const { segment } of clusters(text)) {
-    const next = used + clusterWidth(segment);
-    if (next > width - 1) break;
-    kept += segment;
-    used = next;
+  for (const { segment } of segments) {
+    used += clusterWidth(segment);
+    if (used > width - 1) break;
+    clustersThatFit.push(segment);
   }
-  return `${kept}…`;
+  return clustersThatFit;
 };
 
+/** Cuts a text to at most `width` cells, with an ellipsis where something is missing. Never splits a character. */
+export const fitText = (text: string, width: number): string =>
+  textWidth(text) <= width ? text : `${fitting(clusters(text), width).join('')}…`;
+
 /** The same from the other side: the end is kept. */
-export const fitTextEnd = (text: string, width: number): string => {
-  if (textWidth(text) <= width) return text;
-  let kept = '';
-  let used = 0;
-  for (const { segment } of [...clusters(text)].reverse()) {
-    const next = used + clusterWidth(segment);
-    if (next > width - 1) break;
-    kept = segment + kept;
-    used = next;
-  }
-  return `…${kept}`;
-};
+export const fitTextEnd = (text: string, width: number): string =>
+  textWidth(text) <= width
+    ? text
+    : `…${fitting([...clusters(text)].reverse(), width)
+        .reverse()
+        .join('')}`;
 
 export const padText = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - textWidth(text)));
 

@@ -1,5 +1,6 @@
 import type { Client } from '../client/client.ts';
 import { AcpError } from '../contract/errors.ts';
+import { joined } from '../text/format.ts';
 import { safeLine } from '../text/text-width.ts';
 import type { Request } from './state/request.ts';
 import type { Answers } from './state/waiting-run.ts';
@@ -26,8 +27,8 @@ const answered = (decisions: Answers['decisions']): string => {
   const parts = [
     approved === 0 ? '' : `approved ${approved}`,
     approved === decisions.length ? '' : `rejected ${decisions.length - approved}`,
-  ].filter((part) => part !== '');
-  return `${parts.join(', ').replace(/^./, (first) => first.toUpperCase())}; the session goes on.`;
+  ];
+  return `${joined(parts, ', ').replace(/^./, (first) => first.toUpperCase())}; the session goes on.`;
 };
 
 /** What requests are carried out with. */

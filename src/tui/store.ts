@@ -3,16 +3,10 @@ import { press } from './keys/press.ts';
 import type { Request } from './state/request.ts';
 import { receive, type ScreenEvent, type ScreenState } from './state/screen-state.ts';
 
-/** The one state of the screens, and who wants to know of its changes. */
-export interface ScreenStore {
-  get(): ScreenState;
-  dispatch(event: ScreenEvent): void;
-  /** A key; what it asks for beyond the screen comes back. */
-  press(key: Key): Request | undefined;
-  subscribe(listener: () => void): () => void;
-}
+export type ScreenStore = ReturnType<typeof createStore>;
 
-export const createStore = (initial: ScreenState): ScreenStore => {
+/** The one state of the screens, and who wants to know of its changes. */
+export const createStore = (initial: ScreenState) => {
   let state = initial;
   const listeners = new Set<() => void>();
   const become = (next: ScreenState): void => {
@@ -22,13 +16,14 @@ export const createStore = (initial: ScreenState): ScreenStore => {
   };
   return {
     get: () => state,
-    dispatch: (event) => become(receive(state, event)),
-    press(key) {
+    dispatch: (event: ScreenEvent): void => become(receive(state, event)),
+    /** A key; what it asks for beyond the screen comes back. */
+    press(key: Key): Request | undefined {
       const step = press(state, key);
       become(step.state);
       return step.request;
     },
-    subscribe(listener) {
+    subscribe(listener: () => void): () => void {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Frame } from '../../src/contract/operation.ts';
+import { chosenRow } from '../../src/tui/state/choice.ts';
 import {
   chosenItem,
   moveInEvents,
@@ -11,7 +12,8 @@ import {
 } from '../../src/tui/state/open-run.ts';
 import { completed, suggestions, withoutLast } from '../../src/tui/state/prompt.ts';
 import { describeFilter, filterKey, filterQuery, noFilter } from '../../src/tui/state/run-filter.ts';
-import { addPage, emptyList, moveInList, type RunList, selectedRun, wantsOlder } from '../../src/tui/state/run-list.ts';
+import { addPage, emptyList, moveInList, type RunList, wantsOlder } from '../../src/tui/state/run-list.ts';
+import { initialState, receive } from '../../src/tui/state/screen-state.ts';
 import { addFrames, emptyTimeline } from '../../src/tui/state/timeline.ts';
 import { runRecord } from './run-records.ts';
 
@@ -28,16 +30,16 @@ describe('the list of runs', () => {
     let list = addPage(emptyList(), page(runs(50, 41), 0, 10));
     assert.equal(list.complete, false);
     list = moveInList(list, 3);
-    assert.equal(selectedRun(list)?.id, runRecord(47).id);
+    assert.equal(chosenRow(list)?.id, runRecord(47).id);
     assert.equal(wantsOlder(list), true);
     list = addPage(list, page(runs(41, 35), 10, 10));
     assert.deepEqual(shown(list), numbers(50, 35).map(String));
     assert.equal(list.complete, true, 'a page that is not full is the last one');
     list = addPage(list, page(runs(52, 43), 0, 10));
     assert.deepEqual(shown(list), numbers(52, 35).map(String));
-    assert.equal(selectedRun(list)?.id, runRecord(47).id);
-    assert.equal(selectedRun(moveInList(list, Number.NEGATIVE_INFINITY))?.id, runRecord(52).id);
-    assert.equal(selectedRun(moveInList(list, Number.POSITIVE_INFINITY))?.id, runRecord(35).id);
+    assert.equal(chosenRow(list)?.id, runRecord(47).id);
+    assert.equal(chosenRow(moveInList(list, Number.NEGATIVE_INFINITY))?.id, runRecord(52).id);
+    assert.equal(chosenRow(moveInList(list, Number.POSITIVE_INFINITY))?.id, runRecord(35).id);
   });
 
   test('forgets what is older when more runs came than one page holds, since it cannot know what lies between', () => {
@@ -141,19 +143,20 @@ describe('the timeline of a run', () => {
 
   test('follows the latest item until an earlier one is chosen, and again from the end on', () => {
     const custom = (id: number): Frame => frame(id, 'custom', { customType: `n${id}`, payload: null });
-    let open = receiveFrames(openRun('r', null), 'r', [custom(0), custom(1), custom(2)]);
+    let open = receiveFrames(openRun('r', null), [custom(0), custom(1), custom(2)]);
     assert.equal(chosenItem(open)?.text, 'n2');
-    open = receiveFrames(moveInEvents(open, -1), 'r', [custom(3)]);
+    open = receiveFrames(moveInEvents(open, -1), [custom(3)]);
     assert.equal(chosenItem(open)?.text, 'n1');
-    open = receiveFrames(moveInEvents(open, Number.POSITIVE_INFINITY), 'r', [custom(4)]);
+    open = receiveFrames(moveInEvents(open, Number.POSITIVE_INFINITY), [custom(4)]);
     assert.equal(chosenItem(open)?.text, 'n4');
-    assert.equal(receiveFrames(open, 'another run', [custom(5)]), open);
+    const state = { ...initialState('here', 0, { columns: 80, rows: 24 }), open };
+    assert.equal(receive(state, { type: 'frames', runId: 'another run', frames: [custom(5)] }), state);
   });
 
   test('starts anew when another run of the tree is chosen', () => {
     const root = runRecord(1);
     const child = { ...runRecord(2), parentRunId: root.id, rootRunId: root.id, depth: 1 };
-    const open = receiveTree(receiveFrames(openRun(root.id, root), root.id, [frame(0, 'run.queued')]), [root, child]);
+    const open = receiveTree(receiveFrames(openRun(root.id, root), [frame(0, 'run.queued')]), [root, child]);
     assert.deepEqual(
       open.tree.map(({ run, lead }) => [run.id, lead]),
       [

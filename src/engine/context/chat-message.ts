@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Json } from '../../contract/schema.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import type { ModelJson, ModelPrompt } from '../../providers/models/model-provider.ts';
 import { type AttachmentReference, type LoadedAttachments, noAttachments } from './run-attachments.ts';
 
@@ -17,6 +18,15 @@ export interface ChatMessage {
   readonly interrupted: boolean;
   readonly contents: readonly ContentPart[];
 }
+
+/** A message as a run makes it. */
+export const newMessage = (
+  runId: string,
+  messageId: string,
+  role: ChatMessage['role'],
+  now: number,
+  contents: ChatMessage['contents'],
+): ChatMessage => ({ messageId, role, runId, createdAt: isoTime(now), interrupted: false, contents });
 
 export type ContentPart =
   | { readonly type: 'Text'; readonly text: string }
@@ -92,24 +102,14 @@ const assistantParts = (contents: readonly ContentPart[]): AssistantPart[] =>
     if (part.type === 'Text') return part.text === '' ? [] : [{ type: 'text', text: part.text }];
     if (part.type === 'Reasoning')
       return [{ type: 'reasoning', text: part.text, ...withMetadata(part.providerMetadata) }];
-    if (part.type === 'ToolCall')
+    if (part.type === 'ToolCall' || part.type === 'HostedCall')
       return [
         {
           type: 'tool-call',
           toolCallId: part.toolCallId,
           toolName: part.toolName,
           input: part.arguments,
-          ...withMetadata(part.providerMetadata),
-        },
-      ];
-    if (part.type === 'HostedCall')
-      return [
-        {
-          type: 'tool-call',
-          toolCallId: part.toolCallId,
-          toolName: part.toolName,
-          input: part.arguments,
-          providerExecuted: true,
+          ...(part.type === 'HostedCall' ? { providerExecuted: true } : {}),
           ...withMetadata(part.providerMetadata),
         },
       ];

@@ -6,6 +6,7 @@ export {
   type ContentPart,
   documentText,
   messageTexts,
+  newMessage,
   type ProviderMetadata,
   taskText,
   toPrompt,

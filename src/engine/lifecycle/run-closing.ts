@@ -1,7 +1,6 @@
 import type { Frame } from '../../contract/operation.ts';
-import { isoTime } from '../../core/iso-time.ts';
 import type { ActiveRun, CancelCause, RunOutcome, StopReason } from '../active-run.ts';
-import type { ChatMessage, ContentPart } from '../context/index.ts';
+import { type ChatMessage, type ContentPart, newMessage } from '../context/index.ts';
 import { type Pause, waitingApprovals, waitingClientCalls } from '../control/index.ts';
 import { publicCost } from '../pricing.ts';
 import type { RecordPorts } from '../record/index.ts';
@@ -11,7 +10,7 @@ import { reportedUsage } from '../usage.ts';
 import type { ClosingPorts } from './engine-ports.ts';
 import { announceThresholds, unrecordedUse } from './run-quota-use.ts';
 import { countDropped, describeEnd, traceStatements } from './run-trace-end.ts';
-import { abandonRun, logFailure } from './unfinished-run.ts';
+import { abandonRun, logFailure, outcomeOf } from './unfinished-run.ts';
 
 export type Ending =
   | { readonly status: 'Completed'; readonly result: LoopResult }
@@ -56,12 +55,8 @@ const interruptedMessages = (run: ActiveRun, ports: Pick<ClosingPorts, 'now' | '
   const messages = [...run.messages];
   if (run.partialText !== '')
     messages.push({
-      messageId: ports.newId(),
-      role: 'Assistant',
-      runId: run.id,
-      createdAt: isoTime(ports.now()),
+      ...newMessage(run.id, ports.newId(), 'Assistant', ports.now(), [{ type: 'Text', text: run.partialText }]),
       interrupted: true,
-      contents: [{ type: 'Text', text: run.partialText }],
     });
   else {
     const last = messages.findLastIndex((message) => message.role === 'Assistant');
@@ -210,16 +205,8 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
   countEnd(run, ports, ending, durationMs);
   run.trace?.close(run.trace.span, error?.type ?? null);
   return {
-    status: ending.status,
-    pause: 'pause' in ending ? ending.pause : null,
-    output: ending.status === 'Completed' ? ending.result.output : null,
-    finishReason: ending.status === 'Completed' ? ending.result.finishReason : null,
-    usage,
-    cost: run.cost,
-    error,
-    failure,
-    durationMs,
-    modelProvider: run.target.provider.name,
-    modelId: run.target.model,
+    ...outcomeOf(run, ending.status, failure, now),
+    ...('pause' in ending ? { pause: ending.pause } : {}),
+    ...(ending.status === 'Completed' ? ending.result : {}),
   };
 };

@@ -51,10 +51,11 @@ export const logFailure = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, fai
   else ports.log.info(fields, 'A run failed');
 };
 
-const unfinishedOutcome = (
+/** How a run ended, before what its answer or its pause adds. */
+export const outcomeOf = (
   run: ActiveRun,
-  status: 'Queued' | 'Failed',
-  failure: RunFailure,
+  status: RunOutcome['status'],
+  failure: RunFailure | null,
   now: number,
 ): RunOutcome => ({
   status,
@@ -63,7 +64,7 @@ const unfinishedOutcome = (
   finishReason: null,
   usage: reportedUsage(run.usage),
   cost: run.cost,
-  error: storedError(failure),
+  error: failure === null ? null : storedError(failure),
   failure,
   durationMs: now - run.startedAt,
   modelProvider: run.target.provider.name,
@@ -85,12 +86,12 @@ export const requeueRun = async (
   logFailure(run, ports, failure);
   const freed = run.session?.release() ?? [];
   if (!(await run.log.suspend([...statements, ...freed]))) return null;
-  return unfinishedOutcome(run, 'Queued', failure, ports.now());
+  return outcomeOf(run, 'Queued', failure, ports.now());
 };
 
 /** Leaves the run to the worker that has its job now. */
 export const abandonRun = (run: ActiveRun, ports: ClosingPorts): RunOutcome => {
   run.log.abandon();
   const failure = new RunFailure('Infrastructure', 'orphaned', 'Another worker has taken the run over.');
-  return unfinishedOutcome(run, 'Failed', failure, ports.now());
+  return outcomeOf(run, 'Failed', failure, ports.now());
 };

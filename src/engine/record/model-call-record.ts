@@ -111,9 +111,7 @@ export class ModelCallRecord {
   }
 
   #place(text: string): number {
-    const place = this.#hashes.get(text) ?? this.#hashes.size;
-    this.#hashes.set(text, place);
-    return place;
+    return this.#hashes.getOrInsert(text, this.#hashes.size);
   }
 }
 

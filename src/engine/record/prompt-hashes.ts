@@ -75,13 +75,8 @@ const settingsHash = remembering(short);
 // Tools and schemas of an agent are the same objects for every call of every run.
 const toolHashes = new WeakMap<HashedCall['tools'], string>();
 
-const toolsHash = (tools: HashedCall['tools']): string => {
-  const cached = toolHashes.get(tools);
-  if (cached !== undefined) return cached;
-  const made = short(JSON.stringify(tools));
-  toolHashes.set(tools, made);
-  return made;
-};
+const toolsHash = (tools: HashedCall['tools']): string =>
+  toolHashes.getOrInsertComputed(tools, () => short(JSON.stringify(tools)));
 
 /** Of a call that offers no tools. */
 export const noToolsHash = short('[]');
@@ -115,21 +110,9 @@ const partLine = (part: Part, isAssistant: boolean, of: (text: string) => string
 };
 
 /** Hashes for the calls of one run: a text that went with an earlier call is not hashed again. */
-export interface PromptHasher {
-  prompt(provider: string, call: HashedCall): PromptHashes;
-  text(text: string): string;
-}
-
-export const promptHasher = (): PromptHasher => {
+export const promptHasher = () => {
   const hashes = new Map<string, string>();
-  const of = (text: string): string => {
-    let made = hashes.get(text);
-    if (made === undefined) {
-      made = textHash(text);
-      hashes.set(text, made);
-    }
-    return made;
-  };
+  const of = (text: string): string => hashes.getOrInsertComputed(text, textHash);
   let settingsOf: string | null = null;
   const prompt = (provider: string, call: HashedCall): PromptHashes => {
     const [first] = call.prompt;

@@ -1,6 +1,7 @@
 import type { Frame } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import { endsWithin } from '../../core/time-limit.ts';
+import type { EngineLog } from './record-ports.ts';
 
 /** The run that an event belongs to. */
 export interface ListenedRun {
@@ -35,10 +36,6 @@ export interface RunListeners {
   told(ms: number): Promise<void>;
 }
 
-interface ListenerLog {
-  warn(fields: Readonly<Record<string, unknown>>, message: string): void;
-}
-
 /** What one listener still has to be told of one run. */
 interface Ear {
   readonly listener: RunEventListener;
@@ -61,7 +58,10 @@ const maxRuns = 10_000;
 const ends = new Set(['run.completed', 'run.failed', 'run.canceled', 'run.awaiting-approval', 'run.awaiting-input']);
 
 /** Null: nobody listens, and nothing is done for an event. */
-export const createRunListeners = (listeners: readonly RunEventListener[], log: ListenerLog): RunListeners | null => {
+export const createRunListeners = (
+  listeners: readonly RunEventListener[],
+  log: Pick<EngineLog, 'warn'>,
+): RunListeners | null => {
   if (listeners.length === 0) return null;
   const runs = new Map<string, Heard>();
 

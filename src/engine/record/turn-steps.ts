@@ -37,13 +37,9 @@ export interface StoredTurn {
 }
 
 /** Writes the steps of one run: one small row each, together with the events of the moment. */
-export interface TurnSteps {
-  start(origin: TurnOrigin, resume: TurnResume | null): readonly Statement[];
-  message(message: ChatMessage, calls: readonly OpenCall[], usage: ModelUsage, cost: CostMicros | null): Statement;
-  result(key: string, part: ToolResultPart): Statement;
-}
+export type TurnSteps = ReturnType<typeof createTurnSteps>;
 
-export const createTurnSteps = (first: number, write: (sequence: number, content: string) => Statement): TurnSteps => {
+export const createTurnSteps = (first: number, write: (sequence: number, content: string) => Statement) => {
   let next = first;
   const step = (content: TurnStep): Statement => {
     const statement = write(next, JSON.stringify(content));
@@ -51,12 +47,17 @@ export const createTurnSteps = (first: number, write: (sequence: number, content
     return statement;
   };
   return {
-    start: (origin, resume) => [
+    start: (origin: TurnOrigin, resume: TurnResume | null): readonly Statement[] => [
       step({ kind: 'start', origin }),
       ...(resume === null ? [] : [step({ kind: 'resume', messages: resume.messages, calls: resume.calls })]),
     ],
-    message: (message, calls, usage, cost) => step({ kind: 'message', message, calls, usage, cost }),
-    result: (key, part) => step({ kind: 'result', key, part }),
+    message: (
+      message: ChatMessage,
+      calls: readonly OpenCall[],
+      usage: ModelUsage,
+      cost: CostMicros | null,
+    ): Statement => step({ kind: 'message', message, calls, usage, cost }),
+    result: (key: string, part: ToolResultPart): Statement => step({ kind: 'result', key, part }),
   };
 };
 

@@ -1,8 +1,9 @@
 import { Format } from 'typebox/format';
 import { Compile, type XSchema } from 'typebox/schema';
+import { isRecord } from '../../contract/record.ts';
 import type { Json } from '../../contract/schema.ts';
 import { LinearPattern, StepBudget } from './linear-pattern.ts';
-import { isSchemaObject, keywordKinds, type SchemaMembers, subschemas } from './schema-keywords.ts';
+import { keywordKinds, type SchemaMembers, subschemas } from './schema-keywords.ts';
 
 type Validator = ReturnType<typeof Compile>;
 
@@ -55,7 +56,7 @@ class SchemaCompiler {
   }
 
   #transformed(schema: unknown, outer: Place): unknown {
-    if (!isSchemaObject(schema)) return schema;
+    if (!isRecord(schema)) return schema;
     const id = outer.pointer === '' ? undefined : schema['$id'];
     const place =
       typeof id === 'string' ? { document: new URL(id, outer.document).href.replace(/#$/, ''), pointer: '' } : outer;
@@ -71,7 +72,7 @@ class SchemaCompiler {
       // Refinements of the given schema are no keyword of JSON Schema.
       else if (kind !== 'patternMap' && !keyword.startsWith('~')) result[keyword] = value;
     }
-    if (isSchemaObject(schema['patternProperties']))
+    if (isRecord(schema['patternProperties']))
       refinements.push(this.#members(schema, schema['patternProperties'], result, place));
     // Absolute, so that it means the same where only a part is compiled.
     if (typeof id === 'string') result['$id'] = place.document;
@@ -110,7 +111,7 @@ class SchemaCompiler {
     result: Record<string, unknown>,
     place: Place,
   ): Refinement {
-    const names = new Set(isSchemaObject(properties) ? Object.keys(properties) : []);
+    const names = new Set(isRecord(properties) ? Object.keys(properties) : []);
     const schemas: unknown[] = [];
     const rules = Object.entries(patterns).map(([pattern, schema], index) => {
       const where = at(place, patternsKeyword, index);
@@ -131,7 +132,7 @@ class SchemaCompiler {
       return matching.length === 0 && additional !== null && !names.has(name) && !additional().Check(member);
     };
     const misfits = (value: unknown): string | undefined =>
-      isSchemaObject(value) ? Object.entries(value).find(([name, member]) => misfit(name, member))?.[0] : undefined;
+      isRecord(value) ? Object.entries(value).find(([name, member]) => misfit(name, member))?.[0] : undefined;
     return {
       check: (value) => misfits(value) === undefined,
       error: (value) => `has a member ${JSON.stringify(misfits(value))} that is not allowed or does not fit`,
@@ -139,22 +140,19 @@ class SchemaCompiler {
   }
 }
 
-export interface CheckedSchema {
-  check(value: Json): boolean;
-  /** The library's errors of a value that does not fit. */
-  errors(value: Json): readonly unknown[];
-}
+export type CheckedSchema = ReturnType<typeof compileSchema>;
 
 /** Compiles a schema in which nothing was found wrong. */
-export const compileSchema = (schema: Json): CheckedSchema => {
+export const compileSchema = (schema: Json) => {
   const compiler = new SchemaCompiler(schema as SchemaMembers);
   const validator = compiler.validator();
   return {
-    check(value) {
+    check(value: Json): boolean {
       compiler.budget.renew();
       return validator.Check(value);
     },
-    errors(value) {
+    /** The library's errors of a value that does not fit. */
+    errors(value: Json): readonly unknown[] {
       compiler.budget.renew();
       return validator.Errors(value)[1];
     },

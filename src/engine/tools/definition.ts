@@ -1,3 +1,4 @@
+import { isRecord } from '../../contract/record.ts';
 import { inputSchemaProblems } from './input-schema.ts';
 import { toolEffects } from './tool.ts';
 import { minOutputBytes } from './tool-output.ts';
@@ -91,18 +92,16 @@ const schemaProblems = (schema: unknown): FieldProblem[] => {
 
 /** Everything that keeps a definition from being registered. Takes any value: modules are not type-checked at run time. */
 export const definitionProblems = (definition: unknown): FieldProblem[] => {
-  if (typeof definition !== 'object' || definition === null || Array.isArray(definition))
-    return [{ path: [], message: 'must be an object' }];
-  const candidate = definition as Readonly<Record<string, unknown>>;
-  const body = bodyProblem(candidate);
-  const unknown = Object.keys(candidate).filter((name) => !Object.hasOwn(members, name));
+  if (!isRecord(definition)) return [{ path: [], message: 'must be an object' }];
+  const body = bodyProblem(definition);
+  const unknown = Object.keys(definition).filter((name) => !Object.hasOwn(members, name));
   return [
     ...unknown.map((name) => ({ path: [name], message: 'is not a known member of a tool' })),
     ...Object.entries(members).flatMap(([name, check]) => {
-      const message = check(candidate[name]);
+      const message = check(definition[name]);
       return message === null ? [] : [{ path: [name], message }];
     }),
     ...(body === null ? [] : [{ path: ['execute'], message: body }]),
-    ...schemaProblems(candidate['inputSchema']),
+    ...schemaProblems(definition['inputSchema']),
   ];
 };

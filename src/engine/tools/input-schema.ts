@@ -1,7 +1,8 @@
+import { isRecord } from '../../contract/record.ts';
 import { isNestedTooDeep, maxJsonDepth } from '../../core/documents/json-depth.ts';
 import { patternProblem } from './linear-pattern.ts';
 import { graphProblem, type Recursion, type SchemaGraph, schemaSize } from './schema-graph.ts';
-import { isSchemaObject, type KeywordKind, keywordKinds, type SchemaMembers, subschemas } from './schema-keywords.ts';
+import { type KeywordKind, keywordKinds, type SchemaMembers, subschemas } from './schema-keywords.ts';
 import type { FieldPath, FieldProblem } from './tool-problem.ts';
 
 const typeNames = new Set(['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']);
@@ -30,7 +31,7 @@ const checkPattern: Check = (value) =>
   typeof value === 'string' ? patternProblem(value) : 'must be a regular expression';
 
 const checkPatternMap: Check = (value) => {
-  if (!isSchemaObject(value)) return 'must be an object of schemas whose names are regular expressions';
+  if (!isRecord(value)) return 'must be an object of schemas whose names are regular expressions';
   for (const name of Object.keys(value)) {
     const problem = patternProblem(name);
     if (problem !== null) return `must be an object of schemas whose names are regular expressions: each ${problem}`;
@@ -41,11 +42,11 @@ const checkPatternMap: Check = (value) => {
 /** What the value of each kind must be. Schemas inside are checked by the walk. */
 const kinds: Readonly<Record<KeywordKind, Check>> = {
   schema: expect(
-    (value) => isSchemaObject(value) || typeof value === 'boolean',
+    (value) => isRecord(value) || typeof value === 'boolean',
     'must be a schema (an object, true or false)',
   ),
   schemas: expect((value) => Array.isArray(value) && value.length > 0, 'must be a list of schemas that is not empty'),
-  schemaMap: expect(isSchemaObject, 'must be an object of schemas'),
+  schemaMap: expect(isRecord, 'must be an object of schemas'),
   patternMap: checkPatternMap,
   type: expect(
     (value) => isType(value) || (Array.isArray(value) && value.length > 0 && value.every(isType)),
@@ -60,7 +61,7 @@ const kinds: Readonly<Record<KeywordKind, Check>> = {
   list: expect(Array.isArray, 'must be a list'),
   names: expect(isTexts, 'must be a list of names'),
   nameMap: expect(
-    (value) => isSchemaObject(value) && Object.values(value).every(isTexts),
+    (value) => isRecord(value) && Object.values(value).every(isTexts),
     'must be an object of lists of names',
   ),
 };
@@ -115,7 +116,7 @@ const collectReferences = (schema: SchemaMembers, base: string, path: FieldPath,
 
 const walk = (schema: unknown, outerBase: string, path: FieldPath, depth: number, findings: Findings): void => {
   if (typeof schema === 'boolean') return;
-  if (!isSchemaObject(schema)) {
+  if (!isRecord(schema)) {
     findings.problems.push({ path, message: 'must be a schema (an object, true or false)' });
     return;
   }
@@ -162,7 +163,7 @@ const targetOf = ({ target }: Reference, findings: Findings): SchemaMembers | bo
   if (!fragment.startsWith('/')) return findings.anchors.get(`${document}#${fragment}`);
   const schema = atPointer(resource, fragment);
   if (typeof schema === 'boolean') return schema;
-  return isSchemaObject(schema) && findings.schemas.has(schema) ? schema : undefined;
+  return isRecord(schema) && findings.schemas.has(schema) ? schema : undefined;
 };
 
 /** Where both stand the validator would not see which members the patterns have covered. */
@@ -188,7 +189,7 @@ export interface SchemaReport {
  * contain itself.
  */
 export const inspectSchema = (schema: unknown, recursion: Recursion): SchemaReport => {
-  if (!isSchemaObject(schema)) return { problems: [{ path: [], message: 'must be a JSON Schema object' }], size: 0 };
+  if (!isRecord(schema)) return { problems: [{ path: [], message: 'must be a JSON Schema object' }], size: 0 };
   const findings: Findings = {
     problems: [],
     resources: new Map([[rootBase, schema]]),

@@ -51,12 +51,7 @@ export interface BuiltInCall {
 export type BuiltInBody = (args: Json, context: ToolContext, call: BuiltInCall) => Promise<Json | string | null>;
 
 /** Tools of code, fixed until restart. */
-export interface ToolRegistry {
-  /** Ordered by name. */
-  list(): readonly RegisteredTool[];
-  /** By exact name. */
-  get(name: string): RegisteredTool | undefined;
-}
+export type ToolRegistry = ReturnType<typeof createToolRegistry>;
 
 /** Makes a definition callable without the checks of the registry: for tools that the service itself makes. */
 export const registeredTool = (
@@ -124,7 +119,7 @@ const describePlace = ({ file, line }: ToolPlace): string => (line === null ? fi
 export const createToolRegistry = (
   registrations: readonly ToolRegistration[],
   earlier: readonly ToolProblem[] = [],
-): ToolRegistry => {
+) => {
   const problems: ToolProblem[] = [...earlier];
   const tools = new Map<string, RegisteredTool>();
   const firstPlaces = new Map<string, ToolPlace>();
@@ -144,5 +139,10 @@ export const createToolRegistry = (
   }
   if (problems.length > 0) throw new ToolProblemsError(problems);
   const sorted = [...tools.values()].sort((a, b) => (a.descriptor.name < b.descriptor.name ? -1 : 1));
-  return { list: () => sorted, get: (name) => tools.get(name) };
+  return {
+    /** Ordered by name. */
+    list: (): readonly RegisteredTool[] => sorted,
+    /** By exact name. */
+    get: (name: string): RegisteredTool | undefined => tools.get(name),
+  };
 };

@@ -1,4 +1,5 @@
-import { isSchemaObject, keywordKinds, type SchemaMembers, subschemas } from './schema-keywords.ts';
+import { isRecord } from '../../contract/record.ts';
+import { keywordKinds, type SchemaMembers, subschemas } from './schema-keywords.ts';
 import type { FieldPath, FieldProblem } from './tool-problem.ts';
 
 /**
@@ -30,7 +31,7 @@ const below = (schema: SchemaMembers, keywords: (keyword: string) => boolean): S
   Object.entries(schema).flatMap(([keyword, value]) => {
     const kind = keywordKinds.get(keyword);
     if (kind === undefined || stores.has(keyword) || !keywords(keyword)) return [];
-    return subschemas(kind, value, []).flatMap(([, inner]) => (isSchemaObject(inner) ? [inner] : []));
+    return subschemas(kind, value, []).flatMap(([, inner]) => (isRecord(inner) ? [inner] : []));
   });
 
 /** Lists of words are looked through as schemas are. */

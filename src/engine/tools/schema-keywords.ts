@@ -1,3 +1,4 @@
+import { isRecord } from '../../contract/record.ts';
 /** What the value of a keyword must be. `schema`, `schemas` and the maps of them are walked into. */
 export type KeywordKind =
   | 'schema'
@@ -72,9 +73,6 @@ export const keywordKinds: ReadonlyMap<string, KeywordKind> = new Map(Object.ent
 
 export type SchemaMembers = Readonly<Record<string, unknown>>;
 
-export const isSchemaObject = (value: unknown): value is SchemaMembers =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The schemas below a keyword of this kind, each with its place. */
 export const subschemas = (
   kind: KeywordKind,
@@ -83,7 +81,7 @@ export const subschemas = (
 ): [path: readonly (string | number)[], schema: unknown][] => {
   if (kind === 'schema') return [[path, value]];
   if (kind === 'schemas' && Array.isArray(value)) return value.map((item, index) => [[...path, index], item]);
-  if ((kind === 'schemaMap' || kind === 'patternMap') && isSchemaObject(value))
+  if ((kind === 'schemaMap' || kind === 'patternMap') && isRecord(value))
     return Object.entries(value).map(([name, item]) => [[...path, name], item]);
   return [];
 };

@@ -1,9 +1,9 @@
-import { isoTime } from '../../core/iso-time.ts';
 import type { ActiveRun, FinishReason } from '../active-run.ts';
 import {
   type ChatMessage,
   type ContentPart,
   type Conversation,
+  newMessage,
   type OpenCall,
   openCalls,
   openConversation,
@@ -30,29 +30,14 @@ export const userMessage = (
   run: Pick<ActiveRun['plan'], 'id' | 'message' | 'documents' | 'attachments'>,
   messageId: string,
   now: number,
-): ChatMessage => ({
-  messageId,
-  role: 'User',
-  runId: run.id,
-  createdAt: isoTime(now),
-  interrupted: false,
-  contents: [
+): ChatMessage =>
+  newMessage(run.id, messageId, 'User', now, [
     ...run.documents.map(
       (document): ContentPart => ({ type: 'Document', name: document.name, text: document.content }),
     ),
     ...run.attachments.map((reference): ContentPart => ({ type: 'Attachment', ...reference })),
     { type: 'Text', text: run.message ?? '' },
-  ],
-});
-
-const assistantMessage = (run: ActiveRun, turn: ModelTurn, now: number): ChatMessage => ({
-  messageId: turn.messageId,
-  role: 'Assistant',
-  runId: run.id,
-  createdAt: isoTime(now),
-  interrupted: false,
-  contents: turn.contents,
-});
+  ]);
 
 /** Stores the newest message of the turn with the events of the moment. A lost record is logged by the log itself. */
 const keepMessage = (run: ActiveRun, calls: readonly OpenCall[]): void => {
@@ -69,33 +54,22 @@ const requestPart = ({ requestId, call, arguments: args }: WaitingCall): Content
   arguments: args,
 });
 
-const madeMessage = (
+/** The next message of the run. */
+const pushMessage = (
   run: ActiveRun,
   ports: TurnPorts,
-  role: 'Tool' | 'Assistant',
+  role: ChatMessage['role'],
   contents: readonly ContentPart[],
-): ChatMessage => ({
-  messageId: ports.newId(),
-  role,
-  runId: run.id,
-  createdAt: isoTime(ports.now()),
-  interrupted: false,
-  contents,
-});
+): void => {
+  run.messages.push(newMessage(run.id, ports.newId(), role, ports.now(), contents));
+};
 
-/** What the model is told next in place of the user: why the run goes on. */
-const inputMessage = async (run: ActiveRun, ports: TurnPorts, input: string): Promise<ChatMessage> => {
+/** Tells the model next, in place of the user, why the run goes on. */
+const pushInput = async (run: ActiveRun, ports: TurnPorts, input: string): Promise<void> => {
   // From a criterion or a validator of a module, or from entries of the agent's memory.
   const text = ports.guards === null ? input : await guardedText(run, ports.guards, input, { source: 'Unknown' });
   run.callRecord?.told(text);
-  return {
-    messageId: ports.newId(),
-    role: 'User',
-    runId: run.id,
-    createdAt: isoTime(ports.now()),
-    interrupted: false,
-    contents: [{ type: 'Text', text }],
-  };
+  pushMessage(run, ports, 'User', [{ type: 'Text', text }]);
 };
 
 const refuseFiltered = (run: ActiveRun, turn: ModelTurn): void => {
@@ -126,7 +100,7 @@ const openTurns = async (run: ActiveRun, ports: TurnPorts): Promise<ModelTurns> 
       const messages = sending instanceof Promise ? await sending : sending;
       const prompt = toPrompt(instructions, messages, run.attachments);
       const turn = await modelTurn(run, ports, prompt, withTools, isRepair);
-      run.messages.push(assistantMessage(run, turn, ports.now()));
+      run.messages.push(newMessage(run.id, turn.messageId, 'Assistant', ports.now(), turn.contents));
       if (turn.toolCalls.length === 0) refuseFiltered(run, turn);
       return turn;
     },
@@ -143,7 +117,7 @@ const finalAnswer = (
   if (!asksForFormat(run)) return answer;
   return acceptedAnswer(run, ports, answer, async (input) => {
     run.bypassesCache = true;
-    run.messages.push(await inputMessage(run, ports, input));
+    await pushInput(run, ports, input);
     const { text, finish } = await turns.call(false, true);
     return { output: text, finishReason: finish.finishReason };
   });
@@ -158,12 +132,11 @@ const answerCalls = async (
   calls: readonly OpenCall[],
 ): Promise<Pause | null> => {
   const { parts, waiting } = await toolTurn(run, ports, calls, children, streak);
-  if (parts.length > 0) run.messages.push(madeMessage(run, ports, 'Tool', parts));
+  if (parts.length > 0) pushMessage(run, ports, 'Tool', parts);
   // A tool that swallowed its abort signal must not lead to another model call.
   run.signal.throwIfAborted();
   const pause = pauseOf(waiting);
-  if (pause?.status === 'AwaitingApproval')
-    run.messages.push(madeMessage(run, ports, 'Assistant', pause.calls.map(requestPart)));
+  if (pause?.status === 'AwaitingApproval') pushMessage(run, ports, 'Assistant', pause.calls.map(requestPart));
   return pause;
 };
 
@@ -219,7 +192,7 @@ export const agentLoop = async (
     }
     keepMessage(run, []);
     if (agent.loop?.freshContextPerIteration === true) turns.conversation.startFresh(run.messages.length);
-    run.messages.push(await inputMessage(run, ports, feedback));
+    await pushInput(run, ports, feedback);
     keepMessage(run, []);
   }
 };

@@ -1,4 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
+import type { ActiveRun } from '../active-run.ts';
 
 /** What host code may decide about the answers of a run: plain contracts, called at the end of a turn. */
 
@@ -10,6 +11,11 @@ export interface AnswerContext {
   readonly sessionId: string | null;
   readonly signal: AbortSignal;
 }
+
+export const answerContext = ({ plan, id: runId, signal }: ActiveRun): AnswerContext => {
+  const { tenantId, agent, sessionId } = plan;
+  return { tenantId, agentName: agent.name, runId, sessionId, signal };
+};
 
 /** Looks at a structured answer that fits its schema; throwing rejects it. */
 export type StructuredResponseValidator = (answer: Json, context: AnswerContext) => void | Promise<void>;

@@ -6,7 +6,7 @@ import type { ActiveRun } from '../active-run.ts';
 import type { AnswerRejection } from '../context/index.ts';
 import { RunFailure } from '../run-failure.ts';
 import { argumentsChecker, cutText, maxToolErrorLength } from '../tools/index.ts';
-import type { StructuredResponseValidator } from './answer-checks.ts';
+import { answerContext, type StructuredResponseValidator } from './answer-checks.ts';
 import type { AnswerPorts } from './turn-ports.ts';
 
 type RejectionReason = 'NotJson' | 'SchemaMismatch' | 'ValidatorRejected';
@@ -41,10 +41,9 @@ const answerWords = { whole: 'the answer', member: 'member', recursion: 'refused
 const checkers = new WeakMap<ModelResponseFormat, ReturnType<typeof argumentsChecker>>();
 
 const schemaMessages = (format: ModelResponseFormat, answer: Json): string[] => {
-  if (format.schema === undefined) return [];
-  const checker = checkers.get(format) ?? argumentsChecker(format.schema as Json, answerWords);
-  checkers.set(format, checker);
-  return checker(answer);
+  const { schema } = format;
+  if (schema === undefined) return [];
+  return checkers.getOrInsertComputed(format, () => argumentsChecker(schema as Json, answerWords))(answer);
 };
 
 /** What the validator of a module says of an answer; its message is for the model, as the host wrote it. */
@@ -54,13 +53,14 @@ const ask = async (
   run: ActiveRun,
   ports: AnswerPorts,
 ): Promise<AnswerRejection | null> => {
-  const { tenantId, agent, sessionId, requestId } = run.plan;
-  const context = { tenantId, agentName: agent.name, runId: run.id, sessionId, signal: run.signal };
   try {
-    await withTimeLimit(validatorMs, () => validate(answer, context));
+    await withTimeLimit(validatorMs, () => validate(answer, answerContext(run)));
     return null;
   } catch (error) {
-    ports.log.warn({ runId: run.id, requestId, error }, 'The validator of a module rejected an answer');
+    ports.log.warn(
+      { runId: run.id, requestId: run.plan.requestId, error },
+      'The validator of a module rejected an answer',
+    );
     const message = error instanceof Error ? error.message : String(error);
     return rejection('ValidatorRejected', [cutText(message, maxToolErrorLength)]);
   }

@@ -10,7 +10,7 @@ import { safeLine } from '../../text/text-width.ts';
 import type { StreamState } from '../state/open-run.ts';
 import type { Activity } from '../state/run-list.ts';
 import { isOpen } from '../state/run-status.ts';
-import { type Feed, type FeedContext, poll } from './feed.ts';
+import { type Feed, type FeedContext, polling } from './feed.ts';
 
 /** Events are handed over at most this often, so that a burst is drawn once and the screen is never 100 ms behind. */
 const batchMs = 25;
@@ -90,22 +90,18 @@ export const eventsOf =
   };
 
 /** The tree of the run on screen: often while any of its runs is in progress. */
-export const treeOf =
-  (runId: string): Feed =>
-  (context) => {
-    const { client, store, signal } = context;
-    let isLive = true;
-    return poll(
-      context,
-      () => (isLive ? treeIntervalMs : closedTreeIntervalMs),
-      async () => {
-        const { body: runs } = await client.runs.tree({ params: { runId }, signal });
-        isLive = runs.some(isOpen);
-        store.dispatch({ type: 'tree', runId, runs });
-        return true;
-      },
-    );
-  };
+export const treeOf = (runId: string): Feed => {
+  let isLive = true;
+  return polling(
+    () => (isLive ? treeIntervalMs : closedTreeIntervalMs),
+    async ({ client, store, signal }) => {
+      const { body: runs } = await client.runs.tree({ params: { runId }, signal });
+      isLive = runs.some(isOpen);
+      store.dispatch({ type: 'tree', runId, runs });
+      return true;
+    },
+  );
+};
 
 const plain = createStyle(false);
 /** More than the widest row shows. */

@@ -23,25 +23,23 @@ const tell = ({ store }: FeedContext, lost: string | null): void => {
  * Looks again and again, `intervalMs` after each answer. Where the service cannot be reached the screen says so, and it
  * is tried again ever more rarely; `look` returns false to end.
  */
-export const poll = async (
-  context: FeedContext,
-  intervalMs: () => number,
-  look: () => Promise<boolean>,
-): Promise<void> => {
-  let failures = 0;
-  for (;;) {
-    try {
-      const goesOn = await look();
-      tell(context, null);
-      failures = 0;
-      if (!goesOn) return;
-    } catch (error) {
-      context.signal.throwIfAborted();
-      if (!(error instanceof AcpError)) throw error;
-      failures += 1;
-      const { message } = error;
-      tell(context, passesByItself(error) ? `${message} Trying again.` : message);
+export const polling =
+  (intervalMs: (context: FeedContext) => number, look: (context: FeedContext) => Promise<boolean>): Feed =>
+  async (context) => {
+    let failures = 0;
+    for (;;) {
+      try {
+        const goesOn = await look(context);
+        tell(context, null);
+        failures = 0;
+        if (!goesOn) return;
+      } catch (error) {
+        context.signal.throwIfAborted();
+        if (!(error instanceof AcpError)) throw error;
+        failures += 1;
+        const { message } = error;
+        tell(context, passesByItself(error) ? `${message} Trying again.` : message);
+      }
+      await pause(Math.min(intervalMs(context) * 2 ** Math.min(failures, 5), longestDelayMs), context.signal);
     }
-    await pause(Math.min(intervalMs() * 2 ** Math.min(failures, 5), longestDelayMs), context.signal);
-  }
-};
+  };

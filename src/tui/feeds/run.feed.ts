@@ -1,43 +1,33 @@
 import { AcpError } from '../../contract/errors.ts';
-import { type Feed, poll } from './feed.ts';
+import { type Feed, polling } from './feed.ts';
 
 const scoresIntervalMs = 2_000;
 const sessionIntervalMs = 500;
 
 /** The scores of the run on screen. */
-export const scoresOf =
-  (runId: string): Feed =>
-  (context) => {
-    const { client, store, signal } = context;
-    return poll(
-      context,
-      () => scoresIntervalMs,
-      async () => {
-        const { body: scores } = await client.scores.list({ params: { runId }, signal });
-        store.dispatch({ type: 'scores', runId, scores });
-        return true;
-      },
-    );
-  };
+export const scoresOf = (runId: string): Feed =>
+  polling(
+    () => scoresIntervalMs,
+    async ({ client, store, signal }) => {
+      const { body: scores } = await client.scores.list({ params: { runId }, signal });
+      store.dispatch({ type: 'scores', runId, scores });
+      return true;
+    },
+  );
 
 /** Whether the session of a run that waits has gone on since: then its calls wait no more. */
-export const sessionOf =
-  (runId: string, sessionId: string): Feed =>
-  (context) => {
-    const { client, store, signal } = context;
-    return poll(
-      context,
-      () => sessionIntervalMs,
-      async () => {
-        const newest = await client.runs.list({ query: { sessionId, take: 1 }, signal }).catch((error: unknown) => {
-          // Who may read one run but not list them answers without this hint, and is told when it is too late.
-          if (error instanceof AcpError && error.code === 'run-not-allowed') return null;
-          throw error;
-        });
-        if (newest === null) return false;
-        const wentOn = newest.body[0] !== undefined && newest.body[0].id !== runId;
-        if (wentOn) store.dispatch({ type: 'went-on', runId });
-        return !wentOn;
-      },
-    );
-  };
+export const sessionOf = (runId: string, sessionId: string): Feed =>
+  polling(
+    () => sessionIntervalMs,
+    async ({ client, store, signal }) => {
+      const newest = await client.runs.list({ query: { sessionId, take: 1 }, signal }).catch((error: unknown) => {
+        // Who may read one run but not list them answers without this hint, and is told when it is too late.
+        if (error instanceof AcpError && error.code === 'run-not-allowed') return null;
+        throw error;
+      });
+      if (newest === null) return false;
+      const wentOn = newest.body[0] !== undefined && newest.body[0].id !== runId;
+      if (wentOn) store.dispatch({ type: 'went-on', runId });
+      return !wentOn;
+    },
+  );

@@ -1,7 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import { filterKey, filterQuery } from '../state/run-filter.ts';
 import type { RunPage } from '../state/run-list.ts';
-import { type Feed, type FeedContext, poll } from './feed.ts';
+import { type Feed, type FeedContext, polling } from './feed.ts';
 
 /** With a frame and an answer this is below 100 ms: what a run does then comes with its events. */
 const probeIntervalMs = 40;
@@ -29,8 +29,7 @@ const leavesGap = ({ store }: FeedContext, { rows, take }: RunPage): boolean => 
 /** The newest runs of the filter, again and again. */
 export const newestRuns: Feed = (context) => {
   let readAt = Number.NEGATIVE_INFINITY;
-  return poll(
-    context,
+  const look = polling(
     () => probeIntervalMs,
     async () => {
       const isDue = performance.now() - readAt >= pageIntervalMs;
@@ -41,39 +40,35 @@ export const newestRuns: Feed = (context) => {
       return true;
     },
   );
+  return look(context);
 };
 
 /** One more page of older runs. */
-export const olderRuns: Feed = (context) =>
-  poll(
-    context,
-    () => olderIntervalMs,
-    async () => {
-      const page = await read(context, context.store.get().runs.rows.length, olderPageSize);
-      context.store.dispatch({ type: 'runs', page });
-      return false;
-    },
-  );
+export const olderRuns: Feed = polling(
+  () => olderIntervalMs,
+  async (context) => {
+    const page = await read(context, context.store.get().runs.rows.length, olderPageSize);
+    context.store.dispatch({ type: 'runs', page });
+    return false;
+  },
+);
 
 const agentsIntervalMs = 5_000;
 
 /** Names for the search: of the agents there are, and of the runs that are listed. */
-export const agentNames: Feed = (context) =>
-  poll(
-    context,
-    () => agentsIntervalMs,
-    async () => {
-      const { client, store, signal } = context;
-      const listed = store.get().runs.rows.map(({ agentName }) => agentName);
-      const known = await client.agents
-        .list({ signal })
-        .then(({ body }) => body.map(({ name }) => name))
-        .catch((error: unknown) => {
-          // A key for runs alone may not list agents.
-          if (error instanceof AcpError) return [];
-          throw error;
-        });
-      store.dispatch({ type: 'agents', names: [...new Set([...known, ...listed])].sort() });
-      return false;
-    },
-  );
+export const agentNames: Feed = polling(
+  () => agentsIntervalMs,
+  async ({ client, store, signal }) => {
+    const listed = store.get().runs.rows.map(({ agentName }) => agentName);
+    const ofAgents = await client.agents
+      .list({ signal })
+      .then(({ body }) => body.map(({ name }) => name))
+      .catch((error: unknown) => {
+        // A key for runs alone may not list agents.
+        if (error instanceof AcpError) return [];
+        throw error;
+      });
+    store.dispatch({ type: 'agents', names: [...new Set([...ofAgents, ...listed])].sort() });
+    return false;
+  },
+);

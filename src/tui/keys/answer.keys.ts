@@ -3,7 +3,7 @@ import type { ScreenState } from '../state/screen-state.ts';
 import { type Answers, decided, nextCall, type WaitingRun } from '../state/waiting-run.ts';
 import { waitingCallText } from '../view/long-text.ts';
 import type { Key } from './key.ts';
-import { ask, overlaid, type Step, stay } from './step.ts';
+import { ask, askText, overlaid, reasonLabel, type Step, stay } from './step.ts';
 
 /** Asks about the calls of a run one after the other. */
 export const askAnswers = (state: ScreenState, waiting: WaitingRun): Step =>
@@ -22,10 +22,7 @@ export const pressInAnswers = (state: ScreenState, answers: Answers, key: Key): 
   const call = nextCall(answers);
   if (key.name === 'escape' || call === null) return stay({ ...state, prompt: null });
   if (key.text === 'y' || key.text === 'Y') return goOn(state, decided(answers, true));
-  if (key.text === 'n' || key.text === 'N') {
-    const label = 'Reason for the model (enter: none)';
-    return ask(state, { kind: 'text', label, value: '', purpose: { kind: 'refusal', answers } });
-  }
+  if (key.text === 'n' || key.text === 'N') return askText(state, reasonLabel, { kind: 'refusal', answers });
   if (key.name === 'enter') return overlaid(state, `Call of ${safeLine(call.toolName)}`, waitingCallText(call));
   return stay(state);
 };

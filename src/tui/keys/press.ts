@@ -1,9 +1,9 @@
 import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import { safeLine } from '../../text/text-width.ts';
-import { chosenApproval, moveInInbox } from '../state/inbox.ts';
+import { chosenRow, moveChoice } from '../state/choice.ts';
 import { chosenItem, moveInEvents, moveInTree, type OpenRun, openRun, shownRun, showRun } from '../state/open-run.ts';
-import { moveInList, selectedRun } from '../state/run-list.ts';
+import { moveInList } from '../state/run-list.ts';
 import { isOpen } from '../state/run-status.ts';
 import type { Overlay, ScreenState } from '../state/screen-state.ts';
 import { waitingRun } from '../state/waiting-run.ts';
@@ -11,7 +11,7 @@ import { approvalText, helpText, itemText, lastTop, recordText } from '../view/l
 import { askAnswers } from './answer.keys.ts';
 import type { Key } from './key.ts';
 import { askFilter, pressInPrompt } from './prompt.keys.ts';
-import { ask, movement, overlaid, type Step, stay } from './step.ts';
+import { ask, askText, movement, overlaid, reasonLabel, type Step, stay } from './step.ts';
 
 const runName = ({ agentName, id }: RunRecord): string => `${safeLine(agentName)} …${id.slice(-6)}`;
 
@@ -36,7 +36,7 @@ const pressOnRun = (state: ScreenState, run: RunRecord | null, key: Key): Step |
 const pressInRuns = (state: ScreenState, key: Key): Step => {
   const by = movement(state, key);
   if (by !== null) return stay({ ...state, runs: moveInList(state.runs, by) });
-  const run = selectedRun(state.runs);
+  const run = chosenRow(state.runs);
   if (key.name === 'enter' && run !== null)
     return stay({ ...state, screen: 'run', cameFrom: 'runs', open: openRun(run.id, run) });
   if (key.name === 'tab') return stay({ ...state, screen: 'approvals' });
@@ -53,22 +53,16 @@ const decide = (state: ScreenState, { id, toolName, agentName }: PendingApproval
     return ask(state, { kind: 'confirm', question, request });
   }
   if (key.text === 'r') {
-    const label = 'Reason for the model (enter: none)';
-    return ask(state, {
-      kind: 'text',
-      label,
-      value: '',
-      purpose: { kind: 'rejection', approvalId: id, toolName: tool },
-    });
+    return askText(state, reasonLabel, { kind: 'rejection', approvalId: id, toolName: tool });
   }
   return null;
 };
 
 const pressInApprovals = (state: ScreenState, key: Key): Step => {
   const by = movement(state, key);
-  if (by !== null) return stay({ ...state, inbox: moveInInbox(state.inbox, by) });
+  if (by !== null) return stay({ ...state, inbox: moveChoice(state.inbox, by) });
   if (key.name === 'tab' || key.name === 'escape') return stay({ ...state, screen: 'runs' });
-  const approval = chosenApproval(state.inbox);
+  const approval = chosenRow(state.inbox);
   if (approval === null) return stay(state);
   if (key.name === 'enter') return overlaid(state, `Call of ${safeLine(approval.toolName)}`, approvalText(approval));
   if (key.text === 'o')

@@ -13,7 +13,7 @@ import { emptyList } from '../state/run-list.ts';
 import type { ScreenState } from '../state/screen-state.ts';
 import { pressInAnswers, refuse } from './answer.keys.ts';
 import type { Key } from './key.ts';
-import { ask, type Step, stay } from './step.ts';
+import { ask, askText, type Step, stay } from './step.ts';
 
 type PromptOf<K extends Prompt['kind']> = Extract<Prompt, { kind: K }>;
 
@@ -41,8 +41,7 @@ const score = (state: ScreenState, { runId, name }: PromptOf<'score'>, key: Key)
   if (key.name === 'escape') return stay(closed(state));
   const value = scores[key.text];
   if (value === undefined) return stay(state);
-  const label = 'Why? (enter: without a comment)';
-  return ask(state, { kind: 'text', label, value: '', purpose: { kind: 'comment', runId, name, value } });
+  return askText(state, 'Why? (enter: without a comment)', { kind: 'comment', runId, name, value });
 };
 
 const filterLabels = {
@@ -52,27 +51,21 @@ const filterLabels = {
 } as const;
 
 export const askFilter = (state: ScreenState, member: keyof typeof filterLabels): Step =>
-  ask(state, { kind: 'text', label: filterLabels[member], value: '', purpose: { kind: 'filter', member } });
+  askText(state, filterLabels[member], { kind: 'filter', member });
 
 const turned = <T>(values: readonly T[], current: T, by: number): T =>
   values[(values.indexOf(current) + by + values.length) % values.length] ?? current;
 
 const changeFilter = (state: ScreenState, member: FilterMember, by: number): Step => {
   const { filter } = state.runs;
+  const changed = (change: Partial<RunFilter>): Step => stay(withFilter(state, { ...filter, ...change }));
   switch (member) {
     case 'status':
-      return stay(
-        withFilter(state, {
-          ...filter,
-          status: turned([null, ...runStatuses, 'Continued'] as const, filter.status, by),
-        }),
-      );
+      return changed({ status: turned([null, ...runStatuses, 'Continued'] as const, filter.status, by) });
     case 'period':
-      return stay(
-        withFilter(state, { ...filter, period: turned(Object.keys(periods) as Period[], filter.period, by) }),
-      );
+      return changed({ period: turned(Object.keys(periods) as Period[], filter.period, by) });
     case 'includeChildren':
-      return stay(withFilter(state, { ...filter, includeChildren: !filter.includeChildren }));
+      return changed({ includeChildren: !filter.includeChildren });
     default:
       return askFilter(state, member);
   }
@@ -115,10 +108,8 @@ const submit = (state: ScreenState, purpose: TextPurpose, value: string): Step =
       const text = purpose.member === 'agentName' ? completed(state.agentNames, value) : value;
       return stay(withFilter(closed(state), { ...state.runs.filter, [purpose.member]: text }));
     }
-    case 'comment': {
-      const { runId, name, value: given } = purpose;
-      return { state: closed(state), request: { kind: 'score', runId, name, value: given, comment: value } };
-    }
+    case 'comment':
+      return { state: closed(state), request: { ...purpose, kind: 'score', comment: value } };
     case 'refusal':
       return refuse(state, purpose.answers, value);
     case 'rejection': {

@@ -1,4 +1,4 @@
-import type { Prompt } from '../state/prompt.ts';
+import type { Prompt, TextPurpose } from '../state/prompt.ts';
 import type { Request } from '../state/request.ts';
 import type { ScreenState } from '../state/screen-state.ts';
 import type { Key } from './key.ts';
@@ -16,6 +16,12 @@ export const overlaid = (state: ScreenState, title: string, text: string): Step 
   stay({ ...state, overlay: { title, lines: text.split('\n'), top: 0 } });
 
 export const ask = (state: ScreenState, prompt: Prompt): Step => ({ state: { ...state, prompt } });
+
+/** The label of what a person may say about a refused call. */
+export const reasonLabel = 'Reason for the model (enter: none)';
+
+export const askText = (state: ScreenState, label: string, purpose: TextPurpose): Step =>
+  ask(state, { kind: 'text', label, value: '', purpose });
 
 /** Rows that a page up or down moves by. */
 const pageOf = ({ size }: ScreenState): number => Math.max(1, size.rows - 8);

@@ -23,6 +23,6 @@ export const askedText = (messages: readonly Message[]): string => {
 };
 
 export const withAsked = (asked: Asked, runId: string, text: string): Asked => {
-  const kept = asked.size < most ? asked : [...asked].slice(-most / 2);
-  return new Map(kept).set(runId, text);
+  const latest = asked.size < most ? asked : [...asked].slice(-most / 2);
+  return new Map(latest).set(runId, text);
 };

@@ -1,4 +1,5 @@
 import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
+import { choiceIndex } from './choice.ts';
 
 /** Tool calls that wait for a person, newest first. */
 export interface Inbox {
@@ -19,22 +20,9 @@ export const receiveApprovals = (inbox: Inbox, rows: readonly PendingApproval[])
   refusal: '',
 });
 
-export const inboxIndex = ({ rows, selectedId }: Inbox): number =>
-  Math.max(
-    0,
-    rows.findIndex(({ id }) => id === selectedId),
-  );
-
-export const chosenApproval = (inbox: Inbox): PendingApproval | null => inbox.rows[inboxIndex(inbox)] ?? null;
-
-export const moveInInbox = (inbox: Inbox, by: number): Inbox => {
-  const index = Math.min(Math.max(inboxIndex(inbox) + by, 0), inbox.rows.length - 1);
-  return { ...inbox, selectedId: inbox.rows[index]?.id ?? null };
-};
-
 /** Takes a decided call out at once; the next look at the service confirms it. */
 export const withoutApproval = (inbox: Inbox, id: string): Inbox => {
-  const at = inboxIndex(inbox);
+  const at = choiceIndex(inbox);
   const rows = inbox.rows.filter((row) => row.id !== id);
   return { ...inbox, rows, selectedId: rows[Math.min(at, rows.length - 1)]?.id ?? null };
 };

@@ -2,6 +2,7 @@ import type { Frame } from '../../contract/operation.ts';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import type { RunScore } from '../../features/scores/scores.schema.ts';
 import { type TreeRow, treeRows } from '../../text/run-tree.ts';
+import { movedIndex } from './choice.ts';
 import { addFrames, emptyTimeline, type Timeline, type TimelineItem } from './timeline.ts';
 
 /** How the event stream of the run on screen stands. */
@@ -52,22 +53,25 @@ export const shownRun = ({ tree, runId }: OpenRun): RunRecord | null =>
 export const showRun = (open: OpenRun, runId: string): OpenRun =>
   open.runId === runId ? open : { ...open, ...atRun(runId) };
 
-export const moveInTree = (open: OpenRun, by: number): OpenRun => {
-  const at = open.tree.findIndex(({ run }) => run.id === open.runId);
-  const index = Math.min(Math.max(at + by, 0), open.tree.length - 1);
-  return showRun(open, open.tree[index]?.run.id ?? open.runId);
-};
+/** The place of the shown run in its tree. */
+export const treeIndex = ({ tree, runId }: OpenRun): number =>
+  Math.max(
+    0,
+    tree.findIndex(({ run }) => run.id === runId),
+  );
+
+export const moveInTree = (open: OpenRun, by: number): OpenRun =>
+  showRun(open, open.tree[movedIndex(open.tree, treeIndex(open), by)]?.run.id ?? open.runId);
 
 export const receiveTree = (open: OpenRun, runs: readonly RunRecord[]): OpenRun => {
   const tree = treeRows(runs);
   return { ...open, tree, focus: tree.length > 1 ? open.focus : 'events' };
 };
 
-export const receiveFrames = (open: OpenRun, runId: string, frames: readonly Frame[]): OpenRun =>
-  open.runId === runId ? { ...open, timeline: addFrames(open.timeline, frames) } : open;
-
-export const receiveStream = (open: OpenRun, runId: string, stream: StreamState): OpenRun =>
-  open.runId === runId ? { ...open, stream } : open;
+export const receiveFrames = (open: OpenRun, frames: readonly Frame[]): OpenRun => ({
+  ...open,
+  timeline: addFrames(open.timeline, frames),
+});
 
 export const cursorIndex = ({ cursor, timeline: { items } }: OpenRun): number => {
   if (cursor === null) return items.length - 1;
@@ -81,6 +85,6 @@ export const chosenItem = (open: OpenRun): TimelineItem | null => open.timeline.
 /** Moves the choice by items; at the end it follows what comes. */
 export const moveInEvents = (open: OpenRun, by: number): OpenRun => {
   const { items } = open.timeline;
-  const index = Math.min(Math.max(cursorIndex(open) + by, 0), items.length - 1);
+  const index = movedIndex(items, cursorIndex(open), by);
   return { ...open, cursor: index >= items.length - 1 ? null : (items[index]?.key ?? null) };
 };

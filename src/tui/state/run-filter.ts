@@ -1,3 +1,4 @@
+import { joined } from '../../text/format.ts';
 import { type ShownStatus, statusLabel } from './run-status.ts';
 
 /** How far back runs are listed, in milliseconds; null: without a limit. */
@@ -56,13 +57,14 @@ export const filterQuery = (
 
 /** What is filtered, for the head of the list; empty when nothing is. */
 export const describeFilter = (filter: RunFilter): string =>
-  [
-    filter.status === null ? '' : statusLabel(filter.status),
-    filter.agentName === '' ? '' : `agent ${filter.agentName}`,
-    filter.label === '' ? '' : `label ${filter.label}`,
-    filter.sessionId === '' ? '' : `session ${filter.sessionId}`,
-    filter.period === noFilter.period ? '' : filter.period,
-    filter.includeChildren ? 'with sub-runs' : '',
-  ]
-    .filter((part) => part !== '')
-    .join(', ');
+  joined(
+    [
+      filter.status === null ? '' : statusLabel(filter.status),
+      filter.agentName === '' ? '' : `agent ${filter.agentName}`,
+      filter.label === '' ? '' : `label ${filter.label}`,
+      filter.sessionId === '' ? '' : `session ${filter.sessionId}`,
+      filter.period === noFilter.period ? '' : filter.period,
+      filter.includeChildren ? 'with sub-runs' : '',
+    ],
+    ', ',
+  );

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { choiceIndex, moveChoice } from './choice.ts';
 import { filterKey, noFilter, type RunFilter } from './run-filter.ts';
 import { isOpen } from './run-status.ts';
 
@@ -72,25 +73,12 @@ export const addPage = (list: RunList, page: RunPage): RunList => {
   return page.skip === 0 ? newestPage(list, page) : olderPage(list, page);
 };
 
-export const selectedIndex = ({ rows, selectedId }: RunList): number =>
-  selectedId === null
-    ? 0
-    : Math.max(
-        0,
-        rows.findIndex(({ id }) => id === selectedId),
-      );
-
-export const selectedRun = (list: RunList): RunRecord | null => list.rows[selectedIndex(list)] ?? null;
-
 /** Moves the choice by rows. It stays with its run when others come; `-Infinity` goes back to the newest. */
-export const moveInList = (list: RunList, by: number): RunList => {
-  if (by === Number.NEGATIVE_INFINITY) return { ...list, selectedId: null };
-  const index = Math.min(Math.max(selectedIndex(list) + by, 0), list.rows.length - 1);
-  return { ...list, selectedId: list.rows[index]?.id ?? null };
-};
+export const moveInList = (list: RunList, by: number): RunList =>
+  by === Number.NEGATIVE_INFINITY ? { ...list, selectedId: null } : moveChoice(list, by);
 
 export const wantsOlder = (list: RunList): boolean =>
-  list.loaded && !list.complete && selectedIndex(list) > list.rows.length - ahead;
+  list.loaded && !list.complete && choiceIndex(list) > list.rows.length - ahead;
 
 export const replaceRun = (list: RunList, run: RunRecord): RunList => {
   if (!list.rows.some(({ id }) => id === run.id)) return list;

@@ -4,7 +4,7 @@ import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import type { RunScore } from '../../features/scores/scores.schema.ts';
 import { type Asked, withAsked } from './asked.ts';
 import { emptyInbox, type Inbox, receiveApprovals, withoutApproval } from './inbox.ts';
-import { type OpenRun, openRun, receiveFrames, receiveStream, receiveTree, type StreamState } from './open-run.ts';
+import { type OpenRun, openRun, receiveFrames, receiveTree, type StreamState } from './open-run.ts';
 import type { Prompt } from './prompt.ts';
 import { type Activity, addPage, emptyList, type RunList, type RunPage, replaceRun } from './run-list.ts';
 
@@ -90,8 +90,9 @@ export const initialState = (target: string, now: number, size: Size): ScreenSta
   asked: new Map(),
 });
 
-const inOpen = (state: ScreenState, change: (open: OpenRun) => OpenRun): ScreenState =>
-  state.open === null ? state : { ...state, open: change(state.open) };
+/** What comes of another run than the one on screen is too late. */
+const inOpen = (state: ScreenState, { runId }: { runId: string }, change: (open: OpenRun) => OpenRun): ScreenState =>
+  state.open?.runId === runId ? { ...state, open: change(state.open) } : state;
 
 /** The same state where nothing changed, so that nothing is drawn. */
 const withRuns = (state: ScreenState, runs: RunList): ScreenState => (runs === state.runs ? state : { ...state, runs });
@@ -120,11 +121,11 @@ export const receive = (state: ScreenState, event: ScreenEvent): ScreenState => 
     case 'run':
       return { ...state, runs: replaceRun(state.runs, event.run) };
     case 'tree':
-      return inOpen(state, (open) => (open.runId === event.runId ? receiveTree(open, event.runs) : open));
+      return inOpen(state, event, (open) => receiveTree(open, event.runs));
     case 'frames':
-      return inOpen(state, (open) => receiveFrames(open, event.runId, event.frames));
+      return inOpen(state, event, (open) => receiveFrames(open, event.frames));
     case 'stream':
-      return inOpen(state, (open) => receiveStream(open, event.runId, event.stream));
+      return inOpen(state, event, (open) => ({ ...open, stream: event.stream }));
     case 'approvals':
       return { ...state, inbox: receiveApprovals(state.inbox, event.rows) };
     case 'approvals-refused':
@@ -132,12 +133,12 @@ export const receive = (state: ScreenState, event: ScreenEvent): ScreenState => 
     case 'decided':
       return { ...state, inbox: withoutApproval(state.inbox, event.approvalId) };
     case 'scores':
-      return inOpen(state, (open) => (open.runId === event.runId ? { ...open, scores: event.scores } : open));
+      return inOpen(state, event, (open) => ({ ...open, scores: event.scores }));
     case 'went-on':
-      return inOpen(state, (open) => (open.runId === event.runId ? { ...open, wentOn: true } : open));
+      return inOpen(state, event, (open) => ({ ...open, wentOn: true }));
     case 'continued':
       // Whoever looks at something else by now stays there.
-      return inOpen(state, (open) => (open.runId === event.runId ? openRun(event.by, null) : open));
+      return inOpen(state, event, () => openRun(event.by, null));
     case 'asked':
       return { ...state, asked: withAsked(state.asked, event.runId, event.text) };
     case 'agents':

@@ -42,7 +42,7 @@ export const emptyTimeline: Timeline = { items: [], dropped: 0, usage: null, cos
 const plain = createStyle(false);
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const kept = (value: string): string => (value.length > maxText ? value.slice(-maxText) : value);
+const lastOf = (value: string): string => (value.length > maxText ? value.slice(-maxText) : value);
 
 const toolEnds = new Set(['tool.invoked', 'tool.failed']);
 const deltas = new Set(['message.delta', 'reasoning.delta']);
@@ -64,7 +64,7 @@ const opened = (frame: Frame, data: EventData, key: string): TimelineItem | null
   if (event === 'message.completed') {
     // A turn that only calls tools has a message without text.
     if (text(data['text']) === '') return null;
-    return { ...shared, kind: 'message', text: kept(safeText(text(data['text']))), open: false };
+    return { ...shared, kind: 'message', text: lastOf(safeText(text(data['text']))), open: false };
   }
   const said = eventLine(event, data, plain);
   if (said === null) return null;
@@ -81,9 +81,9 @@ const resultLine = (frame: Frame, data: EventData): string =>
 const continued = (item: TimelineItem, frame: Frame, data: EventData): TimelineItem => {
   const { event } = frame;
   const merged = { ...item, event, data: { ...item.data, ...data } };
-  if (deltas.has(event)) return { ...merged, data: item.data, text: kept(item.text + safeText(text(data['text']))) };
+  if (deltas.has(event)) return { ...merged, data: item.data, text: lastOf(item.text + safeText(text(data['text']))) };
   if (event === 'message.completed')
-    return { ...merged, text: kept(safeText(text(data['text']) || item.text)), open: false };
+    return { ...merged, text: lastOf(safeText(text(data['text']) || item.text)), open: false };
   return { ...merged, result: resultLine(frame, data), open: false };
 };
 
@@ -101,8 +101,8 @@ export const addFrames = (timeline: Timeline, frames: readonly Frame[]): Timelin
     const key = keyOf(frame, data);
     // Plain events go with no other one, and most are plain.
     const at = key.startsWith('event ') ? -1 : items.findLastIndex((item) => item.key === key && item.open);
-    const known = items[at];
-    if (known !== undefined) items[at] = continued(known, frame, data);
+    const begun = items[at];
+    if (begun !== undefined) items[at] = continued(begun, frame, data);
     else {
       const item = opened(frame, data, key);
       if (item !== null) items.push(item);

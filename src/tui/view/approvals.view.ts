@@ -1,7 +1,7 @@
 import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
 import { fitText, safeLine } from '../../text/text-width.ts';
 import { wrapText } from '../../text/wrap-text.ts';
-import { chosenApproval, inboxIndex } from '../state/inbox.ts';
+import { choiceIndex, chosenRow } from '../state/choice.ts';
 import type { ScreenState } from '../state/screen-state.ts';
 import { type Column, layOutColumns } from './columns.ts';
 import { blank, fitHeight, type Line, line, ruleLine, span, windowStart } from './line.ts';
@@ -12,9 +12,9 @@ import { ageText } from './run-cells.ts';
 const summaryLength = 200;
 
 /** What the call would do: the presenter's sentence, else its arguments. */
-const summary = ({ presentation, arguments: given }: PendingApproval): string => {
+const summary = ({ presentation, arguments: args }: PendingApproval): string => {
   if (typeof presentation?.message === 'string' && presentation.message !== '') return safeLine(presentation.message);
-  return given === null ? 'arguments not recorded' : fitText(safeLine(JSON.stringify(given)), summaryLength);
+  return args === null ? 'arguments not recorded' : fitText(safeLine(JSON.stringify(args)), summaryLength);
 };
 
 /** `in 3h`; time runs on after the last look at the service. */
@@ -46,8 +46,8 @@ const emptyText = ({ inbox }: ScreenState): string => {
 export const approvalsView = (state: ScreenState, width: number, height: number): readonly Line[] => {
   const { inbox, now } = state;
   const { heading, row } = layOutColumns(columns(now), width);
-  const at = inboxIndex(inbox);
-  const chosen = chosenApproval(inbox);
+  const at = choiceIndex(inbox);
+  const chosen = chosenRow(inbox);
   const detail = chosen === null ? [] : wrapText(approvalText(chosen), width - 2);
   const listHeight = Math.max(
     1,

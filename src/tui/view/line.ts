@@ -38,25 +38,25 @@ export const lineText = ({ spans }: Line): string => spans.map(({ text }) => tex
 const spansWidth = (spans: readonly Span[]): number => spans.reduce((sum, { text }) => sum + textWidth(text), 0);
 
 const cutSpans = (spans: readonly Span[], width: number): Span[] => {
-  const kept: Span[] = [];
+  const cut: Span[] = [];
   let left = width;
   for (const { text, tone } of spans) {
     const own = textWidth(text);
-    if (own <= left) kept.push({ text, tone });
+    if (own <= left) cut.push({ text, tone });
     else {
-      if (left > 0) kept.push({ text: fitText(text, left), tone });
+      if (left > 0) cut.push({ text: fitText(text, left), tone });
       break;
     }
     left -= own;
   }
-  return kept;
+  return cut;
 };
 
 /** Exactly `width` cells: cut with an ellipsis, or filled with spaces. */
 export const fitLine = ({ spans, selected }: Line, width: number): Line => {
-  const kept = cutSpans(spans, width);
-  const missing = width - spansWidth(kept);
-  return { spans: missing > 0 ? [...kept, span(' '.repeat(missing))] : kept, selected };
+  const cut = cutSpans(spans, width);
+  const missing = width - spansWidth(cut);
+  return { spans: missing > 0 ? [...cut, span(' '.repeat(missing))] : cut, selected };
 };
 
 /** One part at the left edge, one at the right; where both do not fit, the left one is cut. */

@@ -99,10 +99,10 @@ const callFacts = ({ toolName, presentation }: Judged): (readonly [label: string
   ];
 };
 
-const argumentsText = (given: Judged['arguments'], note = ''): string =>
-  given === null
+const argumentsText = (args: Judged['arguments'], note = ''): string =>
+  args === null
     ? 'Arguments not recorded'
-    : `Arguments${note}\n${indented(pretty(given).split('\n').map(visibleLine).join('\n'))}`;
+    : `Arguments${note}\n${indented(pretty(args).split('\n').map(visibleLine).join('\n'))}`;
 
 /** What there is to judge a waiting call by. */
 export const approvalText = (approval: PendingApproval): string => {

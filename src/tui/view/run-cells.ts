@@ -23,8 +23,14 @@ export const statusSpan = (run: Pick<RunRecord, 'status' | 'continuedBy'>): Span
   return span(`${mark} ${statusLabel(status)}`, tone);
 };
 
-/** A local time, shorter where it is of today. */
-export const timeText = (time: string, now: number): string => shortTime(formatTime(time), new Date(now));
+/** The model, the start, what else there is to say, the session and the labels of a run. */
+export const aboutTexts = (run: RunRecord, now: number, width: number, more = ''): readonly string[] => [
+  [run.modelProvider, run.modelId].filter((part) => part !== null).join('/'),
+  `started ${shortTime(formatTime(run.startedAt ?? run.createdAt), new Date(now))}`,
+  more,
+  run.sessionId === null ? '' : `session ${shownId(run.sessionId, width)}`,
+  ...Object.entries(run.labels ?? {}).map(([key, value]) => `${key}:${value}`),
+];
 
 /** `12s`, `3m`, `5h`, `9d`: how long ago something was, in few cells. */
 export const ageText = (time: string, now: number): string => {

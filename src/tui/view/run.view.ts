@@ -1,14 +1,15 @@
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { joined } from '../../text/format.ts';
 import { providerReasonText } from '../../text/provider-reason.ts';
 import type { TreeRow } from '../../text/run-tree.ts';
 import { safeLine } from '../../text/text-width.ts';
-import { type OpenRun, shownRun } from '../state/open-run.ts';
+import { type OpenRun, shownRun, treeIndex } from '../state/open-run.ts';
 import { isOpen } from '../state/run-status.ts';
 import type { ScreenState } from '../state/screen-state.ts';
 import { waitingRun } from '../state/waiting-run.ts';
 import { type Column, layOutColumns } from './columns.ts';
 import { beside, fitHeight, type Line, line, ruleLine, type Span, span, windowStart } from './line.ts';
-import { costText, durationText, scoreText, shownId, statusSpan, timeText, tokensText } from './run-cells.ts';
+import { aboutTexts, costText, durationText, scoreText, shownId, statusSpan, tokensText } from './run-cells.ts';
 import { timelineView } from './timeline.view.ts';
 
 /** From here on the tree stands beside the events, not above them. */
@@ -16,26 +17,26 @@ const twoColumnsFrom = 110;
 const treeShare = 0.4;
 const widestTree = 64;
 
-const joined = (parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ');
-
 const usageText = (run: RunRecord, { timeline }: OpenRun): string => {
   const usage = run.usage ?? timeline.usage;
   if (usage === null || usage.totalTokens === null) return '';
   const parts = [
     usage.inputTokens === null ? '' : `${tokensText(usage.inputTokens)} in`,
     usage.outputTokens === null ? '' : `${tokensText(usage.outputTokens)} out`,
-  ].filter((part) => part !== '');
-  return `${tokensText(usage.totalTokens)} tokens${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
+  ];
+  const detail = joined(parts, ', ');
+  return `${tokensText(usage.totalTokens)} tokens${detail === '' ? '' : ` (${detail})`}`;
 };
 
 const treeText = (root: RunRecord | undefined, count: number): string => {
   if (root === undefined || count < 2) return '';
   const tokens = root.treeUsage?.totalTokens;
-  const sums = [
+  const parts = [
     tokens === null || tokens === undefined ? '' : `${tokensText(tokens)} tokens`,
     costText(root.treeCost?.totalCost, root.treeCost?.currency),
-  ].filter((part) => part !== '');
-  return sums.length === 0 ? `tree of ${count} runs` : `tree of ${count} runs: ${sums.join(', ')}`;
+  ];
+  const sums = joined(parts, ', ');
+  return sums === '' ? `tree of ${count} runs` : `tree of ${count} runs: ${sums}`;
 };
 
 /** Newest first; as many as fit on the row, and all of them behind `i`. */
@@ -66,6 +67,12 @@ const waitingLine = (run: RunRecord, open: OpenRun): readonly Line[] => {
   return [];
 };
 
+const errorLines = ({ error }: RunRecord): readonly Line[] => {
+  if (error === null) return [];
+  const reason = error.provider === undefined ? [] : [line(span(` ${providerReasonText(error.provider)}`, 'dim'))];
+  return [line(span(` ${safeLine(`${error.type}: ${error.message}`)}`, 'bad')), ...reason];
+};
+
 const askedLine = (text: string): readonly Line[] => (text === '' ? [] : [line(span(' Asked: ', 'dim'), text)]);
 
 /** What there is to say about the run: who, how it stands, what it used, and where it belongs. */
@@ -78,32 +85,15 @@ const head = (run: RunRecord, open: OpenRun, { now, asked }: ScreenState, width:
     costText(cost?.totalCost, cost?.currency),
     treeText(open.tree[0]?.run, open.tree.length),
   ]);
-  const about = joined([
-    shownId(run.id, width),
-    [run.modelProvider, run.modelId].filter((part) => part !== null).join('/'),
-    `started ${timeText(run.startedAt ?? run.createdAt, now)}`,
-    run.sessionId === null ? '' : `session ${shownId(run.sessionId, width)}`,
-    ...Object.entries(run.labels ?? {}).map(([key, value]) => `${key}:${value}`),
-  ]);
-  const error =
-    run.error === null
-      ? []
-      : [
-          line(span(` ${safeLine(`${run.error.type}: ${run.error.message}`)}`, 'bad')),
-          ...(run.error.provider === undefined
-            ? []
-            : [line(span(` ${providerReasonText(run.error.provider)}`, 'dim'))]),
-        ];
-  const scores = open.scores.length === 0 ? [] : [scoresLine(open)];
-  const waiting = waitingLine(run, open);
+  const about = joined([shownId(run.id, width), ...aboutTexts(run, now, width)]);
   const title: Span[] = [span(` ${safeLine(run.agentName)}${version}`, 'strong'), span('  '), statusSpan(run)];
   return [
     line(...title, span(numbers === '' ? '' : ` · ${numbers}`)),
     line(span(` ${safeLine(about)}`, 'dim')),
     ...askedLine(asked.get(run.id) ?? ''),
-    ...error,
-    ...scores,
-    ...waiting,
+    ...errorLines(run),
+    ...(open.scores.length === 0 ? [] : [scoresLine(open)]),
+    ...waitingLine(run, open),
   ];
 };
 
@@ -122,10 +112,7 @@ const treeColumns = (now: number): readonly Column<TreeRow>[] => [
 
 const treeView = (open: OpenRun, now: number, width: number, height: number): readonly Line[] => {
   const { row } = layOutColumns(treeColumns(now), width);
-  const at = Math.max(
-    0,
-    open.tree.findIndex(({ run }) => run.id === open.runId),
-  );
+  const at = treeIndex(open);
   const start = windowStart(at, open.tree.length, height - 1);
   const running = open.tree.filter(({ run }) => isOpen(run)).length;
   const note = running === 0 ? '' : `${running} running`;

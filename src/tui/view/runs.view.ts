@@ -1,12 +1,13 @@
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
+import { joined } from '../../text/format.ts';
 import { fitTextEnd, safeLine } from '../../text/text-width.ts';
+import { choiceIndex, chosenRow } from '../state/choice.ts';
 import { describeFilter } from '../state/run-filter.ts';
-import { selectedIndex, selectedRun } from '../state/run-list.ts';
 import { isOpen } from '../state/run-status.ts';
 import type { ScreenState } from '../state/screen-state.ts';
 import { type Column, layOutColumns } from './columns.ts';
 import { blank, fitHeight, type Line, line, ruleLine, span, windowStart } from './line.ts';
-import { ageText, costText, durationText, shownId, statusSpan, timeText, tokensText } from './run-cells.ts';
+import { aboutTexts, ageText, costText, durationText, shownId, statusSpan, tokensText } from './run-cells.ts';
 
 const detailRows = 4;
 const writing = 'writing: ';
@@ -84,20 +85,14 @@ const position = ({ runs }: ScreenState, start: number, height: number): string 
 
 /** What is not in the row of the chosen run. */
 const detail = (state: ScreenState, where: string, width: number): readonly Line[] => {
-  const run = selectedRun(state.runs);
+  const run = chosenRow(state.runs);
   if (run === null) return [ruleLine('', '', width), blank, blank, blank];
-  const model = [run.modelProvider, run.modelId].filter((part) => part !== null).join('/');
-  const parts = [
-    model,
-    `started ${timeText(run.startedAt ?? run.createdAt, state.now)}`,
-    run.childRunCount === 0 ? '' : `called ${run.childRunCount} ${run.childRunCount === 1 ? 'run' : 'runs'}`,
-    run.sessionId === null ? '' : `session ${shownId(run.sessionId, width)}`,
-    ...Object.entries(run.labels ?? {}).map(([key, value]) => `${key}:${value}`),
-  ];
-  const about = safeLine(parts.filter((part) => part !== '').join(' · '));
+  const called =
+    run.childRunCount === 0 ? '' : `called ${run.childRunCount} ${run.childRunCount === 1 ? 'run' : 'runs'}`;
+  const about = joined(aboutTexts(run, state.now, width, called));
   return [
     ruleLine(shownId(run.id, width), where, width),
-    line(`  ${about}`),
+    line(`  ${safeLine(about)}`),
     line(span(askedOf(run, state) === '' ? '' : '  Asked: ', 'dim'), askedOf(run, state)),
     line(span(`  ${doing(run, state, width - 2)}`, run.error === null ? 'dim' : 'bad')),
   ];
@@ -108,7 +103,7 @@ export const runsView = (state: ScreenState, width: number, height: number): rea
   const withDetail = height >= detailRows + 5;
   const listHeight = height - 1 - (withDetail ? detailRows : 0);
   const { heading, row } = layOutColumns(columnsOf(state), width);
-  const selected = selectedIndex(runs);
+  const selected = choiceIndex(runs);
   const start = windowStart(selected, runs.rows.length, listHeight);
   const rows = runs.rows.slice(start, start + listHeight).map((run, index) => row(run, start + index === selected));
   const list = rows.length === 0 ? [blank, line(span(`  ${emptyText(state)}`, 'dim'))] : rows;
@@ -118,6 +113,6 @@ export const runsView = (state: ScreenState, width: number, height: number): rea
 
 /** The rows that the list shows, or a few more: those whose events are worth following. */
 export const visibleRuns = ({ runs, size }: ScreenState): readonly RunRecord[] => {
-  const start = windowStart(selectedIndex(runs), runs.rows.length, size.rows);
+  const start = windowStart(choiceIndex(runs), runs.rows.length, size.rows);
   return runs.rows.slice(start, start + size.rows);
 };

@@ -33,13 +33,8 @@ interface ConversationRun extends SummarizedRun {
 
 const toolTokens = new WeakMap<CompiledAgent['modelTools'], number>();
 
-const tokensOfTools = (tools: CompiledAgent['modelTools']): number => {
-  const cached = toolTokens.get(tools);
-  if (cached !== undefined) return cached;
-  const tokens = tools.length === 0 ? 0 : textTokens(JSON.stringify(tools));
-  toolTokens.set(tools, tokens);
-  return tokens;
-};
+const tokensOfTools = (tools: CompiledAgent['modelTools']): number =>
+  toolTokens.getOrInsertComputed(tools, () => (tools.length === 0 ? 0 : textTokens(JSON.stringify(tools))));
 
 /** Tokens of what goes with every call of an agent: its system text and its tools. */
 const fixedTokens = (agent: Pick<CompiledAgent, 'modelTools'>, instructions: string | null): number =>

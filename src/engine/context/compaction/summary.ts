@@ -1,10 +1,9 @@
 import type { Clock } from '../../../core/clock.ts';
-import { isoTime } from '../../../core/iso-time.ts';
 import { readableResult } from '../../../providers/models/hosted-parts.ts';
 import type { CompactionPlan, CompiledBinding } from '../../compiled-agent.ts';
 import { isBlocked } from '../../run-failure.ts';
 import { cutText } from '../../tools/index.ts';
-import type { ChatMessage, ContentPart } from '../chat-message.ts';
+import { type ChatMessage, type ContentPart, newMessage } from '../chat-message.ts';
 import type { RunReplay } from '../tool-replay.ts';
 import { markSummary } from './groups.ts';
 
@@ -45,14 +44,7 @@ const transcript = (messages: readonly ChatMessage[]): string =>
 
 /** The message that stands for others; it has no id of a stored one, because none is stored. */
 const messageOf = (text: string, runId: string, messageId: string, now: number): ChatMessage =>
-  markSummary({
-    messageId,
-    role: 'User',
-    runId,
-    createdAt: isoTime(now),
-    interrupted: false,
-    contents: [{ type: 'Text', text }],
-  });
+  markSummary(newMessage(runId, messageId, 'User', now, [{ type: 'Text', text }]));
 
 const summaryText = (text: string): string => `Summary of the conversation so far:\n${text}`;
 

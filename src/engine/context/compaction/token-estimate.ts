@@ -63,11 +63,7 @@ const partTokens = (part: ContentPart): number => {
 const counted = new WeakMap<ChatMessage, number>();
 
 /** Tokens of a stored message, about. */
-export const messageTokens = (message: ChatMessage): number => {
-  let tokens = counted.get(message);
-  if (tokens === undefined) {
-    tokens = message.contents.reduce((sum, part) => sum + partTokens(part), perMessage);
-    counted.set(message, tokens);
-  }
-  return tokens;
-};
+export const messageTokens = (message: ChatMessage): number =>
+  counted.getOrInsertComputed(message, ({ contents }) =>
+    contents.reduce((sum, part) => sum + partTokens(part), perMessage),
+  );

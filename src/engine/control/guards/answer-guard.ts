@@ -29,13 +29,8 @@ export interface GuardedAnswer extends WholeAnswer {
 const noNames: ReadonlySet<string> = new Set();
 const agentArguments: ReadonlySet<string> = new Set(['message']);
 
-// A schema lives as long as its tool, and has many calls.
-const declaredNames = new WeakMap<object, ReadonlySet<string>>();
-
 /** Names of members anywhere in a schema. */
-export const namesIn = (schema: object): ReadonlySet<string> => {
-  const cached = declaredNames.get(schema);
-  if (cached !== undefined) return cached;
+const membersIn = (schema: object): ReadonlySet<string> => {
   const names = new Set<string>();
   const open: unknown[] = [schema];
   for (let part = open.pop(); part !== undefined; part = open.pop()) {
@@ -45,9 +40,13 @@ export const namesIn = (schema: object): ReadonlySet<string> => {
       for (const name of Object.keys(properties)) names.add(name);
     for (const value of Object.values(part)) if (value !== undefined) open.push(value);
   }
-  declaredNames.set(schema, names);
   return names;
 };
+
+// A schema lives as long as its tool, and has many calls.
+const declaredNames = new WeakMap<object, ReadonlySet<string>>();
+
+export const namesIn = (schema: object): ReadonlySet<string> => declaredNames.getOrInsertComputed(schema, membersIn);
 
 const namesOf = (run: GuardedRun, toolName: string): ReadonlySet<string> => {
   const compiled = run.plan.agent.tools.get(toolName);
@@ -122,8 +121,7 @@ export const guardedAnswer = async (
   const check = checkFor({ source: 'ModelOutput' });
   const keptReasoning = await check(reasoning);
   const keptText = await decodedAnswer(run, await check(text), check);
-  const keptHosted: (ModelHostedCall | ModelHostedResult)[] = [];
-  for (const part of hosted) keptHosted.push(await guardedHosted(part, checkFor));
+  const keptHosted = await Array.fromAsync(hosted, (part) => guardedHosted(part, checkFor));
   const calls: ModelToolCall[] = [];
   const keptInputs: (string | null)[] = [];
   for (const { toolName: name, input, ...call } of toolCalls) {

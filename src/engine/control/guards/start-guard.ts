@@ -66,9 +66,7 @@ const guardedPart = async (part: ContentPart, pass: Pass): Promise<ContentPart> 
 /** What the person said; answers and results of earlier steps were inspected when they came. */
 const guardedMessage = async (message: ChatMessage, pass: Pass): Promise<ChatMessage> => {
   if (message.role !== 'User') return message;
-  const contents: ContentPart[] = [];
-  for (const part of message.contents) contents.push(await guardedPart(part, pass));
-  return { ...message, contents };
+  return { ...message, contents: await Array.fromAsync(message.contents, (part) => guardedPart(part, pass)) };
 };
 
 /** Results of the caller's program, and refusals, which repeat the reason that was given for them. */
@@ -100,12 +98,10 @@ const reasonsOf = (messages: readonly ChatMessage[]): string[] =>
   );
 
 const guardedResume = async (resume: TurnResume, pass: Pass): Promise<TurnResume> => {
-  const messages: ChatMessage[] = [];
-  for (const message of resume.messages) messages.push(await guardedMessage(message, pass));
+  const messages = await Array.fromAsync(resume.messages, (message) => guardedMessage(message, pass));
   const checkedReasons = reasonsOf(messages);
   const reasons = new Map(reasonsOf(resume.messages).map((reason, index) => [reason, checkedReasons[index] ?? '']));
-  const calls: OpenCall[] = [];
-  for (const open of resume.calls) calls.push(await guardedCall(open, pass, reasons));
+  const calls = await Array.fromAsync(resume.calls, (open) => guardedCall(open, pass, reasons));
   const next = resume.next === undefined ? {} : { next: await guardedMessage(resume.next, pass) };
   return { ...resume, messages, calls, ...next };
 };
@@ -124,19 +120,21 @@ const guardedParameters = async (plan: StartPlan, pass: Pass): Promise<StartPlan
   const entries = Object.entries(plan.parameters);
   if (entries.length === 0) return plan.parameters;
   const defaults = defaultsOf(plan);
-  const checkedEntries: [string, string][] = [];
-  for (const [name, value] of entries)
-    checkedEntries.push([name, defaults[name] === value ? value : await pass(value, user)]);
-  return Object.fromEntries(checkedEntries);
+  return Object.fromEntries(
+    await Array.fromAsync(entries, async ([name, value]) => [
+      name,
+      defaults[name] === value ? value : await pass(value, user),
+    ]),
+  );
 };
 
 const guardedPlan = async <P extends StartPlan>(plan: P, pass: Pass): Promise<P> => {
   const message = plan.message === null ? null : await pass(plan.message, user);
-  const documents: StartPlan['documents'][number][] = [];
-  for (const { name, content } of plan.documents)
-    documents.push({ name: await pass(name, document), content: await pass(content, document) });
-  const attachments: AttachmentReference[] = [];
-  for (const reference of plan.attachments) attachments.push(await guardedReference(reference, pass));
+  const documents = await Array.fromAsync(plan.documents, async ({ name, content }) => ({
+    name: await pass(name, document),
+    content: await pass(content, document),
+  }));
+  const attachments = await Array.fromAsync(plan.attachments, (reference) => guardedReference(reference, pass));
   // A further attempt goes on with what the first one was left with.
   const isFirst = plan.resume !== null && plan.resume.earlier === null;
   return {

@@ -4,16 +4,10 @@ import { isBlocked } from '../../run-failure.ts';
 import type { LoopPorts } from '../turn-ports.ts';
 import { evaluateCriterion } from './loop-criteria.ts';
 
-/** Decides after each answer whether the run goes on. */
-export interface LoopControl {
-  /** The model's next input, or null: the run completes. */
-  next(answer: string): Promise<string | null>;
-}
-
 const defaultFeedback = 'The task is not done yet. Go on.';
 
-/** Criteria in their order; the first that is not met continues the run. */
-export const createLoopControl = (run: ActiveRun, ports: LoopPorts, plan: LoopPlan): LoopControl => {
+/** Decides after each answer whether the run goes on: criteria in their order, the first that is not met continues it. */
+export const createLoopControl = (run: ActiveRun, ports: LoopPorts, plan: LoopPlan) => {
   // A resumed turn has the answers of earlier iterations, each followed by an input of the loop.
   let iteration = Math.max(0, run.messages.filter(({ role }) => role === 'User').length - 1);
 
@@ -26,7 +20,8 @@ export const createLoopControl = (run: ActiveRun, ports: LoopPorts, plan: LoopPl
     run.log.append('loop.iteration-completed', { iteration, continued: members.continuedBy !== null, ...members });
 
   return {
-    async next(answer) {
+    /** The model's next input, or null: the run completes. */
+    async next(answer: string): Promise<string | null> {
       iteration += 1;
       if (iteration >= plan.maxIterations) {
         announce({ continuedBy: null, hasFeedback: false, failedCriterion: null, ceilingReached: true });

@@ -2,6 +2,7 @@ import { withTimeLimit } from '../../../core/time-limit.ts';
 import type { ActiveRun } from '../../active-run.ts';
 import type { builtInCriteria, LoopCriterion, LoopPlan } from '../../compiled-agent.ts';
 import { taskText } from '../../context/index.ts';
+import { answerContext } from '../answer-checks.ts';
 import type { LoopPorts } from '../turn-ports.ts';
 import { judge, type LoopVerdict } from './judge.ts';
 
@@ -56,18 +57,8 @@ const aiJudge: Evaluate = ({ run, ports, plan, criterion, answer }) =>
 const registered: Evaluate = async ({ run, ports, criterion, iteration, answer }) => {
   const evaluate = ports.loopCriteria.get(criterion.kind);
   if (evaluate === undefined) throw new Error(`No module registers the loop criterion "${criterion.kind}".`);
-  const { tenantId, agent, sessionId } = run.plan;
   return withTimeLimit(evaluatorMs, () =>
-    evaluate({
-      tenantId,
-      agentName: agent.name,
-      runId: run.id,
-      sessionId,
-      signal: run.signal,
-      iteration,
-      answer,
-      criterion: { ...criterion },
-    }),
+    evaluate({ ...answerContext(run), iteration, answer, criterion: { ...criterion } }),
   );
 };
 

@@ -15,12 +15,6 @@ export interface ResponseCache {
   keep(tenantId: string, key: string, lifetimeMs: number, parts: readonly ModelPart[]): void;
 }
 
-/** One call that may be answered from the cache. */
-export interface CacheableCall {
-  find(): Promise<readonly ModelPart[] | null>;
-  keep(parts: readonly ModelPart[]): void;
-}
-
 /** Small enough that a client renders a stored answer as it renders a live one. */
 const replayedDeltaLength = 512;
 
@@ -55,19 +49,14 @@ const isWorthKeeping = (parts: readonly ModelPart[]): boolean =>
   parts.some((part) => part.type === 'tool-call' || (part.type === 'text-delta' && part.text !== ''));
 
 /** Null: the agent has no cache, or the run must not use it (attachments, live replays, repairs). */
-export const cacheableCall = (
-  run: ActiveRun,
-  cache: ResponseCache,
-  target: CompiledTarget,
-  call: ModelCall,
-): CacheableCall | null => {
+export const cacheableCall = (run: ActiveRun, cache: ResponseCache, target: CompiledTarget, call: ModelCall) => {
   const lifetimeMs = run.plan.agent.model.responseCacheMs;
   if (lifetimeMs === null || run.bypassesCache || hasFile(call.prompt)) return null;
   const { tenantId } = run.plan;
   const key = cacheKey(target, call);
   return {
     find: () => cache.find(tenantId, key, lifetimeMs),
-    keep(parts) {
+    keep(parts: readonly ModelPart[]): void {
       if (isWorthKeeping(parts)) cache.keep(tenantId, key, lifetimeMs, stored(parts));
     },
   };
