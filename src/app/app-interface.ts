@@ -13,8 +13,8 @@ export interface AppOptions {
   readonly config: LoadedConfig;
   readonly log?: Logger;
   /**
-   * `local` serves one command in process: no worker, no listener. `preview` does so without writing anything; where
-   * there is no store yet, it sees an empty one.
+   * `local` serves one command in process: no worker, no listener. `preview` does the same without writing anything;
+   * where there is no store yet, it sees an empty one.
    */
   readonly mode: 'serve' | 'local' | 'preview';
   readonly cwd?: string;
@@ -28,7 +28,7 @@ export interface App {
   readonly localCaller: Caller;
   readonly config: LoadedConfig;
   readonly log: Logger;
-  /** The caller of a transport's request; one that is for everybody never refuses one. */
+  /** The caller of a transport's request. For an operation that is open to everybody, no request is refused. */
   authenticate(request: CallerRequest, required?: RequiredAuthority): Caller | Promise<Caller>;
   /** Where a request came from, for limits and logs; see `Host:TrustedProxies`. */
   readonly clientAddress: ClientAddress;

@@ -47,7 +47,7 @@ const roleDecision = (
   ]);
 };
 
-/** What stands before the first feature: what the host brings, the open store, and the base of all features. */
+/** What exists before the first feature: what the host brings, the open store, and the base of all features. */
 export const createFoundation = async ({ config, mode, clock = systemClock, ...options }: AppOptions) => {
   const { Service, Host } = config.values;
   const reporting = await openTelemetry(config.values, options.log ?? createLogger(Host.LogLevel), mode === 'serve');

@@ -14,7 +14,10 @@ export const storeReadiness = ({ pending }: Pick<OpenedStorage, 'pending'>) => (
   },
 });
 
-/** A service that others can reach must be able to tell who calls; the store knows whether a key is active. */
+/**
+ * Refuses a service that other machines can reach and that could not tell who calls. Only the store knows whether a key
+ * is active.
+ */
 export const assertMayListen = async (
   config: LoadedConfig,
   security: { hasActiveKey(): Promise<boolean> },

@@ -22,7 +22,7 @@ interface JobTelemetryBase {
 
 const order = ['trace', 'debug', 'info', 'warn', 'error'] as const;
 
-/** Writes each line as before, and hands it on. */
+/** A logger that writes to `log` and passes each line of at least this level on. */
 const teed = (log: Logger, least: LogLevel, take: (entry: LogEntry) => void): Logger => {
   const at =
     (level: LogEntry['level']) =>
@@ -35,7 +35,7 @@ const teed = (log: Logger, least: LogLevel, take: (entry: LogEntry) => void): Lo
 
 /**
  * What the service reports about itself: spans, metrics and log lines, exported where the environment names a receiver.
- * `exports` is false for a command in process, which is over before anybody could look.
+ * `exports` is false for a command in process: it ends before anybody could collect anything.
  */
 export const openTelemetry = async (config: Config, stdout: Logger, exports: boolean) => {
   const env = environment();

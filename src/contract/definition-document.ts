@@ -1,4 +1,4 @@
-/** One definition of a file with several, before anybody has looked at what it means. */
+/** One definition of a file that may hold several, not yet checked. */
 export interface DefinitionDocument {
   readonly file: string;
   /** Line, from 1, on which the document's content begins. */

@@ -1,7 +1,7 @@
 interface ErrorEntry {
   readonly status: number;
   readonly title: string;
-  /** Process exit code of the CLI. 1 is left to what no table entry explains. */
+  /** Process exit code of the CLI. 1 is left for errors that the table does not have. */
   readonly exit: number;
 }
 
@@ -144,7 +144,7 @@ export interface ProviderNames {
   readonly code: string | null;
   readonly type: string | null;
   readonly param: string | null;
-  /** Request under which the log has what the provider said. */
+  /** The request under which the provider's answer is in the log. */
   readonly requestId: string;
 }
 

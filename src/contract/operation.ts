@@ -13,11 +13,11 @@ export interface Operation {
   readonly description?: string;
   /** Both null: no credential is asked for, or with `anyCaller` any that is good. */
   readonly role: Role | null;
-  /** Of several an API key needs each. */
+  /** An API key needs each of several. */
   readonly scope: ApiKeyScope | readonly ApiKeyScope[] | null;
-  /** Whoever is known may ask, without a role, too. Only where role and scope are null. */
+  /** Any authenticated caller may ask, even one without a role. Only where role and scope are null. */
   readonly anyCaller?: true;
-  /** More authority than that, where the body says so. */
+  /** Bodies that take more authority than that. */
   readonly raised?: readonly RaisedAuthority[];
   readonly params?: TObject;
   readonly query?: TObject;
@@ -52,7 +52,7 @@ export interface OperationAudit {
 }
 
 export interface RaisedAuthority {
-  /** The way from the body to the member that says so; a list on it means any of its elements. */
+  /** Path from the body to the member that decides; a list on it stands for any of its elements. */
   readonly member: readonly string[];
   readonly value: string | boolean;
   readonly role: Role;
@@ -81,7 +81,7 @@ export type OperationTable = Readonly<Record<string, Operation>>;
 /** feature → verb → operation. The operation id is `feature.verb`. */
 export type ApiTable = Readonly<Record<string, OperationTable>>;
 
-/** True where nobody is refused for who he is, as nobody is asked. */
+/** True where no credential is asked for, so that nobody is refused for who they are. */
 export const isForEverybody = ({ role, anyCaller }: Pick<Operation, 'role' | 'anyCaller'>): boolean =>
   role === null && anyCaller !== true;
 
@@ -138,7 +138,7 @@ export interface FileReply {
 }
 
 export interface FileSource {
-  /** Null: not known before the last byte. */
+  /** Null: the size is known only after the last byte. */
   readonly sizeBytes: number | null;
   /** Can be iterated once; leaving the iteration closes the source. */
   readonly bytes: AsyncIterable<Uint8Array>;

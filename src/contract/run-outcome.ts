@@ -22,8 +22,8 @@ export type RunErrorClass = keyof typeof codesByErrorClass;
 export const runErrorClasses = Object.keys(codesByErrorClass) as RunErrorClass[];
 
 /**
- * What an answer says that was given although the store did not do its part: the counters of quotas could not be read; the
- * run is not counted in the store yet; its record is missing, or short.
+ * Warnings on an answer that was given although the store failed: quota counters could not be read; the run is not
+ * counted in the store yet; its record is missing or incomplete.
  */
 export const runWarnings = ['quota-not-checked', 'quota-not-written', 'recording-incomplete'] as const;
 export type RunWarning = (typeof runWarnings)[number];

@@ -43,5 +43,5 @@ export const clampPaging = (query: {
   take: Math.min(Math.max(query.take ?? 50, 1), 200),
 });
 
-/** Path parameter of operations on one agent. Any text: a name that no agent can have is not found, like any other unknown one. */
+/** Path parameter of operations on one agent. Any text: a name that no agent can have answers 404 like any other. */
 export const AgentName = Type.Object({ name: Type.String() });

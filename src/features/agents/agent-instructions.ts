@@ -7,7 +7,7 @@ export interface InstructionTexts {
   readonly instructionsByCulture: Readonly<Record<string, string>> | null;
 }
 
-// No tag in use comes near; the lookup takes quadratic time, and a request may hold megabytes.
+// Far longer than any tag in use. The lookup takes quadratic time, and a request may hold megabytes.
 const maxTagLength = 128;
 
 /** A structurally valid BCP 47 language tag. */
@@ -15,7 +15,7 @@ export const isCultureTag = (tag: string): boolean => {
   try {
     return Intl.getCanonicalLocales(tag).length === 1;
   } catch (error) {
-    // The only way to ask: a tag that is not valid throws.
+    // There is no other way to ask: an invalid tag throws.
     if (error instanceof RangeError) return false;
     throw error;
   }

@@ -96,7 +96,7 @@ const fallbackFindings = (
 const hasObjectRoot = (schema: Json): boolean =>
   typeof schema === 'object' && schema !== null && 'type' in schema && schema['type'] === 'object';
 
-/** As many as are worth reading; the first ones usually explain the others. */
+/** Nobody reads more; the first ones usually explain the others. */
 const maxSchemaFindings = 20;
 
 /**

@@ -12,7 +12,7 @@ const longestPromptBytes = 16_384;
 const longestHarnessBytes = 65_536;
 const longestMarker = 256;
 const most = { criteria: 10, judgeCriteria: 20, iterations: 1000, loopIterations: 100 } as const;
-/** Left to the answer when neither the settings nor the binding say how long it may be. */
+/** Reserved for the answer when neither the settings nor the binding say how long it may be. */
 export const defaultOutputTokens = 4096;
 const noRoom = 'The window must be larger than what is left to the answer.';
 const collectionName = /^[A-Za-z0-9._-]{1,128}$/;
@@ -26,7 +26,7 @@ export interface SettingReferences {
 const atLeastOne = (path: string, values: Readonly<Record<string, number | null>>): Finding[] =>
   Object.entries(values).flatMap(([name, value]) => rangeLimit(`${path}.${name}`, value, 1, anyWhole));
 
-/** The window less the answer must leave room for a prompt. */
+/** Whether the window, less the answer, leaves room for a prompt. */
 const leavesRoom = (content: AgentContent, window: number | null, output: number | null): boolean =>
   window === null || window > (output ?? content.model.maxOutputTokens ?? defaultOutputTokens);
 
@@ -130,7 +130,7 @@ const harnessFindings = (content: AgentContent, harness: HarnessContent, referen
   ];
 };
 
-/** Settings that say the same thing twice, or lean on something that is off. */
+/** Settings that repeat one another, or need something that is off. */
 const conflictFindings = ({ harness, compaction, memory }: AgentContent): Finding[] => {
   const findings: Finding[] = [];
   const refuse = (path: string, message: string) => findings.push(error('feature-conflict', path, message));

@@ -8,7 +8,7 @@ import { type Finding, fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
 import { type AgentStore, missingAgent, missingVersion } from './agents.store.ts';
 
-/** What differs from the agent as it is current; null: nothing. */
+/** What differs from the current agent; null: nothing. */
 export interface VariantChange {
   readonly version: number | null;
   readonly modelProvider: string | null;
@@ -22,7 +22,7 @@ export interface AgentVariantDeps {
   readonly references: AgentReferences;
 }
 
-/** Names the members of the change where it is they, and not the definition, that do not fit. */
+/** Blames the members of the change, and not the definition, for what they make invalid. */
 const variantError = (
   { name, version }: { readonly name: string; readonly version: number },
   { modelProvider, modelId }: VariantChange,

@@ -26,9 +26,9 @@ const featureFindings = ({ mcpResourceUris }: AgentContent): Finding[] =>
 /** What definitions are checked and compiled against; fixed while the process lives. */
 export interface AgentReferences extends SettingReferences {
   readonly tools: Pick<ToolRegistry, 'get'>;
-  /** Model of the calls that the service makes for itself; null: the agent's own. */
+  /** Model for the service's own calls; null: the agent's model. */
   readonly utilityModel: ModelReferenceContent | null;
-  /** Of the tenant's egress policy, as it is now. */
+  /** What the tenant's egress policy says now. */
   readonly allowsProvider: AllowsProvider;
   /** Skills of the host by name, which every tenant has. */
   readonly hostSkills: ReachableSkills;

@@ -137,7 +137,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
 
     async validate({ tenantId }, { body }) {
       const messages = [...(await check(tenantId, body))];
-      // No check of this version waits for another system, so that each one comes to an end.
+      // No check waits for another system, so none can be left open.
       return ok({ valid: !messages.some(isError), inconclusive: false, messages });
     },
 

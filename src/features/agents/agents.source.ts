@@ -64,7 +64,7 @@ export const createAgentSource = ({
     '{failure}',
     ['acp.agent_source.name'],
   );
-  /** What the agent itself is to blame for is told as such; anything else is the source's failure. */
+  /** Counts failures of the source; what is wrong with the agent itself is not one. */
   const counted = <T>(work: Promise<T>): Promise<T> => {
     if (!telemetry.metrics.counts) return work;
     return work.catch((error: unknown) => {
@@ -90,14 +90,14 @@ export const createAgentSource = ({
   };
   const compileNow = (...which: Parameters<typeof readAgent>): Promise<CacheEntry | null> =>
     counted(readAgent(...which));
-  /** The same without a wait, for nearly every run. */
+  /** The same from memory alone, which is enough for nearly every run. */
   const isKnownCurrent = ({ skillNames, keys, versions: compiledOf }: CacheEntry): boolean =>
     skillNames.length === 0 && keys.every((key, index) => versions.known(key) === compiledOf[index]);
   const isCurrent = async (tenantId: string, entry: CacheEntry): Promise<boolean> =>
     isSame(await versions.readAll(entry.keys), entry.versions) &&
     (entry.skillNames.length === 0 ||
       isSame(await skills.fingerprints(tenantId, entry.skillNames), entry.fingerprints));
-  // Not a part of what is cached: a policy may change at any time.
+  // Checked at every use and never cached: a policy may change at any time.
   const allowed = (tenantId: string, agent: CompiledAgent): CompiledAgent => {
     const findings = boundProviderFindings(tenantId, agent.model.provider.name, references.allowsProvider);
     if (findings.length === 0) return agent;

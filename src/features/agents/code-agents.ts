@@ -22,7 +22,7 @@ import { unknownFieldFindings } from './unknown-fields.rules.ts';
 export interface CodeAgents {
   readonly contents: ReadonlyMap<string, AgentContent>;
   readonly compiled: ReadonlyMap<string, CompiledAgent>;
-  /** What does not stop the start and is worth a line in the log. */
+  /** Findings that are logged and do not stop the start. */
   readonly warnings: readonly DefinitionProblem[];
 }
 
@@ -68,7 +68,7 @@ interface Sources {
 
 const isDefinitionFile = (name: string): boolean => /\.(?:ya?ml|json)$/i.test(name);
 
-/** A file as it is; of a folder every YAML and JSON file below it by name, but nothing hidden. */
+/** The file itself, or every YAML and JSON file below the folder, by name and without hidden ones. */
 const filesOf = async (path: string): Promise<string[]> => {
   if (!(await stat(path)).isDirectory()) return [path];
   const entries = await readdir(path, { withFileTypes: true });
@@ -167,8 +167,8 @@ const readable = ({ documents, problems }: Sources): ReadonlyMap<string, CodeDef
 
 /**
  * Reads and compiles the agents of `Host:Agents` (files, or folders of `.yaml`, `.yml` and `.json` files, many
- * documents each) and those of modules. They may call and share instructions with one another, not with stored agents, which belong to
- * tenants. Throws CodeAgentsError with all problems of all files and modules.
+ * documents each) and those of modules. They may call one another and share instructions, but not with stored agents,
+ * which belong to tenants. Throws CodeAgentsError with all problems of all files and modules.
  */
 export const loadCodeAgents = async (paths: readonly string[], deps: CodeAgentDeps): Promise<CodeAgents> => {
   const sources = await readSources(paths, deps.parse);

@@ -7,7 +7,7 @@ const fileText =
 const modesText =
   'You work in one of two modes and change it with set_mode. In "plan" you read, think and ask, and change nothing; in "act" you carry the task out.';
 
-/** What the model is told of what its harness gives; null when it gives nothing to tell of. */
+/** Tells the model what its harness gives it; null when it gives nothing. */
 const builtInText = (harness: HarnessContent): string | null => {
   const lines = [
     harness.disableTodo ? null : todoText,

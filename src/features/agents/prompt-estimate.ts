@@ -4,7 +4,7 @@ import { userMessage } from '../../engine/turn/index.ts';
 import type { ContextWindowEstimate } from './agents.schema.ts';
 import { estimateTokens } from './token-count.ts';
 
-// What a file that is no text costs depends on the model; this is a number of the usual size.
+// What an image, PDF or audio file costs depends on the model; this is the usual order of magnitude.
 const tokensPerFile = 1024;
 
 /** What the first model call of a run carries. */

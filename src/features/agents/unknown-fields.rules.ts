@@ -1,4 +1,5 @@
 import { closest, distance } from 'fastest-levenshtein';
+import { isRecord } from '../../contract/record.ts';
 import type { SchemaShape } from './agents.content.ts';
 import { error, type Finding, quoted } from './agents.findings.ts';
 import { AgentDefinitionRequest } from './agents.schema.ts';
@@ -16,9 +17,6 @@ const suggestion = (name: string, names: readonly string[]): string => {
   const nearest = closest(name, names);
   return distance(name, nearest) <= largestTypoDistance ? ` Did you mean ${nearest}?` : '';
 };
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const walk = (schema: SchemaShape, value: unknown, path: string, findings: Finding[]): void => {
   if (schema.items !== undefined && Array.isArray(value)) {

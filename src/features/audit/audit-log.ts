@@ -35,11 +35,14 @@ export interface AuditLog {
    * told is a fault of the program, and is not committed.
    */
   change<T>(call: AuditedCall, work: (stores: UnitOfWork, tell: TellChange) => Promise<T>): Promise<T>;
-  /** An entry about what is no row here. Fail-closed it stands before the effect; noted, a failure goes to the log. */
+  /**
+   * An entry about something that is not a row. Fail-closed, it is written before the effect; noted, a failure is only
+   * logged.
+   */
   tell(call: AuditedCall, entity: ChangedEntity): Promise<void>;
 }
 
-// The store is away or full; asking sooner helps nobody.
+// The store is unavailable or full; asking sooner does not help.
 const retryAfterMs = 5000;
 
 const actionAttribute = 'acp.audit.action';

@@ -37,7 +37,7 @@ const toRecord = (row: AuditEntryRow): AuditRecord => ({
   hash: row.hash,
 });
 
-// Behind every entry of the tenant: no id is a word.
+// Sorts behind every id, so behind every entry of the tenant.
 const nowhere = '~';
 
 export const auditReadingStore = defineStore((storage) => {
@@ -71,7 +71,7 @@ export const auditReadingStore = defineStore((storage) => {
       if (after !== null) query = query.where('created_at', '>=', after);
       if (before !== null) query = query.where('created_at', '<', before);
       if (beforeId !== null) query = query.where('id', '<', beforeId);
-      // What no index finds may take the walk through a long trail.
+      // Without an index for the filter, a long trail may have to be walked.
       const isWalk = [actor, action, after, before].some((filter) => filter !== null);
       return (isWalk ? await storage.scan(query) : await query.execute()).map(toRecord);
     },

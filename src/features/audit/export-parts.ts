@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isRecord } from '../../contract/record.ts';
 import type { AuditRecord } from './audit.schema.ts';
 import { type ExportEnd, type ExportHeader, exportFormat, exportVersion, publicKeyOf } from './export-format.ts';
 
@@ -40,7 +41,7 @@ type Members = Readonly<Record<string, unknown>>;
 const parseLine = (line: Buffer, number: number): Members => {
   try {
     const value: unknown = JSON.parse(line.toString('utf8'));
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members;
+    if (isRecord(value)) return value;
   } catch (cause) {
     throw new ExportFault('Malformed', `Line ${number} is not JSON.`, cause);
   }

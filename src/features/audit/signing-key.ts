@@ -2,20 +2,19 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:cryp
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { AcpError } from '../../contract/errors.ts';
 import { privateFileMode } from '../../core/files/private-file.ts';
+import { systemCode } from '../../core/files/system-code.ts';
 
 const retryAfterMs = 5000;
 
 const unusable = (path: string, why: string, cause: unknown): AcpError =>
   new AcpError('audit-unavailable', `The signing key ${path} ${why}.`, { cause, details: { retryAfterMs } });
 
-const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
-
 const readKey = async (path: string): Promise<KeyObject | null> => {
   let pem: string;
   try {
     pem = await readFile(path, 'utf8');
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
+    if (systemCode(error) === 'ENOENT') return null;
     throw unusable(path, 'cannot be read', error);
   }
   try {
@@ -43,7 +42,7 @@ export const loadSigningKey = async (path: string): Promise<KeyObject> => {
     await link(draft, path);
     return privateKey;
   } catch (error) {
-    const other = codeOf(error) === 'EEXIST' ? await readKey(path) : null;
+    const other = systemCode(error) === 'EEXIST' ? await readKey(path) : null;
     if (other !== null) return other;
     throw unusable(path, 'cannot be written', error);
   } finally {

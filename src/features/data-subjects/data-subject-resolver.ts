@@ -49,11 +49,6 @@ export const subjectResolution =
       { tenantId, end: end.kind, error: end.kind === 'threw' ? end.error : null },
       'The data-subject resolver failed',
     );
-    throw new AcpError(
-      'data-subject-resolver-failed',
-      'The data-subject resolver of the host failed; nothing was touched.',
-      {
-        details: { retryAfterMs },
-      },
-    );
+    const message = 'The data-subject resolver of the host failed; nothing was touched.';
+    throw new AcpError('data-subject-resolver-failed', message, { details: { retryAfterMs } });
   };

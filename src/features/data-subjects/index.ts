@@ -1,7 +1,5 @@
-import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import { type DataSubjectResolver, subjectResolution } from './data-subject-resolver.ts';
-import type { dataSubjectOperations } from './data-subjects.operations.ts';
 import { type DataSubjectDeps, dataSubjectService } from './data-subjects.service.ts';
 
 export type { DataSubjectResolver, SubjectIdentity } from './data-subject-resolver.ts';
@@ -13,10 +11,6 @@ export interface DataSubjectsDeps extends Omit<DataSubjectDeps, 'resolve'> {
 }
 
 /** Export and erasure of what is stored of one person. */
-export const dataSubjectsFeature = ({
-  resolver,
-  log,
-  ...deps
-}: DataSubjectsDeps): { handlers: Handlers<typeof dataSubjectOperations> } => ({
+export const dataSubjectsFeature = ({ resolver, log, ...deps }: DataSubjectsDeps) => ({
   handlers: dataSubjectService({ ...deps, resolve: subjectResolution(resolver, log) }),
 });

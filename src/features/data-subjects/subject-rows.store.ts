@@ -1,9 +1,9 @@
-import { type Kysely, sql } from 'kysely';
-import { defineStore } from '../../db/define-store.ts';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { erasedRunsMark } from '../../db/tables/retention.ts';
 import type { AttachmentRow, RunRow, SessionRow, Tables } from '../../db/tables.ts';
 import type { SubjectIdentity } from './data-subject-resolver.ts';
-import type { SubjectTarget } from './data-subjects.schema.ts';
+import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
 
 /** Everything of one person that other rows hang on. */
 export interface SubjectScope {
@@ -106,14 +106,10 @@ const subjectTables = {
 export const hangsOnRuns = (target: SubjectTarget): target is HangingTarget => Object.hasOwn(subjectTables, target);
 
 // How many rows a stored row is, where it packs several.
-const weights = {
-  runInputs: sql<number>`1`,
+const weights: Partial<Record<HangingTarget, RawBuilder<number>>> = {
   runEvents: sql<number>`last_sequence - first_sequence + 1`,
-  toolInvocations: sql<number>`1`,
   spans: sql<number>`span_count`,
-  runScores: sql<number>`1`,
-  approvals: sql<number>`1`,
-} as const;
+};
 
 const rowsOfRuns = (db: Db, target: HangingTarget, runIds: readonly string[]): Promise<readonly object[]> =>
   db
@@ -136,7 +132,7 @@ const countSubject = async (db: Db, scope: SubjectScope): Promise<Record<Subject
       await inChunks(runIds, (ids) =>
         db
           .selectFrom(subjectTables[target] as 'run_inputs')
-          .select(sql<number>`coalesce(sum(${weights[target]}), 0)`.as('total'))
+          .select(sql<number>`coalesce(sum(${weights[target] ?? sql<number>`1`}), 0)`.as('total'))
           .where('run_id', 'in', ids)
           .execute(),
       ),
@@ -149,22 +145,14 @@ const countSubject = async (db: Db, scope: SubjectScope): Promise<Record<Subject
       .where('owner', 'in', owners)
       .execute(),
   );
-  return {
+  const counts: Partial<Record<SubjectTarget, number>> = {
     sessions: scope.sessions.length,
-    conversations: 0,
-    conversationItems: 0,
-    responses: 0,
     runs: runIds.length,
-    runInputs: await ofRuns('runInputs'),
-    runEvents: await ofRuns('runEvents'),
-    toolInvocations: await ofRuns('toolInvocations'),
-    spans: await ofRuns('spans'),
-    runScores: await ofRuns('runScores'),
-    approvals: await ofRuns('approvals'),
     attachments: scope.attachments.length,
-    voiceSessions: 0,
     agentFiles: sum(files),
   };
+  for (const target of subjectTargets) counts[target] ??= hangsOnRuns(target) ? await ofRuns(target) : 0;
+  return Object.fromEntries(subjectTargets.map((target) => [target, counts[target]])) as Record<SubjectTarget, number>;
 };
 
 // What hangs on a run by its id, whatever it is called in an export.
@@ -255,32 +243,23 @@ const deleteSubject = async (db: Db, scope: SubjectScope): Promise<void> => {
         .execute();
 };
 
-export interface SubjectStore {
+export const subjectStore = defineStore((storage) => ({
   /** What belongs to a person in a tenant, by user, session and owner, with the runs below. */
-  find(tenantId: string, identity: SubjectIdentity): Promise<SubjectScope>;
-  count(scope: SubjectScope): Promise<Record<SubjectTarget, number>>;
+  find: (tenantId: string, identity: SubjectIdentity) => findSubject(storage.db, tenantId, identity),
+  count: (scope: SubjectScope) => countSubject(storage.db, scope),
   /** Readable rows of some runs, in no order but that of their key. */
-  ofRuns(tenantId: string, target: HangingTarget, runIds: readonly string[]): Promise<readonly object[]>;
-  files(tenantId: string, owners: readonly string[]): Promise<readonly object[]>;
-  /** With its content readable. */
-  opened(session: SessionRow): SessionRow;
+  async ofRuns(tenantId: string, target: HangingTarget, runIds: readonly string[]): Promise<readonly object[]> {
+    const rows = await rowsOfRuns(storage.db, target, runIds);
+    return rows.map((row) => storage.rows.openAny(subjectTables[target], tenantId, row));
+  },
+  async files(tenantId: string, owners: readonly string[]): Promise<readonly object[]> {
+    const rows = await filesOf(storage.db, tenantId, owners);
+    return rows.map((row) => storage.rows.openAny('agent_files', tenantId, row));
+  },
+  /** The session with its content readable. */
+  opened: (session: SessionRow) => storage.rows.open('sessions', session.tenant_id, session),
   /** Everything of the scope but its sessions, which their own feature takes away. */
-  remove(scope: SubjectScope): Promise<void>;
-}
+  remove: (scope: SubjectScope) => storage.atomic((db) => deleteSubject(db, scope)),
+}));
 
-export const subjectStore = defineStore(
-  (storage): SubjectStore => ({
-    find: (tenantId, identity) => findSubject(storage.db, tenantId, identity),
-    count: (scope) => countSubject(storage.db, scope),
-    async ofRuns(tenantId, target, runIds) {
-      const rows = await rowsOfRuns(storage.db, target, runIds);
-      return rows.map((row) => storage.rows.openAny(subjectTables[target], tenantId, row));
-    },
-    async files(tenantId, owners) {
-      const rows = await filesOf(storage.db, tenantId, owners);
-      return rows.map((row) => storage.rows.openAny('agent_files', tenantId, row));
-    },
-    opened: (session) => storage.rows.open('sessions', session.tenant_id, session),
-    remove: (scope) => storage.atomic((db) => deleteSubject(db, scope)),
-  }),
-);
+export type SubjectStore = StoreOf<typeof subjectStore>;

@@ -1,7 +1,7 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { AuditedCall, CallContext, Handlers } from '../../core/context.ts';
-import { isoTime } from '../../core/iso-time.ts';
+import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import { endsWithin } from '../../core/time-limit.ts';
 import type { EmergencyStopRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
@@ -26,7 +26,7 @@ export interface EmergencyDeps {
   readonly newId: () => string;
 }
 
-// How long the answer waits for runs to end; one that ignores its signal is told of as it is.
+// How long the answer waits for runs to end; one that ignores its signal is reported as still running.
 const endingMs = 5000;
 
 const orNull = (text: string): string | null => (text === '' ? null : text);
@@ -41,7 +41,7 @@ const view = (row: EmergencyStopRow): EmergencyStop => ({
   stoppedBy: row.stopped_by,
   stoppedAt: isoTime(row.stopped_at),
   resumedBy: row.resumed_by,
-  resumedAt: row.resumed_at === null ? null : isoTime(row.resumed_at),
+  resumedAt: isoTimeOrNull(row.resumed_at),
 });
 
 /** The members have to say the same as the scope: a stop must not be wider or narrower than its caller believes. */
@@ -71,7 +71,7 @@ const effectOf = (row: ToolInvocationRow, stoppedAt: number): EmergencyEffect =>
 export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergencyOperations> => {
   const { store, stops, engine, audit, defaultTenantId } = deps;
 
-  /** What the caller may stop: the host's operators everything, a tenant's own its own. */
+  /** What the caller may stop: everything in the default tenant, elsewhere only the tenant's own agents. */
   const targetOf = ({ tenantId }: CallContext, body: EmergencyResumeRequest): StopTarget => {
     assertOneWidth(body);
     const named = body.tenantId ?? null;
@@ -95,7 +95,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
   const isSame = (row: EmergencyStopRow, target: StopTarget): boolean =>
     row.tenant_id === target.tenantId && row.agent_name === target.agentName;
 
-  /** Stops that are being written: whoever asks for the same meanwhile has no other answer. */
+  /** Stops that are being written: whoever asks for the same one meanwhile waits for the same result. */
   const writing = new Map<string, Promise<void>>();
 
   /** Written with its audit entry or not at all; in force from the first moment, so that nothing starts meanwhile. */

@@ -31,7 +31,7 @@ const findIpv4 = (text: Characters, runs: readonly DigitRun[], claims: PiiClaims
     if (!isQuad(text, runs, first)) continue;
     const start = runs[first]?.start ?? 0;
     const end = runs[first + 3]?.end ?? 0;
-    // More numbers on either side make it something else, such as a version.
+    // With more numbers on either side it is something else, such as a version.
     const before = at(text, start - 1);
     if (isLetter(before) || (before === dot && isDigit(at(text, start - 2)))) continue;
     if (isLetter(at(text, end)) || (at(text, end) === dot && isDigit(at(text, end + 1)))) continue;
@@ -44,7 +44,7 @@ const isHex = (unit: number): boolean =>
 const isIpv6Unit = (unit: number): boolean => isHex(unit) || unit === colon || unit === dot;
 const longestIpv6 = 45;
 
-/** Without the end of a sentence, or the colon before a port or a list. */
+/** The range without the full stop of a sentence, or a colon before a port or a list. */
 const trimmed = (text: Characters, from: number, to: number): DigitRun => {
   let start = from;
   let end = to;

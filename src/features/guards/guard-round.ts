@@ -10,7 +10,7 @@ import type {
 import { errorClassOf, withDeadline } from '../../engine/tools/index.ts';
 import type { GuardMetrics } from './guard-metrics.ts';
 
-/** The rule of a guard that gave no verdict: what cannot be inspected does not pass. */
+/** The rule in the name of which a text is blocked when a guard gave no verdict. */
 const guardErrorRule = 'guard-error';
 
 export interface GuardRoundDeps {
@@ -40,7 +40,7 @@ const verdictOf = (value: unknown): GuardVerdict | null => {
 
 /** One guard after another, each with the text as the former left it; the first block ends the round. */
 export const createGuardRound = ({ guards, timeoutMs, metrics, log }: GuardRoundDeps) => {
-  /** Only what the guard is and how it failed: the message of its error may have the text in it. */
+  /** Logs only the guard and how it failed: the message of its error may contain the text. */
   const failed = (guard: ContentGuard, { runId, source }: GuardInput, why: Readonly<Record<string, unknown>>): null => {
     metrics.failed(guard.name);
     log.error({ runId, source, guard: guard.name, ...why }, 'A content guard failed, so the text was blocked');

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../core/clock.ts';
-import { isoTime } from '../../core/iso-time.ts';
+import { isoTimeOrNull } from '../../core/iso-time.ts';
 import {
   type ModelListAnswer,
   type ModelProvider,
@@ -32,7 +32,7 @@ interface Check {
   readonly freshUntil: number;
 }
 
-// The list of models is a small answer; a provider that needs longer for it is not well.
+// The list of models is a small answer; a provider that takes longer for it is unhealthy.
 const longestCheckMs = 5000;
 
 const judged = (provider: ModelProvider, answer: ModelListAnswer): Pick<Check, 'status' | 'detail' | 'models'> => {
@@ -90,7 +90,7 @@ export const createModelHealth = ({ providers, settings, clock }: ModelHealthDep
       circuitOpen: circuit === 'open',
       detail: circuit === 'open' ? 'circuit open' : (checked?.detail ?? null),
       latencyMs: checked?.latencyMs ?? null,
-      checkedAt: checked?.checkedAt == null ? null : isoTime(checked.checkedAt),
+      checkedAt: isoTimeOrNull(checked?.checkedAt ?? null),
       models: [...(checked?.models ?? [])],
     };
   };
@@ -106,7 +106,7 @@ export const createModelHealth = ({ providers, settings, clock }: ModelHealthDep
     /** True while a circuit is open, or while providers were checked and none of them is healthy. */
     degraded(): boolean {
       if (providers.protection.open().size > 0) return true;
-      // A circuit that is half open makes nobody a provider that was checked.
+      // A half-open circuit alone does not count as a check.
       const checked = providers.list().filter(({ name }) => (checks.get(name)?.status ?? 'Unknown') !== 'Unknown');
       return checked.length > 0 && checked.every((provider) => known(provider).status !== 'Healthy');
     },

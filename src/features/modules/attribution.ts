@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import { isRecord } from '../../contract/record.ts';
 import type { Json } from '../../contract/schema.ts';
 import {
   type Attribution,
@@ -11,6 +12,7 @@ import {
 import { principalJson } from '../../core/caller/principal-json.ts';
 import type { Logger } from '../../core/logger.ts';
 import { withDeadline } from '../../engine/tools/index.ts';
+import { answerWithinMs, failureOf, identityUnavailable } from './host-answers.ts';
 
 /** The start of a run, and what its credential says of who it is for. */
 export interface AttributionRequest {
@@ -39,15 +41,10 @@ export interface AttributionResolver {
   resolve(request: AttributionRequest, signal: AbortSignal): Promise<AttributionAnswer | null>;
 }
 
-const timeoutMs = 5000;
-const retryAfterMs = 5000;
 const maxUserIdLength = 256;
 
 const invalid = (message: string): AcpError =>
   new AcpError('attribution-invalid', `The attribution of the run is not valid: ${message}.`);
-
-const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const userIdOf = (answer: unknown, own: string | null): string | null => {
   if (answer === undefined) return own;
@@ -62,7 +59,7 @@ const key = new RegExp(`^[^:]{1,${maxLabelKeyLength}}$`, 'su');
 
 const labelsOf = (answer: unknown, own: RunAttribution['labels']): RunAttribution['labels'] => {
   if (answer === undefined || answer === null) return own;
-  if (!isMembers(answer)) throw invalid('labels must be an object of texts');
+  if (!isRecord(answer)) throw invalid('labels must be an object of texts');
   for (const [name, value] of Object.entries(answer)) {
     if (!key.test(name)) throw invalid(`a label's key must have 1 to ${maxLabelKeyLength} characters and no colon`);
     if (typeof value !== 'string' || value.length > maxLabelValueLength)
@@ -81,27 +78,19 @@ export const hostAttribution = (resolver: AttributionResolver | null, log: Pick<
   return {
     async of({ tenantId, principal, requestId, signal }, { agentName, sessionId }) {
       const { userId, labels } = credentialAttribution(principal);
-      const request: AttributionRequest = {
-        tenantId,
-        agentName,
-        sessionId,
-        userId,
-        labels: { ...labels },
-        principal: principalJson(principal),
-      };
-      const end = await withDeadline((inner) => resolver.resolve(request, inner), timeoutMs, signal);
+      const caller = { userId, labels: { ...labels }, principal: principalJson(principal) };
+      const request: AttributionRequest = { tenantId, agentName, sessionId, ...caller };
+      const end = await withDeadline((inner) => resolver.resolve(request, inner), answerWithinMs, signal);
       if (end.kind !== 'returned') {
         if (end.kind !== 'canceled')
           log.warn(
-            { requestId, agentName, ...(end.kind === 'threw' ? { err: end.error } : { timeoutMs }) },
+            { requestId, agentName, ...failureOf(end) },
             'The attribution resolver failed, so the run was refused',
           );
-        throw new AcpError('identity-unavailable', 'Who the run is for cannot be decided now.', {
-          details: { retryAfterMs },
-        });
+        throw identityUnavailable('Who the run is for cannot be decided now.');
       }
       const answer: unknown = end.value ?? {};
-      if (!isMembers(answer)) throw invalid('it must be an object with userId and labels');
+      if (!isRecord(answer)) throw invalid('it must be an object with userId and labels');
       return { userId: userIdOf(answer['userId'], userId), labels: labelsOf(answer['labels'], labels) };
     },
   };

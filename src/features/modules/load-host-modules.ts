@@ -1,10 +1,10 @@
 import { basename, extname } from 'node:path';
+import { isRecord } from '../../contract/record.ts';
 import type { ToolProblem } from '../../engine/tools/index.ts';
 import { patternGuardMark } from './host-module.ts';
 import { type LateAudit, type ModuleHost, moduleHost } from './module-audit.ts';
 import {
   type FromModule,
-  isMembers,
   type Members,
   noneRegistered,
   type Registered,
@@ -21,7 +21,7 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 /** The default export, or the one named `module`; a CommonJS module may hold its default export one level deeper. */
 const exportOf = (namespace: Members): unknown => {
   const exported = namespace['default'] ?? namespace['module'];
-  return isMembers(exported) && Object.hasOwn(exported, 'default') ? exported['default'] : exported;
+  return isRecord(exported) && Object.hasOwn(exported, 'default') ? exported['default'] : exported;
 };
 
 /** The members, or what keeps them from being read. */
@@ -31,7 +31,7 @@ const openModule = async (path: string, loadModule: LoadModule, host: ModuleHost
     if (exported === undefined) return 'has neither a default export nor one named module';
     const made: unknown =
       typeof exported === 'function' ? await (exported as (host: ModuleHost) => unknown)(host) : exported;
-    return isMembers(made) ? made : 'must export a module object or a function that returns one';
+    return isRecord(made) ? made : 'must export a module object or a function that returns one';
   } catch (error) {
     return `could not be loaded: ${messageOf(error)}`;
   }

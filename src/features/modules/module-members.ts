@@ -1,4 +1,5 @@
 import { roles } from '../../contract/authority.ts';
+import { isRecord } from '../../contract/record.ts';
 import { builtInCriteria } from '../../engine/compiled-agent.ts';
 import type { ApprovalPresenter, ContentGuard } from '../../engine/control/index.ts';
 import type { RunEventListener } from '../../engine/record/index.ts';
@@ -60,9 +61,6 @@ export type ModuleMember = Exclude<keyof HostModule, 'name'>;
 
 const modelName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
-export const isMembers = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const isFunction = (value: unknown): boolean => typeof value === 'function';
 
 const isTaken = (earlier: FromModule<unknown> | undefined, name?: string): string | null =>
@@ -74,9 +72,9 @@ const oneOnly =
   (member: SoleMember): MemberReader =>
   (value, file, into) => {
     const method = soleMembers[member];
-    if (!isMembers(value) || !isFunction(value[method])) return `must be an object with a function ${method}`;
+    if (!isRecord(value) || !isFunction(value[method])) return `must be an object with a function ${method}`;
     const taken = isTaken(into.sole.get(member));
-    // A module is code that its types have checked, or nobody: the calls take nothing of it for granted.
+    // Perhaps no compiler has checked the module, so the calls take nothing for granted.
     if (taken === null) into.sole.set(member, { file, value });
     return taken;
   };
@@ -89,7 +87,7 @@ const byName =
     refuse: (name: string) => string | null = () => null,
   ): MemberReader =>
   (functions, file, into) => {
-    if (!isMembers(functions)) return `must be an object of functions by ${what}`;
+    if (!isRecord(functions)) return `must be an object of functions by ${what}`;
     const target = into[member] as Map<string, FromModule<unknown>>;
     for (const [name, value] of Object.entries(functions)) {
       if (!modelName.test(name)) return `has ${JSON.stringify(name)}, which is no ${what}`;
@@ -112,13 +110,13 @@ const readTools: MemberReader = (tools, file, into) => {
 };
 
 const readAgents: MemberReader = (agents, file, into) => {
-  if (!Array.isArray(agents) || !agents.every(isMembers)) return 'must be a list of agent definitions';
+  if (!Array.isArray(agents) || !agents.every(isRecord)) return 'must be a list of agent definitions';
   into.agents.push({ file, value: agents });
   return null;
 };
 
 const isNamed = (value: unknown, name: string, method: string): boolean =>
-  isMembers(value) && typeof value[name] === 'string' && isFunction(value[method]);
+  isRecord(value) && typeof value[name] === 'string' && isFunction(value[method]);
 
 const readPresenters: MemberReader = (presenters, file, into) => {
   if (!Array.isArray(presenters) || !presenters.every((value) => isNamed(value, 'toolName', 'present')))
@@ -133,7 +131,7 @@ const readPresenters: MemberReader = (presenters, file, into) => {
 
 const readSkills: MemberReader = (skills, file, into) => {
   const isSkill = (value: unknown): value is HostSkill =>
-    isMembers(value) && ['name', 'description', 'instructions'].every((field) => typeof value[field] === 'string');
+    isRecord(value) && ['name', 'description', 'instructions'].every((field) => typeof value[field] === 'string');
   if (!Array.isArray(skills) || !skills.every(isSkill))
     return 'must be a list of skills, each with name, description and instructions';
   for (const skill of skills) {

@@ -1,8 +1,8 @@
 import { type Role, roles } from '../../contract/authority.ts';
-import { AcpError } from '../../contract/errors.ts';
 import type { RoleDecision } from '../../core/caller/role-decision.ts';
 import type { Logger } from '../../core/logger.ts';
 import { withDeadline } from '../../engine/tools/index.ts';
+import { answerWithinMs, failureOf, identityUnavailable } from './host-answers.ts';
 
 /** Whom a role policy is asked about. */
 export interface RolePolicyRequest {
@@ -18,10 +18,6 @@ export interface RolePolicyRequest {
 /** True: the caller has the role, and with it the lower ones. Throwing, or taking more than 5 s, refuses the request. */
 export type RolePolicy = (request: RolePolicyRequest, signal: AbortSignal) => boolean | Promise<boolean>;
 
-/** A slower answer refuses: a broken policy must neither open the service nor hold requests. */
-const timeoutMs = 5000;
-const retryAfterMs = 5000;
-
 const never = new AbortController().signal;
 
 /** Roles whose policy no module brings. */
@@ -36,16 +32,11 @@ export const hostRoleDecision = (
   const ask = async (role: Role, request: RolePolicyRequest): Promise<boolean> => {
     const policy = policies.get(role);
     if (policy === undefined) return false;
-    const end = await withDeadline(async (signal) => policy(request, signal), timeoutMs, never);
+    const end = await withDeadline(async (signal) => policy(request, signal), answerWithinMs, never);
     // Only a plain true opens: a module is not type-checked at run time.
     if (end.kind === 'returned') return end.value === true;
-    log.warn(
-      { role, ...(end.kind === 'threw' ? { err: end.error } : { timeoutMs }) },
-      'A role policy failed, so the request was refused',
-    );
-    throw new AcpError('identity-unavailable', 'The role of the caller cannot be decided now.', {
-      details: { retryAfterMs },
-    });
+    log.warn({ role, ...failureOf(end) }, 'A role policy failed, so the request was refused');
+    throw identityUnavailable('The role of the caller cannot be decided now.');
   };
   return async ({ kind, userId, actor }, claims) => {
     for (const role of roles.toReversed()) {

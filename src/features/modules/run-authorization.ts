@@ -9,6 +9,7 @@ import {
 } from '../../core/caller/run-authorization.ts';
 import type { Logger } from '../../core/logger.ts';
 import { withDeadline } from '../../engine/tools/index.ts';
+import { answerWithinMs, failureOf } from './host-answers.ts';
 
 /** What a handler is asked: one action of one caller. What does not apply is null. */
 export interface RunAuthorizationRequest {
@@ -31,9 +32,6 @@ export interface RunAuthorizationHandler {
   authorize(request: RunAuthorizationRequest, signal: AbortSignal): Promise<{ allowed: boolean }>;
 }
 
-/** A slower answer refuses: a broken policy must neither open runs nor hold requests. */
-const timeoutMs = 5000;
-
 /** The handler as the port that features ask; without one everything is allowed. */
 export const hostRunAuthorization = (handler: RunAuthorizationHandler | null, log: Logger): RunAuthorization => {
   if (handler === null) return openRunAuthorization;
@@ -49,20 +47,16 @@ export const hostRunAuthorization = (handler: RunAuthorizationHandler | null, lo
       userId: target.userId ?? null,
       principal: principalJson(context.principal),
     };
-    const end = await withDeadline((signal) => handler.authorize(request, signal), timeoutMs, context.signal);
+    const end = await withDeadline((signal) => handler.authorize(request, signal), answerWithinMs, context.signal);
     if (end.kind === 'returned') {
       // Only a plain true opens: a module is not type-checked at run time.
       const verdict = end.value as { readonly allowed?: unknown } | null | undefined;
       return verdict?.allowed === true;
     }
+    const { requestId } = context;
     if (end.kind !== 'canceled')
       log.warn(
-        {
-          requestId: context.requestId,
-          action,
-          resource: target.resource,
-          ...(end.kind === 'threw' ? { err: end.error } : { timeoutMs: end.timeoutMs }),
-        },
+        { requestId, action, resource: target.resource, ...failureOf(end) },
         'The run authorization handler failed, so the request was refused',
       );
     return false;

@@ -1,6 +1,7 @@
 import { endsWithin } from '../../core/time-limit.ts';
+
 export interface HealthReport {
-  /** `Draining` stands for every other one: whoever asks is to go elsewhere. */
+  /** `Draining` comes before any other: whoever asks should go elsewhere. */
   readonly status: 'Healthy' | 'Degraded' | 'Unhealthy' | 'Draining';
 }
 
@@ -43,7 +44,7 @@ export const createHealth = ({
       reachable = probe();
     }
     const trouble = storeTrouble();
-    // A file that is not at its path any more cannot be reached by whoever takes over, whatever this process still reads.
+    // This process may still read a file that was moved; whoever takes over cannot.
     const works = !migrating && trouble !== 'moved' && (await reachable);
     if (lifecycle.draining) return { status: 'Draining' };
     const isDegraded = trouble !== null || modelsDegraded();

@@ -70,7 +70,7 @@ export const createCallJudge = (
     const before = approving(stored, call);
     if (!mustAsk.has(call.toolName) && !(replaceStored && before !== noRule)) return unchanged;
     const after = approving(replaceStored ? own : [...own, ...stored], call);
-    // A rule that is gone and whose arguments are not known may not have approved it at all.
+    // Without the arguments, the removed rule may not have approved the call at all.
     if (after === null || (before === null && !mustAsk.has(call.toolName))) return null;
     return after === noRule ? { verdict: 'WouldAsk', ruleIndex: null } : unchanged;
   };

@@ -26,7 +26,7 @@ const parsed = (text: string): Json | undefined => {
   try {
     return JSON.parse(text) as Json;
   } catch {
-    // Cut, or never was JSON: it is inspected as the text that it is.
+    // Cut, or never JSON: inspected as plain text.
     return undefined;
   }
 };
@@ -36,7 +36,7 @@ const rulesOf = (verdict: GuardVerdict): readonly { action: 'Block' | 'Mask'; ru
   return verdict.decision === 'Mask' ? verdict.rules.map((rule) => ({ action: 'Mask', rule })) : [];
 };
 
-/** Asks the guard about recorded texts. What it finds is named by rule and place; the text itself is never in the report. */
+/** Asks the guard about recorded texts. The report names rule and place, never the text itself. */
 export const testGuard = async (
   { store, tools }: GuardTestDeps,
   scope: HistoryScope,

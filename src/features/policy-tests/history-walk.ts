@@ -20,7 +20,7 @@ export interface PolicyOutcome<T> {
   readonly findings: T;
 }
 
-// Less than anybody notices, more than a turn of the event loop costs.
+// Too short to be noticed, and much longer than a turn of the event loop.
 const longestStretchMs = 8;
 
 /** Lets others have their turn when this work has had the event loop for a while. */

@@ -18,13 +18,13 @@ const parsed = (text: string | null): Json | undefined => {
   try {
     return JSON.parse(text) as Json;
   } catch {
-    // What a model wrote wrongly was never put to a rule.
+    // Malformed arguments of a model never reached a rule.
     return undefined;
   }
 };
 
 const madeCall = ({ agent_name: agentName }: RunRow, call: ToolInvocationRow): PastCall => {
-  // The mark stands for the result as well, which may be all that was cut: cut arguments are no JSON.
+  // The mark covers arguments and result, and perhaps only the result was cut: cut arguments are not JSON.
   const args = parsed(call.arguments);
   const { tool_call_id: toolCallId, tool_name: toolName, created_at: at } = call;
   return { agentName, toolCallId, toolName, args, truncated: call.truncated === 1, at, wasAsked: false };

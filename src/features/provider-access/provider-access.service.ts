@@ -33,7 +33,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
     providerName: row.provider_name,
     apiKeyConfigurationName: row.api_key_configuration_name,
     endpoint: row.endpoint,
-    // A name that the tenant may no longer use tells nothing about the key behind it.
+    // Whether a key has a value is not told for a name that the tenant may no longer use.
     resolved:
       mayNameSecret(names, row.tenant_id, row.api_key_configuration_name) &&
       deps.secret(row.api_key_configuration_name) !== null,

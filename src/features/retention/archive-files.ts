@@ -58,8 +58,7 @@ export const archiveFiles = (folder: string, now: () => number): ArchiveSink => 
     const path = join(place, `${sha256.slice(0, 32)}.jsonl.gz`);
     const draft = `${path}.partial`;
     try {
-      // It is on the disk before it has its name.
-      // What a process that was killed left behind has its own mode.
+      // A draft that a killed process left behind may have another mode.
       await rm(draft, { force: true });
       const file = createWriteStream(draft, { flags: 'wx', mode: privateFileMode, flush: true });
       await pipeline(Readable.from(chunks), createGzip(), file, { signal });

@@ -1,7 +1,7 @@
 import type { RetentionPolicyRow } from '../../db/tables/retention.ts';
 import { type RetentionTarget, retentionTargets } from './retention.schema.ts';
 
-/** What counts for a target of a tenant; both limits null: nothing goes. */
+/** The policy in force for a target of a tenant; both limits null: nothing is removed. */
 export interface EffectivePolicy {
   readonly source: 'Stored' | 'Configuration' | 'None';
   readonly maxAgeDays: number | null;

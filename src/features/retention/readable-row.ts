@@ -1,6 +1,6 @@
 import { isoTime } from '../../core/iso-time.ts';
 
-/** Columns that hold JSON, which the reader should not have to unpack. */
+/** Columns that hold JSON, which is unpacked for the reader. */
 const jsonColumns = new Set(['labels', 'cost', 'usage', 'context', 'messages', 'headers', 'body', 'calls', 'todos']);
 const timeColumn = /_(?:at|until|for)$/;
 
@@ -12,7 +12,7 @@ const readable = (name: string, value: unknown): unknown => {
   try {
     return JSON.parse(value) as unknown;
   } catch {
-    // Not written as JSON: it is told as it is.
+    // Not JSON after all: shown as it is.
     return value;
   }
 };

@@ -123,7 +123,7 @@ export const createIdentity = ({ options, keys, tokens }: IdentityDeps) => {
     if (isToken(credential)) return { principal: token, tenantId: options.defaultTenantId };
     const holder = find(credential, request);
     if (!(holder instanceof Promise)) return holder ?? nobodyHere;
-    // The operation answers while the store or the issuer is away, too; it only cannot tell whose credential this is.
+    // Also answered while the store or the issuer is unavailable: it just cannot tell whose credential this is.
     return holder.then(
       (caller) => caller ?? nobodyHere,
       () => nobodyHere,

@@ -1,5 +1,6 @@
 import { createLocalJWKSet } from 'jose/jwks/local';
 import { AcpError } from '../../contract/errors.ts';
+import { isRecord } from '../../contract/record.ts';
 import type { Logger } from '../../core/logger.ts';
 import { isLoopbackHost } from './loopback.rules.ts';
 
@@ -30,9 +31,6 @@ const unavailable = (cause?: unknown): AcpError =>
     details: { retryAfterMs: afterFailureMs },
   });
 
-const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Keys travel unencrypted only where the issuer itself is on this machine. */
 const mayBeAsked = (url: URL, issuer: URL): boolean =>
   url.protocol === 'https:' ||
@@ -40,7 +38,7 @@ const mayBeAsked = (url: URL, issuer: URL): boolean =>
 
 /** Address of the keys, from a discovery document (OpenID Connect Discovery 1.0) that must name the same issuer. */
 const keyAddress = (document: unknown, issuer: string): URL => {
-  if (!isMembers(document) || document['issuer'] !== issuer)
+  if (!isRecord(document) || document['issuer'] !== issuer)
     throw new Error('The discovery document names another issuer than Host:Oidc:Issuer.');
   const address = typeof document['jwks_uri'] === 'string' ? URL.parse(document['jwks_uri']) : null;
   if (address === null || !mayBeAsked(address, new URL(issuer)))

@@ -47,7 +47,7 @@ const hasKnownAlgorithm = (token: string): boolean => {
   try {
     return algorithms.includes(decodeProtectedHeader(token).alg ?? '');
   } catch {
-    // Three words with dots between them, and no token.
+    // It only looks like a token.
     return false;
   }
 };

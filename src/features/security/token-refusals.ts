@@ -57,7 +57,7 @@ export const refusalOf = (error: unknown): RefusedToken | null => {
   return { reason: error.code === 'ERR_JOSE_ALG_NOT_ALLOWED' ? 'algorithm' : 'form' };
 };
 
-// Anybody can send bad tokens: they must not fill the log, nor hide what else goes wrong.
+// Anybody can send bad tokens; they must neither fill the log nor hide other faults.
 const linesEachMinute = 5;
 const minuteMs = 60_000;
 

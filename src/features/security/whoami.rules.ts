@@ -64,7 +64,7 @@ const tenantReason = ({ principal, tenantId }: Caller, { defaultTenantId, oidc, 
     : `The header ${tenancy.headerName} names it.`;
 };
 
-/** What made a caller who he is, in a sentence each. Nothing of the credential itself stands in them. */
+/** Explains identity, role and tenant of a caller in a sentence each, without anything of the credential itself. */
 export const reasonsOf = (caller: Caller, rules: WhoamiRules): WhoamiReasons => ({
   identity: identityReason(caller.principal, rules.options),
   role: roleReason(caller.principal, rules),

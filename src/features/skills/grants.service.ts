@@ -100,7 +100,7 @@ export const grantService = (deps: GrantServiceDeps) => {
 
   return {
     handlers,
-    /** Throws what is told before a grant is even read (GRANT-1). */
+    /** Throws where no grant could be made, before the request is even read (GRANT-1). */
     assertMayGrant(): void {
       if (!deps.executionIsOn)
         throw new AcpError('script-execution-disabled', 'Skill scripts are switched off on this host.');

@@ -27,7 +27,7 @@ export interface HostSkillDeps {
   readonly log: Pick<Logger, 'warn'>;
 }
 
-/** Thrown at start: a root that is not there was not meant. */
+/** Thrown at start: a root that does not exist is a mistake in the configuration. */
 class SkillRootError extends Error {
   constructor(root: string) {
     super(`Service:Skills:Scripts:SkillRoots: ${root} is no folder that can be read.`);
@@ -40,7 +40,7 @@ const realFolder = async (root: string): Promise<string> => {
     const real = await realpath(root);
     if ((await stat(real)).isDirectory()) return real;
   } catch {
-    // Missing or not to be entered: told below, either way.
+    // Missing or not readable: both throw below.
   }
   throw new SkillRootError(root);
 };

@@ -31,7 +31,7 @@ const limitsOf = (settings: Config['Service']['Skills']): SkillLimits => ({
   maxScripts: settings.Scripts.MaxScriptsPerSkill,
 });
 
-/** Secrets of the configuration, which no script may get whatever the variable is called that holds one. */
+/** Secrets of the configuration. No script may get one, whatever the variable that holds it is called. */
 const knownSecrets = ({ Service, Host }: Config): ReadonlySet<string> => {
   const secrets = new Set(Host.AuthToken === null ? [] : [Host.AuthToken]);
   const walk = (value: unknown): void => {
@@ -57,7 +57,7 @@ export interface SkillsDeps {
   readonly newId: () => string;
 }
 
-/** Tried only where scripts run; throws where it is required and cannot be had. */
+/** Looked for only where scripts run. Throws where isolation is required and not available. */
 const isolationOf = async ({ Service, Host }: Config): Promise<ScriptIsolation> => {
   if (!Host.SkillScripts.Register) return null;
   const isolation = await findIsolation();
@@ -101,7 +101,7 @@ export const skillsFeature = async (deps: SkillsDeps) => {
   return {
     hostSkills,
     grants: grants.handlers,
-    /** What is told before the input is even read, by operation. */
+    /** Checked before the input is even read, by operation. */
     preconditions: { 'grants.create': grants.assertMayGrant } as Readonly<Record<string, () => void>>,
     skills: skillService({
       store,

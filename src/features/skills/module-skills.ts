@@ -18,7 +18,7 @@ interface ModuleSkillProblem extends FieldError {
   readonly skill: string;
 }
 
-/** Thrown at start with every fault of every skill: code that is wrong is put right, not left out. */
+/** Thrown at start with every fault of every skill: code is to be corrected, not skipped. */
 class ModuleSkillsError extends Error {
   readonly problems: readonly ModuleSkillProblem[];
 

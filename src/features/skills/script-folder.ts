@@ -59,7 +59,7 @@ export const removeScriptFolder = async (folder: string): Promise<void> => {
   try {
     await remove(folder);
   } catch {
-    // The second attempt tells what is in the way.
+    // The second attempt throws what is in the way.
     await reopenAll(folder);
     await remove(folder);
   }

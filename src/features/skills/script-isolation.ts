@@ -71,7 +71,7 @@ const findProgram = async (name: string): Promise<string | null> => {
   return null;
 };
 
-/** Tries what this system has; nothing is assumed of its version, container or rights. */
+/** Tries what this system has. Nothing is assumed about its version, container or rights. */
 export const findIsolation = async (): Promise<ScriptIsolation> => {
   if (process.platform !== 'linux') return null;
   const command = await findProgram('unshare');
@@ -86,7 +86,7 @@ export const describeIsolation = (isolation: ScriptIsolation): string =>
     ? 'no PID namespace can be made here (unshare): a script ends with its process group and the children that can be found; one that hides stays'
     : `each in a PID namespace of its own (${isolation.command}): all that a script starts ends with it`;
 
-/** Thrown at start: scripts that nothing holds together were not meant to run. */
+/** Thrown at start: without isolation the scripts must not run. */
 export class IsolationMissingError extends Error {
   constructor() {
     super(

@@ -75,7 +75,7 @@ export interface ScriptStart {
   readonly signal: AbortSignal;
 }
 
-// What is in a pipe when its writers were killed is read at once. Who still holds it then could not be killed.
+// What killed writers left in a pipe is read at once. Whoever still holds the pipe after that could not be killed.
 const pipesGraceMs = 1000;
 
 const exitCodeOf = (exitCode: number | null, signal: NodeJS.Signals | null): number =>

@@ -163,7 +163,7 @@ export const createScripts = (deps: ScriptRunnerDeps) => {
     try {
       await tell(call, script.name, scriptRun, hashes);
     } catch {
-      // The trail has logged why; the script must not run without its entry.
+      // The trail has logged the reason. The script must not run without its entry.
       throw refusal('audit', 'the audit trail cannot be written');
     }
   };
@@ -186,7 +186,7 @@ export const createScripts = (deps: ScriptRunnerDeps) => {
       if (end.kind === 'canceled') throw new ToolError('The script was ended with its run.');
       throw new ToolStop('timed_out', `The script timed out after ${settings.Timeout} ms.`);
     } catch (error) {
-      // Whatever kept the process from running; an end of the process was told before.
+      // Something kept the process from running; the end of a process was reported before.
       watched.ended(signal.aborted ? 'canceled' : 'denied');
       throw error;
     } finally {

@@ -1,3 +1,4 @@
+import { isRecord } from '../../contract/record.ts';
 import type { Json } from '../../contract/schema.ts';
 import {
   type BuiltInCall,
@@ -20,10 +21,7 @@ export interface ScriptCall {
 
 type Skills = ReadonlyMap<string, AgentSkill>;
 
-const member = (args: Json, name: string): Json =>
-  typeof args === 'object' && args !== null && !Array.isArray(args)
-    ? ((args as Readonly<Record<string, Json>>)[name] ?? null)
-    : null;
+const member = (args: Json, name: string): Json => (isRecord(args) ? ((args[name] as Json | undefined) ?? null) : null);
 
 const text = (description: string) => ({ type: 'string', description });
 

@@ -38,7 +38,7 @@ const changed = (before: StoredSkill | null, after: StoredSkill | null): Changed
   after: after === null ? null : auditView(toDefinition(after)),
 });
 
-// One text for an unknown skill and one of another tenant.
+// The same text for an unknown skill and for one of another tenant.
 const notFound = (): AcpError => new AcpError('skill-not-found', 'There is no stored skill of this name.');
 
 export const skillService = (deps: SkillServiceDeps): Handlers<typeof skillOperations> => {
