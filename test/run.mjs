@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import { accessSync, chmodSync, constants, mkdtempSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import process from 'node:process';
 import { ensureExecutable, ensureInstalled, pinnedNode, root } from '../bin/setup.mjs';
@@ -14,8 +14,8 @@ import { groupFiles, testFilesBelow, writeEntries } from './groups.mjs';
 const options = [
   '--test',
   '--test-reporter=spec',
-  // Two keep a small machine responsive, and more are not faster there.
-  '--test-concurrency=2',
+  // One more than there are cores: tests that wait for a program or a time leave theirs to another.
+  `--test-concurrency=${availableParallelism() + 1}`,
   '--test-timeout=120000',
 ];
 
