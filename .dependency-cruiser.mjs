@@ -64,16 +64,48 @@ const rooms = [
   ['lifecycle', '^src/engine/lifecycle/'],
 ];
 
-const roomRules = rooms.slice(0, -1).map(([name, path], index) => {
-  const above = rooms.slice(index + 1);
-  return {
-    name: `room-${name}`,
-    comment: `In the engine ${name} is below ${above.map(([room]) => room).join(', ')}.`,
-    severity: 'error',
-    from: { path },
-    to: { path: above.map(([, room]) => room) },
-  };
-});
+/** What lies in a room of several, from the lowest up: folders, and the files beside them. */
+const floors = {
+  context: [
+    ['words', '(?!index\\.ts)[^/]+\\.ts$'],
+    ['compaction', 'compaction/'],
+    ['face', 'index\\.ts$'],
+  ],
+  control: [
+    ['guards', 'guards/'],
+    ['beside', '[^/]+\\.ts$'],
+  ],
+  turn: [
+    ['ports', '(turn-ports|answer-checks)\\.ts$'],
+    ['model', 'model/'],
+    ['calls', 'calls/'],
+    ['loop', 'loop/'],
+    ['beside', '(?!turn-ports|answer-checks)[^/]+\\.ts$'],
+  ],
+};
+
+/** Each knows those before it, and none of those after it. */
+const upward = (place, order) =>
+  order.slice(0, -1).map(([name, path], index) => {
+    const above = order.slice(index + 1);
+    return {
+      name: `${place}-${name}`,
+      comment: `${name} is below ${above.map(([other]) => other).join(', ')}.`,
+      severity: 'error',
+      from: { path },
+      to: { path: above.map(([, other]) => other) },
+    };
+  });
+
+const roomRules = [
+  ...upward('room', rooms),
+  ...Object.entries(floors).flatMap(([name, order]) =>
+    upward(
+      name,
+      order.map(([floor, path]) => [floor, `^src/engine/${name}/${path}`]),
+    ),
+  ),
+];
 
 export default {
   forbidden: [

@@ -85,6 +85,13 @@ const violations: Readonly<Record<string, readonly [file: string, statement: str
   'room-control': ['src/engine/control/upward.ts', "import type { Run } from '../active-run.ts'; export type R = Run;"],
   'room-run': ['src/engine/active-run.ts', "import './turn/loop.ts'; export interface Run { id: string }"],
   'room-turn': ['src/engine/turn/upward.ts', "import '../lifecycle/engine.ts';"],
+  'context-words': ['src/engine/context/words.ts', "import './compaction/summary.ts';"],
+  'context-compaction': ['src/engine/context/compaction/upward.ts', "import '../index.ts';"],
+  'control-guards': ['src/engine/control/guards/upward.ts', "import '../guard.ts';"],
+  'turn-ports': ['src/engine/turn/turn-ports.ts', "import './model/call.ts';"],
+  'turn-model': ['src/engine/turn/model/upward.ts', "import '../loop.ts';"],
+  'turn-calls': ['src/engine/turn/calls/upward.ts', "import '../loop/judge.ts';"],
+  'turn-loop': ['src/engine/turn/loop/upward.ts', "import '../loop.ts';"],
 };
 
 /** What the violating files point at. */
@@ -101,6 +108,10 @@ const surroundings: Readonly<Record<string, string>> = {
   'src/engine/record/journal.ts': '',
   'src/engine/control/guard.ts': '',
   'src/engine/turn/loop.ts': '',
+  'src/engine/turn/loop/judge.ts': '',
+  'src/engine/turn/model/call.ts': '',
+  'src/engine/context/compaction/summary.ts': '',
+  'src/engine/context/index.ts': '',
   'src/engine/lifecycle/engine.ts': '',
   'src/providers/model.ts': '',
   'src/http/server.ts': '',

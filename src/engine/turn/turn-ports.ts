@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
+import type { ModelPart } from '../../providers/models/model-provider.ts';
 import type { CallProtection } from '../../providers/models/protection/call-protection.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
 import type { ChildPlans } from '../active-run.ts';
@@ -7,7 +8,14 @@ import type { ApprovalPorts, ContentGuards, QuotaPorts } from '../control/index.
 import type { RecordingSettings, RecordPorts } from '../record/index.ts';
 import type { ToolCallDeps } from '../tools/index.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from './answer-checks.ts';
-import type { ResponseCache } from './model/response-cache.ts';
+
+/** Answers of models by call. A cache never fails a run: what cannot be read is a miss, what cannot be kept is not. */
+export interface ResponseCache {
+  /** The answer to an equal call of the tenant that is at most `lifetimeMs` old. */
+  find(tenantId: string, key: string, lifetimeMs: number): Promise<readonly ModelPart[] | null>;
+  /** Returns at once. Equal calls may come at the same time: the last one stays. */
+  keep(tenantId: string, key: string, lifetimeMs: number, parts: readonly ModelPart[]): void;
+}
 
 /** What a model call needs of the outside. */
 export interface ModelPorts extends Omit<RecordPorts, 'journal'>, QuotaPorts {

@@ -6,14 +6,7 @@ import { unreportedUsage } from '../../../providers/models/model-usage.ts';
 import type { ActiveRun } from '../../active-run.ts';
 import type { CompiledTarget } from '../../compiled-agent.ts';
 import { cutText } from '../../tools/index.ts';
-
-/** Answers of models by call. A cache never fails a run: what cannot be read is a miss, what cannot be kept is not. */
-export interface ResponseCache {
-  /** The answer to an equal call of the tenant that is at most `lifetimeMs` old. */
-  find(tenantId: string, key: string, lifetimeMs: number): Promise<readonly ModelPart[] | null>;
-  /** Returns at once. Equal calls may come at the same time: the last one stays. */
-  keep(tenantId: string, key: string, lifetimeMs: number, parts: readonly ModelPart[]): void;
-}
+import type { ResponseCache } from '../turn-ports.ts';
 
 /** Small enough that a client renders a stored answer as it renders a live one. */
 const replayedDeltaLength = 512;
