@@ -6,7 +6,7 @@ import {
   type ToolDefinition,
   ToolError,
 } from '../../engine/tools/index.ts';
-import type { MemoryDeps } from './memory.deps.ts';
+import type { MemoryDeps } from './memory.store.ts';
 
 const maxFileBytes = 1_048_576;
 const maxTotalBytes = 10_485_760;

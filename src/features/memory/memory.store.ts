@@ -123,3 +123,9 @@ export const memoryStore = defineStore((storage) => {
 });
 
 export type MemoryStore = StoreOf<typeof memoryStore>;
+
+/** What the tools of the memory need. */
+export interface MemoryDeps {
+  readonly store: MemoryStore;
+  readonly now: () => number;
+}

@@ -1,6 +1,6 @@
 import { agentModes } from '../../engine/context/index.ts';
 import { type RegisteredTool, registeredTool } from '../../engine/tools/index.ts';
-import type { MemoryDeps } from './memory.deps.ts';
+import type { MemoryDeps } from './memory.store.ts';
 
 const schema = {
   type: 'object',

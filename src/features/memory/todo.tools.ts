@@ -1,6 +1,5 @@
 import { type RegisteredTool, registeredTool } from '../../engine/tools/index.ts';
-import type { MemoryDeps } from './memory.deps.ts';
-import { type TodoEntry, todoStatuses } from './memory.store.ts';
+import { type MemoryDeps, type TodoEntry, todoStatuses } from './memory.store.ts';
 
 const maxEntries = 100;
 const longestEntry = 500;

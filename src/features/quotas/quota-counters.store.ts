@@ -2,31 +2,26 @@ import { sql } from 'kysely';
 import type { BatchedWrites } from '../../db/batched-writes.ts';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { boundText, type Statement } from '../../db/statement.ts';
+import type { QuotaUse } from '../../engine/control/index.ts';
 import { type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { QuotaHolds } from './quota-holds.store.ts';
 import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
-
-export interface RunUse {
-  readonly tokens: number;
-  readonly costMicros: number;
-}
+import { noUse } from './quota-use.ts';
 
 export interface ClosedRunUse {
   readonly id: string;
   readonly tenantId: string;
   readonly rootRunId: string | null;
-  readonly use: RunUse;
+  readonly use: QuotaUse;
   /** What the whole tree has used, once its root ends. */
-  readonly tree: RunUse | null;
+  readonly tree: QuotaUse | null;
 }
-
-const noUse: RunUse = { tokens: 0, costMicros: 0 };
 
 // More runs than one process has open at a time; what it forgets is read from the root's row.
 const maxOpenRoots = 10_000;
 
-interface Amounts extends RunUse {
+interface Amounts extends QuotaUse {
   readonly runs: number;
   readonly mostTokens: number;
   readonly mostCostMicros: number;
@@ -107,7 +102,7 @@ const withNotices = (booking: Statement, notices: readonly Statement[]): readonl
     ? [booking, ...notices.map((notice) => new Question(notice, booking.root))]
     : [booking, ...notices];
 
-const isUsed = (use: RunUse | null): boolean => use !== null && (use.tokens !== 0 || use.costMicros !== 0);
+const isUsed = (use: QuotaUse | null): boolean => use !== null && (use.tokens !== 0 || use.costMicros !== 0);
 
 /** The statements that count a run, for the transactions that write its row. */
 export const createRunCounters = (
@@ -139,7 +134,7 @@ export const createRunCounters = (
     batch.condenseBy(condensed);
     const roots = new CountedRoots();
 
-    const add = (root: CountedRoot, runs: number, use: RunUse, most: RunUse): Booking =>
+    const add = (root: CountedRoot, runs: number, use: QuotaUse, most: QuotaUse): Booking =>
       new Booking(addSql, root, {
         runs,
         tokens: use.tokens,
@@ -208,9 +203,9 @@ export const createRunCounters = (
         return [...statements, ...holds.settled(id)];
       },
       /** Both at once, for a run that was over before it could be counted. */
-      booked: (root: OpenedRootRun, use: RunUse): readonly Statement[] =>
+      booked: (root: OpenedRootRun, use: QuotaUse): readonly Statement[] =>
         withNotices(add(roots.of(root), root.counts ? 1 : 0, use, use), notices.crossedBy(root)),
-      closedUnrecorded: (root: OpenedRootRun, use: RunUse): readonly Statement[] =>
+      closedUnrecorded: (root: OpenedRootRun, use: QuotaUse): readonly Statement[] =>
         isUsed(use) ? withNotices(add(roots.of(root), 0, use, noUse), notices.crossedBy(root)) : [],
     };
   });

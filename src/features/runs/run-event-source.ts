@@ -16,131 +16,107 @@ interface EventSourceDeps {
 // Rows read at once: a long log is sent in pieces, so that neither side holds all of it.
 const packsPerRead = 64;
 
-type Emit = (frames: readonly Frame[]) => void;
-type Drained = () => Promise<void> | undefined;
-
 /** One reader of one run: the stored part first, then the live part, without a gap between them. */
-class EventReader {
-  readonly #deps: EventSourceDeps;
-  readonly #tenantId: string;
-  readonly #runId: string;
-  readonly #emit: Emit;
-  readonly #end: () => void;
-  readonly #drained: Drained;
-  #next: number;
-  #stopped = false;
-  #sawEnd = false;
-  #unsubscribe: () => void = () => undefined;
-  #timer: Timer | null = null;
-  #wakeUp: () => void = () => undefined;
-
-  constructor(
-    deps: EventSourceDeps,
-    tenantId: string,
-    runId: string,
-    from: number,
-    emit: Emit,
-    end: () => void,
-    drained: Drained,
-  ) {
-    this.#deps = deps;
-    this.#tenantId = tenantId;
-    this.#runId = runId;
-    this.#next = from;
-    this.#emit = emit;
-    this.#end = end;
-    this.#drained = drained;
-  }
-
-  stop(): void {
-    this.#stopped = true;
-    this.#unsubscribe();
-    this.#timer?.stop();
-    this.#wakeUp();
-  }
-
-  async read(): Promise<void> {
-    try {
-      while (!this.#stopped) {
-        const active = this.#deps.engine.active(this.#runId);
-        if (active !== undefined && !active.log.ended) {
-          if (await this.#follow(active.log)) break;
-          continue;
-        }
-        if (await this.#drainStore(Number.POSITIVE_INFINITY)) break;
-        const row = await this.#deps.store.get(this.#tenantId, this.#runId);
-        const open = row?.status === 'Queued' || row?.status === 'Running';
-        // Read once more after the row was seen closed: its terminal event was committed with it.
-        if (!open) {
-          await this.#drainStore(Number.POSITIVE_INFINITY);
-          break;
-        }
-        await this.#pause();
-      }
-    } finally {
-      if (!this.#stopped) this.#end();
-    }
-  }
+const createEventReader = (
+  { store, engine, clock, pollIntervalMs }: EventSourceDeps,
+  tenantId: string,
+  runId: string,
+  from: number,
+  emit: (frames: readonly Frame[]) => void,
+  end: () => void,
+  drained: () => Promise<void> | undefined,
+) => {
+  let next = from;
+  let stopped = false;
+  let sawEnd = false;
+  let unsubscribe: () => void = () => undefined;
+  let timer: Timer | null = null;
+  let wakeUp: () => void = () => undefined;
 
   /** The stored events below `until`; true when the terminal one was among them. */
-  async #drainStore(until: number): Promise<boolean> {
-    while (!this.#stopped && this.#next < until) {
-      const packs = await this.#deps.store.packs(this.#tenantId, this.#runId, this.#next, packsPerRead);
+  const drainStore = async (until: number): Promise<boolean> => {
+    while (!stopped && next < until) {
+      const packs = await store.packs(tenantId, runId, next, packsPerRead);
       if (packs.length === 0) return false;
       for (const pack of packs) {
-        const frames = decodePack(this.#runId, pack.firstSequence, pack.events, this.#next);
+        const frames = decodePack(runId, pack.firstSequence, pack.events, next);
         if (frames.length === 0) continue;
-        this.#next = pack.lastSequence + 1;
-        this.#emit(frames);
-        await this.#drained();
-        if (this.#stopped) return true;
-        if (frames.some((frame) => terminalEvents.has(frame.event))) return true;
+        next = pack.lastSequence + 1;
+        emit(frames);
+        await drained();
+        if (stopped || frames.some((frame) => terminalEvents.has(frame.event))) return true;
       }
       if (packs.length < packsPerRead) return false;
     }
     return false;
-  }
+  };
+
+  const sendLive = (frames: readonly Frame[]): void => {
+    const fresh = frames.filter((frame) => frame.id === undefined || frame.id >= next);
+    const last = fresh.findLast((frame) => frame.id !== undefined);
+    if (last?.id !== undefined) next = last.id + 1;
+    if (fresh.length > 0) emit(fresh);
+    sawEnd = fresh.some((frame) => terminalEvents.has(frame.event));
+  };
 
   /** Attaches to a run of this process; true when it ended. */
-  async #follow(log: RunLog): Promise<boolean> {
-    while (!this.#stopped && this.#next < log.committedNext) {
-      const before = this.#next;
-      if (await this.#drainStore(log.committedNext)) return true;
+  const follow = async (log: RunLog): Promise<boolean> => {
+    while (!stopped && next < log.committedNext) {
+      const before = next;
+      if (await drainStore(log.committedNext)) return true;
       // What is committed and not stored was lost with the recording; the live part goes on after it.
-      if (this.#next === before) this.#next = log.committedNext;
+      if (next === before) next = log.committedNext;
     }
-    if (this.#stopped) return true;
+    if (stopped) return true;
     // Nothing was awaited since the comparison above, so there is no gap between the stored and the live part.
     await new Promise<void>((resolve) => {
-      this.#wakeUp = resolve;
-      this.#unsubscribe = log.subscribe((frames) => this.#sendLive(frames), resolve);
+      wakeUp = resolve;
+      unsubscribe = log.subscribe(sendLive, resolve);
     });
-    this.#unsubscribe();
-    return this.#sawEnd || this.#stopped;
-  }
+    unsubscribe();
+    return sawEnd || stopped;
+  };
 
-  #sendLive(frames: readonly Frame[]): void {
-    const fresh = frames.filter((frame) => frame.id === undefined || frame.id >= this.#next);
-    const last = fresh.findLast((frame) => frame.id !== undefined);
-    if (last?.id !== undefined) this.#next = last.id + 1;
-    if (fresh.length > 0) this.#emit(fresh);
-    this.#sawEnd = fresh.some((frame) => terminalEvents.has(frame.event));
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wakeUp = resolve;
-      this.#timer = this.#deps.clock.after(this.#deps.pollIntervalMs, resolve);
-    });
-  }
-}
+  return {
+    async read(): Promise<void> {
+      try {
+        while (!stopped) {
+          const active = engine.active(runId);
+          if (active !== undefined && !active.log.ended) {
+            if (await follow(active.log)) break;
+            continue;
+          }
+          if (await drainStore(Number.POSITIVE_INFINITY)) break;
+          const row = await store.get(tenantId, runId);
+          // Read once more after the row was seen closed: its terminal event was committed with it.
+          if (row?.status !== 'Queued' && row?.status !== 'Running') {
+            await drainStore(Number.POSITIVE_INFINITY);
+            break;
+          }
+          await new Promise<void>((resolve) => {
+            wakeUp = resolve;
+            timer = clock.after(pollIntervalMs, resolve);
+          });
+        }
+      } finally {
+        if (!stopped) end();
+      }
+    },
+    stop(): void {
+      stopped = true;
+      unsubscribe();
+      timer?.stop();
+      wakeUp();
+    },
+  };
+};
 
 /** The log of a run from a sequence on, live or finished, as an answer. */
 export const runEventSource = (deps: EventSourceDeps, tenantId: string, runId: string, from: number): FrameSource => ({
   subscribe(onFrames, onEnd, drained = () => undefined) {
-    const reader = new EventReader(deps, tenantId, runId, from, onFrames, onEnd, drained);
+    const reader = createEventReader(deps, tenantId, runId, from, onFrames, onEnd, drained);
     // A store that fails ends the stream; the client resumes where it was.
     reader.read().catch(() => undefined);
-    return () => reader.stop();
+    return reader.stop;
   },
 });

@@ -141,20 +141,18 @@ export const runService = (
     async cancel(context, { params }) {
       const { tenantId, principal } = context;
       const row = await find(context, params.runId, 'Cancel');
-      const headers = { 'X-Run-Id': row.id };
-      const active = engine.active(row.id);
-      if (active !== undefined) {
-        engine.cancel(active, 'Requested', principal.actor);
-        return { status: 202, body: await record(tenantId, await reread(row)), headers };
-      }
-      if (row.status === 'Queued' && (await deps.cancelQueued(row, principal.actor)))
-        return { status: 202, body: await record(tenantId, await reread(row)), headers };
+      const accepted = async (current: RunRow) =>
+        ({ status: 202, body: await record(tenantId, current), headers: { 'X-Run-Id': row.id } }) as const;
+      const stopHere = (): boolean => {
+        const active = engine.active(row.id);
+        if (active !== undefined) engine.cancel(active, 'Requested', principal.actor);
+        return active !== undefined;
+      };
+      if (stopHere() || (row.status === 'Queued' && (await deps.cancelQueued(row, principal.actor))))
+        return accepted(await reread(row));
+      // A worker may have started it in between.
       const now = await reread(row);
-      const started = engine.active(row.id);
-      if (started !== undefined) {
-        engine.cancel(started, 'Requested', principal.actor);
-        return { status: 202, body: await record(tenantId, now), headers };
-      }
+      if (stopHere()) return accepted(now);
       if (now.status === 'Running' || now.status === 'Queued')
         throw new AcpError('run-not-on-this-instance', `Run ${row.id} does not execute on this instance.`, {
           details: { runId: row.id },
