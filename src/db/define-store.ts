@@ -19,6 +19,11 @@ export interface StoreHandle {
   write(statements: readonly Statement[]): Promise<void>;
 }
 
+/** Whether a deletion has met a row. */
+export const deletesRow = async (query: {
+  executeTakeFirst(): Promise<{ readonly numDeletedRows: bigint } | undefined>;
+}): Promise<boolean> => ((await query.executeTakeFirst())?.numDeletedRows ?? 0n) > 0n;
+
 /** Names a store. `stores(definition)` builds it on the database or the transaction that `stores` belongs to. */
 export class StoreDefinition<S> {
   readonly #build: (handle: StoreHandle) => S;

@@ -1,4 +1,4 @@
-import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import { defineStore, deletesRow, type StoreOf } from '../../db/define-store.ts';
 import type { ApprovalRuleRow } from '../../db/tables/approvals.ts';
 import type { ToolArgumentCondition } from './approvals.schema.ts';
 import { matchKey, type RuleMatch } from './argument-conditions.rules.ts';
@@ -64,14 +64,8 @@ export const approvalRuleStore = defineStore((storage) => {
         .execute();
     },
     /** False: there was none. */
-    async remove(tenantId: string, id: string): Promise<boolean> {
-      const { numDeletedRows } = await storage.db
-        .deleteFrom('approval_rules')
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .executeTakeFirst();
-      return numDeletedRows > 0n;
-    },
+    remove: (tenantId: string, id: string) =>
+      deletesRow(storage.db.deleteFrom('approval_rules').where('tenant_id', '=', tenantId).where('id', '=', id)),
   };
 });
 

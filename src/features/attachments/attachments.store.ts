@@ -1,4 +1,4 @@
-import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import { defineStore, deletesRow, type StoreOf } from '../../db/define-store.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
 
 export interface AttachmentFilter {
@@ -40,14 +40,8 @@ export const attachmentStore = defineStore((storage) => {
     ofSession: (tenantId: string, sessionId: string): Promise<readonly AttachmentRow[]> =>
       rowsOf(tenantId).where('session_id', '=', sessionId).execute(),
     /** False when it was gone. */
-    async remove(tenantId: string, id: string): Promise<boolean> {
-      const { numDeletedRows } = await storage.db
-        .deleteFrom('attachments')
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .executeTakeFirstOrThrow();
-      return numDeletedRows > 0n;
-    },
+    remove: (tenantId: string, id: string) =>
+      deletesRow(storage.db.deleteFrom('attachments').where('tenant_id', '=', tenantId).where('id', '=', id)),
     /** Deletes it while it has no session, or one that is gone; undefined: it stays, or was gone. */
     removeOrphan: (tenantId: string, id: string): Promise<AttachmentRow | undefined> =>
       storage.db

@@ -1,4 +1,4 @@
-import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import { defineStore, deletesRow, type StoreOf } from '../../db/define-store.ts';
 import { type Statement, statementOf } from '../../db/statement.ts';
 import type { MemoryOwner } from '../../engine/context/index.ts';
 
@@ -103,15 +103,14 @@ export const memoryStore = defineStore((storage) => {
           .execute();
       }),
     /** False: there was none. */
-    async removeFile(owner: MemoryOwner, path: string): Promise<boolean> {
-      const { numDeletedRows } = await storage.db
-        .deleteFrom('agent_files')
-        .where('tenant_id', '=', owner.tenantId)
-        .where('owner', '=', keyOf(owner))
-        .where('path', '=', path)
-        .executeTakeFirst();
-      return numDeletedRows > 0n;
-    },
+    removeFile: (owner: MemoryOwner, path: string) =>
+      deletesRow(
+        storage.db
+          .deleteFrom('agent_files')
+          .where('tenant_id', '=', owner.tenantId)
+          .where('owner', '=', keyOf(owner))
+          .where('path', '=', path),
+      ),
     forgetSession: (tenantId: string, sessionId: string): Promise<void> =>
       storage.atomic(async (db) => {
         for (const deletion of forget(db, tenantId, `session:${sessionId}`)) await deletion.execute();

@@ -1,4 +1,4 @@
-import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import { defineStore, deletesRow, type StoreOf } from '../../db/define-store.ts';
 import type { QuotaRow } from '../../db/tables/quotas.ts';
 import type { QuotaPeriod } from './quotas.schema.ts';
 import { fromRow, type QuotaRule } from './quotas.store.ts';
@@ -48,14 +48,8 @@ export const quotaRuleStore = defineStore((storage) => {
         .execute();
     },
     /** False: it was gone. */
-    async remove(tenantId: string, id: string): Promise<boolean> {
-      const { numDeletedRows } = await storage.db
-        .deleteFrom('quotas')
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .executeTakeFirst();
-      return numDeletedRows > 0n;
-    },
+    remove: (tenantId: string, id: string) =>
+      deletesRow(storage.db.deleteFrom('quotas').where('tenant_id', '=', tenantId).where('id', '=', id)),
   };
 });
 

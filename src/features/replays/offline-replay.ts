@@ -9,7 +9,13 @@ import { runPlan } from '../runs/index.ts';
 import type { BundledRun, RunBundle } from './bundle.format.ts';
 import { offlineEngine, offlineSession } from './offline-engine.ts';
 import { recordedDecisions } from './recorded-decisions.ts';
-import { endedFromOutside, RecordedModel, recordingEnded, recordingEnds } from './recorded-model.ts';
+import {
+  createRecordedModel,
+  endedFromOutside,
+  type RecordedModel,
+  recordingEnded,
+  recordingEnds,
+} from './recorded-model.ts';
 import {
   type BundleReport,
   bundleReport,
@@ -211,7 +217,7 @@ const replayRun = async (bundle: RunBundle, changes: DefinitionChanges, run: Bun
   if (start.input === null || gap !== undefined) return unable(gap ?? 'The input was not recorded.');
   // Refused before its first model call: there is nothing to repeat.
   if (record.error?.class === 'CompilationFailed') return unable('The agent did not compile.');
-  const model = new RecordedModel(run, { isRedacted: bundle.header.redacted });
+  const model = createRecordedModel(run, bundle.header.redacted);
   const subject = await subjectOf(bundle, changes, run, model);
   model.prepare(subject.agent);
   const outcome = await offlineEngine(run).start(planOf(run, subject)).done;

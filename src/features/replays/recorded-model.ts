@@ -70,89 +70,55 @@ export const endedFromOutside = ({ record, steps }: BundledRun): boolean => {
   return record.status !== 'Failed' || steps.length === 0 || !ownEndings.has(record.error?.type ?? '');
 };
 
-export interface RecordedModelOptions {
-  readonly isRedacted: boolean;
-}
-
 /**
  * A model that answers as the recorded one did, step by step, and notes where it is sent something else. A change of
  * the definition leads to other prompts; the answers stay those of the recording.
  */
-export class RecordedModel {
-  readonly #run: BundledRun;
-  readonly #steps: ReadonlyMap<number, BundleStep>;
-  readonly #hash = promptHasher();
-  readonly #reports = new Map<number, StepReport>();
-  readonly #tries = new Map<number, number>();
+export const createRecordedModel = (run: BundledRun, isRedacted: boolean) => {
+  const steps: ReadonlyMap<number, BundleStep> = new Map(run.steps.map((step) => [step.number, step]));
+  const hash = promptHasher();
+  const reports = new Map<number, StepReport>();
+  const tries = new Map<number, number>();
   /** Why a difference of the messages says nothing; null: it does. */
-  #blindness: string | null;
-  readonly #isRedacted: boolean;
-
-  constructor(run: BundledRun, { isRedacted }: RecordedModelOptions) {
-    this.#run = run;
-    this.#steps = new Map(run.steps.map((step) => [step.number, step]));
-    this.#isRedacted = isRedacted;
-    this.#blindness = unknownAttachment(run) ? unknownContent : null;
-  }
-
-  /** Called with the agent before its run: what it cannot repeat is not compared. */
-  prepare({ compaction }: Pick<CompiledAgent, 'compaction'>): void {
-    if (this.#isRedacted && compaction !== null) this.#blindness ??= redactedCompaction;
-  }
-
-  /** In the order of the steps; steps that were not reached are missing, for the reason that ended the run. */
-  reports(ending: string | null): StepReport[] {
-    const reached = [...this.#reports.values()].sort((a, b) => a.number - b.number);
-    const left = this.#run.steps.filter((step) => !this.#reports.has(step.number));
-    return [
-      ...reached,
-      ...left.map(
-        ({ number, missing }): StepReport => ({
-          number,
-          result: 'missing',
-          differences: [],
-          reason: missing ?? ending ?? 'The replay did not come this far.',
-        }),
-      ),
-    ];
-  }
-
-  /** The same model under every name that a definition may have for it. */
-  provider(name: string): ModelProvider {
-    const generate = async (call: ModelCall): Promise<readonly ModelPart[]> => this.#answer(name, call);
-    return {
-      name,
-      kind: 'scripted',
-      displayName: null,
-      defaultModel: null,
-      catalog: this.#catalog(),
-      generate,
-      async *stream(call) {
-        yield* await generate(call);
-      },
-    };
-  }
+  let blindness = unknownAttachment(run) ? unknownContent : null;
 
   /** What the recording's service knew of the model that the run began with. */
-  #catalog(): readonly ModelCatalogEntry[] {
-    const { start, record } = this.#run;
+  const catalog = (): readonly ModelCatalogEntry[] => {
+    const { start, record } = run;
     const contextWindowTokens = start.compiled?.contextWindowTokens ?? null;
     if (contextWindowTokens === null || record.modelId === null) return [];
     return [{ ...plainEntry, name: record.modelId, contextWindowTokens }];
-  }
+  };
 
-  #answer(provider: string, call: ModelCall): readonly ModelPart[] {
+  const compare = (step: BundleStep | undefined, provider: string, call: ModelCall): StepReport => {
+    const number = call.callNumber;
+    if (step === undefined)
+      return { number, result: 'drifted', differences: [], reason: 'The recording has no such model call.' };
+    const missing = (reason: string): StepReport => ({ number, result: 'missing', differences: [], reason });
+    if (step.prompt === null) return missing(step.missing ?? 'What the model was sent was not recorded.');
+    const sent = hash.prompt(provider, call);
+    const recorded = step.prompt;
+    const differences: Difference[] = promptParts.filter((part) => sent[part] !== recorded[part]);
+    const isBlind = blindness !== null && differences.includes('messages');
+    const seen = isBlind ? differences.filter((part) => part !== 'messages') : differences;
+    if (seen.length > 0) return { number, result: 'drifted', differences: seen, reason: step.missing };
+    if (step.missing !== null) return missing(step.missing);
+    if (isBlind) return missing(blindness ?? '');
+    return { number, result: 'identical', differences: [], reason: null };
+  };
+
+  const answer = (provider: string, call: ModelCall): readonly ModelPart[] => {
     const { callNumber } = call;
     // The service's own calls, for judges and summaries, are answered before they come here.
     if (callNumber === 0)
       throw recordingEnded('The recording has no answer to a call that the service makes for itself.');
-    const step = this.#steps.get(callNumber);
-    if (step === undefined && endedFromOutside(this.#run)) throw recordingEnded('The recorded run was ended here.');
-    if (!this.#reports.has(callNumber)) this.#reports.set(callNumber, this.#compare(step, provider, call));
+    const step = steps.get(callNumber);
+    if (step === undefined && endedFromOutside(run)) throw recordingEnded('The recorded run was ended here.');
+    if (!reports.has(callNumber)) reports.set(callNumber, compare(step, provider, call));
     if (step === undefined) throw recordingEnded('The recording has no further model call.');
-    const tries = this.#tries.get(callNumber) ?? 0;
-    this.#tries.set(callNumber, tries + 1);
-    if (step.fallbacks[tries] !== undefined)
+    const earlier = tries.get(callNumber) ?? 0;
+    tries.set(callNumber, earlier + 1);
+    if (step.fallbacks[earlier] !== undefined)
       throw new ModelCallError('provider_unavailable', 'The recorded call failed and another model was asked.', {
         provider,
       });
@@ -160,22 +126,45 @@ export class RecordedModel {
     if (answer !== null) return partsOf(answer);
     if (failure !== null) throw new RunFailure(failure.class as RunErrorClass, failure.type, failure.message);
     throw recordingEnded(missing ?? 'The recording has no answer to this call.');
-  }
+  };
 
-  #compare(step: BundleStep | undefined, provider: string, call: ModelCall): StepReport {
-    const number = call.callNumber;
-    if (step === undefined)
-      return { number, result: 'drifted', differences: [], reason: 'The recording has no such model call.' };
-    const missing = (reason: string): StepReport => ({ number, result: 'missing', differences: [], reason });
-    if (step.prompt === null) return missing(step.missing ?? 'What the model was sent was not recorded.');
-    const sent = this.#hash.prompt(provider, call);
-    const recorded = step.prompt;
-    const differences: Difference[] = promptParts.filter((part) => sent[part] !== recorded[part]);
-    const isBlind = this.#blindness !== null && differences.includes('messages');
-    const seen = isBlind ? differences.filter((part) => part !== 'messages') : differences;
-    if (seen.length > 0) return { number, result: 'drifted', differences: seen, reason: step.missing };
-    if (step.missing !== null) return missing(step.missing);
-    if (isBlind) return missing(this.#blindness ?? '');
-    return { number, result: 'identical', differences: [], reason: null };
-  }
-}
+  return {
+    /** Called with the agent before its run: what it cannot repeat is not compared. */
+    prepare({ compaction }: Pick<CompiledAgent, 'compaction'>): void {
+      if (isRedacted && compaction !== null) blindness ??= redactedCompaction;
+    },
+    /** In the order of the steps; steps that were not reached are missing, for the reason that ended the run. */
+    reports(ending: string | null): StepReport[] {
+      const reached = [...reports.values()].sort((a, b) => a.number - b.number);
+      const left = run.steps.filter((step) => !reports.has(step.number));
+      return [
+        ...reached,
+        ...left.map(
+          ({ number, missing }): StepReport => ({
+            number,
+            result: 'missing',
+            differences: [],
+            reason: missing ?? ending ?? 'The replay did not come this far.',
+          }),
+        ),
+      ];
+    },
+    /** The same model under every name that a definition may have for it. */
+    provider(name: string): ModelProvider {
+      const generate = async (call: ModelCall): Promise<readonly ModelPart[]> => answer(name, call);
+      return {
+        name,
+        kind: 'scripted',
+        displayName: null,
+        defaultModel: null,
+        catalog: catalog(),
+        generate,
+        async *stream(call) {
+          yield* await generate(call);
+        },
+      };
+    },
+  };
+};
+
+export type RecordedModel = ReturnType<typeof createRecordedModel>;

@@ -1,12 +1,9 @@
-import { AcpError } from '../../contract/errors.ts';
+import { AcpError, invalidField } from '../../contract/errors.ts';
 import { checkRunBody } from '../../contract/run-body.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import { hasAnswers } from '../sessions/index.ts';
 
 export type RunMode = 'stream' | 'json' | 'queued';
-
-const invalid = (path: string, message: string): AcpError =>
-  new AcpError('validation-failed', `${path} ${message}.`, { details: { errors: [{ path, message }] } });
 
 /** `respond-async` in a `Prefer` list (RFC 7240); other preferences are ignored. */
 const prefersAsync = (prefer: string | undefined): boolean =>
@@ -34,6 +31,6 @@ export const checkRunRequest = (body: AgentRunRequest, mode: RunMode): void => {
   if (mode === 'queued' && hasAnswers(body))
     throw new AcpError('not-for-queued-runs', 'Decisions and tool results cannot be queued.');
   if (body.lane !== undefined && body.lane !== null && mode !== 'queued')
-    throw invalid('lane', 'is for queued runs only');
+    throw invalidField('lane', 'is for queued runs only');
   checkRunBody(body);
 };

@@ -1,4 +1,4 @@
-import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import { defineStore, deletesRow, type StoreOf } from '../../db/define-store.ts';
 import type { RunScoreRow } from '../../db/tables.ts';
 
 export const scoreStore = defineStore((storage) => {
@@ -30,15 +30,14 @@ export const scoreStore = defineStore((storage) => {
     get: (tenantId: string, runId: string, scoreId: string): Promise<RunScoreRow | undefined> =>
       scores(tenantId, runId).where('id', '=', scoreId).executeTakeFirst(),
     /** False: it was gone already. */
-    async remove(tenantId: string, runId: string, scoreId: string): Promise<boolean> {
-      const { numDeletedRows } = await storage.db
-        .deleteFrom('run_scores')
-        .where('tenant_id', '=', tenantId)
-        .where('run_id', '=', runId)
-        .where('id', '=', scoreId)
-        .executeTakeFirst();
-      return numDeletedRows > 0n;
-    },
+    remove: (tenantId: string, runId: string, scoreId: string) =>
+      deletesRow(
+        storage.db
+          .deleteFrom('run_scores')
+          .where('tenant_id', '=', tenantId)
+          .where('run_id', '=', runId)
+          .where('id', '=', scoreId),
+      ),
   };
 });
 
