@@ -22,11 +22,11 @@ export interface JobTelemetry {
 
 /** Names of lanes come with jobs: the first so many of a process are told apart. */
 const createLaneNames = (max: number): ((lane: string) => string) => {
-  const known = new Set<string>();
+  const lanes = new Set<string>();
   return (lane) => {
-    if (known.has(lane)) return lane;
-    if (known.size >= max) return 'other';
-    known.add(lane);
+    if (lanes.has(lane)) return lane;
+    if (lanes.size >= max) return 'other';
+    lanes.add(lane);
     return lane;
   };
 };
@@ -46,22 +46,14 @@ const linkOf = (job: QueuedJob): TraceParent | null => {
 
 const key = 'acp.job.handler_key';
 const laneAttribute = 'acp.job.lane';
-const statusAttribute = 'acp.job.status';
+const endAttributes = [key, laneAttribute, 'acp.job.status'];
 
 /** Counts what workers do, and traces it where traces are exported. */
 export const createJobTelemetry = (telemetry: Telemetry, maxLanes: number, now: () => number): JobTelemetry => {
   const { metrics } = telemetry;
   const laneName = createLaneNames(maxLanes);
-  const executions = metrics.counter('acp.job.executions', 'Jobs that ended.', '{job}', [
-    key,
-    laneAttribute,
-    statusAttribute,
-  ]);
-  const duration = metrics.histogram('acp.job.duration', 'Time of one attempt at a job.', 's', [
-    key,
-    laneAttribute,
-    statusAttribute,
-  ]);
+  const executions = metrics.counter('acp.job.executions', 'Jobs that ended.', '{job}', endAttributes);
+  const duration = metrics.histogram('acp.job.duration', 'Time of one attempt at a job.', 's', endAttributes);
   const wait = metrics.histogram('acp.job.wait', 'Time from when a job was due until a worker first took it.', 's', [
     key,
     laneAttribute,

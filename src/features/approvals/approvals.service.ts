@@ -50,12 +50,12 @@ export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof appr
   const find = async (context: CallContext, id: string, action: RunAction): Promise<MailboxRow> => {
     const row = await store.get(context.tenantId, id.toLowerCase());
     const target = { resource: 'Approval', id: id.toLowerCase() } as const;
-    const known =
+    const resource =
       row === undefined
         ? target
         : { ...target, agentName: row.agent_name, sessionId: row.session_id, runId: row.run_id };
     const isSeen = row !== undefined && owners.maySee(context.principal, row.owner_id);
-    if (!isSeen || !(await authorization.allows(context, action, known)))
+    if (!isSeen || !(await authorization.allows(context, action, resource)))
       throw new AcpError('not-found', 'There is no approval with this id.');
     return store.opened(row);
   };

@@ -23,21 +23,24 @@ const scalarAt = (args: Json, path: string): Scalar | undefined => {
   return value === null || typeof value === 'object' ? undefined : value;
 };
 
-const compare: Readonly<Record<ConditionOperator, (found: Scalar, wanted: Json) => boolean>> = {
-  Equals: (found, wanted) => found === wanted,
-  NotEquals: (found, wanted) => typeof found === typeof wanted && found !== wanted,
-  GreaterThan: (found, wanted) => typeof found === 'number' && typeof wanted === 'number' && found > wanted,
-  GreaterThanOrEqual: (found, wanted) => typeof found === 'number' && typeof wanted === 'number' && found >= wanted,
-  LessThan: (found, wanted) => typeof found === 'number' && typeof wanted === 'number' && found < wanted,
-  LessThanOrEqual: (found, wanted) => typeof found === 'number' && typeof wanted === 'number' && found <= wanted,
-  In: (found, wanted) => Array.isArray(wanted) && wanted.includes(found),
-  NotIn: (found, wanted) => Array.isArray(wanted) && typeof found === typeof wanted[0] && !wanted.includes(found),
+const compare: Readonly<Record<ConditionOperator, (actual: Scalar, expected: Json) => boolean>> = {
+  Equals: (actual, expected) => actual === expected,
+  NotEquals: (actual, expected) => typeof actual === typeof expected && actual !== expected,
+  GreaterThan: (actual, expected) => typeof actual === 'number' && typeof expected === 'number' && actual > expected,
+  GreaterThanOrEqual: (actual, expected) =>
+    typeof actual === 'number' && typeof expected === 'number' && actual >= expected,
+  LessThan: (actual, expected) => typeof actual === 'number' && typeof expected === 'number' && actual < expected,
+  LessThanOrEqual: (actual, expected) =>
+    typeof actual === 'number' && typeof expected === 'number' && actual <= expected,
+  In: (actual, expected) => Array.isArray(expected) && expected.includes(actual),
+  NotIn: (actual, expected) =>
+    Array.isArray(expected) && typeof actual === typeof expected[0] && !expected.includes(actual),
 };
 
 /** True when the condition certainly holds; whatever is in doubt is false, for the negated operators too. */
 export const conditionHolds = (args: Json, { path, operator, value }: ToolArgumentCondition): boolean => {
-  const found = scalarAt(args, path);
-  return found !== undefined && compare[operator](found, value);
+  const actual = scalarAt(args, path);
+  return actual !== undefined && compare[operator](actual, value);
 };
 
 /** What a rule matches; both empty: every call. */

@@ -85,7 +85,11 @@ export const createInBandDecisions = (deps: InBandDecisionDeps): Mailbox['decide
       .catch(notStored);
     if (decisions.some((decision) => decision.remember === true)) rules.changed(tenantId);
     for (const row of open) metrics.decided(row, outcomeOf(row), 'in_band', now());
-    const given = decisions.map(({ requestId, approved, reason }) => ({ requestId, approved, reason: reason ?? null }));
-    return { messages: [responseMessage({ messageId: newId(), at: now() }, runId, given)], calls, earlier: null };
+    const answers = decisions.map(({ requestId, approved, reason }) => ({
+      requestId,
+      approved,
+      reason: reason ?? null,
+    }));
+    return { messages: [responseMessage({ messageId: newId(), at: now() }, runId, answers)], calls, earlier: null };
   };
 };

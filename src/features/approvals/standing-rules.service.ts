@@ -96,8 +96,8 @@ export const createStandingRules = ({ store, rules, audit, now, newId }: Standin
         createdBy: principal.actor,
         createdAt: now(),
       };
-      const kept = await audit.change(context, (stores, tell) => storeOnce(stores, tell, context, rule));
-      if (kept !== rule) return ok(toPublic(kept));
+      const stored = await audit.change(context, (stores, tell) => storeOnce(stores, tell, context, rule));
+      if (stored !== rule) return ok(toPublic(stored));
       rules.changed(tenantId);
       return { status: 201, body: toPublic(rule) };
     },

@@ -9,8 +9,8 @@ const cut = (text: string, length: number): string => {
 };
 
 /** The name that an attachment keeps: the last segment of what the sender called it, fit for a header and a file system. */
-export const attachmentName = (given: string | null, mediaType: string): string => {
-  const segment = (given ?? '').split(/[/\\]/).at(-1) ?? '';
+export const attachmentName = (original: string | null, mediaType: string): string => {
+  const segment = (original ?? '').split(/[/\\]/).at(-1) ?? '';
   const name = cut(segment.toWellFormed().replace(/\p{Cc}/gu, ''), maxNameLength);
   return name.trim() === '' ? `file.${fileExtensions[mediaType] ?? 'bin'}` : name;
 };

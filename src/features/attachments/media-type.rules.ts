@@ -20,7 +20,7 @@ interface Signature {
   /** On the first bytes, two hexadecimal digits each. */
   readonly start: RegExp;
   /** What the library calls such a file. Absent: the start alone decides, because the library looks further and disagrees. */
-  readonly known?: readonly string[];
+  readonly libraryNames?: readonly string[];
   readonly container?: 'mp4' | 'webm';
 }
 
@@ -29,29 +29,29 @@ interface Signature {
 const signatures: readonly Signature[] = [
   { mediaType: 'image/png', start: /^89504e470d0a1a0a/ },
   { mediaType: 'image/jpeg', start: /^ffd8ff/ },
-  { mediaType: 'image/gif', start: /^47494638(?:37|39)61/, known: ['image/gif'] },
-  { mediaType: 'image/webp', start: /^52494646.{8}57454250/, known: ['image/webp'] },
-  { mediaType: 'application/pdf', start: /^255044462d/, known: ['application/pdf'] },
-  { mediaType: 'audio/wav', start: /^52494646.{8}57415645/, known: ['audio/wav'] },
+  { mediaType: 'image/gif', start: /^47494638(?:37|39)61/, libraryNames: ['image/gif'] },
+  { mediaType: 'image/webp', start: /^52494646.{8}57454250/, libraryNames: ['image/webp'] },
+  { mediaType: 'application/pdf', start: /^255044462d/, libraryNames: ['application/pdf'] },
+  { mediaType: 'audio/wav', start: /^52494646.{8}57415645/, libraryNames: ['audio/wav'] },
   { mediaType: 'audio/mpeg', start: /^494433/ },
-  { mediaType: 'audio/mpeg', start: /^ff(?:e[23]|f[23ab])/, known: ['audio/mpeg'] },
+  { mediaType: 'audio/mpeg', start: /^ff(?:e[23]|f[23ab])/, libraryNames: ['audio/mpeg'] },
   { mediaType: 'audio/ogg', start: /^4f676753/ },
-  { mediaType: 'audio/flac', start: /^664c6143/, known: ['audio/flac'] },
-  { mediaType: 'audio/aac', start: /^fff[0189]/, known: ['audio/aac'] },
+  { mediaType: 'audio/flac', start: /^664c6143/, libraryNames: ['audio/flac'] },
+  { mediaType: 'audio/aac', start: /^fff[0189]/, libraryNames: ['audio/aac'] },
   {
     mediaType: 'audio/mp4',
     start: /^.{8}66747970(?:4d344120|4d344220|6d703432)/,
-    known: ['audio/x-m4a', 'audio/mp4', 'video/mp4'],
+    libraryNames: ['audio/x-m4a', 'audio/mp4', 'video/mp4'],
     container: 'mp4',
   },
-  { mediaType: 'audio/webm', start: /^1a45dfa3/, known: ['video/webm'], container: 'webm' },
+  { mediaType: 'audio/webm', start: /^1a45dfa3/, libraryNames: ['video/webm'], container: 'webm' },
 ];
 
 /** Longest signature above, in bytes. */
 const startBytes = 16;
 
 /** What the library calls it; null when it does not know, or cannot read what it believed to know. */
-const knownAs = async (head: Uint8Array): Promise<string | null> => {
+const nameByLibrary = async (head: Uint8Array): Promise<string | null> => {
   try {
     return (await fileTypeFromBuffer(head))?.mime ?? null;
   } catch {
@@ -79,12 +79,12 @@ const isText = (head: Uint8Array): boolean => {
  */
 export const detectMediaType = async (head: Uint8Array): Promise<DetectedType> => {
   const start = Buffer.from(head.buffer, head.byteOffset, Math.min(head.byteLength, startBytes)).toString('hex');
-  const known = await knownAs(head);
-  const found = signatures.find(
-    (signature) => signature.start.test(start) && (signature.known?.includes(known ?? '') ?? true),
+  const libraryName = await nameByLibrary(head);
+  const match = signatures.find(
+    (signature) => signature.start.test(start) && (signature.libraryNames?.includes(libraryName ?? '') ?? true),
   );
-  if (found !== undefined)
-    return { mediaType: found.mediaType, shownType: found.mediaType, container: found.container ?? null };
+  if (match !== undefined)
+    return { mediaType: match.mediaType, shownType: match.mediaType, container: match.container ?? null };
   if (isText(head)) return { mediaType: 'text/plain', shownType: 'text/plain', container: null };
-  return { mediaType: null, shownType: known ?? unknownType, container: null };
+  return { mediaType: null, shownType: libraryName ?? unknownType, container: null };
 };

@@ -82,8 +82,8 @@ export const createRunAttachments = ({ store, content, access }: RunAttachmentDe
     return new Map((await store.getAll(tenantId, ids)).map((row) => [row.id, row]));
   };
   /** In the order of the ids, each once. */
-  const found = async (tenantId: string, given: readonly string[], sessionId: string | null) => {
-    const ids = [...new Set(given.map((id) => id.toLowerCase()))];
+  const namedRows = async (tenantId: string, names: readonly string[], sessionId: string | null) => {
+    const ids = [...new Set(names.map((id) => id.toLowerCase()))];
     const rows = new Map((await store.getAll(tenantId, ids)).map((row) => [row.id, row]));
     return ids.map((id) => {
       const row = rows.get(id);
@@ -111,13 +111,13 @@ export const createRunAttachments = ({ store, content, access }: RunAttachmentDe
      * unknown, not the caller's to see, or of another session.
      */
     async named(context: CallContext, ids: readonly string[], sessionId: string | null) {
-      const rows = await found(context.tenantId, ids, sessionId);
+      const rows = await namedRows(context.tenantId, ids, sessionId);
       for (const row of rows) if (!(await access.may(context, 'Read', row))) throw notFound(row.id);
       return rows.map(toReference);
     },
     /** The same for a run that was accepted before: who may see what was asked then. */
     async stillThere(tenantId: string, ids: readonly string[], sessionId: string | null) {
-      return (await found(tenantId, ids, sessionId)).map(toReference);
+      return (await namedRows(tenantId, ids, sessionId)).map(toReference);
     },
 
     /** What an estimate counts: texts as they are, and how many others there are. Attachments that are gone are left out. */

@@ -27,9 +27,9 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 /** Code of a host may answer anything: what is stored was looked at, and none of a bad answer is. */
 export const readVerdict = (answer: unknown): ReadVerdict => {
   if (!isRecord(answer)) return invalid;
-  const { score, reason: given, metrics: also } = answer;
+  const { score, reason: words, metrics: also } = answer;
   if (score === null) return noVerdict;
-  const reason = given ?? null;
+  const reason = words ?? null;
   const metrics = also ?? {};
   if (typeof score !== 'number' || !isRecord(metrics)) return invalid;
   if (reason !== null && typeof reason !== 'string') return invalid;

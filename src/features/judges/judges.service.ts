@@ -62,10 +62,10 @@ export const judgeService = (deps: JudgeServiceDeps): Handlers<typeof judgeOpera
       const run = await judgedRun(row);
       if (run === null) return ok({ scores: [], failures: [] });
       const place = await deps.placeOf(row, context.trace ?? null);
-      const found = await Promise.all(deps.judges.map((judge) => judgeOne(context, judge, row, run, place)));
+      const verdicts = await Promise.all(deps.judges.map((judge) => judgeOne(context, judge, row, run, place)));
       return ok({
-        scores: found.flatMap(({ scores }) => scores),
-        failures: found.flatMap(({ failures }) => failures),
+        scores: verdicts.flatMap(({ scores }) => scores),
+        failures: verdicts.flatMap(({ failures }) => failures),
       });
     },
   };

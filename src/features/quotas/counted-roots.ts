@@ -23,11 +23,11 @@ export class CountedRoots {
   readonly #byAgent = new Map<string, CountedRoot>();
 
   of({ tenantId, agentName, day }: CountedRoot): CountedRoot {
-    const known = this.#byAgent.get(agentName);
-    if (known !== undefined && known.tenantId === tenantId && known.day === day) return known;
-    const made: CountedRoot = { tenantId, agentName, day };
+    const root = this.#byAgent.get(agentName);
+    if (root !== undefined && root.tenantId === tenantId && root.day === day) return root;
+    const fresh: CountedRoot = { tenantId, agentName, day };
     if (this.#byAgent.size >= maxKnownAgents) this.#byAgent.clear();
-    this.#byAgent.set(agentName, made);
-    return made;
+    this.#byAgent.set(agentName, fresh);
+    return fresh;
   }
 }

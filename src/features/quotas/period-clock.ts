@@ -29,13 +29,13 @@ const periodsAt = (now: number, timeZone: string): CurrentPeriods & { readonly d
 
 /** Calendars are slow, and a day is long: it is looked up once. */
 export const createPeriodClock = (timeZone: string, now: () => number) => {
-  let known = periodsAt(now(), timeZone);
+  let periods = periodsAt(now(), timeZone);
   return {
     timeZone,
     current(): CurrentPeriods {
       const at = now();
-      if (at >= known.dayEndsAt || at < known.dayStartedAt) known = periodsAt(at, timeZone);
-      return known;
+      if (at >= periods.dayEndsAt || at < periods.dayStartedAt) periods = periodsAt(at, timeZone);
+      return periods;
     },
   };
 };

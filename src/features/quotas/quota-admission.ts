@@ -184,8 +184,8 @@ export const createQuotaAdmission = (deps: AdmissionDeps) => {
     /** Null where nothing is limited. Rejects with `quota-exceeded`, and `store-unavailable` where that does not admit. */
     admit(request: AdmissionRequest): Promise<Admission> | null {
       const { tenantId, agentName, mayWait } = request;
-      const known = rules.known(tenantId);
-      if (known !== undefined && !known.some((rule) => appliesTo(rule, agentName))) return null;
+      const own = rules.known(tenantId);
+      if (own !== undefined && !own.some((rule) => appliesTo(rule, agentName))) return null;
       const now = clock.now();
       return lines.join(tenantId, {
         ...request,

@@ -129,8 +129,8 @@ export const createQuotaAllowances = ({
 
   return {
     apply(tenantId, agentName) {
-      const known = rules.known(tenantId);
-      return known === undefined || limitingUse(known, agentName).length > 0;
+      const own = rules.known(tenantId);
+      return own === undefined || limitingUse(own, agentName).length > 0;
     },
     async allow(call) {
       const counted = await countedRoot(call.tenantId, call.root);

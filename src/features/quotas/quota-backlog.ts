@@ -76,13 +76,15 @@ export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps) 
       agentNames: readonly string[] | null,
     ): readonly QuotaUsageRow[] {
       if (unwritten.size === 0) return rows;
-      const found = new Map(rows.map((row) => [`${row.agent_name}\n${row.period}\n${row.period_start}`, { ...row }]));
+      const counters = new Map(
+        rows.map((row) => [`${row.agent_name}\n${row.period}\n${row.period_start}`, { ...row }]),
+      );
       for (const { root, runs, use } of unwritten.values()) {
         if (root.tenantId !== tenantId) continue;
         for (const [agentName, period, start] of scopesOf(root)) {
           if (!starts.includes(start) || agentNames?.includes(agentName) === false) continue;
           const key = `${agentName}\n${period}\n${start}`;
-          const row = found.get(key) ?? {
+          const row = counters.get(key) ?? {
             ...{ tenant_id: tenantId, agent_name: agentName, period, period_start: start },
             ...{ runs: 0, tokens: 0, cost_micros: 0, most_tokens: 0, most_cost_micros: 0, updated_at: 0 },
           };
@@ -91,10 +93,10 @@ export const createQuotaBacklog = ({ write, booking, clock, log }: BacklogDeps) 
           row.cost_micros += use.costMicros;
           row.most_tokens = Math.max(row.most_tokens, use.tokens);
           row.most_cost_micros = Math.max(row.most_cost_micros, use.costMicros);
-          found.set(key, row);
+          counters.set(key, row);
         }
       }
-      return [...found.values()].sort((a, b) =>
+      return [...counters.values()].sort((a, b) =>
         a.agent_name < b.agent_name ? -1 : a.agent_name > b.agent_name ? 1 : 0,
       );
     },

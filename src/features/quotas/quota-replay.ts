@@ -74,10 +74,10 @@ export const createQuotaReplay = (
 
   const counterOf = (rule: QuotaRule, start: string): Counter => {
     const key = keyOf(rule, start);
-    const known = counters.get(key);
-    if (known !== undefined) return known;
+    const counter = counters.get(key);
+    if (counter !== undefined) return counter;
     forget(clock.current());
-    const made: Counter = {
+    const empty: Counter = {
       tenant_id: rule.tenantId,
       agent_name: rule.agentName,
       period: rule.period,
@@ -89,8 +89,8 @@ export const createQuotaReplay = (
       most_cost_micros: 0,
       updated_at: 0,
     };
-    counters.set(key, made);
-    return made;
+    counters.set(key, empty);
+    return empty;
   };
 
   const tell = (rule: QuotaRule, counter: Counter, when: number, runId: string): void => {

@@ -10,8 +10,8 @@ import type { QuotaRule } from './quotas.store.ts';
 export const anyUse: QuotaUse = { tokens: Number.POSITIVE_INFINITY, costMicros: Number.POSITIVE_INFINITY };
 
 /** The rules that limit what the calls of an agent's runs may use. */
-export const limitingUse = (found: readonly QuotaRule[], agentName: string): readonly QuotaRule[] =>
-  found.filter((rule) => appliesTo(rule, agentName) && (rule.maxTokens !== null || rule.maxCostMicros !== null));
+export const limitingUse = (rules: readonly QuotaRule[], agentName: string): readonly QuotaRule[] =>
+  rules.filter((rule) => appliesTo(rule, agentName) && (rule.maxTokens !== null || rule.maxCostMicros !== null));
 
 const startIn = ({ day }: CountedRoot, { period }: QuotaRule): string => (period === 'Daily' ? day : monthOf(day));
 

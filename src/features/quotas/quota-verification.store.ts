@@ -46,17 +46,17 @@ const same = (a: Sums, b: Sums): boolean => a.runs === b.runs && a.tokens === b.
 
 /** Counters and records side by side. */
 const pairs = (rows: readonly SumRow[]): Pair[] => {
-  const found = new Map<string, Pair>();
+  const pairOf = new Map<string, Pair>();
   const add = (row: SumRow, side: 'counted' | 'recorded', agentName: string, period: string, start: string): void => {
     const key = JSON.stringify([agentName, period, start]);
-    const pair = found.get(key) ?? {
+    const pair = pairOf.get(key) ?? {
       agentName,
       period: period as QuotaPeriod,
       periodStart: start,
       counted: { runs: 0, tokens: 0, costMicros: 0 },
       recorded: { runs: 0, tokens: 0, costMicros: 0 },
     };
-    found.set(key, pair);
+    pairOf.set(key, pair);
     pair[side].runs += Number(row.runs);
     pair[side].tokens += Number(row.tokens);
     pair[side].costMicros += Number(row.cost_micros);
@@ -68,7 +68,7 @@ const pairs = (rows: readonly SumRow[]): Pair[] => {
         add(row, 'recorded', agentName, 'Daily', row.start);
         add(row, 'recorded', agentName, 'Monthly', `${row.start.slice(0, 7)}-01`);
       }
-  return [...found.values()];
+  return [...pairOf.values()];
 };
 
 /** A sum that deleted runs are missing from is the smaller one. */

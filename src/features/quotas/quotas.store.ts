@@ -58,8 +58,8 @@ export const createQuotaStore = (unwritten: Unwritten) =>
     const usageTexts = new Map<string, string>();
     const usageText = (starts: number, agentNames: number | null): string => {
       const key = `${starts} ${agentNames}`;
-      const known = usageTexts.get(key);
-      if (known !== undefined) return known;
+      const compiled = usageTexts.get(key);
+      if (compiled !== undefined) return compiled;
       const query = storage.db
         .selectFrom('quota_usage')
         .selectAll()

@@ -49,10 +49,10 @@ const checkHeader = ({ section, data }: BundleLine): BundleHeader => {
   return data as unknown as BundleHeader;
 };
 
-const checkManifest = (found: BundleManifest, written: unknown): void => {
-  if (!isRecord(written) || !isRecord(written['sections'])) throw refuse('The manifest of the bundle cannot be read.');
-  const { sections } = written;
-  for (const [name, { lines, sha256 }] of Object.entries(found.sections)) {
+const checkManifest = (actual: BundleManifest, claimed: unknown): void => {
+  if (!isRecord(claimed) || !isRecord(claimed['sections'])) throw refuse('The manifest of the bundle cannot be read.');
+  const { sections } = claimed;
+  for (const [name, { lines, sha256 }] of Object.entries(actual.sections)) {
     const stated = Object.hasOwn(sections, name) ? sections[name] : undefined;
     if (!isRecord(stated)) throw refuse(`Section "${name}" of the bundle is not in its manifest.`);
     if (stated['lines'] !== lines)
@@ -60,8 +60,8 @@ const checkManifest = (found: BundleManifest, written: unknown): void => {
     if (stated['sha256'] !== sha256) throw refuse(`Section "${name}" of the bundle was changed after it was written.`);
   }
   for (const name of Object.keys(sections))
-    if (found.sections[name] === undefined) throw refuse(`Section "${name}" of the bundle is missing.`);
-  if (written['sha256'] !== found.sha256) throw refuse('The order of the lines in the bundle was changed.');
+    if (actual.sections[name] === undefined) throw refuse(`Section "${name}" of the bundle is missing.`);
+  if (claimed['sha256'] !== actual.sha256) throw refuse('The order of the lines in the bundle was changed.');
 };
 
 interface RunParts {

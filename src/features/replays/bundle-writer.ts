@@ -98,7 +98,8 @@ const instructionsOf = (
   return same === undefined ? (texts[0] ?? null) : same;
 };
 
-interface Found {
+/** What a run's agent was, as far as it is still there. */
+interface RunAgent {
   readonly variant: AgentVariant | null;
   readonly agent: CompiledAgent | null;
 }
@@ -107,7 +108,7 @@ const findAgent = async (
   deps: BundleDeps,
   tenantId: string,
   { agentName: name, agentVersion }: AgentUsed,
-): Promise<Found> => {
+): Promise<RunAgent> => {
   const current = await orNull(deps.variants.find(tenantId, name, null));
   // Agents of code have one version, which is always the current one.
   const version = current?.agent.origin === 'code' ? null : agentVersion;
@@ -143,7 +144,7 @@ const openResultsOf = (
   return opening.find(({ role }) => role === 'Tool')?.contents ?? stored?.openResults;
 };
 
-const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Found): Promise<BundledRun> => {
+const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: RunAgent): Promise<BundledRun> => {
   const { records } = deps;
   const recorded = await records.recordedInput(row.tenant_id, row.id);
   const context = recorded?.context ?? { culture: null, parameters: {}, historyLength: null };
@@ -196,18 +197,18 @@ const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Fou
 
 /** The definitions that the variants are and reach, each version once. */
 const definitionsOf = (variants: readonly AgentVariant[]): BundleDefinition[] => {
-  const found = new Map<string, BundleDefinition>();
+  const definitions = new Map<string, BundleDefinition>();
   const add = (definition: BundleDefinition): void => {
     const key = `${definition.name}@${definition.version}`;
-    if (!found.has(key)) found.set(key, definition);
+    if (!definitions.has(key)) definitions.set(key, definition);
   };
   for (const { agent } of variants)
     add({ name: agent.content.name, version: agent.version, origin: agent.origin, content: agent.content });
-  const names = new Set([...found.values()].map(({ name }) => name));
+  const names = new Set([...definitions.values()].map(({ name }) => name));
   for (const { reached } of variants)
     for (const [name, content] of reached.agents)
       if (!names.has(name)) add({ name, version: reached.versions.get(name) ?? 1, origin: 'database', content });
-  return [...found.values()];
+  return [...definitions.values()];
 };
 
 const runLines = function* (run: BundledRun): Generator<BundleLine> {
@@ -240,7 +241,7 @@ export const bundleLines = async function* (
     redacted: redact,
   };
   yield { section: 'header', data: header };
-  const agents = new Map<string, Found>();
+  const agents = new Map<string, RunAgent>();
   for (const member of members)
     if (!agents.has(agentKey(member))) agents.set(agentKey(member), await findAgent(deps, tenantId, member));
   for (const data of definitionsOf([...agents.values()].flatMap(({ variant }) => variant ?? [])))

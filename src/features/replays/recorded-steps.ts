@@ -45,8 +45,8 @@ const parsed = (text: string): Json => {
 
 const argumentsText = (args: Json): string => (typeof args === 'string' ? args : canonicalJson(args));
 
-const keptCall = (kept: readonly Part<'ToolCall'>[] | null, id: string): BundleToolCall | null => {
-  const part = kept?.find(({ toolCallId }) => toolCallId === id);
+const messageCall = (parts: readonly Part<'ToolCall'>[] | null, id: string): BundleToolCall | null => {
+  const part = parts?.find(({ toolCallId }) => toolCallId === id);
   return part === undefined ? null : { toolCallId: id, toolName: part.toolName, arguments: part.arguments as Json };
 };
 
@@ -158,14 +158,14 @@ export const recordedSteps = (run: RecordedRun): { steps: BundleStep[]; tools: B
 
   const toolCalls = (answer: LoggedAnswer, ids: readonly string[] | null): BundleToolCall[] | string => {
     const message = run.turn.find(({ messageId }) => messageId === answer.messageId);
-    const kept = message === undefined ? null : partsOf([message], 'ToolCall');
-    if (kept === null && ids === null)
+    const parts = message === undefined ? null : partsOf([message], 'ToolCall');
+    if (parts === null && ids === null)
       return answer.finishReason === 'ToolCalls' ? 'The tool calls of the answer were not recorded.' : [];
     const calls: BundleToolCall[] = [];
     let missing: string | null = null;
-    for (const id of kept?.map((part) => part.toolCallId) ?? ids ?? []) {
+    for (const id of parts?.map((part) => part.toolCallId) ?? ids ?? []) {
       const row = takeRow(id);
-      const call = keptCall(kept, id) ?? ledgerCall(row, id);
+      const call = messageCall(parts, id) ?? ledgerCall(row, id);
       if (call === null) missing ??= `The arguments of call ${id} were not recorded whole.`;
       else {
         calls.push(call);

@@ -67,15 +67,15 @@ const detailOf = ({ differences, reason }: StepReport): string =>
 
 const divergencesOf = (run: RunReport): Divergence[] => {
   const { runId, agentName, outcome } = run;
-  const found: Divergence[] = [];
+  const divergences: Divergence[] = [];
   for (const step of run.steps)
     if (step.result !== 'identical')
-      found.push({ runId, agentName, step: step.number, result: step.result, detail: detailOf(step) });
+      divergences.push({ runId, agentName, step: step.number, result: step.result, detail: detailOf(step) });
   if (outcome.result !== 'identical') {
     const detail = `recorded ${outcome.recorded}, replayed ${outcome.replayed}`;
-    found.push({ runId, agentName, step: null, result: outcome.result, detail });
+    divergences.push({ runId, agentName, step: null, result: outcome.result, detail });
   }
-  return found;
+  return divergences;
 };
 
 export const bundleReport = (

@@ -30,14 +30,14 @@ export type RunPricing = (row: RunRow) => CostMicros | 'Unknown' | 'Skipped';
 export const createRunPricing = (prices: PriceList, providers: Pick<ModelProviders, 'list'>): RunPricing => {
   const byName = [...providers.list()].sort((a, b) => (a.name < b.name ? -1 : 1));
 
-  const known = (price: UnitPrices): boolean => price.input !== null || price.output !== null;
+  const isPriced = (price: UnitPrices): boolean => price.input !== null || price.output !== null;
 
   /** A row without provider is matched by its model's name, at the first provider that has a price for it. */
   const priceOf = (row: RunRow, model: string): UnitPrices | null => {
     for (const { name, catalog } of byName) {
       if (row.model_provider !== null && row.model_provider !== name) continue;
       const price = prices.pricesOf(name, model, catalog.find((entry) => entry.name === model) ?? null);
-      if (known(price)) return price;
+      if (isPriced(price)) return price;
     }
     return null;
   };

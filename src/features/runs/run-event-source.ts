@@ -16,6 +16,8 @@ interface EventSourceDeps {
 // Rows read at once: a long log is sent in pieces, so that neither side holds all of it.
 const packsPerRead = 64;
 
+const hasEnd = (frames: readonly Frame[]): boolean => frames.some(({ event }) => terminalEvents.has(event));
+
 /** One reader of one run: the stored part first, then the live part, without a gap between them. */
 const createEventReader = (
   { store, engine, clock, pollIntervalMs }: EventSourceDeps,
@@ -37,14 +39,13 @@ const createEventReader = (
   const drainStore = async (until: number): Promise<boolean> => {
     while (!stopped && next < until) {
       const packs = await store.packs(tenantId, runId, next, packsPerRead);
-      if (packs.length === 0) return false;
       for (const pack of packs) {
         const frames = decodePack(runId, pack.firstSequence, pack.events, next);
         if (frames.length === 0) continue;
         next = pack.lastSequence + 1;
         emit(frames);
         await drained();
-        if (stopped || frames.some((frame) => terminalEvents.has(frame.event))) return true;
+        if (stopped || hasEnd(frames)) return true;
       }
       if (packs.length < packsPerRead) return false;
     }
@@ -56,7 +57,7 @@ const createEventReader = (
     const last = fresh.findLast((frame) => frame.id !== undefined);
     if (last?.id !== undefined) next = last.id + 1;
     if (fresh.length > 0) emit(fresh);
-    sawEnd = fresh.some((frame) => terminalEvents.has(frame.event));
+    sawEnd = hasEnd(fresh);
   };
 
   /** Attaches to a run of this process; true when it ended. */

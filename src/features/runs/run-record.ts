@@ -52,16 +52,16 @@ const sumUsage = (a: RunUsage | null, b: RunUsage | null): RunUsage | null =>
 const treeCostOf = (rows: readonly RunRow[]): RunTreeCost | null => {
   const closed = rows.filter((row) => row.completed_at !== null).map((row) => decodeCost(row.cost));
   if (closed.length === 0) return null;
-  const known = closed.filter((cost) => cost?.t !== null && cost !== null);
+  const priced = closed.filter((cost) => cost?.t !== null && cost !== null);
   const total = (pick: (cost: StoredCost) => number | null): number | null =>
-    known.length === 0 ? null : decimal(known.reduce((sum, cost) => sum + ((cost && pick(cost)) ?? 0), 0));
+    priced.length === 0 ? null : decimal(priced.reduce((sum, cost) => sum + ((cost && pick(cost)) ?? 0), 0));
   return {
     inputCost: total((cost) => cost.i),
     outputCost: total((cost) => cost.o),
     cachedInputCost: total((cost) => cost.c),
     totalCost: total((cost) => cost.t),
-    currency: known[0]?.u ?? null,
-    runsWithUnknownPricing: closed.length - known.length,
+    currency: priced[0]?.u ?? null,
+    runsWithUnknownPricing: closed.length - priced.length,
   };
 };
 

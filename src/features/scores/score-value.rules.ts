@@ -13,18 +13,18 @@ const maxCategoryLength = 128;
 
 /** What keeps a score from fitting its kind; empty when it fits. */
 export const scoreProblems = ({ kind, value, textValue }: RunFeedbackRequest): FieldError[] => {
-  const given = value ?? null;
+  const score = value ?? null;
   const text = textValue ?? null;
   if (kind === 'Categorical') {
     const problems: FieldError[] = [];
-    if (given !== null) problems.push({ path: 'value', message: 'must be absent for a Categorical score' });
+    if (score !== null) problems.push({ path: 'value', message: 'must be absent for a Categorical score' });
     if (text === null || text === '' || text.length > maxCategoryLength)
       problems.push({ path: 'textValue', message: `must be a text of 1 to ${maxCategoryLength} characters` });
     return problems;
   }
   const { fits, allowed } = scales[kind];
   const problems: FieldError[] = [];
-  if (given === null || !fits(given))
+  if (score === null || !fits(score))
     problems.push({ path: 'value', message: `must be ${allowed} for a ${kind} score` });
   if (text !== null) problems.push({ path: 'textValue', message: `must be absent for a ${kind} score` });
   return problems;

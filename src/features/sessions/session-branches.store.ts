@@ -30,7 +30,7 @@ export const sessionBranchStore = defineStore((storage) => {
 
   const purgeOne = async (conversationId: string, token: string): Promise<number> => {
     // Only a conversation that shares them already could share more of them, so the limit can but fall.
-    const kept = await sharedUpTo(conversationId);
+    const lastShared = await sharedUpTo(conversationId);
     let purged = 0;
     for (let size = purgeChunk; size === purgeChunk; ) {
       const result = await storage.db
@@ -41,7 +41,7 @@ export const sessionBranchStore = defineStore((storage) => {
             .selectFrom('session_messages')
             .select('sequence')
             .where('conversation_id', '=', conversationId)
-            .where('sequence', '>', kept)
+            .where('sequence', '>', lastShared)
             .orderBy('sequence')
             .limit(purgeChunk),
         )
@@ -51,7 +51,7 @@ export const sessionBranchStore = defineStore((storage) => {
       await nextTurn();
     }
     // A branch that was deleted meanwhile has set another token: its part is still to be looked at.
-    if (kept < 0)
+    if (lastShared < 0)
       await storage.db
         .deleteFrom('dropped_conversations')
         .where('conversation_id', '=', conversationId)

@@ -43,17 +43,17 @@ export interface DocumentDeps extends RequestDeps {
 }
 
 const readEffect = (document: Members, report: Report): ToolEffect | undefined => {
-  const given = document['effect'] ?? undefined;
-  if (given === undefined) return undefined;
-  const effect = toolEffects.find((name) => typeof given === 'string' && name.toLowerCase() === given.toLowerCase());
+  const word = document['effect'] ?? undefined;
+  if (word === undefined) return undefined;
+  const effect = toolEffects.find((name) => typeof word === 'string' && name.toLowerCase() === word.toLowerCase());
   if (effect === undefined) report(['effect'], `must be one of ${toolEffects.join(', ')}`);
   return effect;
 };
 
 const readTimeout = (document: Members, report: Report): number | undefined => {
-  const given = document['timeout'];
-  if (given === undefined || given === null) return undefined;
-  const ms = typeof given === 'string' ? parseDuration(given) : undefined;
+  const text = document['timeout'];
+  if (text === undefined || text === null) return undefined;
+  const ms = typeof text === 'string' ? parseDuration(text) : undefined;
   if (ms !== undefined && ms >= 1 && ms <= maxToolTimeoutMs) return ms;
   report(['timeout'], 'must be a duration such as 500ms, 10s or 2m, at most 1d');
   return undefined;

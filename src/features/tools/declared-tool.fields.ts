@@ -8,11 +8,11 @@ export const isMembers = (value: unknown): value is Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Reports members that are not known, with the nearest known name when it is near enough to be meant. */
-export const reportUnknown = (value: Members, known: readonly string[], path: FieldPath, report: Report): void => {
+export const reportUnknown = (value: Members, names: readonly string[], path: FieldPath, report: Report): void => {
   for (const name of Object.keys(value)) {
-    if (known.includes(name)) continue;
-    const nearest = known.find((candidate) => distance(candidate.toLowerCase(), name.toLowerCase()) <= 2);
-    const hint = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`;
+    if (names.includes(name)) continue;
+    const nearest = names.find((candidate) => distance(candidate.toLowerCase(), name.toLowerCase()) <= 2);
+    const hint = nearest === undefined ? `known are ${names.join(', ')}` : `did you mean ${nearest}?`;
     report([...path, name], `is not a known field; ${hint}`);
   }
 };

@@ -69,8 +69,8 @@ const readScalar = (path: FieldPath, scope: PlanScope): Template | null => {
 };
 
 const readMethod = (request: Members, path: FieldPath, scope: PlanScope): RequestPlan['method'] => {
-  const given = request['method'] ?? 'GET';
-  const method = methods.find((name) => typeof given === 'string' && name === given.toUpperCase());
+  const word = request['method'] ?? 'GET';
+  const method = methods.find((name) => typeof word === 'string' && name === word.toUpperCase());
   if (method === undefined) scope.report([...path, 'method'], `must be one of ${methods.join(', ')}`);
   return method ?? 'GET';
 };

@@ -52,10 +52,10 @@ export const parseTemplate = (text: string): { readonly template: Template; read
     end = match.index + token.length;
     if (referenceText !== undefined) {
       const [, kind, name] = secretReference.exec(referenceText) ?? [];
-      const known = referenceKinds.find((candidate) => candidate === kind);
-      if (known === undefined || name === undefined)
+      const referenceKind = referenceKinds.find((candidate) => candidate === kind);
+      if (referenceKind === undefined || name === undefined)
         problems.push(`has the reference \${${referenceText}}; references are \${env:…}, \${file:…} and \${key:…}`);
-      else add({ kind: 'reference', reference: { kind: known, name } });
+      else add({ kind: 'reference', reference: { kind: referenceKind, name } });
     } else if (argumentText !== undefined) {
       const [, path] = argumentPath.exec(argumentText) ?? [];
       if (path === undefined) problems.push(`has the placeholder {{${argumentText}}}, which is no argument name`);

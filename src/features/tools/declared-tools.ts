@@ -77,13 +77,13 @@ const step = (node: unknown, part: string | number): Located | null => {
 /** The node at a path. Where it is missing, the place of the last part that exists. */
 const locate = (document: Document, path: FieldPath): Located => {
   const behind = (node: Node | null): Node | null => (isAlias(node) ? (node.resolve(document) ?? null) : node);
-  let found: Located = { node: document.contents, offset: document.contents?.range?.[0] ?? 0 };
+  let place: Located = { node: document.contents, offset: document.contents?.range?.[0] ?? 0 };
   for (const part of path) {
-    const next = step(behind(found.node), part);
-    if (next === null) return { node: null, offset: found.offset };
-    found = next;
+    const next = step(behind(place.node), part);
+    if (next === null) return { node: null, offset: place.offset };
+    place = next;
   }
-  return { node: behind(found.node), offset: found.offset };
+  return { node: behind(place.node), offset: place.offset };
 };
 
 const scalarText = (document: Document, path: FieldPath): string | null => {

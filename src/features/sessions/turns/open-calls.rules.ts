@@ -27,8 +27,8 @@ export const openCallsOf = (messages: readonly ChatMessage[]): readonly ToolCall
 
 /** What the model reads of a call that a person turned down. */
 export const rejection = (reason: string | null | undefined): string => {
-  const given = (reason ?? '').trim();
-  return given === '' ? 'Not approved: the user declined the call.' : `Not approved: ${given}`;
+  const words = (reason ?? '').trim();
+  return words === '' ? 'Not approved: the user declined the call.' : `Not approved: ${words}`;
 };
 
 /** A call that is answered without being made. */

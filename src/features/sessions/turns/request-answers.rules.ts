@@ -29,8 +29,8 @@ const checkDecisions = (rows: readonly SessionRequestRow[], decisions: readonly 
     // A pending one was refused before.
     if (row.channel === 'Mailbox') throw refuse('approval-expired', `The request "${requestId}" has expired.`, path);
   }
-  const given = new Set(decisions.map(({ requestId }) => requestId));
-  const missing = rows.find((row) => isOpen(row) && row.kind === 'Approval' && !given.has(row.id));
+  const answeredIds = new Set(decisions.map(({ requestId }) => requestId));
+  const missing = rows.find((row) => isOpen(row) && row.kind === 'Approval' && !answeredIds.has(row.id));
   if (missing !== undefined)
     throw refuse('approvals-missing', `The request "${missing.id}" is not answered.`, 'approvals');
 };
@@ -45,8 +45,8 @@ const checkResults = (
     if (row === undefined) throw refuse('tool-call-unknown', `The call "${callId}" is not known.`, path);
     if (!isOpen(row)) throw refuse('tool-call-answered', `The call "${callId}" is answered.`, path);
   }
-  const given = new Set(results.map(({ callId }) => callId));
-  const missing = rows.find((row) => isOpen(row) && row.kind === 'ClientTool' && !given.has(row.id));
+  const answeredIds = new Set(results.map(({ callId }) => callId));
+  const missing = rows.find((row) => isOpen(row) && row.kind === 'ClientTool' && !answeredIds.has(row.id));
   if (missing !== undefined)
     throw refuse('tool-results-missing', `The call "${missing.id}" is not answered.`, 'toolResults');
 };
