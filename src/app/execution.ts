@@ -8,6 +8,7 @@ import { jobStore } from '../features/jobs/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';
 import { providerAccessFeature } from '../features/provider-access/index.ts';
 import { quotasFeature } from '../features/quotas/index.ts';
+import { retentionFeature } from '../features/retention/index.ts';
 import { createRunWrites, pauseContextOf, preflightCheck, runsFeature, turnStore } from '../features/runs/index.ts';
 import { runScores } from '../features/scores/index.ts';
 import { createSessionWaits, sessionStore, sessionsFeature } from '../features/sessions/index.ts';
@@ -16,7 +17,6 @@ import { createJobSignal } from '../scheduler/job-signal.ts';
 import { createJobWorker } from '../scheduler/job-worker.ts';
 import type { Foundation } from './foundation.ts';
 import { jobWorkerOptions } from './options.ts';
-import { composeRetention } from './retention.ts';
 import { watchJobs } from './telemetry.ts';
 
 /** What executes runs, and all that a run passes. Each part gets what it needs from those above it. */
@@ -83,7 +83,16 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     attachments: attachments.runs,
     reserveRatio: Service.Preflight.ReserveRatio,
   });
-  const retention = composeRetention({ base, modules, sessions, attachments, wake });
+  const retention = retentionFeature({
+    ...base,
+    wake,
+    archiveSink: modules.archiveSink,
+    archiveFolder: Host.ArchiveFolder,
+    removeSession: sessions.removeUnused,
+    removeOrphan: attachments.removeOrphan,
+    bytesOf: attachments.bytesOf,
+    messagesOf: sessions.publicMessages,
+  });
   const idempotency = idempotencyFeature({ ...base, keptMs: retention.keysKeptMs });
   const runs = runsFeature({
     ...base,

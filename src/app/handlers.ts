@@ -1,5 +1,6 @@
 import type { ApiHandlers } from '../core/context.ts';
 import { auditFeature } from '../features/audit/index.ts';
+import { dataSubjectsFeature } from '../features/data-subjects/index.ts';
 import type { emergencyFeature } from '../features/emergency/index.ts';
 import { jobsFeature } from '../features/jobs/index.ts';
 import { judgesFeature } from '../features/judges/index.ts';
@@ -16,7 +17,6 @@ import type { operations } from '../operations.ts';
 import { diagnosticsOf } from './diagnostics.ts';
 import type { Execution } from './execution.ts';
 import type { Foundation } from './foundation.ts';
-import { composeDataSubjects } from './retention.ts';
 
 interface HandlerParts {
   readonly foundation: Foundation;
@@ -87,7 +87,14 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     egressPolicies: providerAccess.policies,
     emergency: emergency.handlers,
     retention: retention.handlers,
-    dataSubjects: composeDataSubjects({ base, modules, sessions, attachments }).handlers,
+    dataSubjects: dataSubjectsFeature({
+      ...base,
+      resolver: modules.dataSubjectResolver,
+      eraseSessions: sessions.erasure,
+      assertReleasable: attachments.assertReleasable,
+      releaseBytes: attachments.releaseBytes,
+      messagesOf: sessions.publicMessages,
+    }).handlers,
     audit: auditFeature({ ...base, signingKeyFile: opened.signingKeyFile }).handlers,
     diagnostics: diagnosticsOf({
       foundation,

@@ -1,19 +1,14 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
-import type { Handlers } from '../../core/context.ts';
-import type { LeftoverClosings } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
-import type { BackgroundService } from '../../scheduler/background-service.ts';
-import type { JobHandler } from '../../scheduler/job-queue.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { ArchiveSink } from './archive.ts';
 import { archiveFiles } from './archive-files.ts';
 import type { RetentionDefaults } from './effective-policy.rules.ts';
 import { retentionJob, retentionKey } from './retention.job.ts';
-import type { retentionOperations } from './retention.operations.ts';
 import { type RetentionTarget, retentionTargets } from './retention.schema.ts';
 import { retentionService } from './retention.service.ts';
 import { retentionJobStore } from './retention-jobs.store.ts';
@@ -50,16 +45,6 @@ export interface RetentionDeps {
   readonly newId: () => string;
 }
 
-export interface RetentionFeature {
-  readonly handlers: Handlers<typeof retentionOperations>;
-  readonly jobHandlers: Readonly<Record<string, JobHandler>>;
-  /** How long the answer of an idempotency key is given again: as a stored policy says, else a day. Null: without an end. */
-  keysKeptMs(tenantId: string): Promise<number | null>;
-  readonly leftovers: LeftoverClosings<'retentionRuns'>;
-  /** Queues the hourly sweep. */
-  readonly schedule: BackgroundService;
-}
-
 const dayMs = 86_400_000;
 const dayOfKeys = { maxAgeDays: 1, maxRows: null, archive: false };
 
@@ -74,7 +59,7 @@ const defaultsOf = ({ Service: { Retention } }: Config): RetentionDefaults => {
   return { enabled: Retention.Enabled, targets: { ...Object.fromEntries(sections), IdempotencyKeys: dayOfKeys } };
 };
 
-export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
+export const retentionFeature = (deps: RetentionDeps) => {
   const { config, storage, clock, newId, lifecycle, log } = deps;
   const { now } = clock;
   const { Retention, Scheduling, DefaultTenantId } = config.Service;
@@ -129,12 +114,14 @@ export const retentionFeature = (deps: RetentionDeps): RetentionFeature => {
     jobHandlers: {
       [retentionKey]: retentionJob({ storage, store, tenants: jobs.tenants, sweep, defaults, lifecycle, log }),
     },
-    async keysKeptMs(tenantId) {
+    /** How long the answer of an idempotency key is given again: as a stored policy says, else a day. Null: without an end. */
+    async keysKeptMs(tenantId: string): Promise<number | null> {
       const row = await store.policy(tenantId, 'IdempotencyKeys');
       const days = row === undefined ? dayOfKeys.maxAgeDays : row.enabled === 1 ? row.max_age_days : null;
       return days === null ? null : days * dayMs;
     },
     leftovers: { retentionRuns: () => store.interrupted(now()) },
+    /** Queues the hourly sweep. */
     schedule: hourlyRetention(queue, { enabled, log, clock }),
   };
 };

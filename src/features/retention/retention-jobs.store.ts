@@ -1,23 +1,7 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Tables } from '../../db/tables.ts';
 import { retentionKey } from './retention.job.ts';
-
-export interface OpenRetentionJob {
-  readonly id: string;
-  readonly tenantId: string;
-  readonly targetName: string;
-  readonly payload: unknown;
-}
-
-export interface RetentionJobStore {
-  /** Sweeps in line or at work, of all tenants. */
-  open(): Promise<readonly OpenRetentionJob[]>;
-  /** Notes that the hourly sweep was queued; fails its unit when it was since `since`, by whatever process. */
-  noteHourly(since: number, now: number): Promise<void>;
-  /** Tenants that have rows of a target, or policies. */
-  tenants(): Promise<readonly string[]>;
-}
 
 // The hourly sweep belongs to the store and not to a tenant; a slug is never empty.
 const everyTenant = { tenant_id: '', target: '*' } as const;
@@ -33,10 +17,11 @@ const byTenant = [
   'skill_script_grants',
   'retention_policies',
 ] as const satisfies readonly (keyof Tables)[];
-export const retentionJobStore = defineStore((storage): RetentionJobStore => {
+
+export const retentionJobStore = defineStore((storage) => {
   /** From one tenant to the next by an index, whatever the number of rows. */
   const tenantsOf = async (table: (typeof byTenant)[number]): Promise<string[]> => {
-    const found: string[] = [];
+    const tenants: string[] = [];
     for (let after = ''; ; ) {
       const row = await storage.db
         .selectFrom(table as 'runs')
@@ -45,8 +30,8 @@ export const retentionJobStore = defineStore((storage): RetentionJobStore => {
         .orderBy('tenant_id')
         .limit(1)
         .executeTakeFirst();
-      if (row === undefined) return found;
-      found.push(row.tenant_id);
+      if (row === undefined) return tenants;
+      tenants.push(row.tenant_id);
       after = row.tenant_id;
     }
   };
@@ -58,6 +43,7 @@ export const retentionJobStore = defineStore((storage): RetentionJobStore => {
   };
 
   return {
+    /** Sweeps in line or at work, of all tenants. */
     async open() {
       const rows = await storage.db
         .selectFrom('jobs')
@@ -77,7 +63,8 @@ export const retentionJobStore = defineStore((storage): RetentionJobStore => {
         };
       });
     },
-    async noteHourly(since, now) {
+    /** Notes that the hourly sweep was queued; fails its unit when it was since `since`, by whatever process. */
+    async noteHourly(since: number, now: number): Promise<void> {
       const { numInsertedOrUpdatedRows } = await storage.db
         .insertInto('retention_marks')
         .values({ ...everyTenant, swept_until: now })
@@ -90,9 +77,12 @@ export const retentionJobStore = defineStore((storage): RetentionJobStore => {
         .executeTakeFirst();
       if (numInsertedOrUpdatedRows === 0n) throw new ConditionFailedError();
     },
-    async tenants() {
-      const found = await Promise.all([...byTenant.map(tenantsOf), tenantsOfJobs()]);
-      return [...new Set(found.flat())].sort();
+    /** Tenants that have rows of a target, or policies. */
+    async tenants(): Promise<readonly string[]> {
+      const tenants = await Promise.all([...byTenant.map(tenantsOf), tenantsOfJobs()]);
+      return [...new Set(tenants.flat())].sort();
     },
   };
 });
+
+export type RetentionJobStore = StoreOf<typeof retentionJobStore>;

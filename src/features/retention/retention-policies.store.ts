@@ -1,39 +1,23 @@
-import { defineStore } from '../../db/define-store.ts';
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { RetentionPolicyRow, RetentionRunRow } from '../../db/tables/retention.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 
-export interface RetentionStore {
-  /** By target. */
-  policies(tenantId: string): Promise<readonly RetentionPolicyRow[]>;
-  policy(tenantId: string, target: RetentionTarget): Promise<RetentionPolicyRow | undefined>;
-  /** Creates it, or replaces all but its id and its creation. */
-  save(row: RetentionPolicyRow): Promise<RetentionPolicyRow>;
-  /** False: there was none. */
-  remove(tenantId: string, target: RetentionTarget): Promise<boolean>;
-  history(
-    tenantId: string,
-    filter: { readonly target: RetentionTarget | null; readonly skip: number; readonly take: number },
-  ): Promise<readonly RetentionRunRow[]>;
-  start(row: RetentionRunRow): Promise<void>;
-  /** Adds to the counts of a sweep. */
-  count(row: Pick<RetentionRunRow, 'tenant_id' | 'id'>, deleted: number, archived: number): Promise<void>;
-  end(row: Pick<RetentionRunRow, 'tenant_id' | 'id'>, now: number, error: string | null): Promise<void>;
-  /** Remembers up to which age a target was swept. */
-  mark(tenantId: string, target: RetentionTarget, sweptUntil: number): Promise<void>;
-  /** Ends what a dead process left running. */
-  interrupted(now: number): Promise<void>;
-}
+type RunKey = Pick<RetentionRunRow, 'tenant_id' | 'id'>;
 
-export const retentionStore = defineStore((storage): RetentionStore => {
-  const ofRun = ({ tenant_id, id }: Pick<RetentionRunRow, 'tenant_id' | 'id'>) =>
+export const retentionStore = defineStore((storage) => {
+  const ofRun = ({ tenant_id, id }: RunKey) =>
     storage.db.updateTable('retention_runs').where('tenant_id', '=', tenant_id).where('id', '=', id);
   const policiesOf = (tenantId: string) =>
     storage.db.selectFrom('retention_policies').selectAll().where('tenant_id', '=', tenantId);
 
   return {
-    policies: (tenantId) => policiesOf(tenantId).orderBy('target').execute(),
-    policy: (tenantId, target) => policiesOf(tenantId).where('target', '=', target).executeTakeFirst(),
-    save: (row) =>
+    /** By target. */
+    policies: (tenantId: string): Promise<readonly RetentionPolicyRow[]> =>
+      policiesOf(tenantId).orderBy('target').execute(),
+    policy: (tenantId: string, target: RetentionTarget): Promise<RetentionPolicyRow | undefined> =>
+      policiesOf(tenantId).where('target', '=', target).executeTakeFirst(),
+    /** Creates it, or replaces all but its id and its creation. */
+    save: (row: RetentionPolicyRow): Promise<RetentionPolicyRow> =>
       storage.db
         .insertInto('retention_policies')
         .values(row)
@@ -48,7 +32,8 @@ export const retentionStore = defineStore((storage): RetentionStore => {
         )
         .returningAll()
         .executeTakeFirstOrThrow(),
-    async remove(tenantId, target) {
+    /** False: there was none. */
+    async remove(tenantId: string, target: RetentionTarget): Promise<boolean> {
       const { numDeletedRows } = await storage.db
         .deleteFrom('retention_policies')
         .where('tenant_id', '=', tenantId)
@@ -56,16 +41,20 @@ export const retentionStore = defineStore((storage): RetentionStore => {
         .executeTakeFirst();
       return numDeletedRows > 0n;
     },
-    history(tenantId, { target, skip, take }) {
+    history(
+      tenantId: string,
+      { target, skip, take }: { readonly target: RetentionTarget | null; readonly skip: number; readonly take: number },
+    ): Promise<readonly RetentionRunRow[]> {
       const rows = storage.db.selectFrom('retention_runs').selectAll().where('tenant_id', '=', tenantId);
       const chosen = target === null ? rows : rows.where('target', '=', target);
       // Ids are made as sweeps start.
       return chosen.orderBy('id', 'desc').limit(take).offset(skip).execute();
     },
-    async start(row) {
+    async start(row: RetentionRunRow): Promise<void> {
       await storage.db.insertInto('retention_runs').values(row).execute();
     },
-    async count(row, deleted, archived) {
+    /** Adds to the counts of a sweep. */
+    async count(row: RunKey, deleted: number, archived: number): Promise<void> {
       await ofRun(row)
         .set((eb) => ({
           deleted_rows: eb('deleted_rows', '+', deleted),
@@ -73,10 +62,11 @@ export const retentionStore = defineStore((storage): RetentionStore => {
         }))
         .execute();
     },
-    async end(row, now, error) {
+    async end(row: RunKey, now: number, error: string | null): Promise<void> {
       await ofRun(row).set({ completed_at: now, error }).execute();
     },
-    async mark(tenantId, target, sweptUntil) {
+    /** Remembers up to which age a target was swept. */
+    async mark(tenantId: string, target: RetentionTarget, sweptUntil: number): Promise<void> {
       await storage.db
         .insertInto('retention_marks')
         .values({ tenant_id: tenantId, target, swept_until: sweptUntil })
@@ -88,7 +78,8 @@ export const retentionStore = defineStore((storage): RetentionStore => {
         )
         .execute();
     },
-    async interrupted(now) {
+    /** Ends what a dead process left running. */
+    async interrupted(now: number): Promise<void> {
       await storage.db
         .updateTable('retention_runs')
         .set({ completed_at: now, error: 'interrupted' })
@@ -97,3 +88,5 @@ export const retentionStore = defineStore((storage): RetentionStore => {
     },
   };
 });
+
+export type RetentionStore = StoreOf<typeof retentionStore>;

@@ -22,21 +22,7 @@ export interface QueuedSweep {
   readonly target: RetentionTarget | '*';
 }
 
-export interface RetentionQueue {
-  /**
-   * The job of a manual sweep: a new one, or one of the tenant that is in line or at work and covers the target. `commit`
-   * has it queued in its unit, which is nothing in the second case.
-   */
-  manual(
-    tenantId: string,
-    target: RetentionTarget | '*',
-    commit: (sweep: QueuedSweep, queue: (stores: UnitOfWork) => Promise<void>) => Promise<void>,
-  ): Promise<QueuedSweep>;
-  /** Queues the hourly sweep, unless there was one since, or one is in line or at work. */
-  hourly(since: number): Promise<void>;
-}
-
-export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue => {
+export const createRetentionQueue = (deps: RetentionQueueDeps) => {
   const { store, now } = deps;
 
   // Asking and queueing are one step in this process; what others queue meanwhile only sweeps once more.
@@ -57,7 +43,15 @@ export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue =
   const isManual = (payload: unknown): boolean => (payload as RetentionPayload | null)?.trigger === 'Manual';
 
   return {
-    manual: (tenantId, target, commit) =>
+    /**
+     * The job of a manual sweep: a new one, or one of the tenant that is in line or at work and covers the target.
+     * `commit` has it queued in its unit, which is nothing in the second case.
+     */
+    manual: (
+      tenantId: string,
+      target: RetentionTarget | '*',
+      commit: (sweep: QueuedSweep, queue: (stores: UnitOfWork) => Promise<void>) => Promise<void>,
+    ): Promise<QueuedSweep> =>
       inTurn(async () => {
         const open = (await store.open()).filter((job) => job.tenantId === tenantId && isManual(job.payload));
         const covering = open.find(({ targetName }) => targetName === '*' || targetName === target);
@@ -73,7 +67,8 @@ export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue =
         deps.wake();
         return sweep;
       }),
-    hourly: (since) =>
+    /** Queues the hourly sweep, unless there was one since, or one is in line or at work. */
+    hourly: (since: number): Promise<void> =>
       inTurn(async () => {
         const open = await store.open();
         if (open.some(({ payload }) => isHourly(payload))) return;
@@ -90,3 +85,5 @@ export const createRetentionQueue = (deps: RetentionQueueDeps): RetentionQueue =
       }),
   };
 };
+
+export type RetentionQueue = ReturnType<typeof createRetentionQueue>;

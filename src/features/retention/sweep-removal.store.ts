@@ -1,4 +1,4 @@
-import { defineStore, type StoreHandle } from '../../db/define-store.ts';
+import { defineStore, type StoreHandle, type StoreOf } from '../../db/define-store.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { RetentionTarget } from './retention.schema.ts';
@@ -10,18 +10,11 @@ export interface SweepPiece {
   readonly rows: number;
 }
 
-export interface SweepRemoval {
-  remove(pieces: readonly SweepPiece[]): Promise<void>;
-  /** What deletes a unit, in the order in which it has to happen. */
-  pieces(target: RetentionTarget, tenantId: string, unit: SweepUnit): Promise<readonly SweepPiece[]>;
-  /** Clears the arguments of some settled approvals of the age, in the order of ids; the last one, null: none is left. */
-  clearApprovals(tenantId: string, cutoff: number, behindId: string, limit: number): Promise<string | null>;
-}
-
 // A long log goes in stretches of so many events, its end first: what is left reads from 0 without a gap. A transaction
 // has as many stretches as the ones before say that fit: a long one among short ones must not be much longer.
 const eventsAtOnce = 100;
 
+type PiecesOf = (tenantId: string, unit: SweepUnit) => SweepPiece[] | Promise<SweepPiece[]>;
 type Column<T extends keyof Tables> = keyof Tables[T] & string;
 
 /** `delete from table where a = ? and …`, compiled once. */
@@ -33,7 +26,7 @@ const deletion = <T extends keyof Tables>(storage: StoreHandle, table: T, column
   return (...values: readonly (string | number)[]): Statement => ({ sql, parameters: values });
 };
 
-export const sweepRemoval = defineStore((storage): SweepRemoval => {
+export const sweepRemoval = defineStore((storage) => {
   const { sql: logSql } = storage.db
     .deleteFrom('run_events')
     .where('run_id', '=', '')
@@ -112,37 +105,33 @@ export const sweepRemoval = defineStore((storage): SweepRemoval => {
 
   const single = (statement: Statement): SweepPiece[] => [{ statements: [statement], rows: 1 }];
 
+  const piecesOf: Readonly<Partial<Record<RetentionTarget, PiecesOf>>> = {
+    RunEvents: (_tenantId, { key, rows }) => log(key, rows),
+    // What was kept beside the input says parts of it, and serves nothing without it.
+    RunInputs: (_tenantId, { key }) => [{ statements: [remove.input(key), remove.modelCalls(key)], rows: 1 }],
+    ToolInvocations: (_tenantId, { key, sub }) => single(remove.invocation(key, sub)),
+    Spans: (_tenantId, { key, rows }) => [{ statements: [remove.trace(key)], rows }],
+    Jobs: (_tenantId, { key }) => single(remove.job(key)),
+    SkillScriptGrants: (_tenantId, { key }) => single(remove.grant(key)),
+    IdempotencyKeys: (tenantId, { key }) => single(remove.key(tenantId, key)),
+    RunScores: (tenantId, { key, sub }) => single(remove.score(tenantId, key, sub)),
+    Runs: (tenantId, { key }) => tree(tenantId, key),
+  };
+
   return {
-    remove: (pieces) => storage.write(pieces.flatMap(({ statements }) => statements)),
-    async pieces(target, tenantId, { key, sub, rows }) {
-      switch (target) {
-        case 'RunEvents':
-          return log(key, rows);
-        case 'RunInputs':
-          // What was kept beside the input says parts of it, and serves nothing without it.
-          return [{ statements: [remove.input(key), remove.modelCalls(key)], rows: 1 }];
-        case 'ToolInvocations':
-          return single(remove.invocation(key, sub));
-        case 'Spans':
-          return [{ statements: [remove.trace(key)], rows }];
-        case 'Jobs':
-          return single(remove.job(key));
-        case 'SkillScriptGrants':
-          return single(remove.grant(key));
-        case 'IdempotencyKeys':
-          return single(remove.key(tenantId, key));
-        case 'RunScores':
-          return single(remove.score(tenantId, key, sub));
-        case 'Runs':
-          return tree(tenantId, key);
-        default:
-          throw new Error(`Rows of ${target} are not deleted by statements.`);
-      }
+    remove: (pieces: readonly SweepPiece[]): Promise<void> =>
+      storage.write(pieces.flatMap(({ statements }) => statements)),
+    /** What deletes a unit, in the order in which it has to happen. */
+    async pieces(target: RetentionTarget, tenantId: string, unit: SweepUnit): Promise<readonly SweepPiece[]> {
+      const pieces = piecesOf[target]?.(tenantId, unit);
+      if (pieces === undefined) throw new Error(`Rows of ${target} are not deleted by statements.`);
+      return pieces;
     },
 
-    async clearApprovals(tenantId, cutoff, behindId, limit) {
+    /** Clears the arguments of some settled approvals of the age, in the order of ids; the last one, null: none is left. */
+    async clearApprovals(tenantId: string, cutoff: number, behindId: string, limit: number): Promise<string | null> {
       // Where all are cleared already, nothing ends the search before the last one: it is no work for the event loop.
-      const found = await storage.scan(
+      const settled = await storage.scan(
         storage.db
           .selectFrom('approvals')
           .select('approvals.id')
@@ -167,7 +156,7 @@ export const sweepRemoval = defineStore((storage): SweepRemoval => {
           .orderBy('approvals.id')
           .limit(limit),
       );
-      const last = found.at(-1);
+      const last = settled.at(-1);
       if (last === undefined) return null;
       await storage.db
         .updateTable('approvals')
@@ -176,10 +165,12 @@ export const sweepRemoval = defineStore((storage): SweepRemoval => {
         .where(
           'id',
           'in',
-          found.map(({ id }) => id),
+          settled.map(({ id }) => id),
         )
         .execute();
       return last.id;
     },
   };
 });
+
+export type SweepRemoval = StoreOf<typeof sweepRemoval>;
