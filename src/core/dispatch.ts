@@ -40,9 +40,9 @@ export interface DispatchPorts {
 export interface Dispatch {
   readonly entries: readonly OperationEntry[];
   /**
-   * One pipeline for the calls of every transport: who asks and that he may, readiness, input, the authority that the
-   * input asks for, handler. What the caller sends is not read before he may make the call. Throws AcpError; anything
-   * else is a bug and becomes `internal` at the transport.
+   * One pipeline for the calls of every transport: who asks and whether they may, readiness, input, the authority that
+   * the input asks for, handler. Nothing is read of what callers send before they may make the call. Throws AcpError;
+   * anything else is a bug and becomes `internal` at the transport.
    */
   call(entry: OperationEntry, incoming: IncomingCall): Promise<Dispatched>;
   /** The first of these steps, for a page that is no operation. `what`: the subject of a refusal. */

@@ -18,7 +18,7 @@ export interface RequestLimitOptions {
 export interface RequestLimit {
   /**
    * Gives the header fields that tell the caller, or undefined where it is not the time to count: addresses before the
-   * caller is known (null), everybody else once his authority is.
+   * caller is known (null), everybody else once the caller's authority is.
    */
   take(request: CallerRequest, caller: Caller | null, signal: AbortSignal): Limited;
   /** Fields of the answer to a request that was held back. */

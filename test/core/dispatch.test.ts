@@ -298,7 +298,7 @@ test('RATE-3 RATE-4 addresses are counted before the credential, and neither for
   assert.deepEqual([await ask('/api/about', 'good'), service.passed()], [204, ['handler']]);
 });
 
-test('RATE-5 a caller who waits for his turn passes the rest of the pipeline then, and the wait is measured', async (t) => {
+test('RATE-5 a caller who waits for a turn passes the rest of the pipeline then, and the wait is measured', async (t) => {
   const service = watched();
   const { url } = await serve(t, service, { windowMs: 400, queueLimit: 1 });
   const ask = () =>
@@ -312,7 +312,7 @@ test('RATE-5 a caller who waits for his turn passes the rest of the pipeline the
   assert.deepEqual(service.passed().slice(-3), ['waited', 'readiness', 'handler']);
 });
 
-test('RATE-5 whoever goes away while he waits leaves his place to the next, and is not answered', async (t) => {
+test('RATE-5 whoever goes away while waiting leaves the place to the next, and is not answered', async (t) => {
   const service = watched();
   const { url, port, server } = await serve(t, service, { queueLimit: 1 });
   const head = 'POST /api/things/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n';

@@ -7,7 +7,7 @@ import { requireAuthority } from './authority.ts';
 import type { AskingCaller, RequiredAuthority } from './incoming-call.ts';
 
 /**
- * Who asks, and that he may: the limit by address, credential and tenant, role and scope, the limit by caller. The first
+ * Who asks, and whether they may: the limit by address, credential and tenant, role and scope, the limit by caller. The first
  * that refuses throws. Answers without a promise where nothing has to be waited for. `what`: the subject of a refusal.
  */
 export type CallerChecks = (

@@ -1,15 +1,15 @@
 import type { Operation, UploadedFile } from '../../contract/operation.ts';
 import type { CallContext, Caller } from '../context.ts';
 
-/** What may be asked of a caller before he is served: that of an operation, or of a page beside them. */
+/** What a caller needs: for an operation, or for a page that is none. */
 export type RequiredAuthority = Pick<Operation, 'role' | 'scope' | 'anyCaller'>;
 
-/** Somebody who asks, as the transport knows him. */
+/** The caller, as the transport knows them. */
 export interface AskingCaller extends Pick<CallContext, 'trace'> {
   authenticate(required: RequiredAuthority): Caller | Promise<Caller>;
   /**
    * The transport's limit on requests, asked twice: before the caller is known (null), to count by where the call comes
-   * from, and once his authority is known, to count by who he is. Throws `rate-limited`; a promise waits for a turn.
+   * from, and once the caller's authority is known, to count by caller. Throws `rate-limited`; a promise waits for a turn.
    * Left out: calls of this transport are not limited.
    */
   limit?(caller: Caller | null): Promise<void> | undefined;
@@ -24,7 +24,7 @@ export interface ReceivedInput extends Pick<CallContext, 'receivedAt'> {
   body(): unknown;
 }
 
-/** A call as its transport hands it over: what the caller is still sending is read only once he may make the call. */
+/** A call as its transport hands it over: what is still on its way is read only once the caller may make the call. */
 export interface IncomingCall extends AskingCaller, Pick<CallContext, 'requestId' | 'signal' | 'method' | 'path'> {
   /** The bytes of the body; null for a file, which is read while it arrives. */
   readBody(): Uint8Array | null | Promise<Uint8Array>;

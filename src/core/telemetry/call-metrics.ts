@@ -3,7 +3,7 @@ import type { Telemetry } from './telemetry.ts';
 
 /** What is counted of calls, whichever transport they come by. */
 export interface CallMetrics {
-  /** Counts an error that refuses a caller for who he is; others are not its business. */
+  /** Counts an error that refuses a caller for who they are; others are not its business. */
   refused(error: unknown): void;
   /** Counts a call that was refused by the limit on requests. */
   limited(): void;
