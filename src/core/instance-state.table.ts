@@ -27,6 +27,7 @@ export const instanceState = {
   liveRuns: { kind: 'own', truth: ['runs', 'run_heartbeats'], sharedAgeMs: 0 },
   liveStreams: { kind: 'own', truth: ['run_events'], sharedAgeMs: 0 },
   treeBudgets: { kind: 'own', truth: [], sharedAgeMs: null },
+  // Saves tries in front of the row's lock, which decides; who waits for another process asks the row again (decision 120).
   sessionLine: { kind: 'own', truth: ['sessions'], sharedAgeMs: 0 },
   sessionPauses: { kind: 'own', truth: ['session_requests', 'approvals'], sharedAgeMs: 0 },
   quotaHolds: { kind: 'own', truth: ['quota_holds', 'quota_usage'], sharedAgeMs: 0 },
@@ -36,6 +37,7 @@ export const instanceState = {
   unwrittenRuns: { kind: 'own', truth: [], sharedAgeMs: null },
   tokenCallers: { kind: 'own', truth: [], sharedAgeMs: null },
   modelHealth: { kind: 'own', truth: [], sharedAgeMs: null },
+  // What this process met of a provider; another one finds out by its own calls (decision 120).
   circuitBreakers: { kind: 'own', truth: [], sharedAgeMs: null },
   rateLimits: { kind: 'own', truth: [], sharedAgeMs: null },
 } as const satisfies Readonly<Record<string, KeptState>>;
