@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ApprovalCall, ApprovalPolicyAnswer } from '../../../src/engine/control/approval-gate.ts';
 import { approvalStore } from '../../../src/features/approvals/approvals.store.ts';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDurableService, forEachService } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { enqueue, followToEnd, getRun, listRuns, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
@@ -9,46 +9,43 @@ import { calls, decide, messagesOf, openApprovals, pendingOf, queueWaiting, tool
 
 const sessionId = 's-1';
 
-forEachDurableService(
-  'APPR-3 APPR-4 the policy of the host decides before rules and marks, for every call',
-  async (open) => {
-    let answer: () => Promise<ApprovalPolicyAnswer> = async () => 'Undecided';
-    const asked: ApprovalCall[] = [];
-    const policy = {
-      decide: (call: ApprovalCall) => {
-        asked.push(call);
-        return answer();
-      },
-    };
-    const app = await openApprovals(open, { module: { approvalPolicy: policy } });
-    const statusOf = async (name: string) =>
-      (await runJson(app.client, 'helper', { message: calls([name]), sessionId })).status;
-    assert.deepEqual([await statusOf('look'), await statusOf('pay')], ['Completed', 'AwaitingApproval']);
-    assert.deepEqual(
-      asked.map(({ toolName, agentName, sessionId: session, arguments: args }) => [toolName, agentName, session, args]),
-      [
-        ['look', 'helper', sessionId, {}],
-        ['pay', 'helper', sessionId, {}],
-      ],
-    );
-    answer = async () => 'NotRequired';
-    assert.equal(await statusOf('pay'), 'Completed');
-    await app.client.approvalRules.create({ body: { toolName: 'pay' } });
-    answer = async () => 'Required';
-    assert.deepEqual([await statusOf('pay'), await statusOf('look')], ['AwaitingApproval', 'AwaitingApproval']);
-    answer = async () => 'Undecided';
-    assert.equal(await statusOf('pay'), 'Completed', 'the rule');
-    answer = async () => {
-      throw new Error('No answer.');
-    };
-    assert.equal(await statusOf('pay'), 'AwaitingApproval');
-    answer = async () => 'Maybe' as ApprovalPolicyAnswer;
-    assert.equal(await statusOf('look'), 'AwaitingApproval');
-    assert.equal(app.done.length, 3);
-  },
-);
+forEachService('APPR-3 APPR-4 the policy of the host decides before rules and marks, for every call', async (open) => {
+  let answer: () => Promise<ApprovalPolicyAnswer> = async () => 'Undecided';
+  const asked: ApprovalCall[] = [];
+  const policy = {
+    decide: (call: ApprovalCall) => {
+      asked.push(call);
+      return answer();
+    },
+  };
+  const app = await openApprovals(open, { module: { approvalPolicy: policy } });
+  const statusOf = async (name: string) =>
+    (await runJson(app.client, 'helper', { message: calls([name]), sessionId })).status;
+  assert.deepEqual([await statusOf('look'), await statusOf('pay')], ['Completed', 'AwaitingApproval']);
+  assert.deepEqual(
+    asked.map(({ toolName, agentName, sessionId: session, arguments: args }) => [toolName, agentName, session, args]),
+    [
+      ['look', 'helper', sessionId, {}],
+      ['pay', 'helper', sessionId, {}],
+    ],
+  );
+  answer = async () => 'NotRequired';
+  assert.equal(await statusOf('pay'), 'Completed');
+  await app.client.approvalRules.create({ body: { toolName: 'pay' } });
+  answer = async () => 'Required';
+  assert.deepEqual([await statusOf('pay'), await statusOf('look')], ['AwaitingApproval', 'AwaitingApproval']);
+  answer = async () => 'Undecided';
+  assert.equal(await statusOf('pay'), 'Completed', 'the rule');
+  answer = async () => {
+    throw new Error('No answer.');
+  };
+  assert.equal(await statusOf('pay'), 'AwaitingApproval');
+  answer = async () => 'Maybe' as ApprovalPolicyAnswer;
+  assert.equal(await statusOf('look'), 'AwaitingApproval');
+  assert.equal(app.done.length, 3);
+});
 
-forEachDurableService('APPR-13 a presenter that throws, is late or answers nonsense presents nothing', async (open) => {
+forEachService('APPR-13 a presenter that throws, is late or answers nonsense presents nothing', async (open) => {
   let stopped = false;
   const present = async (call: ApprovalCall, signal: AbortSignal) => {
     if (call.arguments['amount'] === 1) throw new Error('No presentation.');
@@ -77,7 +74,7 @@ forEachDurableService('APPR-13 a presenter that throws, is late or answers nonse
   assert.ok(stopped);
 });
 
-forEachDurableService('APPR-34 a run that was queued behind one that pauses waits its turn', async (open) => {
+forEachService('APPR-34 a run that was queued behind one that pauses waits its turn', async (open) => {
   const held = Promise.withResolvers<void>();
   const hold = tool('hold', async () => {
     await held.promise;
@@ -98,7 +95,7 @@ forEachDurableService('APPR-34 a run that was queued behind one that pauses wait
   assert.ok(toolTexts(app.simulator.lastRequest()).length === 0, 'the message came after the continuation');
 });
 
-forEachDurableService(
+forEachService(
   'APPR-16 after a continuation that failed the model is told what is known of the calls',
   async (open) => {
     let failing = false;
@@ -141,7 +138,7 @@ const clientTool = {
   runsOnClient: true as const,
 };
 
-forEachDurableService('TOOL-33 TOOL-34 RUN-32 a client-side call is answered by the next run, once', async (open) => {
+forEachService('TOOL-33 TOOL-34 RUN-32 a client-side call is answered by the next run, once', async (open) => {
   const app = await openApprovals(open, { more: [clientTool as never] });
   const first = await runJson(app.client, 'helper', { message: calls(['locate'], ['look']), sessionId });
   assert.equal(first.status, 'AwaitingInput');
@@ -155,7 +152,7 @@ forEachDurableService('TOOL-33 TOOL-34 RUN-32 a client-side call is answered by 
   assert.equal((await listRuns(app.client)).length, 2);
 });
 
-forEachDurableService('RUN-39 the host is asked about an answer with the run that it goes on from', async (open) => {
+forEachService('RUN-39 the host is asked about an answer with the run that it goes on from', async (open) => {
   const asked: (string | null)[] = [];
   const app = await openApprovals(open, {
     module: {
@@ -200,7 +197,7 @@ forEachDurableService('APPR-38 the scan completes what settled while the queue w
   );
 });
 
-forEachDurableService('APPR-40 deleting the session expires its rows, and nothing goes on', async (open) => {
+forEachService('APPR-40 deleting the session expires its rows, and nothing goes on', async (open) => {
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, sessionId, ['pay'], ['wipe']);
   await decide(app.client, rows[0]?.id ?? '', true);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunAuthorization } from '../../../src/core/caller/run-authorization.ts';
 import { approvalStore } from '../../../src/features/approvals/approvals.store.ts';
-import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, overHttp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { enqueue, followToEnd, Gate, getRun, listRuns, post, refusal, runJson } from '../runs/run-calls.ts';
@@ -29,7 +29,7 @@ const holdingDecisions = (gate: Gate) => ({
   },
 });
 
-forEachDurableService('APPR-27 an approval that expires while it is decided is not decided', async (open) => {
+forEachService('APPR-27 an approval that expires while it is decided is not decided', async (open) => {
   const gate = new Gate();
   const app = await openApprovals(open, { module: holdingDecisions(gate) as never, ...lapsing('1d') });
   const { runId, rows } = await queueWaiting(app, sessionId, ['pay']);
@@ -81,7 +81,7 @@ forEachDurableService('AUDIT-19 AUDIT-20 a call expires without its entry, and t
   assert.deepEqual(await auditOf(app, 'approval.'), []);
 });
 
-forEachDurableService(
+forEachService(
   'APPR-31 a call that expires after another was decided queues the continuation, and no turn comes between',
   async (open) => {
     const app = await openApprovals(open, lapsing('1d'));
@@ -133,7 +133,7 @@ overHttp('APPR-15 two clients bring the same decision at the same moment: one ru
   assert.equal((await auditOf(app, 'approval.decide')).length, 5);
 });
 
-forEachDurableService('APPR-36 AGENT-7 an agent that was edited goes on in the version that paused', async (open) => {
+forEachService('APPR-36 AGENT-7 an agent that was edited goes on in the version that paused', async (open) => {
   const app = await openApprovals(open);
   const { rows } = await queueWaiting(app, sessionId, ['pay', { amount: 5 }]);
   const model = { provider: 'local', model: 'other' };
@@ -237,7 +237,7 @@ forEachDurableService('RULE-12 APPR-18 what is remembered is stored with the dec
   assert.equal(app.done.length, 1);
 });
 
-forEachDurableService('RULE-8 RULE-11 a rule made while a run waits in line counts for its calls', async (open) => {
+forEachService('RULE-8 RULE-11 a rule made while a run waits in line counts for its calls', async (open) => {
   const app = await openApprovals(open);
   const first = await queueWaiting(app, sessionId, ['pay']);
   await app.client.approvalRules.create({ body: { toolName: 'pay', agentName: 'helper' } });

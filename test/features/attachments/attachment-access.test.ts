@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { AcpError } from '../../../src/contract/errors.ts';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
-import { forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
+import { forEachService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { makeKey, removeSession, say, token } from '../sessions/session-calls.ts';
 import { fileOf, readAll } from './files.ts';
 
@@ -57,22 +57,19 @@ const openOwned = async (open: OpenApp) => {
   return { app, ann: ann.client, ben: ben.client, admin: admin.client };
 };
 
-forEachDurableService(
-  "ATT-4 nobody uploads into another's session; one that does not exist is nobody's",
-  async (open) => {
-    const { app, ann, ben, admin } = await openOwned(open);
-    await say(ann, 'a');
-    for (const other of [ben, admin, app.client])
-      assert.equal((await refusal(upload(other, 'text', 'a'))).answer, '403 session-not-owned');
-    assert.deepEqual(await idsOf(admin), []);
-    assert.deepEqual(await idsOf(ann), []);
-    await upload(ann, 'text', 'a');
-    await upload(ben, 'text', 'not-yet');
-    assert.equal((await idsOf(admin)).length, 2);
-  },
-);
+forEachService("ATT-4 nobody uploads into another's session; one that does not exist is nobody's", async (open) => {
+  const { app, ann, ben, admin } = await openOwned(open);
+  await say(ann, 'a');
+  for (const other of [ben, admin, app.client])
+    assert.equal((await refusal(upload(other, 'text', 'a'))).answer, '403 session-not-owned');
+  assert.deepEqual(await idsOf(admin), []);
+  assert.deepEqual(await idsOf(ann), []);
+  await upload(ann, 'text', 'a');
+  await upload(ben, 'text', 'not-yet');
+  assert.equal((await idsOf(admin)).length, 2);
+});
 
-forEachDurableService("ATT-15 SESS-28 another's attachment is unknown, and a manager's to see", async (open) => {
+forEachService("ATT-15 SESS-28 another's attachment is unknown, and a manager's to see", async (open) => {
   const { ann, ben, admin } = await openOwned(open);
   await say(ann, 'a');
   const linked = await upload(ann, 'linked', 'a');
@@ -91,22 +88,19 @@ forEachDurableService("ATT-15 SESS-28 another's attachment is unknown, and a man
   await assertUnknown(ann, linked);
 });
 
-forEachDurableService(
-  'ATT-15 an attachment is of whoever owns its session, and of its uploader without one',
-  async (open) => {
-    const { ann, ben } = await openOwned(open);
-    const early = await upload(ann, 'early', 's');
-    assert.equal(await download(ann, early), 'early');
-    await assertUnknown(ben, early);
-    // The session comes to be somebody else's: with it comes what it was given.
-    await say(ben, 's');
-    assert.equal(await download(ben, early), 'early');
-    assert.deepEqual([await idsOf(ben), await idsOf(ann)], [[early], []]);
-    await assertUnknown(ann, early);
-    await removeSession(ben, 's');
-    await assertUnknown(ben, early);
-  },
-);
+forEachService('ATT-15 an attachment is of whoever owns its session, and of its uploader without one', async (open) => {
+  const { ann, ben } = await openOwned(open);
+  const early = await upload(ann, 'early', 's');
+  assert.equal(await download(ann, early), 'early');
+  await assertUnknown(ben, early);
+  // The session comes to be somebody else's: with it comes what it was given.
+  await say(ben, 's');
+  assert.equal(await download(ben, early), 'early');
+  assert.deepEqual([await idsOf(ben), await idsOf(ann)], [[early], []]);
+  await assertUnknown(ann, early);
+  await removeSession(ben, 's');
+  await assertUnknown(ben, early);
+});
 
 /** A handler that notes what it is asked and obeys `decide`, which a test may change. */
 const recording = () => {
@@ -121,35 +115,32 @@ const recording = () => {
   return { asked, policy, module: { runAuthorization } };
 };
 
-forEachDurableService(
-  'ATT-15 the host refuses an upload or a list with 403, one attachment as unknown',
-  async (open) => {
-    const { asked, policy, module } = recording();
-    const app = await open({ module, agents: [{ name: 'helper' }] });
-    const id = await upload(app.client, 'text', 's');
-    await idsOf(app.client, 's');
-    await download(app.client, id);
-    assert.deepEqual(
-      asked.map(({ action, resource, id: of, sessionId }) => ({ action, resource, of, sessionId })),
-      [
-        { action: 'Upload', resource: 'Attachment', of: null, sessionId: 's' },
-        { action: 'List', resource: 'Attachment', of: null, sessionId: 's' },
-        { action: 'Read', resource: 'Attachment', of: id, sessionId: 's' },
-      ],
-    );
-    const isAttachment = ({ resource }: RunAuthorizationRequest): boolean => resource === 'Attachment';
-    policy.decide = (request) => !isAttachment(request);
-    assert.equal((await refusal(upload(app.client, 'more'))).answer, '403 run-not-allowed');
-    assert.equal((await refusal(idsOf(app.client))).answer, '403 run-not-allowed');
-    await assertUnknown(app.client, id);
-    policy.decide = (request) => !isAttachment(request) || request.action === 'Read';
-    assert.equal(await download(app.client, id), 'text');
-    assert.equal((await refusal(remove(app.client, id))).answer, '404 not-found');
-    policy.decide = () => {
-      throw new Error('undecided');
-    };
-    assert.equal((await refusal(download(app.client, id))).answer, '404 not-found');
-    policy.decide = () => true;
-    assert.deepEqual(await idsOf(app.client), [id]);
-  },
-);
+forEachService('ATT-15 the host refuses an upload or a list with 403, one attachment as unknown', async (open) => {
+  const { asked, policy, module } = recording();
+  const app = await open({ module, agents: [{ name: 'helper' }] });
+  const id = await upload(app.client, 'text', 's');
+  await idsOf(app.client, 's');
+  await download(app.client, id);
+  assert.deepEqual(
+    asked.map(({ action, resource, id: of, sessionId }) => ({ action, resource, of, sessionId })),
+    [
+      { action: 'Upload', resource: 'Attachment', of: null, sessionId: 's' },
+      { action: 'List', resource: 'Attachment', of: null, sessionId: 's' },
+      { action: 'Read', resource: 'Attachment', of: id, sessionId: 's' },
+    ],
+  );
+  const isAttachment = ({ resource }: RunAuthorizationRequest): boolean => resource === 'Attachment';
+  policy.decide = (request) => !isAttachment(request);
+  assert.equal((await refusal(upload(app.client, 'more'))).answer, '403 run-not-allowed');
+  assert.equal((await refusal(idsOf(app.client))).answer, '403 run-not-allowed');
+  await assertUnknown(app.client, id);
+  policy.decide = (request) => !isAttachment(request) || request.action === 'Read';
+  assert.equal(await download(app.client, id), 'text');
+  assert.equal((await refusal(remove(app.client, id))).answer, '404 not-found');
+  policy.decide = () => {
+    throw new Error('undecided');
+  };
+  assert.equal((await refusal(download(app.client, id))).answer, '404 not-found');
+  policy.decide = () => true;
+  assert.deepEqual(await idsOf(app.client), [id]);
+});

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { AcpError } from '../../../src/contract/errors.ts';
-import { forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, overHttp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileOf, pdf, png, readAll, recognized } from './files.ts';
 
@@ -35,7 +35,7 @@ const refusal = async (work: Promise<unknown>): Promise<string> => {
   return assert.fail('nothing was refused');
 };
 
-forEachDurableService('ATT-1 ATT-5 an upload is answered with its descriptor', async (open) => {
+forEachService('ATT-1 ATT-5 an upload is answered with its descriptor', async (open) => {
   const app = await open();
   const { status, body, headers } = await app.client.attachments.upload({
     query: { sessionId: 's-1' },
@@ -58,21 +58,18 @@ forEachDurableService('ATT-1 ATT-5 an upload is answered with its descriptor', a
   });
 });
 
-forEachDurableService(
-  'ATT-5 a name keeps its last segment, loses control characters and ends after 255',
-  async (open) => {
-    const app = await open();
-    const named = async (name: string | null, content: string | Uint8Array = 'text') =>
-      (await upload(app, content, name)).fileName;
-    assert.equal(await named('../../etc/passwd'), 'passwd');
-    assert.equal(await named('a\u0001b\u007f.txt'), 'ab.txt');
-    assert.equal(await named(null), 'file.txt');
-    assert.equal(await named('folder/', png), 'file.png');
-    assert.equal((await named(`${'x'.repeat(254)}😀.txt`)).length, 254);
-  },
-);
+forEachService('ATT-5 a name keeps its last segment, loses control characters and ends after 255', async (open) => {
+  const app = await open();
+  const named = async (name: string | null, content: string | Uint8Array = 'text') =>
+    (await upload(app, content, name)).fileName;
+  assert.equal(await named('../../etc/passwd'), 'passwd');
+  assert.equal(await named('a\u0001b\u007f.txt'), 'ab.txt');
+  assert.equal(await named(null), 'file.txt');
+  assert.equal(await named('folder/', png), 'file.png');
+  assert.equal((await named(`${'x'.repeat(254)}😀.txt`)).length, 254);
+});
 
-forEachDurableService('ATT-2 the limit is accepted, one byte more is not, and nothing of it is kept', async (open) => {
+forEachService('ATT-2 the limit is accepted, one byte more is not, and nothing of it is kept', async (open) => {
   const app = await open({ service: { Attachments: { MaxBytes: 100_000 } } });
   const text = 'x'.repeat(100_000);
   assert.equal((await upload(app, text)).byteSize, 100_000);
@@ -83,29 +80,26 @@ forEachDurableService('ATT-2 the limit is accepted, one byte more is not, and no
   assert.equal((await app.client.attachments.list()).body.length, 1);
 });
 
-forEachDurableService('ATT-1 an empty file is refused', async (open) => {
+forEachService('ATT-1 an empty file is refused', async (open) => {
   const app = await open();
   assert.equal(await refusal(upload(app, '')), '400 file-empty');
   assert.deepEqual(filesOf(app), []);
 });
 
-forEachDurableService(
-  'ATT-3 ATT-7 every kind of file is kept as what its bytes say, or refused by name',
-  async (open) => {
-    const app = await open();
-    for (const [name, type, content] of recognized) {
-      const sent = upload(app, content, 'lies.png');
-      if (type === null) assert.equal(await refusal(sent), '415 media-type-not-allowed', name);
-      else assert.equal((await sent).mediaType, type, name);
-    }
-    const zip = recognized.find(([name]) => name === 'a ZIP')?.[2] ?? new Uint8Array();
-    await assert.rejects(upload(app, zip), /application\/zip/);
-    await assert.rejects(upload(app, 'nul \0'), /application\/octet-stream/);
-    assert.equal(filesOf(app).filter((file) => file.startsWith(join(folderOf(app), 'tmp'))).length, 0);
-  },
-);
+forEachService('ATT-3 ATT-7 every kind of file is kept as what its bytes say, or refused by name', async (open) => {
+  const app = await open();
+  for (const [name, type, content] of recognized) {
+    const sent = upload(app, content, 'lies.png');
+    if (type === null) assert.equal(await refusal(sent), '415 media-type-not-allowed', name);
+    else assert.equal((await sent).mediaType, type, name);
+  }
+  const zip = recognized.find(([name]) => name === 'a ZIP')?.[2] ?? new Uint8Array();
+  await assert.rejects(upload(app, zip), /application\/zip/);
+  await assert.rejects(upload(app, 'nul \0'), /application\/octet-stream/);
+  assert.equal(filesOf(app).filter((file) => file.startsWith(join(folderOf(app), 'tmp'))).length, 0);
+});
 
-forEachDurableService('ATT-3 ATT-8 what is recognized and not allowed is refused', async (open) => {
+forEachService('ATT-3 ATT-8 what is recognized and not allowed is refused', async (open) => {
   const app = await open({ service: { Attachments: { AllowedMediaTypes: ['IMAGE/PNG', 'audio/*'] } } });
   assert.equal((await upload(app, png)).mediaType, 'image/png');
   assert.equal((await upload(app, Buffer.from('OggS and so on'))).mediaType, 'audio/ogg');
@@ -113,7 +107,7 @@ forEachDurableService('ATT-3 ATT-8 what is recognized and not allowed is refused
   assert.equal(await refusal(upload(app, 'text')), '415 media-type-not-allowed');
 });
 
-forEachDurableService('ATT-4 a session id has its form', async (open) => {
+forEachService('ATT-4 a session id has its form', async (open) => {
   const app = await open();
   assert.equal(await refusal(upload(app, 'a', 'a', 'no spaces')), '400 validation-failed');
 });
@@ -131,7 +125,7 @@ forEachDurableService('ATT-6 equal bytes are two attachments; deleting one leave
   assert.deepEqual(filesOf(app), []);
 });
 
-forEachDurableService('ATT-6 equal bytes that come and go at once are there for whoever has a row', async (open) => {
+forEachService('ATT-6 equal bytes that come and go at once are there for whoever has a row', async (open) => {
   const app = await open();
   const ids = new Set<string>();
   await Promise.all(
@@ -150,28 +144,25 @@ forEachDurableService('ATT-6 equal bytes that come and go at once are there for 
   assert.deepEqual(filesOf(app), []);
 });
 
-forEachDurableService(
-  'ATT-12 the list is newest first, by session where asked, and paged within its bounds',
-  async (open) => {
-    const app = await open();
-    const ids: string[] = [];
-    for (let index = 0; index < 5; index += 1)
-      ids.unshift((await upload(app, `text ${index}`, 'a', index % 2 === 0 ? 'even' : undefined)).id);
-    const list = async (query: Record<string, unknown> = {}) =>
-      (await app.client.attachments.list({ query })).body.map(({ id }) => id);
-    assert.deepEqual(await list(), ids);
-    assert.deepEqual(
-      await list({ sessionId: 'even' }),
-      ids.filter((_, index) => index % 2 === 0),
-    );
-    assert.deepEqual(await list({ sessionId: 'none' }), []);
-    assert.deepEqual(await list({ skip: 1, take: 2 }), ids.slice(1, 3));
-    assert.deepEqual(await list({ skip: -1, take: 0 }), ids.slice(0, 1));
-    assert.equal((await list({ take: 999_999 })).length, 5);
-  },
-);
+forEachService('ATT-12 the list is newest first, by session where asked, and paged within its bounds', async (open) => {
+  const app = await open();
+  const ids: string[] = [];
+  for (let index = 0; index < 5; index += 1)
+    ids.unshift((await upload(app, `text ${index}`, 'a', index % 2 === 0 ? 'even' : undefined)).id);
+  const list = async (query: Record<string, unknown> = {}) =>
+    (await app.client.attachments.list({ query })).body.map(({ id }) => id);
+  assert.deepEqual(await list(), ids);
+  assert.deepEqual(
+    await list({ sessionId: 'even' }),
+    ids.filter((_, index) => index % 2 === 0),
+  );
+  assert.deepEqual(await list({ sessionId: 'none' }), []);
+  assert.deepEqual(await list({ skip: 1, take: 2 }), ids.slice(1, 3));
+  assert.deepEqual(await list({ skip: -1, take: 0 }), ids.slice(0, 1));
+  assert.equal((await list({ take: 999_999 })).length, 5);
+});
 
-forEachDurableService('ATT-13 a download has its headers, and is not sent again to whoever has it', async (open) => {
+forEachService('ATT-13 a download has its headers, and is not sent again to whoever has it', async (open) => {
   const app = await open();
   const { id } = await upload(app, png, 'Wien, (Größe) 50%.png');
   const { status, headers, bytes } = await app.client.attachments.download({ params: { id } });
@@ -196,7 +187,7 @@ forEachDurableService('ATT-13 a download has its headers, and is not sent again 
   assert.equal((await readAll(changed.bytes)).length, png.length);
 });
 
-forEachDurableService('ATT-15 ATT-16 what is gone, and what never was, is one 404', async (open) => {
+forEachService('ATT-15 ATT-16 what is gone, and what never was, is one 404', async (open) => {
   const app = await open();
   const { id } = await upload(app, 'text');
   assert.equal((await app.client.attachments.remove({ params: { id: id.toUpperCase() } })).status, 204);
@@ -243,7 +234,7 @@ forEachDurableService('an attachment lies outside the database, for the account 
   assert.ok(statSync(join(app.folder, 'data', 'acp.db')).size < 1_000_000);
 });
 
-forEachDurableService('a memory store keeps attachments in memory', async (open) => {
+forEachService('a memory store keeps attachments in memory', async (open) => {
   const app = await open({ service: { Persistence: { Provider: 'Memory' } } });
   const { id } = await upload(app, png);
   assert.deepEqual(await readAll((await app.client.attachments.download({ params: { id } })).bytes), png);
@@ -277,7 +268,7 @@ overHttp('ATT-6 bytes without a row, and what was being received, go with the ne
   );
 });
 
-forEachDurableService('ATT-19 neither an upload nor a delete leaves an audit entry', async (open) => {
+forEachService('ATT-19 neither an upload nor a delete leaves an audit entry', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const entries = async () => (await app.client.audit.list({ query: {} })).body.map(({ action }) => ({ action }));
   const before = await entries();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { TestApp } from '../../support/app.ts';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDurableService, forEachService } from '../../support/app.ts';
 import { refusal } from '../runs/run-calls.ts';
 import { idsOf, type Tampering, tampering } from './tampering.ts';
 
@@ -14,47 +14,44 @@ const write = async ({ client }: TestApp): Promise<void> => {
   await client.agents.remove({ params: { name: 'two' } });
 };
 
-forEachDurableService(
-  'AUDIT-2 AUDIT-3 AUDIT-4 AUDIT-5 AUDIT-6 entries are filtered, limited and continued',
-  async (open) => {
-    const app = await open({});
-    await write(app);
-    const { audit } = app.client;
-    const list = async (query: NonNullable<Parameters<typeof audit.list>[0]>['query'] = {}) =>
-      (await audit.list({ query })).body;
-    const all = await list();
-    const shown = ({ action, entity }: { action: string; entity: string }) => `${action} ${entity}`;
-    assert.deepEqual(all.map(shown), [
-      'agent.delete agent:two',
-      'agent.update agent:one',
-      'agent.update agent:one',
-      'agent.create agent:two',
-      'agent.create agent:one',
-    ]);
-    assert.equal((await list({ limit: 2 })).length, 2);
-    assert.equal((await list({ limit: 0 })).length, 1);
-    assert.equal((await list({ limit: 100_000 })).length, 5);
-    assert.deepEqual(await list({ beforeId: all[1]?.id ?? '', limit: 2 }), all.slice(2, 4));
-    assert.deepEqual(await list({ action: 'agent.update', entity: 'agent:one' }), all.slice(1, 3));
-    assert.deepEqual(await list({ action: 'Agent.Update' }), []);
-    assert.deepEqual(await list({ actor: 'nobody' }), []);
-    const [newest, oldest] = [all[0]?.createdAt ?? '', all[4]?.createdAt ?? ''];
-    assert.equal((await list({ after: oldest })).length, 5);
-    assert.equal((await list({ before: oldest })).length, 0);
-    assert.ok((await list({ before: newest })).length < 5);
-    const { body } = await audit.get({ params: { entity: 'agent:two' }, query: {} });
-    assert.deepEqual(body.map(shown), ['agent.delete agent:two', 'agent.create agent:two']);
-    assert.deepEqual((await audit.get({ params: { entity: 'knowledge:never/was' }, query: {} })).body, []);
-    const refused = [
-      audit.list({ query: { after: newest, before: newest } }),
-      audit.list({ query: { beforeId: '01931a2b-0000-7000-8000-000000000001' } }),
-      audit.get({ params: { entity: 'agent' }, query: {} }),
-      audit.verify({ query: { after: newest, before: oldest } }),
-    ];
-    for (const call of refused) assert.equal((await refusal(call)).status, 400);
-    assert.equal((await list()).length, 5, 'AUDIT-6 reading leaves no entry');
-  },
-);
+forEachService('AUDIT-2 AUDIT-3 AUDIT-4 AUDIT-5 AUDIT-6 entries are filtered, limited and continued', async (open) => {
+  const app = await open({});
+  await write(app);
+  const { audit } = app.client;
+  const list = async (query: NonNullable<Parameters<typeof audit.list>[0]>['query'] = {}) =>
+    (await audit.list({ query })).body;
+  const all = await list();
+  const shown = ({ action, entity }: { action: string; entity: string }) => `${action} ${entity}`;
+  assert.deepEqual(all.map(shown), [
+    'agent.delete agent:two',
+    'agent.update agent:one',
+    'agent.update agent:one',
+    'agent.create agent:two',
+    'agent.create agent:one',
+  ]);
+  assert.equal((await list({ limit: 2 })).length, 2);
+  assert.equal((await list({ limit: 0 })).length, 1);
+  assert.equal((await list({ limit: 100_000 })).length, 5);
+  assert.deepEqual(await list({ beforeId: all[1]?.id ?? '', limit: 2 }), all.slice(2, 4));
+  assert.deepEqual(await list({ action: 'agent.update', entity: 'agent:one' }), all.slice(1, 3));
+  assert.deepEqual(await list({ action: 'Agent.Update' }), []);
+  assert.deepEqual(await list({ actor: 'nobody' }), []);
+  const [newest, oldest] = [all[0]?.createdAt ?? '', all[4]?.createdAt ?? ''];
+  assert.equal((await list({ after: oldest })).length, 5);
+  assert.equal((await list({ before: oldest })).length, 0);
+  assert.ok((await list({ before: newest })).length < 5);
+  const { body } = await audit.get({ params: { entity: 'agent:two' }, query: {} });
+  assert.deepEqual(body.map(shown), ['agent.delete agent:two', 'agent.create agent:two']);
+  assert.deepEqual((await audit.get({ params: { entity: 'knowledge:never/was' }, query: {} })).body, []);
+  const refused = [
+    audit.list({ query: { after: newest, before: newest } }),
+    audit.list({ query: { beforeId: '01931a2b-0000-7000-8000-000000000001' } }),
+    audit.get({ params: { entity: 'agent' }, query: {} }),
+    audit.verify({ query: { after: newest, before: oldest } }),
+  ];
+  for (const call of refused) assert.equal((await refusal(call)).status, 400);
+  assert.equal((await list()).length, 5, 'AUDIT-6 reading leaves no entry');
+});
 
 interface Case {
   readonly does: (hand: Tampering, ids: readonly string[]) => Promise<unknown>;

@@ -3,7 +3,14 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { subjectTargets } from '../../../src/features/data-subjects/data-subjects.schema.ts';
 import type { DataSubjectResolver } from '../../../src/features/data-subjects/index.ts';
-import { type AppSetup, forEachDurableService, type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
+import {
+  type AppSetup,
+  forEachDurableService,
+  forEachService,
+  type OpenApp,
+  overHttp,
+  type TestApp,
+} from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { listRuns, refusal, runJson, stream } from '../runs/run-calls.ts';
 
@@ -191,7 +198,7 @@ forEachDurableService('SUBJ-6 AUDIT-18 without its audit entry nothing is erased
   assert.equal(contents(app), 2);
 });
 
-forEachDurableService('SUBJ-1 SUBJ-2 SUBJ-8 who cannot be told, or is busy, is left alone', async (open) => {
+forEachService('SUBJ-1 SUBJ-2 SUBJ-8 who cannot be told, or is busy, is left alone', async (open) => {
   const app = await openWorld(open, {
     script: [{ when: { message: 'wait' }, reply: { text: 'So far', stall: true } }, { reply: { text: 'Hello.' } }],
   });

@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
-import { type AgentSetup, forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
+import {
+  type AgentSetup,
+  forEachDurableService,
+  forEachService,
+  type OpenApp,
+  type TestApp,
+} from '../../support/app.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
 import { fileOf, readAll } from '../attachments/files.ts';
 import { calls, conversation, lastOf, offeredTools, says } from '../runs/chat-requests.ts';
@@ -43,31 +49,28 @@ const use = async (app: TestApp, sessionId: string | null, ...wanted: [string, u
   }
 };
 
-forEachDurableService(
-  'TOOL-9 memory flags and the harness add their tools, each disable flag removes some',
-  async (open) => {
-    const todo = ['todo_list', 'todo_write'];
-    const files = ['file_list', 'file_read', 'file_write', 'file_delete'];
-    const cases: [Record<string, unknown>, string[]][] = [
-      [{}, []],
-      [{ memory: { enableTodo: true } }, todo],
-      [{ memory: { enableFileMemory: true } }, files],
-      [allMemory, [...todo, ...files, 'file_search']],
-      [{ harness: {} }, [...todo, ...files, 'set_mode']],
-      [{ harness: { disableTodo: true } }, [...files, 'set_mode']],
-      [{ harness: { disableFileMemory: true, disableModes: true } }, todo],
-      [{ harness: {}, memory: { enableTextSearch: true } }, [...todo, ...files, 'file_search', 'set_mode']],
-    ];
-    const app = await open({ simulator: { respond } });
-    for (const [index, [settings, expected]] of cases.entries()) {
-      await app.createAgent({ name: `a${index}`, model: { provider: 'local', model: 'any' }, ...settings });
-      await runJson(app.client, `a${index}`, 'Hi');
-      assert.deepEqual(offeredTools(app.simulator.lastRequest()), expected, JSON.stringify(settings));
-    }
-  },
-);
+forEachService('TOOL-9 memory flags and the harness add their tools, each disable flag removes some', async (open) => {
+  const todo = ['todo_list', 'todo_write'];
+  const files = ['file_list', 'file_read', 'file_write', 'file_delete'];
+  const cases: [Record<string, unknown>, string[]][] = [
+    [{}, []],
+    [{ memory: { enableTodo: true } }, todo],
+    [{ memory: { enableFileMemory: true } }, files],
+    [allMemory, [...todo, ...files, 'file_search']],
+    [{ harness: {} }, [...todo, ...files, 'set_mode']],
+    [{ harness: { disableTodo: true } }, [...files, 'set_mode']],
+    [{ harness: { disableFileMemory: true, disableModes: true } }, todo],
+    [{ harness: {}, memory: { enableTextSearch: true } }, [...todo, ...files, 'file_search', 'set_mode']],
+  ];
+  const app = await open({ simulator: { respond } });
+  for (const [index, [settings, expected]] of cases.entries()) {
+    await app.createAgent({ name: `a${index}`, model: { provider: 'local', model: 'any' }, ...settings });
+    await runJson(app.client, `a${index}`, 'Hi');
+    assert.deepEqual(offeredTools(app.simulator.lastRequest()), expected, JSON.stringify(settings));
+  }
+});
 
-forEachDurableService('AGENT-40 TOOL-9 the todo list belongs to the session and lasts over its runs', async (open) => {
+forEachService('AGENT-40 TOOL-9 the todo list belongs to the session and lasts over its runs', async (open) => {
   const app = await openWith(open, allMemory);
   const todos = [
     { text: 'Buy paint', status: 'completed' },
@@ -81,7 +84,7 @@ forEachDurableService('AGENT-40 TOOL-9 the todo list belongs to the session and 
   assert.deepEqual(await use(app, 's1', ['todo_write', { todos: [] }], ['todo_list', {}]), { todos: [] });
 });
 
-forEachDurableService('AGENT-40 TOOL-9 files of a session: write, list, read, search, delete', async (open) => {
+forEachService('AGENT-40 TOOL-9 files of a session: write, list, read, search, delete', async (open) => {
   const app = await openWith(open, allMemory);
   const content = 'Line one\nline TWO\nline three';
   assert.deepEqual(await use(app, 's', ['file_write', { path: 'notes/a.md', content }]), {
@@ -109,7 +112,7 @@ forEachDurableService('AGENT-40 TOOL-9 files of a session: write, list, read, se
   assert.equal(await use(app, 's', ['file_delete', { path: 'notes/a.md' }]), 'There is no file "notes/a.md".');
 });
 
-forEachDurableService('TOOL-10 a path is no way out, and no way to write what cannot be listed', async (open) => {
+forEachService('TOOL-10 a path is no way out, and no way to write what cannot be listed', async (open) => {
   const app = await openWith(open, allMemory);
   for (const path of [
     '',
@@ -131,7 +134,7 @@ forEachDurableService('TOOL-10 a path is no way out, and no way to write what ca
     assert.deepEqual(await use(app, 's', ['file_write', { path, content: 'x' }]), { path, sizeBytes: 1 });
 });
 
-forEachDurableService('TOOL-10 1 MiB a file, 10 MiB a session: beyond is a tool error', async (open) => {
+forEachService('TOOL-10 1 MiB a file, 10 MiB a session: beyond is a tool error', async (open) => {
   // Without what earlier turns wrote, which a model is sent again with each call.
   const compaction = { strategy: 'SlidingWindow', triggerTurns: 2, minimumPreservedTurns: 1 };
   const app = await openWith(open, { ...allMemory, compaction });
@@ -192,47 +195,41 @@ forEachDurableService('SESS-11 a deletion of which one part fails deletes nothin
   await assert.rejects(download());
 });
 
-forEachDurableService(
-  'AGENT-31 AGENT-41 the harness tells of what it gives, after the own instructions',
-  async (open) => {
-    const app = await open({ simulator: { respond } });
-    const text = async (name: string, more: Record<string, unknown>, sessionId: string | null = null) => {
-      const model = { provider: 'local', model: 'any' };
-      await app.createAgent({ name, model, instructions: 'Own.', ...more });
-      await runJson(app.client, name, { message: 'Hi', sessionId });
-      return conversation(app.simulator.lastRequest())[0] ?? '';
-    };
-    await app.createAgent({ name: 'base', model: { provider: 'local', model: 'any' }, instructions: 'Shared.' });
-    const full = await text('full', { sharedInstructionsName: 'base', harness: {} });
-    assert.match(
-      full,
-      /^system: Shared\.\n\nOwn\.\n\nPlan work .*todo_write.*\nKeep notes .*files.*\nYou work in one of two modes/s,
-    );
-    assert.match(full, /The current mode is "act"\.$/);
-    const own = {
-      parameters: [{ name: 'who', kind: 'Text', defaultValue: 'Ada' }],
-      harness: { harnessInstructions: 'Work for {{who}}.', disableModes: true },
-    };
-    assert.equal(await text('own', own), 'system: Own.\n\nWork for Ada.');
-    const bare = { harness: { disableModes: true, disableTodo: true, disableFileMemory: true } };
-    assert.equal(await text('bare', bare), 'system: Own.');
-  },
-);
+forEachService('AGENT-31 AGENT-41 the harness tells of what it gives, after the own instructions', async (open) => {
+  const app = await open({ simulator: { respond } });
+  const text = async (name: string, more: Record<string, unknown>, sessionId: string | null = null) => {
+    const model = { provider: 'local', model: 'any' };
+    await app.createAgent({ name, model, instructions: 'Own.', ...more });
+    await runJson(app.client, name, { message: 'Hi', sessionId });
+    return conversation(app.simulator.lastRequest())[0] ?? '';
+  };
+  await app.createAgent({ name: 'base', model: { provider: 'local', model: 'any' }, instructions: 'Shared.' });
+  const full = await text('full', { sharedInstructionsName: 'base', harness: {} });
+  assert.match(
+    full,
+    /^system: Shared\.\n\nOwn\.\n\nPlan work .*todo_write.*\nKeep notes .*files.*\nYou work in one of two modes/s,
+  );
+  assert.match(full, /The current mode is "act"\.$/);
+  const own = {
+    parameters: [{ name: 'who', kind: 'Text', defaultValue: 'Ada' }],
+    harness: { harnessInstructions: 'Work for {{who}}.', disableModes: true },
+  };
+  assert.equal(await text('own', own), 'system: Own.\n\nWork for Ada.');
+  const bare = { harness: { disableModes: true, disableTodo: true, disableFileMemory: true } };
+  assert.equal(await text('bare', bare), 'system: Own.');
+});
 
-forEachDurableService(
-  'AGENT-41 set_mode: the mode belongs to the session and the next run is told of it',
-  async (open) => {
-    const app = await openWith(open, { harness: {} });
-    assert.deepEqual(await use(app, 's', ['set_mode', { mode: 'plan' }]), { mode: 'plan' });
-    await use(app, 's');
-    assert.match(conversation(app.simulator.lastRequest())[0] ?? '', /The current mode is "plan"\.$/);
-    await use(app, 't');
-    assert.match(conversation(app.simulator.lastRequest())[0] ?? '', /The current mode is "act"\.$/);
-    assert.match(String(await use(app, 's', ['set_mode', { mode: 'fly' }])), /mode must be one of "plan", "act"/);
-  },
-);
+forEachService('AGENT-41 set_mode: the mode belongs to the session and the next run is told of it', async (open) => {
+  const app = await openWith(open, { harness: {} });
+  assert.deepEqual(await use(app, 's', ['set_mode', { mode: 'plan' }]), { mode: 'plan' });
+  await use(app, 's');
+  assert.match(conversation(app.simulator.lastRequest())[0] ?? '', /The current mode is "plan"\.$/);
+  await use(app, 't');
+  assert.match(conversation(app.simulator.lastRequest())[0] ?? '', /The current mode is "act"\.$/);
+  assert.match(String(await use(app, 's', ['set_mode', { mode: 'fly' }])), /mode must be one of "plan", "act"/);
+});
 
-forEachDurableService('AGENT-41 the harness compacts at maxContextWindowTokens', async (open) => {
+forEachService('AGENT-41 the harness compacts at maxContextWindowTokens', async (open) => {
   const app = await openWith(open, {
     harness: { maxContextWindowTokens: 1200, maxOutputTokens: 100, disableTodo: true, disableModes: true },
   });

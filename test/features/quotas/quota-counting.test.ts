@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, overHttp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import {
   enqueue,
@@ -15,7 +15,7 @@ import {
 } from '../runs/run-calls.ts';
 import { daily, priced, saveQuota, usageOf, verify } from './quota-calls.ts';
 
-forEachDurableService('QUOTA-11 a root run counts for its tenant and its agent, by day and by month', async (open) => {
+forEachService('QUOTA-11 a root run counts for its tenant and its agent, by day and by month', async (open) => {
   const { client } = await open({ ...priced, clock: testClock({ at: Date.UTC(2026, 4, 14, 12) }) });
   await runJson(client, 'helper', 'Hi');
   await runStream(client, 'other', 'Hi');
@@ -45,7 +45,7 @@ forEachDurableService('QUOTA-11 a root run counts for its tenant and its agent, 
   });
 });
 
-forEachDurableService(
+forEachService(
   'QUOTA-24 QUOTA-26 usage is narrowed by scope and period, QUOTA-25 and so are the quotas',
   async (open) => {
     const { client } = await open(priced);
@@ -70,7 +70,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('QUOTA-19 a quota that is used up refuses, says which, and leaves no row', async (open) => {
+forEachService('QUOTA-19 a quota that is used up refuses, says which, and leaves no row', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { agentName: 'helper', period: 'Daily', maxTokens: 1 });
   await runJson(client, 'helper', 'Hi');
@@ -88,7 +88,7 @@ forEachDurableService('QUOTA-19 a quota that is used up refuses, says which, and
   assert.equal((await listRuns(client, { includeChildren: true })).length, 2);
 });
 
-forEachDurableService('QUOTA-20 of several the one that resets last is told, on a tie the agent’s', async (open) => {
+forEachService('QUOTA-20 of several the one that resets last is told, on a tie the agent’s', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 0 });
   await saveQuota(client, { period: 'Monthly', maxCost: 0 });
@@ -111,7 +111,7 @@ overHttp('RUN-3 the refusal has Retry-After in whole seconds', async (open) => {
   assert.equal(Number(answer.headers.get('retry-after')), Math.ceil(retryAfterMs / 1000));
 });
 
-forEachDurableService(
+forEachService(
   'QUOTA-13 what a tree uses counts where its root was admitted, QUOTA-15 and children are no runs',
   async (open) => {
     const model = (name: string) => ({ provider: 'demo', model: `${name}-1` });
@@ -141,7 +141,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('QUOTA-14 usage that nobody reports and prices that nobody knows add nothing', async (open) => {
+forEachService('QUOTA-14 usage that nobody reports and prices that nobody knows add nothing', async (open) => {
   const { client } = await open({ script: [{ reply: { text: 'Yes.', usage: 'none' } }], agents: [{ name: 'helper' }] });
   await saveQuota(client, { period: 'Daily', maxCost: 1 });
   await runJson(client, 'helper', 'Hi');
@@ -149,7 +149,7 @@ forEachDurableService('QUOTA-14 usage that nobody reports and prices that nobody
   assert.deepEqual([counter?.runs, counter?.tokens, counter?.cost], [1, 0, 0]);
 });
 
-forEachDurableService('QUOTA-16 an answer that is replayed from a key counts nothing', async (open) => {
+forEachService('QUOTA-16 an answer that is replayed from a key counts nothing', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 1 });
   const once = { headers: { 'idempotency-key': 'k' } };
@@ -159,7 +159,7 @@ forEachDurableService('QUOTA-16 an answer that is replayed from a key counts not
   assert.equal((await daily(client))?.runs, 1);
 });
 
-forEachDurableService('QUOTA-16 a replay counts, and is refused like any run', async (open) => {
+forEachService('QUOTA-16 a replay counts, and is refused like any run', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { agentName: 'helper', period: 'Daily', maxRuns: 2 });
   const { runId } = await runJson(client, 'helper', 'Hi');
@@ -170,7 +170,7 @@ forEachDurableService('QUOTA-16 a replay counts, and is refused like any run', a
   assert.equal((await verify(client)).matches, true);
 });
 
-forEachDurableService('QUOTA-18 a refused run uses nothing of the quota', async (open) => {
+forEachService('QUOTA-18 a refused run uses nothing of the quota', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 1 });
   assert.equal((await refusal(start(client, 'nobody', 'Hi'))).code, 'agent-not-found');
@@ -183,7 +183,7 @@ forEachDurableService('QUOTA-18 a refused run uses nothing of the quota', async 
   assert.equal((await daily(client))?.runs, 1);
 });
 
-forEachDurableService('QUOTA-21 a queued run is checked and counted when it is accepted', async (open) => {
+forEachService('QUOTA-21 a queued run is checked and counted when it is accepted', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 1 });
   const runId = await enqueue(client, 'helper', 'Hi');
@@ -195,7 +195,7 @@ forEachDurableService('QUOTA-21 a queued run is checked and counted when it is a
   assert.deepEqual([(await daily(client))?.runs, (await daily(client))?.tokens], [1, 30]);
 });
 
-forEachDurableService('QUOTA-12 without run recording a run counts all the same', async (open) => {
+forEachService('QUOTA-12 without run recording a run counts all the same', async (open) => {
   const { client } = await open({
     ...priced,
     service: { ...priced.service, RunRecording: { Enabled: false } },
@@ -220,7 +220,7 @@ forEachDurableService('QUOTA-17 a cost that is found later changes no counter', 
   assert.equal((await verify(client)).matches, true);
 });
 
-forEachDurableService('QUOTA-12 of 64 callers exactly as many get through as the quota has places', async (open) => {
+forEachService('QUOTA-12 of 64 callers exactly as many get through as the quota has places', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxRuns: 20 });
   const outcomes = await Promise.all(
@@ -237,7 +237,7 @@ forEachDurableService('QUOTA-12 of 64 callers exactly as many get through as the
   assert.equal((await listRuns(client, { includeChildren: true })).length, 20);
 });
 
-forEachDurableService('QUOTA-13 side by side runs pass a token quota no further than one by one', async (open) => {
+forEachService('QUOTA-13 side by side runs pass a token quota no further than one by one', async (open) => {
   const { client } = await open(priced);
   await saveQuota(client, { period: 'Daily', maxTokens: 300 });
   await saveQuota(client, { agentName: 'helper', period: 'Monthly', maxCost: 0.00024 });
@@ -255,7 +255,7 @@ forEachDurableService('QUOTA-13 side by side runs pass a token quota no further 
   assert.equal((await verify(client)).matches, true);
 });
 
-forEachDurableService('QUOTA-13 a run waits for one in progress that may use up the rest', async (open) => {
+forEachService('QUOTA-13 a run waits for one in progress that may use up the rest', async (open) => {
   const gate = new Gate();
   const setup = waitingSetup(gate);
   const { client } = await open(setup);

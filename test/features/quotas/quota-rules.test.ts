@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import { refusal, runJson, start } from '../runs/run-calls.ts';
 import { listQuotas, saveQuota, usageOf } from './quota-calls.ts';
 
-forEachDurableService('QUOTA-1 saving creates the quota of a scope and period, then replaces it', async (open) => {
+forEachService('QUOTA-1 saving creates the quota of a scope and period, then replaces it', async (open) => {
   const { client } = await open();
   const first = await saveQuota(client, { period: 'Daily', maxRuns: 5, maxCost: 1.5 });
   assert.deepEqual(
@@ -33,7 +33,7 @@ forEachDurableService('QUOTA-1 saving creates the quota of a scope and period, t
   assert.equal(JSON.parse(entries[1]?.before ?? '').maxRuns, 5);
 });
 
-forEachDurableService('QUOTA-1 callers that save the same scope at once make one quota', async (open) => {
+forEachService('QUOTA-1 callers that save the same scope at once make one quota', async (open) => {
   const { client } = await open();
   const saved = await Promise.all(
     [1, 2, 3, 4].map((maxRuns) => saveQuota(client, { agentName: 'a', period: 'Daily', maxRuns })),
@@ -42,7 +42,7 @@ forEachDurableService('QUOTA-1 callers that save the same scope at once make one
   assert.equal((await listQuotas(client)).length, 1);
 });
 
-forEachDurableService('QUOTA-2 a quota limits something, with whole counts and up to six decimals', async (open) => {
+forEachService('QUOTA-2 a quota limits something, with whole counts and up to six decimals', async (open) => {
   const { client } = await open();
   const bodies = [
     { period: 'Daily' },
@@ -63,7 +63,7 @@ forEachDurableService('QUOTA-2 a quota limits something, with whole counts and u
   assert.equal((await saveQuota(client, { period: 'Daily', maxCost: 4503599.627371 })).maxCost, 4503599.627371);
 });
 
-forEachDurableService('QUOTA-2 a limit of 0 admits nothing, and a disabled quota is not enforced', async (open) => {
+forEachService('QUOTA-2 a limit of 0 admits nothing, and a disabled quota is not enforced', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   await saveQuota(client, { agentName: 'helper', period: 'Daily', maxTokens: 0 });
   assert.equal((await refusal(start(client, 'helper', 'Hi'))).quotaMetric, 'Tokens');
@@ -71,13 +71,13 @@ forEachDurableService('QUOTA-2 a limit of 0 admits nothing, and a disabled quota
   await runJson(client, 'helper', 'Hi');
 });
 
-forEachDurableService('QUOTA-3 names compare exactly', async (open) => {
+forEachService('QUOTA-3 names compare exactly', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   await saveQuota(client, { agentName: 'Helper', period: 'Daily', maxRuns: 0 });
   await runJson(client, 'helper', 'Hi');
 });
 
-forEachDurableService('QUOTA-8 a deleted quota is gone, and what was used stays counted', async (open) => {
+forEachService('QUOTA-8 a deleted quota is gone, and what was used stays counted', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const rule = await saveQuota(client, { period: 'Daily', maxRuns: 1 });
   await runJson(client, 'helper', 'Hi');
@@ -95,7 +95,7 @@ forEachDurableService('QUOTA-8 a deleted quota is gone, and what was used stays 
   assert.deepEqual([JSON.parse(entry?.before ?? '').id, entry?.after], [rule.id, null]);
 });
 
-forEachDurableService('QUOTA-9 switched off, quotas are edited, and nothing is counted or refused', async (open) => {
+forEachService('QUOTA-9 switched off, quotas are edited, and nothing is counted or refused', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }], service: { Quotas: { Enabled: false } } });
   await saveQuota(client, { period: 'Daily', maxRuns: 0 });
   await runJson(client, 'helper', 'Hi');

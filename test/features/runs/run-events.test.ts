@@ -4,7 +4,7 @@ import type { Frame } from '../../../src/contract/operation.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
 import { runStore } from '../../../src/features/runs/runs.store.ts';
-import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, overHttp } from '../../support/app.ts';
 import { swept } from '../retention/retention-world.ts';
 import { opensRun } from './other-process.ts';
 import {
@@ -26,28 +26,25 @@ import {
 
 const look = tool('look', async () => ({ found: [1, 'zwei', null] }));
 
-forEachDurableService(
-  'RUN-24 from every sequence of a finished log the rest comes, and nothing twice',
-  async (open) => {
-    const { client } = await open({
-      tools: [look],
-      script: callsTools('look', 'look'),
-      agents: [{ name: 'helper', toolNames: ['look'] }],
-    });
-    const { runId, frames } = await runStream(client, 'helper', 'Hi');
-    for (let last = 0; last < frames.length; last += 1)
-      assert.deepEqual(await readEvents(client, runId, last), frames.slice(last + 1), `after ${last}`);
-  },
-);
+forEachService('RUN-24 from every sequence of a finished log the rest comes, and nothing twice', async (open) => {
+  const { client } = await open({
+    tools: [look],
+    script: callsTools('look', 'look'),
+    agents: [{ name: 'helper', toolNames: ['look'] }],
+  });
+  const { runId, frames } = await runStream(client, 'helper', 'Hi');
+  for (let last = 0; last < frames.length; last += 1)
+    assert.deepEqual(await readEvents(client, runId, last), frames.slice(last + 1), `after ${last}`);
+});
 
-forEachDurableService('RUN-24 past the terminal event there is nothing, and the stream closes', async (open) => {
+forEachService('RUN-24 past the terminal event there is nothing, and the stream closes', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const { runId, frames } = await runStream(client, 'helper', 'Hi');
   for (const last of [frames.length - 1, frames.length, 1_000_000])
     assert.deepEqual(await readEvents(client, runId, last), []);
 });
 
-forEachDurableService('RUN-24 an empty Last-Event-ID is none, and a long one is past the end', async (open) => {
+forEachService('RUN-24 an empty Last-Event-ID is none, and a long one is past the end', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const { runId, frames } = await runStream(client, 'helper', 'Hi');
   assert.deepEqual(await readEvents(client, runId, ''), frames);
@@ -56,7 +53,7 @@ forEachDurableService('RUN-24 an empty Last-Event-ID is none, and a long one is 
   assert.deepEqual(await readEvents(client, runId, '0'.repeat(30)), frames.slice(1));
 });
 
-forEachDurableService('RUN-24 a Last-Event-ID that is no sequence, and an unknown run, are refused', async (open) => {
+forEachService('RUN-24 a Last-Event-ID that is no sequence, and an unknown run, are refused', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runStream(client, 'helper', 'Hi');
   for (const last of ['-1', '1.5', 'abc', '1e3', '0x1', '9'.repeat(20).replace('9', '+')]) {
@@ -76,7 +73,7 @@ forEachDurableService('RUN-24 a log that retention has removed is an empty strea
   assert.deepEqual(await readEvents(app.client, runId), []);
 });
 
-forEachDurableService('RUN-24 RUN-25 readers of a live run get all of it, wherever they begin', async (open) => {
+forEachService('RUN-24 RUN-25 readers of a live run get all of it, wherever they begin', async (open) => {
   const gate = new Gate();
   const { client } = await open(waitingSetup(gate));
   const own = await stream(client, 'helper', 'wait');
@@ -91,7 +88,7 @@ forEachDurableService('RUN-24 RUN-25 readers of a live run get all of it, wherev
   assert.deepEqual(await Promise.all(readers), [frames, frames.slice(1), []]);
 });
 
-forEachDurableService('RUN-24 a reader whose connection drops goes on where it was', async (open) => {
+forEachService('RUN-24 a reader whose connection drops goes on where it was', async (open) => {
   const gate = new Gate();
   const { client } = await open(waitingSetup(gate));
   const gone = new AbortController();
@@ -201,7 +198,7 @@ overHttp('RUN-25 a reader that does not read is cut off, and slows neither the r
   assert.deepEqual(eventsOf(await readEvents(app.client, own.runId)), events);
 });
 
-forEachDurableService('RUN-22 the log of a run with tools tells its whole story in order', async (open) => {
+forEachService('RUN-22 the log of a run with tools tells its whole story in order', async (open) => {
   const { client } = await open({
     tools: [look],
     script: callsTools('look'),

@@ -1,7 +1,7 @@
 // A process of its own: it moves the clock ahead, and the ids of a process never go back.
 import assert from 'node:assert/strict';
 import type { RunFeedbackRequest } from '../../../src/features/scores/scores.schema.ts';
-import { forEachDurableService, type TestApp } from '../../support/app.ts';
+import { forEachService, type TestApp } from '../../support/app.ts';
 import { refusal, runJson } from './run-calls.ts';
 
 const unknownId = '0190b6a2-0000-7000-8000-000000000000';
@@ -11,7 +11,7 @@ const scored = async (app: TestApp, body: RunFeedbackRequest, runId: string, cli
 
 const scoresOf = async (app: TestApp, runId: string) => (await app.client.scores.list({ params: { runId } })).body;
 
-forEachDurableService(
+forEachService(
   'RUN-44 the same author scores the same target again: the row is updated, its id stays',
   async (open) => {
     const app = await open({ agents: [{ name: 'helper' }] });
@@ -45,7 +45,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('RUN-44 RUN-45 each author has a score of their own; a key scores as api', async (open) => {
+forEachService('RUN-44 RUN-45 each author has a score of their own; a key scores as api', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runJson(app.client, 'helper', 'Hi');
   const { body: key } = await app.client.keys.create({
@@ -59,41 +59,38 @@ forEachDurableService('RUN-44 RUN-45 each author has a score of their own; a key
   assert.notEqual(byKey.author, null);
 });
 
-forEachDurableService(
-  'RUN-45 a value that does not fit its kind is refused by the name of its member',
-  async (open) => {
-    const app = await open({ agents: [{ name: 'helper' }] });
-    const { runId } = await runJson(app.client, 'helper', 'Hi');
-    const wrong: [RunFeedbackRequest, string][] = [
-      [{ kind: 'Binary', value: 0.5 }, 'value'],
-      [{ kind: 'Binary' }, 'value'],
-      [{ kind: 'Stars', value: 0 }, 'value'],
-      [{ kind: 'Stars', value: 4.5 }, 'value'],
-      [{ kind: 'Numeric', value: 100.01 }, 'value'],
-      [{ kind: 'Numeric', value: 3, textValue: 'x' }, 'textValue'],
-      [{ kind: 'Categorical', value: 1, textValue: 'x' }, 'value'],
-      [{ kind: 'Categorical', textValue: '' }, 'textValue'],
-      [{ kind: 'Categorical', textValue: 'x'.repeat(129) }, 'textValue'],
-    ];
-    for (const [body, path] of wrong) {
-      const problem = await refusal(app.client.scores.save({ params: { runId }, body }));
-      assert.equal(problem.code, 'validation-failed', JSON.stringify(body));
-      assert.deepEqual(
-        problem.errors?.map((error) => error.path),
-        [path],
-        JSON.stringify(body),
-      );
-    }
-    for (const body of [{ kind: 'Stars', value: 1, name: 'no spaces' }, { kind: 'Thumbs', value: 1 }, { value: 1 }])
-      assert.equal(
-        (await refusal(app.client.scores.save({ params: { runId }, body: body as RunFeedbackRequest }))).code,
-        'validation-failed',
-      );
-    assert.deepEqual(await scoresOf(app, runId), [], 'nothing was written');
-  },
-);
+forEachService('RUN-45 a value that does not fit its kind is refused by the name of its member', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const { runId } = await runJson(app.client, 'helper', 'Hi');
+  const wrong: [RunFeedbackRequest, string][] = [
+    [{ kind: 'Binary', value: 0.5 }, 'value'],
+    [{ kind: 'Binary' }, 'value'],
+    [{ kind: 'Stars', value: 0 }, 'value'],
+    [{ kind: 'Stars', value: 4.5 }, 'value'],
+    [{ kind: 'Numeric', value: 100.01 }, 'value'],
+    [{ kind: 'Numeric', value: 3, textValue: 'x' }, 'textValue'],
+    [{ kind: 'Categorical', value: 1, textValue: 'x' }, 'value'],
+    [{ kind: 'Categorical', textValue: '' }, 'textValue'],
+    [{ kind: 'Categorical', textValue: 'x'.repeat(129) }, 'textValue'],
+  ];
+  for (const [body, path] of wrong) {
+    const problem = await refusal(app.client.scores.save({ params: { runId }, body }));
+    assert.equal(problem.code, 'validation-failed', JSON.stringify(body));
+    assert.deepEqual(
+      problem.errors?.map((error) => error.path),
+      [path],
+      JSON.stringify(body),
+    );
+  }
+  for (const body of [{ kind: 'Stars', value: 1, name: 'no spaces' }, { kind: 'Thumbs', value: 1 }, { value: 1 }])
+    assert.equal(
+      (await refusal(app.client.scores.save({ params: { runId }, body: body as RunFeedbackRequest }))).code,
+      'validation-failed',
+    );
+  assert.deepEqual(await scoresOf(app, runId), [], 'nothing was written');
+});
 
-forEachDurableService('RUN-46 deleting a score is audited without its comment, and a repeat is 404', async (open) => {
+forEachService('RUN-46 deleting a score is audited without its comment, and a repeat is 404', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runJson(app.client, 'helper', 'Hi');
   const { id: scoreId } = await scored(app, { kind: 'Stars', value: 2, comment: 'a secret opinion' }, runId);
@@ -114,7 +111,7 @@ forEachDurableService('RUN-46 deleting a score is audited without its comment, a
   assert.doesNotMatch(entries[0]?.before ?? '', /secret opinion/);
 });
 
-forEachDurableService('RUN-40 RUN-46 scores of an unknown run, or of another tenant, are 404', async (open) => {
+forEachService('RUN-40 RUN-46 scores of an unknown run, or of another tenant, are 404', async (open) => {
   const app = await open({
     agents: [{ name: 'helper' }],
     host: { Tenancy: { Enabled: true, AllowHeaderResolution: true } },
@@ -134,7 +131,7 @@ forEachDurableService('RUN-40 RUN-46 scores of an unknown run, or of another ten
   }
 });
 
-forEachDurableService('RUN-44 a blank name is `overall`, and a blank message the whole run', async (open) => {
+forEachService('RUN-44 a blank name is `overall`, and a blank message the whole run', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const { runId } = await runJson(app.client, 'helper', 'Hi');
   const ids = new Set<string>();

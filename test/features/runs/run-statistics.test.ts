@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDurableService, forEachService } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { refusal, runJson } from './run-calls.ts';
 
@@ -25,7 +25,7 @@ const agents = [
   { name: 'other', model: { provider: 'demo', model: 'free' } },
 ];
 
-forEachDurableService(
+forEachService(
   'RUN-58 statistics sum up runs with every breakdown, and rates where there is something to divide',
   async (open) => {
     const app = await open({ script, tools: [add], agents, service: prices });
@@ -97,7 +97,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('RUN-59 errors that look alike are one cluster, the newest its sample', async (open) => {
+forEachService('RUN-59 errors that look alike are one cluster, the newest its sample', async (open) => {
   const app = await open({ script, agents: plainAgents });
   const { client } = app;
   const fail = (message: string) =>
@@ -121,7 +121,7 @@ forEachDurableService('RUN-59 errors that look alike are one cluster, the newest
     assert.equal((await refusal(client.statistics.errors({ query: { hours } }))).code, 'validation-failed');
 });
 
-forEachDurableService(
+forEachService(
   'RUN-59 the time series has every bucket of its span, empty ones too, on whole hours of UTC',
   async (open) => {
     const clock = testClock({ at: Date.UTC(2026, 0, 2, 5, 30) });
@@ -214,7 +214,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('RUN-57 tool usage counts the recorded calls of each tool, most called first', async (open) => {
+forEachService('RUN-57 tool usage counts the recorded calls of each tool, most called first', async (open) => {
   const idle = { ...add, name: 'idle' };
   const { client } = await open({ script, tools: [add, idle], agents });
   assert.deepEqual((await client.tools.usage({})).body, []);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDurableService, forEachService } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { refusal } from '../runs/run-calls.ts';
 import { save, skill, skillFile, writeFiles } from './skill-bodies.ts';
@@ -13,7 +13,7 @@ const on = {
 };
 const withScript = skill('pdf', { scripts: [{ name: 'go', extension: 'sh', content: 'echo' }] });
 
-forEachDurableService('GRANT-1 SCRIPT-3 without the registration a grant is 409, whatever it says', async (open) => {
+forEachService('GRANT-1 SCRIPT-3 without the registration a grant is 409, whatever it says', async (open) => {
   const scripts = { Enabled: true, PlatformIsolationAcknowledged: true };
   const app = await open({ service: { Skills: { Scripts: scripts } } });
   const problem = await refusal(
@@ -27,7 +27,7 @@ forEachDurableService('GRANT-1 SCRIPT-3 without the registration a grant is 409,
   assert.ok(app.app.config.warnings.some(({ key }) => key?.includes('Skills:Scripts:Enabled')));
 });
 
-forEachDurableService('GRANT-3 GRANT-4 a grant names what is there, and ends in the future', async (open) => {
+forEachService('GRANT-3 GRANT-4 a grant names what is there, and ends in the future', async (open) => {
   const app = await open(on);
   await save(app, withScript);
   const create = (body: Parameters<typeof app.client.grants.create>[0]['body']) =>
@@ -39,51 +39,48 @@ forEachDurableService('GRANT-3 GRANT-4 a grant names what is there, and ends in 
   assert.deepEqual((await app.client.grants.list({})).body, []);
 });
 
-forEachDurableService(
-  'GRANT-5 GRANT-6 GRANT-8 GRANT-9 one grant for each scope, revoked as it was given',
-  async (open) => {
-    const app = await open(on);
-    await save(app, withScript);
-    const whole = (await app.client.grants.create({ body: { skillName: 'pdf' } })).body;
-    const one = (await app.client.grants.create({ body: { skillName: 'pdf', scriptName: 'go' } })).body;
-    const again = (await app.client.grants.create({ body: { skillName: 'pdf', expiresAt: '2999-01-01T00:00:00Z' } }))
-      .body;
-    assert.equal(again.expiresAt, '2999-01-01T00:00:00.000Z');
-    const listed = async () =>
-      (await app.client.grants.list({})).body.map(({ id, revokedAt }) => [id, revokedAt === null]);
-    assert.deepEqual(await listed(), [
-      [again.id, true],
-      [one.id, true],
-      [whole.id, false],
-    ]);
-    const revoke = (scriptName?: string) =>
-      app.client.grants.remove({ params: { skillName: 'pdf' }, query: scriptName === undefined ? {} : { scriptName } });
-    await revoke('go');
-    assert.deepEqual(await listed(), [
-      [again.id, true],
-      [one.id, false],
-      [whole.id, false],
-    ]);
-    assert.equal((await refusal(revoke('go'))).status, 404);
-    await revoke();
-    assert.equal((await refusal(revoke())).status, 404);
-    assert.deepEqual(
-      (await trail(app))
-        .filter(({ action }) => action.startsWith('skill-script-grant'))
-        .map(({ action, entity }) => [action.split('.')[1], entity.split(':')[1]]),
-      [
-        ['create', whole.id],
-        ['create', one.id],
-        ['revoke', whole.id],
-        ['create', again.id],
-        ['revoke', one.id],
-        ['revoke', again.id],
-      ],
-    );
-  },
-);
+forEachService('GRANT-5 GRANT-6 GRANT-8 GRANT-9 one grant for each scope, revoked as it was given', async (open) => {
+  const app = await open(on);
+  await save(app, withScript);
+  const whole = (await app.client.grants.create({ body: { skillName: 'pdf' } })).body;
+  const one = (await app.client.grants.create({ body: { skillName: 'pdf', scriptName: 'go' } })).body;
+  const again = (await app.client.grants.create({ body: { skillName: 'pdf', expiresAt: '2999-01-01T00:00:00Z' } }))
+    .body;
+  assert.equal(again.expiresAt, '2999-01-01T00:00:00.000Z');
+  const listed = async () =>
+    (await app.client.grants.list({})).body.map(({ id, revokedAt }) => [id, revokedAt === null]);
+  assert.deepEqual(await listed(), [
+    [again.id, true],
+    [one.id, true],
+    [whole.id, false],
+  ]);
+  const revoke = (scriptName?: string) =>
+    app.client.grants.remove({ params: { skillName: 'pdf' }, query: scriptName === undefined ? {} : { scriptName } });
+  await revoke('go');
+  assert.deepEqual(await listed(), [
+    [again.id, true],
+    [one.id, false],
+    [whole.id, false],
+  ]);
+  assert.equal((await refusal(revoke('go'))).status, 404);
+  await revoke();
+  assert.equal((await refusal(revoke())).status, 404);
+  assert.deepEqual(
+    (await trail(app))
+      .filter(({ action }) => action.startsWith('skill-script-grant'))
+      .map(({ action, entity }) => [action.split('.')[1], entity.split(':')[1]]),
+    [
+      ['create', whole.id],
+      ['create', one.id],
+      ['revoke', whole.id],
+      ['create', again.id],
+      ['revoke', one.id],
+      ['revoke', again.id],
+    ],
+  );
+});
 
-forEachDurableService('SKILL-13 the grants of a skill go with it, with an entry each', async (open) => {
+forEachService('SKILL-13 the grants of a skill go with it, with an entry each', async (open) => {
   const app = await open(on);
   await save(app, withScript);
   await app.client.grants.create({ body: { skillName: 'pdf' } });
@@ -110,7 +107,7 @@ forEachDurableService('GRANT-10 without its entry nothing is granted or revoked'
   );
 });
 
-forEachDurableService(
+forEachService(
   'SKILL-11 SKILL-18 SKILL-19 SKILL-20 SKILL-21 host skills serve agents and are out of reach of the API',
   async (open, t) => {
     const root = mkdtempSync(join(tmpdir(), 'acp-host-skills-'));

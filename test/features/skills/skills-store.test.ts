@@ -1,58 +1,55 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachService } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { refusal } from '../runs/run-calls.ts';
 import { hashOf, save, skill } from './skill-bodies.ts';
 
 const interpreters = { Skills: { Scripts: { Interpreters: { sh: '/bin/sh' } } } };
 
-forEachDurableService(
-  'SKILL-1 SKILL-3 SKILL-17 a save replaces the whole skill and counts its version',
-  async (open) => {
-    const app = await open({ service: interpreters, host: { Prefix: '/base' } });
-    const full = skill('pdf', {
-      compatibility: 'Needs a shell',
-      license: 'MIT',
-      allowedTools: 'Bash(git:*) Read',
-      metadata: { author: 'Ada', version: '1.0' },
-      resources: [
-        { name: 'references/zürich.md'.replace('ü', 'ue'), content: 'Grüezi 👋\r\n', description: 'A greeting' },
-        { name: 'a.json', content: '{}', mediaType: 'application/json' },
-      ],
-      scripts: [{ name: 'go', extension: 'sh', content: 'echo hi\n', parametersSchema: '{"type":"object"}' }],
-    });
-    const first = await save(app, full);
-    assert.equal(first.status, 201);
-    assert.equal(first.headers['location'], '/base/api/skills/pdf');
-    assert.equal(first.version, 1);
-    assert.equal(first.enabled, true);
-    assert.equal(first.allowedTools, 'Bash(git:*) Read');
-    assert.deepEqual(first.metadata, { author: 'Ada', version: '1.0' });
-    assert.deepEqual(first.resources, [
-      { name: 'references/zuerich.md', content: 'Grüezi 👋\r\n', description: 'A greeting', mediaType: 'text/plain' },
-      { name: 'a.json', content: '{}', description: null, mediaType: 'application/json' },
-    ]);
-    const second = await save(app, skill('pdf', { enabled: false }));
-    assert.deepEqual([second.status, second.version, second.enabled], [200, 2, false]);
-    assert.equal(second.headers['location'], undefined);
-    assert.deepEqual([second.resources, second.scripts, second.metadata], [[], [], {}]);
-    assert.equal(second.id, first.id);
-    assert.equal(second.createdAt, first.createdAt);
-    await save(app, skill('abc'));
-    const listed = (await app.client.skills.list({})).body;
-    assert.deepEqual(
-      listed.map(({ name, enabled }) => [name, enabled]),
-      [
-        ['abc', true],
-        ['pdf', false],
-      ],
-    );
-    const { status: _status, headers: _headers, ...definition } = second;
-    assert.deepEqual((await app.client.skills.get({ params: { name: 'pdf' } })).body, definition);
-  },
-);
+forEachService('SKILL-1 SKILL-3 SKILL-17 a save replaces the whole skill and counts its version', async (open) => {
+  const app = await open({ service: interpreters, host: { Prefix: '/base' } });
+  const full = skill('pdf', {
+    compatibility: 'Needs a shell',
+    license: 'MIT',
+    allowedTools: 'Bash(git:*) Read',
+    metadata: { author: 'Ada', version: '1.0' },
+    resources: [
+      { name: 'references/zürich.md'.replace('ü', 'ue'), content: 'Grüezi 👋\r\n', description: 'A greeting' },
+      { name: 'a.json', content: '{}', mediaType: 'application/json' },
+    ],
+    scripts: [{ name: 'go', extension: 'sh', content: 'echo hi\n', parametersSchema: '{"type":"object"}' }],
+  });
+  const first = await save(app, full);
+  assert.equal(first.status, 201);
+  assert.equal(first.headers['location'], '/base/api/skills/pdf');
+  assert.equal(first.version, 1);
+  assert.equal(first.enabled, true);
+  assert.equal(first.allowedTools, 'Bash(git:*) Read');
+  assert.deepEqual(first.metadata, { author: 'Ada', version: '1.0' });
+  assert.deepEqual(first.resources, [
+    { name: 'references/zuerich.md', content: 'Grüezi 👋\r\n', description: 'A greeting', mediaType: 'text/plain' },
+    { name: 'a.json', content: '{}', description: null, mediaType: 'application/json' },
+  ]);
+  const second = await save(app, skill('pdf', { enabled: false }));
+  assert.deepEqual([second.status, second.version, second.enabled], [200, 2, false]);
+  assert.equal(second.headers['location'], undefined);
+  assert.deepEqual([second.resources, second.scripts, second.metadata], [[], [], {}]);
+  assert.equal(second.id, first.id);
+  assert.equal(second.createdAt, first.createdAt);
+  await save(app, skill('abc'));
+  const listed = (await app.client.skills.list({})).body;
+  assert.deepEqual(
+    listed.map(({ name, enabled }) => [name, enabled]),
+    [
+      ['abc', true],
+      ['pdf', false],
+    ],
+  );
+  const { status: _status, headers: _headers, ...definition } = second;
+  assert.deepEqual((await app.client.skills.get({ params: { name: 'pdf' } })).body, definition);
+});
 
-forEachDurableService('SKILL-2 SKILL-12 an unknown skill is 404, a removed one too', async (open) => {
+forEachService('SKILL-2 SKILL-12 an unknown skill is 404, a removed one too', async (open) => {
   const app = await open({});
   const unknown = await refusal(app.client.skills.get({ params: { name: 'No such!' } }));
   assert.deepEqual([unknown.status, unknown.code], [404, 'skill-not-found']);
@@ -64,7 +61,7 @@ forEachDurableService('SKILL-2 SKILL-12 an unknown skill is 404, a removed one t
   assert.equal((await save(app, skill('pdf'))).version, 1, 'a skill saved again begins anew');
 });
 
-forEachDurableService('SKILL-28 skills belong to their tenant', async (open) => {
+forEachService('SKILL-28 skills belong to their tenant', async (open) => {
   const app = await open({
     token: 'a-long-enough-shared-token',
     host: { AuthToken: 'a-long-enough-shared-token', Tenancy: { Enabled: true } },
@@ -75,14 +72,14 @@ forEachDurableService('SKILL-28 skills belong to their tenant', async (open) => 
   assert.equal((await save(app, skill('pdf'))).status, 201);
 });
 
-forEachDurableService('SKILL-4 SKILL-11 the names in path and body are one', async (open) => {
+forEachService('SKILL-4 SKILL-11 the names in path and body are one', async (open) => {
   const app = await open({});
   const problem = await refusal(app.client.skills.save({ params: { name: 'other' }, body: skill('pdf') }));
   assert.deepEqual([problem.status, problem.code], [400, 'name-mismatch']);
   assert.deepEqual((await app.client.skills.list({})).body, []);
 });
 
-forEachDurableService('SKILL-5 SKILL-6 SKILL-8 SKILL-10 every fault is named, all in one answer', async (open) => {
+forEachService('SKILL-5 SKILL-6 SKILL-8 SKILL-10 every fault is named, all in one answer', async (open) => {
   const app = await open({ service: interpreters });
   const faulty = skill('Pdf--x', {
     description: ' ',
@@ -150,7 +147,7 @@ forEachDurableService('SKILL-5 SKILL-6 SKILL-8 SKILL-10 every fault is named, al
   assert.deepEqual((await app.client.skills.list({})).body, []);
 });
 
-forEachDurableService('SKILL-6 twenty-one resources and eleven scripts are too many', async (open) => {
+forEachService('SKILL-6 twenty-one resources and eleven scripts are too many', async (open) => {
   const app = await open({ service: interpreters });
   const body = skill('many', {
     resources: Array.from({ length: 21 }, (_, index) => ({ name: `r${index}`, content: '' })),
@@ -166,7 +163,7 @@ forEachDurableService('SKILL-6 twenty-one resources and eleven scripts are too m
   ]);
 });
 
-forEachDurableService(
+forEachService(
   'SKILL-5 SKILL-6 a resource that is no text counts by its bytes and comes back as it was',
   async (open) => {
     const resource = (size: number) => ({
@@ -189,7 +186,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('SKILL-6 what is exactly at its limit is saved', async (open) => {
+forEachService('SKILL-6 what is exactly at its limit is saved', async (open) => {
   const app = await open({ service: interpreters });
   const full = skill('a'.repeat(64), {
     description: '👋'.repeat(1024),
@@ -200,7 +197,7 @@ forEachDurableService('SKILL-6 what is exactly at its limit is saved', async (op
   assert.equal((await save(app, full)).status, 201);
 });
 
-forEachDurableService('SKILL-7 a body over 16 MiB is 413', async (open, _t, transport) => {
+forEachService('SKILL-7 a body over 16 MiB is 413', async (open, _t, transport) => {
   const app = await open({});
   if (transport === 'in process') return;
   const body = skill('big', { resources: [{ name: 'x', content: 'x'.repeat(16_777_216) }] });
@@ -208,7 +205,7 @@ forEachDurableService('SKILL-7 a body over 16 MiB is 413', async (open, _t, tran
   assert.deepEqual([problem.status, problem.code], [413, 'payload-too-large']);
 });
 
-forEachDurableService(
+forEachService(
   'SKILL-9 a script without interpreter is refused; with one it is saved while execution is off',
   async (open) => {
     const app = await open({ service: interpreters });
@@ -230,7 +227,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('SKILL-3 concurrent saves get versions of their own, the last one wins', async (open) => {
+forEachService('SKILL-3 concurrent saves get versions of their own, the last one wins', async (open) => {
   const app = await open({});
   const saved = await Promise.all(
     Array.from({ length: 8 }, (_, index) => save(app, skill('pdf', { instructions: `text ${index}` }))),
@@ -243,7 +240,7 @@ forEachDurableService('SKILL-3 concurrent saves get versions of their own, the l
   assert.equal((await app.client.skills.get({ params: { name: 'pdf' } })).body.instructions, last?.instructions);
 });
 
-forEachDurableService('AUDIT-12 saves and removals are audited with contents as size and hash', async (open) => {
+forEachService('AUDIT-12 saves and removals are audited with contents as size and hash', async (open) => {
   const app = await open({ service: interpreters });
   const scripts = [{ name: 'go', extension: 'sh', content: 'echo secret-of-script' }];
   const resources = [{ name: 'r.txt', content: 'secret-of-resource' }];
