@@ -1,7 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 
-/** What a decision that could not be stored is answered with (APPR-28); one that another overtook is its caller's to look at. */
+/** Answers a decision that could not be stored (APPR-28). One that another decision overtook is left to the caller. */
 export const notStored = (error: unknown): never => {
   if (error instanceof AcpError || error instanceof ConditionFailedError) throw error;
   throw new AcpError('store-unavailable', 'The decision could not be stored, and nothing was decided.', {

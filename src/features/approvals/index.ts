@@ -61,10 +61,8 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
     newId,
   });
   const decisions = createApprovalDecisions({
-    storage,
+    ...deps,
     store,
-    audit,
-    continuations: deps.continuations,
     metrics,
     lapsed: ends.ended,
     schedulingEnabled: scheduling.Enabled,
@@ -72,26 +70,19 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
   });
   return {
     handlers: approvalService({
+      ...deps,
       store,
       decisions,
-      authorization: deps.authorization,
-      owners: deps.owners,
       inspectReason: (context, reason, { agent_name, run_id, session_id }) =>
         deps.guards.inspectRequest(context, reason, { agentName: agent_name, runId: run_id, sessionId: session_id }),
-      log,
       now,
     }),
     rules: rules.handlers,
-    gate: createApprovalGate({
-      policy: deps.policy,
-      presenters: deps.presenters,
-      matchingRule: (tenantId, agentName, toolName, args) => rules.matching(tenantId, agentName, toolName, args),
-      log,
-    }),
+    gate: createApprovalGate({ ...deps, matchingRule: rules.matching }),
     pauseJournal: createPauseJournal({
       requests,
       approvals: store,
-      contextOf: (plan) => deps.contextOf(plan),
+      contextOf: deps.contextOf,
       recordToolPayloads: recording.RecordToolPayloads,
       expiresAfterMs: settings.ExpirationEnabled ? settings.DefaultExpiration : null,
       newId,

@@ -49,7 +49,7 @@ export interface ActiveQuotas {
   readonly engine: RunQuotas;
   /** Counts a run that gets no row. */
   countUnrecorded(tenantId: string, agentName: string, runId: string, counts: boolean): Promise<UnrecordedCount>;
-  /** Of a run that is closed where it does not execute. `closing`: goes with its end; `closed`: after that. */
+  /** For a run that is closed where it does not execute: `closing` gives the writes that go with its end, `closed` follows them. */
   readonly unexecuted: {
     closing(runId: string): readonly Statement[];
     closed(tenantId: string, runId: string): void;

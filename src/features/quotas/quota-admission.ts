@@ -134,7 +134,7 @@ export const createQuotaAdmission = (deps: AdmissionDeps) => {
           total(runs.filter(({ agentName }) => !priced.mayCost(tenantId, agentName))),
       };
     };
-    // What those before in line wait for: nobody overtakes them.
+    // Limits that requests earlier in line wait for: nobody overtakes those requests.
     const awaited = new Set<string>();
     const keyOf = ({ rule, metric }: LimitState): string => `${rule.id} ${metric}`;
 

@@ -99,7 +99,7 @@ export const createQuotaAllowances = ({
   const look = async (tenantId: string, calls: readonly Asked[]): Promise<Decide<Asked, CallAllowance>> => {
     const roots = calls.map(({ counted }) => counted);
     const { limiting, rows } = await holds.readSteadily(tenantId, () => read(tenantId, roots));
-    // What those before in line wait for: nobody overtakes them.
+    // Rules whose room calls earlier in line wait for: nobody overtakes those calls.
     const awaited = new Set<QuotaRule>();
     return (call) => {
       call.signal.throwIfAborted();

@@ -172,7 +172,7 @@ export const createQuotaReplay = (
     next(run: PastRun): PastVerdict {
       advance(run.startedAt);
       const verdict = verdictOf(run);
-      // One that waits is taken to have got its place when it did.
+      // A run that waited is assumed to have got its place when it started.
       if (verdict.kind !== 'Refused') enter(run);
       return verdict;
     },

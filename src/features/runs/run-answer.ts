@@ -16,7 +16,7 @@ const warningsMember = (run: ActiveRun): Pick<AgentRunResponse, 'warnings'> => {
   return warnings.length === 0 ? {} : { warnings: [...warnings] };
 };
 
-/** What the store did not do for this run; no header where it did all. */
+/** Names what the store could not do for this run; no header where nothing is missing. */
 export const warningHeader = (run: ActiveRun): Record<string, string> => {
   const warnings = warningsOf(run);
   return warnings.length === 0 ? {} : { 'X-Acp-Warning': warnings.join(', ') };

@@ -13,7 +13,7 @@ export interface LateClosingsDeps {
   dropped(runId: string): void;
 }
 
-// Of runs that were answered while nothing could be stored. A process that serves on must not fill its memory with them.
+// Ends of runs that were answered while nothing could be stored must not fill the memory of a process that goes on serving.
 const mostBytes = 33_554_432;
 
 const bytesOf = (statements: readonly Statement[]): number =>
@@ -65,7 +65,7 @@ export const createLateClosings = ({ storage, clock, log, written, dropped }: La
     /** Tries once more. What is left then is left to the next start, as far as the store has a row. */
     async close(): Promise<void> {
       retry.stop();
-      // In vain where the store is as it was; what that means was logged for each run.
+      // Fails while the store has not recovered; the loss is logged for each run below.
       await write().catch(() => undefined);
       for (const runId of waiting.keys()) drop(runId, null);
     },

@@ -46,7 +46,7 @@ const filters =
       const value = filter[member];
       if (value !== undefined && value !== null) conditions.push(eb(column, '=', value));
     }
-    // Says what the index on the kind covers; the planner does not conclude it.
+    // States what the index on the kind covers: the planner does not infer it.
     if (filter.kind !== undefined && filter.kind !== 'Agent') conditions.push(eb('runs.kind', '<>', 'Agent'));
     if (filter.continued !== undefined) {
       const sources = eb

@@ -30,7 +30,7 @@ export const closeOpenRuns = async ({ runs, lost, jobs, log }: RecoveryDeps): Pr
     log.warn({ orphanedRuns, requeuedRuns }, 'The last owner of the store ended without closing its runs');
 };
 
-/** Jobs that its worker had taken, after their runs: one whose run never began has lost no attempt. */
+/** Frees the jobs that the last owner's worker had taken, once their runs are closed. One whose run never began has lost no attempt. */
 export const freeLeasedJobs = async ({ runs, jobs, now }: RecoveryDeps): Promise<void> => {
   for (const job of await jobs.leased()) {
     const owner = job.lease_owner ?? '';

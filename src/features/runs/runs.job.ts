@@ -33,7 +33,7 @@ interface RunJobDeps {
   readonly now: () => number;
 }
 
-// The end of the pause makes the job due; this is for one that the process does not see.
+// The end of a pause makes the job due; this covers an end that this process does not see.
 const blockedRetryMs = 10_000;
 
 // Whoever lets the agent run again makes the job due.
@@ -94,7 +94,7 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
   };
 
   /** The end of the run, which stops when its worker says so. */
-  const heeding = async (run: ActiveRun, signal: AbortSignal): Promise<RunOutcome> => {
+  const endOf = async (run: ActiveRun, signal: AbortSignal): Promise<RunOutcome> => {
     const onAbort = () => {
       if (signal.reason instanceof LeaseLostError) run.stop({ kind: 'lost' });
       else deps.engine.cancel(run, 'Requested', signal.reason instanceof JobCanceledError ? signal.reason.by : null);
@@ -131,7 +131,7 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
       return { status: 'Released', afterMs: blockedRetryMs, released };
     }
     if (run === 'Canceled' || run === 'Released') return { status: run };
-    return jobResult(await heeding(run, signal));
+    return jobResult(await endOf(run, signal));
   };
 
   return async (job, signal) => {

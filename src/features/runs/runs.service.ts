@@ -70,7 +70,7 @@ export const runService = (
   const { store, engine } = deps;
   const { find } = deps.access;
 
-  /** A run that was found and allowed before, as it is now. */
+  /** The current row of a run that was found and allowed before. */
   const reread = async (row: RunRow): Promise<RunRow> => (await store.get(row.tenant_id, row.id)) ?? row;
 
   const records = async (tenantId: string, rows: readonly RunRow[]): Promise<RunRecord[]> => {

@@ -3,9 +3,10 @@ import type { ToolInvocationRow } from '../../../db/tables.ts';
 import type { ChatMessage, OpenCall, ToolResultPart } from '../../../engine/context/index.ts';
 import { callMessageOf, openCallsOf } from './open-calls.rules.ts';
 
-/** Calls that a run was answered about and that it failed with: the session holds no result of them. */
-
-/** The answered requests of calls that are open all the same, the newest of equal ids. */
+/**
+ * The answered requests of calls that are still open, the newest of equal ids: the run that had the answers failed before
+ * the session got a result.
+ */
 export const lostRequests = (
   history: readonly ChatMessage[],
   rows: readonly SessionRequestRow[],

@@ -5,7 +5,7 @@ export interface PauseEndDeps {
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
 }
 
-// Decisions of this process are told at once; those of other instances are found by looking.
+// Decisions made in this process are passed on at once; those of other instances are found by looking.
 const longestWaitMs = 10_000;
 
 interface Watched {

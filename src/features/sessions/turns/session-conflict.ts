@@ -10,7 +10,7 @@ export const failAsConflict = (error: unknown): never => {
   throw new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
 };
 
-/** A session that nobody holds here and that is busy all the same: its run cannot be stopped from here. */
+/** The session is busy although no run holds it here: its run cannot be stopped from this instance. */
 export const refuseForeignHolder = (error: unknown): never => {
   if (!(error instanceof AcpError) || error.code !== 'session-busy') throw error;
   throw new AcpError('run-not-on-this-instance', 'The run in progress does not execute on this instance.', {

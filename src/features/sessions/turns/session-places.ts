@@ -24,7 +24,7 @@ export interface SessionRun {
 }
 
 /** A run in line, as its session knows it. */
-type LinedUp = Pick<SessionRun, 'tenantId' | 'sessionId' | 'runId'>;
+type RunInLine = Pick<SessionRun, 'tenantId' | 'sessionId' | 'runId'>;
 
 /** A run that its caller waits for. */
 export interface ArrivingRun extends SessionRun {
@@ -198,7 +198,7 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
       return { session, waiting: null, ...begun, leave: () => free(session) };
     },
     /** A place in line for a run that was accepted before; null when the run was closed meanwhile. */
-    async line({ tenantId, sessionId, runId }: LinedUp, signal: AbortSignal): Promise<SessionPlace | null> {
+    async line({ tenantId, sessionId, runId }: RunInLine, signal: AbortSignal): Promise<SessionPlace | null> {
       const place = turns.wait(tenantId, sessionId, runId, {});
       const closing = new AbortController();
       waiting.set(runId, closing);
@@ -215,10 +215,10 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
     begin,
     free,
     /** Calls back once, when a run that met `null` is to ask again. */
-    afterPause: ({ tenantId, sessionId, runId }: LinedUp, over: () => void): void =>
+    afterPause: ({ tenantId, sessionId, runId }: RunInLine, over: () => void): void =>
       pauses.watch(tenantId, sessionId, runId, over),
     /** What follows when a run was closed before it started: it waits no longer, nor do others for it. */
-    closed({ tenantId, sessionId, runId }: Omit<LinedUp, 'sessionId'> & Pick<RunPlan, 'sessionId'>): void {
+    closed({ tenantId, sessionId, runId }: Omit<RunInLine, 'sessionId'> & Pick<RunPlan, 'sessionId'>): void {
       waiting.get(runId)?.abort(closedMeanwhile);
       if (sessionId === null) return;
       pauses.unwatch(tenantId, sessionId, runId);
