@@ -1,4 +1,4 @@
-import type { Stores } from '../../db/define-store.ts';
+import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { type CostMicros, costOf, type PriceList, type UnitPrices } from '../../engine/pricing.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
@@ -80,7 +80,7 @@ export const createCostRecalculation = ({ unpriced, prices, providers }: CostRec
   };
   return async (
     tenantId: string,
-    commit: (write: (stores: Stores) => Promise<void>, since: CostRecalculation) => Promise<void>,
+    commit: (write: (stores: Storage['stores']) => Promise<void>, since: CostRecalculation) => Promise<void>,
   ): Promise<CostRecalculation> => {
     let [result, since] = [nothing, nothing];
     for (let rows = await unpriced.next(tenantId, '', runsPerChunk); ; ) {
