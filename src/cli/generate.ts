@@ -2,10 +2,10 @@ import { type Command, Option } from 'commander';
 import type { TSchema } from 'typebox';
 import { callOperation } from '../client/client.ts';
 import type { ApiTable, Operation } from '../contract/operation.ts';
+import { isRecord } from '../contract/record.ts';
 import { safeLine } from '../text/text-width.ts';
 import { type CommandHost, collect, commandGroup, covers, type Invocation, toNumber } from './command-host.ts';
 import { readBody } from './files/read-body.ts';
-import { isRecord } from './output/record.ts';
 import type { Terminal } from './output/terminal.ts';
 
 /** The members of a JSON schema that decide how an option looks. */

@@ -22,3 +22,14 @@ export const onInterrupt = (handle: (signal: Interrupt, earlier: number) => void
     for (const [signal, listener] of listeners) process.off(signal, listener);
   };
 };
+
+/** A signal that the first interrupt aborts, and the exit code that the command then has; to be disposed at its end. */
+export const leaveOnInterrupt = (reason?: Error) => {
+  const leave = new AbortController();
+  const interruption = { signal: leave.signal, exitCode: null as number | null, [Symbol.dispose]: () => release() };
+  const release = onInterrupt((name) => {
+    interruption.exitCode = interruptedExitCode[name];
+    leave.abort(reason);
+  });
+  return interruption;
+};

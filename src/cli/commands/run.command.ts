@@ -7,7 +7,7 @@ import type { AgentRunResponse } from '../../features/runs/runs.schema.ts';
 import { runSummary } from '../../text/event-line.ts';
 import { type CommandHost, collect, covers, type Invocation, splitPair } from '../command-host.ts';
 import { uploadFile } from '../files/upload-file.ts';
-import { interruptedExitCode, onInterrupt } from '../interrupt.ts';
+import { leaveOnInterrupt } from '../interrupt.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { answerPauses } from '../runs/answer-run.ts';
 import { shellLine } from '../runs/next-commands.ts';
@@ -122,12 +122,7 @@ const startForAnswer = async (
   body: AgentRunRequest,
   key: string | undefined,
 ): Promise<FollowedRun> => {
-  const leave = new AbortController();
-  let interrupted: number | null = null;
-  const release = onInterrupt((signal) => {
-    interrupted = interruptedExitCode[signal];
-    leave.abort(new AcpError('run-canceled', 'The run was canceled.'));
-  });
+  using interruption = leaveOnInterrupt(new AcpError('run-canceled', 'The run was canceled.'));
   try {
     const reply = await client.runs.start({
       params: { name },
@@ -135,7 +130,7 @@ const startForAnswer = async (
       query: { onDisconnect: 'cancel' },
       headers: key === undefined ? {} : { 'idempotency-key': key },
       body: key === undefined ? { ...body, stream: false } : body,
-      signal: leave.signal,
+      signal: interruption.signal,
     });
     if (reply.status !== 200 || reply.frames !== undefined)
       throw new AcpError('cannot-connect', 'The service did not answer with the result of the run.');
@@ -143,10 +138,8 @@ const startForAnswer = async (
     const pause = pauseOfAnswer(reply.body);
     return { exitCode: pause === null ? 0 : pausedExitCode, pause };
   } catch (error) {
-    if (interrupted !== null) return { exitCode: interrupted, pause: null };
+    if (interruption.exitCode !== null) return { exitCode: interruption.exitCode, pause: null };
     throw error;
-  } finally {
-    release();
   }
 };
 

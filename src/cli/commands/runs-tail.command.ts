@@ -9,7 +9,7 @@ import { eventLine, frameData } from '../../text/event-line.ts';
 import { formatTime } from '../../text/format.ts';
 import { safeLine, safeText } from '../../text/text-width.ts';
 import { type CommandHost, covers, type Invocation } from '../command-host.ts';
-import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';
+import { leaveOnInterrupt } from '../interrupt.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { nextCommands } from '../runs/next-commands.ts';
 import { commandLines } from '../runs/pause-report.ts';
@@ -33,22 +33,22 @@ const runWatcher = (
     const query = { includeChildren: true, skip, take: pageSize, ...(agentName === undefined ? {} : { agentName }) };
     return (await client.runs.list({ query, signal })).body;
   };
-  const since = async (known: string): Promise<RunRecord[]> => {
-    const found = new Map<string, RunRecord>();
+  const since = async (lastId: string): Promise<RunRecord[]> => {
+    const later = new Map<string, RunRecord>();
     for (let skip = 0; ; skip += pageSize) {
       const rows = await page(skip);
       // Ids rise with time and the list is newest first, so a known one ends the look. A run that starts meanwhile
       // pushes the rows down by one, which the map takes care of.
-      for (const row of rows) if (row.id > known) found.set(row.id, row);
+      for (const row of rows) if (row.id > lastId) later.set(row.id, row);
       const last = rows.at(-1);
-      if (last === undefined || rows.length < pageSize || last.id <= known) return [...found.values()];
+      if (last === undefined || rows.length < pageSize || last.id <= lastId) return [...later.values()];
     }
   };
   return async () => {
     const isFirst = newest === null;
-    const found = isFirst ? [...(await page(0))] : await since(newest ?? '');
-    newest = found[0]?.id ?? newest ?? '';
-    const wanted = isFirst ? found.filter(({ status }) => status === 'Queued' || status === 'Running') : found;
+    const runs = isFirst ? [...(await page(0))] : await since(newest ?? '');
+    newest = runs[0]?.id ?? newest ?? '';
+    const wanted = isFirst ? runs.filter(({ status }) => status === 'Queued' || status === 'Running') : runs;
     return wanted.reverse();
   };
 };
@@ -184,13 +184,8 @@ const tail = async (session: Session, { args, options }: Invocation): Promise<nu
   const { agent, from } = options as TailOptions;
   if (from !== undefined && !/^\d{1,15}$/.test(from))
     throw new AcpError('validation-failed', '--from takes the sequence of an event, a whole number from 0.');
-  const leave = new AbortController();
-  let interrupt: Interrupt | null = null;
-  const release = onInterrupt((signal) => {
-    interrupt = signal;
-    leave.abort(new Error('interrupted'));
-  });
-  const signal = AbortSignal.any([leave.signal, session.terminal.closed]);
+  using interruption = leaveOnInterrupt(new Error('interrupted'));
+  const signal = AbortSignal.any([interruption.signal, session.terminal.closed]);
   try {
     return await session.connected(({ client, local }) => {
       // An event is after `last`, so the one before `--from` is the last that is known.
@@ -201,10 +196,8 @@ const tail = async (session: Session, { args, options }: Invocation): Promise<nu
       return tailAll(session, client, agent, signal);
     });
   } catch (error) {
-    if (interrupt !== null) return interruptedExitCode[interrupt];
+    if (interruption.exitCode !== null) return interruption.exitCode;
     throw error;
-  } finally {
-    release();
   }
 };
 

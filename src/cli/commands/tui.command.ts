@@ -3,7 +3,7 @@ import type { Client } from '../../client/client.ts';
 import type { Transport } from '../../client/transport.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { type Interrupt, interruptedExitCode, onInterrupt } from '../interrupt.ts';
+import { leaveOnInterrupt } from '../interrupt.ts';
 import { globalWords, shellLine } from '../runs/next-commands.ts';
 import type { Session } from '../session.ts';
 
@@ -27,26 +27,17 @@ const show = async (session: Session): Promise<number> => {
       'validation-failed',
       'The screens need a terminal. `acp runs list` and `acp runs tail` write to files and pipes.',
     );
-  const leave = new AbortController();
-  let interrupt: Interrupt | null = null;
-  const release = onInterrupt((signal) => {
-    interrupt = signal;
-    leave.abort();
+  using interruption = leaveOnInterrupt();
+  const signal = AbortSignal.any([interruption.signal, terminal.closed]);
+  await session.connected(async ({ client, transport, local }) => {
+    // A service that is not there, or that refuses, is told as every command tells it.
+    await client.runs.list({ query: { take: 1 }, signal });
+    const { openScreens } = await import('../../tui/index.ts');
+    const target = nameOf(transport, local);
+    const runId = await openScreens({ client, target, color: terminal.colored, signal });
+    if (runId !== null) await goOn(session, client, runId);
   });
-  const signal = AbortSignal.any([leave.signal, terminal.closed]);
-  try {
-    await session.connected(async ({ client, transport, local }) => {
-      // A service that is not there, or that refuses, is told as every command tells it.
-      await client.runs.list({ query: { take: 1 }, signal });
-      const { openScreens } = await import('../../tui/index.ts');
-      const target = nameOf(transport, local);
-      const runId = await openScreens({ client, target, color: terminal.colored, signal });
-      if (runId !== null) await goOn(session, client, runId);
-    });
-    return interrupt === null ? 0 : interruptedExitCode[interrupt];
-  } finally {
-    release();
-  }
+  return interruption.exitCode ?? 0;
 };
 
 /** `acp tui`: runs, their events and approvals on the terminal, live. */

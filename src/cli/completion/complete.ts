@@ -21,8 +21,8 @@ const plainWord = /^[A-Za-z0-9][A-Za-z0-9._@/+:-]{0,199}$/;
 const home = (path: string): string => path.replace(/^~(?=\/)/, homedir());
 
 /** How the command would find its service: by the options that stand in the line already. */
-const targetOf = ({ given }: Place, { environment, cwd }: Surroundings): Target => {
-  const last = (name: string): string | undefined => given[name]?.at(-1);
+const targetOf = ({ options }: Place, { environment, cwd }: Surroundings): Target => {
+  const last = (name: string): string | undefined => options[name]?.at(-1);
   const [url, tokenFile, config] = [last('url'), last('tokenFile'), last('config')];
   return {
     environment,
@@ -31,7 +31,7 @@ const targetOf = ({ given }: Place, { environment, cwd }: Surroundings): Target 
       ...(url === undefined ? {} : { url }),
       ...(tokenFile === undefined ? {} : { tokenFile: home(tokenFile) }),
       ...(config === undefined ? {} : { config: home(config) }),
-      set: given['set'] ?? [],
+      set: options['set'] ?? [],
       json: false,
       color: false,
     },
@@ -41,14 +41,14 @@ const targetOf = ({ given }: Place, { environment, cwd }: Surroundings): Target 
 const listed = async (place: Place, surroundings: Surroundings): Promise<readonly Candidate[]> => {
   const list = listAt(place);
   if (list === undefined) return [];
-  const found = await connectServing(targetOf(place, surroundings), (client) =>
+  const candidates = await connectServing(targetOf(place, surroundings), (client) =>
     Promise.race([
       list({ client, place, signal: AbortSignal.timeout(limitMs) }),
       // Looking up the name of a host heeds no signal.
       pause(limitMs, [], { ref: false }),
     ]),
   );
-  return (found ?? []).filter(({ value }) => plainWord.test(value));
+  return (candidates ?? []).filter(({ value }) => plainWord.test(value));
 };
 
 const answerLine = (place: Place, { value, note }: Candidate): string => {
@@ -59,15 +59,15 @@ const answerLine = (place: Place, { value, note }: Candidate): string => {
 /** What may stand in place of the last of the words after `acp`, a line each. */
 export const completions = async (
   program: Command,
-  words: readonly string[],
+  line: readonly string[],
   surroundings: Surroundings,
 ): Promise<string[]> => {
-  const place = placeOf(program, words);
+  const place = placeOf(program, line);
   if (place === null) return [];
   if (takesFile(place)) return [filesAnswer];
-  const known = knownWords(program, place);
+  const words = knownWords(program, place);
   // No service, no permission, not in time: a completion has nobody to tell it to.
-  const candidates = known.length > 0 ? known : await listed(place, surroundings).catch(() => []);
+  const candidates = words.length > 0 ? words : await listed(place, surroundings).catch(() => []);
   return candidates.filter(({ value }) => value.startsWith(place.typed)).map((each) => answerLine(place, each));
 };
 

@@ -19,7 +19,7 @@ type List = (asked: Asked) => Promise<readonly Candidate[]>;
 // The newest ones: who looks for an older one copies its id.
 const query = { take: 100 };
 
-const first = (place: Place, option: string): string | undefined => place.given[option]?.at(-1);
+const first = (place: Place, option: string): string | undefined => place.options[option]?.at(-1);
 
 const lists = {
   agents: async ({ client, signal }) =>

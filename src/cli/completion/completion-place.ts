@@ -17,7 +17,7 @@ export interface Place {
   /** Arguments that stand before the word. */
   readonly args: readonly string[];
   /** Values of options that stand before the word, by their attribute names. */
-  readonly given: Readonly<Record<string, readonly string[]>>;
+  readonly options: Readonly<Record<string, readonly string[]>>;
   readonly expected: Expected;
   /** What the word begins with that is no part of the value: `--status=`. */
   readonly prefix: string;
@@ -49,7 +49,7 @@ interface Walk {
   command: Command;
   readonly path: string[];
   readonly args: string[];
-  readonly given: Record<string, string[]>;
+  readonly options: Record<string, string[]>;
   /** The option whose value comes next. */
   waiting: Option | undefined;
   /** Behind `--` nothing is an option. */
@@ -62,7 +62,7 @@ const step = (program: Command, walk: Walk, word: string): boolean => {
   walk.waiting = undefined;
   const give = (option: Option, value: string): void => {
     const name = option.attributeName();
-    walk.given[name] = [...(walk.given[name] ?? []), value];
+    walk.options[name] = [...(walk.options[name] ?? []), value];
   };
   if (waiting !== undefined && (waiting.required || !looksLikeOption(word))) {
     give(waiting, word);
@@ -115,10 +115,10 @@ export const placeOf = (program: Command, words: readonly string[]): Place | nul
   const word = unquoted(words.at(-1) ?? '');
   // The words of `acp help` are those of the command that it explains.
   const helps = before[0] === 'help';
-  const walk: Walk = { command: program, path: [], args: [], given: {}, waiting: undefined, literal: false };
+  const walk: Walk = { command: program, path: [], args: [], options: {}, waiting: undefined, literal: false };
   for (const each of helps ? before.slice(1) : before) if (!step(program, walk, each)) return null;
   const at = expectedAt(program, walk, word);
-  const { command, path, args, given } = walk;
+  const { command, path, args, options } = walk;
   const expected: Expected = helps && at.expected.is !== 'command' ? { is: 'nothing' } : at.expected;
-  return { command, path, args, given, ...at, expected };
+  return { command, path, args, options, ...at, expected };
 };

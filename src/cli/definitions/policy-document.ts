@@ -1,5 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
-import { isRecord } from '../output/record.ts';
+import { isRecord } from '../../contract/record.ts';
 
 export type PolicyDocumentKind = 'guard' | 'rule' | 'quota' | 'price';
 

@@ -28,13 +28,13 @@ const credentials = ({ config, access, activeKeys }: Reach): string => {
     ...(activeKeys === 0 ? [] : [keys]),
     ...(Oidc.Issuer === null ? [] : [`tokens of ${Oidc.Issuer} (Host:Oidc)`]),
   ];
-  const known = accepted.length === 0 ? 'none' : accepted.join(', ');
+  const credentials = accepted.length === 0 ? 'none' : accepted.join(', ');
   return access.anonymous
-    ? `${known}; without one every user of this machine is Admin (Host:AnonymousLoopback is on)
+    ? `${credentials}; without one every user of this machine is Admin (Host:AnonymousLoopback is on)
 so would be whoever comes through a reverse proxy that hides; \`Host:AnonymousLoopback: false\` asks for a credential`
     : accepted.length === 0
-      ? `${known}, and nobody is served without one: make a key with \`acp keys create\``
-      : `${known}; nobody is served without one`;
+      ? `${credentials}, and nobody is served without one: make a key with \`acp keys create\``
+      : `${credentials}; nobody is served without one`;
 };
 
 const browsers = ({ config }: Reach): string => {

@@ -84,41 +84,37 @@ const startErrors = new Set([
 const isStartError = (error: unknown): error is Error & StartProblems =>
   error instanceof Error && startErrors.has(error.name);
 
+const reportOf = (error: AcpError, text: (style: Style, problem: Problem) => string): ErrorReport => {
+  const problem = error instanceof ProblemError ? error.problem : toProblem(error, '', '');
+  return { exitCode: errorTable[error.code].exit, problem, text: (style) => text(style, problem) };
+};
+
 const startReport = (error: Error & StartProblems): ErrorReport => {
   const text = error.report?.() ?? error.message;
   const errors = error.problems?.map(({ key, field, message }) => ({ path: key ?? field ?? '', message })) ?? [];
   const [summary = error.message] = error.message.split('\n', 1);
-  const known = new AcpError('validation-failed', summary.replace(/:$/, ''), { details: { errors } });
-  const { exit } = errorTable['validation-failed'];
-  return {
-    exitCode: exit,
-    problem: toProblem(known, '', ''),
-    text: (style) => `${style.red('error:')} ${safeText(text)}`,
-  };
+  const refusal = new AcpError('validation-failed', summary.replace(/:$/, ''), { details: { errors } });
+  return reportOf(refusal, (style) => `${style.red('error:')} ${safeText(text)}`);
 };
 
 /** An address that cannot be taken; its class belongs to the server, which light commands do not load. */
 const isListenError = (error: unknown): error is Error => error instanceof Error && error.name === 'ListenError';
 
 const listenReport = (error: Error): ErrorReport => {
-  const { exit } = errorTable['cannot-connect'];
-  const problem = toProblem(new AcpError('cannot-connect', error.message), '', '');
   const hint = 'hint: Choose another address with --url or the setting Host:Url.';
-  return {
-    exitCode: exit,
-    problem,
-    text: (style) => `${style.red('error:')} ${safeText(error.message)}\n${style.dim(hint)}`,
-  };
+  return reportOf(
+    new AcpError('cannot-connect', error.message),
+    (style) => `${style.red('error:')} ${safeText(error.message)}\n${style.dim(hint)}`,
+  );
 };
 
 /** What to print and with which code to end. Whatever no table entry explains is a bug and ends with 1. */
 export const reportError = (error: unknown): ErrorReport => {
   if (isStartError(error)) return startReport(error);
   if (isListenError(error)) return listenReport(error);
-  const known =
+  const fault =
     error instanceof AcpError
       ? error
       : new AcpError('internal', error instanceof Error ? error.message : String(error), { cause: error });
-  const problem = known instanceof ProblemError ? known.problem : toProblem(known, '', '');
-  return { exitCode: errorTable[known.code].exit, problem, text: (style) => describe(known, problem, style) };
+  return reportOf(fault, (style, problem) => describe(fault, problem, style));
 };

@@ -16,27 +16,27 @@ const tables =
 
 const times = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-const guardText = (found: Findings<'guard'>, table: Table): string =>
+const guardText = (report: Findings<'guard'>, table: Table): string =>
   [
-    `Would have blocked ${times(found.runsBlocked, 'run')} and masked text in ${found.runsMasked}; ${times(found.textsInspected, 'text')} inspected.\n`,
-    table('By rule', found.byRule, ['rule', 'action', 'runs', 'texts']),
+    `Would have blocked ${times(report.runsBlocked, 'run')} and masked text in ${report.runsMasked}; ${times(report.textsInspected, 'text')} inspected.\n`,
+    table('By rule', report.byRule, ['rule', 'action', 'runs', 'texts']),
     table(
       'Where',
-      found.findings,
+      report.findings,
       ['runId', 'agentName', 'action', 'rule', 'source', 'toolName', 'texts'],
-      found.findingsOmitted,
+      report.findingsOmitted,
     ),
   ].join('');
 
-const ruleText = (found: Findings<'rule'>, table: Table): string =>
+const ruleText = (report: Findings<'rule'>, table: Table): string =>
   [
-    `Of ${times(found.callsExamined, 'call')}, ${found.wouldApprove} would have run unasked and ${found.wouldAsk} would have asked; ${found.stillAsked} would still ask, ${found.unchanged} as before.\n`,
-    table('By tool', found.byTool, ['toolName', 'wouldApprove', 'wouldAsk', 'stillAsked', 'unchanged']),
+    `Of ${times(report.callsExamined, 'call')}, ${report.wouldApprove} would have run unasked and ${report.wouldAsk} would have asked; ${report.stillAsked} would still ask, ${report.unchanged} as before.\n`,
+    table('By tool', report.byTool, ['toolName', 'wouldApprove', 'wouldAsk', 'stillAsked', 'unchanged']),
     table(
       'Calls',
-      found.calls,
+      report.calls,
       ['runId', 'agentName', 'toolName', 'toolCallId', 'verdict', 'ruleIndex'],
-      found.callsOmitted,
+      report.callsOmitted,
     ),
   ].join('');
 
@@ -45,44 +45,44 @@ const shownQuota = <T extends { readonly quotaAgentName: string | null }>(row: T
   quota: row.quotaAgentName ?? '(all)',
 });
 
-const quotaText = (found: Findings<'quota'>, table: Table): string =>
+const quotaText = (report: Findings<'quota'>, table: Table): string =>
   [
-    `Would have refused ${times(found.refused, 'run')} and held ${found.held} back until others ended (${found.timeZone}).\n`,
+    `Would have refused ${times(report.refused, 'run')} and held ${report.held} back until others ended (${report.timeZone}).\n`,
     table(
       'Refused and held',
-      found.refusals.map((row) => ({ ...shownQuota(row), at: formatTime(row.at) })),
+      report.refusals.map((row) => ({ ...shownQuota(row), at: formatTime(row.at) })),
       ['runId', 'agentName', 'at', 'outcome', 'quota', 'period', 'metric', 'used', 'limit'],
-      found.refusalsOmitted,
+      report.refusalsOmitted,
     ),
     table(
       'Thresholds',
-      found.thresholds.map((row) => ({ ...shownQuota(row), at: formatTime(row.at) })),
+      report.thresholds.map((row) => ({ ...shownQuota(row), at: formatTime(row.at) })),
       ['runId', 'at', 'percent', 'quota', 'period', 'periodStart', 'metric'],
-      found.thresholdsOmitted,
+      report.thresholdsOmitted,
     ),
   ].join('');
 
-const priceText = (found: Findings<'price'>, table: Table): string => {
-  const currency = found.currency === null ? '' : ` ${found.currency}`;
+const priceText = (report: Findings<'price'>, table: Table): string => {
+  const currency = report.currency === null ? '' : ` ${report.currency}`;
   return [
-    `${times(found.runsCompared, 'run')} cost ${found.oldCost}${currency} and would cost ${found.newCost}${currency}; ${found.runsChanged} change.\n`,
-    found.runsNewlyPriced === 0
+    `${times(report.runsCompared, 'run')} cost ${report.oldCost}${currency} and would cost ${report.newCost}${currency}; ${report.runsChanged} change.\n`,
+    report.runsNewlyPriced === 0
       ? ''
-      : `${times(found.runsNewlyPriced, 'run')} without a cost would cost ${found.newlyPricedCost}${currency}.\n`,
-    found.runsWithoutPrice === 0 ? '' : `${times(found.runsWithoutPrice, 'run')} would have no price.\n`,
-    table('By model', found.byModel, ['modelId', 'modelProvider', 'source', 'runs', 'oldCost', 'newCost']),
-    table('By agent', found.byAgent, ['agentName', 'runs', 'oldCost', 'newCost']),
+      : `${times(report.runsNewlyPriced, 'run')} without a cost would cost ${report.newlyPricedCost}${currency}.\n`,
+    report.runsWithoutPrice === 0 ? '' : `${times(report.runsWithoutPrice, 'run')} would have no price.\n`,
+    table('By model', report.byModel, ['modelId', 'modelProvider', 'source', 'runs', 'oldCost', 'newCost']),
+    table('By agent', report.byAgent, ['agentName', 'runs', 'oldCost', 'newCost']),
     table(
       'Largest changes',
-      found.changes,
+      report.changes,
       ['runId', 'agentName', 'modelId', 'oldCost', 'newCost', 'difference'],
-      found.changesOmitted,
+      report.changesOmitted,
     ),
     table(
       'Without a price',
-      found.withoutPrice,
+      report.withoutPrice,
       ['runId', 'agentName', 'modelProvider', 'modelId'],
-      found.withoutPriceOmitted,
+      report.withoutPriceOmitted,
     ),
   ].join('');
 };

@@ -58,9 +58,9 @@ export const askLine = async (question: string): Promise<string | Left> => {
 export const askKey = async <K extends string>(question: string, keys: readonly K[]): Promise<K | Left> => {
   await discardTyped();
   for (;;) {
-    const given = await askLine(question);
-    if (typeof given !== 'string') return given;
-    const key = keys.find((candidate) => candidate === given);
+    const answer = await askLine(question);
+    if (typeof answer !== 'string') return answer;
+    const key = keys.find((candidate) => candidate === answer);
     if (key !== undefined) return key;
   }
 };

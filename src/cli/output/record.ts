@@ -1,9 +1,7 @@
+import { isRecord } from '../../contract/record.ts';
 import { formatValue } from '../../text/format.ts';
 import type { Style } from '../../text/style.ts';
 import { safeLine, safeText } from '../../text/text-width.ts';
-
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const isEmpty = (value: unknown): boolean =>
   value === null ||

@@ -168,7 +168,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
   const calls = stored === null ? [] : [ports.journal.modelCalls(run.plan.tenantId, run.id, stored)];
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
-    kept: [...sessionStatements(run, ports, ending), ...memoryStatements(run, ports), ...unrecordedUse(run, ports)],
+    always: [...sessionStatements(run, ports, ending), ...memoryStatements(run, ports), ...unrecordedUse(run, ports)],
     recorded: (eventCount) => [
       ...ports.journal.closed({
         id: run.id,

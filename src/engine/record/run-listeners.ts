@@ -1,18 +1,11 @@
 import type { Frame } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import { endsWithin } from '../../core/time-limit.ts';
+import type { ToolRun } from '../tools/index.ts';
 import type { EngineLog } from './record-ports.ts';
 
-/** The run that an event belongs to. */
-export interface ListenedRun {
-  readonly tenantId: string;
-  readonly agentName: string;
-  readonly runId: string;
-  /** The run itself where it has no parent. */
-  readonly rootRunId: string;
-  readonly sessionId: string | null;
-  readonly userId: string | null;
-}
+/** The run that an event belongs to; its own root where it has no parent. */
+export type ListenedRun = ToolRun;
 
 /** One event as its readers get it; the other members are those of its type. */
 export interface HeardEvent {

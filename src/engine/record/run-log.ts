@@ -42,13 +42,13 @@ export interface ClosingWrites {
   /** Part of the recording, left out where that is off or has ended; `eventCount` is what the stored log then holds. */
   recorded(eventCount: number): readonly Statement[];
   /** What the conversation keeps of the turn: written in any case. */
-  readonly kept: readonly Statement[];
+  readonly always: readonly Statement[];
 }
 
 interface Closing extends ClosingWrites {
   readonly resolve: (result: CloseResult) => void;
   /** The second attempt after a store failure: without what the recording may have broken. */
-  readonly keptOnly: boolean;
+  readonly alwaysOnly: boolean;
 }
 
 /**
@@ -183,7 +183,7 @@ export class RunLog implements LazyUnit {
     this.append(type, members);
     this.#closed = true;
     return new Promise((resolve) => {
-      this.#closing = { ...writes, resolve, keptOnly: false };
+      this.#closing = { ...writes, resolve, alwaysOnly: false };
       this.#schedule();
     });
   }
@@ -240,12 +240,12 @@ export class RunLog implements LazyUnit {
     this.#closing = null;
     if (!this.#recording) {
       if (closing === null) return [];
-      return closing.keptOnly ? closing.kept : [...closing.kept, ...this.#lastWords(closing, events)];
+      return closing.alwaysOnly ? closing.always : [...closing.always, ...this.#lastWords(closing, events)];
     }
     const first = events[0];
     const last = events.at(-1);
     const unit = [...statements];
-    if (closing !== null) unit.push(...closing.kept, ...closing.recorded((last?.sequence ?? -1) + 1));
+    if (closing !== null) unit.push(...closing.always, ...closing.recorded((last?.sequence ?? -1) + 1));
     if (first !== undefined && last !== undefined)
       unit.push(this.#ports.packStatement(this.runId, first.sequence, last.sequence, encodePack(events)));
     return unit;
@@ -258,9 +258,9 @@ export class RunLog implements LazyUnit {
     this.#opened.resolve();
     for (const waiter of flight.waiters) waiter.resolve();
     if (this.#recording) this.#storedNext += flight.events.length;
-    this.#endStored = flight.closing !== null && !flight.closing.keptOnly;
+    this.#endStored = flight.closing !== null && !flight.closing.alwaysOnly;
     this.#deliver(flight.events, flight.closing);
-    if (flight.closing !== null) this.#end(flight.closing, flight.closing.keptOnly ? flight.events : null);
+    if (flight.closing !== null) this.#end(flight.closing, flight.closing.alwaysOnly ? flight.events : null);
   }
 
   failed(error: unknown): void {
@@ -284,9 +284,9 @@ export class RunLog implements LazyUnit {
     }
     if (this.#recording) this.#endRecording(flight, error);
     for (const waiter of flight.waiters) waiter.reject(error);
-    if (flight.closing !== null && flight.closing.kept.length > 0 && !flight.closing.keptOnly) {
+    if (flight.closing !== null && flight.closing.always.length > 0 && !flight.closing.alwaysOnly) {
       this.#events = [...flight.events, ...this.#events];
-      this.#closing = { ...flight.closing, keptOnly: true };
+      this.#closing = { ...flight.closing, alwaysOnly: true };
       this.#schedule();
       return;
     }

@@ -76,13 +76,13 @@ class LogBench {
     }
   }
 
-  close(more: { kept?: Statement[]; notice?: Frame | null } = {}) {
+  close(more: { always?: Statement[]; notice?: Frame | null } = {}) {
     return this.log.close(
       'run.completed',
       {},
       {
         notice: more.notice ?? null,
-        kept: more.kept ?? [],
+        always: more.always ?? [],
         recorded: (count) => [note(`close ${count}`)],
       },
     );
@@ -210,7 +210,7 @@ test('OBS-7 what the conversation keeps is tried again by itself', async () => {
   const bench = new LogBench();
   bench.log.append('run.started', {});
   bench.commit();
-  const closed = bench.close({ kept: [note('save turn')] });
+  const closed = bench.close({ always: [note('save turn')] });
   bench.commit(new Error('no such table'));
   assert.equal(bench.ended, false);
   bench.commit();
@@ -226,7 +226,7 @@ test('OBS-1 without recording only what the conversation keeps is written', asyn
   const bench = new LogBench({ recording: false });
   bench.log.append('run.started', {});
   await bench.log.write([note('open')]);
-  const closed = bench.close({ kept: [note('save turn')] });
+  const closed = bench.close({ always: [note('save turn')] });
   bench.commit();
   await closed;
   assert.deepEqual([bench.written, bench.packs], [['save turn'], []]);
@@ -240,12 +240,12 @@ test('OBS-1 without recording only what the conversation keeps is written', asyn
 test('SESS-21 a turn that lost its race is closed again, and only the second end is in the log', async () => {
   const bench = new LogBench();
   bench.log.append('run.started', {});
-  const first = bench.close({ kept: [note('save turn')] });
+  const first = bench.close({ always: [note('save turn')] });
   bench.commit(new ConditionFailedError());
   assert.equal(await first, 'conflict');
   assert.equal(bench.frames.length, 0);
   const notice = { event: 'error', data: '{}' };
-  const second = bench.log.close('run.failed', {}, { notice, kept: [note('release')], recorded: () => [] });
+  const second = bench.log.close('run.failed', {}, { notice, always: [note('release')], recorded: () => [] });
   bench.commit();
   assert.equal(await second, 'closed');
   assert.deepEqual(
@@ -270,7 +270,7 @@ test("JOB-30 a log whose job is another worker's writes nothing more, and tells 
   bench.commit();
   assert.deepEqual(bench.written, ['held']);
   const refused = assert.rejects(bench.log.write([note('entry')]), ConditionFailedError);
-  const first = bench.close({ kept: [note('save turn')] });
+  const first = bench.close({ always: [note('save turn')] });
   bench.commit(new ConditionFailedError(held));
   await refused;
   assert.equal(await first, 'lost');

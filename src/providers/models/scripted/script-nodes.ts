@@ -41,14 +41,14 @@ export class ScriptNodes {
   }
 
   /** The members of a mapping; unknown and repeated ones are reported. */
-  fields(node: Node | null, field: string, known: readonly string[]): Fields | null {
+  fields(node: Node | null, field: string, names: readonly string[]): Fields | null {
     if (!isMap(node)) return this.report(node, field, 'must be a mapping');
     const members = new Map<string, Node>();
     for (const { key, value } of (node as YAMLMap).items) {
       const name = isScalar(key) ? String(key.value) : '';
       const path = field === '' ? name : `${field}.${name}`;
       const resolved = this.resolve(value);
-      if (!known.includes(name)) this.report(key as Node, path, `is unknown; known here: ${known.join(', ')}`);
+      if (!names.includes(name)) this.report(key as Node, path, `is unknown; known here: ${names.join(', ')}`);
       else if (resolved === null || (isScalar(resolved) && resolved.value === null))
         this.report(key as Node, path, 'has no value');
       else members.set(name, resolved);
