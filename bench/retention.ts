@@ -14,7 +14,6 @@ import { newId } from '../src/core/ids.ts';
 import { silentLogger } from '../src/core/logger.ts';
 import { openStorage } from '../src/db/open-storage.ts';
 import { insertStatement, type Statement } from '../src/db/statement.ts';
-import type { Tables } from '../src/db/tables.ts';
 import { temporaryFolder } from './workspace.ts';
 
 const { values } = parseArgs({ options: { events: { type: 'string', default: '1000000' } } });
@@ -46,9 +45,25 @@ const fill = async (location: string): Promise<void> => {
     log,
   });
   const { storage } = opened;
-  type Row<T extends keyof Tables> = Partial<Tables[T]>;
-  const run = insertStatement(storage.db, 'runs', (row: Row<'runs'>) => row);
-  const event = insertStatement(storage.db, 'run_events', (row: Row<'run_events'>) => row);
+  const run = insertStatement(storage.db, 'runs', (id: string, at: number) => ({
+    id,
+    tenant_id: 'default',
+    agent_name: 'old',
+    kind: 'Agent',
+    status: 'Completed',
+    created_at: at,
+    started_at: at,
+    completed_at: at,
+    is_streaming: 1,
+    depth: 0,
+    event_count: eventsPerRun,
+  }));
+  const event = insertStatement(storage.db, 'run_events', (runId: string, first: number, events: string) => ({
+    run_id: runId,
+    first_sequence: first,
+    last_sequence: first + eventsPerPack - 1,
+    events,
+  }));
   const start = Date.now() - 60 * dayMs;
   const runs = Math.ceil(totalEvents / eventsPerRun);
   for (let made = 0; made < runs; made += runsAtOnce) {
@@ -56,13 +71,9 @@ const fill = async (location: string): Promise<void> => {
     for (let index = made; index < Math.min(made + runsAtOnce, runs); index += 1) {
       const at = start + index;
       const id = newId(at);
-      const times = { created_at: at, started_at: at, completed_at: at };
-      const counts = { is_streaming: 1, depth: 0, event_count: eventsPerRun };
-      const names = { id, tenant_id: 'default', agent_name: 'old', kind: 'Agent', status: 'Completed' };
-      statements.push(run({ ...names, ...times, ...counts }));
+      statements.push(run(id, at));
       for (const [number, events] of packs.entries()) {
-        const first = number * eventsPerPack;
-        statements.push(event({ run_id: id, first_sequence: first, last_sequence: first + eventsPerPack - 1, events }));
+        statements.push(event(id, number * eventsPerPack, events));
       }
     }
     await storage.write(statements);

@@ -40,6 +40,8 @@ export const statementOf = (
 // parameters are bound afterwards. What one function makes has the same columns each time.
 
 type Values<T extends keyof Tables> = Partial<Tables[T]>;
+/** Refuses a row of which a column may be left out: it would be written as null. */
+type Whole<V> = V extends Required<V> ? V : never;
 type Columns<T extends keyof Tables> = readonly (keyof Tables[T] & string)[];
 
 /** Tables and columns by their names alone. */
@@ -49,10 +51,10 @@ const columnsOf = <T extends keyof Tables>(values: Values<T>) => Object.keys(val
 const sampleOf = (columns: readonly string[]) => Object.fromEntries(columns.map((column) => [column, 0]));
 
 /** `insert into table` of what `toRow` makes, compiled with the first one. */
-export const insertStatement = <T extends keyof Tables, A extends readonly unknown[]>(
+export const insertStatement = <T extends keyof Tables, A extends readonly unknown[], V extends Values<T>>(
   db: Kysely<Tables>,
   table: T,
-  toRow: (...args: A) => Values<T>,
+  toRow: (...args: A) => V & Whole<V>,
 ): ((...args: A) => Statement) => {
   const compile = (columns: Columns<T>) => {
     const { sql: text } = untyped(db).insertInto(table).values(sampleOf(columns)).compile();
@@ -68,10 +70,15 @@ export const insertStatement = <T extends keyof Tables, A extends readonly unkno
 };
 
 /** `update table set … where …` with equality conditions, compiled with the first change; null conditions are not supported. */
-export const updateStatement = <T extends keyof Tables, A extends readonly unknown[]>(
+export const updateStatement = <
+  T extends keyof Tables,
+  A extends readonly unknown[],
+  V extends Values<T>,
+  W extends Values<T>,
+>(
   db: Kysely<Tables>,
   table: T,
-  toChange: (...args: A) => { readonly set: Values<T>; readonly where: Values<T> },
+  toChange: (...args: A) => { readonly set: V & Whole<V>; readonly where: W & Whole<W> },
   { mustChange = false }: Pick<Statement, 'mustChange'> = {},
 ): ((...args: A) => Statement) => {
   const compile = (columns: Columns<T>, keys: Columns<T>) => {
