@@ -1,10 +1,6 @@
 import { isForEverybody } from '../contract/operation.ts';
 import { clientAddressReader } from '../core/caller/client-address.ts';
-import type { LoadedConfig } from '../core/config/index.ts';
 import type { Principal } from '../core/context.ts';
-import type { Dispatch } from '../core/dispatch.ts';
-import type { Logger } from '../core/logger.ts';
-import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { CodeAgents } from '../features/agents/index.ts';
 import type { platformFeature } from '../features/platform/index.ts';
 import { anonymousIsPossible, type securityFeature } from '../features/security/index.ts';
@@ -23,11 +19,9 @@ const localPrincipal: Principal = {
   permissions: null,
 };
 
-interface AppParts extends Pick<Foundation, 'opened' | 'providers' | 'hostTools' | 'modules'> {
-  readonly config: LoadedConfig;
-  readonly log: Logger;
-  readonly telemetry: Telemetry;
-  readonly dispatch: Dispatch;
+interface AppParts
+  extends Pick<Foundation, 'opened' | 'providers' | 'hostTools' | 'modules'>,
+    Pick<App, 'config' | 'log' | 'telemetry' | 'dispatch'> {
   readonly security: Pick<ReturnType<typeof securityFeature>, 'identity'>;
   readonly platform: Pick<ReturnType<typeof platformFeature>, 'health'>;
   readonly life: ReturnType<typeof createLifecycle>;

@@ -5,7 +5,7 @@ import type { emergencyFeature } from '../features/emergency/index.ts';
 import { jobsFeature } from '../features/jobs/index.ts';
 import { judgesFeature } from '../features/judges/index.ts';
 import type { modelsFeature } from '../features/models/index.ts';
-import type { platformFeature } from '../features/platform/index.ts';
+import { diagnosticsService, type platformFeature } from '../features/platform/index.ts';
 import { policyTestsFeature } from '../features/policy-tests/index.ts';
 import { replaysFeature } from '../features/replays/index.ts';
 import { scoresFeature } from '../features/scores/index.ts';
@@ -14,7 +14,6 @@ import { statisticsFeature } from '../features/statistics/index.ts';
 import { tenantsFeature } from '../features/tenants/index.ts';
 import { toolsFeature } from '../features/tools/index.ts';
 import type { operations } from '../operations.ts';
-import { diagnosticsOf } from './diagnostics.ts';
 import type { Execution } from './execution.ts';
 import type { Foundation } from './foundation.ts';
 
@@ -28,9 +27,41 @@ interface HandlerParts {
   readonly emergency: Pick<ReturnType<typeof emergencyFeature>, 'handlers'>;
 }
 
+/** What `GET /api/diagnostics` tells of the composed parts. */
+const diagnosticsOf = ({ foundation, execution, works, models }: HandlerParts) => {
+  const { worker, agents } = execution;
+  const { base, opened, providers, modules, hostTools, reporting } = foundation;
+  const tools = (path: string): string[] =>
+    modules.registrations
+      .filter(({ place }) => place([]).file === path)
+      .map(({ definition }) => `tool:${definition.name}`);
+  const judges = (path: string): string[] =>
+    modules.judges.filter(({ file }) => file === path).map(({ value }) => `judge:${value.name}`);
+  return diagnosticsService({
+    config: base.config,
+    instanceId: reporting.instanceId,
+    lifecycle: base.lifecycle,
+    store: {
+      provider: opened.place.provider,
+      pending: opened.pending,
+      probe: () => base.storage.probe(),
+    },
+    jobs: { enabled: works, active: () => worker.activeJobs },
+    modelProviders: () =>
+      providers.list().map((provider) => {
+        const { status, circuitOpen } = models.health.known(provider);
+        return { name: provider.name, status, circuitOpen };
+      }),
+    toolCount: () => hostTools.registry.list().length,
+    countAgents: ({ tenantId }) => agents.count(tenantId),
+    modules: base.config.Host.Modules.map((path) => ({ path, registered: [...tools(path), ...judges(path)] })),
+    now: base.now,
+  });
+};
+
 /** The whole API: whose handlers answer which operations. */
 export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations> => {
-  const { foundation, execution, works, security, models, platform, emergency } = parts;
+  const { foundation, execution, security, models, platform, emergency } = parts;
   const { base, opened, providers, modules, hostTools } = foundation;
   const { jobs, quotas, sessionStore, attachments, approvals, sessions, skills, providerAccess, agents } = execution;
   const { retention, runs, worker } = execution;
@@ -96,13 +127,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
       messagesOf: sessions.publicMessages,
     }).handlers,
     audit: auditFeature({ ...base, signingKeyFile: opened.signingKeyFile }).handlers,
-    diagnostics: diagnosticsOf({
-      foundation,
-      worker,
-      works,
-      health: models.health,
-      countAgents: (context) => agents.count(context.tenantId),
-    }),
+    diagnostics: diagnosticsOf(parts),
     meta: platform.meta,
   };
 };

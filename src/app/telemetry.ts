@@ -4,21 +4,11 @@ import { environment } from '../core/environment.ts';
 import type { Logger, LogLevel } from '../core/logger.ts';
 import { createTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { version } from '../core/version.ts';
-import { type JobStore, observeJobDepth } from '../features/jobs/index.ts';
 import type { ProtectionObserver } from '../providers/models/index.ts';
 import { createOtlpExport } from '../providers/telemetry/otlp-export.ts';
 import type { LogEntry } from '../providers/telemetry/otlp-records.ts';
 import { otlpSignals } from '../providers/telemetry/otlp-settings.ts';
-import { createJobTelemetry, type JobTelemetry } from '../scheduler/job-telemetry.ts';
 import { telemetrySettings } from './options.ts';
-
-interface JobTelemetryBase {
-  readonly config: Config;
-  readonly telemetry: Telemetry;
-  readonly lifecycle: { readonly draining: boolean };
-  readonly log: Logger;
-  readonly now: () => number;
-}
 
 const order = ['trace', 'debug', 'info', 'warn', 'error'] as const;
 
@@ -80,17 +70,6 @@ export const protectionMetrics = (
     circuitChanged: (name, state) => transitions.add(1, [conventional(name), state]),
     waited: (name, seconds) => waits.record(seconds, [conventional(name)]),
   };
-};
-
-/** What is counted and traced of the jobs of this process, and how long the queue is where that is asked for. */
-export const watchJobs = (
-  { config, telemetry, lifecycle, log, now }: JobTelemetryBase,
-  store: Pick<JobStore, 'depth'>,
-): JobTelemetry => {
-  const { EnableJobQueueDepthGauge, MaxJobLaneCardinality } = config.Service.Observability;
-  const jobs = createJobTelemetry(telemetry, MaxJobLaneCardinality, now);
-  if (EnableJobQueueDepthGauge) observeJobDepth({ telemetry, store, laneName: jobs.laneName, lifecycle, log });
-  return jobs;
 };
 
 /** Counts targets that the address rules refuse. */

@@ -92,24 +92,16 @@ const servingTransport = async (target: Target): Promise<Transport | null> => {
   return owner === null ? null : overHttp(owner.url, token ?? owner.token);
 };
 
-const openTransport = async (
-  target: Target,
-  access: StoreAccess,
-): Promise<{ transport: Transport; local: boolean }> => {
-  const serving = await servingTransport(target);
-  if (serving !== null) return { transport: serving, local: false };
-  return { transport: await inProcess(target, access), local: true };
-};
-
 /** A service by its address, else by the lock of the configured store, else in this process. */
 export const connect = async <T>(
   target: Target,
   work: (connection: Connection) => Promise<T>,
   access: StoreAccess = 'work',
 ): Promise<T> => {
-  const { transport, local } = await openTransport(target, access);
+  const serving = await servingTransport(target);
+  const transport = serving ?? (await inProcess(target, access));
   try {
-    return await work({ client: createClient(transport), transport, local });
+    return await work({ client: createClient(transport), transport, local: serving === null });
   } finally {
     await transport.close();
   }

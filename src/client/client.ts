@@ -1,7 +1,7 @@
 import type { Static, TSchema } from 'typebox';
 import type { ApiTable, Frame, Operation, UploadedFile, UploadShape } from '../contract/operation.ts';
 import { operations } from '../operations.ts';
-import type { Transport, TransportReply } from './transport.ts';
+import type { Transport, TransportCall, TransportReply } from './transport.ts';
 
 type Member<O extends Operation, K extends 'params' | 'query' | 'headers' | 'body'> = O[K] extends TSchema
   ? Static<O[K]>
@@ -63,14 +63,7 @@ export type ClientOf<T extends ApiTable> = {
 export type Client = ClientOf<typeof operations>;
 
 /** An input whose shape is only known from the table, as generated commands have it. */
-export interface AnyInput {
-  readonly params?: Readonly<Record<string, unknown>> | undefined;
-  readonly query?: Readonly<Record<string, unknown>> | undefined;
-  readonly headers?: Readonly<Record<string, unknown>> | undefined;
-  readonly body?: unknown;
-  readonly file?: UploadedFile | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
+export type AnyInput = Partial<Omit<TransportCall, 'id' | 'operation'>>;
 
 /** Calls one operation by its id, `feature.verb`, without types. */
 export const callOperation = (
@@ -79,16 +72,7 @@ export const callOperation = (
   operation: Operation,
   input: AnyInput = {},
 ): Promise<TransportReply> =>
-  transport.call({
-    id,
-    operation,
-    params: input.params ?? {},
-    query: input.query ?? {},
-    headers: input.headers ?? {},
-    body: input.body,
-    file: input.file,
-    signal: input.signal,
-  });
+  transport.call({ params: {}, query: {}, headers: {}, body: undefined, ...input, id, operation });
 
 /** The typed client of the operation table; the same over every transport. */
 export const createClient = (transport: Transport): Client => {

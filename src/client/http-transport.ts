@@ -146,44 +146,38 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
     });
   };
 
-  const frames = async function* (
+  const failure = (cause: unknown, signal: AbortSignal | undefined): unknown => {
+    if (signal?.aborted === true) return signal.reason;
+    return cause instanceof AcpError ? cause : unreachable(cause);
+  };
+
+  const received = async function* <T>(
+    items: AsyncIterable<T>,
     message: IncomingMessage,
     signal: AbortSignal | undefined,
-  ): AsyncGenerator<Frame, void> {
-    message.setTimeout(streamSilenceMs, () => {
-      message.destroy(Object.assign(new Error('stream silent'), { code: 'ETIMEDOUT' }));
-    });
+  ): AsyncGenerator<T, void> {
     try {
-      yield* readFrames(message);
+      yield* items;
     } catch (cause) {
-      if (signal?.aborted === true) throw signal.reason;
-      throw cause instanceof AcpError ? cause : unreachable(cause);
+      throw failure(cause, signal);
     } finally {
       // Breaking off the iteration must free the connection, not read it to its end.
       message.destroy();
     }
   };
 
-  const bytes = async function* (
-    message: IncomingMessage,
-    signal: AbortSignal | undefined,
-  ): AsyncGenerator<Uint8Array, void> {
-    try {
-      for await (const chunk of message) yield chunk as Buffer;
-    } catch (cause) {
-      if (signal?.aborted === true) throw signal.reason;
-      throw unreachable(cause);
-    } finally {
-      message.destroy();
-    }
+  const frames = async function* (message: IncomingMessage): AsyncGenerator<Frame, void> {
+    message.setTimeout(streamSilenceMs, () => {
+      message.destroy(Object.assign(new Error('stream silent'), { code: 'ETIMEDOUT' }));
+    });
+    yield* readFrames(message);
   };
 
   const read = async (message: IncomingMessage, call: TransportCall): Promise<string> => {
     try {
       return (await readBytes(message)).toString('utf8');
     } catch (cause) {
-      if (call.signal?.aborted === true) throw call.signal.reason;
-      throw unreachable(cause);
+      throw failure(cause, call.signal);
     }
   };
 
@@ -196,9 +190,9 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
       const headers = headersOf(message);
       const ok = (status >= 200 && status < 300) || Object.hasOwn(call.operation.responses, status);
       if (ok && mediaType(message) === 'text/event-stream')
-        return { status, headers, frames: frames(message, call.signal) };
+        return { status, headers, frames: received(frames(message), message, call.signal) };
       if (status === 200 && call.operation.download !== undefined)
-        return { status, headers, bytes: bytes(message, call.signal) };
+        return { status, headers, bytes: received<Uint8Array>(message, message, call.signal) };
       const text = await read(message, call);
       const body = text === '' ? undefined : parseBody(text);
       if (!ok) throw problemError(status, body, url.pathname, headers['x-run-id']);

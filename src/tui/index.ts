@@ -5,7 +5,7 @@ import type { Client } from '../client/client.ts';
 import { superviseFeeds } from './feeds/subscriptions.ts';
 import { perform } from './perform.ts';
 import { Screen } from './screen.component.ts';
-import type { Request } from './state/request.ts';
+import type { Request } from './state/prompt.ts';
 import { initialState } from './state/screen-state.ts';
 import { createStore } from './store.ts';
 

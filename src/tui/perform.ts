@@ -2,7 +2,7 @@ import type { Client } from '../client/client.ts';
 import { AcpError } from '../contract/errors.ts';
 import { joined } from '../text/format.ts';
 import { safeLine } from '../text/text-width.ts';
-import type { Request } from './state/request.ts';
+import type { Request } from './state/prompt.ts';
 import type { Answers } from './state/waiting-run.ts';
 import type { ScreenStore } from './store.ts';
 import { scoreText } from './view/run-cells.ts';

@@ -2,7 +2,7 @@ import { Box, Text, useInput, useWindowSize } from 'ink';
 import { createElement as h, memo, type ReactElement, useEffect, useMemo, useSyncExternalStore } from 'react';
 import { createStyle, type Style, type StyleName } from '../text/style.ts';
 import { readKeys } from './keys/key.ts';
-import type { Request } from './state/request.ts';
+import type { Request } from './state/prompt.ts';
 import type { ScreenStore } from './store.ts';
 import { frameView } from './view/frame.view.ts';
 import type { Line, Tone } from './view/line.ts';

@@ -1,6 +1,6 @@
 import type { Key } from './keys/key.ts';
 import { press } from './keys/press.ts';
-import type { Request } from './state/request.ts';
+import type { Request } from './state/prompt.ts';
 import { receive, type ScreenEvent, type ScreenState } from './state/screen-state.ts';
 
 export type ScreenStore = ReturnType<typeof createStore>;

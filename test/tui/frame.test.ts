@@ -4,7 +4,7 @@ import { fitTextEnd, textWidth } from '../../src/text/text-width.ts';
 import { wrapText } from '../../src/text/wrap-text.ts';
 import { type Key, type KeyName, readKeys } from '../../src/tui/keys/key.ts';
 import { press } from '../../src/tui/keys/press.ts';
-import type { Request } from '../../src/tui/state/request.ts';
+import type { Request } from '../../src/tui/state/prompt.ts';
 import { filterKey, noFilter } from '../../src/tui/state/run-filter.ts';
 import { initialState, receive, type ScreenState } from '../../src/tui/state/screen-state.ts';
 import { frameView } from '../../src/tui/view/frame.view.ts';

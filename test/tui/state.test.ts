@@ -158,7 +158,7 @@ describe('the timeline of a run', () => {
     const child = { ...runRecord(2), parentRunId: root.id, rootRunId: root.id, depth: 1 };
     const open = receiveTree(receiveFrames(openRun(root.id, root), [frame(0, 'run.queued')]), [root, child]);
     assert.deepEqual(
-      open.tree.map(({ run, lead }) => [run.id, lead]),
+      open.tree.map(({ node, lead }) => [node.id, lead]),
       [
         [root.id, ''],
         [child.id, '└─ '],

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { Client } from '../../client/client.ts';
-import type { DefinitionProblem } from '../../contract/definition-document.ts';
-import { errorTable, type FieldError } from '../../contract/errors.ts';
+import type { FieldError } from '../../contract/errors.ts';
 import type { StyleName } from '../../text/style.ts';
 import { padText, safeLine, textWidth } from '../../text/text-width.ts';
 import { type CommandHost, collect, covers, type Invocation } from '../command-host.ts';
@@ -12,6 +11,7 @@ import {
   endsAll,
   type PlacedFinding,
   refusalFindings,
+  unreadableDefinition,
 } from '../definitions/check-definitions.ts';
 import { type BatchMember, definitionBatch } from '../definitions/definition-batch.ts';
 import { type DefinitionSources, readDefinitions } from '../definitions/definition-sources.ts';
@@ -45,16 +45,6 @@ const actionStyles: Readonly<Record<Outcome['action'], StyleName>> = {
   failed: 'red',
 };
 
-const unreadable = ({ file, line, name, field, message }: DefinitionProblem): Outcome => ({
-  name,
-  action: 'failed',
-  version: null,
-  file,
-  line,
-  errors: [{ path: field, message, line }],
-  exitCode: errorTable['definition-invalid'].exit,
-});
-
 const fieldOf = ({ path, message, line }: PlacedFinding): PlacedField => ({ path, message, line });
 
 /** What a check has found, as the outcome of applying. */
@@ -86,7 +76,7 @@ const applied = async (client: Client, { document, name, fault }: BatchMember): 
 };
 
 const applyAll = async function* (client: Client, { documents, problems }: DefinitionSources): AsyncGenerator<Outcome> {
-  for (const problem of problems) yield unreadable(problem);
+  for (const problem of problems) yield previewed(unreadableDefinition(problem));
   for (const member of definitionBatch(documents)) yield await applied(client, member);
 };
 

@@ -48,17 +48,6 @@ const packed = (lines: AsyncIterable<string>): AsyncIterable<Uint8Array> => {
   return gzip;
 };
 
-const writeBundle = async (
-  path: string,
-  frames: AsyncIterable<Frame>,
-  replaces: boolean,
-): Promise<Written & { bytes: number }> => {
-  const written: Written = { runs: 0, missing: [] };
-  await writeWhole(path, '.', packed(linesOf(frames, written)), { replaces });
-  const { size } = await stat(path);
-  return { ...written, bytes: size };
-};
-
 /** `acp runs export`: a run tree as one file. */
 export const registerRunsExport = (runs: Command, host: CommandHost): void => {
   const command = runs
@@ -81,7 +70,10 @@ export const registerRunsExport = (runs: Command, host: CommandHost): void => {
       await connected(async ({ client }) => {
         const query = options['redact'] === true ? { redact: true } : {};
         const { frames } = await client.replays.bundle({ params: { runId }, query, signal: terminal.closed });
-        const { runs, bytes, missing } = await writeBundle(path, frames, replaces);
+        const written: Written = { runs: 0, missing: [] };
+        await writeWhole(path, cwd, packed(linesOf(frames, written)), { replaces });
+        const { runs, missing } = written;
+        const { size: bytes } = await stat(path);
         if (globals.json) return print({ path, runs, bytes, missing });
         terminal.note(`Wrote ${path}: ${runs} ${runs === 1 ? 'run' : 'runs'}, ${bytes} bytes.`);
         if (missing.length === 0) return;

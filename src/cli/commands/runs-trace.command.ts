@@ -1,34 +1,12 @@
 import type { Command } from 'commander';
 import type { RunTrace } from '../../features/runs/runs.schema.ts';
 import { formatDuration, formatTime } from '../../text/format.ts';
+import { type TreeRow, treeRows } from '../../text/run-tree.ts';
 import type { Style } from '../../text/style.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
 
 type TraceSpan = RunTrace['spans'][number];
-
-/** A span of a trace, and the branches that lead to it: `│  └─ `. */
-interface SpanRow {
-  readonly span: TraceSpan;
-  readonly lead: string;
-}
-
-/** The spans of a trace from the top down, in the order of their starts. One whose parent is not there stands at the top. */
-const spanRows = (spans: readonly TraceSpan[]): readonly SpanRow[] => {
-  const ids = new Set(spans.map(({ id }) => id));
-  const childrenOf = Map.groupBy(spans, ({ parentId }) => (parentId !== null && ids.has(parentId) ? parentId : null));
-  const below = (span: TraceSpan, lead: string): SpanRow[] => {
-    const children = childrenOf.get(span.id) ?? [];
-    return children.flatMap((child, index) => {
-      const isLast = index === children.length - 1;
-      return [
-        { span: child, lead: `${lead}${isLast ? '└─ ' : '├─ '}` },
-        ...below(child, `${lead}${isLast ? '   ' : '│  '}`),
-      ];
-    });
-  };
-  return (childrenOf.get(null) ?? []).flatMap((span) => [{ span, lead: '' }, ...below(span, '')]);
-};
 
 /** What a span is about: the agent, model, tool or whatever else names it. */
 const spanSubject = ({ attributes }: TraceSpan): string =>
@@ -40,13 +18,13 @@ const spanSubject = ({ attributes }: TraceSpan): string =>
 
 const after = (from: string, to: string): number => Date.parse(to) - Date.parse(from);
 
-const tokens = ({ attributes }: SpanRow['span']): string => {
+const tokens = ({ attributes }: TraceSpan): string => {
   const input = attributes['gen_ai.usage.input_tokens'];
   const output = attributes['gen_ai.usage.output_tokens'];
   return input === undefined && output === undefined ? '' : `${input ?? '?'} in, ${output ?? '?'} out`;
 };
 
-const describe = ({ span, lead }: SpanRow, traceStart: string, style: Style): string => {
+const describe = ({ node: span, lead }: TreeRow<TraceSpan>, traceStart: string, style: Style): string => {
   const { attributes, name, startedAt, endedAt, status } = span;
   const error = status === 'Error' ? style.red(safeLine(attributes['error.type'] ?? 'failed')) : '';
   const parts = [
@@ -62,7 +40,8 @@ const describe = ({ span, lead }: SpanRow, traceStart: string, style: Style): st
 
 /** The spans as a tree, each with its time and where in the trace it began. */
 const renderTrace = ({ traceId, startedAt, spans }: RunTrace, style: Style): string => {
-  const rows = spanRows(spans).map((row) => `${describe(row, startedAt, style)}\n`);
+  // In the order of their starts.
+  const rows = treeRows(spans, ({ parentId }) => parentId).map((row) => `${describe(row, startedAt, style)}\n`);
   return `${style.dim(`trace ${traceId}, ${formatTime(startedAt)}`)}\n${rows.join('')}`;
 };
 

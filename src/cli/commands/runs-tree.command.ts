@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import { runSummary } from '../../text/event-line.ts';
-import { treeRows } from '../../text/run-tree.ts';
+import { runTree } from '../../text/run-tree.ts';
 import type { Style, StyleName } from '../../text/style.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
@@ -26,8 +26,8 @@ const describe = (run: RunRecord, style: Style): string =>
 
 /** The tree as lines with branches. */
 export const renderRunTree = (runs: readonly RunRecord[], style: Style): string =>
-  treeRows(runs)
-    .map(({ run, lead }) => `${lead}${describe(run, style)}\n`)
+  runTree(runs)
+    .map(({ node, lead }) => `${lead}${describe(node, style)}\n`)
     .join('');
 
 /** `acp runs tree`: a run with everything it called. */

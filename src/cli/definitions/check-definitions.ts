@@ -33,7 +33,7 @@ export const endsAll = (error: unknown): boolean =>
   error instanceof AcpError &&
   [errorTable['cannot-connect'].exit, errorTable.unauthenticated.exit].includes(errorTable[error.code].exit);
 
-const unreadable = ({ file, line, name, field, message }: DefinitionProblem): CheckedDefinition => ({
+export const unreadableDefinition = ({ file, line, name, field, message }: DefinitionProblem): CheckedDefinition => ({
   name,
   file,
   line,
@@ -175,7 +175,7 @@ export const checkDefinitions = async function* (
   client: Client,
   { documents, problems }: DefinitionSources,
 ): AsyncGenerator<CheckedDefinition> {
-  for (const problem of problems) yield unreadable(problem);
+  for (const problem of problems) yield unreadableDefinition(problem);
   const earlier = new Map<string, AgentDefinitionRequest>();
   for (const member of definitionBatch(documents)) {
     const checked = await checkMember(client, member, earlier);

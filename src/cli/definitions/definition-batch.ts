@@ -11,8 +11,8 @@ export interface BatchMember {
   readonly fault: AcpError | null;
 }
 
-const nameFault = (field: string, message: string, detail: string): AcpError =>
-  new AcpError('definition-invalid', detail, { details: { errors: [{ path: field, message }] } });
+const nameFault = (message: string, detail: string): AcpError =>
+  new AcpError('definition-invalid', detail, { details: { errors: [{ path: 'name', message }] } });
 
 /** Documents in the order in which they are applied, with what they are called. A name belongs to the first that has it. */
 export const definitionBatch = (documents: readonly DefinitionDocument[]): readonly BatchMember[] => {
@@ -20,25 +20,14 @@ export const definitionBatch = (documents: readonly DefinitionDocument[]): reado
   return inDependencyOrder(documents).map((document) => {
     const { name } = document.value;
     if (typeof name !== 'string' || name === '')
-      return {
-        document,
-        name: null,
-        fault: nameFault('name', 'is missing or no text', 'A definition needs a name.'),
-      };
+      return { document, name: null, fault: nameFault('is missing or no text', 'A definition needs a name.') };
     const owner = owners.get(name);
     if (owner === undefined) {
       owners.set(name, document);
       return { document, name, fault: null };
     }
     const place = `${owner.file}:${owner.line}`;
-    return {
-      document,
-      name,
-      fault: nameFault(
-        'name',
-        `is also the name of the definition at ${place}`,
-        `${name} is also defined at ${place}.`,
-      ),
-    };
+    const detail = `${name} is also defined at ${place}.`;
+    return { document, name, fault: nameFault(`is also the name of the definition at ${place}`, detail) };
   });
 };

@@ -5,10 +5,9 @@ import type { ScreenState } from '../state/screen-state.ts';
 import { waitingRun } from '../state/waiting-run.ts';
 import { visibleRuns } from '../view/runs.view.ts';
 import { waitingApprovals } from './approvals.feed.ts';
-import { askedOf } from './asked.feed.ts';
 import { activityOf, eventsOf, treeOf } from './events.feed.ts';
 import type { Feed, FeedContext } from './feed.ts';
-import { scoresOf, sessionOf } from './run.feed.ts';
+import { askedOf, scoresOf, sessionOf } from './run.feed.ts';
 import { agentNames, newestRuns, olderRuns } from './runs.feed.ts';
 
 // Each followed run holds a connection.

@@ -1,21 +1,23 @@
 import type { Key as InkKey } from 'ink';
 import { clusters } from '../../text/clusters.ts';
 
-export type KeyName =
-  | 'up'
-  | 'down'
-  | 'left'
-  | 'right'
-  | 'pageup'
-  | 'pagedown'
-  | 'home'
-  | 'end'
-  | 'enter'
-  | 'escape'
-  | 'tab'
-  | 'backspace'
-  | 'interrupt'
-  | 'text';
+const namesByFlag = [
+  ['upArrow', 'up'],
+  ['downArrow', 'down'],
+  ['leftArrow', 'left'],
+  ['rightArrow', 'right'],
+  ['pageUp', 'pageup'],
+  ['pageDown', 'pagedown'],
+  ['home', 'home'],
+  ['end', 'end'],
+  ['return', 'enter'],
+  ['escape', 'escape'],
+  ['tab', 'tab'],
+  ['backspace', 'backspace'],
+  ['delete', 'backspace'],
+] as const satisfies readonly (readonly [keyof InkKey, string])[];
+
+export type KeyName = (typeof namesByFlag)[number][1] | 'interrupt' | 'text';
 
 /** A key as the screens know it. `text` is the character of a printable one, else empty. */
 export interface Key {
@@ -32,22 +34,6 @@ const typed = (text: string): Key | null => {
   if (text === '\t') return named('tab');
   return controls.test(text) ? null : { name: 'text', text };
 };
-
-const namesByFlag = [
-  ['upArrow', 'up'],
-  ['downArrow', 'down'],
-  ['leftArrow', 'left'],
-  ['rightArrow', 'right'],
-  ['pageUp', 'pageup'],
-  ['pageDown', 'pagedown'],
-  ['home', 'home'],
-  ['end', 'end'],
-  ['return', 'enter'],
-  ['escape', 'escape'],
-  ['tab', 'tab'],
-  ['backspace', 'backspace'],
-  ['delete', 'backspace'],
-] as const satisfies readonly (readonly [keyof InkKey, KeyName])[];
 
 /** What was pressed. Several characters at once are a paste, or keys that came faster than they were read. */
 export const readKeys = (input: string, key: InkKey): readonly Key[] => {

@@ -1,6 +1,5 @@
 import { runStatuses } from '../../features/runs/runs.schema.ts';
-import { completed, type Prompt, type TextPurpose, withoutLast } from '../state/prompt.ts';
-import type { ScoreValue } from '../state/request.ts';
+import { completed, type Prompt, type ScoreValue, type TextPurpose, withoutLast } from '../state/prompt.ts';
 import {
   type FilterMember,
   filterMembers,

@@ -1,5 +1,4 @@
-import type { Prompt, TextPurpose } from '../state/prompt.ts';
-import type { Request } from '../state/request.ts';
+import type { Prompt, Request, TextPurpose } from '../state/prompt.ts';
 import type { ScreenState } from '../state/screen-state.ts';
 import type { Key } from './key.ts';
 

@@ -1,5 +1,5 @@
-/** A list in which one row is chosen, by its id: the choice stays with its row when others come. */
-interface Choice<Row> {
+/** A list, newest first, in which one row is chosen, by its id: the choice stays with its row when others come. */
+export interface Choice<Row> {
   readonly rows: readonly Row[];
   /** Null: the newest one, whichever it is. */
   readonly selectedId: string | null;

@@ -1,14 +1,11 @@
 import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
-import { choiceIndex } from './choice.ts';
+import { type Choice, choiceIndex } from './choice.ts';
 
-/** Tool calls that wait for a person, newest first. */
-export interface Inbox {
-  readonly rows: readonly PendingApproval[];
+/** Tool calls that wait for a person. */
+export interface Inbox extends Choice<PendingApproval> {
   readonly loaded: boolean;
   /** Why the list cannot be read, such as a missing scope; empty when it can. */
   readonly refusal: string;
-  /** Null: the newest one. */
-  readonly selectedId: string | null;
 }
 
 export const emptyInbox: Inbox = { rows: [], loaded: false, refusal: '', selectedId: null };

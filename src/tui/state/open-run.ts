@@ -1,7 +1,7 @@
 import type { Frame } from '../../contract/operation.ts';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import type { RunScore } from '../../features/scores/scores.schema.ts';
-import { type TreeRow, treeRows } from '../../text/run-tree.ts';
+import { runTree, type TreeRow } from '../../text/run-tree.ts';
 import { movedIndex } from './choice.ts';
 import { addFrames, emptyTimeline, type Timeline, type TimelineItem } from './timeline.ts';
 
@@ -42,12 +42,12 @@ const atRun = (runId: string) =>
 /** `run` is null where only the id is known. */
 export const openRun = (runId: string, run: RunRecord | null): OpenRun => ({
   ...atRun(runId),
-  tree: run === null ? [] : treeRows([run]),
+  tree: run === null ? [] : runTree([run]),
   focus: 'events',
 });
 
 export const shownRun = ({ tree, runId }: OpenRun): RunRecord | null =>
-  tree.find(({ run }) => run.id === runId)?.run ?? null;
+  tree.find(({ node }) => node.id === runId)?.node ?? null;
 
 /** Shows the events of another run of the tree. */
 export const showRun = (open: OpenRun, runId: string): OpenRun =>
@@ -57,14 +57,14 @@ export const showRun = (open: OpenRun, runId: string): OpenRun =>
 export const treeIndex = ({ tree, runId }: OpenRun): number =>
   Math.max(
     0,
-    tree.findIndex(({ run }) => run.id === runId),
+    tree.findIndex(({ node }) => node.id === runId),
   );
 
 export const moveInTree = (open: OpenRun, by: number): OpenRun =>
-  showRun(open, open.tree[movedIndex(open.tree, treeIndex(open), by)]?.run.id ?? open.runId);
+  showRun(open, open.tree[movedIndex(open.tree, treeIndex(open), by)]?.node.id ?? open.runId);
 
 export const receiveTree = (open: OpenRun, runs: readonly RunRecord[]): OpenRun => {
-  const tree = treeRows(runs);
+  const tree = runTree(runs);
   return { ...open, tree, focus: tree.length > 1 ? open.focus : 'events' };
 };
 

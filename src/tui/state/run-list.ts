@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
-import { choiceIndex, moveChoice } from './choice.ts';
+import { type Choice, choiceIndex, moveChoice } from './choice.ts';
 import { filterKey, noFilter, type RunFilter } from './run-filter.ts';
 import { isOpen } from './run-status.ts';
 
@@ -14,16 +14,12 @@ export interface Activity {
   readonly currency: string | null;
 }
 
-export interface RunList {
+export interface RunList extends Choice<RunRecord> {
   readonly filter: RunFilter;
-  /** Newest first. */
-  readonly rows: readonly RunRecord[];
   /** False until the first page of this filter has come. */
   readonly loaded: boolean;
   /** True when there are no older runs than those here. */
   readonly complete: boolean;
-  /** Null: the newest run, whichever it is. */
-  readonly selectedId: string | null;
   readonly activity: ReadonlyMap<string, Activity>;
 }
 

@@ -83,7 +83,7 @@ const head = (run: RunRecord, open: OpenRun, { now, asked }: ScreenState, width:
     durationText(run, now),
     usageText(run, open),
     costText(cost?.totalCost, cost?.currency),
-    treeText(open.tree[0]?.run, open.tree.length),
+    treeText(open.tree[0]?.node, open.tree.length),
   ]);
   const about = joined([shownId(run.id, width), ...aboutTexts(run, now, width)]);
   const title: Span[] = [span(` ${safeLine(run.agentName)}${version}`, 'strong'), span('  '), statusSpan(run)];
@@ -98,15 +98,15 @@ const head = (run: RunRecord, open: OpenRun, { now, asked }: ScreenState, width:
 };
 
 const treeColumns = (now: number): readonly Column<TreeRow>[] => [
-  { heading: 'RUN', width: null, cell: ({ run, lead }) => span(`${lead}${safeLine(run.agentName)}`, 'strong') },
-  { heading: 'STATUS', width: 16, from: 44, cell: ({ run }) => statusSpan(run) },
-  { heading: 'TIME', width: 7, align: 'right', cell: ({ run }) => span(durationText(run, now)) },
+  { heading: 'RUN', width: null, cell: ({ node, lead }) => span(`${lead}${safeLine(node.agentName)}`, 'strong') },
+  { heading: 'STATUS', width: 16, from: 44, cell: ({ node }) => statusSpan(node) },
+  { heading: 'TIME', width: 7, align: 'right', cell: ({ node }) => span(durationText(node, now)) },
   {
     heading: 'TOKENS',
     width: 8,
     align: 'right',
     from: 46,
-    cell: ({ run }) => span(tokensText(run.usage?.totalTokens)),
+    cell: ({ node }) => span(tokensText(node.usage?.totalTokens)),
   },
 ];
 
@@ -114,7 +114,7 @@ const treeView = (open: OpenRun, now: number, width: number, height: number): re
   const { row } = layOutColumns(treeColumns(now), width);
   const at = treeIndex(open);
   const start = windowStart(at, open.tree.length, height - 1);
-  const running = open.tree.filter(({ run }) => isOpen(run)).length;
+  const running = open.tree.filter(({ node }) => isOpen(node)).length;
   const note = running === 0 ? '' : `${running} running`;
   const title = ruleLine(`Tree of ${open.tree.length} runs`, note, width, open.focus === 'tree' ? 'strong' : 'dim');
   const rows = open.tree.slice(start, start + height - 1).map((entry, index) => row(entry, start + index === at));
