@@ -1,5 +1,5 @@
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import { ConditionFailedError, insertStatement } from '../../db/statement.ts';
+import { insertStatement, statementOf } from '../../db/statement.ts';
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
 
 export interface DecisionRow {
@@ -40,6 +40,8 @@ export const approvalStore = defineStore((storage) => {
       .where('tenant_id', '=', tenantId)
       .where('id', '=', id)
       .where('status', '=', 'Pending');
+  const change = (query: Parameters<typeof statementOf>[0]): Promise<void> =>
+    storage.write([statementOf(query, { mustChange: true })]);
 
   return {
     /** As it is stored. */
@@ -162,28 +164,24 @@ export const approvalStore = defineStore((storage) => {
       storage.rows.seal('approval_handovers', row.tenant_id, row),
     ),
     /** Fails its unit when the row is not pending at that time any more. */
-    async decide(tenantId: string, id: string, { status, decidedBy, decidedAt, reason }: DecisionRow): Promise<void> {
-      const { numUpdatedRows } = await pendingRow(tenantId, id)
-        .set({ status, decided_by: decidedBy, decided_at: decidedAt, reason })
-        .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', decidedAt)]))
-        .executeTakeFirst();
-      if (numUpdatedRows === 0n) throw new ConditionFailedError();
-    },
+    decide: (tenantId: string, id: string, { status, decidedBy, decidedAt, reason }: DecisionRow): Promise<void> =>
+      change(
+        pendingRow(tenantId, id)
+          .set({ status, decided_by: decidedBy, decided_at: decidedAt, reason })
+          .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', decidedAt)])),
+      ),
     /** Fails its unit when the row is not pending any more. */
-    async expire(tenantId: string, id: string): Promise<void> {
-      const { numUpdatedRows } = await pendingRow(tenantId, id).set({ status: 'Expired' }).executeTakeFirst();
-      if (numUpdatedRows === 0n) throw new ConditionFailedError();
-    },
+    expire: (tenantId: string, id: string): Promise<void> =>
+      change(pendingRow(tenantId, id).set({ status: 'Expired' })),
     /** Orders everything that happens to the calls of one run; fails its unit when another change came first. */
-    async moveHandover({ run_id, version }: ApprovalHandoverRow, state: string): Promise<void> {
-      const { numUpdatedRows } = await storage.db
-        .updateTable('approval_handovers')
-        .set({ state, version: version + 1 })
-        .where('run_id', '=', run_id)
-        .where('version', '=', version)
-        .executeTakeFirst();
-      if (numUpdatedRows === 0n) throw new ConditionFailedError();
-    },
+    moveHandover: ({ run_id, version }: ApprovalHandoverRow, state: string): Promise<void> =>
+      change(
+        storage.db
+          .updateTable('approval_handovers')
+          .set({ state, version: version + 1 })
+          .where('run_id', '=', run_id)
+          .where('version', '=', version),
+      ),
     /** With the deletion of a session: nothing of it waits any more, and nothing goes on. */
     dropSession: (tenantId: string, sessionId: string): Promise<void> =>
       storage.atomic(async (db) => {

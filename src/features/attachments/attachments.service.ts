@@ -1,10 +1,11 @@
-import { AcpError } from '../../contract/errors.ts';
+import { AcpError, type ErrorCode } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
 import type { CallContext, Handlers, Principal } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { type ContentStore, contentPlace } from '../../db/content/store.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
+import { ToolError, type ToolRun } from '../../engine/tools/index.ts';
 import type { AttachmentAccess } from './attachment-access.ts';
 import type { ContentCleanup } from './attachment-content.ts';
 import type { AttachmentIntake } from './attachment-intake.ts';
@@ -23,7 +24,7 @@ export interface AttachmentServiceDeps {
   readonly prefix: string;
 }
 
-export const toDescriptor = (row: AttachmentRow): AttachmentDescriptor => ({
+const toDescriptor = (row: AttachmentRow): AttachmentDescriptor => ({
   id: row.id,
   tenantId: row.tenant_id,
   sessionId: row.session_id,
@@ -35,6 +36,33 @@ export const toDescriptor = (row: AttachmentRow): AttachmentDescriptor => ({
   createdBy: row.created_by,
   createdAt: isoTime(row.created_at),
 });
+
+const whole = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  yield bytes;
+};
+
+/** What is the tool's own mistake, and a model may hear of. */
+const refusals: ReadonlySet<ErrorCode> = new Set(['file-empty', 'attachment-too-large', 'media-type-not-allowed']);
+
+/** Files that tools make: the same rules as for an upload, kept for the run and its session. */
+export const toolAttachments =
+  ({ intake, ownerOf }: Pick<AttachmentServiceDeps, 'intake' | 'ownerOf'>) =>
+  async (run: ToolRun, principal: Principal, bytes: Uint8Array, fileName: string): Promise<AttachmentDescriptor> => {
+    const origin = {
+      tenantId: run.tenantId,
+      sessionId: run.sessionId,
+      runId: run.runId,
+      createdBy: principal.actor,
+      userId: principal.userId,
+      ownerId: ownerOf(principal),
+    };
+    try {
+      return toDescriptor(await intake.receive({ name: fileName, bytes: whole(bytes) }, origin));
+    } catch (error) {
+      if (error instanceof AcpError && refusals.has(error.code)) throw new ToolError(error.message, { cause: error });
+      throw error;
+    }
+  };
 
 /** `If-None-Match` (RFC 9110, section 13.1.2): any of the tags, compared without their weakness, or `*`. */
 const hasTag = (header: string | null | undefined, tag: string): boolean =>

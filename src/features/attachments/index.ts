@@ -1,5 +1,4 @@
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
-import type { Handlers } from '../../core/context.ts';
 import type { LeftoverClosings } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
@@ -10,11 +9,9 @@ import type { SessionAccess, SessionCleanup, SessionDeletion } from '../sessions
 import { type AttachmentAccessDeps, createAttachmentAccess } from './attachment-access.ts';
 import { createContentCleanup } from './attachment-content.ts';
 import { type AttachmentLimits, createAttachmentIntake } from './attachment-intake.ts';
-import type { attachmentOperations } from './attachments.operations.ts';
-import { attachmentService } from './attachments.service.ts';
+import { attachmentService, toolAttachments } from './attachments.service.ts';
 import { attachmentStore } from './attachments.store.ts';
-import { createRunAttachments, type RunAttachmentPort } from './run-attachments.ts';
-import { type SaveAttachment, toolAttachments } from './tool-attachments.ts';
+import { createRunAttachments } from './run-attachments.ts';
 
 export type { RunAttachmentPort } from './run-attachments.ts';
 
@@ -32,28 +29,7 @@ export interface AttachmentsDeps {
   readonly newId: () => string;
 }
 
-export interface AttachmentsFeature {
-  readonly handlers: Handlers<typeof attachmentOperations>;
-  readonly runs: RunAttachmentPort;
-  readonly save: SaveAttachment;
-  /** The rows of a session go with it; then the bytes that nothing names any more. */
-  readonly removeWithSession: SessionDeletion;
-  readonly cleanupWithSession: SessionCleanup;
-  /** Deletes an attachment without a session, with its bytes; false: it stays, or was gone. */
-  removeOrphan(tenantId: string, id: string): Promise<boolean>;
-  /** Throws while no bytes can be removed. */
-  assertReleasable(): void;
-  /** Removes the bytes that no row names any more; what fails is left to the next start. */
-  releaseBytes(tenantId: string, hashes: readonly string[]): Promise<void>;
-  /** The bytes of a row; null: they are gone. */
-  bytesOf(row: Pick<AttachmentRow, 'tenant_id' | 'sha256'>): Promise<Uint8Array | null>;
-  readonly leftovers: LeftoverClosings<'attachmentDrafts'>;
-  /** Looks for bytes that no row names, in the background. */
-  startSweep(): void;
-  close(): Promise<void>;
-}
-
-export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature => {
+export const attachmentsFeature = (deps: AttachmentsDeps) => {
   const { storage, content, limits, telemetry, prefix, log, now, newId } = deps;
   const access = createAttachmentAccess(deps);
   const ownerOf = deps.owners.callerOwner;
@@ -64,32 +40,43 @@ export const attachmentsFeature = (deps: AttachmentsDeps): AttachmentsFeature =>
   const leftBehind = (error: unknown): void => log.warn({ error }, 'The bytes of deleted attachments are still there');
   const stopping = new AbortController();
   let sweeping: Promise<void> = Promise.resolve();
+  /** The rows of a session go with it; then the bytes that nothing names any more. */
+  const removeWithSession: SessionDeletion = (stores, ...session) =>
+    stores(attachmentStore).removeOfSession(...session);
+  const cleanupWithSession: SessionCleanup = async (tenantId, sessionId) => {
+    const hashes = (await store.ofSession(tenantId, sessionId)).map((row) => row.sha256);
+    if (hashes.length > 0) content.assertWritable();
+    return () => cleanup.release(tenantId, hashes).catch(leftBehind);
+  };
   return {
     handlers: attachmentService({ store, content, intake, cleanup, access, ownerOf, prefix }),
     runs: createRunAttachments({ store, content, access }),
-    save: toolAttachments(intake, ownerOf),
-    removeWithSession: (stores, ...session) => stores(attachmentStore).removeOfSession(...session),
-    async cleanupWithSession(tenantId, sessionId) {
-      const hashes = (await store.ofSession(tenantId, sessionId)).map((row) => row.sha256);
-      if (hashes.length > 0) content.assertWritable();
-      return () => cleanup.release(tenantId, hashes).catch(leftBehind);
-    },
-    async removeOrphan(tenantId, id) {
+    save: toolAttachments({ intake, ownerOf }),
+    removeWithSession,
+    cleanupWithSession,
+    /** Deletes an attachment without a session, with its bytes; false: it stays, or was gone. */
+    async removeOrphan(tenantId: string, id: string): Promise<boolean> {
       content.assertWritable();
       const row = await store.removeOrphan(tenantId, id);
       if (row !== undefined) await cleanup.release(tenantId, [row.sha256]).catch(leftBehind);
       return row !== undefined;
     },
-    assertReleasable: () => content.assertWritable(),
-    releaseBytes: (tenantId, hashes) => cleanup.release(tenantId, hashes).catch(leftBehind),
-    bytesOf: (row) => content.read(contentPlace(row.tenant_id, row.sha256)),
-    leftovers: { attachmentDrafts: () => content.removeDrafts() },
-    startSweep() {
+    /** Throws while no bytes can be removed. */
+    assertReleasable: (): void => content.assertWritable(),
+    /** Removes the bytes that no row names any more; what fails is left to the next start. */
+    releaseBytes: (tenantId: string, hashes: readonly string[]): Promise<void> =>
+      cleanup.release(tenantId, hashes).catch(leftBehind),
+    /** The bytes of a row; null: they are gone. */
+    bytesOf: (row: Pick<AttachmentRow, 'tenant_id' | 'sha256'>): Promise<Uint8Array | null> =>
+      content.read(contentPlace(row.tenant_id, row.sha256)),
+    leftovers: { attachmentDrafts: () => content.removeDrafts() } satisfies LeftoverClosings<'attachmentDrafts'>,
+    /** Looks for bytes that no row names, in the background. */
+    startSweep(): void {
       sweeping = cleanup.sweep(stopping.signal).then((removed) => {
         if (removed > 0) log.info({ removed }, 'Bytes of attachments that nothing names were removed');
       }, leftBehind);
     },
-    async close() {
+    async close(): Promise<void> {
       stopping.abort();
       await sweeping;
       // An upload that was cut off may still be about to remove its own.

@@ -27,21 +27,6 @@ export interface ChangedEntity {
 /** Tells of a changed entity. `by`: whose change it is, where that is not the call itself. */
 export type TellChange = (entity: ChangedEntity, by?: AuditedCall) => void;
 
-/** Who changed what, in a chain of hashes per tenant. */
-export interface AuditLog {
-  /**
-   * The unit of work of an audited operation: what `work` writes and what it tells are committed together. Throws
-   * `audit-unavailable`, and changes nothing, when a `fail-closed` entry cannot be written. A change of which nothing is
-   * told is a fault of the program, and is not committed.
-   */
-  change<T>(call: AuditedCall, work: (stores: UnitOfWork, tell: TellChange) => Promise<T>): Promise<T>;
-  /**
-   * An entry about something that is not a row. Fail-closed, it is written before the effect; noted, a failure is only
-   * logged.
-   */
-  tell(call: AuditedCall, entity: ChangedEntity): Promise<void>;
-}
-
 // The store is unavailable or full; asking sooner does not help.
 const retryAfterMs = 5000;
 
@@ -57,7 +42,8 @@ const entriesOf = ({ tenantId, principal, audit }: AuditedCall, entity: ChangedE
     after: entity.after,
   }));
 
-export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLogDeps): AuditLog => {
+/** Who changed what, in a chain of hashes per tenant. */
+export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLogDeps) => {
   const written = telemetry.metrics.counter(
     'acp.audit.entries',
     'Entries of audit trails that were written.',
@@ -115,26 +101,34 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
     }
   };
 
-  const change: AuditLog['change'] = async (call, work) => {
-    const closed: AuditEntry[] = [];
-    const noted: AuditEntry[] = [];
-    let notedEntries: readonly AuditEntry[] = [];
-    const result = await storage.transaction(async (stores) => {
-      const done = await work(stores, (entity, by = call) =>
-        (by.audit.mode === 'noted' ? noted : closed).push(...entriesOf(by, entity)),
-      );
-      if (closed.length + noted.length === 0 && stores.hasChanged())
-        throw new Error(`A change of ${call.audit.action} has no audit entry.`);
-      await appendClosed(stores, closed);
-      notedEntries = await appendNoted(stores, noted);
-      return done;
-    });
-    count([...closed, ...notedEntries]);
-    return result;
-  };
   return {
-    change,
-    async tell(call, entity) {
+    /**
+     * The unit of work of an audited operation: what `work` writes and what it tells are committed together. Throws
+     * `audit-unavailable`, and changes nothing, when a `fail-closed` entry cannot be written. A change of which nothing is
+     * told is a fault of the program, and is not committed.
+     */
+    async change<T>(call: AuditedCall, work: (stores: UnitOfWork, tell: TellChange) => Promise<T>): Promise<T> {
+      const closed: AuditEntry[] = [];
+      const noted: AuditEntry[] = [];
+      let notedEntries: readonly AuditEntry[] = [];
+      const result = await storage.transaction(async (stores) => {
+        const done = await work(stores, (entity, by = call) =>
+          (by.audit.mode === 'noted' ? noted : closed).push(...entriesOf(by, entity)),
+        );
+        if (closed.length + noted.length === 0 && stores.hasChanged())
+          throw new Error(`A change of ${call.audit.action} has no audit entry.`);
+        await appendClosed(stores, closed);
+        notedEntries = await appendNoted(stores, noted);
+        return done;
+      });
+      count([...closed, ...notedEntries]);
+      return result;
+    },
+    /**
+     * An entry about something that is not a row. Fail-closed, it is written before the effect; noted, a failure is only
+     * logged.
+     */
+    async tell(call: AuditedCall, entity: ChangedEntity): Promise<void> {
       const entries = entriesOf(call, entity);
       try {
         await storage.transaction((stores) => append(stores, entries));
@@ -146,3 +140,5 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
     },
   };
 };
+
+export type AuditLog = ReturnType<typeof createAuditLog>;

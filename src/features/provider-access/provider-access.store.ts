@@ -1,4 +1,4 @@
-import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import { defineStore, deletesRow, type StoreOf } from '../../db/define-store.ts';
 import type { EgressPolicyRow, ProviderBindingRow } from '../../db/tables/access.ts';
 
 export const providerAccessStore = defineStore((storage) => ({
@@ -19,14 +19,13 @@ export const providerAccessStore = defineStore((storage) => ({
       .execute();
   },
   /** False: there was none. */
-  async unbind(tenantId: string, providerName: string): Promise<boolean> {
-    const { numDeletedRows } = await storage.db
-      .deleteFrom('tenant_provider_bindings')
-      .where('tenant_id', '=', tenantId)
-      .where('provider_name', '=', providerName)
-      .executeTakeFirst();
-    return numDeletedRows > 0n;
-  },
+  unbind: (tenantId: string, providerName: string): Promise<boolean> =>
+    deletesRow(
+      storage.db
+        .deleteFrom('tenant_provider_bindings')
+        .where('tenant_id', '=', tenantId)
+        .where('provider_name', '=', providerName),
+    ),
   async limit(row: EgressPolicyRow): Promise<void> {
     const { allowed_providers, updated_at } = row;
     await storage.db
@@ -36,13 +35,8 @@ export const providerAccessStore = defineStore((storage) => ({
       .execute();
   },
   /** False: there was none. */
-  async lift(tenantId: string): Promise<boolean> {
-    const { numDeletedRows } = await storage.db
-      .deleteFrom('tenant_egress_policies')
-      .where('tenant_id', '=', tenantId)
-      .executeTakeFirst();
-    return numDeletedRows > 0n;
-  },
+  lift: (tenantId: string): Promise<boolean> =>
+    deletesRow(storage.db.deleteFrom('tenant_egress_policies').where('tenant_id', '=', tenantId)),
 }));
 
 export type ProviderAccessStore = StoreOf<typeof providerAccessStore>;

@@ -1,4 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
+import { isRecord } from '../../contract/record.ts';
 import type { ModelTool } from '../../providers/models/model-provider.ts';
 import {
   type BundleDefinition,
@@ -19,9 +20,6 @@ export type BundleSource = () => AsyncIterable<string> | Iterable<string>;
 
 const refuse = (message: string, cause?: unknown): AcpError =>
   new AcpError('bundle-invalid', message, cause === undefined ? {} : { cause });
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const parseLine = (text: string, number: number): BundleLine => {
   let value: unknown;

@@ -1,4 +1,4 @@
-import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import { defineStore, deletesRow, type StoreOf } from '../../db/define-store.ts';
 import type { RetentionPolicyRow, RetentionRunRow } from '../../db/tables/retention.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 
@@ -33,14 +33,10 @@ export const retentionStore = defineStore((storage) => {
         .returningAll()
         .executeTakeFirstOrThrow(),
     /** False: there was none. */
-    async remove(tenantId: string, target: RetentionTarget): Promise<boolean> {
-      const { numDeletedRows } = await storage.db
-        .deleteFrom('retention_policies')
-        .where('tenant_id', '=', tenantId)
-        .where('target', '=', target)
-        .executeTakeFirst();
-      return numDeletedRows > 0n;
-    },
+    remove: (tenantId: string, target: RetentionTarget): Promise<boolean> =>
+      deletesRow(
+        storage.db.deleteFrom('retention_policies').where('tenant_id', '=', tenantId).where('target', '=', target),
+      ),
     history(
       tenantId: string,
       { target, skip, take }: { readonly target: RetentionTarget | null; readonly skip: number; readonly take: number },

@@ -1,15 +1,18 @@
+import { AcpError, invalidField } from '../../contract/errors.ts';
 import type { OperationInput, OperationReply, StreamReply } from '../../contract/operation.ts';
+import { checkRunBody } from '../../contract/run-body.ts';
+import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { CallContext, IdempotentCall } from '../../core/context.ts';
-import type { ActiveRun } from '../../engine/active-run.ts';
-import type { LiveRuns } from '../../engine/lifecycle/index.ts';
-import { notAdmitted } from '../../engine/lifecycle/index.ts';
-import type { PriceList } from '../../engine/pricing.ts';
+import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
+import { waitingApprovals, waitingClientCalls } from '../../engine/control/index.ts';
+import { type LiveRuns, notAdmitted, warningsOf } from '../../engine/lifecycle/index.ts';
+import { type PriceList, publicCost } from '../../engine/pricing.ts';
 import type { PayloadSettings } from '../../engine/record/index.ts';
+import { structuredOutput } from '../../engine/turn/index.ts';
 import { hasAnswers } from '../sessions/index.ts';
 import { type Entrance, failureError, type Launch } from './launch/index.ts';
-import { answerBody, warningHeader } from './run-answer.ts';
-import { checkRunRequest, type RunMode, runMode } from './run-request.rules.ts';
 import type { runOperations } from './runs.operations.ts';
+import type { AgentRunResponse } from './runs.schema.ts';
 
 type StartOperation = (typeof runOperations)['start'];
 type StartInput = OperationInput<StartOperation>;
@@ -23,6 +26,71 @@ export interface RunStartDeps {
   readonly prefix: string;
   readonly settings: { readonly payloads: PayloadSettings };
 }
+
+type RunMode = 'stream' | 'json' | 'queued';
+
+/** `respond-async` in a `Prefer` list (RFC 7240); other preferences are ignored. */
+const prefersAsync = (prefer: string | undefined): boolean =>
+  (prefer ?? '').split(',').some((preference) => preference.split(';')[0]?.trim().toLowerCase() === 'respond-async');
+
+/** First match: queued, then one JSON answer, then the stream. */
+const runMode = (
+  body: AgentRunRequest,
+  headers: { readonly prefer?: string; readonly 'idempotency-key'?: string },
+): RunMode => {
+  const queued = prefersAsync(headers.prefer);
+  const keyed = headers['idempotency-key'] !== undefined;
+  if (body.stream === true && (queued || keyed))
+    throw new AcpError('stream-not-possible', 'A queued run or one with an idempotency key cannot be streamed.', {
+      details: {
+        errors: [{ path: 'stream', message: 'must not be true with `Prefer: respond-async` or `Idempotency-Key`' }],
+      },
+    });
+  if (queued) return 'queued';
+  return keyed || body.stream === false ? 'json' : 'stream';
+};
+
+/** What the schema cannot say of a run request. */
+const checkRunRequest = (body: AgentRunRequest, mode: RunMode): void => {
+  if (mode === 'queued' && hasAnswers(body))
+    throw new AcpError('not-for-queued-runs', 'Decisions and tool results cannot be queued.');
+  if (body.lane !== undefined && body.lane !== null && mode !== 'queued')
+    throw invalidField('lane', 'is for queued runs only');
+  checkRunBody(body);
+};
+
+const warningsMember = (run: ActiveRun): Pick<AgentRunResponse, 'warnings'> => {
+  const warnings = warningsOf(run);
+  return warnings.length === 0 ? {} : { warnings: [...warnings] };
+};
+
+/** Names what the store could not do for this run; no header where nothing is missing. */
+const warningHeader = (run: ActiveRun): Record<string, string> => {
+  const warnings = warningsOf(run);
+  return warnings.length === 0 ? {} : { 'X-Acp-Warning': warnings.join(', ') };
+};
+
+/** The answer of a run that was asked for as JSON. */
+const answerBody = (deps: RunStartDeps, run: ActiveRun, outcome: RunOutcome): AgentRunResponse => ({
+  runId: run.id,
+  status: outcome.pause?.status ?? 'Completed',
+  agentName: run.plan.agent.name,
+  agentVersion: run.plan.agent.version,
+  sessionId: run.plan.sessionId,
+  modelProvider: outcome.modelProvider,
+  modelId: outcome.modelId,
+  output: outcome.output,
+  structuredOutput: (outcome.output === null
+    ? null
+    : structuredOutput(run, outcome.output)) as AgentRunResponse['structuredOutput'],
+  finishReason: outcome.finishReason,
+  approvals: outcome.pause === null ? [] : waitingApprovals(outcome.pause, deps.settings.payloads, false),
+  clientToolCalls: outcome.pause === null ? [] : waitingClientCalls(outcome.pause),
+  usage: outcome.usage,
+  cost: outcome.cost === null ? null : publicCost(outcome.cost, deps.prices.currency),
+  durationMs: outcome.durationMs,
+  ...warningsMember(run),
+});
 
 const runHeaders = (deps: RunStartDeps, runId: string): Record<string, string> => ({
   'X-Run-Id': runId,

@@ -2,9 +2,9 @@ import type { RoleDecision } from '../../core/caller/role-decision.ts';
 import type { InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
+import { createOutboundHttp } from '../../providers/http/outbound.ts';
 import type { AuditLog } from '../audit/index.ts';
 import { createIdentity, type IdentityOptions } from './identity.service.ts';
-import { createIssuerHttp } from './issuer-http.ts';
 import { issuerKeys, type PublishedKeys, publishedKeys } from './issuer-keys.service.ts';
 import { keyLookup } from './key-lookup.service.ts';
 import { keyService } from './keys.service.ts';
@@ -24,6 +24,26 @@ export interface SecurityDeps {
   readonly now: () => number;
   readonly newId: () => string;
 }
+
+const timeoutMs = 5000;
+const maxBodyBytes = 1_048_576;
+
+/**
+ * Reads JSON from the identity provider. Its address is the host's own configuration, so it may be in a private
+ * network; redirects are not followed.
+ */
+const createIssuerHttp = () => {
+  const http = createOutboundHttp({ allowPrivate: true });
+  return {
+    async fetchJson(url: URL): Promise<unknown> {
+      const headers = { accept: 'application/json' };
+      const { status, body } = await http.request({ method: 'GET', url, headers, timeoutMs, maxBodyBytes });
+      if (status !== 200) throw new Error(`The identity provider answered ${status}.`);
+      return JSON.parse(Buffer.from(body).toString('utf8'));
+    },
+    close: () => http.close(),
+  };
+};
 
 /** Tokens of the identity provider, with the connection that its keys are read through. */
 const issuerTokens = (deps: SecurityDeps): { tokens: TokenLookup | null; close(): Promise<void> } => {

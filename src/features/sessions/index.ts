@@ -6,7 +6,6 @@ import type { BatchedWrites } from '../../db/batched-writes.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import { publicMessage } from '../../engine/context/index.ts';
 import { sessionBranchStore } from './session-branches.store.ts';
-import { sessionHistory } from './session-history.ts';
 import { createSessionRemoval, type SessionDeletion, type SessionRemovalDeps } from './session-removal.ts';
 import { type SessionServiceDeps, sessionService } from './sessions.service.ts';
 import type { SessionStore } from './sessions.store.ts';
@@ -74,17 +73,24 @@ export const sessionsFeature = (deps: SessionsDeps) => {
   const dropRequests: SessionDeletion = (stores, ...session) => stores(sessionRequestStore).drop(...session);
   const deletions = [dropRequests, ...deps.deletions];
   const { remove, erasure } = createSessionRemoval({ ...deps, deletions, ended: ends.ended, turns });
+  const history = async (
+    tenantId: string,
+    sessionId: string,
+    maySee: (ownerId: string | null) => boolean = () => true,
+  ): Promise<readonly ChatMessage[]> => {
+    const row = await store.get(tenantId, sessionId);
+    return row === undefined || !maySee(row.owner_id) ? [] : store.messages(row);
+  };
   return {
     handlers: sessionService({ ...deps, access, removeRow: remove, openRequests: pauses.open }),
     store,
     places,
     access,
     /** The history that a run would go on from; empty for a session that does not exist. */
-    history: (tenantId: string, sessionId: string): Promise<readonly ChatMessage[]> =>
-      sessionHistory(store, tenantId, sessionId),
+    history,
     /** The same for a caller: empty for a session that it may not see. */
     historyFor: (tenantId: string, sessionId: string, caller: Principal): Promise<readonly ChatMessage[]> =>
-      sessionHistory(store, tenantId, sessionId, (ownerId) => access.maySee(caller, ownerId)),
+      history(tenantId, sessionId, (ownerId) => access.maySee(caller, ownerId)),
     /** Every message of a session as the API shows it; empty for one that does not exist. */
     async publicMessages(tenantId: string, sessionId: string): Promise<readonly PublicMessage[]> {
       const row = await store.get(tenantId, sessionId);
