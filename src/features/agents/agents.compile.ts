@@ -8,10 +8,9 @@ import { parameterResolver } from './agent-parameters.ts';
 import { callToolName, type ReachableAgents } from './agent-references.rules.ts';
 import { compileSettings } from './agent-settings.compile.ts';
 import { enabledSkills, skillList } from './agent-skills.rules.ts';
-import type { AgentContent } from './agents.content.ts';
+import type { AgentContent, HarnessContent } from './agents.content.ts';
 import { type Finding, isError } from './agents.findings.ts';
 import { type AgentReferences, contentFindings, type Reachable } from './agents.rules.ts';
-import { harnessText } from './harness-instructions.ts';
 
 export interface CompileSubject {
   readonly content: AgentContent;
@@ -52,6 +51,32 @@ const compileTools = (
   }
   for (const tool of builtIn) add(tool);
   return { tools: byName, modelTools };
+};
+
+const todoText =
+  'Plan work of several steps with todo_write before you begin, keep the list true while you work, and set an entry to completed as soon as it is done.';
+const fileText =
+  'Keep notes and results that you need later in files (file_write, file_read): they outlast what you can see of the conversation.';
+const modesText =
+  'You work in one of two modes and change it with set_mode. In "plan" you read, think and ask, and change nothing; in "act" you carry the task out.';
+
+/** Tells the model what its harness gives it; null when it gives nothing. */
+const builtInText = (harness: HarnessContent): string | null => {
+  const lines = [
+    harness.disableTodo ? null : todoText,
+    harness.disableFileMemory ? null : fileText,
+    harness.disableModes ? null : modesText,
+  ].filter((line) => line !== null);
+  return lines.length === 0 ? null : lines.join('\n');
+};
+
+/** The harness's part of the system text: the definition's own, else the built-in one, and the mode. */
+const harnessText = (harness: HarnessContent | null, mode: string | null): string | null => {
+  if (harness === null) return null;
+  const text = harness.harnessInstructions ?? builtInText(harness);
+  const modeText = mode === null || harness.disableModes ? null : `The current mode is "${mode}".`;
+  const lines = [text, modeText].filter((line) => line !== null && line !== '');
+  return lines.length === 0 ? null : lines.join('\n');
 };
 
 const compileInstructions = (

@@ -2,16 +2,16 @@ import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import type { AuditedCall, CallContext, Handlers } from '../../core/context.ts';
 import { type StoreEntries, tenantKey } from '../../core/instance-state.ts';
+import { isoTime } from '../../core/iso-time.ts';
 import type { AuditLog, ChangedEntity } from '../audit/index.ts';
 import { allowedProviderFindings } from './agent-providers.rules.ts';
-import type { AgentCatalog } from './agents.catalog.ts';
+import type { AgentCatalog, KnownAgent } from './agents.catalog.ts';
 import { agentContent } from './agents.content.ts';
 import { type Finding, fieldErrors, isError } from './agents.findings.ts';
 import type { agentOperations } from './agents.operations.ts';
 import { type AgentReferences, bodyFindings } from './agents.rules.ts';
-import type { AgentDefinitionRequest } from './agents.schema.ts';
+import type { AgentDefinition, AgentDefinitionRequest, AgentDescriptor } from './agents.schema.ts';
 import { type AgentStore, agentStore, missingAgent, missingVersion, type StoredAgent } from './agents.store.ts';
-import { toDefinition, toDescriptor } from './agents.view.ts';
 import type { EstimateHandler } from './estimate.service.ts';
 
 export interface AgentServiceDeps {
@@ -25,6 +25,35 @@ export interface AgentServiceDeps {
   readonly prefix: string;
   readonly now: () => number;
 }
+
+/** A stored version as callers see it. */
+const toDefinition = (agent: StoredAgent): AgentDefinition => ({
+  ...agent.content,
+  origin: 'database',
+  version: agent.version,
+  tenantId: agent.tenantId,
+  updatedAt: isoTime(agent.updatedAt),
+  updatedBy: agent.updatedBy,
+  restoredFrom: agent.restoredFrom,
+});
+
+/** The entry of the catalog. */
+const toDescriptor = (agent: KnownAgent): AgentDescriptor => {
+  const { content } = agent;
+  return {
+    name: content.name,
+    displayName: content.displayName,
+    description: content.description,
+    origin: agent.origin,
+    version: agent.version,
+    model: { provider: content.model.provider, model: content.model.model },
+    toolNames: content.toolNames,
+    skillNames: content.skillNames,
+    callableAgentNames: content.callableAgentNames,
+    usesHarness: content.harness !== null,
+    updatedAt: agent.origin === 'code' ? null : isoTime(agent.updatedAt),
+  };
+};
 
 const refuseErrors = (findings: readonly Finding[]): void => {
   const errors = fieldErrors(findings);

@@ -9,7 +9,6 @@ import type { ApprovalMetrics } from './approval-metrics.ts';
 import { approvalOperations } from './approvals.operations.ts';
 import type { ApprovalStatus } from './approvals.schema.ts';
 import { type ApprovalStore, approvalStore, type DecisionRow, type MailboxRow } from './approvals.store.ts';
-import { notStored } from './decision-failure.ts';
 
 /** The run that goes on once its calls are decided: made by whoever owns queued runs. */
 export interface Continuations {
@@ -63,6 +62,15 @@ const settledBy = ({ row: { tenant_id: tenantId }, decision }: Settled): Audited
   decision === null
     ? { tenantId, ...expiry }
     : { tenantId, principal: { actor: decision.decidedBy }, audit: approvalOperations.decide.audit };
+
+/** Answers a decision that could not be stored (APPR-28). One that another decision overtook is left to the caller. */
+export const notStored = (error: unknown): never => {
+  if (error instanceof AcpError || error instanceof ConditionFailedError) throw error;
+  throw new AcpError('store-unavailable', 'The decision could not be stored, and nothing was decided.', {
+    cause: error,
+    details: { retryAfterMs: 1000 },
+  });
+};
 
 export const createApprovalDecisions = (deps: DecisionDeps) => {
   const { storage, store, audit, continuations, metrics, now } = deps;

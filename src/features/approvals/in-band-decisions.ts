@@ -14,10 +14,10 @@ import {
   responseMessage,
   sessionRequestStore,
 } from '../sessions/index.ts';
+import { notStored } from './approval-decisions.ts';
 import type { ApprovalMetrics } from './approval-metrics.ts';
 import { approvalOperations } from './approvals.operations.ts';
 import { argumentsHash } from './argument-conditions.rules.ts';
-import { notStored } from './decision-failure.ts';
 import type { StandingRules } from './standing-rules.service.ts';
 
 export interface InBandDecisionDeps {

@@ -19,7 +19,6 @@ import { approvalService } from './approvals.service.ts';
 import { approvalStore } from './approvals.store.ts';
 import { createInBandDecisions } from './in-band-decisions.ts';
 import { createPauseJournal } from './paused-runs.ts';
-import { sessionBlock } from './session-block.ts';
 import { createStandingRules } from './standing-rules.service.ts';
 
 export interface ApprovalsDeps {
@@ -88,7 +87,18 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
       newId,
     }),
     mailbox: {
-      blockedUntil: sessionBlock({ approvals: store, decisions, queues: scheduling.Enabled, now }),
+      /**
+       * Queues a continuation that became due because the last call lapsed, too: the scan that would do it may be a while
+       * off, and no other turn may come between. While nothing can be queued, what was decided holds nobody up.
+       */
+      async blockedUntil(tenantId, sessionId) {
+        const pending = await store.pendingUntil(tenantId, sessionId, now());
+        if (pending !== null) return pending;
+        const unfinished = await store.unfinished(tenantId, sessionId);
+        if (unfinished === undefined || (unfinished.state === 'Waiting' && !scheduling.Enabled)) return null;
+        if (unfinished.state === 'Waiting') await decisions.settle(unfinished.run_id);
+        return Number.POSITIVE_INFINITY;
+      },
       async decided(sourceRunId) {
         const handover = await store.handover(sourceRunId);
         if (handover === undefined) return undefined;

@@ -4,8 +4,7 @@ import { type AgentMemory, agentModes, firstMode } from '../../engine/context/in
 import type { RegisteredTool } from '../../engine/tools/index.ts';
 import { fileTools, searchTools } from './file.tools.ts';
 import { memoryStore } from './memory.store.ts';
-import { modeTools } from './mode.tools.ts';
-import { todoTools } from './todo.tools.ts';
+import { modeTools, todoTools } from './state.tools.ts';
 
 /** The settings of a definition that add tools. */
 export interface MemoryFlags {

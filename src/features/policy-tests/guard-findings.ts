@@ -1,4 +1,3 @@
-import type { Json } from '../../contract/schema.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { type ContentGuard, checkedJson, type GuardVerdict, namesIn } from '../../engine/control/index.ts';
 import type { ToolRegistry } from '../../engine/tools/index.ts';
@@ -8,7 +7,7 @@ import type { Gaps } from './gaps.ts';
 import type { HistoryStore } from './history.store.ts';
 import { createBreather, type HistoryScope, type PolicyOutcome, walkEvents, walkHistory } from './history-walk.ts';
 import type { GuardDocument, GuardFindings } from './policy-tests.schema.ts';
-import { callTexts, createEventTexts, inputTexts, type RecordedText } from './recorded-texts.ts';
+import { callTexts, createEventTexts, inputTexts, jsonIn, type RecordedText } from './recorded-texts.ts';
 
 export interface GuardTestDeps {
   readonly store: HistoryStore;
@@ -21,15 +20,6 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 const runsPerRead = 10;
 
 const noNames: ReadonlySet<string> = new Set();
-
-const parsed = (text: string): Json | undefined => {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    // Cut, or never JSON: inspected as plain text.
-    return undefined;
-  }
-};
 
 const rulesOf = (verdict: GuardVerdict): readonly { action: 'Block' | 'Mask'; rule: string }[] => {
   if (verdict.decision === 'Block') return [{ action: 'Block', rule: verdict.rule }];
@@ -70,7 +60,8 @@ export const testGuard = async (
       await breathe();
       return part;
     };
-    const value = isArguments ? parsed(text) : undefined;
+    // Cut, or never JSON: inspected as plain text.
+    const value = isArguments ? jsonIn(text) : undefined;
     const walked = value === undefined ? null : await checkedJson(value, declaredOf(toolName), ask);
     if (walked === null) await ask(text);
     return verdicts.values();

@@ -14,6 +14,15 @@ export interface RecordedText {
   readonly isArguments: boolean;
 }
 
+/** Undefined: the text was cut, or never was JSON. */
+export const jsonIn = (text: string): Json | undefined => {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+};
+
 const plain = (source: GuardSource, text: string | null, toolName: string | null = null): RecordedText[] =>
   text === null || text === '' ? [] : [{ source, toolName, text, isArguments: false }];
 

@@ -7,25 +7,17 @@ import type { Gaps } from './gaps.ts';
 import type { HistoryStore } from './history.store.ts';
 import { createBreather, type HistoryScope, type PolicyOutcome, walkEvents, walkHistory } from './history-walk.ts';
 import type { RuleDocument, RuleFindings } from './policy-tests.schema.ts';
+import { jsonIn } from './recorded-texts.ts';
 
 export interface RuleTestDeps {
   readonly store: HistoryStore;
   readonly rules: Pick<ApprovalRuleStore, 'list'>;
 }
 
-const parsed = (text: string | null): Json | undefined => {
-  if (text === null) return undefined;
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    // Malformed arguments of a model never reached a rule.
-    return undefined;
-  }
-};
-
 const madeCall = ({ agent_name: agentName }: RunRow, call: ToolInvocationRow): PastCall => {
-  // The mark covers arguments and result, and perhaps only the result was cut: cut arguments are not JSON.
-  const args = parsed(call.arguments);
+  // The mark covers arguments and result, and perhaps only the result was cut: cut arguments are not JSON. Malformed ones
+  // of a model never reached a rule.
+  const args = call.arguments === null ? undefined : jsonIn(call.arguments);
   const { tool_call_id: toolCallId, tool_name: toolName, created_at: at } = call;
   return { agentName, toolCallId, toolName, args, truncated: call.truncated === 1, at, wasAsked: false };
 };

@@ -10,8 +10,14 @@ import { storedAttribution } from '../run-record.ts';
 import { notContinued, resumedAttempt, storedResume, type TurnStore } from '../run-turns.store.ts';
 import type { RunStore } from '../runs.store.ts';
 import { currentAgent, currentAttachments, currentParameters } from './accepted-run.ts';
-import { type PackedPrincipal, unpackPrincipal } from './packed-principal.ts';
-import { attributionIn, type ContinuationPayload, continuationKey, type QueuedRunPayload } from './queued-run.ts';
+import {
+  attributionIn,
+  type ContinuationPayload,
+  continuationKey,
+  type PackedPrincipal,
+  type QueuedRunPayload,
+  unpackPrincipal,
+} from './queued-run.ts';
 import { runPlan } from './run-plan.ts';
 
 const jobOf = (jobs: Pick<JobStore, 'held'>, job: QueuedJob): RunJob => ({

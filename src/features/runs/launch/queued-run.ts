@@ -1,12 +1,12 @@
 import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import { credentialAttribution, type RunAttribution } from '../../../core/caller/attribution.ts';
+import type { Principal } from '../../../core/context.ts';
 import type { Statement } from '../../../db/statement.ts';
 import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
 import type { RunPlan } from '../../../engine/active-run.ts';
 import type { RunJournal, RunListeners } from '../../../engine/record/index.ts';
 import { encodePack, type LoggedEvent, toFrame } from '../../../engine/record/index.ts';
 import type { JobStore } from '../../jobs/index.ts';
-import { type PackedPrincipal, packPrincipal, unpackPrincipal } from './packed-principal.ts';
 
 /** A run that was accepted over the API. */
 export const agentRunKey = 'acp.agent-run';
@@ -16,6 +16,24 @@ const approvalResumeKey = 'acp.approval-resume';
 export const continuationKey = 'acp.run-continuation';
 /** Keys of the jobs whose handlers execute runs. */
 export const runJobKeys: readonly string[] = [agentRunKey, approvalResumeKey, continuationKey];
+
+/** A principal as it is stored for a run that executes later. */
+export type PackedPrincipal = Omit<Principal, 'scopes' | 'permissions'> & {
+  readonly scopes: readonly string[] | null;
+  readonly permissions: readonly string[] | null;
+};
+
+export const packPrincipal = (principal: Principal): PackedPrincipal => ({
+  ...principal,
+  scopes: principal.scopes === null ? null : [...principal.scopes],
+  permissions: principal.permissions === null ? null : [...principal.permissions],
+});
+
+export const unpackPrincipal = (packed: PackedPrincipal): Principal => ({
+  ...packed,
+  scopes: packed.scopes === null ? null : (new Set(packed.scopes) as NonNullable<Principal['scopes']>),
+  permissions: packed.permissions === null ? null : new Set(packed.permissions),
+});
 
 /** What a queued run keeps of its acceptance: the request and who asked. */
 export interface QueuedRunPayload {

@@ -11,11 +11,11 @@ import { retryDelayMs } from '../../../scheduler/retry-delay.ts';
 import type { JobStore } from '../../jobs/index.ts';
 import type { RunStore } from '../runs.store.ts';
 import type { LaunchRequest, RunOwner } from './launch-request.ts';
-import { packPrincipal } from './packed-principal.ts';
 import {
   agentRunKey,
   type ContinuationPayload,
   continuationKey,
+  packPrincipal,
   type QueuedRunPayload,
   queuedStatements,
   resumptionOf,
