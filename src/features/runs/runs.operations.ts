@@ -73,7 +73,7 @@ export const runOperations = defineOperations({
     path: '/api/runs',
     summary: 'List runs, newest first',
     description:
-      'Child runs are left out unless `includeChildren` or a filter on parent or root asks for them. A caller who may not see every run gets those that he may see.',
+      'Child runs are left out unless `includeChildren` or a filter on parent or root asks for them. A caller who may not see every run gets the runs that are theirs to see.',
     query: Type.Object({
       agentName: Type.Optional(Type.String()),
       status: Type.Optional(

@@ -38,7 +38,7 @@ const WhoamiReasons = Type.Object(
     role: Type.String({ description: 'Where the role and the scopes come from' }),
     tenant: Type.String({ description: 'Where the tenant comes from' }),
   },
-  { title: 'WhoamiReasons', description: 'Why the caller is who he is, a sentence each' },
+  { title: 'WhoamiReasons', description: 'Where name, role and tenant of the caller come from, a sentence each' },
 );
 export type WhoamiReasons = Static<typeof WhoamiReasons>;
 
