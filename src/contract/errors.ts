@@ -139,19 +139,19 @@ export interface FieldError {
   readonly message: string;
 }
 
-/** Extension members of the problem that say more than the code. */
+/** What a model provider called a refused call, and the request under which the log has its text. */
 export interface ProviderNames {
+  /** Identifiers of the provider, of A-Z a-z 0-9 _ . -; null: it gave none. */
   readonly code: string | null;
   readonly type: string | null;
   readonly param: string | null;
-  /** The request under which the provider's answer is in the log. */
   readonly requestId: string;
 }
 
+/** Extension members of the problem that say more than the code. */
 export interface ErrorDetails {
   readonly errors?: readonly FieldError[];
   readonly errorType?: string;
-  /** What a model provider called the refusal of a call; identifiers only. */
   readonly provider?: ProviderNames;
   /** The guard that blocked, and its rule. */
   readonly guardName?: string;

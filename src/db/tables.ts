@@ -78,7 +78,7 @@ export interface RunRow {
   error_class: string | null;
   error_message: string | null;
   error_fingerprint: string | null;
-  /** ProviderReason as JSON. */
+  /** ProviderNames as JSON. */
   error_provider: string | null;
   event_count: number;
   /** Whose run it is while sessions have owners: the owner of its session, else its caller. */

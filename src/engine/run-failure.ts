@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { AcpError, type ErrorCode } from '../contract/errors.ts';
+import { AcpError, type ErrorCode, type ProviderNames } from '../contract/errors.ts';
 import { codesByErrorClass, type RunErrorClass } from '../contract/run-outcome.ts';
-import { ModelCallError, type ProviderReason } from '../providers/models/model-error.ts';
+import { ModelCallError } from '../providers/models/model-error.ts';
 
 /** Why a run did not complete, in the service's own words. The cause goes to the log only. */
 export class RunFailure extends Error {
@@ -10,7 +10,7 @@ export class RunFailure extends Error {
   readonly retryAfterMs: number | null;
   readonly findings: readonly { readonly path: string; readonly message: string }[] | null;
   /** What the provider called the refusal of a model call. */
-  readonly provider: ProviderReason | null;
+  readonly provider: ProviderNames | null;
   /** The guard that blocked, and its rule. */
   readonly guard: { readonly guardName: string; readonly ruleName: string } | null;
 
@@ -21,7 +21,7 @@ export class RunFailure extends Error {
     options: {
       cause?: unknown;
       retryAfterMs?: number | null;
-      provider?: ProviderReason | null;
+      provider?: ProviderNames | null;
       findings?: readonly { readonly path: string; readonly message: string }[];
       guard?: { readonly guardName: string; readonly ruleName: string };
     } = {},
@@ -47,7 +47,7 @@ export interface StoredRunError {
   readonly class: RunErrorClass;
   readonly fingerprint: string;
   /** Absent: the run did not fail by a refused model call, or the provider gave no reason. */
-  readonly provider?: ProviderReason;
+  readonly provider?: ProviderNames;
 }
 
 // What differs between two occurrences of one fault: quoted names, ids and numbers.

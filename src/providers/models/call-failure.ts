@@ -1,5 +1,6 @@
+import type { ProviderNames } from '../../contract/errors.ts';
 import type { CallScope } from './call-scope.ts';
-import { ModelCallError, type ModelErrorType, type ProviderReason } from './model-error.ts';
+import { ModelCallError, type ModelErrorType } from './model-error.ts';
 import { retryAfterMs } from './retry-after.ts';
 import type { WireFailure } from './transport/wire-exchange.ts';
 import { WireError } from './transport/wire-response.ts';
@@ -68,7 +69,7 @@ const refusals: Partial<Record<ModelErrorType, (provider: string) => string>> = 
 };
 
 /** Undefined where the provider named nothing. A name in which the credential stands is left out. */
-const reasonOf = (scope: CallScope, { named }: VendorError): ProviderReason | undefined => {
+const reasonOf = (scope: CallScope, { named }: VendorError): ProviderNames | undefined => {
   const shown = (name: string | null): string | null =>
     name !== null && scope.secret !== null && name.includes(scope.secret) ? null : name;
   const [code, type, param] = [shown(named.code), shown(named.type), shown(named.param)];

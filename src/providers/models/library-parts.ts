@@ -2,6 +2,7 @@ import type {
   LanguageModelV4Content,
   LanguageModelV4FinishReason,
   LanguageModelV4StreamPart,
+  LanguageModelV4ToolCall,
   LanguageModelV4Usage,
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
@@ -20,6 +21,7 @@ import type {
   ModelUsage,
 } from './model-provider.ts';
 import { impossibleCounts } from './model-usage.ts';
+import type { Surface } from './surfaces/surface.ts';
 import { type Source, searchParts, webQueries, webSearchTool } from './web-search-parts.ts';
 
 export interface FinishFacts {
@@ -70,22 +72,6 @@ const finishReason = (provider: string, reason: LanguageModelV4FinishReason): Mo
   }
 };
 
-const toolCall = (part: {
-  toolCallId: string;
-  toolName: string;
-  input: string;
-  providerMetadata?: SharedV4ProviderMetadata | undefined;
-}): ModelToolCall => {
-  const { toolCallId, toolName, input, providerMetadata } = part;
-  return {
-    type: 'tool-call',
-    toolCallId,
-    toolName,
-    input,
-    ...(providerMetadata !== undefined && { providerMetadata }),
-  };
-};
-
 const mergeMetadata = (
   present: SharedV4ProviderMetadata | undefined,
   added: SharedV4ProviderMetadata | undefined,
@@ -104,13 +90,11 @@ const reasoningEnd = (metadata: SharedV4ProviderMetadata | undefined): ModelPart
 /** One provider names the engine behind its search, where the others name the tool. */
 const hostedName = (name: string): string => (name.startsWith('server:') ? webSearchTool : name);
 
-export type UsageReader = (raw: unknown, counted: LanguageModelV4Usage | null) => ModelUsage;
-
 /** Turns the vendor library's parts into ours, one at a time. */
 export class LibraryParts {
   readonly #provider: string;
   readonly #kind: ModelProviderKind;
-  readonly #usage: UsageReader;
+  readonly #usage: Surface['usage'];
   /** Pages that the answer rests on, where no search of the provider was told that names them. */
   #sources: Source[] = [];
   #queries: readonly string[] = [];
@@ -121,7 +105,7 @@ export class LibraryParts {
   /** Signatures come with the start, a delta or the end of a reasoning block, by vendor. */
   readonly #reasoning = new Map<string, SharedV4ProviderMetadata | undefined>();
 
-  constructor(provider: string, { kind, usage }: { readonly kind: ModelProviderKind; readonly usage: UsageReader }) {
+  constructor(provider: string, { kind, usage }: Pick<Surface, 'kind' | 'usage'>) {
     this.#provider = provider;
     this.#kind = kind;
     this.#usage = usage;
@@ -172,12 +156,13 @@ export class LibraryParts {
     return part.type === 'reasoning-delta' && part.delta !== '' ? { type: 'reasoning-delta', text: part.delta } : null;
   }
 
-  #call(part: Parameters<typeof toolCall>[0]): ModelPart {
+  #call({ toolCallId, toolName, input, providerMetadata }: LanguageModelV4ToolCall): ModelToolCall {
     this.#hasToolCalls = true;
-    return toolCall(part);
+    const metadata = providerMetadata === undefined ? undefined : { providerMetadata };
+    return { type: 'tool-call', toolCallId, toolName, input, ...metadata };
   }
 
-  #hostedCall(part: Extract<LanguageModelV4Content, { type: 'tool-call' }>): ModelHostedCall {
+  #hostedCall(part: LanguageModelV4ToolCall): ModelHostedCall {
     const { toolCallId, input } = part;
     const providerMetadata = hostedBy(this.#kind, part.providerMetadata);
     return { type: 'hosted-call', toolCallId, toolName: hostedName(part.toolName), input, providerMetadata };

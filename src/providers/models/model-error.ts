@@ -1,3 +1,5 @@
+import type { ProviderNames } from '../../contract/errors.ts';
+
 export type ModelErrorClass =
   | 'ProviderError'
   | 'ProviderUnavailable'
@@ -7,20 +9,11 @@ export type ModelErrorClass =
   | 'CompilationFailed'
   | 'Canceled';
 
-/** What the provider called a refused call, and the request under which the log has its text. */
-export interface ProviderReason {
-  /** Identifiers of the provider, of A-Z a-z 0-9 _ . -; null: it gave none. */
-  readonly code: string | null;
-  readonly type: string | null;
-  readonly param: string | null;
-  readonly requestId: string;
-}
-
 export interface ModelErrorDetails {
   readonly provider: string;
   readonly httpStatus?: number | undefined;
   readonly retryAfterMs?: number | undefined;
-  readonly reason?: ProviderReason | undefined;
+  readonly reason?: ProviderNames | undefined;
   readonly cause?: unknown;
 }
 
@@ -57,7 +50,7 @@ export class ModelCallError extends Error {
   readonly provider: string;
   readonly httpStatus: number | null;
   readonly retryAfterMs: number | null;
-  readonly reason: ProviderReason | null;
+  readonly reason: ProviderNames | null;
   /** True when another provider may be tried: connection failed, timeout, 429, 5xx, open circuit. */
   readonly mayFallBack: boolean;
 

@@ -97,22 +97,16 @@ export interface ModelToolCall {
  * A tool that the provider executes in the course of its answer, such as its web search. Call and result are part of
  * what the model said: in later turns they go back to the same kind of provider, and to no other.
  */
-export interface ModelHostedCall {
+export interface ModelHostedCall extends Omit<ModelToolCall, 'type'> {
   readonly type: 'hosted-call';
-  readonly toolCallId: string;
-  readonly toolName: string;
   /** JSON text. */
   readonly input: string;
-  readonly providerMetadata?: SharedV4ProviderMetadata;
 }
 
-export interface ModelHostedResult {
+export interface ModelHostedResult extends Omit<ModelToolCall, 'type' | 'input'> {
   readonly type: 'hosted-result';
-  readonly toolCallId: string;
-  readonly toolName: string;
   readonly result: ModelJson;
   readonly isError: boolean;
-  readonly providerMetadata?: SharedV4ProviderMetadata;
 }
 
 export interface ModelFinish {

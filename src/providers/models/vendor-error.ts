@@ -1,3 +1,4 @@
+import type { ProviderNames } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
 import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import type { ModelErrorType } from './model-error.ts';
@@ -16,11 +17,7 @@ export interface VendorError {
 }
 
 /** What the provider calls the error. Each is an identifier, and never a text; null: it gave none. */
-export interface VendorNames {
-  readonly code: string | null;
-  readonly type: string | null;
-  readonly param: string | null;
-}
+type VendorNames = Omit<ProviderNames, 'requestId'>;
 
 const nothingNamed: VendorNames = { code: null, type: null, param: null };
 

@@ -1,6 +1,6 @@
-import type { MetricSnapshot } from '../../core/telemetry/metrics.ts';
 import type { SpanExport } from '../../core/telemetry/telemetry.ts';
 import { endsWithin } from '../../core/time-limit.ts';
+import type { PipelineOptions } from './otlp-pipelines.ts';
 import type { LogEntry } from './otlp-records.ts';
 import { exportSampler, numberOf, otlpSignals } from './otlp-settings.ts';
 
@@ -13,13 +13,8 @@ export interface OtlpExport {
   close(): Promise<boolean>;
 }
 
-export interface OtlpDeps {
+export interface OtlpDeps extends Omit<PipelineOptions, 'signals' | 'metricIntervalMs'> {
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly version: string;
-  readonly instanceId: string;
-  collect(): Promise<readonly MetricSnapshot[]>;
-  /** Where the exporter's own troubles go. Not exported, or each would lead to the next. */
-  readonly problem: (message: string) => void;
 }
 
 // OBS-26: a receiver that hangs must not hold up the end of the process.
@@ -31,14 +26,8 @@ export const createOtlpExport = async (deps: OtlpDeps): Promise<OtlpExport | nul
   const signals = otlpSignals(env);
   if (!signals.traces && !signals.metrics && !signals.logs) return null;
   const { openPipelines } = await import('./otlp-pipelines.ts');
-  const pipelines = openPipelines({
-    signals,
-    version: deps.version,
-    instanceId: deps.instanceId,
-    metricIntervalMs: numberOf(env, 'OTEL_METRIC_EXPORT_INTERVAL', 60_000),
-    collect: deps.collect,
-    problem: deps.problem,
-  });
+  const metricIntervalMs = numberOf(env, 'OTEL_METRIC_EXPORT_INTERVAL', 60_000);
+  const pipelines = openPipelines({ ...deps, signals, metricIntervalMs });
   const samples = exportSampler(env);
   return {
     spans: pipelines.span === null ? null : { samples, ended: pipelines.span },

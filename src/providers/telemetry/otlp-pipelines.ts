@@ -23,7 +23,8 @@ export interface PipelineOptions {
   readonly instanceId: string;
   readonly metricIntervalMs: number;
   collect(): Promise<readonly MetricSnapshot[]>;
-  problem(message: string): void;
+  /** Where the exporter's own troubles go. Not exported, or each would lead to the next. */
+  readonly problem: (message: string) => void;
 }
 
 const originOf = ({ version, instanceId }: PipelineOptions): Origin => ({

@@ -1,5 +1,4 @@
-import type { TraceParent } from '../../core/telemetry/trace-context.ts';
-import { inShare } from '../../core/telemetry/trace-context.ts';
+import { inShare, type TraceParent } from '../../core/telemetry/trace-context.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

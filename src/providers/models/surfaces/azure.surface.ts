@@ -1,7 +1,7 @@
 import { CredentialError } from '../call-failure.ts';
 import type { VendorSettings } from '../model-settings.ts';
 import { chatUsage } from '../model-usage.ts';
-import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
+import { openAIExtras } from './openai-options.ts';
 import { plainList, type Surface, surfaceBase, trimmedUrl } from './surface.ts';
 
 /** Gives a bearer token for an audience (null: the vendor's default); used instead of an API key. */
@@ -36,8 +36,6 @@ export const azureSurface = (
 ): Surface => {
   const shared = surfaceBase('azure-openai', settings);
   const apiKey = credential === null ? shared.apiKey : null;
-  const { catalog } = shared;
-  const dialect: OpenAIDialect = { namespace: 'openai', responses: false, catalog, parallelSwitch: true };
   return {
     ...shared,
     kind: 'azure',
@@ -67,7 +65,7 @@ export const azureSurface = (
       });
       return (deployment) => library.chat(deployment);
     },
-    extras: (call) => openAIExtras(call, dialect),
+    extras: openAIExtras({ namespace: 'openai', responses: false, catalog: shared.catalog, parallelSwitch: true }),
     usage: chatUsage,
   };
 };

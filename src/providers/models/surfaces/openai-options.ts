@@ -22,7 +22,7 @@ const libraryOptions: ReadonlySet<string> = new Set([
   'parallelToolCalls',
 ]);
 
-export interface OpenAIDialect {
+interface OpenAIDialect {
   /** Key of the vendor library's options. */
   readonly namespace: 'openai' | 'compatible';
   readonly responses: boolean;
@@ -41,25 +41,32 @@ const textPatch = (responses: boolean): Record<string, ModelJson> =>
   responses ? { text: { format: { type: 'text' } } } : { response_format: { type: 'text' } };
 
 /** Options that the family of OpenAI APIs shares. */
-export const openAIExtras = (call: ModelCall, dialect: OpenAIDialect): CallExtras => {
-  const { options, patch } = splitSettings(call.settings, libraryOptions);
-  const reasons = takesReasoning(dialect.catalog, call.model);
-  const effort = reasons === false ? null : call.reasoningEffort;
-  // Deployments and private models have names that the library does not know as reasoning models.
-  if (dialect.namespace === 'openai' && (reasons === true || effort !== null)) options['forceReasoning'] ??= true;
-  if (effort !== null) {
-    if (knownEffort(effort) === null) Object.assign(patch, effortPatch(effort, dialect.responses));
-    else options['reasoningEffort'] = effort;
-  }
-  if (!call.parallelToolCalls && call.tools.length > 0 && dialect.parallelSwitch && !noParallelSwitch.test(call.model))
-    options['parallelToolCalls'] ??= false;
-  if (dialect.responses) options['store'] = false;
-  const format = call.responseFormat;
-  if (format?.kind === 'Text') Object.assign(patch, textPatch(dialect.responses));
-  else if (format?.kind === 'JsonSchema' && format.schema !== undefined)
-    options['strictJsonSchema'] ??= fitsStrictMode(format.schema);
-  return {
-    ...(Object.keys(options).length > 0 && { providerOptions: { [dialect.namespace]: options } }),
-    ...(Object.keys(patch).length > 0 && { patch }),
+export const openAIExtras =
+  (dialect: OpenAIDialect) =>
+  (call: ModelCall): CallExtras => {
+    const { options, patch } = splitSettings(call.settings, libraryOptions);
+    const reasons = takesReasoning(dialect.catalog, call.model);
+    const effort = reasons === false ? null : call.reasoningEffort;
+    // Deployments and private models have names that the library does not know as reasoning models.
+    if (dialect.namespace === 'openai' && (reasons === true || effort !== null)) options['forceReasoning'] ??= true;
+    if (effort !== null) {
+      if (knownEffort(effort) === null) Object.assign(patch, effortPatch(effort, dialect.responses));
+      else options['reasoningEffort'] = effort;
+    }
+    if (
+      !call.parallelToolCalls &&
+      call.tools.length > 0 &&
+      dialect.parallelSwitch &&
+      !noParallelSwitch.test(call.model)
+    )
+      options['parallelToolCalls'] ??= false;
+    if (dialect.responses) options['store'] = false;
+    const format = call.responseFormat;
+    if (format?.kind === 'Text') Object.assign(patch, textPatch(dialect.responses));
+    else if (format?.kind === 'JsonSchema' && format.schema !== undefined)
+      options['strictJsonSchema'] ??= fitsStrictMode(format.schema);
+    return {
+      ...(Object.keys(options).length > 0 && { providerOptions: { [dialect.namespace]: options } }),
+      ...(Object.keys(patch).length > 0 && { patch }),
+    };
   };
-};

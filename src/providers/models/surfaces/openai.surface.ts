@@ -1,7 +1,7 @@
 import type { CompatibleSettings, OpenAISettings } from '../model-settings.ts';
 import { chatUsage, responsesUsage } from '../model-usage.ts';
 import { webSearchTool } from '../web-search-parts.ts';
-import { type OpenAIDialect, openAIExtras } from './openai-options.ts';
+import { openAIExtras } from './openai-options.ts';
 import { plainList, type Surface, surfaceBase, trimmedUrl, type WebSearch } from './surface.ts';
 
 const openaiEndpoint = 'https://api.openai.com/v1';
@@ -31,8 +31,6 @@ const openLibrary = async (fetch: typeof globalThis.fetch, settings: OpenAISetti
 /** Chat completions of the vendor. */
 export const openAIChatSurface = (settings: OpenAISettings): Surface => {
   const shared = base('openai', settings, false);
-  const { catalog } = shared;
-  const dialect: OpenAIDialect = { namespace: 'openai', responses: false, catalog, parallelSwitch: true };
   return {
     ...shared,
     kind: 'openai',
@@ -41,7 +39,7 @@ export const openAIChatSurface = (settings: OpenAISettings): Surface => {
       const library = await openLibrary(fetch, settings, shared.apiKey ?? '');
       return (model) => library.chat(model);
     },
-    extras: (call) => openAIExtras(call, dialect),
+    extras: openAIExtras({ namespace: 'openai', responses: false, catalog: shared.catalog, parallelSwitch: true }),
     usage: chatUsage,
   };
 };
@@ -64,12 +62,6 @@ export const responsesSurface = (
   kind: 'openai-responses' | 'compatible',
 ): Surface => {
   const shared = base(name, settings, kind === 'compatible');
-  const dialect: OpenAIDialect = {
-    namespace: 'openai',
-    responses: true,
-    catalog: shared.catalog,
-    parallelSwitch: kind === 'openai-responses',
-  };
   const keyless = kind === 'compatible' && shared.apiKey === null;
   return {
     ...shared,
@@ -84,7 +76,12 @@ export const responsesSurface = (
       const library = await openLibrary(fetch, settings, shared.apiKey ?? 'none');
       return (model) => library.responses(model);
     },
-    extras: (call) => openAIExtras(call, dialect),
+    extras: openAIExtras({
+      namespace: 'openai',
+      responses: true,
+      catalog: shared.catalog,
+      parallelSwitch: kind === 'openai-responses',
+    }),
     usage: responsesUsage,
   };
 };
@@ -92,8 +89,6 @@ export const responsesSurface = (
 /** Chat completions of any server that speaks them; without a key no Authorization header is sent. */
 export const compatibleSurface = (name: string, settings: CompatibleSettings): Surface => {
   const shared = base(name, settings, true);
-  const { catalog } = shared;
-  const dialect: OpenAIDialect = { namespace: 'compatible', responses: false, catalog, parallelSwitch: false };
   return {
     ...shared,
     kind: 'compatible',
@@ -114,7 +109,7 @@ export const compatibleSurface = (name: string, settings: CompatibleSettings): S
       });
       return (model) => library.chatModel(model);
     },
-    extras: (call) => openAIExtras(call, dialect),
+    extras: openAIExtras({ namespace: 'compatible', responses: false, catalog: shared.catalog, parallelSwitch: false }),
     usage: chatUsage,
   };
 };

@@ -3,14 +3,10 @@ import type { Agent } from 'undici';
 // Long enough to spare a chat user the TLS handshake between turns; a server's shorter Keep-Alive hint wins.
 const idleConnectionMs = 30_000;
 
-export interface ConnectionPool {
-  /** At once after the first use. */
-  agent(): Promise<Agent> | Agent;
-  close(): Promise<void>;
-}
+export type ConnectionPool = ReturnType<typeof createConnectionPool>;
 
 /** Keep-alive connections shared by all providers; undici is loaded on first use. It uses no proxy and follows no redirect. */
-export const createConnectionPool = (): ConnectionPool => {
+export const createConnectionPool = () => {
   let opening: Promise<Agent> | null = null;
   let opened: Agent | null = null;
 
@@ -22,11 +18,12 @@ export const createConnectionPool = (): ConnectionPool => {
   };
 
   return {
-    agent() {
+    /** At once after the first use. */
+    agent(): Promise<Agent> | Agent {
       opening ??= open();
       return opened ?? opening;
     },
-    async close() {
+    async close(): Promise<void> {
       const closing = opening;
       opening = null;
       const agent = await closing;
