@@ -11,15 +11,7 @@ export interface StoredPlace {
 }
 
 /** Encrypts content for the store. Without an active key it writes plain text, and still reads with the keys it has. */
-export interface ContentCipher {
-  /** Null: what is written stays plain. */
-  readonly activeKeyId: string | null;
-  /** Keys that it can read with. */
-  readonly keyIds: readonly string[];
-  seal(place: StoredPlace, text: string): string;
-  /** The text of a value, plain or sealed. Throws `decryption-failed` where its key is absent or it was changed. */
-  open(place: StoredPlace, stored: string): string;
-}
+export type ContentCipher = ReturnType<typeof createContentCipher>;
 
 // A sealed value: this, the id of its key, a colon, and base64 of nonce, ciphertext and tag.
 const sealedPrefix = 'acp:sealed:1:';
@@ -63,10 +55,7 @@ const authenticated = (keyId: string, { table, column, tenantId, row }: StoredPl
   Buffer.from(JSON.stringify([1, keyId, table, column, tenantId, ...row.map(String)]));
 
 /** `keys`: base64 of 32 bytes each, by id; the configuration has checked them. */
-export const createContentCipher = (
-  activeKeyId: string | null,
-  keys: Readonly<Record<string, string>>,
-): ContentCipher => {
+export const createContentCipher = (activeKeyId: string | null, keys: Readonly<Record<string, string>>) => {
   const byId = new Map<string, KeyObject>(
     Object.entries(keys).map(([id, key]) => [id, createSecretKey(key, 'base64')]),
   );
@@ -75,9 +64,11 @@ export const createContentCipher = (
     throw new Error(`There is no key "${activeKeyId}" to encrypt with.`);
 
   return {
+    /** Null: what is written stays plain. */
     activeKeyId,
-    keyIds: [...byId.keys()],
-    seal(place, text) {
+    /** Keys that it can read with. */
+    keyIds: [...byId.keys()] as readonly string[],
+    seal(place: StoredPlace, text: string): string {
       if (active === undefined || activeKeyId === null) return isMarked(text) ? plainPrefix + text : text;
       const nonce = freshNonce();
       const cipher = createCipheriv(algorithm, active, nonce);
@@ -85,7 +76,8 @@ export const createContentCipher = (
       const parts = [nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()];
       return `${sealedPrefix}${activeKeyId}:${Buffer.concat(parts).toString('base64')}`;
     },
-    open(place, stored) {
+    /** The text of a value, plain or sealed. Throws `decryption-failed` where its key is absent or it was changed. */
+    open(place: StoredPlace, stored: string): string {
       if (!isMarked(stored)) return stored;
       if (stored.startsWith(plainPrefix)) return stored.slice(plainPrefix.length);
       const colon = stored.indexOf(':', sealedPrefix.length);
@@ -109,4 +101,4 @@ export const createContentCipher = (
 };
 
 /** Writes plain text and reads nothing but that. */
-export const plainContent: ContentCipher = createContentCipher(null, {});
+export const plainContent = createContentCipher(null, {});

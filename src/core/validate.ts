@@ -4,12 +4,7 @@ import type { FieldError } from '../contract/errors.ts';
 import { isRecord } from '../contract/record.ts';
 
 /** A compiled schema: brings a value into canonical form and reports what does not fit. */
-export interface Checker {
-  /** Enumeration words in the schema's spelling, UUIDs in lower case; for text sources, numbers and booleans parsed. Mutates nothing. */
-  normalize(value: unknown): unknown;
-  check(value: unknown): boolean;
-  errors(value: unknown): readonly FieldError[];
-}
+export type Checker = ReturnType<typeof compileChecker>;
 
 interface SchemaShape {
   readonly type?: string | readonly string[];
@@ -112,13 +107,14 @@ const fieldErrors = (error: RawError): FieldError[] => {
  * Compiles a schema once. `fromText`: the values come from a path, query or header, where numbers are text.
  * At most eight errors are listed: enough to mend a request, bounded for a hostile one.
  */
-export const compileChecker = (schema: TSchema, fromText = false): Checker => {
+export const compileChecker = (schema: TSchema, fromText = false) => {
   const compiled = Compile(schema);
-  const normalize = normalizer(schema as SchemaShape, fromText) ?? ((value: unknown) => value);
+  const normalize: Normalize = normalizer(schema as SchemaShape, fromText) ?? ((value) => value);
   return {
+    /** Enumeration words in the schema's spelling, UUIDs in lower case; for text sources, numbers and booleans parsed. Mutates nothing. */
     normalize,
-    check: (value) => compiled.Check(value),
-    errors: (value) => {
+    check: (value: unknown): boolean => compiled.Check(value),
+    errors: (value: unknown): readonly FieldError[] => {
       const seen = new Map<string, FieldError>();
       for (const error of compiled.Errors(value) as unknown as RawError[])
         for (const field of fieldErrors(error)) if (!seen.has(field.path)) seen.set(field.path, field);

@@ -6,18 +6,7 @@ import type { StoreFailure } from './dialect.ts';
 export type StoreTrouble = Exclude<StoreFailure, 'unique-violation' | 'busy' | null> | 'moved';
 
 /** Whether the store takes what is written, as the last writes have shown. */
-export interface StoreCondition {
-  /** Null: writes succeed, as far as anybody has tried. */
-  readonly trouble: StoreTrouble | null;
-  /** What every write is answered with while the file is not the one that was opened; null: writes are tried. */
-  readonly refusal: AcpError | null;
-  /** A statement failed. */
-  failed(error: unknown): void;
-  /** A write of the watch went through. */
-  works(): void;
-  /** The path whose file is not the one that was opened; null: all are. */
-  looked(missing: string | null): void;
-}
+export type StoreCondition = ReturnType<typeof createStoreCondition>;
 
 /** What the log and callers are told of it. */
 export type ConditionWords = Readonly<Record<StoreTrouble | 'works' | 'returned' | 'refusal', string>>;
@@ -42,7 +31,7 @@ export const createStoreCondition = (
   classify: (error: unknown) => StoreFailure,
   log: Pick<Logger, 'error' | 'warn'>,
   words: ConditionWords = storeWords,
-): StoreCondition => {
+) => {
   let trouble: StoreTrouble | null = null;
   let missing: string | null = null;
   let refusal: AcpError | null = null;
@@ -58,23 +47,28 @@ export const createStoreCondition = (
   };
 
   return {
-    get trouble() {
+    /** Null: writes succeed, as far as anybody has tried. */
+    get trouble(): StoreTrouble | null {
       return missing === null ? trouble : 'moved';
     },
-    get refusal() {
+    /** What every write is answered with while the file is not the one that was opened; null: writes are tried. */
+    get refusal(): AcpError | null {
       return refusal;
     },
-    failed(error) {
+    /** A statement failed. */
+    failed(error: unknown): void {
       const failure = classify(error);
       if (failure === null || failure === 'unique-violation' || failure === 'busy' || failure === trouble) return;
       enter(failure, error);
     },
-    works() {
+    /** A write of the watch went through. */
+    works(): void {
       if (trouble === null) return;
       trouble = null;
       if (isTold) log.warn({ path }, words.works);
     },
-    looked(now) {
+    /** The path whose file is not the one that was opened; null: all are. */
+    looked(now: string | null): void {
       if (now === missing) return;
       missing = now;
       if (now === null) {

@@ -18,13 +18,6 @@ export interface Permit {
   readonly resetMs: number;
 }
 
-export interface RateLimiter {
-  /** Throws `rate-limited`; waits while the partition has a place in its queue. */
-  acquire(partition: string, signal: AbortSignal): Permit | Promise<Permit>;
-  /** Refuses those that wait. */
-  close(): void;
-}
-
 interface Waiter {
   readonly admit: (permit: Permit) => void;
   readonly refuse: (error: unknown) => void;
@@ -43,7 +36,7 @@ const limited = (retryAfterMs: number): AcpError =>
   });
 
 /** Counts requests in fixed windows, in this process; a partition's first request begins its windows. */
-export const createRateLimiter = ({ permitLimit, windowMs, queueLimit, now }: RateLimitOptions): RateLimiter => {
+export const createRateLimiter = ({ permitLimit, windowMs, queueLimit, now }: RateLimitOptions) => {
   const partitions = new Map<string, Partition>();
   let sweeper: NodeJS.Timeout | null = null;
 
@@ -123,7 +116,8 @@ export const createRateLimiter = ({ permitLimit, windowMs, queueLimit, now }: Ra
     });
 
   return {
-    acquire(name, signal) {
+    /** Throws `rate-limited`; waits while the partition has a place in its queue. */
+    acquire(name: string, signal: AbortSignal): Permit | Promise<Permit> {
       const at = now();
       const partition = find(name, at);
       turn(partition, at);
@@ -134,7 +128,8 @@ export const createRateLimiter = ({ permitLimit, windowMs, queueLimit, now }: Ra
         throw limited(nextMs + Math.floor(partition.queue.size / permitLimit) * windowMs);
       return wait(partition, signal);
     },
-    close() {
+    /** Refuses those that wait. */
+    close(): void {
       if (sweeper !== null) clearInterval(sweeper);
       for (const { queue, timer } of partitions.values()) {
         if (timer !== null) clearTimeout(timer);

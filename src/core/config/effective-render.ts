@@ -1,3 +1,4 @@
+import { valueTree } from './key-path.ts';
 import type { LoadedConfig } from './load.ts';
 import { type ConfigSource, defaultSource, describeSource } from './raw-value.ts';
 import { configSchema } from './schema.ts';
@@ -35,9 +36,6 @@ const effectiveSettings = (loaded: LoadedConfig): readonly EffectiveSetting[] =>
 
 type Row = Omit<EffectiveSetting, 'source'>;
 
-const member = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined;
-
 const below = function* (node: ConfigNode, value: unknown, path: readonly string[]): Generator<Row> {
   switch (node.node) {
     case 'setting':
@@ -45,8 +43,8 @@ const below = function* (node: ConfigNode, value: unknown, path: readonly string
       return;
     case 'group':
       for (const [name, child] of Object.entries(node.members))
-        yield* below(child, member(value, name), [...path, name]);
-      for (const [name, child] of Object.entries(node.rest)) yield* below(child, member(value, name), path);
+        yield* below(child, valueTree.child(value, name), [...path, name]);
+      for (const [name, child] of Object.entries(node.rest)) yield* below(child, valueTree.child(value, name), path);
       return;
     case 'section':
       if (value === null) yield { key: path.join(':'), value: null, secret: false };

@@ -9,6 +9,13 @@ export interface Tree<V> {
   child(value: V, name: string): V | undefined;
 }
 
+/** Bound values, such as those of the effective configuration. */
+export const valueTree: Tree<unknown> = {
+  names: (value) => (typeof value === 'object' && value !== null ? Object.keys(value) : []),
+  child: (value, name) =>
+    typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined,
+};
+
 /** A place in the tree of the schema. */
 interface Spot<V> {
   readonly node: ConfigNode;

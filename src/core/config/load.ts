@@ -107,15 +107,12 @@ const exposedSecrets = (sources: ReadonlyMap<string, ConfigSource>, merged: RawV
   const source = sources.get(key);
   const raw = childOf(childOf(merged, 'Host'), 'AuthToken');
   const isLiteral = raw?.kind === 'scalar' && typeof raw.value === 'string' && !raw.value.includes('${');
-  if (source?.kind === 'file' && isLiteral) {
-    const message = 'the token stands in the file: better give the variable Host__AuthToken or a reference to a file';
-    return [{ key, source, code: 'insecure', message }];
-  }
-  if (source?.kind === 'flag') {
-    const message = 'other users of this machine can see the command line: better give the variable Host__AuthToken';
-    return [{ key, source, code: 'insecure', message }];
-  }
-  return [];
+  if (source?.kind !== 'flag' && !(source?.kind === 'file' && isLiteral)) return [];
+  const message =
+    source.kind === 'flag'
+      ? 'other users of this machine can see the command line: better give the variable Host__AuthToken'
+      : 'the token stands in the file: better give the variable Host__AuthToken or a reference to a file';
+  return [{ key, source, code: 'insecure', message }];
 };
 
 const childOf = (raw: RawValue | undefined, name: string): RawValue | undefined =>

@@ -50,6 +50,12 @@ export const rawText = (value: string, source: ConfigSource): RawScalar => ({
   source,
 });
 
+/** A parsed scalar; what is no number, boolean or null counts as text. */
+export const rawScalar = (value: unknown, source: ConfigSource): RawScalar => {
+  const scalar = typeof value === 'number' || typeof value === 'boolean' || value === null ? value : String(value);
+  return { kind: 'scalar', value: scalar, typed: true, hidden: false, source };
+};
+
 /** A parsed JSON value; every part has the source of the whole. */
 export const rawFromJson = (value: unknown, source: ConfigSource): RawValue => {
   if (Array.isArray(value)) return { kind: 'list', items: value.map((item) => rawFromJson(item, source)), source };
@@ -57,8 +63,7 @@ export const rawFromJson = (value: unknown, source: ConfigSource): RawValue => {
     const entries = Object.entries(value).map(([name, item]) => ({ name, value: rawFromJson(item, source), source }));
     return { kind: 'map', entries, source };
   }
-  const scalar = typeof value === 'number' || typeof value === 'boolean' || value === null ? value : String(value);
-  return { kind: 'scalar', value: scalar, typed: true, hidden: false, source };
+  return rawScalar(value, source);
 };
 
 /** The higher source wins; maps are joined by name, lists and single values are replaced whole. */

@@ -1,14 +1,8 @@
-import { findKey, type Tree } from './key-path.ts';
+import { findKey, valueTree } from './key-path.ts';
 import type { LoadedConfig } from './load.ts';
 import { type Expansion, expandReferences } from './references.ts';
 import { SecretTable } from './secret-table.ts';
 import { resolveSecret } from './secrets.ts';
-
-const valueTree: Tree<unknown> = {
-  names: (value) => (typeof value === 'object' && value !== null ? Object.keys(value) : []),
-  child: (value, name) =>
-    typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined,
-};
 
 export interface ReferencePlace {
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -7,11 +7,10 @@ import {
   LineCounter,
   type Node,
   parseDocument,
-  type Scalar,
   type YAMLMap,
 } from 'yaml';
 import type { ConfigProblem, ConfigProblemCode } from './problem.ts';
-import type { ConfigSource, RawEntry, RawMap, RawScalar, RawValue } from './raw-value.ts';
+import { type ConfigSource, type RawEntry, type RawMap, type RawValue, rawScalar } from './raw-value.ts';
 
 /** Aliases multiply what a small file says; no configuration has this many values. */
 const maxValues = 20_000;
@@ -122,16 +121,16 @@ class YamlWalk {
       const target = this.#anchors.get(node.source);
       if (target !== undefined) return this.read(target, depth + 1);
       this.#report(source.line, 'this alias has no anchor before it');
-      return nothing(source);
+      return rawScalar(null, source);
     }
     const anchor = 'anchor' in node ? node.anchor : undefined;
     if (anchor !== undefined) this.#anchors.set(anchor, node);
     if (isMap<Node, Node | null>(node)) return { kind: 'map', entries: this.#entries(node, depth), source };
     if (isSeq<Node | null>(node)) {
-      const items = node.items.map((item) => (item === null ? nothing(source) : this.read(item, depth + 1)));
+      const items = node.items.map((item) => (item === null ? rawScalar(null, source) : this.read(item, depth + 1)));
       return { kind: 'list', items, source };
     }
-    return isScalar(node) ? scalar(node, source) : nothing(source);
+    return isScalar(node) ? rawScalar(node.value, source) : rawScalar(null, source);
   }
 
   #entries(map: YAMLMap<Node, Node | null>, depth: number): RawEntry[] {
@@ -150,7 +149,11 @@ class YamlWalk {
         this.#report(source.line, `${JSON.stringify(name)} is given twice here; the first time is on line ${line}`);
         continue;
       }
-      entries.set(name, { name, value: value === null ? nothing(source) : this.read(value, depth + 1), source });
+      entries.set(name, {
+        name,
+        value: value === null ? rawScalar(null, source) : this.read(value, depth + 1),
+        source,
+      });
     }
     return [...entries.values()];
   }
@@ -160,17 +163,3 @@ class YamlWalk {
     return { kind: 'file', file: this.#file, line: Math.max(1, line) };
   }
 }
-
-const nothing = (source: ConfigSource): RawScalar => ({
-  kind: 'scalar',
-  value: null,
-  typed: true,
-  hidden: false,
-  source,
-});
-
-const scalar = (node: Scalar, source: ConfigSource): RawScalar => {
-  const { value } = node;
-  const plain = typeof value === 'number' || typeof value === 'boolean' || value === null ? value : String(value);
-  return { kind: 'scalar', value: plain, typed: true, hidden: false, source };
-};

@@ -2,14 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** What is counted of calls, whichever transport they come by. */
-export interface CallMetrics {
-  /** Counts an error that refuses a caller for who they are; others are not its business. */
-  refused(error: unknown): void;
-  /** Counts a call that was refused by the limit on requests. */
-  limited(): void;
-  /** How long a call waited for its turn under that limit. */
-  waited(seconds: number): void;
-}
+export type CallMetrics = ReturnType<typeof createCallMetrics>;
 
 // What establishing identity, tenant and authority answers with; unavailability of an issuer is no refusal.
 const authCodes: ReadonlySet<string> = new Set([
@@ -25,7 +18,7 @@ const authCodes: ReadonlySet<string> = new Set([
 ]);
 
 /** `partition` is what the rate limit counts by; null without one. */
-export const createCallMetrics = ({ metrics }: Telemetry, partition: string | null): CallMetrics => {
+export const createCallMetrics = ({ metrics }: Telemetry, partition: string | null) => {
   const rejections = metrics.counter(
     'acp.auth.rejections',
     'Requests refused for their credential, tenant, role or scope.',
@@ -42,10 +35,13 @@ export const createCallMetrics = ({ metrics }: Telemetry, partition: string | nu
     [],
   );
   return {
-    refused(error) {
+    /** Counts an error that refuses a caller for who they are; others are not its business. */
+    refused(error: unknown): void {
       if (error instanceof AcpError && authCodes.has(error.code)) rejections.add(1, [error.code]);
     },
-    limited: () => limited.add(1, [partition]),
-    waited: (seconds) => wait.record(seconds, []),
+    /** Counts a call that was refused by the limit on requests. */
+    limited: (): void => limited.add(1, [partition]),
+    /** How long a call waited for its turn under that limit. */
+    waited: (seconds: number): void => wait.record(seconds, []),
   };
 };

@@ -41,10 +41,6 @@ export interface Telemetry {
 
 /** `hasReader`: somebody can ask for the metrics or is sent them. Without one nothing is counted. */
 export const createTelemetry = (settings: TelemetrySettings, hasReader: boolean): Telemetry => {
-  const stores = (traceId: string, failed: boolean): boolean =>
-    settings.enabled &&
-    settings.persistSpans &&
-    ((failed && settings.alwaysPersistFailures) || inShare(traceId, settings.successSampleRatio));
   const telemetry: Telemetry = {
     settings,
     metrics: settings.enabled && hasReader ? createMetricRegistry() : noMetrics,
@@ -64,7 +60,10 @@ export const createTelemetry = (settings: TelemetrySettings, hasReader: boolean)
       span.end(errorType);
       telemetry.ended(span);
     },
-    stores,
+    stores: (traceId, failed) =>
+      settings.enabled &&
+      settings.persistSpans &&
+      ((failed && settings.alwaysPersistFailures) || inShare(traceId, settings.successSampleRatio)),
   };
   return telemetry;
 };

@@ -3,16 +3,9 @@ import { systemCode } from '../../core/files/system-code.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { StoreFailure } from '../dialect.ts';
 import { startStoreWatch } from '../sqlite/store-watch.ts';
-import { type ConditionWords, createStoreCondition, type StoreTrouble } from '../store-condition.ts';
-import { type AmendableDraft, contentFiles, type FileContentStore } from './files.ts';
-
-/** Contents of a store that is served: their folder is watched as the store's files are. */
-export interface WatchedContents {
-  readonly files: FileContentStore;
-  /** Why no contents are written now, after a look at the folder; null: they are. */
-  trouble(): StoreTrouble | null;
-  stop(): Promise<void>;
-}
+import { type ConditionWords, createStoreCondition } from '../store-condition.ts';
+import { type AmendableDraft, contentFiles } from './files.ts';
+import type { ContentPlace } from './store.ts';
 
 const words: ConditionWords = {
   full: 'The disk of the attachments is full: none is stored until there is room',
@@ -43,12 +36,15 @@ const classifyFile = (error: unknown): StoreFailure => {
 
 const probeBytes = 4096;
 
-/** `storeRefusal`: what writes of the store are answered with after a look at its files; null: they are tried. */
+/**
+ * Contents of a store that is served: their folder is watched as the store's files are.
+ * `storeRefusal`: what writes of the store are answered with after a look at its files; null: they are tried.
+ */
 export const watchContents = (
   folder: string,
   storeRefusal: () => AcpError | null,
   log: Pick<Logger, 'error' | 'warn'>,
-): WatchedContents => {
+) => {
   const condition = createStoreCondition(folder, classifyFile, log, words);
   const files = contentFiles(folder, () => {
     // First: below a folder that is gone as a whole nothing is made anew either.
@@ -86,13 +82,14 @@ export const watchContents = (
     files: {
       ...files,
       draft: () => noted(async () => notedDraft(await files.draft())),
-      remove: (place) => noted(() => files.remove(place)),
+      remove: (place: ContentPlace) => noted(() => files.remove(place)),
       async removeDrafts() {
         watch.look();
         // Whatever stands there now is nobody's drafts.
         if (condition.refusal === null) await files.removeDrafts();
       },
     },
+    /** Why no contents are written now, after a look at the folder; null: they are. */
     trouble() {
       watch.look();
       return condition.trouble;

@@ -1,3 +1,4 @@
+import { systemCode } from '../../core/files/system-code.ts';
 import type { StoreFailure } from '../dialect.ts';
 
 const failures: Readonly<Record<string, StoreFailure>> = {
@@ -15,11 +16,8 @@ const failures: Readonly<Record<string, StoreFailure>> = {
   SQLITE_NOTADB: 'corrupt',
 };
 
-const codeOf = (error: unknown): string =>
-  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : '';
-
 /** What a driver error means, by its code; extended codes (`SQLITE_IOERR_WRITE`) fall back to their family. */
 export const classifySqlite = (error: unknown): StoreFailure => {
-  const code = codeOf(error);
+  const code = systemCode(error);
   return failures[code] ?? failures[code.split('_').slice(0, 2).join('_')] ?? null;
 };

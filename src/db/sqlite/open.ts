@@ -96,12 +96,7 @@ export const openSqliteCheckpointer = ({ path, nativeBinding }: SqliteThreadOpti
 };
 
 /** A file whose only content is a lock that the operating system frees when its holder ends, however it ends. */
-export interface LockDatabase {
-  /** False: another process, or another handle of this one, holds it. Throws when the file cannot be written. */
-  tryLock(): boolean;
-  /** Frees the lock and closes the file. */
-  close(): void;
-}
+export type LockDatabase = ReturnType<typeof openLockDatabase>;
 
 const lockFormat = 1;
 
@@ -109,11 +104,12 @@ const lockFormat = 1;
  * The lock is SQLite's reserved lock of a rollback-journal database: readers pass, a second writer does not.
  * SQLite does the locking on every platform and knows the traps of POSIX locks within one process.
  */
-export const openLockDatabase = (path: string): LockDatabase => {
+export const openLockDatabase = (path: string) => {
   makePrivateFile(path);
   const db = new BetterSqlite3(path, { nativeBinding: assetPath('better_sqlite3.node'), timeout: 0 });
   return {
-    tryLock() {
+    /** False: another process, or another handle of this one, holds it. Throws when the file cannot be written. */
+    tryLock(): boolean {
       try {
         db.exec('begin immediate');
         if (Number(db.pragma('user_version', { simple: true })) !== lockFormat) {
@@ -129,7 +125,8 @@ export const openLockDatabase = (path: string): LockDatabase => {
         throw error;
       }
     },
-    close() {
+    /** Frees the lock and closes the file. */
+    close(): void {
       if (db.inTransaction) db.exec('rollback');
       db.close();
     },

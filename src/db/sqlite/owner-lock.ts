@@ -18,11 +18,7 @@ export interface StoreOwner {
 }
 
 /** The right to be the only process that writes a store. The operating system takes it back when the process ends. */
-export interface OwnerLock {
-  /** Tells other processes where the owner listens. */
-  announce(url: string): void;
-  release(): void;
-}
+export type OwnerLock = Awaited<ReturnType<typeof acquireOwnership>>;
 
 const ownerFile = (path: string): string => `${path}.owner`;
 
@@ -119,7 +115,7 @@ const lockWithin = async (path: string, waitMs: number): Promise<LockDatabase | 
  * Makes this process the owner of the store file, whose folder must exist.
  * Throws `store-unavailable`, naming the owner, when another one keeps it for longer than `waitMs`.
  */
-export const acquireOwnership = async (dbPath: string, { waitMs }: { waitMs: number }): Promise<OwnerLock> => {
+export const acquireOwnership = async (dbPath: string, { waitMs }: { waitMs: number }) => {
   const path = realStorePath(dbPath);
   const lock = await lockWithin(path, waitMs);
   if (lock === null) throw ownedBy(path, readOwnerFile(path) ?? unknownOwner);
@@ -132,10 +128,11 @@ export const acquireOwnership = async (dbPath: string, { waitMs }: { waitMs: num
   }
   let held = true;
   return {
-    announce(url) {
+    /** Tells other processes where the owner listens. */
+    announce(url: string): void {
       if (held) writeOwnerFile(path, { ...own, url });
     },
-    release() {
+    release(): void {
       if (!held) return;
       held = false;
       try {
