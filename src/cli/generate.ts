@@ -8,10 +8,12 @@ import { type CommandHost, collect, commandGroup, covers, type Invocation, toNum
 import { readBody } from './files/read-body.ts';
 import type { Terminal } from './output/terminal.ts';
 
-/** The members of a JSON schema that decide how an option looks. */
-interface Shape {
+/** The members of a JSON schema that decide how an option looks, and which words it takes. */
+export interface Shape {
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly anyOf?: readonly Shape[];
   readonly description?: string;
   readonly items?: Shape;
   readonly properties?: Readonly<Record<string, Shape>>;

@@ -1,23 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { AcpError, toProblem } from '../contract/errors.ts';
-import type { FileSource, Frame, FrameSource, Operation, UploadedFile } from '../contract/operation.ts';
+import type { FileSource, Frame, FrameSource, UploadedFile } from '../contract/operation.ts';
 import { ProblemError } from './problem.ts';
 import { operationPath, type Transport, type TransportCall, type TransportReply, textEntries } from './transport.ts';
 
-interface LocalEntry {
-  readonly id: string;
-  readonly operation: Operation;
-}
+type LocalEntry = Pick<TransportCall, 'id' | 'operation'>;
 
 type LocalReply =
   | { readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
   | { readonly status: number; readonly stream: FrameSource; readonly headers?: Readonly<Record<string, string>> }
   | { readonly status: number; readonly file: FileSource; readonly headers?: Readonly<Record<string, string>> };
 
-interface LocalInput {
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly query: Readonly<Record<string, unknown>>;
-  readonly headers: Readonly<Record<string, unknown>>;
+interface LocalInput extends Pick<TransportCall, 'params' | 'query' | 'headers'> {
   body(): unknown;
 }
 

@@ -19,8 +19,6 @@ const keyLine = ({ keyId, rows: count, configured }: FormerKey): string => {
   return `Nothing is under key "${keyId}" any more. Only older backups need it in Service:AtRest:Keys.`;
 };
 
-const orphanedOf = ({ tables }: ReencryptReport): number => tables.reduce((sum, { orphaned }) => sum + orphaned, 0);
-
 const leftLine = ({ left, dryRun, activeKeyId }: ReencryptReport): string => {
   const are = left === 1 ? '1 row is' : `${left} rows are`;
   if (activeKeyId === null) return left === 0 ? 'Nothing is encrypted.' : `${are} ${dryRun ? '' : 'still '}encrypted.`;
@@ -32,7 +30,7 @@ const writeReport = async ({ terminal, print }: Session, report: ReencryptReport
   await print(report.tables, columns);
   await terminal.write(report.formerKeys.map((key) => `${keyLine(key)}\n`).join(''));
   await terminal.write(`${leftLine(report)}\n`);
-  const orphaned = orphanedOf(report);
+  const orphaned = report.tables.reduce((sum, table) => sum + table.orphaned, 0);
   if (orphaned > 0)
     terminal.note(`${rows(orphaned)} of what is deleted already: the service removes them soon after it starts.`);
   if (!report.dryRun && !report.compacted)

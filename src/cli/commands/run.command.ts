@@ -166,8 +166,6 @@ const ownSession = ({ terminal, globals }: Session, words: readonly string[], op
     ? `cli-${randomBytes(8).toString('hex')}`
     : null;
 
-const isOwnerless = (error: unknown): boolean => error instanceof AcpError && error.code === 'session-owner-required';
-
 const runAgent = async (session: Session, { args, options }: Invocation): Promise<number> => {
   const [name, words] = args as [string, string[]];
   const chosen = options as RunOptions;
@@ -192,7 +190,7 @@ const runAgent = async (session: Session, { args, options }: Invocation): Promis
         ? await start(body, chosen.idempotencyKey)
         : await start({ ...body, sessionId: own }).catch((error: unknown) => {
             // Who cannot own a session still gets an answer, as before.
-            if (isOwnerless(error)) return start(body);
+            if (error instanceof AcpError && error.code === 'session-owner-required') return start(body);
             throw error;
           });
     const exitCode = await answerPauses(session, first, {

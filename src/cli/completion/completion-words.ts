@@ -2,18 +2,10 @@ import type { Command, Option } from 'commander';
 import type { ApiTable, Operation } from '../../contract/operation.ts';
 import { operations } from '../../operations.ts';
 import { operationsOf } from '../command-host.ts';
-import { kebab } from '../generate.ts';
+import { kebab, type Shape } from '../generate.ts';
 import type { Candidate } from './completion-lists.ts';
 import type { Place } from './completion-place.ts';
 import { shells } from './completion-script.ts';
-
-interface Shape {
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly anyOf?: readonly Shape[];
-  readonly items?: Shape;
-  readonly properties?: Readonly<Record<string, Shape>>;
-}
 
 const enumWords = (shape: Shape | undefined): string[] => {
   if (shape === undefined) return [];

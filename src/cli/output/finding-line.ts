@@ -1,14 +1,9 @@
 import type { Style } from '../../text/style.ts';
 import { safeLine } from '../../text/text-width.ts';
+import type { PlacedFinding } from '../definitions/check-definitions.ts';
 
-interface LineFinding {
-  readonly severity: 'Error' | 'Warning';
+interface LineFinding extends Omit<PlacedFinding, 'code'> {
   readonly file: string;
-  /** Null where the file as a whole is meant. */
-  readonly line: number | null;
-  /** Member path; empty for the definition as a whole. */
-  readonly path: string;
-  readonly message: string;
   readonly code?: string;
 }
 

@@ -10,13 +10,6 @@ export interface Inbox extends Choice<PendingApproval> {
 
 export const emptyInbox: Inbox = { rows: [], loaded: false, refusal: '', selectedId: null };
 
-export const receiveApprovals = (inbox: Inbox, rows: readonly PendingApproval[]): Inbox => ({
-  ...inbox,
-  rows,
-  loaded: true,
-  refusal: '',
-});
-
 /** Takes a decided call out at once; the next look at the service confirms it. */
 export const withoutApproval = (inbox: Inbox, id: string): Inbox => {
   const at = choiceIndex(inbox);

@@ -3,7 +3,7 @@ import type { PendingApproval } from '../../features/approvals/approvals.schema.
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import type { RunScore } from '../../features/scores/scores.schema.ts';
 import { type Asked, withAsked } from './asked.ts';
-import { emptyInbox, type Inbox, receiveApprovals, withoutApproval } from './inbox.ts';
+import { emptyInbox, type Inbox, withoutApproval } from './inbox.ts';
 import { type OpenRun, openRun, receiveFrames, receiveTree, type StreamState } from './open-run.ts';
 import type { Prompt } from './prompt.ts';
 import { type Activity, addPage, emptyList, type RunList, type RunPage, replaceRun } from './run-list.ts';
@@ -127,7 +127,7 @@ export const receive = (state: ScreenState, event: ScreenEvent): ScreenState => 
     case 'stream':
       return inOpen(state, event, (open) => ({ ...open, stream: event.stream }));
     case 'approvals':
-      return { ...state, inbox: receiveApprovals(state.inbox, event.rows) };
+      return { ...state, inbox: { ...state.inbox, rows: event.rows, loaded: true, refusal: '' } };
     case 'approvals-refused':
       return { ...state, inbox: { ...state.inbox, loaded: true, refusal: event.refusal } };
     case 'decided':
