@@ -41,19 +41,12 @@ const toRecord = (row: AuditEntryRow): AuditRecord => ({
 const nowhere = '~';
 
 export const auditReadingStore = defineStore((storage) => {
-  const entries = (tenantId: string) =>
-    storage.db.selectFrom('audit_entries').selectAll().where('tenant_id', '=', tenantId);
+  const entries = (tenantId: string) => storage.db.selectFrom('audit_entries').where('tenant_id', '=', tenantId);
 
   /** Time never runs backwards in a chain, so that a range is one stretch of it, whatever stands inside. */
   const firstSince = async (tenantId: string, time: number): Promise<string> => {
     const [first] = await storage.scan(
-      storage.db
-        .selectFrom('audit_entries')
-        .select('id')
-        .where('tenant_id', '=', tenantId)
-        .where('created_at', '>=', time)
-        .orderBy('id')
-        .limit(1),
+      entries(tenantId).select('id').where('created_at', '>=', time).orderBy('id').limit(1),
     );
     return first?.id ?? nowhere;
   };
@@ -64,7 +57,7 @@ export const auditReadingStore = defineStore((storage) => {
       tenantId: string,
       { actor, action, entity, after, before, beforeId, limit }: AuditFilter,
     ): Promise<AuditRecord[]> {
-      let query = entries(tenantId).orderBy('id', 'desc').limit(limit);
+      let query = entries(tenantId).selectAll().orderBy('id', 'desc').limit(limit);
       if (entity !== null) query = query.where('entity', '=', entity);
       if (actor !== null) query = query.where('actor', '=', actor);
       if (action !== null) query = query.where('action', '=', action);
@@ -76,12 +69,7 @@ export const auditReadingStore = defineStore((storage) => {
       return (isWalk ? await storage.scan(query) : await query.execute()).map(toRecord);
     },
     async has(tenantId: string, id: string): Promise<boolean> {
-      const row = await storage.db
-        .selectFrom('audit_entries')
-        .select('id')
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .executeTakeFirst();
+      const row = await entries(tenantId).select('id').where('id', '=', id).executeTakeFirst();
       return row !== undefined;
     },
     async span(tenantId: string, { after, before }: AuditRange): Promise<AuditSpan> {
@@ -97,7 +85,7 @@ export const auditReadingStore = defineStore((storage) => {
       behindId: string | null,
       limit: number,
     ): Promise<readonly AuditRecord[]> {
-      let query = entries(tenantId).orderBy('id').limit(limit);
+      let query = entries(tenantId).selectAll().orderBy('id').limit(limit);
       if (behindId !== null) query = query.where('id', '>', behindId);
       else if (fromId !== null) query = query.where('id', '>=', fromId);
       if (toId !== null) query = query.where('id', '<', toId);

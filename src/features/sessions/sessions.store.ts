@@ -16,6 +16,7 @@ export type Conversation = Pick<SessionRow, 'tenant_id' | 'conversation_id' | 'b
 
 export const sessionStore = defineStore((storage) => {
   const { db } = storage;
+  const sessionsOf = (tenantId: string) => db.selectFrom('sessions').selectAll().where('tenant_id', '=', tenantId);
   const stored = async (tenantId: string, query: { execute(): Promise<SessionMessageRow[]> }): Promise<ChatMessage[]> =>
     (await query.execute()).map(
       (row) => JSON.parse(storage.rows.open('session_messages', tenantId, row).message) as ChatMessage,
@@ -71,19 +72,10 @@ export const sessionStore = defineStore((storage) => {
 
   return {
     get: (tenantId: string, id: string): Promise<SessionRow | undefined> =>
-      storage.db
-        .selectFrom('sessions')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where('id', '=', id)
-        .executeTakeFirst(),
+      sessionsOf(tenantId).where('id', '=', id).executeTakeFirst(),
     /** Sessions with at least one saved turn, the last updated first. */
     list(tenantId: string, { agentName, ownerId, skip, take }: SessionFilter): Promise<readonly SessionRow[]> {
-      let query = storage.db
-        .selectFrom('sessions')
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where('version', '>', 0);
+      let query = sessionsOf(tenantId).where('version', '>', 0);
       if (agentName !== undefined) query = query.where('agent_name', '=', agentName);
       if (ownerId !== null) query = query.where('owner_id', '=', ownerId);
       return query.orderBy('updated_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
