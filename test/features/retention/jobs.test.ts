@@ -49,6 +49,20 @@ forEachDurableService(
   },
 );
 
+forEachDurableService('RET-20 an hourly sweep that could not be queued comes with the next look', async (open) => {
+  const first = await open({});
+  const accept = first.store.refuse('jobs');
+  await first.close();
+  const service = { Retention: { Enabled: true }, Scheduling: { RunWorker: false } };
+  const app = await open({ service, folder: first.folder });
+  const looked = () => app.log.filter(({ message }) => message === 'The hourly retention could not be queued');
+  await eventually('the first look', () => looked().length === 1);
+  accept();
+  assert.equal(app.store.count('jobs'), 0);
+  await app.clock.advance(60_000);
+  await eventually('the sweep in line', () => app.store.count('jobs') === 1);
+});
+
 forEachDurableService('RET-11 RET-18 a tenant without a run is swept for whatever else it has', async (open) => {
   const clock = testClock({ at: daysAgo(200) });
   const first = await open({ clock, service: { Scheduling: { RunWorker: false } } });
