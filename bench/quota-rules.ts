@@ -31,7 +31,7 @@ export const measureQuotaRules = async (
       });
       if (!response.ok) throw new Error(`The quota rule was refused: ${await response.text()}`);
     }
-    sides.push({ name, server, call: acpCall(server, 'json', false) });
+    sides.push({ name, server, call: acpCall(server, 'sse', false) });
   }
   const turns = await measureTurns(sides, options);
   await Promise.all(sides.map(({ server }) => server.stop()));

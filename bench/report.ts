@@ -39,7 +39,7 @@ export interface Results {
   readonly rounds: number;
   readonly seconds: number;
   readonly measurements: readonly Measurement[];
-  /** JSON runs under quota rules, in turns with a service that has none. */
+  /** SSE runs under quota rules, in turns with a service that has none. */
   readonly quotaRules: readonly Turns[];
   readonly memory: readonly Memory[];
   readonly storedRuns: readonly StoredRun[];
@@ -226,7 +226,7 @@ export const reportText = (results: Results): string =>
       ? []
       : [
           section(
-            'Quota rules: JSON runs, in turns with a service without rules',
+            'Quota rules: SSE runs, in turns with a service without rules',
             table(turnsHead('none'), turnsRows(results.quotaRules)),
           ),
         ]),
