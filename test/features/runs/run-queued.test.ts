@@ -4,7 +4,7 @@ import { jobStore } from '../../../src/features/jobs/index.ts';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
 import { type AppSetup, forEachDurableService, forEachService, overHttp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
-import { beginsJobs, beginsRun, idleKeys } from './other-process.ts';
+import { anyJob, beginsJobs, beginsRun, idleKeys } from './other-process.ts';
 import {
   collect,
   enqueue,
@@ -83,6 +83,24 @@ forEachDurableService('JOB-20 a queued run and its job are canceled together or 
   await app.client.runs.cancel({ params: { runId } });
   assert.deepEqual(typesOf(await followToEnd(app.client, runId)), ['run.queued', 'run.canceled']);
   assert.equal((await jobOf(app, runId))?.status, 'Canceled');
+});
+
+forEachDurableService('a start says how many queued runs a dead worker had, not how many wait', async (open) => {
+  const first = await open({ service: noWorker, agents: [{ name: 'helper' }] });
+  const runIds = [await enqueue(first.client, 'helper', 'Hi'), await enqueue(first.client, 'helper', 'Ho')];
+  const recovered = ({ log }: TestApp) =>
+    log.filter(({ message }) => message.includes('last owner')).map(({ fields }) => fields);
+  await first.close();
+  const second = await open({ service: noWorker, folder: first.folder });
+  assert.deepEqual(recovered(second), []);
+  const storage = second.store.open();
+  const now = second.clock.now();
+  await storage.stores(jobStore).claim('dead', now, now + 60_000, 1, anyJob);
+  await storage.close();
+  await second.close();
+  const third = await open({ service: noWorker, folder: first.folder });
+  assert.deepEqual(recovered(third), [{ orphanedRuns: 0, requeuedRuns: 1 }]);
+  assert.deepEqual((await listRuns(third.client, { status: 'Queued' })).map(({ id }) => id).sort(), runIds.sort());
 });
 
 forEachDurableService('RUN-14 a run that no worker has taken is Queued and has not started', async (open) => {
