@@ -71,7 +71,8 @@ const summary = ({ name }: Side, own: readonly Slice[], first: readonly Slice[])
  */
 export const measureTurns = async (sides: readonly Side[], options: TurnsOptions): Promise<Turns[]> => {
   const { rounds, seconds, concurrency } = options;
-  for (const side of sides) await load(side, warmUpSeconds, concurrency);
+  for (let second = 0; second < warmUpSeconds; second += 1)
+    for (const side of second % 2 === 0 ? sides : sides.toReversed()) await load(side, 1, concurrency);
   const slices = new Map(sides.map((side): [Side, Slice[]] => [side, []]));
   for (let round = 0; round < rounds; round += 1)
     for (const side of round % 2 === 0 ? sides : sides.toReversed())
