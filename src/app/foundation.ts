@@ -85,11 +85,12 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
   const storage: Storage = opened.storage;
   const audit = createAuditLog({ storage, telemetry, log, now, newId });
   modulesAudit.trail = audit;
-  const state = createInstanceState({ ownsStore: true, now });
+  const state = createInstanceState({ ownsStore: !opened.shared, now });
   // What nearly every feature needs; each takes what its own dependencies name.
   const base = {
     config: config.values,
     storage,
+    announcements: opened.announcements,
     audit,
     authorization,
     owners: createSessionAccess(Service.SessionOwnership),

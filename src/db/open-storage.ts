@@ -3,6 +3,7 @@ import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import type { Logger } from '../core/logger.ts';
+import { type Announcements, noAnnouncements } from './announcements.ts';
 import { contentFiles, contentFolder } from './content/files.ts';
 import { memoryContent } from './content/memory.ts';
 import { sealedContent } from './content/sealing.ts';
@@ -47,6 +48,10 @@ export interface OpenedStorage {
   /** Migrations that are not applied, because that is left to `acp db migrate`: until then nothing can be served. */
   readonly pending: readonly string[];
   readonly place: StorePlace;
+  /** True: other processes may write the same store, and what was read once does not stay true. */
+  readonly shared: boolean;
+  /** How the processes of the store tell each other what they have committed. */
+  readonly announcements: Announcements;
   /** The bytes of attachments. */
   readonly contents: ContentStore;
   /** Where the key that signs exports is kept, or will be; null: the store keeps no key. */
@@ -97,6 +102,9 @@ const openDialect = (options: StoreOptions, path: string, condition: StoreCondit
   }
 };
 
+/** What one process has to itself. */
+const unshared = { shared: false, announcements: noAnnouncements } as const;
+
 /** A store of these options on an open database. */
 const storageOn = (dialect: SqlDialect, persistent: boolean, { cipher }: StoreOptions): RootStorage =>
   createStorage(dialect, persistent, cipher ?? plainContent);
@@ -108,6 +116,7 @@ const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
   return {
     ...{ storage, ownership: null, pending: [], place: { provider: 'Memory' } },
     ...{ contents: memoryContent(), signingKeyFile: null },
+    ...unshared,
     trouble: () => null,
     close: () => storage.close(),
   };
@@ -157,6 +166,7 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
       ownership,
       pending,
       ...beside(path),
+      ...unshared,
       contents: sealedContent(contents.files, opened.rows.cipher),
       trouble() {
         watch.look();
@@ -189,7 +199,7 @@ export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> 
   try {
     const { pending } = await migrationStatus(storage, options.migrations ?? allMigrations);
     return {
-      ...{ storage, ownership: null, pending, ...beside(path) },
+      ...{ storage, ownership: null, pending, ...beside(path), ...unshared },
       contents: sealedContent(contentFiles(contentFolder(path)), storage.rows.cipher),
       trouble: () => null,
       close: () => storage.close(),
