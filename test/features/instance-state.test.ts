@@ -191,10 +191,10 @@ for (const [name, { kind, truth }] of copies) {
       assert.equal(await port.seen(app), port.before);
       await port.change(app);
       const told = app.log.length;
-      const giveBack = app.store.takeAway(table);
+      const giveBack = await app.store.takeAway(table);
       assert.equal(await port.seen(app), port.unread);
       assert.ok(app.log.length > told || port.unread === 'store-unavailable', 'it is not silent');
-      giveBack();
+      await giveBack();
       assert.equal(await port.seen(app), port.after, 'the next call asks again');
     });
   else
@@ -202,9 +202,9 @@ for (const [name, { kind, truth }] of copies) {
       const app = await open(t);
       await port.change(app);
       await app.close();
-      const giveBack = app.store.takeAway(table);
+      const giveBack = await app.store.takeAway(table);
       await assert.rejects(open(t, { folder: app.folder, agents: [] }), new RegExp(table));
-      giveBack();
+      await giveBack();
       const next = await open(t, { folder: app.folder, agents: [] });
       assert.equal(await port.seen(next), port.after);
     });

@@ -80,21 +80,21 @@ export interface TestApp {
   /** What a durable store can be made to do, and all that it has. */
   readonly store: {
     /** Writes of this kind fail until the returned function is called. */
-    refuse(what: Fault): () => void;
+    refuse(what: Fault): Promise<() => Promise<void>>;
     /** What a process keeps a copy of can be neither read nor written until the returned function is called. */
-    takeAway(truth: string): () => void;
+    takeAway(truth: string): Promise<() => Promise<void>>;
     /** Everything that is stored, as text. */
-    text(): string;
+    text(): Promise<string>;
     /** As another process has it: for the faces that features have of it. Default: with no key. */
     open(cipher?: ContentCipher): RootStorage;
     /** How many rows of this kind there are. */
-    count(what: Fault): number;
+    count(what: Fault): Promise<number>;
     /** What there is of this kind, where no face of a feature tells it. */
-    stored(what: Fault): readonly Readonly<Record<string, unknown>>[];
+    stored(what: Fault): Promise<readonly Readonly<Record<string, unknown>>[]>;
     /** How many values of each column, as `table.column`, are encrypted under this key. */
-    sealed(keyId: string): Readonly<Record<string, number>>;
+    sealed(keyId: string): Promise<Readonly<Record<string, number>>>;
     /** How many rows each table has that has any. */
-    counts(): Readonly<Record<string, number>>;
+    counts(): Promise<Readonly<Record<string, number>>>;
   };
   /** Also called when the test ends. */
   close(): Promise<void>;
@@ -227,20 +227,22 @@ const storeAside = (aside: StoreAside | undefined, closeLater: (storage: RootSto
       closeLater(storage);
       return storage;
     },
-    text: () => JSON.stringify(there().dump()),
-    stored: (what) => there().dump()[faults[what]] ?? [],
-    count: (what) => there().dump()[faults[what]]?.length ?? 0,
-    sealed(keyId) {
+    text: async () => JSON.stringify(await there().dump()),
+    stored: async (what) => (await there().dump())[faults[what]] ?? [],
+    count: async (what) => (await there().dump())[faults[what]]?.length ?? 0,
+    async sealed(keyId) {
       const counts: Record<string, number> = {};
-      for (const [table, rows] of Object.entries(there().dump()))
+      for (const [table, rows] of Object.entries(await there().dump()))
         for (const [column, value] of rows.flatMap((row) => Object.entries(row)))
           if (typeof value === 'string' && value.startsWith(`acp:sealed:1:${keyId}:`))
             counts[`${table}.${column}`] = (counts[`${table}.${column}`] ?? 0) + 1;
       return counts;
     },
-    counts: () =>
+    counts: async () =>
       Object.fromEntries(
-        Object.entries(there().dump()).flatMap(([table, rows]) => (rows.length === 0 ? [] : [[table, rows.length]])),
+        Object.entries(await there().dump()).flatMap(([table, rows]) =>
+          rows.length === 0 ? [] : [[table, rows.length]],
+        ),
       ),
   };
 };

@@ -32,18 +32,18 @@ export interface StoreAside {
   /** The store as another process has it; to be closed. Default: with no key. */
   open(cipher?: ContentCipher): RootStorage;
   /** Every write to the table fails until the returned function is called. */
-  refuse(table: string): () => void;
+  refuse(table: string): Promise<() => Promise<void>>;
   /** The table can be neither read nor written until the returned function is called. */
-  takeAway(table: string): () => void;
+  takeAway(table: string): Promise<() => Promise<void>>;
   /** All rows, by the name of their table. */
-  dump(): Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>;
+  dump(): Promise<Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>>;
 }
 
 const sqlite = (path: string | null): SqlDialect =>
   createSqliteDialect({ path, tablePrefix: 'service_', synchronous: 'Normal', busyTimeoutMs: 1000 });
 
 const sqliteAside = (folder: string): StoreAside => {
-  const work = <T>(doing: (database: Database.Database) => T): T => {
+  const work = async <T>(doing: (database: Database.Database) => T): Promise<T> => {
     const database = new Database(join(folder, 'data/acp.db'), { timeout: 2000 });
     try {
       return doing(database);
@@ -54,20 +54,20 @@ const sqliteAside = (folder: string): StoreAside => {
   const actions = ['insert', 'update', 'delete'] as const;
   return {
     open: (cipher) => createStorage(sqlite(join(folder, 'data/acp.db')), true, cipher),
-    refuse(table) {
+    async refuse(table) {
       const name = (action: string) => `refuse_${action}_${table}`;
       const change = (sql: (action: string) => string) =>
         work((database) => void actions.map((action) => database.exec(sql(action))));
-      change(
+      await change(
         (action) =>
           `create trigger ${name(action)} before ${action} on service_${table} begin select raise(abort, 'refused'); end`,
       );
       return () => change((action) => `drop trigger ${name(action)}`);
     },
-    takeAway(table) {
+    async takeAway(table) {
       const rename = (from: string, to: string) =>
         work((database) => void database.exec(`alter table "${from}" rename to "${to}"`));
-      rename(`service_${table}`, `away_${table}`);
+      await rename(`service_${table}`, `away_${table}`);
       return () => rename(`away_${table}`, `service_${table}`);
     },
     dump: () =>

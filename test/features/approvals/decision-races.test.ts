@@ -74,7 +74,7 @@ forEachDurableService('AUDIT-19 AUDIT-20 a call expires without its entry, and t
   const app = await openApprovals(open, lapsing('20ms'));
   const { runId } = await queueWaiting(app, sessionId, ['pay']);
   const approvals = app.store.open().stores(approvalStore);
-  app.store.refuse('audit entries');
+  await app.store.refuse('audit entries');
   await app.clock.jump(hourMs);
   await eventually('the scan', async () => (await approvals.ofRun(runId))[0]?.status === 'Expired');
   await eventually('the line in the log', () => app.log.some(({ fields }) => fields['action'] === 'approval.expire'));
@@ -172,11 +172,11 @@ forEachDurableService('APPR-28 what fails in the middle of a decision decides no
   const { rows } = await queueWaiting(app, sessionId, ['pay']);
   const id = rows[0]?.id ?? '';
   for (const what of ['audit entries', 'audit heads', 'approvals', 'jobs', 'runs'] as const) {
-    const accept = app.store.refuse(what);
+    const accept = await app.store.refuse(what);
     const problem = await refusal(app.client.approvals.decide({ params: { id }, body: { approved: true } }));
     const code = what.startsWith('audit') ? 'audit-unavailable' : 'store-unavailable';
     assert.deepEqual([problem.status, problem.code], [503, code], what);
-    accept();
+    await accept();
     assert.deepEqual((await app.client.approvals.get({ params: { id } })).body, rows[0], what);
     assert.deepEqual(await auditOf(app, 'approval.'), [], what);
     assert.equal((await listRuns(app.client)).length, 1, what);
@@ -194,9 +194,9 @@ forEachDurableService(
     const create = () => app.client.approvalRules.create({ body: { toolName: 'pay' } });
     const broken = async (what: 'audit entries' | 'standing rules', change: () => Promise<unknown>) => {
       const before = [await list(), await auditOf(app, 'approval-rule.')];
-      const accept = app.store.refuse(what);
+      const accept = await app.store.refuse(what);
       const problem = await refusal(change());
-      accept();
+      await accept();
       assert.deepEqual([await list(), await auditOf(app, 'approval-rule.')], before, what);
       return problem;
     };
@@ -225,9 +225,9 @@ forEachDurableService('RULE-12 APPR-18 what is remembered is stored with the dec
   const answer = () =>
     runJson(app.client, 'helper', { sessionId, approvals: [{ requestId, approved: true, remember: true }] });
   for (const what of ['audit entries', 'standing rules'] as const) {
-    const accept = app.store.refuse(what);
+    const accept = await app.store.refuse(what);
     assert.ok((await refusal(answer())).status >= 500, what);
-    accept();
+    await accept();
     assert.deepEqual((await app.client.approvalRules.list({ query: {} })).body, [], what);
     assert.deepEqual(await auditOf(app, 'approval'), [], what);
     assert.deepEqual(app.done, [], what);

@@ -347,13 +347,13 @@ forEachDurableService('APPR-19 without the audit trail nothing is decided', asyn
   const app = await openApprovals(open);
   const { approvals } = await paused(app, ['pay']);
   const before = await listRuns(app.client);
-  const accept = app.store.refuse('audit entries');
+  const accept = await app.store.refuse('audit entries');
   const approval = [{ requestId: approvals[0]?.requestId ?? '', approved: true }];
   const problem = await refusal(start(app.client, 'helper', { sessionId, approvals: approval }));
   assert.equal(problem.status, 503);
   assert.deepEqual(await listRuns(app.client), before);
   assert.deepEqual(app.done, []);
-  accept();
+  await accept();
   assert.equal((await answer(app, approval)).status, 'Completed');
 });
 

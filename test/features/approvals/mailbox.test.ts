@@ -106,10 +106,10 @@ forEachDurableService(
     const { rows } = await queueWaiting(app, sessionId, ['pay']);
     const id = rows[0]?.id ?? '';
     for (const what of ['jobs', 'run events', 'runs'] as const) {
-      const accept = app.store.refuse(what);
+      const accept = await app.store.refuse(what);
       const problem = await refusal(app.client.approvals.decide({ params: { id }, body: { approved: true } }));
       assert.deepEqual([problem.status, problem.code, problem.retryAfterMs], [503, 'store-unavailable', 1000], what);
-      accept();
+      await accept();
       assert.deepEqual((await app.client.approvals.get({ params: { id } })).body, rows[0]);
       assert.deepEqual(await auditOf(app, 'approval.'), []);
     }
@@ -121,9 +121,9 @@ forEachDurableService('APPR-28 when the audit trail cannot be written nothing is
   const app = await openApprovals(open);
   const { runId, rows } = await queueWaiting(app, sessionId, ['pay']);
   const id = rows[0]?.id ?? '';
-  const accept = app.store.refuse('audit entries');
+  const accept = await app.store.refuse('audit entries');
   assert.equal((await refusal(app.client.approvals.decide({ params: { id }, body: { approved: true } }))).status, 503);
-  accept();
+  await accept();
   assert.deepEqual((await app.client.approvals.get({ params: { id } })).body, rows[0]);
   assert.equal((await listRuns(app.client)).length, 1);
   const next = (await decide(app.client, id, true)).continuationRunId ?? '';

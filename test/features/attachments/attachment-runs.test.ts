@@ -157,8 +157,8 @@ forEachDurableService(
     });
     const id = await upload(app, png, 'a.png');
     await run(app, 'eye', { attachmentIds: [id], sessionId: 's' });
-    assert.ok(app.store.text().includes(id));
-    assert.ok(!app.store.text().includes(base64(png)), 'the bytes are stored once, and not with the messages');
+    assert.ok((await app.store.text()).includes(id));
+    assert.ok(!(await app.store.text()).includes(base64(png)), 'the bytes are stored once, and not with the messages');
     await run(app, 'eye', { sessionId: 's', message: 'And now?' });
     assert.ok(lastMessage(app).includes(base64(png)));
     await app.client.attachments.remove({ params: { id } });

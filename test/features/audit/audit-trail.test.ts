@@ -70,7 +70,7 @@ forEachDurableService(
     const app = await open({});
     const body = { name: 'ci', scopes: ['RunsRead' as const] };
     const { record } = (await app.client.keys.create({ body })).body;
-    const mend = app.store.refuse('audit entries');
+    const mend = await app.store.refuse('audit entries');
     const create = await refusal(app.client.keys.create({ body }));
     assert.deepEqual([create.status, create.code], [503, 'audit-unavailable']);
     const revoke = await refusal(app.client.keys.remove({ params: { id: record.id } }));
@@ -80,7 +80,7 @@ forEachDurableService(
       listed.map(({ id, isActive }) => [id, isActive]),
       [[record.id, true]],
     );
-    mend();
+    await mend();
     await app.client.keys.remove({ params: { id: record.id } });
     assert.equal((await trail(app)).length, 2);
   },
@@ -88,14 +88,14 @@ forEachDurableService(
 
 forEachDurableService('AUDIT-19 a definition is saved without its entry, and the log says so', async (open) => {
   const app = await open({});
-  const mend = app.store.refuse('audit entries');
+  const mend = await app.store.refuse('audit entries');
   await app.client.agents.create({ body: { name: 'helper', model } });
   const errors = app.log.filter(({ level }) => level === 'error');
   assert.deepEqual(
     errors.map(({ fields }) => [fields['action'], fields['entity']]),
     [['agent.create', 'agent:helper']],
   );
-  mend();
+  await mend();
   assert.deepEqual(await trail(app), []);
   await app.client.agents.remove({ params: { name: 'helper' } });
   assert.equal((await trail(app)).length, 1);
@@ -103,7 +103,7 @@ forEachDurableService('AUDIT-19 a definition is saved without its entry, and the
 
 forEachDurableService('AUDIT-19 AUDIT-20 a quota is set and deleted without its entry', async (open) => {
   const app = await open({});
-  app.store.refuse('audit entries');
+  await app.store.refuse('audit entries');
   const { id } = (await app.client.quotas.save({ body: { period: 'Daily', maxRuns: 7 } })).body;
   assert.equal((await app.client.quotas.list({})).body[0]?.maxRuns, 7);
   await app.client.quotas.remove({ params: { id } });

@@ -226,7 +226,7 @@ forEachDurableService('a tenant stops its own agents, and cannot lift what the h
 
 forEachDurableService('a stop that cannot be audited is refused and stops nothing', async (open) => {
   const app = await open({ agents: [{ name: 'clerk' }] });
-  app.store.refuse('audit entries');
+  await app.store.refuse('audit entries');
   // Two at once: the second one must not be told that the first is in force.
   for (const refused of await Promise.all([1, 2].map(() => refusal(stop(app, { scope: 'All' })))))
     assert.deepEqual([refused.status, refused.code], [503, 'audit-unavailable']);

@@ -22,9 +22,9 @@ export const call = (name: string, args: unknown = {}, id = 'c1'): SimulatedTool
 });
 
 /** Every table of the store, and what the service has logged, have no such text in any case. */
-export const assertNowhere = (app: TestApp, text: string): void => {
+export const assertNowhere = async (app: TestApp, text: string): Promise<void> => {
   const wanted = text.toLowerCase();
-  assert.ok(!app.store.text().toLowerCase().includes(wanted), `the store has the text ${wanted}`);
+  assert.ok(!(await app.store.text()).toLowerCase().includes(wanted), `the store has the text ${wanted}`);
   for (const line of app.log) {
     const fields = Object.values(line.fields).map((value) =>
       value instanceof Error ? `${value.stack} ${String(value.cause)}` : JSON.stringify(value),

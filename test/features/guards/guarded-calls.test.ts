@@ -53,7 +53,7 @@ forEachDurableService('TOOL-11 GUARD-10 a tool result is inspected as a whole, b
   assert.match(sent(app), /truncated/);
   const { body } = await app.client.runs.tools({ params: { runId } });
   assert.equal(body[0]?.succeeded, true);
-  assertNowhere(app, mail);
+  await assertNowhere(app, mail);
 });
 
 forEachDurableService(
@@ -84,7 +84,7 @@ forEachDurableService(
     assert.equal((await getRun(app.client, runId)).error?.class, 'ContentBlocked');
     assert.equal(app.simulator.requests.length, 1, 'the model is not called again');
     assert.equal((await audited(app)).length, 1);
-    assertNowhere(app, secret);
+    await assertNowhere(app, secret);
   },
 );
 
@@ -98,7 +98,7 @@ forEachDurableService(
     const { events } = await runStream(app.client, 'helper', 'Hi');
     assert.equal(ofType(events, 'tool.failed')[0]?.['error'], 'Ask [redacted]');
     assert.match(sent(app), /Ask \[redacted\]/);
-    assertNowhere(app, mail);
+    await assertNowhere(app, mail);
   },
 );
 
@@ -109,8 +109,8 @@ forEachDurableService(
     const app = await openWith(open, 'send', async (args) => {
       got.push(args);
       // What another process would go on with, while the call is made.
-      assertNowhere(app, mail);
-      assert.match(app.store.text(), /redacted/);
+      await assertNowhere(app, mail);
+      assert.match(await app.store.text(), /redacted/);
       return 'sent';
     });
     const args = { to: [mail], card: 4_111_111_111_111_111, note: 'a\\u0040b', count: 3 };
@@ -126,8 +126,8 @@ forEachDurableService(
     const { body } = await app.client.runs.tools({ params: { runId } });
     assert.deepEqual(JSON.parse(body[0]?.arguments ?? ''), kept);
     assert.ok(!sent(app).includes(mail), 'nor does the model read them again');
-    assertNowhere(app, mail);
-    assertNowhere(app, '4111111111111111');
+    await assertNowhere(app, mail);
+    await assertNowhere(app, '4111111111111111');
   },
 );
 
@@ -184,7 +184,7 @@ forEachDurableService('GUARD-11 a blocked child fails, and its caller reads a to
     ['content.blocked', 'ModelOutput', 'pattern', 'denied-term:0'],
   ]);
   assert.equal((await audited(app))[0]?.[0], `run:${child?.id}`);
-  assertNowhere(app, secret);
+  await assertNowhere(app, secret);
 });
 
 forEachDurableService('RUN-32 GUARD-5 results of the client’s program are inspected', async (open) => {
@@ -212,8 +212,8 @@ forEachDurableService('RUN-32 GUARD-5 results of the client’s program are insp
   const second = await waits('c2');
   const answer = { sessionId: 's', toolResults: [{ callId: second, errorMessage: secret }] };
   assert.equal((await refusal(runJson(app.client, 'helper', answer))).code, 'content-blocked');
-  assertNowhere(app, secret);
-  assertNowhere(app, mail);
+  await assertNowhere(app, secret);
+  await assertNowhere(app, mail);
 });
 
 forEachDurableService(
@@ -262,8 +262,8 @@ forEachDurableService(
     const third = await waits('c3');
     const blocked = { sessionId: 's', approvals: [{ requestId: third, approved: false, reason: secret }] };
     assert.equal((await refusal(runJson(app.client, 'helper', blocked))).code, 'content-blocked');
-    assertNowhere(app, secret);
-    assertNowhere(app, mail);
+    await assertNowhere(app, secret);
+    await assertNowhere(app, mail);
   },
 );
 
@@ -296,8 +296,8 @@ forEachDurableService(
     await followToEnd(app.client, decided.continuationRunId ?? '');
     assert.match(sent(app), /Not approved: Ask \[redacted\]/);
     await app.close();
-    assertNowhere(app, secret);
-    assertNowhere(app, mail);
+    await assertNowhere(app, secret);
+    await assertNowhere(app, mail);
   },
 );
 
@@ -376,8 +376,8 @@ forEachDurableService(
     assert.equal(problem.code, 'content-blocked', 'not: the summary failed, so the history is sent as it is');
     app.simulator.enqueue(says('Draft.'), says('{"met":false,"feedback":"mention \\u0050roject Zeus"}'));
     assert.equal((await refusal(runJson(app.client, 'looped', 'Hi'))).code, 'content-blocked');
-    assertNowhere(app, secret);
-    assertNowhere(app, mail);
+    await assertNowhere(app, secret);
+    await assertNowhere(app, mail);
   },
 );
 
@@ -398,7 +398,7 @@ forEachDurableService('GUARD-5 what a module’s criterion tells the model is in
   const { events } = await runStream(app.client, 'helper', 'Hi');
   assert.deepEqual(findings(events), [['content.masked', 'Unknown', 'recorder', 'r']]);
   assert.match(sent(app), /again/);
-  assertNowhere(app, secret);
+  await assertNowhere(app, secret);
 });
 
 forEachDurableService('GUARD-5 what the agent remembers is inspected when it comes back', async (open) => {
@@ -429,8 +429,8 @@ forEachDurableService('GUARD-14 what the agent writes into its memory is kept ma
     says('Kept.'),
   );
   await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
-  assert.ok(app.store.text().includes('"Mail [redacted]"'));
-  assertNowhere(app, mail);
+  assert.ok((await app.store.text()).includes('"Mail [redacted]"'));
+  await assertNowhere(app, mail);
 });
 
 forEachDurableService('GUARD-5 GUARD-9 searches of the provider are told once they were inspected', async (open) => {
@@ -450,10 +450,10 @@ forEachDurableService('GUARD-5 GUARD-9 searches of the provider are told once th
   ]);
   assert.match(JSON.stringify(ofType(masked.events, 'tool.invoking')[0]?.['arguments']), /\[redacted\]/);
   assert.match(String(ofType(masked.events, 'tool.invoked')[0]?.['result']), /Mail \[redacted\]/);
-  assertNowhere(app, mail);
+  await assertNowhere(app, mail);
   app.simulator.enqueue(search('who', secret));
   const blocked = await runStream(app.client, 'fan', { message: 'And?' });
   assert.deepEqual(findings(blocked.events), [['content.blocked', 'ToolResult', 'pattern', 'denied-term:0']]);
   assert.equal(ofType(blocked.events, 'tool.invoking').length, 0);
-  assertNowhere(app, secret);
+  await assertNowhere(app, secret);
 });

@@ -79,7 +79,7 @@ forEachDurableService(
       [[`run:${row.id}`, { source: 'UserMessage', guardName: 'pattern', ruleName: 'denied-term:0' }]],
       'GUARD-23',
     );
-    assertNowhere(app, secret);
+    await assertNowhere(app, secret);
     assert.ok(!storeFile(app).toLowerCase().includes(secret.toLowerCase()));
   },
 );
@@ -137,7 +137,7 @@ forEachDurableService(
     assert.match(JSON.stringify(history), /Write to \[redacted\]!.*I wrote to \[redacted\]\./s, 'SESS-9');
     assert.deepEqual(eventsOf(await readEvents(app.client, runId)), events);
     assert.deepEqual(await audited(app), [], 'GUARD-23 masks are not audited');
-    assertNowhere(app, mail);
+    await assertNowhere(app, mail);
   },
 );
 
@@ -164,7 +164,7 @@ forEachDurableService('GUARD-25 GUARD-19 a blocked answer that was held back rea
   assert.equal(frames.at(-2), error, 'just before the terminal event');
   assert.equal(ofType(events, 'message.completed')[0]?.['text'], placeholder);
   assert.notEqual((await getRun(app.client, runId)).usage, null, 'the call was made and counts');
-  assertNowhere(app, secret);
+  await assertNowhere(app, secret);
   assert.equal(JSON.stringify(frames).toLowerCase().includes('zeus'), false);
 });
 
@@ -193,8 +193,8 @@ forEachDurableService(
     assert.equal(blocked.frames.at(-2)?.event, 'error');
     for (const { runId } of [masked, blocked])
       assert.deepEqual(new Set(deltasOf(eventsOf(await readEvents(app.client, runId)))), new Set([null]));
-    assertNowhere(app, secret);
-    assertNowhere(app, mail);
+    await assertNowhere(app, secret);
+    await assertNowhere(app, mail);
   },
 );
 
@@ -213,13 +213,13 @@ forEachDurableService('GUARD-28 reasoning is inspected and held back as the text
     'Ask [redacted]',
   );
   assert.equal(events.at(-1)?.['output'], 'Hello.');
-  assertNowhere(app, mail);
+  await assertNowhere(app, mail);
   app.simulator.enqueue(says('Again.'));
   await runJson(app.client, 'helper', { message: 'Go on', sessionId: 's' });
   assert.ok(!sent(app).includes('thinking'), 'the signature is that of the original, which is gone');
   app.simulator.enqueue({ answer: { reasoning: [`Not ${secret}`], text: ['Hello.'] } });
   assert.equal((await refusal(runJson(app.client, 'helper', 'Hi'))).code, 'content-blocked');
-  assertNowhere(app, secret);
+  await assertNowhere(app, secret);
 });
 
 forEachDurableService(
@@ -279,7 +279,7 @@ forEachDurableService('GUARD-17 a block asks no fallback and does not retry a qu
   assert.equal((await getRun(app.client, runId)).status, 'Failed');
   assert.equal(app.simulator.requests.length, 1);
   await app.close();
-  assertNowhere(app, secret);
+  await assertNowhere(app, secret);
 });
 
 forEachDurableService('GUARD-5 GUARD-6 a direction that is off passes as it is', async (open) => {
@@ -323,7 +323,7 @@ forEachDurableService(
       ['UserMessage', 'Bob'],
       ['ModelOutput', 'Hello.'],
     ]);
-    assertNowhere(app, 'Bob');
+    await assertNowhere(app, 'Bob');
   },
 );
 
@@ -340,8 +340,8 @@ forEachDurableService('GUARD-29 RUN-68 a structured answer is judged as the clie
   app.simulator.enqueue(says('{"to":"a name that is too long"}'), says('{"to":"\\u0050roject Zeus"}'));
   const problem = await refusal(runJson(app.client, 'helper', 'Hi'));
   assert.equal(problem.code, 'content-blocked', 'a repair is inspected, and so is what escapes stand for');
-  assertNowhere(app, secret);
-  assertNowhere(app, mail);
+  await assertNowhere(app, secret);
+  await assertNowhere(app, mail);
 });
 
 forEachDurableService(
@@ -356,7 +356,7 @@ forEachDurableService(
     for (let times = 0; times < 2; times += 1)
       assert.equal((await runJson(app.client, 'helper', 'Hello')).output, 'Fine.');
     assert.equal(app.simulator.requests.length, 3, 'an answer that nobody changed is kept');
-    assertNowhere(app, mail);
+    await assertNowhere(app, mail);
     const { folder } = app;
     await app.close();
     const stricter = await open({
@@ -415,7 +415,7 @@ forEachDurableService(
       );
     }
     assert.equal(app.log.filter(({ message }) => message.startsWith('A content guard failed')).length, 6);
-    assertNowhere(app, secret);
+    await assertNowhere(app, secret);
     assert.equal(app.simulator.requests.length, 0);
   },
 );
@@ -506,7 +506,7 @@ forEachDurableService('GUARD-27 no tool runs on behalf of a blocked message', as
     'also when they are no JSON',
   );
   assert.equal(calls, 0);
-  assertNowhere(app, secret);
+  await assertNowhere(app, secret);
   const started = await start(app.client, 'helper', 'Hi');
   assert.equal(started.status, 200);
 });
@@ -528,5 +528,5 @@ forEachDurableService('GUARD-14 the trace of a run has a span for each decision,
   const nameOf = (id: unknown) => body.spans.find((span) => span.id === id)?.name;
   const above = body.spans.filter(({ name }) => name === 'acp.guard').map(({ parentId }) => nameOf(parentId));
   assert.deepEqual(above, ['acp.run', 'acp.model.call']);
-  assertNowhere(app, mail);
+  await assertNowhere(app, mail);
 });

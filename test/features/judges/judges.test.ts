@@ -250,5 +250,5 @@ forEachDurableService('EVAL-36 what was erased while a judge thought is not writ
   erase = () => app.client.dataSubjects.erase({ params: { id: 'ada' }, query: { dryRun: false } });
   assert.equal((await refusal(judged(app.client, runId))).code, 'run-not-found');
   assert.equal((await refusal(scoresOf(app, runId))).code, 'run-not-found');
-  assert.doesNotMatch(app.store.text(), /It said Hello\./);
+  assert.doesNotMatch(await app.store.text(), /It said Hello\./);
 });

@@ -156,7 +156,7 @@ forEachDurableService('AGENT-40 without a session everything belongs to the run 
     { files },
   );
   assert.deepEqual(await use(app, null, ['file_list', {}]), { files: [] });
-  assert.doesNotMatch(app.store.text(), /"owner":"run:/);
+  assert.doesNotMatch(await app.store.text(), /"owner":"run:/);
 });
 
 forEachDurableService('AGENT-40 SESS-11 files, todo entries and mode go with the session', async (open) => {
@@ -170,10 +170,10 @@ forEachDurableService('AGENT-40 SESS-11 files, todo entries and mode go with the
       ['file_write', { path: 'a', content: 'x' }],
       ['set_mode', { mode: 'plan' }],
     );
-  const owners = () => new Set(app.store.text().match(/"owner":"[^"]*"/g));
-  assert.deepEqual(owners(), new Set(['"owner":"session:s"', '"owner":"session:t"']));
+  const owners = async () => new Set((await app.store.text()).match(/"owner":"[^"]*"/g));
+  assert.deepEqual(await owners(), new Set(['"owner":"session:s"', '"owner":"session:t"']));
   await app.client.sessions.remove({ params: { sessionId: 's' } });
-  assert.deepEqual(owners(), new Set(['"owner":"session:t"']));
+  assert.deepEqual(await owners(), new Set(['"owner":"session:t"']));
   assert.deepEqual(await use(app, 's', ['todo_list', {}]), { todos: [] });
 });
 
@@ -183,15 +183,15 @@ forEachDurableService('SESS-11 a deletion of which one part fails deletes nothin
   await use(app, 's', ['todo_write', { todos }], ['file_write', { path: 'a', content: 'x' }]);
   const { body: file } = await app.client.attachments.upload({ query: { sessionId: 's' }, file: fileOf('text') });
   const session = await getSession(app.client, 's');
-  const accept = app.store.refuse('agent state');
+  const accept = await app.store.refuse('agent state');
   await assert.rejects(removeSession(app.client, 's'));
-  accept();
+  await accept();
   assert.deepEqual(await getSession(app.client, 's'), session);
   const download = () => app.client.attachments.download({ params: { id: file.id } });
   assert.equal(String(await readAll((await download()).bytes)), 'text');
   assert.deepEqual(await use(app, 's', ['file_list', {}]), { files: [{ path: 'a', sizeBytes: 1 }] });
   await removeSession(app.client, 's');
-  assert.deepEqual(sessionRows(app), nothingLeft);
+  assert.deepEqual(await sessionRows(app), nothingLeft);
   await assert.rejects(download());
 });
 

@@ -94,7 +94,7 @@ forEachDurableService(
     const plain = await runJson(app.client, 'helper', secret);
     await runJson(app.client, 'helper', secret);
     await runJson(app.client, 'helper', 'mail');
-    assert.ok(app.store.text().includes('acp:sealed:') && !app.store.text().includes(secret));
+    assert.ok((await app.store.text()).includes('acp:sealed:') && !(await app.store.text()).includes(secret));
     const guard = { DeniedTerms: [secret], MaskedPii: ['Email' as const] };
     const report = await policyTest(app.client, { guard });
     assert.deepEqual([report.guard?.runsBlocked, report.guard?.runsMasked, report.notEvaluated], [2, 1, []]);

@@ -67,7 +67,7 @@ forEachDurableService(
       (await trail({ client: app.inTenant('acme') })).map(({ action }) => action),
       ['apikey.create', 'agent.create', 'provider-binding.save', 'provider-binding.delete'],
     );
-    assert.ok(!app.store.text().includes('sk-acme'));
+    assert.ok(!(await app.store.text()).includes('sk-acme'));
   },
 );
 

@@ -33,10 +33,10 @@ forEachDurableService('QUOTA-6 without a quota that applies no hold is stored, w
     const long = runJson(app.client, 'helper', 'wait');
     await gate.reached;
     await settle();
-    assert.deepEqual(holdsOf(app), []);
+    assert.deepEqual(await holdsOf(app), []);
     gate.open();
     await long;
-    assert.deepEqual(holdsOf(app), []);
+    assert.deepEqual(await holdsOf(app), []);
   }
 });
 
@@ -60,7 +60,7 @@ forEachDurableService('QUOTA-12 an admitted run is a hold until its row is there
   first.catch(() => undefined);
   await asked.reached;
   await settle();
-  const [hold, ...others] = holdsOf(app);
+  const [hold, ...others] = await holdsOf(app);
   assert.deepEqual([hold?.['is_admission'], hold?.['held_tokens'], others], [1, null, []]);
   assert.equal((await daily(app.client))?.runs, undefined);
   // It holds the only place: whoever must have an answer at once does not get it.
@@ -69,7 +69,7 @@ forEachDurableService('QUOTA-12 an admitted run is a hold until its row is there
   asked.open();
   const { runId } = await first;
   assert.equal(runId, hold?.['run_id']);
-  assert.deepEqual([holdsOf(app), (await daily(app.client))?.runs], [[], 1]);
+  assert.deepEqual([await holdsOf(app), (await daily(app.client))?.runs], [[], 1]);
 });
 
 forEachDurableService('QUOTA-18 a run that is refused after its admission leaves no hold', async (open) => {
@@ -89,11 +89,11 @@ forEachDurableService('QUOTA-18 a run that is refused after its admission leaves
   const first = refusal(start(app.client, 'helper', 'Hi'));
   await asked.reached;
   await settle();
-  assert.equal(holdsOf(app).length, 1);
+  assert.equal((await holdsOf(app)).length, 1);
   asked.open();
   await first;
   await settle();
-  assert.deepEqual([holdsOf(app), (await daily(app.client))?.runs], [[], undefined]);
+  assert.deepEqual([await holdsOf(app), (await daily(app.client))?.runs], [[], undefined]);
 });
 
 forEachDurableService(
@@ -106,13 +106,13 @@ forEachDurableService(
     await gate.reached;
     await settle();
     assert.deepEqual(
-      holdsOf(app).map((row) => [row['is_admission'], row['held_tokens'], row['spent_tokens']]),
+      (await holdsOf(app)).map((row) => [row['is_admission'], row['held_tokens'], row['spent_tokens']]),
       [[0, 0, 30]],
     );
     gate.open();
     const { runId } = await long;
     assert.equal((await getRun(app.client, runId)).status, 'Completed');
-    assert.deepEqual(holdsOf(app), []);
+    assert.deepEqual(await holdsOf(app), []);
     assert.equal((await daily(app.client))?.tokens, 60);
   },
 );

@@ -222,7 +222,7 @@ forEachDurableService('AUDIT-19 AUDIT-20 a replay with live tools runs without i
     agents: [{ name: 'helper', toolNames: ['count'] }],
   });
   const { runId } = await runJson(app.client, 'helper', 'Go');
-  app.store.refuse('audit entries');
+  await app.store.refuse('audit entries');
   assert.equal((await replay(app.client, runId, { toolMode: 'LiveTools' })).output, 'Done: number 2');
   assert.ok(app.log.some(({ level, fields }) => level === 'error' && fields['action'] === 'run.replay-live'));
 });

@@ -45,22 +45,22 @@ forEachDurableService(
     await second.close();
     const third = await open({ service, folder: first.folder });
     assert.equal((await third.client.retention.history({})).body.length, 2);
-    assert.equal(third.store.count('jobs'), 1);
+    assert.equal(await third.store.count('jobs'), 1);
   },
 );
 
 forEachDurableService('RET-20 an hourly sweep that could not be queued comes with the next look', async (open) => {
   const first = await open({});
-  const accept = first.store.refuse('jobs');
+  const accept = await first.store.refuse('jobs');
   await first.close();
   const service = { Retention: { Enabled: true }, Scheduling: { RunWorker: false } };
   const app = await open({ service, folder: first.folder });
   const looked = () => app.log.filter(({ message }) => message === 'The hourly retention could not be queued');
   await eventually('the first look', () => looked().length === 1);
-  accept();
-  assert.equal(app.store.count('jobs'), 0);
+  await accept();
+  assert.equal(await app.store.count('jobs'), 0);
   await app.clock.advance(60_000);
-  await eventually('the sweep in line', () => app.store.count('jobs') === 1);
+  await eventually('the sweep in line', async () => (await app.store.count('jobs')) === 1);
 });
 
 forEachDurableService('RET-11 RET-18 a tenant without a run is swept for whatever else it has', async (open) => {
@@ -146,14 +146,14 @@ forEachDurableService('RET-21 RET-26 a canceled sweep stops between batches and 
   // The batch that was handed over when the stop came is not deleted: it comes again.
   assert.deepEqual([entry?.deletedRows, entry?.archivedRows, entry?.error], [2, 2, 'canceled']);
   assert.notEqual(entry?.completedAt, null);
-  assert.equal(inputs(), 5);
+  assert.equal(await inputs(), 5);
   assert.deepEqual(taken, [2, 2]);
   const again = await swept(app);
   assert.deepEqual(again.map(({ target, error }) => [target, error]).sort(), [
     ['RunEvents', null],
     ['RunInputs', null],
   ]);
-  assert.equal(inputs(), 0);
+  assert.equal(await inputs(), 0);
 });
 
 forEachDurableService('RET-21 a sweep that waits is canceled without an entry', async (open) => {

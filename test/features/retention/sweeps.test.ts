@@ -67,22 +67,22 @@ forEachDurableService('RET-25 what a sweep cannot delete whole stays whole, and 
   const { runId } = await runJson(app.client, 'helper', 'Hi');
   await app.clock.jump(3 * dayMs);
   await policy(app, 'Runs', { maxAgeDays: 1 });
-  const accept = app.store.refuse('runs');
+  const accept = await app.store.refuse('runs');
   const sums = (runs: readonly RetentionRun[]) => runs.map(({ deletedRows, error }) => [deletedRows, error]);
   assert.deepEqual(sums(await swept(app, 'Runs')), [[0, 'store-failed']]);
-  accept();
+  await accept();
   assert.equal((await app.client.runs.input({ params: { runId } })).status, 200);
   assert.equal((await followToEnd(app.client, runId)).at(-1)?.type, 'run.completed');
   assert.deepEqual(sums(await swept(app, 'Runs')), [[1, null]]);
-  assert.doesNotMatch(app.store.text(), new RegExp(runId));
+  assert.doesNotMatch(await app.store.text(), new RegExp(runId));
 });
 
 forEachDurableService('RET-20 a sweep that cannot be queued is not in the trail', async (open) => {
   const app = await open({ service: { Scheduling: { RunWorker: false } } });
   await policy(app, 'Runs', { maxAgeDays: 1 });
-  const accept = app.store.refuse('jobs');
+  const accept = await app.store.refuse('jobs');
   await assert.rejects(app.client.retention.run({ query: { target: 'Runs' } }));
-  accept();
+  await accept();
   const ran = async () => (await trail(app)).filter(({ action }) => action === 'retention.run').length;
   assert.equal(await ran(), 0);
   await app.client.retention.run({ query: { target: 'Runs' } });
@@ -102,12 +102,13 @@ forEachDurableService('RET-9 the newest rows stay by number', async (open) => {
   const input = (runId: string) => app.client.runs.input({ params: { runId } });
   assert.equal((await refusal(input(runIds[0] ?? ''))).code, 'run-input-not-recorded');
   for (const runId of runIds.slice(1)) assert.equal((await input(runId)).status, 200);
-  assert.equal(app.store.count('model calls'), 2, 'what was kept beside the input goes with it');
+  assert.equal(await app.store.count('model calls'), 2, 'what was kept beside the input goes with it');
   const [runs] = await swept(app, 'Runs');
   assert.equal(runs?.deletedRows, 2);
   // Whatever a later version hangs on a run has to go with it.
+  const text = await app.store.text();
   assert.deepEqual(
-    runIds.map((runId) => app.store.text().includes(runId)),
+    runIds.map((runId) => text.includes(runId)),
     [false, false, true],
   );
   assert.equal((await listRuns(app.client)).length, 1);
@@ -128,7 +129,7 @@ forEachDurableService(
       (await app.client.sessions.list({})).body.map(({ id }) => id),
       ['young'],
     );
-    assert.equal(app.store.count('session messages'), 2);
+    assert.equal(await app.store.count('session messages'), 2);
     assert.equal((await app.client.attachments.list({ query: {} })).body.length, 1);
     assert.equal(contents(app).length, 1);
   },
@@ -237,7 +238,7 @@ forEachDurableService('RET-15 RET-17 what is archived is in files before it is g
   const [file] = archived(join(folder, 'Attachments'));
   assert.equal(file?.['id'], orphan.body.id);
   assert.equal(Buffer.from(String(file?.['bytes']), 'base64').toString(), 'bytes');
-  assert.equal(app.store.count('run events'), 0);
+  assert.equal(await app.store.count('run events'), 0);
 });
 
 forEachDurableService(
@@ -253,6 +254,6 @@ forEachDurableService(
       ['RunEvents', 0, 'archive-sink-missing'],
       ['RunInputs', 1, null],
     ]);
-    assert.ok(without.store.count('run events') > 0);
+    assert.ok((await without.store.count('run events')) > 0);
   },
 );

@@ -33,14 +33,14 @@ const oneRun = (client: Client, runId: string): Readonly<Record<string, () => Pr
 forEachDurableService('RUN-39 a refused start is 403 and leaves no row', async (open) => {
   const { asked, module, policy } = recording(denyAll);
   const app = await open({ agents: [{ name: 'helper' }], module });
-  const before = app.store.counts();
+  const before = await app.store.counts();
   for (const options of [{}, { headers: { prefer: 'respond-async' } }, { headers: { 'idempotency-key': 'k' } }]) {
     const problem = await refusal(start(app.client, 'helper', { message: 'Hi', sessionId: 's' }, options));
     assert.deepEqual([problem.status, problem.code], [403, 'run-not-allowed']);
   }
   const unknown = await refusal(start(app.client, 'nobody', { message: 'Hi', sessionId: 's' }));
   assert.equal(unknown.code, 'run-not-allowed', 'a refusal does not tell whether the agent exists');
-  assert.deepEqual(app.store.counts(), before);
+  assert.deepEqual(await app.store.counts(), before);
   assert.deepEqual(asked[0], {
     action: 'Start',
     resource: 'Run',

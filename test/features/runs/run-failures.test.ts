@@ -180,7 +180,7 @@ forEachDurableService('RUN-71 no text of a provider leaves the log of the servic
     const problem = await refusal(start(app.client, 'helper', { message: 'Hi', stream: false }));
     const { frames, runId } = await runStream(app.client, 'helper', 'Hi');
     const run = await getRun(app.client, runId);
-    for (const text of [problem, frames, run, app.store.text()].map((value) => JSON.stringify(value)))
+    for (const text of [problem, frames, run, await app.store.text()].map((value) => JSON.stringify(value)))
       for (const word of secret.split(' ')) assert.ok(!text.includes(word), text);
     assert.match(run.error?.message ?? '', /"local"/, 'the provider is named');
   }

@@ -75,11 +75,11 @@ forEachDurableService(
 forEachDurableService('JOB-20 a queued run and its job are canceled together or not at all', async (open) => {
   const app = await open({ service: noWorker, agents: [{ name: 'helper' }] });
   const runId = await enqueue(app.client, 'helper', 'Hi');
-  const accept = app.store.refuse('jobs');
+  const accept = await app.store.refuse('jobs');
   await assert.rejects(app.client.runs.cancel({ params: { runId } }));
-  accept();
+  await accept();
   assert.equal((await getRun(app.client, runId)).status, 'Queued');
-  assert.equal(app.store.count('run events'), 1, 'its log says nothing of an end');
+  assert.equal(await app.store.count('run events'), 1, 'its log says nothing of an end');
   await app.client.runs.cancel({ params: { runId } });
   assert.deepEqual(typesOf(await followToEnd(app.client, runId)), ['run.queued', 'run.canceled']);
   assert.equal((await jobOf(app, runId))?.status, 'Canceled');

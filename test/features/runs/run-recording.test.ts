@@ -59,7 +59,7 @@ for (const recorded of [false, true])
     const stored = eventsOf(await readEvents(app.client, runId)).filter((event) => event.type === 'reasoning.delta');
     assert.equal(stored.length, live.length);
     assert.equal(stored[0]?.['text'], recorded ? live[0]?.['text'] : null);
-    assert.equal(app.store.text().includes('wonder'), recorded, 'kept nowhere');
+    assert.equal((await app.store.text()).includes('wonder'), recorded, 'kept nowhere');
   });
 
 const echo = tool('echo', async (args) => ({ said: args as never, secret: 'xyzzy-result' }), {
@@ -90,7 +90,7 @@ forEachDurableService(
       [record?.arguments, record?.result, record?.truncated, record?.succeeded],
       [null, null, false, true],
     );
-    assert.ok(!app.store.text().includes('xyzzy'));
+    assert.ok(!(await app.store.text()).includes('xyzzy'));
   },
 );
 
@@ -207,14 +207,14 @@ forEachDurableService('OBS-7 RUN-28 a store that fails ends the recording, not t
   const iterator = frames[Symbol.asyncIterator]();
   const seen = await readUntil(iterator, 'tool.invoking');
   await gate.reached;
-  const mend = app.store.refuse('run events');
+  const mend = await app.store.refuse('run events');
   gate.open();
   for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) seen.push(next.value);
   const events = assertWholeLog(seen);
   assert.equal(events.at(-1)?.['output'], 'It is over.');
   const failures = app.log.filter((line) => line.level === 'error' && line.fields['runId'] === runId);
   assert.equal(failures.filter((line) => line.message === 'Recording of a run failed and has ended').length, 1);
-  mend();
+  await mend();
   const next = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
   assert.deepEqual(await readEvents(app.client, next.runId), next.frames, 'the next run is recorded again');
   const { body: session } = await app.client.sessions.get({ params: { sessionId: 's' } });
@@ -237,7 +237,7 @@ forEachDurableService('RUN-28 a tool with effects is not called when its entry c
     script: callsTools('read', 'write'),
     agents: [{ name: 'helper', toolNames: ['read', 'write'] }],
   });
-  app.store.refuse('tool calls');
+  await app.store.refuse('tool calls');
   const { events } = await runStream(app.client, 'helper', 'Hi');
   assert.deepEqual(calls, ['read']);
   assert.match(events.find((event) => event.type === 'tool.failed')?.['error'], /could not be recorded/);

@@ -48,24 +48,24 @@ forEachDurableService(
     const app = await open({ ...twoSteps(gate, landed), service: { AsyncRun: { MaxAttempts: 2 } } });
     const runId = await enqueue(app.client, 'helper', { message: 'Hi', sessionId: 's' });
     await gate.reached;
-    const stored = () => ({
-      runs: app.store.stored('runs'),
-      events: app.store.stored('run events'),
-      calls: app.store.stored('tool calls'),
-      sessions: app.store.stored('sessions'),
+    const stored = async () => ({
+      runs: await app.store.stored('runs'),
+      events: await app.store.stored('run events'),
+      calls: await app.store.stored('tool calls'),
+      sessions: await app.store.stored('sessions'),
     });
-    const before = stored();
+    const before = await stored();
     // What the worker of another process does when this one was suspended for longer than a lease.
     const jobs = app.store.open().stores(jobStore);
     const later = app.clock.now() + 3_600_000;
     assert.equal((await jobs.claim('other', later, later + 60_000, 1, anyJob))[0]?.attempt, 2);
     await jobs.begin('other', runId);
-    const job = app.store.stored('jobs');
+    const job = await app.store.stored('jobs');
     gate.open();
     await app.close();
     assert.deepEqual(landed, []);
-    assert.deepEqual(stored(), before);
-    assert.deepEqual(app.store.stored('jobs'), job);
+    assert.deepEqual(await stored(), before);
+    assert.deepEqual(await app.store.stored('jobs'), job);
   },
 );
 
@@ -93,14 +93,14 @@ forEachDurableService(
       await stores(runStore).closeFrom({ tenant_id: 'default', id: runId }, 'Running', closed);
       await stores.write(rest);
     });
-    const stored = () => ({ runs: app.store.stored('runs'), events: app.store.stored('run events') });
-    const before = stored();
+    const stored = async () => ({ runs: await app.store.stored('runs'), events: await app.store.stored('run events') });
+    const before = await stored();
     gate.open();
     await collect(frames);
     await app.close();
     assert.deepEqual(landed, [], 'a call that cannot be recorded is not made');
-    assert.deepEqual(stored(), before);
-    assert.equal(app.store.count('session messages'), 0);
+    assert.deepEqual(await stored(), before);
+    assert.equal(await app.store.count('session messages'), 0);
   },
 );
 
@@ -109,11 +109,11 @@ forEachDurableService('RUN-17 the end of a lost run stands whole, or the run is 
   const runId = newId();
   await opensRun(first.store.open(), runId);
   await first.close();
-  const before = first.store.stored('runs');
-  const accept = first.store.refuse('run events');
+  const before = await first.store.stored('runs');
+  const accept = await first.store.refuse('run events');
   await assert.rejects(open({ folder: first.folder }));
-  assert.deepEqual(first.store.stored('runs'), before);
-  accept();
+  assert.deepEqual(await first.store.stored('runs'), before);
+  await accept();
   const second = await open({ folder: first.folder });
   assert.equal((await getRun(second.client, runId)).error?.type, 'orphaned');
   assert.deepEqual(
@@ -253,6 +253,6 @@ forEachDurableService(
     const second = await open({ service, folder: first.folder });
     const run = await getRun(second.client, runId);
     assert.deepEqual([run.status, run.error?.type], ['Failed', 'orphaned']);
-    assert.equal(second.store.count('signs of life'), 0);
+    assert.equal(await second.store.count('signs of life'), 0);
   },
 );

@@ -233,7 +233,7 @@ forEachDurableService(
     app.simulator.enqueue(asksFor(call('c1', 'broken'), call('c2', 'polite')));
     const { frames } = await runStream(app.client, 'helper', 'Hi');
     assert.deepEqual(resultsOf(app), ['Tool failed with RangeError.', 'The city is not known.']);
-    assert.ok(!JSON.stringify([frames, app.store.text()]).includes('hunter2'));
+    assert.ok(!JSON.stringify([frames, await app.store.text()]).includes('hunter2'));
     const logged = app.log.find((line) =>
       String((line.fields['err'] as Error | undefined)?.message).includes('hunter2'),
     );

@@ -66,7 +66,7 @@ forEachDurableService(
       ['ToolCall', 'ToolResult', 'Text', 'ToolCall'],
     );
     assert.doesNotMatch(JSON.stringify(session.messages), /encrypted|HostedCall/);
-    assert.match(store.text(), /encrypted|HostedCall/);
+    assert.match(await store.text(), /encrypted|HostedCall/);
 
     await runJson(client, 'fan', { message: 'Sure?', sessionId: 's' });
     assert.match(JSON.stringify(simulator.requests[2]?.body['messages']), /web_search_tool_result/);

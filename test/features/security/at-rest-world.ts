@@ -51,14 +51,14 @@ export const openWorld = (
   open: OpenApp,
   atRest: Record<string, unknown> | null,
   more: AppSetup = {},
-  seen: () => void = () => undefined,
+  seen: () => Promise<void> = async () => undefined,
 ): Promise<TestApp> => {
   const inputSchema = { type: 'object' } as const;
   const tools = [
     tool(
       'search',
       async () => {
-        seen();
+        await seen();
         return `found ${marker}`;
       },
       { inputSchema },

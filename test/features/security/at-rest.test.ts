@@ -25,7 +25,8 @@ import { tampering } from './tampering.ts';
 const onA = { ActiveKeyId: 'a', Keys: { a: keys.a } };
 
 /** Values of a column that are sealed under a key. */
-const sealedUnder = (app: TestApp, keyId: string, column: string): number => app.store.sealed(keyId)[column] ?? 0;
+const sealedUnder = async (app: TestApp, keyId: string, column: string): Promise<number> =>
+  (await app.store.sealed(keyId))[column] ?? 0;
 
 const download = async (app: TestApp, id: string): Promise<string> =>
   (await readAll((await app.client.attachments.download({ params: { id } })).bytes)).toString();
@@ -39,15 +40,16 @@ const openFile = (app: TestApp) =>
 forEachDurableService('SEC-50 SEC-51 with an active key no content stands in any file of the store', async (open) => {
   let app: TestApp | null = null;
   const whileRunning: string[] = [];
-  const opened = await openWorld(open, onA, {}, () => {
+  const opened = await openWorld(open, onA, {}, async () => {
     if (app === null) return;
     whileRunning.push(...filesWithMarker(app));
-    whileRunning.push(`steps ${sealedUnder(app, 'a', 'run_steps.content') > 0}`);
+    whileRunning.push(`steps ${(await sealedUnder(app, 'a', 'run_steps.content')) > 0}`);
   });
   app = opened;
   const made = await fill(app);
   assert.deepEqual(whileRunning, ['steps true'], 'the steps of a turn are sealed while it runs');
-  for (const column of protectedColumns) assert.ok(sealedUnder(app, 'a', column) > 0, `${column} holds a sealed value`);
+  for (const column of protectedColumns)
+    assert.ok((await sealedUnder(app, 'a', column)) > 0, `${column} holds a sealed value`);
   assert.ok(dataFiles(app).some((path) => path.includes('attachments')));
   assert.deepEqual(filesWithMarker(app), []);
 
@@ -75,7 +77,7 @@ forEachDurableService('SEC-50 SEC-51 with an active key no content stands in any
   // The payload of a job stands until its run has ended.
   const idle = await openWorld(open, onA, { folder: app.folder, service: { Scheduling: { RunWorker: false } } });
   const queued = await enqueue(idle.client, 'helper', `Later ${marker}`);
-  assert.ok(sealedUnder(idle, 'a', 'jobs.payload') > 0);
+  assert.ok((await sealedUnder(idle, 'a', 'jobs.payload')) > 0);
   assert.deepEqual(filesWithMarker(idle), []);
   await idle.close();
   const working = await openWorld(open, onA, { folder: app.folder });
@@ -94,15 +96,19 @@ forEachDurableService(
     assert.match(await inputOf(app.client, made.sessionRun), new RegExp(marker));
     assert.match(await sessionTexts(app, 's'), new RegExp(marker));
     assert.equal(await download(app, made.attachmentId), attached);
-    const before = app.store.count('session messages');
+    const before = await app.store.count('session messages');
     const message = calls(['file_read', { path: 'a.txt' }], ['file_write', { path: 'a.txt', content: 'new' }]);
     assert.equal((await runJson(app.client, 'helper', { message, sessionId: 's' })).status, 'Completed');
-    const after = app.store.count('session messages');
+    const after = await app.store.count('session messages');
     assert.ok(after > before);
-    assert.equal(sealedUnder(app, 'a', 'session_messages.message'), after - before, 'what was written since is sealed');
-    assert.equal(sealedUnder(app, 'a', 'agent_files.content'), 1, 'and what was written anew');
+    assert.equal(
+      await sealedUnder(app, 'a', 'session_messages.message'),
+      after - before,
+      'what was written since is sealed',
+    );
+    assert.equal(await sealedUnder(app, 'a', 'agent_files.content'), 1, 'and what was written anew');
     await runJson(app.client, 'summing', { message: 'four', sessionId: 'sum' });
-    assert.equal(sealedUnder(app, 'a', 'sessions.summary'), 1);
+    assert.equal(await sealedUnder(app, 'a', 'sessions.summary'), 1);
     await app.client.attachments.upload({ query: {}, file: fileOf(attached) });
     assert.equal(await download(app, made.attachmentId), attached, 'equal bytes that came again are one sealed file');
     assert.deepEqual(
@@ -139,8 +145,8 @@ forEachDurableService(
     assert.match(await sessionTexts(both, 's'), new RegExp(marker));
     const second = await runJson(both.client, 'helper', { message: `New ${marker}`, sessionId: 'fresh' });
     await runJson(both.client, 'helper', { message: `New ${marker}`, sessionId: 's' });
-    assert.ok(sealedUnder(both, 'a', 'session_messages.message') > 0);
-    assert.ok(sealedUnder(both, 'b', 'session_messages.message') > 0);
+    assert.ok((await sealedUnder(both, 'a', 'session_messages.message')) > 0);
+    assert.ok((await sealedUnder(both, 'b', 'session_messages.message')) > 0);
     const { body: file } = await both.client.attachments.upload({ query: {}, file: fileOf(`${marker} too`) });
     await both.close();
 

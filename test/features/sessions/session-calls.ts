@@ -38,11 +38,11 @@ export const textsOf = ({ messages }: SessionDetailResponse): string[] =>
   (messages ?? []).map(({ contents }) => contents.map((part) => ('text' in part ? part.text : part.type)).join(' '));
 
 /** All that only sessions leave in the store. */
-export const sessionRows = ({ store }: TestApp) => ({
-  sessions: store.count('sessions'),
-  messages: store.count('session messages'),
-  segments: store.count('shared stretches'),
-  dropped: store.count('dropped conversations'),
+export const sessionRows = async ({ store }: TestApp) => ({
+  sessions: await store.count('sessions'),
+  messages: await store.count('session messages'),
+  segments: await store.count('shared stretches'),
+  dropped: await store.count('dropped conversations'),
 });
 
 export const nothingLeft = { sessions: 0, messages: 0, segments: 0, dropped: 0 };

@@ -102,7 +102,7 @@ forEachDurableService('SESS-15 SESS-16 what a branch may ask for', async (open) 
   await say(app.client, 's', 'one');
   await say(app.client, 'taken', 'one');
   const params = { sessionId: 's' };
-  const before = sessionRows(app);
+  const before = await sessionRows(app);
   for (const [body, status, code] of [
     [{ upToSequence: -1 }, 400, 'sequence-out-of-range'],
     [{ upToSequence: 0.5 }, 400, 'sequence-out-of-range'],
@@ -119,7 +119,7 @@ forEachDurableService('SESS-15 SESS-16 what a branch may ask for', async (open) 
     const problem = await refusal(app.client.sessions.branch({ params, body: body as object }));
     assert.deepEqual([problem.status, problem.code], [status, code], JSON.stringify(body));
   }
-  assert.deepEqual(sessionRows(app), before, 'a refusal leaves nothing');
+  assert.deepEqual(await sessionRows(app), before, 'a refusal leaves nothing');
   for (const body of [{}, { upToSequence: null, newSessionId: null }]) {
     const made = (await app.client.sessions.branch({ params, body })).body;
     assert.match(made.sessionId, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-/);
@@ -180,21 +180,21 @@ forEachDurableService('SESS-14 a branch of a session of 1,000 turns copies no me
   const app = await open(echo);
   await say(app.client, 's', 'one');
   await fillSession(app, 's', 1000);
-  assert.equal(sessionRows(app).messages, 2000);
+  assert.equal((await sessionRows(app)).messages, 2000);
   await branch(app.client, 's', 'whole');
   await branch(app.client, 's', 'half', 999);
   await branch(app.client, 'half', 'quarter', 499);
-  const after = sessionRows(app);
+  const after = await sessionRows(app);
   assert.equal(after.messages, 2000);
   for (const text of ['message 2', 'message 499', 'message 1999'])
-    assert.equal(app.store.text().split(`${text}\\"`).length, 2, `${text} is stored once`);
+    assert.equal((await app.store.text()).split(`${text}\\"`).length, 2, `${text} is stored once`);
   assert.equal(after.segments, 3, 'one stretch for each');
   const parent = await getSession(app.client, 's');
   assert.equal(parent.messages?.length, 2000);
   assert.deepEqual((await getSession(app.client, 'whole')).messages, parent.messages);
   assert.deepEqual((await getSession(app.client, 'quarter')).messages, parent.messages?.slice(0, 500));
   await say(app.client, 'half', 'go on');
-  assert.equal(app.store.count('session messages'), 2002, 'a turn of a branch appends its own messages');
+  assert.equal(await app.store.count('session messages'), 2002, 'a turn of a branch appends its own messages');
 });
 
 forEachDurableService('SESS-14 a branch of a branch of a branch … reads as one history', async (open) => {
@@ -210,13 +210,17 @@ forEachDurableService('SESS-14 a branch of a branch of a branch … reads as one
   }
   assert.deepEqual(textsOf(await getSession(app.client, 's-50')), expected);
   // Ten sessions with one stretch, ten with two, and so on up to five.
-  assert.equal(app.store.count('shared stretches'), 150, 'those that wrote messages, not those that were branched');
-  assert.equal(app.store.count('session messages'), 12);
+  assert.equal(
+    await app.store.count('shared stretches'),
+    150,
+    'those that wrote messages, not those that were branched',
+  );
+  assert.equal(await app.store.count('session messages'), 12);
   for (let depth = 0; depth < 50; depth += 1) await removeSession(app.client, `s-${depth}`);
   assert.deepEqual(textsOf(await getSession(app.client, 's-50')), expected);
-  assert.equal(app.store.count('shared stretches'), 5, 'those of the deepest one');
+  assert.equal(await app.store.count('shared stretches'), 5, 'those of the deepest one');
   await removeSession(app.client, 's-50');
-  assert.deepEqual(sessionRows(app), nothingLeft);
+  assert.deepEqual(await sessionRows(app), nothingLeft);
 });
 
 forEachDurableService(
@@ -231,7 +235,7 @@ forEachDurableService(
     const expected = { b: textsOf(await getSession(app.client, 'b')), c: textsOf(await getSession(app.client, 'c')) };
     const { conversationId } = await getSession(app.client, 's');
     await removeSession(app.client, 's');
-    assert.equal(app.store.count('session messages'), 1202, 'what no branch shares is gone');
+    assert.equal(await app.store.count('session messages'), 1202, 'what no branch shares is gone');
     const orphan = await getSession(app.client, 'b');
     assert.deepEqual([orphan.parentSessionId, orphan.parentConversationId], ['s', conversationId]);
     assert.deepEqual(textsOf(orphan), expected.b);
@@ -239,14 +243,14 @@ forEachDurableService(
     assert.deepEqual(textsOf(await getSession(app.client, 's')), ['anew', 'You said anew.'], 'the id starts empty');
     await removeSession(app.client, 'b');
     assert.deepEqual(textsOf(await getSession(app.client, 'c')), expected.c);
-    assert.equal(app.store.count('session messages'), 602);
+    assert.equal(await app.store.count('session messages'), 602);
     await branch(app.client, 'c', 'd', 9);
     await removeSession(app.client, 'c');
-    assert.equal(app.store.count('session messages'), 12);
+    assert.equal(await app.store.count('session messages'), 12);
     assert.equal((await getSession(app.client, 'd')).messages?.length, 10);
     await removeSession(app.client, 'd');
     await removeSession(app.client, 's');
-    assert.deepEqual(sessionRows(app), nothingLeft);
+    assert.deepEqual(await sessionRows(app), nothingLeft);
   },
 );
 
@@ -267,17 +271,17 @@ forEachDurableService('SESS-14 branches, turns and deletions at once leave every
     assert.deepEqual(b, history.slice(0, 100 * (index + 4) + 1));
     assert.deepEqual(textsOf(await getSession(app.client, `c-${index}`)), history.slice(0, 51));
   }
-  assert.equal(app.store.count('session messages'), 701);
+  assert.equal(await app.store.count('session messages'), 701);
   await Promise.all((await listSessions(app.client)).map(({ id }) => removeSession(app.client, id)));
-  assert.deepEqual(sessionRows(app), nothingLeft);
+  assert.deepEqual(await sessionRows(app), nothingLeft);
 });
 
 forEachDurableService('SESS-14 a branch of which one part cannot be written is none', async (open) => {
   const app = await open(echo);
   await say(app.client, 's', 'one');
-  const accept = app.store.refuse('shared stretches');
+  const accept = await app.store.refuse('shared stretches');
   await assert.rejects(branch(app.client, 's', 'b'));
-  accept();
+  await accept();
   assert.deepEqual(
     (await listSessions(app.client)).map(({ id }) => id),
     ['s'],
@@ -294,5 +298,5 @@ forEachDurableService('SESS-15 of branches that ask for one id at once, one gets
   for (const result of results)
     if (result.status === 'rejected')
       assert.equal((await refusal(Promise.reject(result.reason))).code, 'session-exists');
-  assert.equal(app.store.count('shared stretches'), 1);
+  assert.equal(await app.store.count('shared stretches'), 1);
 });

@@ -40,7 +40,7 @@ forEachDurableService(
       (await listSessions(app.client)).map(({ id }) => id),
       ['other'],
     );
-    assert.deepEqual(sessionRows(app), { sessions: 1, messages: 2, segments: 0, dropped: 0 });
+    assert.deepEqual(await sessionRows(app), { sessions: 1, messages: 2, segments: 0, dropped: 0 });
     assert.equal((await getRun(app.client, runId)).sessionId, 's');
     assert.equal((await followToEnd(app.client, runId)).at(-1)?.type, 'run.completed');
     await say(app.client, 's');
@@ -71,7 +71,7 @@ forEachDurableService(
     await followToEnd(app.client, queued);
     assert.equal((await getSession(app.client, 's')).version, 4);
     await removeSession(app.client, 's');
-    assert.deepEqual(sessionRows(app), nothingLeft);
+    assert.deepEqual(await sessionRows(app), nothingLeft);
   },
 );
 
@@ -111,8 +111,8 @@ forEachDurableService(
     gate.open();
     const problem = await refusal(answered);
     assert.deepEqual([problem.status, problem.code, problem.errorType], [409, 'session-conflict', 'session_conflict']);
-    assert.equal(app.store.count('sessions'), 0);
-    assert.equal(app.store.count('session messages'), 2, 'the turn left nothing');
+    assert.equal(await app.store.count('sessions'), 0);
+    assert.equal(await app.store.count('session messages'), 2, 'the turn left nothing');
   },
 );
 
@@ -147,7 +147,7 @@ forEachDurableService('SESS-12 a turn and a deletion at once: one of them goes f
       assert.deepEqual([anew.version, anew.messageCount], [1, 2]);
       await removeSession(app.client, 's');
     }
-    assert.deepEqual(sessionRows(app), nothingLeft);
+    assert.deepEqual(await sessionRows(app), nothingLeft);
   }
 });
 
@@ -161,7 +161,7 @@ forEachDurableService('SESS-11 two deletions at once: one finds it', async (open
     if (result.status === 'rejected')
       assert.equal((await refusal(Promise.reject(result.reason))).code, 'session-not-found');
   await removeSession(app.client, 'b');
-  assert.deepEqual(sessionRows(app), nothingLeft);
+  assert.deepEqual(await sessionRows(app), nothingLeft);
 });
 
 forEachDurableService('SESS-11 what a process that died had not freed yet is freed at the next start', async (open) => {
@@ -170,11 +170,11 @@ forEachDurableService('SESS-11 what a process that died had not freed yet is fre
   await branch(first.client, 'shared', 'b', 0);
   // The transaction of the deletion was the last thing that it did.
   await removedElsewhere(first, first.clock.now(), 's', 'shared');
-  assert.deepEqual(sessionRows(first), { sessions: 1, messages: 4, segments: 1, dropped: 2 });
+  assert.deepEqual(await sessionRows(first), { sessions: 1, messages: 4, segments: 1, dropped: 2 });
   await first.close();
   const next = await open({ folder: first.folder });
-  assert.deepEqual(sessionRows(next), { sessions: 1, messages: 1, segments: 1, dropped: 1 });
+  assert.deepEqual(await sessionRows(next), { sessions: 1, messages: 1, segments: 1, dropped: 1 });
   assert.equal((await getSession(next.client, 'b')).messages?.length, 1);
   await removeSession(next.client, 'b');
-  assert.deepEqual(sessionRows(next), nothingLeft);
+  assert.deepEqual(await sessionRows(next), nothingLeft);
 });

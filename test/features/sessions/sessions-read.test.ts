@@ -181,7 +181,7 @@ for (const shown of [false, true])
         providerMetadata: part.providerMetadata,
       };
       await saveTurn(app, 's', [[{ type: 'Text', text: 'Hi' }], [part, call]]);
-      assert.ok(app.store.text().includes('secret-signature'));
+      assert.ok((await app.store.text()).includes('secret-signature'));
       const session = await getSession(app.client, 's');
       assert.deepEqual(session.messages?.[1]?.contents, [
         ...(shown ? [{ type: 'Reasoning', text: 'Hm.' }] : []),

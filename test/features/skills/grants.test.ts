@@ -95,7 +95,7 @@ forEachDurableService('GRANT-10 without its entry nothing is granted or revoked'
   const app = await open(on);
   await save(app, withScript);
   await app.client.grants.create({ body: { skillName: 'pdf' } });
-  app.store.refuse('audit entries');
+  await app.store.refuse('audit entries');
   const create = await refusal(app.client.grants.create({ body: { skillName: 'pdf', scriptName: 'go' } }));
   assert.deepEqual([create.status, create.code], [503, 'audit-unavailable']);
   const revoke = await refusal(app.client.grants.remove({ params: { skillName: 'pdf' } }));

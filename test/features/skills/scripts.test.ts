@@ -77,7 +77,7 @@ test('SCRIPT-10 the entry stands before the process; without it nothing starts',
   const world = await scriptWorld(t, 'echo started\n', { folder });
   assert.match(await world.run(), /started/);
   assert.deepEqual(await world.actions(), [['script.run', null]]);
-  defaultStore.aside?.(folder).refuse(faults['audit entries']);
+  await defaultStore.aside?.(folder).refuse(faults['audit entries']);
   const stop = await refused(world.run());
   assert.match(stop.recorded, /"audit"/);
 });
