@@ -200,6 +200,19 @@ export interface SessionRow {
   summary: string | null;
 }
 
+/** A run that waits for a session which several processes share; it goes as the run takes the session. */
+export interface SessionPlaceRow {
+  tenant_id: string;
+  session_id: string;
+  run_id: string;
+  /** 0: before all others, for a run that stops the one in progress; else 1. */
+  rank: number;
+  /** Of equal ranks the first to come is the next. */
+  arrived_at: number;
+  /** Without a renewal the place is nobody's after this. */
+  kept_until: number;
+}
+
 /** A message of the conversation that wrote it; branches refer to it by `conversation_segments`. */
 export interface SessionMessageRow {
   conversation_id: string;
@@ -232,6 +245,8 @@ export interface IdempotencyKeyRow {
   body: string | null;
   locked_until: number;
   created_at: number;
+  /** Of the request that made the mark; empty in rows of older builds. */
+  claim: string;
 }
 
 export interface AuditEntryRow {
@@ -320,6 +335,7 @@ const tables = {
   run_model_calls: tableOf<RunModelCallsRow>(),
   tool_invocations: tableOf<ToolInvocationRow>(),
   sessions: tableOf<SessionRow>(),
+  session_places: tableOf<SessionPlaceRow>(),
   session_messages: tableOf<SessionMessageRow>(),
   conversation_segments: tableOf<ConversationSegmentRow>(),
   dropped_conversations: tableOf<DroppedConversationRow>(),

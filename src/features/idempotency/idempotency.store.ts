@@ -2,6 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
 import { defineStore, type StoreHandle } from '../../db/define-store.ts';
+import type { IdempotencyKeyRow } from '../../db/tables.ts';
 
 /** The answer that every repeat of a request gets again. */
 export interface StoredAnswer {
@@ -30,28 +31,54 @@ export interface IdempotencyDeps {
   keptMs(tenantId: string): Promise<number | null>;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'error'>;
+  readonly newId: () => string;
+}
+
+/** A mark of this process. `claim`: what only its own request has, so that nobody writes over the mark of another one. */
+interface Mark {
+  readonly tenantId: string;
+  readonly key: string;
+  readonly claim: string;
 }
 
 // Each owner has keys of its own; no header has a line break, so that no key reads as another owner's.
 const ownedKey = (ownerId: string | null, key: string): string => (ownerId === null ? key : `${ownerId}\n${key}`);
 
-const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: IdempotencyDeps) => {
-  const held = new Map<string, { tenantId: string; key: string }>();
+const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log, newId }: IdempotencyDeps) => {
+  const held = new Map<string, Mark>();
   const table = () => storage.db;
   const { now } = clock;
-  const renew = ({ tenantId, key }: { tenantId: string; key: string }) =>
+  const renew = ({ tenantId, key, claim }: Mark) =>
     table()
       .updateTable('idempotency_keys')
       .set({ locked_until: now() + markMs })
       .where('tenant_id', '=', tenantId)
       .where('key', '=', key)
+      .where('claim', '=', claim)
       .execute()
       // The next round tries again before the mark lapses.
       .catch(() => undefined);
   const renewal = clock.every(renewEveryMs, () => Promise.all([...held.values()].map(renew)));
 
-  const remove = (tenantId: string, key: string) =>
-    table().deleteFrom('idempotency_keys').where('tenant_id', '=', tenantId).where('key', '=', key).execute();
+  // Without effect where another request has the key by now: this one's mark had lapsed.
+  const remove = ({ tenantId, key, claim }: Mark) =>
+    table()
+      .deleteFrom('idempotency_keys')
+      .where('tenant_id', '=', tenantId)
+      .where('key', '=', key)
+      .where('claim', '=', claim)
+      .execute();
+
+  /** Of two requests that find the same mark lapsed one removes it; it stays where its own request was quicker. */
+  const removeSeen = (row: IdempotencyKeyRow) =>
+    table()
+      .deleteFrom('idempotency_keys')
+      .where('tenant_id', '=', row.tenant_id)
+      .where('key', '=', row.key)
+      .where('claim', '=', row.claim)
+      .where('locked_until', '=', row.locked_until)
+      .where('status', row.status === null ? 'is' : '=', row.status)
+      .execute();
 
   const settled = (work: Promise<unknown>): Promise<void> =>
     work.then(
@@ -59,13 +86,13 @@ const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: Idempoten
       (error: unknown) => log.error({ error }, 'The outcome of a request with an idempotency key could not be stored'),
     );
 
-  const first = (tenantId: string, key: string): FirstClaim => {
-    const name = `${tenantId}\n${key}`;
-    held.set(name, { tenantId, key });
+  const first = (mark: Mark): FirstClaim => {
+    const { tenantId, key, claim } = mark;
+    held.set(claim, mark);
     return {
       kind: 'first',
       complete(answer) {
-        held.delete(name);
+        held.delete(claim);
         const { key: _key, ...values } = storage.rows.seal('idempotency_keys', tenantId, {
           key,
           status: answer.status,
@@ -78,12 +105,13 @@ const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: Idempoten
             .set(values)
             .where('tenant_id', '=', tenantId)
             .where('key', '=', key)
+            .where('claim', '=', claim)
             .execute(),
         );
       },
       abandon() {
-        held.delete(name);
-        return settled(remove(tenantId, key));
+        held.delete(claim);
+        return settled(remove(mark));
       },
     };
   };
@@ -112,7 +140,7 @@ const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: Idempoten
         if (row === undefined) return null;
         const lapsed = row.status === null ? row.locked_until <= now() : await isOver(row);
         if (lapsed) {
-          await remove(tenantId, key);
+          await removeSeen(row);
           return null;
         }
         if (row.fingerprint !== fingerprint)
@@ -137,6 +165,7 @@ const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: Idempoten
       };
       const known = await decide();
       if (known !== null) return known;
+      const claim = newId();
       try {
         await table()
           .insertInto('idempotency_keys')
@@ -149,6 +178,7 @@ const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: Idempoten
             body: null,
             locked_until: now() + markMs,
             created_at: now(),
+            claim,
           })
           .execute();
       } catch (error) {
@@ -160,7 +190,7 @@ const idempotencyKeys = (storage: StoreHandle, { keptMs, clock, log }: Idempoten
           details: { retryAfterMs: 1000 },
         });
       }
-      return first(tenantId, key);
+      return first({ tenantId, key, claim });
     },
     /** Frees what a dead owner left in progress. */
     async freeAll(): Promise<void> {

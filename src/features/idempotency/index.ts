@@ -32,6 +32,7 @@ interface IdempotencyDeps {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'error'>;
+  readonly newId: () => string;
   /** How long a tenant's stored answers are given again; null: without an end. */
   keptMs(tenantId: string): Promise<number | null>;
 }

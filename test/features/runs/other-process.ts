@@ -1,4 +1,5 @@
 import type { Clock } from '../../../src/core/clock.ts';
+import { newId } from '../../../src/core/ids.ts';
 import type { RootStorage } from '../../../src/db/storage.ts';
 import type { OpenedRun } from '../../../src/engine/record/index.ts';
 import { createIdempotencyKeys, type IdempotencyKeys } from '../../../src/features/idempotency/idempotency.store.ts';
@@ -61,6 +62,7 @@ export const idleKeys = (storage: RootStorage, clock: Pick<Clock, 'now'>): Idemp
       keptMs: async () => null,
       clock: { now: clock.now, after: () => never, every: () => never },
       log: { error: () => undefined },
+      newId,
     }),
   );
 };
